@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data types: interned strings such as ``"float32"``, ``"int4"`` or ``"float32x8"`` that know their parts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+_NUMPY: dict[str, Any] = {
+    "bool": np.bool_, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+    "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
+    "float16": np.float16, "float32": np.float32, "float64": np.float64,
+    "complex64": np.complex64, "complex128": np.complex128,
+    "bfloat16": ml_dtypes.bfloat16, "int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4,
+    "int2": ml_dtypes.int2, "uint2": ml_dtypes.uint2,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "float8_e8m0fnu": ml_dtypes.float8_e8m0fnu, "float4_e2m1fn": ml_dtypes.float4_e2m1fn,
+}
+_ALIASES = {"float": "float32", "double": "float64", "half": "float16", "int": "int64", "uint": "uint64",
+            "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "float8_e4m3": "float8_e4m3fn", "boolean": "bool"}
+_FROM_NUMPY = {np.dtype(v): k for k, v in _NUMPY.items()}
+_PATTERN = re.compile(r"^(?P<element>(?P<kind>bool|bfloat|float|complex|uint|int|handle|void|str)(?P<bits>\d*)(?:_\w+?)?)(?:x(?P<lanes>\d+))?$")
+
+
+class DType(str):
+    """A data type. It *is* the string that names it, so ``x.dtype == "float32"`` holds; equal types are one object.
+
+    Attributes: ``element`` (the scalar type), ``kind`` (``bool int uint float complex handle void str``; bfloat16 is
+    a ``float``), ``bits`` (of one element), ``lanes`` (1 for a scalar).
+    """
+
+    __slots__ = ("bits", "element", "kind", "lanes")
+    element: DType
+    kind: str
+    bits: int
+    lanes: int
+    _table: dict[str, DType] = {}
+
+    def __new__(cls, name: Any) -> DType:
+        hit = cls._table.get(name) if isinstance(name, str) else None
+        return hit if hit is not None else cls._make(name)
+
+    @classmethod
+    def _make(cls, name: Any) -> DType:
+        text = name if isinstance(name, str) else _FROM_NUMPY.get(np.dtype(name), "")
+        text = _ALIASES.get(text, text)
+        if text in cls._table:
+            return cls._table[text]
+        found = _PATTERN.match(text)
+        if found is None or (found["kind"] not in ("bool", "handle", "void", "str") and not found["bits"]):
+            raise ValueError(f"unknown data type {name!r}; known are {', '.join(_NUMPY)}, handle, void, and vectors such as float32x8")
+        self = super().__new__(cls, text)
+        kind = found["kind"]
+        self.kind = "float" if kind == "bfloat" else kind
+        self.bits = {"bool": 1, "handle": 64, "void": 0, "str": 0}.get(kind) or int(found["bits"] or 0)
+        self.lanes = int(found["lanes"] or 1)
+        self.element = self if self.lanes == 1 and found["lanes"] is None else cls(found["element"])
+        return cls._table.setdefault(text, self)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_int(self) -> bool:
+        """Signed or unsigned integer (bool excluded)."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def is_bool(self) -> bool:
+        return self.kind == "bool"
+
+    @property
+    def is_handle(self) -> bool:
+        return self.kind == "handle"
+
+    @property
+    def numpy(self) -> np.dtype:
+        """The NumPy (or ml_dtypes) type of one element; raises TypeError for handle and void."""
+        if self.element not in _NUMPY:
+            raise TypeError(f"{self} has no NumPy equivalent")
+        return np.dtype(_NUMPY[self.element])
+
+    @property
+    def storage_bits(self) -> int:
+        """Bits that one element takes in memory: bool takes a byte, int4 half a byte."""
+        return 8 if self.kind == "bool" else self.bits
+
+    def with_lanes(self, lanes: int) -> DType:
+        """The vector (or for 1 the scalar) type with this element."""
+        return self.element if lanes == 1 else DType(f"{self.element}x{lanes}")
+
+    def nbytes(self, count: int) -> int:
+        """Bytes of ``count`` elements stored contiguously (two int4 per byte)."""
+        return (count * self.storage_bits * self.lanes + 7) // 8
+
+    def __reduce__(self) -> tuple:
+        return DType, (str(self),)
+
+    __str__ = str.__str__
+
+
+BOOL, INT32, INT64, FLOAT32, FLOAT64, HANDLE, VOID = (
+    DType(n) for n in ("bool", "int32", "int64", "float32", "float64", "handle", "void"))

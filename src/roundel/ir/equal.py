@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structural equality and hashing: programs equal up to renaming of bound variables and buffers, tokens and spans."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from .attrs import Attrs
+from .constants import ConstData
+from .errors import RoundelError
+from .graph.expr import DataflowVar
+from .graph.expr import Var as GraphVar
+from .node import Node
+from .op import OpDef
+from .tir.buffer import Buffer
+from .tir.expr import FloatImm, Var
+
+_BY_IDENTITY = (Var, GraphVar, DataflowVar, Buffer)
+
+
+class _Compare:
+    """Compares two trees in step. Variables and buffers correspond one to one, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.left: dict[Any, Any] = {}
+        self.right: dict[Any, Any] = {}
+        self.path: list[str] = []
+        self.mismatch: tuple[str, Any, Any] | None = None
+
+    def fail(self, a: Any, b: Any) -> bool:
+        if self.mismatch is None:
+            self.mismatch = ("".join(self.path), a, b)
+        return False
+
+    def same(self, a: Any, b: Any) -> bool:
+        if a is b and not isinstance(a, Node):
+            return True
+        if type(a) is not type(b):
+            return self.fail(a, b)
+        if isinstance(a, Node):
+            return self.nodes(a, b)
+        if isinstance(a, tuple):
+            return (len(a) == len(b) and all(self.step(f"[{k}]", x, y) for k, (x, y) in enumerate(zip(a, b, strict=True)))) or self.fail(a, b)
+        if isinstance(a, Mapping):
+            return (list(a) == list(b) if not isinstance(a, Attrs) else set(a) == set(b)) and all(self.step(f".{k}", a[k], b[k]) for k in a) or self.fail(a, b)
+        return a == b or self.fail(a, b)
+
+    def step(self, name: str, a: Any, b: Any) -> bool:
+        self.path.append(name)
+        ok = self.same(a, b)
+        self.path.pop()
+        return ok
+
+    def nodes(self, a: Any, b: Any) -> bool:
+        if type(a) in _BY_IDENTITY:
+            return self.identities(a, b)
+        if isinstance(a, FloatImm):
+            return a is b or self.fail(a, b)
+        return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in a._hidden)
+
+    def identities(self, a: Any, b: Any) -> bool:
+        if a in self.left or b in self.right:
+            return (self.left.get(a) is b and self.right.get(b) is a) or self.fail(a, b)
+        self.left[a], self.right[b] = b, a
+        if isinstance(a, Var):
+            return (a.dtype is b.dtype and a.size == b.size) or self.fail(a, b)
+        skip = (*a._hidden, "name")
+        return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in skip)
+
+
+def structural_equal(a: Any, b: Any) -> bool:
+    """Whether two nodes are the same program up to names of variables and buffers."""
+    return _Compare().same(a, b)
+
+
+def assert_structural_equal(a: Any, b: Any) -> None:
+    """Raises RoundelError that shows the first difference and both programs."""
+    compare = _Compare()
+    if compare.same(a, b):
+        return
+    path, left, right = compare.mismatch or ("", a, b)
+    raise RoundelError(f"programs differ at {path or 'the top'}", why=f"left:  {left!r}\nright: {right!r}\n--- left\n{_text(a)}\n--- right\n{_text(b)}")
+
+
+def _text(node: Any) -> str:
+    return node.script() if isinstance(node, Node) else repr(node)
+
+
+class _Hash:
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+
+    def of(self, v: Any) -> int:
+        if isinstance(v, Node):
+            if type(v) in _BY_IDENTITY:
+                if v in self.numbers:
+                    return hash(("#", self.numbers[v]))
+                self.numbers[v] = len(self.numbers)
+                if isinstance(v, Var):
+                    return hash(("#", self.numbers[v], str(v.dtype)))
+                skip: tuple = (*v._hidden, "name")
+            else:
+                skip = v._hidden
+            if isinstance(v, FloatImm):
+                return hash((struct.pack("<d", v.value), str(v.dtype)))
+            return hash((type(v).__name__, *(self.of(getattr(v, f)) for f in v._fields if f not in skip)))
+        if isinstance(v, tuple):
+            return hash(tuple(self.of(x) for x in v))
+        if isinstance(v, Mapping):
+            return hash(tuple((k, self.of(v[k])) for k in sorted(v)))
+        if isinstance(v, OpDef):
+            return hash(v.name)
+        if isinstance(v, ConstData):
+            return hash((v.shape, v.dtype))
+        return hash(v.value) if isinstance(v, Enum) else hash(v)
+
+
+def structural_hash(node: Any) -> int:
+    """A hash that equal programs share (within one process)."""
+    return _Hash().of(node)
+
+
+__all__ = ["assert_structural_equal", "structural_equal", "structural_hash"]

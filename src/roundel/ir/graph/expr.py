@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph-level expressions and bindings. Functions are kept in A-normal form: operands are variables, constants or tuples of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..attrs import EMPTY, Attrs
+from ..constants import ConstData
+from ..dtype import DType
+from ..node import Node, Span, node
+from ..op import OpDef
+from ..tir.expr import Expr as PrimExpr
+from .struct_info import ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
+
+
+class GraphExpr(Node):
+    """Base of graph expressions; ``sinfo`` says what is known of the value."""
+
+    __slots__ = ()
+    sinfo: StructInfo
+    __hash__ = object.__hash__
+
+
+@node
+class Var(GraphExpr):
+    """A variable outside (or leaving) a dataflow block, by identity."""
+
+    name: str
+    sinfo: StructInfo
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.name, self.sinfo)
+
+
+@node
+class DataflowVar(Var):
+    """A variable visible only in its dataflow block."""
+
+
+@node(intern=True)
+class GlobalVar(Node):
+    """A function of the module, by name."""
+
+    name: str
+
+
+@node
+class ExternFunc(GraphExpr):
+    """A function known by name through the FFI."""
+
+    name: str
+    sinfo: StructInfo = ObjectInfo()
+
+
+@node
+class Constant(GraphExpr):
+    """A constant tensor, as a handle into the content-hashed pool."""
+
+    data: ConstData
+    sinfo: StructInfo
+
+    @staticmethod
+    def of(value: Any, dtype: Any = None) -> Constant:
+        """From an array, a number or a ConstData (numbers default to int64, float32 or bool)."""
+        import numpy as np
+
+        if not isinstance(value, ConstData):
+            if dtype is None and isinstance(value, float):
+                dtype = "float32"
+            value = ConstData(np.asarray(value, None if dtype is None else DType(dtype).numpy))
+        return Constant(value, TensorInfo(value.shape, value.dtype))
+
+
+@node
+class ShapeExpr(GraphExpr):
+    """A shape value ``R.shape([n, 4])``."""
+
+    values: tuple[PrimExpr, ...]
+
+    @property
+    def sinfo(self) -> StructInfo:  # type: ignore[override]
+        return ShapeInfo(self.values)
+
+
+@node
+class PrimValue(GraphExpr):
+    """A scalar value (``R.prim_value``)."""
+
+    value: PrimExpr
+
+    @property
+    def sinfo(self) -> StructInfo:  # type: ignore[override]
+        return PrimInfo(self.value.dtype, self.value)
+
+
+@node
+class StringValue(GraphExpr):
+    """A string value (``R.str``)."""
+
+    value: str
+    sinfo: StructInfo = ObjectInfo()
+
+
+@node
+class DTypeValue(GraphExpr):
+    """A data type as a value (``R.dtype``)."""
+
+    value: DType
+    sinfo: StructInfo = ObjectInfo()
+
+
+@node
+class Tuple(GraphExpr):
+    """A tuple of values."""
+
+    fields: tuple[GraphExpr, ...]
+
+    @property
+    def sinfo(self) -> StructInfo:  # type: ignore[override]
+        return TupleInfo(tuple(f.sinfo for f in self.fields))
+
+
+@node
+class TupleGetItem(GraphExpr):
+    """Field ``index`` of a tuple."""
+
+    tuple_value: GraphExpr
+    index: int
+
+    @property
+    def sinfo(self) -> StructInfo:  # type: ignore[override]
+        whole = self.tuple_value.sinfo
+        return whole.fields[self.index] if isinstance(whole, TupleInfo) else ObjectInfo()
+
+
+@node
+class Call(GraphExpr):
+    """A call of an operator (OpDef), a function of the module (GlobalVar), an ExternFunc or a variable.
+
+    ``attrs`` are the operator's attributes, ``sinfo_args`` the struct info given explicitly (``call_tir``'s out_sinfo),
+    ``sinfo`` what is known of the result. The special operators: ``call_tir(gv, Tuple[, ShapeExpr])``,
+    ``call_dps_packed(ExternFunc, Tuple)``, ``call_packed`` is a Call whose op is an ExternFunc.
+    """
+
+    op: OpDef | GlobalVar | GraphExpr
+    args: tuple[GraphExpr | GlobalVar, ...]
+    attrs: Attrs = EMPTY
+    sinfo_args: tuple[StructInfo, ...] = ()
+    sinfo: StructInfo = ObjectInfo()
+    span: Span | None = None
+    _children = ("op", "args", "sinfo_args", "sinfo")
+
+
+@node
+class If(GraphExpr):
+    """A conditional value; ``condition`` is a bool scalar, the branches are SeqExprs."""
+
+    condition: GraphExpr
+    true_branch: SeqExpr
+    false_branch: SeqExpr
+    sinfo: StructInfo = ObjectInfo()
+
+
+@node
+class While(GraphExpr):
+    """A loop value: ``loop_vars`` start as ``init``; while ``condition`` (a SeqExpr giving a bool scalar) holds, ``body``
+    (a SeqExpr giving a tuple like loop_vars) gives their next values. The value is the tuple of the last ones.
+    """
+
+    loop_vars: tuple[Var, ...]
+    init: tuple[GraphExpr, ...]
+    condition: SeqExpr
+    body: SeqExpr
+    sinfo: StructInfo = ObjectInfo()
+
+
+class Binding(Node):
+    """Base of bindings."""
+
+    __slots__ = ()
+    var: Var
+
+
+@node
+class VarBinding(Binding):
+    """``var = value``"""
+
+    var: Var
+    value: GraphExpr
+    span: Span | None = None
+
+
+@node
+class MatchCast(Binding):
+    """``var = R.match_cast(value, sinfo)``: checked at run time; defines the symbolic variables that are new in ``sinfo``."""
+
+    var: Var
+    value: GraphExpr
+    sinfo: StructInfo
+    span: Span | None = None
+
+
+@node
+class BindingBlock(Node):
+    """Bindings in order."""
+
+    bindings: tuple[Binding, ...]
+
+
+@node
+class DataflowBlock(BindingBlock):
+    """Bindings without side effects or control flow, free to be reordered and rewritten."""
+
+
+@node
+class SeqExpr(GraphExpr):
+    """Blocks of bindings, then a value."""
+
+    blocks: tuple[BindingBlock, ...]
+    body: GraphExpr
+
+    @property
+    def sinfo(self) -> StructInfo:  # type: ignore[override]
+        return self.body.sinfo
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """All bindings, in order."""
+        return tuple(b for block in self.blocks for b in block.bindings)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph functions."""
+
+from __future__ import annotations
+
+from ..attrs import EMPTY, Attrs
+from ..node import Span, node
+from ..tir.func import BaseFunc
+from .expr import GraphExpr, SeqExpr, Var
+from .struct_info import FuncInfo, StructInfo
+
+
+@node
+class Function(BaseFunc):
+    """A graph function. Attributes in use: ``global_symbol``, ``num_input`` (parameters after these are weights), ``primitive``
+    (a fused group, to become one tensor program), ``input_names`` and ``output_names`` (as the model calls them).
+    """
+
+    params: tuple[Var, ...]
+    body: SeqExpr
+    ret_sinfo: StructInfo
+    is_pure: bool = True
+    attrs: Attrs = EMPTY
+    span: Span | None = None
+
+    @property
+    def sinfo(self) -> FuncInfo:
+        return FuncInfo(tuple(p.sinfo for p in self.params), self.ret_sinfo, self.is_pure)
+
+
+def bind(value: GraphExpr) -> SeqExpr:
+    """``value`` as a body."""
+    return value if isinstance(value, SeqExpr) else SeqExpr((), value)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IRModule: graph functions and tensor programs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, KeysView, Mapping
+from typing import Any
+
+from .attrs import EMPTY, Attrs
+from .node import Node, node
+from .tir.func import BaseFunc
+
+
+@node
+class IRModule(Node):
+    """An immutable set of functions by name. ``mod["main"]`` gets one; ``with_functions`` makes a changed copy."""
+
+    functions: Mapping[str, BaseFunc]
+    attrs: Attrs = EMPTY
+
+    __hash__ = object.__hash__
+
+    def __getitem__(self, name: Any) -> BaseFunc:
+        name = getattr(name, "name", name)
+        if name not in self.functions:
+            raise KeyError(f"the module has no function {name!r}; it has {', '.join(self.functions) or 'none'}")
+        return self.functions[name]
+
+    def __contains__(self, name: object) -> bool:
+        return getattr(name, "name", name) in self.functions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def keys(self) -> KeysView[str]:
+        """Names of the functions."""
+        return self.functions.keys()
+
+    def items(self) -> ItemsView[str, BaseFunc]:
+        """Name and function pairs."""
+        return self.functions.items()
+
+    def with_functions(self, changes: Mapping[str, BaseFunc | None]) -> IRModule:
+        """A copy with functions added or replaced (None removes); the same object when nothing differs."""
+        if all(self.functions.get(k) is f for k, f in changes.items()):
+            return self
+        merged = {**self.functions, **changes}
+        return IRModule({k: f for k, f in merged.items() if f is not None}, self.attrs)
+
+    def unique_name(self, hint: str) -> str:
+        """``hint``, or with a number appended when a function has that name."""
+        name, k = hint, 0
+        while name in self.functions:
+            k += 1
+            name = f"{hint}_{k}"
+        return name

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``@node`` decorator: small immutable classes with slots, interned on demand.
+
+    @node
+    class For(Stmt):
+        loop_var: Var
+        ...
+
+makes ``__slots__``, a positional constructor with defaults, ``_fields`` (all names), ``_children`` (the fields that
+hold nodes or tuples of nodes) and ``replace``. ``@node(intern=True)`` hands out one object per distinct field values,
+so equal means identical. Nodes are never changed after construction.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T", bound=type)
+_LEAF = re.compile(r"^(tuple\[)?(str|int|float|bool|DType|Attrs|Token|Span|Any|object|Callable|Layout|ConstData|OpDef|Buffer)\b")
+_interned: dict[tuple, weakref.ref] = {}
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where something was written: a script's file, line and column, or a model's node (then line is 0)."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+class Token:
+    """Identity of a loop or block that survives rewriting; equality of programs ignores it."""
+
+    __slots__ = ()
+
+
+class _Slot(weakref.ref):
+    """A weak reference that removes its own entry from the interning table."""
+
+    __slots__ = ("key",)
+
+
+def _forget(slot: Any) -> None:
+    if _interned.get(slot.key) is slot:
+        del _interned[slot.key]
+
+
+class Node:
+    """Base of all IR nodes."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+    _children: tuple[str, ...] = ()
+    _hidden: tuple[str, ...] = ()  # fields that structural equality ignores
+    _printer: Callable[[Any], str] | None = None  # installed by roundel.script
+
+    def replace(self: Any, **changes: Any) -> Any:
+        """A copy with some fields changed; the same object when nothing differs."""
+        if all(getattr(self, k) is v for k, v in changes.items()):
+            return self
+        return type(self)(*[changes[f] if f in changes else getattr(self, f) for f in self._fields])
+
+    def script(self, **options: Any) -> str:
+        """This node as TVMScript text (any node; a module or function parses back)."""
+        from importlib import import_module  # the one hook to roundel.script, which stands above
+
+        return import_module("roundel.script").print_script(self, **options)
+
+    def show(self, **options: Any) -> None:
+        """Print the script, highlighted on a terminal."""
+        from importlib import import_module
+
+        import_module("roundel.script").show(self, **options)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{f}={getattr(self, f)!r}" for f in self._fields if f not in self._hidden)
+        return f"{type(self).__name__}({parts})"
+
+    def __reduce__(self) -> tuple:
+        return type(self), tuple(getattr(self, f) for f in self._fields)
+
+
+def _collect(cls: type) -> tuple[dict[str, str], dict[str, Any]]:
+    annotations: dict[str, str] = {}
+    defaults: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        declared = base.__dict__.get("_declared") or (base.__dict__.get("__annotations__", {}) if base is cls else {})
+        for name, kind in declared.items():
+            if not name.startswith("_") and not str(kind).startswith("ClassVar"):
+                annotations[name] = str(kind)
+        defaults.update(getattr(base, "_defaults", {}))
+    for name in cls.__dict__.get("__annotations__", {}):
+        if name in cls.__dict__:
+            defaults[name] = cls.__dict__[name]
+    return annotations, defaults
+
+
+def _constructor(cls: type, fields: dict[str, str], defaults: dict[str, Any], derive: dict[str, str], intern: bool) -> str:
+    args = ", ".join(f"{f}=_d_{f}" if f in defaults else f for f in fields)
+    sets = [f"self.{f} = {f}" for f in fields] + [f"self.{f} = {code}" for f, code in derive.items()]
+    names = "".join(f + ", " for f in fields)
+    if not intern:
+        fresh = [f"if {f} is None: {f} = _Token()" for f, kind in fields.items() if kind.startswith("Token")]
+        body = "\n    ".join(fresh + sets) or "pass"
+        return f"def __init__(self, {args}):\n    {body}\n"
+    key = f"cls._key({names})" if hasattr(cls, "_key") else f"(cls, {names})"
+    coerce = f"{names.rstrip(', ')}{',' if len(fields) == 1 else ''} = cls._coerce({names})" if hasattr(cls, "_coerce") else "pass"
+    memo = ["self._facts = None"] if "_facts" in _all_slots(cls) else []
+    body = "\n    ".join(["self = _new(cls)", *sets, *memo])
+    return (f"def __new__(cls, {args}):\n    {coerce}\n    key = {key}\n    slot = _table.get(key)\n    if slot is not None:\n"
+            f"        self = slot()\n        if self is not None: return self\n    {body}\n"
+            f"    slot = _Slot(self, _forget)\n    slot.key = key\n    _table[key] = slot\n    return self\n")
+
+
+def _all_slots(cls: type) -> set[str]:
+    return {s for base in cls.__mro__ for s in getattr(base, "__slots__", ())}
+
+
+@dataclass_transform(eq_default=False)
+def node(cls: T | None = None, *, intern: bool = False, derive: dict[str, str] | None = None, hidden: tuple[str, ...] = ()) -> Any:
+    """Turn an annotated class into a node class.
+
+    ``derive`` maps further slots to the Python expression that computes them from the fields; ``hidden`` names
+    fields that structural equality ignores (tokens and spans always are).
+    """
+    if cls is None:
+        return lambda c: node(c, intern=intern, derive=derive, hidden=hidden)
+    fields, defaults = _collect(cls)
+    # fields without default come first, so that subclasses may add required ones
+    fields = dict(sorted(fields.items(), key=lambda f: f[0] in defaults))
+    taken = _all_slots(cls.__mro__[1])
+    derive = derive or {}
+    slots = tuple(f for f in (*fields, *derive) if f not in taken)
+    if intern and "__weakref__" not in taken:
+        slots += ("__weakref__",)
+    space = {k: v for k, v in cls.__dict__.items() if k not in fields and k not in ("__dict__", "__weakref__", "__slots__")}
+    space.update(
+        __slots__=slots, _declared=dict(cls.__dict__.get("__annotations__", {})), _fields=tuple(fields), _defaults=defaults,
+        _children=tuple(f for f, kind in fields.items() if not _LEAF.match(kind)),
+        _hidden=tuple(f for f, kind in fields.items() if kind.startswith(("Token", "Span"))) + hidden)
+    space.setdefault("__qualname__", cls.__qualname__)
+    made = type(cls)(cls.__name__, cls.__bases__, space)
+    env = {"_new": object.__new__, "_table": _interned, "_Slot": _Slot, "_forget": _forget, "_Token": Token,
+           **{f"_d_{k}": v for k, v in defaults.items()}, **vars(__import__("sys").modules[cls.__module__])}
+    name = "__new__" if intern else "__init__"
+    exec(_constructor(made, fields, defaults, derive, intern), env)
+    made_fn = env[name]
+    made_fn.__qualname__ = f"{cls.__qualname__}.{name}"
+    setattr(made, name, staticmethod(made_fn) if intern else made_fn)
+    return made

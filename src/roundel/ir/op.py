@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a graph operator is, and the table of all operators (filled by ``roundel.ops`` on first use)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from importlib import import_module
+from typing import Any, ClassVar
+
+from .attrs import Attrs
+from .errors import RoundelError
+
+
+class FuseKind(IntEnum):
+    """How an operator's tensor program may fuse, from easiest to hardest."""
+
+    ELEMENTWISE = 0   # output[i] from inputs[i]
+    BROADCAST = 1     # output[i] from inputs[a subset of i]
+    INJECTIVE = 2     # output[i] from inputs[f(i)]: transpose, reshape, concat, slice, gather
+    REDUCTION = 3     # sum, max, softmax-like
+    ANCHOR = 4        # matmul, conv: takes elementwise epilogues
+    OPAQUE = 8        # not fused (call_tir of unknown kind, sort, packed calls)
+
+
+class OpDef:
+    """One operator, defined in one place: subclass, fill in, decorate with ``ops.register``.
+
+    ``name`` is its name under ``R`` (dots make namespaces: ``nn.softmax``). ``operands`` are the names of tensor operands; a
+    trailing ``?`` makes one optional (None is passed as absent), a leading ``*`` takes the rest as a tuple.
+    ``attributes`` maps attribute names to defaults (``...``: required).
+    """
+
+    name: ClassVar[str] = ""
+    operands: ClassVar[tuple[str, ...]] = ()
+    attributes: ClassVar[dict[str, Any]] = {}
+    kind: ClassVar[FuseKind] = FuseKind.OPAQUE
+    pure: ClassVar[bool] = True
+    num_outputs: ClassVar[int] = 1
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        """Struct info of the result from the operands' struct infos (None for absent ones); raises TypeInferenceError."""
+        raise NotImplementedError(self.name)
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        """Tensor expression(s) of the result; ``args`` are te Tensors (None for absent operands, scalars as expressions)."""
+        raise NotImplementedError(self.name)
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        """The result computed by NumPy: an array, or a tuple of arrays. The oracle of tests and interpreter."""
+        raise NotImplementedError(self.name)
+
+    def decompose(self, builder: Any, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        """For composed operators: emits simpler graph operators through the BlockBuilder and returns the result.
+
+        An operator has either ``compute`` or ``decompose`` (``has`` tells which).
+        """
+        raise NotImplementedError(self.name)
+
+    def has(self, method: str) -> bool:
+        """Whether this operator defines ``compute``, ``decompose``, ``numpy`` or ``infer``."""
+        return getattr(type(self), method) is not getattr(OpDef, method)
+
+    def __repr__(self) -> str:
+        return f"R.{self.name}"
+
+    def __reduce__(self) -> tuple:
+        return get_op, (self.name,)
+
+
+_table: dict[str, OpDef] = {}
+_loaded = False
+
+
+def register(op: OpDef | type[OpDef]) -> Any:
+    """Add an operator to the table (also usable as a class decorator)."""
+    instance = op() if isinstance(op, type) else op
+    _table[instance.name] = instance
+    return op
+
+
+def _load() -> None:
+    global _loaded
+    if not _loaded:
+        _loaded = True
+        import_module("roundel.ops")  # the sanctioned inversion: the table is filled lazily from above
+
+
+def get_op(name: str) -> OpDef:
+    """The operator of this name; raises RoundelError naming close ones."""
+    if name not in _table:
+        _load()
+    if name not in _table:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, _table)
+        raise RoundelError(f"there is no operator R.{name}", hint=f"did you mean {', '.join(near)}?" if near else "see `roundel report ops`")
+    return _table[name]
+
+
+def all_ops() -> dict[str, OpDef]:
+    """Every operator by name."""
+    _load()
+    return dict(sorted(_table.items()))
+
+
+def _special(op_name: str, operand_names: tuple[str, ...], is_pure: bool = True, doc: str = "", attribute_defaults: dict[str, Any] | None = None) -> OpDef:
+    made = type(op_name, (OpDef,), {"name": op_name, "operands": operand_names, "pure": is_pure, "__doc__": doc,
+                                    "attributes": attribute_defaults or {}, "infer": lambda self, args, attrs: None})
+    return register(made())
+
+
+CALL_TIR = _special("call_tir", ("func", "args", "tir_vars?"), True, "call of a tensor program, destination passing; the result info is sinfo_args[0]")
+CALL_DPS_PACKED = _special("call_dps_packed", ("func", "args"), True, "call of an FFI function, destination passing")
+CALL_TIR_INPLACE = _special("call_tir_inplace", ("func", "args"), True, "call_tir whose outputs overwrite the operands attrs['inplace_indices']",
+                            {"inplace_indices": ()})
+Callback = Callable[..., Any]

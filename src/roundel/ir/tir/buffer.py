@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buffers: multi-dimensional memory with shape, strides, offset, scope and element type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import HANDLE, DType
+from ..node import Node, Span, node
+from .expr import BufferLoad, Expr, IntImm, Ramp, Var
+from .ops import as_index, index_const
+
+
+@node
+class Buffer(Node):
+    """A typed region of memory, by identity.
+
+    ``shape`` in elements; ``strides`` in elements (empty: C-contiguous); ``elem_offset`` in elements from ``data``
+    (None: 0); ``scope`` ``"global"``, ``"local"`` (registers / private), ``"shared"``, ...; ``data`` the pointer
+    variable (buffers with one ``data`` alias); ``align`` in bytes. Make one with ``decl_buffer``.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    elem_offset: Expr | None
+    scope: str
+    data: Var
+    align: int = 64
+    offset_factor: int = 1
+    span: Span | None = None
+
+    __hash__ = object.__hash__
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __getitem__(self, indices: Any) -> Any:
+        """``A[i, j]`` is a load; a slice in it makes a BufferRegion."""
+        items = indices if isinstance(indices, tuple) else (indices,)
+        if any(isinstance(i, slice) for i in items):
+            from .stmt import BufferRegion, Range
+
+            return BufferRegion(self, tuple(
+                Range(as_index(i.start or 0), as_index(n if i.stop is None else i.stop) - as_index(i.start or 0))
+                if isinstance(i, slice) else Range(as_index(i), index_const(1)) for i, n in zip(items, self.shape, strict=True)))
+        return BufferLoad(self, tuple(as_index(i) for i in items))
+
+    def vload(self, indices: Any, dtype: str | None = None) -> BufferLoad:
+        """A load of ``dtype``'s lanes along the last dimension."""
+        items = [as_index(i) for i in (indices if isinstance(indices, tuple | list) else (indices,))]
+        lanes = DType(dtype or self.dtype).lanes // self.dtype.lanes
+        if lanes > 1 and items[-1].dtype.lanes == 1:
+            items[-1] = Ramp(items[-1], IntImm(1, items[-1].dtype), lanes)
+        return BufferLoad(self, tuple(items))
+
+
+def decl_buffer(shape: Any, dtype: Any = "float32", name: str = "buffer", *, strides: Any = (), elem_offset: Any = None,
+                scope: str = "global", data: Var | None = None, align: int = 64, offset_factor: int = 1) -> Buffer:
+    """A new buffer; numbers in ``shape`` and ``strides`` become int64 constants."""
+    shape = shape if isinstance(shape, tuple | list) else (shape,)
+    return Buffer(name, DType(dtype), tuple(as_index(s) for s in shape), tuple(as_index(s) for s in strides or ()),
+                  None if elem_offset is None else as_index(elem_offset), scope, data or Var(name + "_data", HANDLE), align, offset_factor)

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scalar and vector expressions: shared by tensor programs, buffer indices and the shapes of graph tensors.
+
+Two arithmetics (see ``Expr.is_index``): *index* expressions (constants, variables and their sums, products, quotients)
+are exact and unbounded; *data* expressions (anything with a load, cast or call in it) wrap at their width.
+Nodes are interned: structurally equal means identical, so ``is`` compares. ``ops`` has the constructors that coerce.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from ..dtype import BOOL, DType
+from ..node import Node, node
+
+if TYPE_CHECKING:
+    from ..graph.expr import GlobalVar
+    from .buffer import Buffer
+
+
+class Expr(Node):
+    """Base of all expressions. ``_facts`` memoises context-free facts (free variables, sort); never bounds."""
+
+    __slots__ = ("_facts",)
+    dtype: DType
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Expr):
+            return self is other
+        if isinstance(other, int | float):
+            raise TypeError("an expression does not compare with a number by ==; build the condition with roundel.ir.tir.eq(a, b)")
+        return NotImplemented
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value; decide it with an arith.Analyzer, or build conditions with eq, logical_and, ...")
+
+    @property
+    def is_index(self) -> bool:
+        """True when only constants, variables and integer arithmetic are inside: exact, unbounded integers."""
+        if self._facts is None:
+            self._facts = {}
+        if "index" not in self._facts:
+            self._facts["index"] = type(self) in _INDEX and all(getattr(self, f).is_index for f in self._children)
+        return self._facts["index"]
+
+
+Expr._defaults = {}  # type: ignore[attr-defined]
+
+
+@node
+class Var(Expr):
+    """A variable, by identity (``name`` is a hint). ``size`` says that it is a shape variable, known to be >= 0."""
+
+    name: str
+    dtype: DType
+    size: bool = False
+
+    @property
+    def is_index(self) -> bool:
+        return self.dtype.is_int and self.dtype.lanes == 1
+
+    def __reduce__(self) -> tuple:
+        return _restore_var, (self.name, self.dtype, self.size)
+
+
+def _restore_var(name: str, dtype: DType, size: bool) -> Var:
+    return Var(name, dtype, size)
+
+
+@node(intern=True)
+class IntImm(Expr):
+    """An integer (or, with dtype bool, a truth value) constant."""
+
+    value: int
+    dtype: DType
+
+    @staticmethod
+    def _coerce(value: Any, dtype: Any) -> tuple:
+        return int(value), DType(dtype)
+
+
+@node(intern=True)
+class FloatImm(Expr):
+    """A floating-point constant, kept as a Python float; interned by bit pattern."""
+
+    value: float
+    dtype: DType
+
+    @staticmethod
+    def _coerce(value: Any, dtype: Any) -> tuple:
+        return float(value), DType(dtype)
+
+    @staticmethod
+    def _key(value: float, dtype: DType) -> tuple:
+        return FloatImm, struct.pack("<d", value), dtype
+
+
+@node(intern=True)
+class StringImm(Expr):
+    """A string constant: names of packed functions, messages, annotation values."""
+
+    value: str
+    dtype: DType = DType("str")
+
+
+@node(intern=True)
+class Cast(Expr):
+    """``value`` as ``dtype``. Float to int truncates and saturates (NaN gives 0); int to int wraps."""
+
+    dtype: DType
+    value: Expr
+
+
+@node(intern=True)
+class BinaryOp(Expr):
+    """Two operands of one dtype; the result has it too."""
+
+    a: Expr
+    b: Expr
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class Add(BinaryOp):
+    """a + b"""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class Sub(BinaryOp):
+    """a - b"""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class Mul(BinaryOp):
+    """a * b"""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class Div(BinaryOp):
+    """True division of floats; of integers the quotient rounded toward zero (``T.truncdiv``)."""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class Mod(BinaryOp):
+    """Remainder with the sign of ``a`` (``T.truncmod``; of floats ``fmod``)."""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class FloorDiv(BinaryOp):
+    """Quotient rounded toward minus infinity."""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class FloorMod(BinaryOp):
+    """Remainder with the sign of ``b``."""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class Min(BinaryOp):
+    """The smaller; of floats NaN when either is NaN."""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class Max(BinaryOp):
+    """The larger; of floats NaN when either is NaN."""
+
+
+@node(intern=True, derive={"dtype": "_bool_like(a)"})
+class Compare(BinaryOp):
+    """Base of the comparisons; the result is bool with the operands' lanes."""
+
+
+@node(intern=True, derive={"dtype": "_bool_like(a)"})
+class EQ(Compare):
+    """a == b"""
+
+
+@node(intern=True, derive={"dtype": "_bool_like(a)"})
+class NE(Compare):
+    """a != b"""
+
+
+@node(intern=True, derive={"dtype": "_bool_like(a)"})
+class LT(Compare):
+    """a < b"""
+
+
+@node(intern=True, derive={"dtype": "_bool_like(a)"})
+class LE(Compare):
+    """a <= b"""
+
+
+@node(intern=True, derive={"dtype": "_bool_like(a)"})
+class GT(Compare):
+    """a > b"""
+
+
+@node(intern=True, derive={"dtype": "_bool_like(a)"})
+class GE(Compare):
+    """a >= b"""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class And(BinaryOp):
+    """Logical and of bools, both evaluated or not (no side effects inside)."""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class Or(BinaryOp):
+    """Logical or of bools."""
+
+
+@node(intern=True, derive={"dtype": "a.dtype"})
+class Not(Expr):
+    """Logical negation of a bool."""
+
+    a: Expr
+
+
+@node(intern=True, derive={"dtype": "true_value.dtype"})
+class Select(Expr):
+    """Eager choice: both values are evaluated (so both must be safe to evaluate). ``condition`` may be a vector."""
+
+    condition: Expr
+    true_value: Expr
+    false_value: Expr
+
+
+@node(intern=True, derive={"dtype": "true_value.dtype"})
+class IfThenElse(Expr):
+    """Lazy choice (``T.if_then_else``): only the chosen value is evaluated; guards loads and divisions."""
+
+    condition: Expr
+    true_value: Expr
+    false_value: Expr
+
+
+@node(intern=True)
+class BufferLoad(Expr):
+    """``buffer[indices]``. The last index may be a vector (Ramp); ``predicate`` is a bool vector or None.
+
+    Two loads of one place are one object although memory may change between them.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    predicate: Expr | None
+    dtype: DType
+    _defaults = {"predicate": None, "dtype": None}
+
+    @staticmethod
+    def _coerce(buffer: Buffer, indices: Any, predicate: Expr | None, dtype: DType | None) -> tuple:
+        lanes = 1
+        for i in indices:
+            lanes *= i.dtype.lanes
+        return buffer, tuple(indices), predicate, buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(lanes * buffer.dtype.lanes)
+
+
+@node(intern=True, derive={"dtype": "base.dtype.with_lanes(lanes)"})
+class Ramp(Expr):
+    """The vector ``base, base + stride, ..., base + (lanes - 1) * stride``."""
+
+    base: Expr
+    stride: Expr
+    lanes: int
+
+
+@node(intern=True, derive={"dtype": "value.dtype.with_lanes(lanes)"})
+class Broadcast(Expr):
+    """A vector of ``lanes`` copies of a scalar."""
+
+    value: Expr
+    lanes: int
+
+
+@node(intern=True, derive={"dtype": "vectors[0].dtype.with_lanes(len(indices))"})
+class Shuffle(Expr):
+    """Elements ``indices`` (constants) picked from the concatenation of ``vectors``; one index extracts a scalar."""
+
+    vectors: tuple[Expr, ...]
+    indices: tuple[int, ...]
+
+
+@node(intern=True)
+class Call(Expr):
+    """A call of an intrinsic (``op`` is its name, see ``intrin``) or of another function of the module (a GlobalVar)."""
+
+    op: str | GlobalVar
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+def _bool_like(a: Expr) -> DType:
+    return BOOL if a.dtype.lanes == 1 else BOOL.with_lanes(a.dtype.lanes)
+
+
+_INDEX = {Var, IntImm, Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or, Not, Select, IfThenElse}

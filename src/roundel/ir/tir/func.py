@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor program functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..attrs import EMPTY, Attrs
+from ..dtype import VOID, DType
+from ..node import Node, Span, node
+from .buffer import Buffer
+from .expr import Var
+from .stmt import Block, BlockRealize, Stmt
+
+
+class BaseFunc(Node):
+    """Base of the functions a module holds."""
+
+    __slots__ = ()
+    attrs: Attrs
+
+    def with_attr(self, name: str, value: object) -> BaseFunc:
+        """A copy with one attribute set."""
+        return self.replace(attrs=self.attrs | {name: value})
+
+    def without_attr(self, *names: str) -> BaseFunc:
+        """A copy without these attributes."""
+        return self.replace(attrs=self.attrs.without(*names))
+
+
+@node
+class PrimFunc(BaseFunc):
+    """A tensor program. ``params`` are scalars or handles; ``buffer_map`` (pairs in parameter order) says which buffer
+    a handle is. The body of a schedulable function is the realize of a root block without iteration variables.
+
+    Attributes in use: ``global_symbol`` (exported under this name), ``kind`` (``"host"`` or ``"task"`` after lowering),
+    ``num_outputs`` (how many trailing buffers are written for the caller), ``target``, ``noalias``.
+    """
+
+    params: tuple[Var, ...]
+    body: Stmt
+    buffer_map: tuple[tuple[Var, Buffer], ...] = ()
+    attrs: Attrs = EMPTY
+    ret_dtype: DType = VOID
+    span: Span | None = None
+
+    @property
+    def buffers(self) -> Mapping[Var, Buffer]:
+        """Parameter to buffer."""
+        return dict(self.buffer_map)
+
+    @property
+    def buffer_params(self) -> tuple[Buffer, ...]:
+        """The buffers of the parameters, in order (scalars left out)."""
+        found = self.buffers
+        return tuple(found[p] for p in self.params if p in found)
+
+    @property
+    def root_block(self) -> Block | None:
+        """The root block, or None when the function is not in block form."""
+        body = self.body
+        return body.block if isinstance(body, BlockRealize) and not body.block.iter_vars else None

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of intrinsics that ``Call`` may name: their effect and the dtype of their result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ..dtype import BOOL, HANDLE, INT32, VOID, DType
+from .expr import Expr
+
+
+class Effect(Enum):
+    """What evaluating a call may do."""
+
+    PURE = "pure"      # same operands, same value; may be dropped, moved, duplicated
+    READ = "read"      # reads memory
+    OPAQUE = "opaque"  # anything: never dropped, moved or duplicated
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """``arity`` -1: any number. ``result``: ``first`` (dtype of the first operand), ``bool`` (with its lanes), or a dtype."""
+
+    name: str
+    arity: int
+    effect: Effect = Effect.PURE
+    result: str = "first"
+    doc: str = ""
+
+
+REGISTRY: dict[str, Intrinsic] = {}
+
+
+def _define(names: str, arity: int, effect: Effect = Effect.PURE, result: str = "first", doc: str = "") -> None:
+    for name in names.split():
+        REGISTRY[name] = Intrinsic(name, arity, effect, result, doc)
+
+
+_define("neg abs sqrt rsqrt exp exp2 exp10 log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+        "erf erfc sigmoid floor ceil trunc round nearbyint lgamma tgamma popcount clz ctz bitwise_not sign", 1)
+_define("pow atan2 fmod hypot copysign nextafter ldexp bitwise_and bitwise_or bitwise_xor shift_left shift_right", 2)
+_define("fma", 3, doc="a * b + c with one rounding where the target has it (contraction allowed otherwise)")
+_define("isnan isinf isfinite", 1, result="bool")
+_define("likely", 1, doc="a condition that is almost always true")
+_define("reinterpret", 1, result="explicit", doc="the bits of the operand as another dtype of equal width")
+_define("reduce_add reduce_mul reduce_max reduce_min", 1, result="element", doc="horizontal reduction of a vector")
+_define("dot_accumulate", 3, result="first", doc="acc[i] + sum over j of a[4i+j] * b[4i+j], 8-bit a and b, 32-bit acc")
+_define("undef", 0, result="explicit", doc="any value")
+_define("address_of", 1, result="handle", doc="pointer to the element that the operand (a BufferLoad) names")
+_define("access_ptr", -1, Effect.OPAQUE, "handle", "(type, data, offset, extent, rw mask): a pointer handed to external code")
+_define("prefetch", -1, Effect.OPAQUE, "void", "(load, rw, locality): hint that the loaded place is needed soon")
+_define("call_extern", -1, Effect.OPAQUE, "explicit", "(name, operands...): call of a C function")
+_define("call_pure_extern", -1, Effect.PURE, "explicit", "(name, operands...): call of a C function without effects")
+_define("call_packed", -1, Effect.OPAQUE, "explicit", "(name, operands...): call of a function registered with the FFI")
+_define("call_llvm_pure_intrin call_llvm_intrin", -1, Effect.PURE, "explicit", "(name, number of signature operands, operands...)")
+_define("parallel_for", -1, Effect.OPAQUE, "int32", "(task GlobalVar is the op's first operand by name, extent, grain, operands...)")
+_define("alloc_output", -1, Effect.OPAQUE, "handle", "(index, extents...): memory for an output whose shape is known only now")
+_define("constant_ptr", 1, Effect.PURE, "handle", "(key): pointer to a constant of the pool")
+_define("arena_ptr", 1, Effect.PURE, "handle", "(byte offset): pointer into the call's arena")
+_define("tvm_storage_sync storage_sync", -1, Effect.OPAQUE, "void", "barrier among the threads of a scope")
+_define("start_profile stop_profile", 1, Effect.OPAQUE, "void")
+_define("ret", 1, Effect.OPAQUE, "void")
+
+
+def get(name: str) -> Intrinsic:
+    """The intrinsic; raises KeyError when there is none of that name."""
+    return REGISTRY[name]
+
+
+def effect(op: object) -> Effect:
+    """The effect of calling ``op``; anything unknown (another function, an unlisted name) is opaque."""
+    found = REGISTRY.get(op) if isinstance(op, str) else None
+    return found.effect if found else Effect.OPAQUE
+
+
+def result_dtype(op: object, args: Sequence[Expr]) -> DType:
+    """The dtype of a call's result by the intrinsic's rule; raises TypeError where it must be given."""
+    found = REGISTRY.get(op) if isinstance(op, str) else None
+    rule = found.result if found else "explicit"
+    if rule == "first":
+        return args[0].dtype
+    if rule == "element":
+        return args[0].dtype.element
+    if rule == "bool":
+        return BOOL.with_lanes(args[0].dtype.lanes)
+    fixed = {"handle": HANDLE, "void": VOID, "int32": INT32}.get(rule)
+    if fixed is None:
+        raise TypeError(f"a call of {op} needs its result dtype")
+    return fixed

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of tensor programs: stores, loops, blocks, allocation, control flow. Not interned."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from ..attrs import EMPTY, Attrs
+from ..dtype import INT64
+from ..node import Node, Span, Token, node
+from .buffer import Buffer
+from .expr import Expr, IntImm, Var
+
+
+class ForKind(Enum):
+    """How the iterations of a loop run."""
+
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTORIZED = "vectorized"
+    UNROLLED = "unrolled"
+    THREAD_BINDING = "thread_binding"
+
+
+class IterKind(Enum):
+    """What a block may assume of an iteration variable."""
+
+    SPATIAL = "spatial"  # iterations are independent (script: "S", data parallel)
+    REDUCE = "reduce"    # iterations accumulate, in any order ("R")
+    OPAQUE = "opaque"    # nothing is known ("O")
+    SCAN = "scan"        # iterations run in order
+
+
+@node
+class Range(Node):
+    """``extent`` values from ``min`` on."""
+
+    min: Expr
+    extent: Expr
+
+    @staticmethod
+    def of(extent: Any) -> Range:
+        """``[0, extent)``."""
+        from .ops import as_index
+
+        return Range(IntImm(0, INT64), as_index(extent))
+
+
+@node
+class IterVar(Node):
+    """An iteration variable of a block with its domain and kind."""
+
+    var: Var
+    dom: Range
+    kind: IterKind
+
+
+@node
+class BufferRegion(Node):
+    """A box of a buffer: one Range per dimension."""
+
+    buffer: Buffer
+    region: tuple[Range, ...]
+
+    @staticmethod
+    def full(buffer: Buffer) -> BufferRegion:
+        """The whole buffer."""
+        return BufferRegion(buffer, tuple(Range(IntImm(0, INT64), s) for s in buffer.shape))
+
+
+@node
+class MatchBufferRegion(Node):
+    """``buffer`` is a view of ``source`` inside the block (``T.match_buffer(A[0:16, 0:16], ...)``)."""
+
+    buffer: Buffer
+    source: BufferRegion
+
+
+class Stmt(Node):
+    """Base of all statements."""
+
+    __slots__ = ()
+
+
+@node
+class BufferStore(Stmt):
+    """``buffer[indices] = value``; the last index and ``predicate`` may be vectors."""
+
+    buffer: Buffer
+    value: Expr
+    indices: tuple[Expr, ...]
+    predicate: Expr | None = None
+    span: Span | None = None
+
+
+@node
+class For(Stmt):
+    """A loop over ``[min, min + extent)``, by ``step``. ``thread`` names the axis of a thread-bound loop (``threadIdx.x``)."""
+
+    loop_var: Var
+    min: Expr
+    extent: Expr
+    kind: ForKind
+    body: Stmt
+    thread: str | None = None
+    annotations: Attrs = EMPTY
+    step: Expr | None = None
+    token: Token | None = None
+    span: Span | None = None
+
+
+@node
+class While(Stmt):
+    """Runs ``body`` as long as ``condition`` holds."""
+
+    condition: Expr
+    body: Stmt
+    span: Span | None = None
+
+
+@node
+class If(Stmt):
+    """A conditional statement."""
+
+    condition: Expr
+    then_case: Stmt
+    else_case: Stmt | None = None
+    span: Span | None = None
+
+
+@node
+class Seq(Stmt):
+    """Statements one after another; make it with ``seq``, which flattens."""
+
+    stmts: tuple[Stmt, ...]
+
+
+@node
+class Let(Stmt):
+    """``var`` stands for ``value`` (evaluated once, here) in ``body``."""
+
+    var: Var
+    value: Expr
+    body: Stmt
+    span: Span | None = None
+
+
+@node
+class Assert(Stmt):
+    """Fails the call with ``message`` when ``condition`` is false."""
+
+    condition: Expr
+    message: str
+    span: Span | None = None
+
+
+@node
+class Evaluate(Stmt):
+    """Evaluates an expression for its effect."""
+
+    value: Expr
+    span: Span | None = None
+
+
+@node
+class Allocate(Stmt):
+    """Memory for ``buffer`` (its ``data``) during ``body``; what blocks' ``alloc_buffers`` become in lowering."""
+
+    buffer: Buffer
+    body: Stmt
+    annotations: Attrs = EMPTY
+    span: Span | None = None
+    _children = ("body",)
+
+
+@node
+class DeclBuffer(Stmt):
+    """``buffer`` is declared over a ``data`` pointer that exists already (a view)."""
+
+    buffer: Buffer
+    body: Stmt
+    span: Span | None = None
+
+
+@node
+class AttrStmt(Stmt):
+    """An attribute (``key`` = ``value`` about ``subject``, any node or None) that holds in ``body``."""
+
+    subject: Any
+    key: str
+    value: Expr
+    body: Stmt
+    span: Span | None = None
+
+
+@node
+class Block(Stmt):
+    """A computation isolated from its surroundings by its iteration domain and the regions it reads and writes.
+
+    ``init`` runs when all reduce variables are at their start. Equality ignores ``token``.
+    """
+
+    iter_vars: tuple[IterVar, ...]
+    reads: tuple[BufferRegion, ...]
+    writes: tuple[BufferRegion, ...]
+    name: str
+    body: Stmt
+    init: Stmt | None = None
+    alloc_buffers: tuple[Buffer, ...] = ()
+    match_buffers: tuple[MatchBufferRegion, ...] = ()
+    annotations: Attrs = EMPTY
+    token: Token | None = None
+    span: Span | None = None
+
+
+@node
+class BlockRealize(Stmt):
+    """Runs ``block`` with ``iter_values`` bound to its iteration variables, where ``predicate`` holds."""
+
+    iter_values: tuple[Expr, ...]
+    predicate: Expr
+    block: Block
+
+
+def seq(*stmts: Stmt | None) -> Stmt:
+    """A statement that runs these in order; nested sequences are flattened, None is dropped, one alone is itself."""
+    flat: list[Stmt] = []
+    for s in stmts:
+        if s is not None:
+            flat.extend(s.stmts if type(s) is Seq else (s,))
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))

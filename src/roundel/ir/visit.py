@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walking and rewriting IR, generic over both levels; handlers are found by ``dict[type]``.
+
+    class Simplify(Rewriter):
+        @on(tir.For)
+        def _loop(self, loop):
+            loop = self.generic(loop)
+            ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from .graph import expr as ge
+from .module import IRModule
+from .node import Node
+from .tir import buffer as tb
+from .tir import expr as te
+from .tir import stmt as ts
+from .tir.func import PrimFunc
+
+F = TypeVar("F", bound=Callable)
+
+
+def on(*types: type) -> Callable[[F], F]:
+    """Marks a method of a Visitor or Rewriter as the handler of these node types."""
+
+    def mark(fn: F) -> F:
+        fn.handles = types  # type: ignore[attr-defined]
+        return fn
+
+    return mark
+
+
+class _Dispatch:
+    _table: dict[type, Callable] = {}
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        own = {t: fn for fn in cls.__dict__.values() if hasattr(fn, "handles") for t in fn.handles}
+        cls._table = {**{k: v for base in reversed(cls.__mro__[1:]) for k, v in getattr(base, "_table", {}).items()}, **own}
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Child nodes in field order (buffers are references, not children)."""
+    for name in node._children:
+        yield from _nodes(getattr(node, name))
+
+
+def _nodes(value: Any) -> Iterator[Node]:
+    if isinstance(value, Node):
+        yield value
+    elif type(value) is tuple:
+        for v in value:
+            yield from _nodes(v)
+    elif type(value) is dict:
+        yield from value.values()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node of the tree, parents first; shared expressions are met at each place."""
+    stack = [node]
+    while stack:
+        n = stack.pop()
+        yield n
+        stack.extend(reversed(list(children(n))))
+
+
+class Visitor(_Dispatch):
+    """Walks a tree; a handler decides whether to go on into children by calling ``self.generic(node)``."""
+
+    def visit(self, node: Node) -> None:
+        """Dispatch on the node's type."""
+        handler = self._table.get(type(node))
+        if handler is None:
+            self.generic(node)
+        else:
+            handler(self, node)
+
+    def generic(self, node: Node) -> None:
+        """Visit the children."""
+        for child in children(node):
+            self.visit(child)
+
+
+class Rewriter(_Dispatch):
+    """Builds a new tree bottom-up or as handlers decide; what does not change stays the same object.
+
+    ``buffer`` is asked for every reference to a buffer and may map it to another.
+    """
+
+    def rewrite(self, node: Any) -> Any:
+        """Dispatch on the node's type."""
+        handler = self._table.get(type(node))
+        return self.generic(node) if handler is None else handler(self, node)
+
+    __call__ = rewrite
+
+    def generic(self, node: Any) -> Any:
+        """The node with rewritten children; dispatch by kind of field."""
+        special = _GENERIC.get(type(node))
+        if special is not None:
+            return special(self, node)
+        changes = {}
+        for name in node._children:
+            old = getattr(node, name)
+            new = self._field(old)
+            if new is not old:
+                changes[name] = new
+        return node.replace(**changes) if changes else node
+
+    def _field(self, value: Any) -> Any:
+        if isinstance(value, Node):
+            return self.rewrite(value)
+        if type(value) is tuple:
+            new = tuple(self._field(v) for v in value)
+            return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+        if type(value) is dict:
+            new_dict = {k: self.rewrite(v) for k, v in value.items()}
+            return value if all(new_dict[k] is v for k, v in value.items()) else new_dict
+        return value
+
+    def buffer(self, buffer: tb.Buffer) -> tb.Buffer:
+        """What a reference to ``buffer`` becomes (itself by default)."""
+        return buffer
+
+
+def _with_buffer(self: Rewriter, node: Any) -> Any:
+    changes = {name: self._field(getattr(node, name)) for name in node._children}
+    return node.replace(buffer=self.buffer(node.buffer), **changes)
+
+
+def _load(self: Rewriter, node: te.BufferLoad) -> te.BufferLoad:
+    buffer, indices = self.buffer(node.buffer), self._field(node.indices)
+    predicate = None if node.predicate is None else self.rewrite(node.predicate)
+    if buffer is node.buffer and indices is node.indices and predicate is node.predicate:
+        return node
+    return te.BufferLoad(buffer, indices, predicate)
+
+
+def _block(self: Rewriter, node: ts.Block) -> ts.Block:
+    allocs = tuple(self.buffer(b) for b in node.alloc_buffers)
+    changes = {name: self._field(getattr(node, name)) for name in node._children if name != "alloc_buffers"}
+    return node.replace(alloc_buffers=node.alloc_buffers if allocs == node.alloc_buffers else allocs, **changes)
+
+
+def _prim_func(self: Rewriter, node: PrimFunc) -> PrimFunc:
+    pairs = tuple((v, self.buffer(b)) for v, b in node.buffer_map)
+    same = all(a[1] is b[1] for a, b in zip(pairs, node.buffer_map, strict=True))
+    return node.replace(buffer_map=node.buffer_map if same else pairs, body=self.rewrite(node.body))
+
+
+def _itself(self: Rewriter, node: Any) -> Any:
+    return node
+
+
+_GENERIC: dict[type, Callable] = {
+    ge.Var: _itself, ge.DataflowVar: _itself,
+    te.BufferLoad: _load, ts.BufferStore: _with_buffer, ts.BufferRegion: _with_buffer, ts.MatchBufferRegion: _with_buffer,
+    ts.Allocate: _with_buffer, ts.DeclBuffer: _with_buffer, ts.Block: _block, PrimFunc: _prim_func,
+}
+
+
+class _Substitute(Rewriter):
+    def __init__(self, variables: Mapping[Any, Any], buffers: Mapping[tb.Buffer, tb.Buffer]) -> None:
+        self.variables, self.buffers = variables, dict(buffers)
+        self.memo: dict[Any, Any] = {}
+
+    def rewrite(self, node: Any) -> Any:
+        if not isinstance(node, te.Expr):
+            return super().rewrite(node)
+        hit = self.memo.get(node)
+        if hit is None:
+            hit = self.memo[node] = self.variables.get(node, node) if type(node) is te.Var else self.generic(node)
+        return hit
+
+    def buffer(self, buffer: tb.Buffer) -> tb.Buffer:
+        if buffer not in self.buffers:
+            self.buffers[buffer] = _substitute_buffer(self, buffer)
+        return self.buffers[buffer]
+
+
+def _substitute_buffer(self: Rewriter, b: tb.Buffer) -> tb.Buffer:
+    shape, strides = self._field(b.shape), self._field(b.strides)
+    offset = None if b.elem_offset is None else self.rewrite(b.elem_offset)
+    data = self.rewrite(b.data)
+    return b.replace(shape=shape, strides=strides, elem_offset=offset, data=data if type(data) is te.Var else b.data)
+
+
+def substitute(node: Any, variables: Mapping[Any, Any], buffers: Mapping[tb.Buffer, tb.Buffer] | None = None) -> Any:
+    """``node`` with variables replaced by expressions and buffers by buffers (shapes of buffers are substituted too)."""
+    if not variables and not buffers:
+        return node
+    return _Substitute(variables, buffers or {}).rewrite(node)
+
+
+def free_vars(expr: te.Expr) -> frozenset[te.Var]:
+    """Variables of an expression (memoised)."""
+    if type(expr) is te.Var:
+        return frozenset((expr,))
+    if expr._facts is None:
+        expr._facts = {}
+    if "vars" not in expr._facts:
+        expr._facts["vars"] = frozenset().union(*(free_vars(c) for c in children(expr) if isinstance(c, te.Expr)))
+    return expr._facts["vars"]
+
+
+def map_functions(mod: IRModule, kind: type, fn: Callable[[Any], Any]) -> IRModule:
+    """The module with ``fn`` applied to its functions of ``kind``; the same object when nothing changed."""
+    return mod.with_functions({k: fn(f) for k, f in mod.items() if isinstance(f, kind)})
