@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operator fusion: chains of call_tir become one tensor program.
+
+Which calls go together is decided on the post-dominator tree of the dataflow (as in Relay's FuseOps): a call may
+fuse with its immediate post-dominator when every call on the paths between may. The merged program keeps the parts as
+blocks with their intermediate buffers; the schedule inlines or computes them in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..arith import Analyzer
+from ..ir import graph, tir
+from ..ir.attrs import Attrs
+from ..ir.module import IRModule
+from ..ir.op import CALL_TIR, FuseKind
+from ..ir.visit import free_vars
+from ..passes import pass_
+from .merge_programs import Step, merge_programs
+from .rewriter import operands
+
+_MAX_GROUP = 64
+
+
+@pass_("fuse")
+def fuse(mod: IRModule) -> IRModule:
+    """Merge chains of call_tir: elementwise and broadcast operators into the matmul, convolution or reduction before them,
+    cheap operators into the reduction after them, and with each other."""
+    for name in list(mod):
+        func = mod[name]
+        if isinstance(func, graph.Function):
+            mod = _fuse_function(mod, name, func)
+    return mod
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call_tir binding in the dataflow graph of one block."""
+
+    binding: graph.VarBinding
+    kind: FuseKind
+    users: list[_Call] = field(default_factory=list)
+    escapes: bool = False       # used by something other than a call_tir of this block
+    index: int = 0
+    depth: int = 0
+    post_dominator: _Call | None = None
+    group: _Group | None = None
+
+    @property
+    def info(self) -> graph.StructInfo:
+        return self.binding.var.sinfo
+
+    @property
+    def args(self) -> tuple:
+        return self.binding.value.args[1].fields
+
+
+@dataclass(eq=False)
+class _Group:
+    members: list[_Call]
+
+    @property
+    def kind(self) -> FuseKind:
+        return max(m.kind for m in self.members)
+
+
+def _fuse_function(mod: IRModule, name: str, func: graph.Function) -> IRModule:
+    blocks = []
+    escaping = _used_outside_blocks(func)
+    for block in func.body.blocks:
+        mod, new = _fuse_block(mod, block, escaping) if isinstance(block, graph.DataflowBlock) else (mod, block)
+        blocks.append(new)
+    if all(a is b for a, b in zip(blocks, func.body.blocks, strict=True)):
+        return mod
+    return mod.with_functions({name: func.replace(body=func.body.replace(blocks=tuple(blocks)))})
+
+
+def _used_outside_blocks(func: graph.Function) -> set[graph.Var]:
+    found: set[graph.Var] = set()
+    stack = [func.body.body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, graph.Var):
+            found.add(value)
+        stack.extend(operands(value))
+    return found
+
+
+def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var]) -> tuple[IRModule, graph.BindingBlock]:
+    calls = _dataflow(mod, block, escaping)
+    _post_dominators(calls)
+    for phase in (_epilogues, _prologues):
+        for call in calls:
+            phase(call)
+    groups = {id(c.group): c.group for c in calls if len(c.group.members) > 1}
+    if not groups:
+        return mod, block
+    last = {max(g.members, key=lambda c: c.index).binding: g for g in groups.values()}
+    inside = {m.binding for g in groups.values() for m in g.members}
+    bindings = []
+    for binding in block.bindings:
+        if binding in last:
+            mod, fused = _emit(mod, last[binding])
+            bindings.append(fused)
+        elif binding not in inside:
+            bindings.append(binding)
+    return mod, block.replace(bindings=tuple(bindings))
+
+
+def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var]) -> list[_Call]:
+    made: dict[graph.Var, _Call] = {}
+    for binding in block.bindings:
+        value = binding.value
+        is_tir = isinstance(value, graph.Call) and value.op is CALL_TIR and isinstance(binding.var.sinfo, graph.TensorInfo) and len(value.args) == 2
+        here = None
+        if is_tir:
+            program = mod[value.args[0]]
+            kind = FuseKind(program.attrs.get("fuse_kind", FuseKind.OPAQUE)) if program.root_block is not None else FuseKind.OPAQUE
+            here = _Call(binding, kind, index=len(made), escapes=not isinstance(binding.var, graph.DataflowVar) or binding.var in escaping)
+            here.group = _Group([here])
+        for arg in _variables(value):
+            producer = made.get(arg)
+            if producer is None:
+                continue
+            if here is None:
+                producer.escapes = True
+            elif here not in producer.users:
+                producer.users.append(here)
+        if here is not None:
+            made[binding.var] = here
+    return list(made.values())
+
+
+def _variables(value: object) -> list[graph.Var]:
+    found, stack = [], [value]
+    while stack:
+        v = stack.pop()
+        if isinstance(v, graph.Var):
+            found.append(v)
+        stack.extend(operands(v))
+    return found
+
+
+def _post_dominators(calls: list[_Call]) -> None:
+    for call in reversed(calls):
+        if call.escapes or not call.users:
+            continue
+        meet: _Call | None = call.users[0]
+        for user in call.users[1:]:
+            meet = _meet(meet, user)
+        call.post_dominator = meet
+        call.depth = meet.depth + 1 if meet is not None else 0
+
+
+def _meet(a: _Call | None, b: _Call | None) -> _Call | None:
+    while a is not b and a is not None and b is not None:
+        if a.depth > b.depth or (a.depth == b.depth and a.index < b.index):
+            a = a.post_dominator
+        else:
+            b = b.post_dominator
+    return a if a is b else None
+
+
+def _epilogues(call: _Call) -> None:
+    """anchor or reduction -> elementwise of the same shape"""
+    sink = call.post_dominator
+    if call.kind in (FuseKind.ANCHOR, FuseKind.REDUCTION):
+        while sink is not None and _fuse_path(call, sink, lambda c: c.kind <= FuseKind.BROADCAST and _same_shape(c, call), one_anchor=True):
+            sink = sink.post_dominator
+
+
+def _prologues(call: _Call) -> None:
+    """elementwise, broadcast or injective -> what follows, where no element is computed more often than before"""
+    if call.kind > FuseKind.INJECTIVE or call.group.kind > FuseKind.INJECTIVE:
+        return
+    sink = call.post_dominator
+    while sink is not None:
+        limit = FuseKind.REDUCTION if call.group.kind <= FuseKind.BROADCAST else FuseKind.INJECTIVE
+        if sink.group.kind > limit or not _fuse_path(call, sink, lambda c: c.kind <= limit and not _expands(call, c), one_anchor=False):
+            return
+        if sink.kind > FuseKind.INJECTIVE:
+            return
+        sink = sink.post_dominator
+
+
+def _fuse_path(call: _Call, sink: _Call, allowed, one_anchor: bool) -> bool:
+    """Put everything between ``call`` and ``sink`` into one group, when every call on the way is allowed."""
+    path: list[_Call] = []
+    stack, seen = list(call.users), set()
+    while stack:
+        c = stack.pop()
+        if id(c) in seen:
+            continue
+        seen.add(id(c))
+        if not allowed(c) or (one_anchor and any(m.kind > FuseKind.INJECTIVE for m in c.group.members) and c.group is not call.group):
+            return False
+        path.append(c)
+        if c is not sink:
+            if c.escapes:
+                return False
+            stack.extend(c.users)
+    members = {id(m): m for c in [call, *path] for m in c.group.members}
+    if len(members) > _MAX_GROUP or sum(m.kind > FuseKind.INJECTIVE for m in members.values()) > 1 or not _one_output(members, sink):
+        return False
+    group = _Group(sorted(members.values(), key=lambda m: m.index))
+    for m in group.members:
+        m.group = group
+    return True
+
+
+def _one_output(members: dict[int, _Call], sink: _Call) -> bool:
+    """Only the last member's value is used outside the group."""
+    last = max(members.values(), key=lambda m: m.index)
+    return all(m is last or (not m.escapes and all(id(u) in members for u in m.users)) for m in members.values())
+
+
+def _same_shape(a: _Call, b: _Call) -> bool:
+    return a.info.shape is not None and a.info.shape == b.info.shape
+
+
+def _expands(a: _Call, b: _Call) -> bool:
+    """Whether ``b`` has more elements than ``a``, so that fusing computes elements of ``a`` again."""
+    if b.kind == FuseKind.REDUCTION:
+        return False
+    x, y = a.info.size, b.info.size
+    return x is None or y is None or not (x is y or Analyzer().prove_equal(x, y))
+
+
+def _emit(mod: IRModule, group: _Group) -> tuple[IRModule, graph.VarBinding]:
+    """The merged program and the call of it."""
+    last = group.members[-1]
+    inputs: dict[graph.GraphExpr, tir.Buffer] = {}
+    produced: dict[graph.Var, tir.Buffer] = {}
+    steps, names = [], []
+    for member in group.members:
+        program = mod[member.binding.value.args[0]]
+        operand_buffers = [produced.get(a) or _input(inputs, a) for a in member.args]
+        info = member.info
+        out = produced[member.binding.var] = tir.decl_buffer(info.shape, info.dtype, member.binding.var.name)
+        steps.append(Step(program, [*operand_buffers, out]))
+        names.append(member.binding.value.args[0].name)
+    temporaries = [b for v, b in produced.items() if v is not last.binding.var]
+    result = produced[last.binding.var]
+    params = [*inputs.values(), result]
+    scalars = _unsolvable(params, [*params, *temporaries])
+    first = mod[group.members[0].binding.value.args[0]]
+    attrs = Attrs({"fuse_kind": int(group.kind), "noalias": True, **({"target": first.attrs["target"]} if "target" in first.attrs else {})})
+    func = merge_programs(steps, params, scalars, temporaries, attrs)
+    name = mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80])
+    call = last.binding.value.replace(args=(graph.GlobalVar(name), graph.Tuple(tuple(inputs)),
+                                            *([graph.ShapeExpr(tuple(scalars))] if scalars else [])))
+    return mod.with_functions({name: func}), last.binding.replace(value=call)
+
+
+def _input(inputs: dict, value: graph.GraphExpr) -> tir.Buffer:
+    if value not in inputs:
+        name = getattr(value, "name", "const")
+        inputs[value] = tir.decl_buffer(value.sinfo.shape, value.sinfo.dtype, name)
+    return inputs[value]
+
+
+def _unsolvable(params: list[tir.Buffer], buffers: list[tir.Buffer]) -> list[tir.Var]:
+    """Shape variables that no parameter has as a plain dimension: these become explicit scalar parameters."""
+    plain = {d for b in params for d in b.shape if type(d) is tir.Var}
+    needed = {v: None for b in buffers for d in b.shape for v in sorted(free_vars(d), key=lambda v: v.name)}
+    return [v for v in needed if v not in plain]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Canonicalisation of graph functions: a table of rules, pattern to replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir import graph, tir
+from ..ir.module import IRModule
+from ..ops import make
+from ..passes import pass_
+from .pattern import Match, OpPattern, Pattern, PatternRewriter, is_const, is_op, wildcard
+
+Rule = tuple[Pattern, Callable[[Match], Any]]
+
+x, y, k = wildcard(), wildcard(), is_const()
+_SHAPE_ONLY = ("reshape", "squeeze", "expand_dims", "flatten")
+
+
+def _same_info(out: Any, value: Any) -> bool:
+    a, b = out.sinfo, value.sinfo
+    return isinstance(a, graph.TensorInfo) and isinstance(b, graph.TensorInfo) and a.shape is not None and a.shape == b.shape and a.dtype == b.dtype
+
+
+def _drop_if_same(name: str) -> Rule:
+    """op(x) -> x when shape and dtype do not change"""
+    p = is_op(name)(x)
+    return p, lambda m: m[x] if _same_info(m.call(p), m[x]) else None
+
+
+def _unit(name: str, value: float, left_too: bool) -> list[Rule]:
+    """x op value -> x (and value op x)"""
+    c = is_const(value)
+    rules: list[Rule] = []
+    for args in ((x, c), (c, x)) if left_too else ((x, c),):
+        p = is_op(name)(*args)
+        rules.append((p, lambda m, p=p: m[x] if _same_info(m.call(p), m[x]) else None))
+    return rules
+
+
+def _power(value: float, build: Callable[[Any], Any]) -> Rule:
+    p = is_op("power")(x, is_const(value))
+    return p, lambda m: build(m[x]) if _same_info(m.call(p), m[x]) else None
+
+
+def _reshape(m: Match, p: OpPattern) -> Any:
+    """Every operator that only changes the shape is a reshape; reshapes of reshapes are one."""
+    call = m.call(p)
+    out = call.sinfo
+    if not isinstance(out, graph.TensorInfo) or out.shape is None:
+        return None
+    source = m[x]
+    while (made := m.lookup(source)) is not None and isinstance(made, graph.Call) and getattr(made.op, "name", "") == "reshape":
+        source = made.args[0]
+    if source.sinfo.shape == out.shape:
+        return source
+    if p.name == "reshape" and source is m[x]:
+        return None
+    return graph.Call(make("reshape", source, graph.ShapeExpr(out.shape)).op, (source, graph.ShapeExpr(out.shape)), sinfo=out)
+
+
+def _shape_rules() -> list[Rule]:
+    rules: list[Rule] = []
+    for name in _SHAPE_ONLY:
+        p = is_op(name)(x)
+        rules.append((p, lambda m, p=p: _reshape(m, p)))
+    return rules
+
+
+_inner = is_op("permute_dims")(x)
+_outer = is_op("permute_dims")(_inner)
+_single = is_op("permute_dims")(x)
+
+
+def _axes(call: graph.Call) -> list[int]:
+    ndim = call.args[0].sinfo.ndim
+    axes = call.attrs.get("axes")
+    return [int(a) % ndim for a in axes] if axes is not None else list(range(ndim))[::-1]
+
+
+def _transpose_twice(m: Match) -> Any:
+    first, second = _axes(m.call(_inner)), _axes(m.call(_outer))
+    axes = [first[a] for a in second]
+    return m[x] if axes == sorted(axes) else make("permute_dims", m[x], axes=tuple(axes))
+
+
+def _transpose_moves_nothing(m: Match) -> Any:
+    """A transpose that only moves axes of extent 1 is a reshape."""
+    call = m.call(_single)
+    shape = m[x].sinfo.shape
+    if shape is None:
+        return None
+    one = tir.index_const(1)
+    moved = [a for a in _axes(call) if shape[a] is not one]
+    if moved == sorted(moved):
+        return make("reshape", m[x], graph.ShapeExpr(call.sinfo.shape))
+    return None
+
+
+_concat = is_op("concat")(x)
+
+
+def _concat_of_one(m: Match) -> Any:
+    fields = m[x].fields if isinstance(m[x], graph.Tuple) else ()
+    return fields[0] if len(fields) == 1 else None
+
+
+_div = is_op("divide")(x, k)
+
+
+def _divide_by_power_of_two(m: Match) -> Any:
+    """x / c is x * (1 / c) where 1 / c is exact."""
+    data = m[k].data
+    if not data.dtype.is_float or data.nbytes > 4096:
+        return None
+    mantissa, exponent = np.frexp(data.numpy().astype("float64"))
+    if not (np.all(np.abs(mantissa) == 0.5) and np.all(np.abs(exponent) < 100)):
+        return None
+    return make("multiply", m[x], graph.Constant.of((1 / data.numpy()).astype(data.dtype.numpy)))
+
+
+RULES: list[Rule] = [
+    _drop_if_same("astype"), _drop_if_same("broadcast_to"), _drop_if_same("identity"),
+    *_unit("add", 0, True), *_unit("subtract", 0, False), *_unit("multiply", 1, True), *_unit("divide", 1, False), *_unit("power", 1, False),
+    _power(2, lambda v: make("multiply", v, v)), _power(0.5, lambda v: make("sqrt", v)), _power(-0.5, lambda v: make("rsqrt", v)),
+    (_outer, _transpose_twice), (_single, _transpose_moves_nothing), *_shape_rules(),
+    (_concat, _concat_of_one), (_div, _divide_by_power_of_two),
+]
+
+
+@pass_("simplify")
+def simplify(mod: IRModule) -> IRModule:
+    """Apply the table of rules to every graph function until nothing changes."""
+    for _ in range(8):
+        new = PatternRewriter(mod, RULES).module()
+        if new is mod:
+            return mod
+        mod = new
+    return mod
+
+
