@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does this CPU have the named features? A file built for a newer one gives an error, not an illegal instruction. */
+#include <string.h>
+
+#include "runtime.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+
+enum { EAX, EBX, ECX, EDX };
+/* Leaf, subleaf, register and bit of cpuid; `state`: the bits of XCR0 by which the operating system saves the registers. */
+typedef struct { const char *name; uint32_t leaf, subleaf; uint8_t reg, bit, state; } Feature;
+#define YMM 0x06
+#define ZMM 0xE6
+
+static const Feature features_known[] = {
+    {"sse3", 1, 0, ECX, 0, 0},           {"pclmul", 1, 0, ECX, 1, 0},          {"ssse3", 1, 0, ECX, 9, 0},
+    {"fma", 1, 0, ECX, 12, YMM},         {"cx16", 1, 0, ECX, 13, 0},           {"sse4.1", 1, 0, ECX, 19, 0},
+    {"sse4.2", 1, 0, ECX, 20, 0},        {"movbe", 1, 0, ECX, 22, 0},          {"popcnt", 1, 0, ECX, 23, 0},
+    {"aes", 1, 0, ECX, 25, 0},           {"avx", 1, 0, ECX, 28, YMM},          {"f16c", 1, 0, ECX, 29, YMM},
+    {"bmi", 7, 0, EBX, 3, 0},            {"avx2", 7, 0, EBX, 5, YMM},          {"bmi2", 7, 0, EBX, 8, 0},
+    {"avx512f", 7, 0, EBX, 16, ZMM},     {"avx512dq", 7, 0, EBX, 17, ZMM},     {"avx512ifma", 7, 0, EBX, 21, ZMM},
+    {"avx512cd", 7, 0, EBX, 28, ZMM},    {"avx512bw", 7, 0, EBX, 30, ZMM},     {"avx512vl", 7, 0, EBX, 31, ZMM},
+    {"avx512vbmi", 7, 0, ECX, 1, ZMM},   {"avx512vbmi2", 7, 0, ECX, 6, ZMM},   {"gfni", 7, 0, ECX, 8, 0},
+    {"vaes", 7, 0, ECX, 9, YMM},         {"vpclmulqdq", 7, 0, ECX, 10, YMM},   {"avx512vnni", 7, 0, ECX, 11, ZMM},
+    {"avx512bitalg", 7, 0, ECX, 12, ZMM}, {"avx512vpopcntdq", 7, 0, ECX, 14, ZMM}, {"avx512vp2intersect", 7, 0, EDX, 8, ZMM},
+    {"amx-bf16", 7, 0, EDX, 22, 0},      {"avx512fp16", 7, 0, EDX, 23, ZMM},   {"amx-tile", 7, 0, EDX, 24, 0},
+    {"amx-int8", 7, 0, EDX, 25, 0},      {"avxvnni", 7, 1, EAX, 4, YMM},       {"avx512bf16", 7, 1, EAX, 5, ZMM},
+    {"avxifma", 7, 1, EAX, 23, YMM},     {"avxvnniint8", 7, 1, EDX, 4, YMM},   {"avxneconvert", 7, 1, EDX, 5, YMM},
+    {"lzcnt", 0x80000001u, 0, ECX, 5, 0}, {"xop", 0x80000001u, 0, ECX, 11, YMM}, {"fma4", 0x80000001u, 0, ECX, 16, YMM},
+};
+
+static uint64_t saved_state(void) {
+  uint32_t r[4] = {0}, low, high;
+  if (!__get_cpuid(1, &r[EAX], &r[EBX], &r[ECX], &r[EDX]) || !(r[ECX] >> 27 & 1)) return 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t)high << 32 | low;
+}
+
+static int has_feature(const char *name) {
+  for (size_t i = 0; i < sizeof features_known / sizeof *features_known; i++) {
+    const Feature *f = &features_known[i];
+    if (strcmp(f->name, name) != 0) continue;
+    uint32_t r[4] = {0};
+    if (!__get_cpuid_count(f->leaf, f->subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX])) return 0;
+    return (r[f->reg] >> f->bit & 1) && (saved_state() & f->state) == f->state;
+  }
+  return 1; /* not one that code generation relies on */
+}
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+
+static int has_feature(const char *name) {
+  static const struct { const char *name; uint32_t bit; int second; } known[] = {
+      {"neon", 1, 0},   {"aes", 3, 0},  {"crc", 7, 0}, {"lse", 8, 0},   {"fullfp16", 10, 0}, {"rdm", 12, 0},
+      {"dotprod", 20, 0}, {"sve", 22, 0}, {"sve2", 1, 1}, {"i8mm", 13, 1}, {"bf16", 14, 1},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i].name, name) == 0)
+      return (int)(getauxval(known[i].second ? 26 /* AT_HWCAP2 */ : 16 /* AT_HWCAP */) >> known[i].bit & 1);
+  return 1;
+}
+#else
+static int has_feature(const char *name) {
+  (void)name;
+  return 1;
+}
+#endif
+
+const char *cpu_lacks(const char *features, char name[64]) {
+  while (features && *features) {
+    size_t length = strcspn(features, ",");
+    const char *start = *features == '+' ? features + 1 : features;
+    size_t count = length - (size_t)(start - features);
+    if (count < 64 && *features != '-') {
+      memcpy(name, start, count);
+      name[count] = '\0';
+      if (count && !has_feature(name)) return name;
+    }
+    features += length + (features[length] == ',');
+  }
+  return NULL;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors: the first one of a run stays in its context; at the end it becomes the calling thread's last error. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime.h"
+
+static _Thread_local char last_error[RD_MESSAGE];
+
+const char *roundel_last_error(void) { return last_error; }
+
+int rd_set_error(int status, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(last_error, sizeof last_error, format, args);
+  va_end(args);
+  return status;
+}
+
+int rd_context_error(Context *ctx, int status, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  rd_lock(&ctx->lock);
+  if (!ctx->status) {
+    vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    ctx->status = status;
+  }
+  status = ctx->status;
+  rd_unlock(&ctx->lock);
+  va_end(args);
+  return status;
+}
+
+int rd_publish_error(Context *ctx) {
+  snprintf(last_error, sizeof last_error, "%s", ctx->message);
+  return ctx->status;
+}
+
+int32_t rd_fail(RdContext *ctx, const char *message) {
+  return rd_context_error((Context *)ctx, RD_RUNTIME_ERROR, "%s", message);
+}
+
+int32_t rd_failf(RdContext *ctx, const char *format, int32_t nargs, const int64_t *args) {
+  char text[RD_MESSAGE];
+  size_t used = 0;
+  for (const char *at = format; *at && used + 1 < sizeof text;) {
+    int number, length = 0;
+    if (*at == '{' && sscanf(at, "{%d}%n", &number, &length) == 1 && length > 0 && number >= 0 && number < nargs) {
+      int written = snprintf(text + used, sizeof text - used, "%lld", (long long)args[number]);
+      used += (size_t)written < sizeof text - used ? (size_t)written : sizeof text - used - 1;
+      at += length;
+    } else {
+      text[used++] = *at++;
+    }
+  }
+  text[used] = '\0';
+  return rd_fail(ctx, text);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Both directions of tvm-ffi's calling convention, without a link to it: what is needed of it is looked up by name when
+ * the process has it. The layouts below are those of its stable C interface. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime.h"
+
+enum { FFI_NONE = 0, FFI_INT = 1, FFI_BOOL = 2, FFI_FLOAT = 3, FFI_POINTER = 4, FFI_DLTENSOR = 7, FFI_RAW_STRING = 8,
+       FFI_OBJECT = 64, FFI_TENSOR = 70 };
+#define FFI_HEADER 24 /* bytes of an object before its own fields */
+
+typedef struct { const char *data; size_t size; } FfiBytes;
+typedef struct { FfiBytes kind, message; } FfiError; /* the first fields */
+
+static int (*get_global)(const FfiBytes *, void **);
+static int (*call_function)(void *, RdAny *, int32_t, RdAny *);
+static int (*release_object)(void *);
+static void (*set_raised)(void *);
+static void (*set_raised_text)(const char *, const char *);
+static void (*take_raised)(void **);
+
+static void *symbol_or_null(const char *name) { return os_find_symbol(name); }
+
+static int ffi_present(void) {
+  static _Atomic int found;
+  if (atomic_load(&found)) return 1;
+  *(void **)&get_global = symbol_or_null("TVMFFIFunctionGetGlobal");
+  *(void **)&call_function = symbol_or_null("TVMFFIFunctionCall");
+  *(void **)&release_object = symbol_or_null("TVMFFIObjectDecRef");
+  *(void **)&set_raised = symbol_or_null("TVMFFIErrorSetRaised");
+  *(void **)&set_raised_text = symbol_or_null("TVMFFIErrorSetRaisedFromCStr");
+  *(void **)&take_raised = symbol_or_null("TVMFFIErrorMoveFromRaised");
+  if (!get_global || !call_function || !release_object || !set_raised || !set_raised_text || !take_raised) return 0;
+  atomic_store(&found, 1);
+  return 1;
+}
+
+static RdAny any_of(const RdArg *arg) {
+  switch (arg->kind) {
+    case RD_ARG_INT: return (RdAny){.type_index = FFI_INT, .value.i = arg->value.i};
+    case RD_ARG_FLOAT: return (RdAny){.type_index = FFI_FLOAT, .value.f = arg->value.f};
+    case RD_ARG_TENSOR: return (RdAny){.type_index = FFI_DLTENSOR, .value.p = arg->value.tensor};
+    case RD_ARG_STRING: return (RdAny){.type_index = FFI_RAW_STRING, .value.s = arg->value.string};
+    default: return (RdAny){.type_index = FFI_NONE};
+  }
+}
+
+static const DLTensor *tensor_of(const RdAny *any) {
+  if (any->type_index == FFI_DLTENSOR || any->type_index == FFI_POINTER) return any->value.p;
+  if (any->type_index == FFI_TENSOR) return (const DLTensor *)(const void *)((const char *)any->value.p + FFI_HEADER);
+  return NULL;
+}
+
+static int store_number(Context *ctx, const char *name, double f, int64_t i, int is_int, DLTensor *result) {
+  void *to = tensor_data(result);
+  DLDataType t = result->dtype;
+  if (result->ndim != 0) return rd_context_error(ctx, RD_TYPE_ERROR, "function '%s' returned a number, a tensor was expected", name);
+  if (t.code == kDLFloat && t.bits == 32) *(float *)to = is_int ? (float)i : (float)f;
+  else if (t.code == kDLFloat && t.bits == 64) *(double *)to = is_int ? (double)i : f;
+  else if (is_int && t.code <= kDLUInt && t.bits >= 8) memcpy(to, &i, t.bits / 8);
+  else if (is_int && t.code == kDLBool) *(uint8_t *)to = i != 0;
+  else return rd_context_error(ctx, RD_TYPE_ERROR, "function '%s' returned a number of another type than expected", name);
+  return 0;
+}
+
+static int store_result(Context *ctx, const char *name, const RdAny *any, DLTensor *result) {
+  if (any->type_index == FFI_INT || any->type_index == FFI_BOOL) return store_number(ctx, name, 0, any->value.i, 1, result);
+  if (any->type_index == FFI_FLOAT) return store_number(ctx, name, any->value.f, 0, 0, result);
+  const DLTensor *tensor = tensor_of(any);
+  if (!tensor) return rd_context_error(ctx, RD_TYPE_ERROR, "function '%s' returned no tensor", name);
+  char have[32], want[32];
+  if (memcmp(&tensor->dtype, &result->dtype, sizeof tensor->dtype) != 0)
+    return rd_context_error(ctx, RD_TYPE_ERROR, "function '%s' returned dtype %s, expected %s", name, dtype_text(tensor->dtype, have),
+                            dtype_text(result->dtype, want));
+  if (tensor->ndim != result->ndim || tensor->device.device_type != kDLCPU)
+    return rd_context_error(ctx, RD_VALUE_ERROR, "function '%s' returned %d dimensions, expected %d", name, (int)tensor->ndim, (int)result->ndim);
+  for (int32_t i = 0; i < tensor->ndim; i++)
+    if (tensor->shape[i] != result->shape[i])
+      return rd_context_error(ctx, RD_VALUE_ERROR, "function '%s' returned dimension %d = %lld, expected %lld", name, (int)i,
+                              (long long)tensor->shape[i], (long long)result->shape[i]);
+  tensor_pack(tensor, tensor_data(result));
+  return 0;
+}
+
+int ffi_call_global(Context *ctx, const char *name, int32_t nargs, const RdArg *args, DLTensor *result) {
+  FfiBytes key = {name, strlen(name)};
+  void *function = NULL;
+  if (!ffi_present() || get_global(&key, &function) || !function) return -1;
+  RdAny small[16], *all = nargs > 16 ? malloc((size_t)nargs * sizeof *all) : small;
+  if (!all) return rd_context_error(ctx, RD_MEMORY_ERROR, "no memory to call '%s'", name);
+  for (int32_t i = 0; i < nargs; i++) all[i] = any_of(&args[i]);
+  RdAny out = {.type_index = FFI_NONE};
+  int status = 0;
+  if (call_function(function, all, nargs, &out)) {
+    ctx->raised = 1;
+    status = rd_context_error(ctx, RD_CALLBACK_ERROR, "function '%s' raised an error", name);
+  } else if (result) {
+    status = store_result(ctx, name, &out, result);
+  }
+  if (out.type_index >= FFI_OBJECT) release_object(out.value.p);
+  if (all != small) free(all);
+  release_object(function);
+  return status;
+}
+
+void ffi_take_raised(Context *ctx) {
+  void *error = NULL;
+  take_raised(&error);
+  if (!error) return;
+  const FfiError *what = (const FfiError *)(const void *)((const char *)error + FFI_HEADER);
+  snprintf(ctx->message, sizeof ctx->message, "%.*s: %.*s", (int)what->kind.size, what->kind.data, (int)what->message.size,
+           what->message.data);
+  release_object(error);
+}
+
+static int raise_text(const char *kind) {
+  if (ffi_present()) set_raised_text(kind, roundel_last_error());
+  return -1;
+}
+
+static const char *kind_of(int status) {
+  static const char *const kinds[] = {"RuntimeError", "RuntimeError", "ValueError", "TypeError", "MemoryError"};
+  return status > 0 && status < 5 ? kinds[status] : "RuntimeError";
+}
+
+/* Arguments as tensors; numbers stand for scalars. A plain pointer is a DLTensor that the call may fill in. */
+typedef struct { DLTensor tensor; union { int64_t i; double f; float f32; int32_t i32; uint8_t byte; } number; } Slot;
+
+static int read_argument(const RdAny *any, const RdParam *param, Slot *slot, DLTensor **tensor) {
+  static _Alignas(64) char nothing[64];
+  const DLTensor *given = tensor_of(any);
+  *tensor = &slot->tensor;
+  if (given) {
+    if (any->type_index == FFI_POINTER) {
+      *tensor = (DLTensor *)(uintptr_t)given;
+      return 0;
+    }
+    slot->tensor = *given;
+    if (!given->data) slot->tensor.data = nothing; /* empty, and not ours to allocate */
+    return 0;
+  }
+  DLDataType dtype = {param->code, param->bits, param->lanes};
+  int is_int = any->type_index == FFI_INT || any->type_index == FFI_BOOL;
+  if ((!is_int && any->type_index != FFI_FLOAT) || param->ndim > 0) return 1;
+  slot->tensor = (DLTensor){.data = &slot->number, .device = {kDLCPU, 0}, .dtype = dtype};
+  if (dtype.code == kDLFloat && dtype.bits == 64) slot->number.f = is_int ? (double)any->value.i : any->value.f;
+  else if (dtype.code == kDLFloat && dtype.bits == 32) slot->number.f32 = is_int ? (float)any->value.i : (float)any->value.f;
+  else if (is_int && (dtype.code <= kDLUInt || dtype.code == kDLBool)) slot->number.i = any->value.i;
+  else return 1;
+  return 0;
+}
+
+static int invoke(RdModel *model, int32_t index, const RdAny *args, int32_t nargs, int *raised) {
+  const RdFunction *function = &model->library->functions[index];
+  int32_t count = function->num_inputs + function->num_outputs;
+  if (nargs != count)
+    return rd_set_error(RD_TYPE_ERROR, "'%s' takes %d tensors (%d inputs, then %d outputs), %d were given", function->name, (int)count,
+                        (int)function->num_inputs, (int)function->num_outputs, (int)nargs);
+  Slot small_slots[16], *slots = count > 16 ? malloc((size_t)count * sizeof *slots) : small_slots;
+  DLTensor *small[16], **tensors = count > 16 ? malloc((size_t)count * sizeof *tensors) : small;
+  int status = slots && tensors ? 0 : rd_set_error(RD_MEMORY_ERROR, "no memory for the arguments");
+  for (int32_t i = 0; i < count && !status; i++)
+    if (read_argument(&args[i], &function->params[i], &slots[i], &tensors[i]))
+      status = rd_set_error(RD_TYPE_ERROR, "argument %d ('%s') of '%s' is not a tensor", (int)i,
+                            function->params[i].name ? function->params[i].name : "", function->name);
+  if (!status) status = rd_run(model, index, (const DLTensor *const *)tensors, tensors + function->num_inputs, raised);
+  if (slots != small_slots) free(slots);
+  if (tensors != small) free(tensors);
+  return status;
+}
+
+int rd_ffi_invoke(void *self, const RdAny *args, int32_t nargs, RdAny *result) {
+  (void)self, (void)result;
+  int raised = 0;
+  if (nargs < 2) return -1;
+  int status = invoke(args[0].value.p, (int32_t)args[1].value.i, args + 2, nargs - 2, &raised);
+  if (!status) return 0;
+  if (raised) return -1;
+  return raise_text(status == RD_VALUE_ERROR || status == RD_TYPE_ERROR ? "CallError" : kind_of(status));
+}
+
+int rd_package_ffi(RdPackage *package, const char *name, const RdAny *args, int32_t nargs, RdAny *result) {
+  (void)result;
+  int raised = 0;
+  RdModel *model;
+  int status = rd_package_open(package, NULL, &model);
+  if (status) return raise_text(kind_of(status));
+  const RdFunction *function = roundel_function(model, name);
+  status = invoke(model, (int32_t)(function - model->library->functions), args, nargs, &raised);
+  if (!status) return 0;
+  return raised ? -1 : raise_text(kind_of(status));
+}

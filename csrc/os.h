@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the runtime needs from an operating system. os_linux.c and os_posix.c provide it. */
+#ifndef ROUNDEL_OS_H_
+#define ROUNDEL_OS_H_
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Memory, 64-byte aligned; large blocks ask for huge pages. NULL without memory. */
+void *os_alloc(size_t nbytes);
+void os_free(void *memory, size_t nbytes);
+
+/* A file mapped read-only; NULL on failure. */
+const void *os_map_file(const char *path, size_t *nbytes);
+void os_unmap_file(const void *memory, size_t nbytes);
+
+/* Sleep while *word == expected, until os_wake or about `microseconds` have passed (0: without limit); may wake early. */
+void os_wait(_Atomic uint32_t *word, uint32_t expected, uint32_t microseconds);
+void os_wake(_Atomic uint32_t *word, int32_t count);
+
+typedef void *(*OsThreadMain)(void *);
+int os_thread_start(uint64_t *handle, OsThreadMain main, void *argument); /* nonzero: no thread */
+void os_thread_join(uint64_t handle);
+void os_yield(void);
+void os_at_fork(void (*in_child)(void)); /* once for each function */
+
+int64_t os_time_ns(void);
+int os_num_cpus(void); /* physical cores that this process may use */
+
+void *os_find_symbol(const char *name);                                /* in what the process has loaded globally */
+int os_folder_of(const void *address, char *folder, size_t capacity); /* of the loaded file with that address */
+
+static inline void os_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");
+#else
+  __asm__ volatile("" ::: "memory");
+#endif
+}
+
+#endif

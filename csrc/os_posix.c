@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POSIX: memory, files, threads, symbols; with a condition variable to wait on where there is no futex. */
+#if !defined(_WIN32)
+#if defined(__linux__)
+#define _GNU_SOURCE
+#elif defined(__APPLE__)
+#define _DARWIN_C_SOURCE
+#endif
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+void *os_alloc(size_t nbytes) {
+  if (nbytes == 0) nbytes = 64;
+  if (nbytes > SIZE_MAX - HUGE_PAGE) return NULL;
+  size_t alignment = nbytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
+  void *memory = NULL;
+  if (posix_memalign(&memory, alignment, nbytes) != 0) return NULL;
+#ifdef MADV_HUGEPAGE
+  if (alignment == HUGE_PAGE) madvise(memory, nbytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
+void os_free(void *memory, size_t nbytes) {
+  (void)nbytes;
+  free(memory);
+}
+
+const void *os_map_file(const char *path, size_t *nbytes) {
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return NULL;
+  struct stat info;
+  void *memory = MAP_FAILED;
+  if (fstat(file, &info) == 0 && info.st_size > 0)
+    memory = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, file, 0);
+  close(file);
+  if (memory == MAP_FAILED) return NULL;
+  *nbytes = (size_t)info.st_size;
+  return memory;
+}
+
+void os_unmap_file(const void *memory, size_t nbytes) { munmap((void *)(uintptr_t)memory, nbytes); }
+
+int os_thread_start(uint64_t *handle, OsThreadMain main, void *argument) {
+  sigset_t all, before; /* signals go to the program's own threads */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  int failed = pthread_create(&thread, NULL, main, argument);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!failed) *handle = (uint64_t)(uintptr_t)thread;
+  return failed;
+}
+
+void os_thread_join(uint64_t handle) { pthread_join((pthread_t)(uintptr_t)handle, NULL); }
+
+void os_yield(void) { sched_yield(); }
+
+void os_at_fork(void (*in_child)(void)) { pthread_atfork(NULL, NULL, in_child); }
+
+int64_t os_time_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void *os_find_symbol(const char *name) { return dlsym(RTLD_DEFAULT, name); }
+
+int os_folder_of(const void *address, char *folder, size_t capacity) {
+  Dl_info info;
+  if (!dladdr(address, &info) || !info.dli_fname) return -1;
+  const char *slash = strrchr(info.dli_fname, '/');
+  size_t length = slash ? (size_t)(slash - info.dli_fname) : 1;
+  if (length + 1 > capacity) return -1;
+  memcpy(folder, slash ? info.dli_fname : ".", length);
+  folder[length] = '\0';
+  return 0;
+}
+
+#if !defined(__linux__) || defined(RD_NO_FUTEX)
+/* One lock and one condition for all words: a wake reaches every sleeper, which looks at its word again. */
+static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wait_changed = PTHREAD_COND_INITIALIZER;
+
+void os_wait(_Atomic uint32_t *word, uint32_t expected, uint32_t microseconds) {
+  pthread_mutex_lock(&wait_lock);
+  if (atomic_load(word) == expected) {
+    if (microseconds) {
+      struct timespec until;
+      clock_gettime(CLOCK_REALTIME, &until);
+      int64_t nanoseconds = until.tv_nsec + (int64_t)microseconds * 1000;
+      until.tv_sec += (time_t)(nanoseconds / 1000000000);
+      until.tv_nsec = (long)(nanoseconds % 1000000000);
+      pthread_cond_timedwait(&wait_changed, &wait_lock, &until);
+    } else {
+      pthread_cond_wait(&wait_changed, &wait_lock);
+    }
+  }
+  pthread_mutex_unlock(&wait_lock);
+}
+
+void os_wake(_Atomic uint32_t *word, int32_t count) {
+  (void)word, (void)count;
+  pthread_mutex_lock(&wait_lock);
+  pthread_cond_broadcast(&wait_changed);
+  pthread_mutex_unlock(&wait_lock);
+}
+#endif
+
+#if !defined(__linux__)
+int os_num_cpus(void) {
+  long count = sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 0 ? (int)count : 1;
+}
+#endif
+#else
+typedef int roundel_no_posix; /* a translation unit may not be empty */
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call of a function: check, find or make compact memory for every parameter, run, hand back. */
+#include <string.h>
+
+#include "runtime.h"
+
+typedef struct { uintptr_t low, high; } Extent;
+
+static int overlap(Extent a, Extent b) { return a.low < b.high && b.low < a.high; }
+
+static Extent extent_of(const DLTensor *tensor) {
+  Extent extent;
+  tensor_extent(tensor, &extent.low, &extent.high); /* does not overflow: checked */
+  return extent;
+}
+
+/* A compact copy for the time of the run. */
+static void *stage(Context *ctx, const DLTensor *tensor, int copy_in) {
+  int64_t nbytes;
+  tensor_nbytes(tensor->ndim, tensor->shape, tensor->dtype, &nbytes);
+  void *memory = block_alloc(ctx, (size_t)nbytes);
+  if (!memory) rd_context_error(ctx, RD_MEMORY_ERROR, "no memory for a copy of %lld bytes", (long long)nbytes);
+  else if (copy_in) tensor_pack(tensor, memory);
+  return memory;
+}
+
+static int repeats_memory(const DLTensor *tensor) {
+  for (int32_t i = 0; tensor->strides && i < tensor->ndim; i++)
+    if (tensor->strides[i] == 0 && tensor->shape[i] > 1) return 1;
+  return 0;
+}
+
+static int known(const int64_t *dims, int32_t ndim) {
+  for (int32_t i = 0; i < ndim; i++)
+    if (dims[i] == RD_COMPUTED) return 0;
+  return 1;
+}
+
+static int place_output(Context *ctx, int32_t index, const int64_t *dims) {
+  const RdParam *param = &ctx->function->params[ctx->function->num_inputs + index];
+  DLTensor *output = ctx->outputs[index];
+  void **buffer = &ctx->buffers[ctx->function->num_inputs + index];
+  int32_t ndim = param->ndim < 0 ? 0 : param->ndim;
+  if (!output->data) {
+    *buffer = NULL;
+    if (known(dims, ndim) && !(*buffer = output_allocate(ctx, index, ndim, dims))) return ctx->status;
+    return 0;
+  }
+  if (repeats_memory(output))
+    return rd_context_error(ctx, RD_VALUE_ERROR, "output %d has a stride of 0, so its elements share memory", (int)index);
+  for (int32_t i = 0; i < index; i++)
+    if (!ctx->allocated[i] && ctx->outputs[i]->data && overlap(extent_of(output), extent_of(ctx->outputs[i])))
+      return rd_context_error(ctx, RD_VALUE_ERROR, "outputs %d and %d share memory", (int)i, (int)index);
+  *buffer = tensor_data(output);
+  if (!tensor_is_compact(output) && !(*buffer = stage(ctx, output, (param->flags & RD_INOUT) != 0))) return ctx->status;
+  return 0;
+}
+
+static int place_input(Context *ctx, int32_t index, const DLTensor *input) {
+  ctx->buffers[index] = tensor_data(input);
+  int copy = !tensor_is_compact(input);
+  Extent extent = extent_of(input);
+  for (int32_t i = 0; i < ctx->function->num_outputs && !copy; i++)
+    copy = !ctx->allocated[i] && ctx->outputs[i]->data && overlap(extent, extent_of(ctx->outputs[i]));
+  if (copy && !(ctx->buffers[index] = stage(ctx, input, 1))) return ctx->status;
+  return 0;
+}
+
+static int place_arguments(Context *ctx, const DLTensor *const *inputs, DLTensor *const *outputs) {
+  const RdFunction *function = ctx->function;
+  const int64_t *dims = ctx->dims;
+  for (int32_t i = 0; i < function->num_inputs; i++)
+    if (function->params[i].ndim > 0) dims += function->params[i].ndim;
+  memset(ctx->allocated, 0, (size_t)function->num_outputs);
+  for (int32_t i = 0; i < function->num_outputs; i++) ctx->outputs[i] = outputs[i];
+  for (int32_t i = 0; i < function->num_outputs; i++) {
+    if (place_output(ctx, i, dims)) return ctx->status;
+    if (function->params[function->num_inputs + i].ndim > 0) dims += function->params[function->num_inputs + i].ndim;
+  }
+  for (int32_t i = 0; i < function->num_inputs; i++)
+    if (place_input(ctx, i, inputs[i])) return ctx->status;
+  return 0;
+}
+
+static int execute(Context *ctx) {
+  const RdFunction *function = ctx->function;
+  if (context_reserve_arena(ctx, function->arena_size ? function->arena_size(ctx->symbols) : 0)) return ctx->status;
+  int parallel = ctx->model->num_threads > 1;
+  if (parallel) pool_begin_run();
+  int32_t status = function->run(&ctx->shared, ctx->symbols, ctx->buffers);
+  if (parallel) pool_end_run();
+  if (status && !ctx->status) rd_fail(&ctx->shared, "the model failed without a message");
+  for (int32_t i = 0; i < function->num_outputs && !ctx->status; i++)
+    if (!ctx->outputs[i]->data) rd_context_error(ctx, RD_RUNTIME_ERROR, "the model did not produce output %d", (int)i);
+  return ctx->status;
+}
+
+int rd_run(RdModel *model, int32_t index, const DLTensor *const *inputs, DLTensor *const *outputs, int *raised) {
+  Context *ctx = context_acquire(model, index);
+  if (!ctx) return RD_MEMORY_ERROR;
+  const RdFunction *function = ctx->function;
+  int placed = 0;
+  if (!check_arguments(ctx, inputs, outputs)) {
+    placed = 1;
+    if (!place_arguments(ctx, inputs, outputs)) execute(ctx);
+  }
+  for (int32_t i = 0; i < function->num_outputs && !ctx->status; i++)
+    if (!ctx->allocated[i] && !tensor_is_compact(outputs[i])) tensor_unpack(outputs[i], ctx->buffers[function->num_inputs + i]);
+  int status = ctx->status;
+  if (status) {
+    if (placed) output_discard(ctx);
+    if (raised) *raised = ctx->raised;
+    else if (ctx->raised) ffi_take_raised(ctx);
+    rd_publish_error(ctx);
+  }
+  context_release(ctx);
+  return status;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtime's own view of models and contexts, and what its files offer each other. */
+#ifndef ROUNDEL_RUNTIME_H_
+#define ROUNDEL_RUNTIME_H_
+
+#include <stdatomic.h>
+
+#include "os.h"
+#include "roundel.h"
+#include "thread_pool.h"
+
+#define RD_MAX_RANK 64
+#define RD_MESSAGE 2048
+
+typedef struct RdBlock RdBlock; /* memory that ends with the run */
+struct RdBlock { RdBlock *next, *previous; size_t nbytes; };
+
+struct RdContextPrivate {
+  RdContext shared; /* what generated code sees comes first */
+  struct RdContextPrivate *next_free;
+  RdModel *model;
+  const RdFunction *function;
+  size_t arena_capacity;
+  RdScratch scratch; /* of the calling thread; workers have their own */
+  RdBlock *blocks;
+  _Atomic uint32_t lock; /* of `blocks` and `message` */
+  int32_t status;
+  int32_t raised; /* the error is tvm-ffi's raised error, not `message` */
+  char message[RD_MESSAGE];
+  int64_t *symbols;        /* num_symbols */
+  int64_t *dims;           /* of all parameters */
+  void **buffers;          /* one for each parameter */
+  DLTensor **outputs;      /* the caller's */
+  uint8_t *allocated;      /* outputs that got their memory in this run */
+  int64_t *kernel_begin;   /* one for each kernel */
+};
+typedef struct RdContextPrivate Context;
+
+typedef struct {
+  const void **constants;
+  _Atomic int64_t *nanoseconds, *calls; /* of each kernel, with profiling */
+  int32_t num_dims;                     /* of all parameters */
+} RdFunctionState;
+
+struct RdModel {
+  const RdLibrary *library;
+  RdOptions options;
+  int32_t num_threads;
+  int32_t poison;
+  RdFunctionState *functions;
+  const void *mapped; /* the weights file */
+  size_t mapped_nbytes;
+  _Atomic uint32_t lock; /* of `free_contexts` */
+  Context *free_contexts;
+};
+
+/* errors.c */
+int rd_set_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3))); /* of this thread */
+int rd_context_error(Context *ctx, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int rd_publish_error(Context *ctx); /* the context's error becomes the thread's; returns its status */
+
+/* context.c */
+Context *context_acquire(RdModel *model, int32_t function); /* NULL: error is set */
+void context_release(Context *ctx);
+void context_free(Context *ctx);
+int context_reserve_arena(Context *ctx, int64_t nbytes);
+void *block_alloc(Context *ctx, size_t nbytes);
+void rd_lock(_Atomic uint32_t *lock);
+void rd_unlock(_Atomic uint32_t *lock);
+
+/* check.c: solve the symbols, compute and compare all dimensions */
+int check_arguments(Context *ctx, const DLTensor *const *inputs, DLTensor *const *outputs);
+
+/* tensor.c */
+const char *dtype_text(DLDataType dtype, char text[32]);
+int tensor_nbytes(int32_t ndim, const int64_t *shape, DLDataType dtype, int64_t *nbytes); /* nonzero: overflow */
+int tensor_is_compact(const DLTensor *tensor);
+int tensor_extent(const DLTensor *tensor, uintptr_t *low, uintptr_t *high); /* bytes it touches; nonzero: overflow */
+void tensor_pack(const DLTensor *tensor, void *compact);
+void tensor_unpack(const DLTensor *tensor, const void *compact);
+static inline char *tensor_data(const DLTensor *tensor) { return (char *)tensor->data + tensor->byte_offset; }
+
+/* output.c */
+void *output_allocate(Context *ctx, int32_t index, int32_t ndim, const int64_t *shape);
+void output_discard(Context *ctx);
+
+/* run.c: one call, with the parameters apart */
+int rd_run(RdModel *model, int32_t function, const DLTensor *const *inputs, DLTensor *const *outputs, int *raised);
+
+/* cpu.c: the first of the named features that this CPU lacks, or NULL */
+const char *cpu_lacks(const char *features, char name[64]);
+
+/* ffi.c: tvm-ffi, if the process has it */
+int ffi_call_global(Context *ctx, const char *name, int32_t nargs, const RdArg *args, DLTensor *result); /* -1: unknown */
+void ffi_take_raised(Context *ctx); /* its raised error becomes the context's message */
+
+/* package.c: a library with its weights, as a shipped file holds them */
+typedef struct {
+  const RdLibrary *library;
+  const void *weights;      /* embedded, or NULL */
+  const char *weights_file; /* beside the file that holds this structure, or NULL */
+  const char *digest;       /* 64 characters that end the weights file */
+  _Atomic(RdModel *) model; /* opened by the first run */
+  _Atomic uint32_t lock;
+} RdPackage;
+RD_API int rd_package_open(RdPackage *package, const RdOptions *options, RdModel **model);
+RD_API int rd_package_run(RdPackage *package, const char *function, const DLTensor *inputs, DLTensor *outputs);
+
+typedef struct { int32_t type_index; uint32_t padding; union { int64_t i; double f; void *p; const char *s; } value; } RdAny;
+RD_API int rd_package_ffi(RdPackage *package, const char *function, const RdAny *args, int32_t nargs, RdAny *result);
+/* The same for an open model: args[0] is its address, args[1] the index of the function. */
+RD_API int rd_ffi_invoke(void *self, const RdAny *args, int32_t nargs, RdAny *result);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors in memory: sizes, extents, and copies between strided and compact ones. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime.h"
+
+const char *dtype_text(DLDataType dtype, char text[32]) {
+  static const char *const kinds[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
+  const char *kind = NULL;
+  int length;
+  if (dtype.code == kDLFloat8_e4m3fn) kind = "float8_e4m3fn";
+  if (dtype.code == kDLFloat8_e5m2) kind = "float8_e5m2";
+  if (kind || dtype.code == kDLBool)
+    length = snprintf(text, 32, "%s", kind ? kind : "bool");
+  else if (dtype.code < sizeof kinds / sizeof *kinds)
+    length = snprintf(text, 32, "%s%d", kinds[dtype.code], dtype.bits);
+  else
+    length = snprintf(text, 32, "dtype(code %d, %d bits)", dtype.code, dtype.bits);
+  if (dtype.lanes != 1) snprintf(text + length, 32 - (size_t)length, "x%d", dtype.lanes);
+  return text;
+}
+
+int tensor_nbytes(int32_t ndim, const int64_t *shape, DLDataType dtype, int64_t *nbytes) {
+  int64_t count = 1, bits = (int64_t)dtype.bits * dtype.lanes;
+  int empty = 0, overflow = 0;
+  for (int32_t i = 0; i < ndim; i++) empty |= shape[i] == 0;
+  for (int32_t i = 0; i < ndim && !empty; i++) overflow |= __builtin_mul_overflow(count, shape[i], &count);
+  overflow |= __builtin_mul_overflow(count, bits, &count) || count > INT64_MAX - 7;
+  *nbytes = empty ? 0 : (count + 7) / 8;
+  return !empty && overflow;
+}
+
+static int64_t element_bytes(const DLTensor *tensor) { return (int64_t)tensor->dtype.bits * tensor->dtype.lanes / 8; }
+
+int tensor_is_compact(const DLTensor *tensor) {
+  if (!tensor->strides) return 1;
+  int64_t expected = 1;
+  int compact = 1;
+  for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
+    if (tensor->shape[i] == 0) return 1;
+    if (tensor->shape[i] != 1 && tensor->strides[i] != expected) compact = 0;
+    expected *= tensor->shape[i];
+  }
+  return compact;
+}
+
+int tensor_extent(const DLTensor *tensor, uintptr_t *low, uintptr_t *high) {
+  int64_t first = 0, last = 0, nbytes;
+  *low = *high = (uintptr_t)tensor_data(tensor);
+  if (tensor_nbytes(tensor->ndim, tensor->shape, tensor->dtype, &nbytes)) return 1;
+  if (nbytes == 0) return 0;
+  if (tensor_is_compact(tensor)) {
+    *high += (uintptr_t)nbytes;
+    return 0;
+  }
+  int64_t size = element_bytes(tensor);
+  for (int32_t i = 0; i < tensor->ndim; i++) {
+    int64_t reach;
+    if (__builtin_mul_overflow(tensor->shape[i] - 1, tensor->strides[i], &reach) || __builtin_mul_overflow(reach, size, &reach))
+      return 1;
+    if (__builtin_add_overflow(reach < 0 ? first : last, reach, reach < 0 ? &first : &last)) return 1;
+  }
+  *high = *low + (uintptr_t)(last + size);
+  *low += (uintptr_t)first;
+  return 0;
+}
+
+/* Copies row by row (the innermost axis); `pack` from the tensor to the compact memory, else back. */
+static void copy_strided(const DLTensor *tensor, char *compact, int pack) {
+  int64_t index[RD_MAX_RANK] = {0}, size = element_bytes(tensor);
+  int32_t last = tensor->ndim - 1;
+  int64_t row = tensor->shape[last], step = tensor->strides[last] * size;
+  for (int32_t i = 0; i <= last; i++)
+    if (tensor->shape[i] == 0) return;
+  char *at = tensor_data(tensor);
+  for (;;) {
+    if (tensor->strides[last] == 1) {
+      pack ? memcpy(compact, at, (size_t)(row * size)) : memcpy(at, compact, (size_t)(row * size));
+    } else if (size == 4) {
+      for (int64_t j = 0; j < row; j++)
+        pack ? memcpy(compact + j * 4, at + j * step, 4) : memcpy(at + j * step, compact + j * 4, 4);
+    } else {
+      for (int64_t j = 0; j < row; j++)
+        pack ? memcpy(compact + j * size, at + j * step, (size_t)size) : memcpy(at + j * step, compact + j * size, (size_t)size);
+    }
+    compact += row * size;
+    int32_t axis = last - 1;
+    for (; axis >= 0; axis--) {
+      at += tensor->strides[axis] * size;
+      if (++index[axis] < tensor->shape[axis]) break;
+      at -= tensor->strides[axis] * size * tensor->shape[axis];
+      index[axis] = 0;
+    }
+    if (axis < 0) return;
+  }
+}
+
+static void copy_tensor(const DLTensor *tensor, char *compact, int pack) {
+  if (!tensor_is_compact(tensor)) {
+    copy_strided(tensor, compact, pack);
+    return;
+  }
+  int64_t nbytes;
+  if (tensor_nbytes(tensor->ndim, tensor->shape, tensor->dtype, &nbytes) || nbytes == 0) return;
+  pack ? memmove(compact, tensor_data(tensor), (size_t)nbytes) : memmove(tensor_data(tensor), compact, (size_t)nbytes);
+}
+
+void tensor_pack(const DLTensor *tensor, void *compact) { copy_tensor(tensor, compact, 1); }
+
+void tensor_unpack(const DLTensor *tensor, const void *compact) { copy_tensor(tensor, (char *)(uintptr_t)compact, 0); }

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A loop is cut into chunks, and whoever is awake claims the next one: the caller too, so a worker that is asleep or has
+ * lost its core costs nothing; the caller waits only for chunks that somebody has begun.
+ *
+ * `state` holds what is left to claim. A claim is one compare-and-swap that lowers it, and the fields of the job are read
+ * only after it succeeded: they cannot change before that chunk is reported in `pending`. Idle workers spin for a while
+ * during a run (waking a thread takes tens of microseconds) and sleep otherwise. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "os.h"
+#include "thread_pool.h"
+
+#define MAX_THREADS 256
+#define NO_SHARING 64 /* fields that different threads write lie on different cache lines */
+
+typedef struct {
+  uint64_t thread;
+  int id; /* 1, 2, ...: the caller is 0 */
+  RdScratch scratch;
+} Worker;
+
+static struct {
+  _Alignas(NO_SHARING) _Atomic uint64_t state; /* threads allowed << 32 | chunks left */
+  _Alignas(NO_SHARING) _Atomic uint32_t pending; /* chunks not finished */
+  _Atomic uint32_t owner_sleeps;
+  _Alignas(NO_SHARING) RdTask task;
+  void **args;
+  int64_t extent, grain;
+  uint32_t chunks;
+  _Alignas(NO_SHARING) _Atomic uint32_t signal; /* what sleeping workers wait on */
+  _Atomic uint32_t sleepers;
+  _Atomic uint32_t busy;   /* a job, or a change of the workers, is under way */
+  _Atomic uint32_t active; /* runs under way */
+  _Atomic uint32_t stop;
+  _Atomic int64_t spin_ns;
+  int num_workers;
+  Worker workers[MAX_THREADS];
+} pool;
+
+static _Atomic int default_threads;
+static _Thread_local int inside; /* this thread runs a chunk */
+static _Thread_local Worker *self;
+
+static int from_environment(const char *name, int fallback) {
+  const char *text = getenv(name);
+  if (!text || !*text) return fallback;
+  char *end;
+  long value = strtol(text, &end, 10);
+  return *end || value < 0 || value > 1000000000 ? fallback : (int)value;
+}
+
+int pool_default_threads(void) {
+  int count = atomic_load(&default_threads);
+  if (count) return count;
+  count = from_environment("ROUNDEL_NUM_THREADS", 0);
+  if (count < 1) count = os_num_cpus();
+  if (count > MAX_THREADS) count = MAX_THREADS;
+  atomic_store(&default_threads, count);
+  return count;
+}
+
+RdScratch *pool_worker_scratch(void) { return self ? &self->scratch : NULL; }
+
+/* Claim and run chunks until none is left; returns whether there was one. */
+static int run_chunks(int id) {
+  int any = 0;
+  uint64_t state = atomic_load_explicit(&pool.state, memory_order_acquire);
+  while ((uint32_t)state != 0 && (uint64_t)id < state >> 32) {
+    if (!atomic_compare_exchange_weak_explicit(&pool.state, &state, state - 1, memory_order_acq_rel, memory_order_acquire))
+      continue;
+    int64_t begin = (int64_t)(pool.chunks - (uint32_t)state) * pool.grain;
+    int64_t end = pool.extent - begin < pool.grain ? pool.extent : begin + pool.grain;
+    inside = any = 1;
+    pool.task(begin, end, pool.args);
+    inside = 0;
+    if (atomic_fetch_sub(&pool.pending, 1) == 1 && atomic_load(&pool.owner_sleeps)) os_wake(&pool.pending, 1);
+    state = atomic_load_explicit(&pool.state, memory_order_acquire);
+  }
+  return any;
+}
+
+static int work_for(int id) {
+  uint64_t state = atomic_load(&pool.state);
+  return (uint32_t)state != 0 && (uint64_t)id < state >> 32;
+}
+
+static void sleep_until_signal(int id) {
+  uint32_t seen = atomic_load(&pool.signal);
+  atomic_fetch_add(&pool.sleepers, 1);
+  if (!work_for(id) && !atomic_load(&pool.stop)) os_wait(&pool.signal, seen, 0);
+  atomic_fetch_sub(&pool.sleepers, 1);
+}
+
+static void *worker_main(void *argument) {
+  Worker *worker = self = argument;
+  int64_t idle_since = os_time_ns();
+  while (!atomic_load_explicit(&pool.stop, memory_order_relaxed)) {
+    if (run_chunks(worker->id)) {
+      idle_since = os_time_ns();
+      continue;
+    }
+    for (int i = 0; i < 32; i++) os_pause();
+    if (atomic_load_explicit(&pool.active, memory_order_relaxed) &&
+        os_time_ns() - idle_since < atomic_load_explicit(&pool.spin_ns, memory_order_relaxed))
+      continue;
+    sleep_until_signal(worker->id);
+    idle_since = os_time_ns();
+  }
+  os_free(worker->scratch.memory, worker->scratch.capacity);
+  worker->scratch = (RdScratch){0};
+  return NULL;
+}
+
+/* A forked child has none of the threads and must not believe in them. */
+static void after_fork(void) {
+  int64_t spin_ns = atomic_load(&pool.spin_ns);
+  memset(&pool, 0, sizeof pool);
+  atomic_store(&pool.spin_ns, spin_ns);
+}
+
+static void ensure_workers(int count) {
+  static _Atomic int prepared;
+  if (!atomic_exchange(&prepared, 1)) {
+    os_at_fork(after_fork);
+    atomic_store(&pool.spin_ns, (int64_t)from_environment("ROUNDEL_SPIN_US", 100) * 1000);
+  }
+  while (pool.num_workers < count) {
+    Worker *worker = &pool.workers[pool.num_workers];
+    *worker = (Worker){.id = pool.num_workers + 1};
+    if (os_thread_start(&worker->thread, worker_main, worker)) return;
+    pool.num_workers++;
+  }
+}
+
+/* Chunks that others have begun: spin, then let them have this core, then sleep. */
+static void wait_for_pending(void) {
+  uint32_t left;
+  for (int i = 0; (left = atomic_load_explicit(&pool.pending, memory_order_acquire)) != 0; i++) {
+    if (i < 500) {
+      os_pause();
+    } else if (i < 600) {
+      os_yield();
+    } else {
+      atomic_store(&pool.owner_sleeps, 1);
+      if ((left = atomic_load(&pool.pending)) != 0) os_wait(&pool.pending, left, 1000);
+      atomic_store(&pool.owner_sleeps, 0);
+    }
+  }
+}
+
+static void run_here(RdTask task, void **args, int64_t extent) {
+  int before = inside;
+  inside = 1;
+  task(0, extent, args);
+  inside = before;
+}
+
+void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_threads) {
+  if (extent <= 0) return;
+  if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
+  if (grain <= 0) grain = extent / ((int64_t)num_threads * 8) + 1;
+  if (extent / grain >= INT32_MAX) grain = extent / INT32_MAX + 1;
+  int64_t chunks = extent / grain + (extent % grain != 0);
+  if (num_threads <= 1 || chunks <= 1 || inside || atomic_exchange(&pool.busy, 1)) {
+    run_here(task, args, extent);
+    return;
+  }
+  ensure_workers(num_threads - 1);
+  pool.task = task;
+  pool.args = args;
+  pool.extent = extent;
+  pool.grain = grain;
+  pool.chunks = (uint32_t)chunks;
+  atomic_store_explicit(&pool.pending, (uint32_t)chunks, memory_order_relaxed);
+  atomic_store(&pool.state, (uint64_t)num_threads << 32 | (uint64_t)chunks);
+  if (atomic_load(&pool.sleepers)) {
+    atomic_fetch_add(&pool.signal, 1);
+    os_wake(&pool.signal, INT32_MAX);
+  }
+  run_chunks(0);
+  wait_for_pending();
+  atomic_store(&pool.busy, 0);
+}
+
+void pool_begin_run(void) { atomic_fetch_add_explicit(&pool.active, 1, memory_order_relaxed); }
+
+void pool_end_run(void) { atomic_fetch_sub_explicit(&pool.active, 1, memory_order_relaxed); }
+
+void pool_shutdown(void) {
+  while (atomic_exchange(&pool.busy, 1)) os_yield();
+  atomic_store(&pool.stop, 1);
+  atomic_fetch_add(&pool.signal, 1);
+  os_wake(&pool.signal, INT32_MAX);
+  for (int i = 0; i < pool.num_workers; i++) os_thread_join(pool.workers[i].thread);
+  pool.num_workers = 0;
+  atomic_store(&pool.stop, 0);
+  atomic_store(&pool.busy, 0);
+}
