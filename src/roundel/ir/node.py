@@ -109,7 +109,8 @@ def _constructor(cls: type, fields: dict[str, str], defaults: dict[str, Any], de
     names = "".join(f + ", " for f in fields)
     if not intern:
         fresh = [f"if {f} is None: {f} = _Token()" for f, kind in fields.items() if kind.startswith("Token")]
-        body = "\n    ".join(fresh + sets) or "pass"
+        memo = ["self._facts = None"] if "_facts" in _all_slots(cls) else []
+        body = "\n    ".join(fresh + sets + memo) or "pass"
         return f"def __init__(self, {args}):\n    {body}\n"
     key = f"cls._key({names})" if hasattr(cls, "_key") else f"(cls, {names})"
     coerce = f"{names.rstrip(', ')}{',' if len(fields) == 1 else ''} = cls._coerce({names})" if hasattr(cls, "_coerce") else "pass"

@@ -112,6 +112,13 @@ class Cast(Expr):
     dtype: DType
     value: Expr
 
+    @property
+    def is_index(self) -> bool:
+        """A widening of an index is exact, so it is an index too."""
+        to, of = self.dtype, self.value.dtype
+        widens = to.is_int and of.is_int and to.lanes == 1 and (to.bits >= of.bits if to.kind == of.kind else to.kind == "int" and to.bits > of.bits)
+        return widens and self.value.is_index
+
 
 @node(intern=True)
 class BinaryOp(Expr):
