@@ -173,6 +173,10 @@ class Max(BinaryOp):
     """The larger; of floats NaN when either is NaN."""
 
 
+def _bool_like(a: Expr) -> DType:
+    return BOOL if a.dtype.lanes == 1 else BOOL.with_lanes(a.dtype.lanes)
+
+
 @node(intern=True, derive={"dtype": "_bool_like(a)"})
 class Compare(BinaryOp):
     """Base of the comparisons; the result is bool with the operands' lanes."""
@@ -296,10 +300,6 @@ class Call(Expr):
     op: str | GlobalVar
     args: tuple[Expr, ...]
     dtype: DType
-
-
-def _bool_like(a: Expr) -> DType:
-    return BOOL if a.dtype.lanes == 1 else BOOL.with_lanes(a.dtype.lanes)
 
 
 _INDEX = {Var, IntImm, Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or, Not, Select, IfThenElse}
