@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: F401
+"""Tensor expressions: the notation in which operators are defined."""
+
+from .compute import compute, extern, extern_primfunc
+from .create_prim_func import create_prim_func
+from .math import *  # noqa: F403
+from .reduce import Combiner, Reduce, comm_reducer, max_value, min_value, reduce_axis
+from .reduce import all_over as all  # noqa: A004
+from .reduce import any_over as any  # noqa: A004
+from .reduce import max_over as max  # noqa: A004
+from .reduce import min_over as min  # noqa: A004
+from .reduce import prod_over as prod
+from .reduce import sum_over as sum  # noqa: A004
+from .tensor import Compute, Definition, Extern, Placeholder, Tensor, placeholder, size_var, var
+
+__all__ = [n for n in dir() if not n.startswith("_")]

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``create_prim_func``: tensor expressions to a tensor program in block form, one block per stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roundel.ir import tir
+from roundel.ir.attrs import Attrs
+from roundel.ir.dtype import BOOL, HANDLE
+from roundel.ir.errors import RoundelError
+from roundel.ir.visit import substitute
+
+from .access import access_regions
+from .reduce import Reduce
+from .tensor import Compute, Definition, Extern, Placeholder, Tensor
+
+
+def create_prim_func(
+    args: Sequence[Tensor | tir.Var], name: str | None = "main", attrs: Mapping[str, Any] | None = None
+) -> tir.PrimFunc:
+    """A tensor program with these tensors (and scalars) as parameters, in order; other stages become ``alloc_buffers``.
+
+    Variables of shapes are bound by the buffers' shapes, others have to be in ``args``. ``name`` exports the program.
+    """
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    stages = _in_order(tensors)
+    buffers = _buffers(tensors, stages)
+    given = set(tensors)
+    for t in buffers:
+        if isinstance(t.definition, Placeholder) and t not in given:
+            raise RoundelError(
+                f"tensor {t.name} is read but is not among the parameters",
+                hint="add the placeholder to create_prim_func's list",
+            )
+    body = tir.seq(*(_stage(stage, outs, buffers) for stage, outs in stages if not isinstance(stage, Placeholder)))
+    root = tir.Block((), (), (), "root", body, alloc_buffers=tuple(b for t, b in buffers.items() if t not in given))
+    params, pairs = [], []
+    for a in args:
+        if isinstance(a, Tensor):
+            params.append(tir.Var(a.name, HANDLE))
+            pairs.append((params[-1], buffers[a]))
+        else:
+            params.append(a)
+    symbol = {} if name is None else {"global_symbol": name}
+    return tir.PrimFunc(
+        tuple(params),
+        tir.BlockRealize((), tir.IntImm(1, BOOL), root),
+        tuple(pairs),
+        Attrs({**symbol, "noalias": True, **(attrs or {})}),
+    )
+
+
+def _in_order(outputs: Sequence[Tensor]) -> list[tuple[Definition, list[Tensor]]]:
+    """Stages, producers first, each with its outputs that are used."""
+    found: dict[Definition, list[Tensor]] = {}
+    done: set[Definition] = set()
+    stack: list[tuple[Tensor, bool]] = [(t, False) for t in reversed(outputs)]
+    order: list[Definition] = []
+    while stack:
+        t, leaving = stack.pop()
+        stage = t.definition
+        if leaving:
+            if stage not in done:
+                done.add(stage)
+                order.append(stage)
+            continue
+        outs = found.setdefault(stage, [])
+        if t not in outs:
+            outs.append(t)
+        if stage not in done:
+            stack.append((t, True))
+            stack.extend((i, False) for i in reversed(stage.inputs))
+    return [(s, sorted(found[s], key=lambda t: t.value_index)) for s in order]
+
+
+def _buffers(params: Sequence[Tensor], stages: list[tuple[Definition, list[Tensor]]]) -> dict[Tensor, tir.Buffer]:
+    """A fresh buffer with a name of its own for every tensor (outputs of a stage that nobody reads included)."""
+    taken: set[str] = set()
+    out: dict[Tensor, tir.Buffer] = {}
+    for t in (*params, *(t for _, outs in stages for t in outs)):
+        if t not in out:
+            name, k = t.name, 0
+            while name in taken:
+                k += 1
+                name = f"{t.name}_{k}"
+            taken.add(name)
+            out[t] = tir.decl_buffer(t.shape, t.dtype, name)
+    return out
+
+
+def _stage(stage: Any, outs: list[Tensor], buffers: dict[Tensor, tir.Buffer]) -> tir.Stmt:
+    if isinstance(stage, Extern):
+        return _extern_block(stage, outs, buffers)
+    if any(type(b) is Reduce for b in stage.bodies):
+        return _compute_block(stage, _all_outputs(stage, outs, buffers), buffers)
+    return tir.seq(*(_compute_block(stage, [t], buffers) for t in outs))
+
+
+def _all_outputs(stage: Compute, outs: list[Tensor], buffers: dict[Tensor, tir.Buffer]) -> list[Tensor]:
+    """A reduction over a tuple writes all of it; parts that nobody reads get a buffer too."""
+    missing = [k for k in range(len(stage.bodies)) if all(t.value_index != k for t in outs)]
+    made = [outs[0].replace(name=f"{outs[0].name}_{k}", dtype=stage.bodies[k].dtype, value_index=k) for k in missing]
+    for t in made:
+        buffers[t] = tir.decl_buffer(t.shape, t.dtype, t.name)
+    return sorted([*outs, *made], key=lambda t: t.value_index)
+
+
+class _Axes:
+    """Block variables for a stage's axes, and the loops around the block."""
+
+    def __init__(self, axes: Sequence[tir.IterVar]) -> None:
+        axes = axes or (tir.IterVar(tir.Var("i", tir.index_const(0).dtype), tir.Range.of(1), tir.IterKind.SPATIAL),)
+        self.variables = [tir.Var("v_" + a.var.name, a.var.dtype) for a in axes]
+        self.iter_vars = tuple(tir.IterVar(v, a.dom, a.kind) for v, a in zip(self.variables, axes))
+        self.loops = [tir.Var(a.var.name, a.var.dtype) for a in axes]
+        self.table: dict[Any, Any] = {a.var: v for a, v in zip(axes, self.variables)}
+        self.doms = [a.dom for a in axes]
+
+    def nest(self, block: tir.Block) -> tir.Stmt:
+        """The block realized inside one serial loop per axis."""
+        body: tir.Stmt = tir.BlockRealize(tuple(self.loops), tir.IntImm(1, BOOL), block)
+        for v, dom in zip(reversed(self.loops), reversed(self.doms)):
+            body = tir.For(v, dom.min, dom.extent, tir.ForKind.SERIAL, body)
+        return body
+
+
+def _block(
+    axes: _Axes, name: str, body: tir.Stmt, init: tir.Stmt | None, attrs: Attrs, scratch: tuple[tir.Buffer, ...] = ()
+) -> tir.Stmt:
+    reads, writes = access_regions(body, init, scratch)
+    return axes.nest(tir.Block(axes.iter_vars, reads, writes, name, body, init, scratch, annotations=attrs))
+
+
+def _compute_block(stage: Compute, outs: list[Tensor], buffers: Mapping[Tensor, tir.Buffer]) -> tir.Stmt:
+    bodies = [stage.bodies[t.value_index] for t in outs]
+    top = bodies[0]
+    axes = _Axes((*stage.axes, *(top.axes if type(top) is Reduce else ())))
+    at = tuple(axes.variables[: len(stage.axes)])
+    targets = [buffers[t] for t in outs]
+
+    def here(e: tir.Expr) -> tir.Expr:
+        return substitute(e, axes.table, buffers)
+
+    if type(top) is not Reduce:
+        body: tir.Stmt = tir.BufferStore(targets[0], here(top), at)
+        return _block(axes, targets[0].name, body, None, stage.attrs)
+    start = top.combiner.identity(tuple(s.dtype for s in top.sources))
+    sources = tuple(tir.if_then_else(here(top.condition), here(s), i) for s, i in zip(top.sources, start))
+    init = tir.seq(*(tir.BufferStore(b, i, at) for b, i in zip(targets, start)))
+    values = top.combiner.combine(tuple(b[at] for b in targets), sources)
+    if len(targets) == 1:
+        body = tir.BufferStore(targets[0], values[0], at)
+    else:
+        held = [tir.Var(f"v_{b.name}", v.dtype) for b, v in zip(targets, values)]
+        body = tir.seq(*(tir.BufferStore(b, v, at) for b, v in zip(targets, held)))
+        for v, value in zip(reversed(held), reversed(values)):
+            body = tir.Let(v, value, body)
+    return _block(axes, targets[0].name, body, init, stage.attrs)
+
+
+def _extern_block(stage: Extern, outs: list[Tensor], buffers: Mapping[Tensor, tir.Buffer]) -> tir.Stmt:
+    axes = _Axes(stage.axes)
+    scratch = tuple(tir.decl_buffer(b.shape, b.dtype, b.name) for b in stage.scratch)
+    points = axes.variables[: len(stage.axes)]
+    body = stage.build(tuple(buffers[t] for t in stage.inputs), tuple(buffers[t] for t in outs), scratch, *points)
+    return _block(axes, buffers[outs[0]].name, body, None, stage.attrs, scratch)

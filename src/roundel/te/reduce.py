@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions: ``te.sum(A[i, k], axis=k)`` and others by ``comm_reducer``; they stand at the top of a compute's body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from roundel.ir import tir
+from roundel.ir.dtype import BOOL, INT64, DType
+from roundel.ir.errors import RoundelError
+from roundel.ir.node import node
+
+
+@dataclass(frozen=True, eq=False)
+class Combiner:
+    """``combine(accumulated, new)`` of tuples of expressions, commutative and associative, and its ``identity``."""
+
+    name: str
+    combine: Callable[[tuple[tir.Expr, ...], tuple[tir.Expr, ...]], tuple[tir.Expr, ...]]
+    identity: Callable[[tuple[DType, ...]], tuple[tir.Expr, ...]]
+
+
+@node(intern=True, derive={"dtype": "sources[value_index].dtype"})
+class Reduce(tir.Expr):
+    """``sources`` (one per element of the combiner's tuple) combined over ``axes`` where ``condition`` holds."""
+
+    combiner: Any
+    sources: tuple[tir.Expr, ...]
+    axes: tuple[tir.IterVar, ...]
+    condition: tir.Expr
+    value_index: int
+
+
+def reduce_axis(dom: Any, name: str = "k") -> tir.IterVar:
+    """A reduction axis over ``[begin, end)``; ``dom`` is (begin, end), an extent, or a tir.Range."""
+    if isinstance(dom, tuple | list):
+        begin, end = tir.as_index(dom[0]), tir.as_index(dom[1])
+        dom = tir.Range(begin, end - begin)
+    elif not isinstance(dom, tir.Range):
+        dom = tir.Range.of(dom)
+    return _Axis(tir.Var(name, INT64), dom, tir.IterKind.REDUCE)
+
+
+@node
+class _Axis(tir.IterVar):
+    """An tir.IterVar that stands for its variable in arithmetic."""
+
+    def asexpr(self) -> tir.Expr:
+        """The variable."""
+        return self.var
+
+    def __add__(self, other: Any) -> tir.Expr:
+        return self.var + other
+
+    def __radd__(self, other: Any) -> tir.Expr:
+        return other + self.var
+
+    def __sub__(self, other: Any) -> tir.Expr:
+        return self.var - other
+
+    def __rsub__(self, other: Any) -> tir.Expr:
+        return other - self.var
+
+    def __mul__(self, other: Any) -> tir.Expr:
+        return self.var * other
+
+    def __rmul__(self, other: Any) -> tir.Expr:
+        return other * self.var
+
+    def __floordiv__(self, other: Any) -> tir.Expr:
+        return self.var // other
+
+    def __mod__(self, other: Any) -> tir.Expr:
+        return self.var % other
+
+
+def min_value(dtype: Any) -> tir.Expr:
+    """The smallest value of a dtype (-inf of floats)."""
+    return _limit(DType(dtype), lowest=True)
+
+
+def max_value(dtype: Any) -> tir.Expr:
+    """The largest value of a dtype (inf of floats)."""
+    return _limit(DType(dtype), lowest=False)
+
+
+def _limit(dtype: DType, lowest: bool) -> tir.Expr:
+    if dtype.is_float:
+        return tir.const(-np.inf if lowest else np.inf, dtype)
+    if dtype.is_bool:
+        return tir.IntImm(0 if lowest else 1, BOOL)
+    signed = dtype.kind == "int"
+    low, high = (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if signed else (0, (1 << dtype.bits) - 1)
+    return tir.IntImm(low if lowest else high, dtype)
+
+
+def comm_reducer(
+    combine: Callable[[Any, Any], Any], identity: Callable[..., Any], name: str = "reduce"
+) -> Callable[..., Any]:
+    """A reduction, called like ``te.sum``, from ``combine(x, y)`` and ``identity(dtype, ...)`` of scalars or tuples."""
+
+    def wrapped(lhs: tuple[tir.Expr, ...], rhs: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
+        out = combine(lhs, rhs) if len(lhs) > 1 else combine(lhs[0], rhs[0])
+        return tuple(out) if isinstance(out, tuple | list) else (out,)
+
+    def start(dtypes: tuple[DType, ...]) -> tuple[tir.Expr, ...]:
+        out = identity(*dtypes)
+        items = out if isinstance(out, tuple | list) else (out,)
+        return tuple(tir.const(v, d) for v, d in zip(items, dtypes, strict=True))
+
+    combiner = Combiner(name, wrapped, start)
+
+    def reducer(expr: Any, axis: Any, where: Any = None) -> Any:
+        """``expr`` (or a tuple of them) reduced over ``axis`` (one or several reduce axes) where ``where`` holds."""
+        sources = tuple(tir.const(e) for e in (expr if isinstance(expr, tuple | list) else (expr,)))
+        axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+        if not all(isinstance(a, tir.IterVar) and a.kind is tir.IterKind.REDUCE for a in axes):
+            raise RoundelError(f"{name} reduces over axes made by te.reduce_axis, not {axes}")
+        if not axes:
+            return sources if isinstance(expr, tuple | list) else sources[0]
+        condition = tir.IntImm(1, BOOL) if where is None else tir.const(where)
+        made = tuple(Reduce(combiner, sources, axes, condition, k) for k in range(len(sources)))
+        return made if isinstance(expr, tuple | list) else made[0]
+
+    reducer.__name__ = name
+    return reducer
+
+
+def _sum(x: tir.Expr, y: tir.Expr) -> tir.Expr:
+    return tir.logical_or(x, y) if x.dtype.is_bool else x + y
+
+
+sum_over = comm_reducer(_sum, lambda d: 0, "sum")
+prod_over = comm_reducer(lambda x, y: x * y, lambda d: 1, "prod")
+max_over = comm_reducer(tir.max_, min_value, "max")
+min_over = comm_reducer(tir.min_, max_value, "min")
+all_over = comm_reducer(tir.logical_and, lambda d: 1, "all")
+any_over = comm_reducer(tir.logical_or, lambda d: 0, "any")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of tensor expressions: a Tensor is a Buffer that knows how it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from roundel.ir.attrs import EMPTY, Attrs
+from roundel.ir.dtype import HANDLE, INT64, DType
+from roundel.ir.errors import RoundelError
+from roundel.ir.node import node
+from roundel.ir.tir import Buffer, BufferLoad, Expr, IterVar, Stmt, Var, as_index
+
+
+@node
+class Tensor(Buffer):
+    """``A[i, j]`` is one element. ``definition`` is the stage that makes it, ``value_index`` which output of it."""
+
+    definition: Definition
+    value_index: int = 0
+
+    _children = ()
+
+    def __getitem__(self, indices: Any) -> BufferLoad:
+        items = indices if isinstance(indices, tuple) else (indices,)
+        if len(items) != len(self.shape):
+            raise RoundelError(f"tensor {self.name} has {len(self.shape)} dimensions and is indexed with {len(items)}")
+        return BufferLoad(self, tuple(as_index(i) for i in items))
+
+    def __call__(self, *indices: Any) -> BufferLoad:
+        return self[indices]
+
+    def asexpr(self) -> Expr:
+        """The element of a tensor without dimensions."""
+        return self[()]
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}: {self.dtype}[{', '.join(map(_short, self.shape))}])"
+
+
+def _short(dim: Expr) -> str:
+    return str(getattr(dim, "value", getattr(dim, "name", dim)))
+
+
+class Definition:
+    """Base of what defines tensors; ``inputs`` are the tensors it reads."""
+
+    inputs: tuple[Tensor, ...] = ()
+
+
+class Placeholder(Definition):
+    """Given from outside."""
+
+
+@dataclass(eq=False)
+class Compute(Definition):
+    """One expression per output over ``axes``; an expression may be a Reduce at the top."""
+
+    axes: tuple[IterVar, ...]
+    bodies: tuple[Expr, ...]
+    attrs: Attrs = EMPTY
+    inputs: tuple[Tensor, ...] = ()
+
+
+@dataclass(eq=False)
+class Extern(Definition):
+    """A stage written as a statement, for every point of ``axes``: ``build(inputs, outputs, scratch, *points)``."""
+
+    axes: tuple[IterVar, ...]
+    build: Callable[..., Stmt]
+    scratch: tuple[Buffer, ...] = ()
+    attrs: Attrs = EMPTY
+    inputs: tuple[Tensor, ...] = ()
+
+
+def make_tensor(definition: Definition, shape: Sequence[Any], dtype: Any, name: str, value_index: int = 0) -> Tensor:
+    """A tensor of this shape (numbers or index expressions) made by ``definition``."""
+    return Tensor(
+        name=name,
+        dtype=DType(dtype),
+        shape=tuple(as_index(s) for s in shape),
+        strides=(),
+        elem_offset=None,
+        scope="global",
+        data=Var(name + "_data", HANDLE),
+        definition=definition,
+        value_index=value_index,
+    )
+
+
+def placeholder(shape: Sequence[Any], dtype: Any = "float32", name: str = "placeholder") -> Tensor:
+    """A tensor given from outside."""
+    return make_tensor(Placeholder(), shape if isinstance(shape, tuple | list) else (shape,), dtype, name)
+
+
+def var(name: str = "n", dtype: Any = "int64") -> Var:
+    """A scalar variable."""
+    return Var(name, DType(dtype))
+
+
+def size_var(name: str = "n") -> Var:
+    """A shape variable: int64, known to be >= 0."""
+    return Var(name, INT64, True)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor expressions become tensor programs of the expected shape."""
+
+from __future__ import annotations
+
+import pytest
+
+from roundel import te
+from roundel.ir import tir
+from roundel.ir.errors import RoundelError
+from roundel.ir.visit import walk
+
+
+def blocks(f):
+    return {n.name: n for n in walk(f) if type(n) is tir.Block}
+
+
+def matmul_relu():
+    n = te.size_var("n")
+    A, B = te.placeholder((n, 128), name="A"), te.placeholder((128, 64), name="B")
+    k = te.reduce_axis((0, 128), "k")
+    C = te.compute((n, 64), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    return A, B, te.compute((n, 64), lambda *i: te.max_(C(*i), 0.0), name="D")
+
+
+def test_a_stage_is_a_block_with_its_axes_init_and_regions():
+    f = te.create_prim_func(matmul_relu())
+    found = blocks(f)
+    assert list(found) == ["root", "C", "D"]
+    c = found["C"]
+    assert [iv.kind for iv in c.iter_vars] == [tir.IterKind.SPATIAL] * 2 + [tir.IterKind.REDUCE]
+    assert [iv.var.name for iv in c.iter_vars] == ["v_i", "v_j", "v_k"]
+    assert type(c.init) is tir.BufferStore and [r.buffer.name for r in c.reads] == ["A", "B"]
+    assert [b.name for b in found["root"].alloc_buffers] == ["C"]
+    assert [b.name for b in f.buffer_params] == ["A", "B", "D"] and f.attrs["global_symbol"] == "main"
+
+
+def test_one_expression_makes_programs_that_share_nothing():
+    args = matmul_relu()
+    f, g = te.create_prim_func(args), te.create_prim_func(args)
+    assert not {b for b in f.buffer_params} & {b for b in g.buffer_params}
+    from roundel.ir import structural_equal
+
+    assert structural_equal(f, g)
+
+
+def test_a_tuple_reduction_writes_all_its_outputs():
+    A = te.placeholder((3, 7), name="A")
+    k = te.reduce_axis(7, "k")
+    argmax = te.comm_reducer(
+        lambda x, y: (te.select(x[1] >= y[1], x[0], y[0]), te.max_(x[1], y[1])),
+        lambda i, v: (te.const(-1, i), te.min_value(v)),
+        "argmax",
+    )
+    at, value = te.compute((3,), lambda i: argmax((k.var, A[i, k]), axis=k), name="best")
+    for outs, names in (
+        ([at, value], ["best_v0", "best_v1"]),
+        ([at], ["best_v0", "best_v0_1"]),
+        ([value], ["best_v1_0", "best_v1"]),
+    ):
+        block = blocks(te.create_prim_func([A, *outs]))["best_v0" if outs[0] is at else "best_v1_0"]
+        assert [w.buffer.name for w in block.writes] == names
+
+
+def test_a_scalar_result_has_a_block_of_one_instance():
+    A = te.placeholder((), name="A")
+    f = te.create_prim_func([A, te.compute((), lambda: A() + 1.0, name="B")])
+    assert len(blocks(f)["B"].iter_vars) == 1
+
+
+def test_extern_stages_are_statements_over_points():
+    A = te.placeholder((4, 5), name="A")
+
+    def build(ins, outs, scratch, i):
+        j = tir.Var("j", tir.index_const(0).dtype)
+        return tir.For(
+            j,
+            tir.index_const(0),
+            tir.index_const(5),
+            tir.ForKind.SERIAL,
+            tir.BufferStore(outs[0], ins[0][i, j], (i, j)),
+        )
+
+    out = te.extern([((4, 5), "float32")], [A], build, "copy", over=(4,))
+    block = blocks(te.create_prim_func([A, out]))["copy"]
+    assert len(block.iter_vars) == 1 and block.reads[0].region[1].extent is tir.index_const(5)
+    assert block.reads[0].region[0].extent is tir.index_const(1)
+
+
+def test_a_program_can_be_a_stage():
+    n = te.size_var("n")
+    X = te.placeholder((n,), name="X")
+    inner = te.create_prim_func([X, te.compute((n,), lambda i: X[i] * 2.0, name="Y")])
+    A = te.placeholder((9,), name="A")
+    out = te.extern_primfunc([A], inner)
+    assert out.shape == (tir.index_const(9),)
+    assert len(te.create_prim_func([A, out]).params) == 2
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        (lambda A, k: te.sum(A[k], axis=k) + 1.0, "inside an expression"),
+        (lambda A, k: A[k, k], "dimensions and is indexed"),
+    ],
+)
+def test_misuse_is_explained(body, message):
+    A, k = te.placeholder((4,), name="A"), te.reduce_axis(4, "k")
+    with pytest.raises(RoundelError, match=message):
+        te.compute((), lambda: body(A, k))
+
+
+def test_missing_parameters_are_named():
+    A, _, D = matmul_relu()
+    with pytest.raises(RoundelError, match="tensor B is read"):
+        te.create_prim_func([A, D])
