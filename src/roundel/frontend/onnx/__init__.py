@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ONNX frontend: ``from_onnx`` and the hook to supply operators, ``operator``."""
+
+from .registry import operator
+
+__all__ = ["check_model", "from_onnx", "operator"]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    homes = {"from_onnx": "importer", "check_model": "check"}
+    if name in homes:
+        return getattr(import_module(f"{__name__}.{homes[name]}"), name)
+    raise AttributeError(name)

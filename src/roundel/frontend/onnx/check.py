@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a model is not supported, all of it in one report, before any work is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...ir.errors import UnsupportedError
+from .registry import find
+
+
+@dataclass
+class Report:
+    """``unsupported`` maps (domain, operator, opset) to the names of nodes that use it."""
+
+    unsupported: dict[tuple[str, str, int], list[str]] = field(default_factory=dict)
+    operators: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return not self.unsupported
+
+    def lines(self) -> list[str]:
+        """One line per unsupported operator: name, domain, version, how often, where."""
+        out = []
+        for (domain, name, version), nodes in sorted(self.unsupported.items()):
+            where = ", ".join(nodes[:5]) + (f" and {len(nodes) - 5} more" if len(nodes) > 5 else "")
+            out.append(f"{domain or 'ai.onnx'}::{name} (opset {version}), {len(nodes)} node{'s' if len(nodes) > 1 else ''}: {where}")
+        return out
+
+    def raise_if_unsupported(self) -> None:
+        """Raises UnsupportedError that lists everything."""
+        if not self.ok:
+            raise UnsupportedError(f"the model uses {len(self.unsupported)} operator{'s' if len(self.unsupported) > 1 else ''} that "
+                                   "Roundel does not support", why="\n".join("  " + line for line in self.lines()),
+                                   hint="supply them with @roundel.onnx.operator(domain, name)")
+
+
+def check_model(model: Any) -> Report:
+    """The report of a ModelProto; knows nothing of shapes, so attribute combinations are judged during import."""
+    from . import ops  # noqa: F401  (fills the table)
+
+    opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
+    functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
+    report = Report()
+    for node in _nodes(model.graph.node, functions, set()):
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        report.operators[node.op_type] = report.operators.get(node.op_type, 0) + 1
+        version = opsets.get(domain, 1)
+        if find(domain, node.op_type, version) is None and (domain, node.op_type) not in functions:
+            report.unsupported.setdefault((domain, node.op_type, version), []).append(node.name or "/".join(node.output))
+    return report
+
+
+def _nodes(nodes: Any, functions: dict, seen: set) -> Iterator[Any]:
+    for node in nodes:
+        yield node
+        for a in node.attribute:
+            for g in [a.g] if a.HasField("g") else list(a.graphs):
+                yield from _nodes(g.node, functions, seen)
+        key = ("" if node.domain == "ai.onnx" else node.domain, node.op_type)
+        if key in functions and key not in seen:
+            seen.add(key)
+            yield from _nodes(functions[key].node, functions, seen)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading ONNX files safely: clear errors for broken files, external data mapped and confined to the model's folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.constants import ConstData
+from ...ir.dtype import DType
+from ...ir.errors import ModelError
+
+if TYPE_CHECKING:
+    import onnx
+
+_MAX_BYTES = 1 << 40
+_DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64",
+           12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
+           19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2"}
+
+
+def dtype_of(code: int, where: Any = None) -> DType:
+    """The data type of an ONNX TensorProto code; raises ModelError."""
+    if code not in _DTYPES:
+        name = "string tensors" if code == 8 else f"data type {code}"
+        raise ModelError(f"{name} cannot be compiled", where=where)
+    return DType(_DTYPES[code])
+
+
+def load_model(source: Any) -> tuple[onnx.ModelProto, Path | None]:
+    """A ModelProto from a path, bytes or a ModelProto, and the folder of its external data.
+
+    Raises ModelError for a missing, empty, truncated or foreign file.
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    if isinstance(source, onnx.ModelProto):
+        return source, None
+    folder, where = None, "the model"
+    if isinstance(source, bytes | bytearray | memoryview):
+        data = bytes(source)
+    else:
+        path = Path(source)
+        where, folder = str(path), path.resolve().parent
+        try:
+            data = path.read_bytes()
+        except OSError as e:
+            raise ModelError("cannot read the model", where=where, why=e.strerror or str(e)) from None
+    if not data:
+        raise ModelError("the file is empty", where=where)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        raise ModelError("this is not an ONNX model, or it is cut off", where=where, why="it does not parse as a ModelProto protobuf message",
+                         hint="check the download (size, checksum) and that the file is .onnx") from None
+    if not model.HasField("graph") or not model.opset_import:
+        raise ModelError("this is not an ONNX model, or it is cut off", where=where, why="it has no graph or no operator set",
+                         hint="check the download (size, checksum)")
+    return model, folder
+
+
+def tensor_data(tensor: onnx.TensorProto, folder: Path | None) -> ConstData:
+    """The content of a TensorProto, memory-mapped when it lies in an external file; raises ModelError."""
+    where = f"tensor {tensor.name!r}"
+    shape = tuple(tensor.dims)
+    if any(d < 0 for d in shape):
+        raise ModelError("a dimension is negative", where=where, why=f"its shape is {list(shape)}")
+    dtype = dtype_of(tensor.data_type, where)
+    count = 1
+    for d in shape:
+        count *= d
+    if dtype.nbytes(count) > _MAX_BYTES:
+        raise ModelError("the tensor is absurdly large", where=where, why=f"shape {list(shape)} of {dtype} takes {dtype.nbytes(count)} bytes")
+    if tensor.data_location == 1:
+        return _external(tensor, dtype, shape, count, folder, where)
+    if tensor.HasField("raw_data"):
+        raw = tensor.raw_data
+        if len(raw) != dtype.nbytes(count):
+            raise ModelError("the tensor's data does not fit its shape", where=where, why=f"shape {list(shape)} of {dtype} takes "
+                             f"{dtype.nbytes(count)} bytes, the file holds {len(raw)}")
+        return ConstData(_decode(np.frombuffer(raw, np.uint8), dtype, shape, count))
+    return ConstData(_typed(tensor, shape, where))
+
+
+def _typed(tensor: onnx.TensorProto, shape: tuple[int, ...], where: str) -> np.ndarray:
+    from onnx import numpy_helper
+
+    try:
+        return np.asarray(numpy_helper.to_array(tensor)).reshape(shape)
+    except (ValueError, TypeError, IndexError) as e:
+        raise ModelError("the tensor's data does not fit its shape or type", where=where, why=str(e)) from None
+
+
+def _decode(raw: np.ndarray, dtype: DType, shape: tuple[int, ...], count: int) -> np.ndarray:
+    """Bytes to elements; types below a byte are packed, lowest bits first."""
+    bits = dtype.storage_bits
+    if bits >= 8:
+        return raw.view(dtype.numpy).reshape(shape)
+    per = 8 // bits
+    codes = np.stack([(raw >> (bits * k)) & ((1 << bits) - 1) for k in range(per)], axis=-1).reshape(-1)[:count]
+    if dtype.is_float:
+        return codes.astype(np.uint8).view(dtype.numpy).reshape(shape)
+    signed = codes.astype(np.int8) - ((codes >> (bits - 1)) << bits).astype(np.int8) if dtype.kind == "int" else codes
+    return signed.astype(dtype.numpy).reshape(shape)
+
+
+def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], count: int, folder: Path | None, where: str) -> ConstData:
+    facts = {e.key: e.value for e in tensor.external_data}
+    location = facts.get("location", "")
+    if folder is None:
+        raise ModelError("the tensor lies in an external file, but the model was not given as a path", where=where, why=f"file {location!r}")
+    path = (folder / location).resolve()
+    if not location or os.path.isabs(location) or not path.is_relative_to(folder):
+        raise ModelError("the external data file lies outside the model's folder", where=where, why=f"its location is {location!r}",
+                         hint="external data must be beside the model, for safety")
+    try:
+        offset = int(facts.get("offset", 0))
+        length = int(facts.get("length", dtype.nbytes(count)))
+    except ValueError:
+        raise ModelError("the external data entry is broken", where=where, why=f"{facts}") from None
+    if not path.is_file():
+        raise ModelError("the external data file is missing", where=where, why=str(path))
+    if length != dtype.nbytes(count) or offset < 0 or offset + length > path.stat().st_size:
+        raise ModelError("the external data does not fit", where=where, why=f"{location} has {path.stat().st_size} bytes; the tensor "
+                         f"says offset {offset}, length {length}, and shape {list(shape)} of {dtype} takes {dtype.nbytes(count)}")
+
+    def read() -> np.ndarray:
+        raw = np.memmap(path, np.uint8, "r", offset, (length,)) if length else np.empty(0, np.uint8)
+        return _decode(np.asarray(raw), dtype, shape, count)
+
+    return ConstData(load=read, shape=shape, dtype=dtype)

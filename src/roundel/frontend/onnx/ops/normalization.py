@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX normalisations and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+from ....ir import graph, tir
+from ..importer import NodeContext, Value
+from ..registry import converter
+from .math import const_like
+
+
+@converter("BatchNormalization", since=7)
+def _batch_norm(node: NodeContext, x: Value, scale: Value, bias: Value, mean: Value, var: Value) -> Any:
+    if node.attr("training_mode", 0):
+        raise node.unsupported("training mode")
+    out = node.make("nn.batch_norm", x.expr, scale.expr, bias.expr, mean.expr, var.expr, axis=1, epsilon=node.attr("epsilon", 1e-5))
+    return node.emit(graph.TupleGetItem(out, 0))
+
+
+@converter("LayerNormalization")
+def _layer_norm(node: NodeContext, x: Value, scale: Value, bias: Value | None = None) -> Any:
+    v = x.expr
+    axis = node.attr("axis", -1) % v.sinfo.ndim
+    axes = tuple(range(axis, v.sinfo.ndim))
+    eps = node.attr("epsilon", 1e-5)
+    if len([o for o in node.node.output if o]) == 1 and v.sinfo.dtype.bits >= 32:
+        shape = graph.ShapeExpr(tuple(v.sinfo.shape[a] for a in axes))
+        if scale.expr.sinfo.shape == shape.values and (bias is None or bias.expr.sinfo.shape == shape.values):
+            beta = bias.expr if bias is not None else node.make("zeros", shape, dtype=v.sinfo.dtype)
+            return node.make("nn.layer_norm", v, scale.expr, beta, axes=axes, epsilon=eps)
+    wide = node.make("astype", v, dtype="float32") if v.sinfo.dtype.bits < 32 else v
+    mean = node.make("mean", wide, axis=axes, keepdims=True)
+    centred = node.make("subtract", wide, mean)
+    var = node.make("mean", node.make("multiply", centred, centred), axis=axes, keepdims=True)
+    inv = node.make("rsqrt", node.make("add", var, const_like(eps, var)))
+    out = node.make("astype", node.make("multiply", centred, inv), dtype=v.sinfo.dtype)
+    out = node.make("multiply", out, scale.expr)
+    out = out if bias is None else node.make("add", out, bias.expr)
+    return out, mean, inv
+
+
+@converter("RMSNormalization")
+def _rms_norm(node: NodeContext, x: Value, scale: Value) -> Any:
+    v = x.expr
+    axes = tuple(range(node.attr("axis", -1) % v.sinfo.ndim, v.sinfo.ndim))
+    wide = node.make("astype", v, dtype="float32") if v.sinfo.dtype.bits < 32 else v
+    mean = node.make("mean", node.make("multiply", wide, wide), axis=axes, keepdims=True)
+    out = node.make("multiply", wide, node.make("rsqrt", node.make("add", mean, const_like(node.attr("epsilon", 1e-5), mean))))
+    return node.make("multiply", node.make("astype", out, dtype=v.sinfo.dtype), scale.expr)
+
+
+def _per_channel(node: NodeContext, v: Any, ndim: int) -> Any:
+    return node.make("reshape", v, graph.ShapeExpr((v.sinfo.shape[0], *(tir.index_const(1) for _ in range(ndim - 2)))))
+
+
+def normalized(node: NodeContext, x: Any, axes: tuple[int, ...], eps: float) -> Any:
+    """``(x - mean) / sqrt(var + eps)`` over the axes."""
+    mean = node.make("mean", x, axis=axes, keepdims=True)
+    centred = node.make("subtract", x, mean)
+    var = node.make("mean", node.make("multiply", centred, centred), axis=axes, keepdims=True)
+    return node.make("multiply", centred, node.make("rsqrt", node.make("add", var, const_like(eps, var))))
+
+
+@converter("InstanceNormalization")
+def _instance_norm(node: NodeContext, x: Value, scale: Value, bias: Value) -> Any:
+    n = x.expr.sinfo.ndim
+    out = normalized(node, x.expr, tuple(range(2, n)), node.attr("epsilon", 1e-5))
+    return node.make("add", node.make("multiply", out, _per_channel(node, scale.expr, n)), _per_channel(node, bias.expr, n))
+
+
+@converter("GroupNormalization")
+def _group_norm(node: NodeContext, x: Value, scale: Value, bias: Value) -> Any:
+    v, groups = x.expr, node.attr("num_groups")
+    batch, channels, *spatial = v.sinfo.shape
+    wide = node.make("astype", v, dtype="float32") if v.sinfo.dtype.bits < 32 else v
+    split = node.make("reshape", wide, graph.ShapeExpr((batch, tir.index_const(groups), tir.floordiv(channels, groups), *spatial)))
+    out = normalized(node, split, tuple(range(2, split.sinfo.ndim)), node.attr("epsilon", 1e-5))
+    n = v.sinfo.ndim
+    per_group = node.opset < 21
+    if per_group:
+        def shaped(p: Value) -> Any:
+            return node.make("reshape", p.expr, graph.ShapeExpr((tir.index_const(groups), *(tir.index_const(1) for _ in range(n - 1)))))
+
+        out = node.make("add", node.make("multiply", out, shaped(scale)), shaped(bias))
+    out = node.make("astype", node.make("reshape", out, graph.ShapeExpr(v.sinfo.shape)), dtype=v.sinfo.dtype)
+    if per_group:
+        return out
+    return node.make("add", node.make("multiply", out, _per_channel(node, scale.expr, n)), _per_channel(node, bias.expr, n))
+
+
+@converter("LpNormalization")
+def _lp_norm(node: NodeContext, x: Value) -> Any:
+    axis, p = node.attr("axis", -1), node.attr("p", 2)
+    inner = node.make("abs", x.expr) if p == 1 else node.make("multiply", x.expr, x.expr)
+    total = node.make("sum", inner, axis=(axis % x.expr.sinfo.ndim,), keepdims=True)
+    norm = total if p == 1 else node.make("sqrt", total)
+    zero = const_like(0, norm)
+    return node.make("where", node.make("equal", norm, zero), node.make("multiply", x.expr, zero), node.make("divide", x.expr, norm))
+
+
+@converter("MeanVarianceNormalization")
+def _mvn(node: NodeContext, x: Value) -> Any:
+    axes = tuple(node.attr("axes", [0, 2, 3]))
+    mean = node.make("mean", x.expr, axis=axes, keepdims=True)
+    centred = node.make("subtract", x.expr, mean)
+    var = node.make("mean", node.make("multiply", centred, centred), axis=axes, keepdims=True)
+    return node.make("divide", centred, node.make("add", node.make("sqrt", var), const_like(1e-9, var)))
+
+
+@converter("LRN")
+def _lrn(node: NodeContext, x: Value) -> Any:
+    size, alpha, beta, bias = node.attr("size"), node.attr("alpha", 1e-4), node.attr("beta", 0.75), node.attr("bias", 1.0)
+    v = x.expr
+    squares = node.make("multiply", v, v)
+    low = (size - 1) // 2
+    width = [0] * (2 * v.sinfo.ndim)
+    width[2], width[3] = low, size - 1 - low
+    padded = node.make("nn.pad", squares, const_like(0, v), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
+    total = None
+    for k in range(size):
+        part = node.make("strided_slice", padded, axes=(1,), begin=(tir.as_index(k),), end=(v.sinfo.shape[1] + k,), strides=(tir.index_const(1),))
+        total = part if total is None else node.make("add", total, part)
+    base = node.make("add", node.make("multiply", total, const_like(alpha / size, v)), const_like(bias, v))
+    return node.make("divide", v, node.make("power", base, const_like(beta, v)))
+
+
+def _softmax(op: str) -> Callable[..., Any]:
+    return lambda node, x: node.make(op, x.expr, axis=node.attr("axis", -1))
+
+
+def _flat_softmax(op: str) -> Callable[..., Any]:
+    """Before opset 13 the input is seen as a matrix, cut at ``axis``."""
+
+    def convert(node: NodeContext, x: Value) -> Any:
+        shape = x.expr.sinfo.shape
+        axis = node.attr("axis", 1)
+        axis = axis + len(shape) if axis < 0 else axis
+        if axis == len(shape) - 1:
+            return node.make(op, x.expr, axis=-1)
+        flat = node.make("reshape", x.expr, graph.ShapeExpr((tir.product_of(shape[:axis]), tir.product_of(shape[axis:]))))
+        return node.make("reshape", node.make(op, flat, axis=-1), graph.ShapeExpr(shape))
+
+    return convert
+
+
+for _name, _op in (("Softmax", "nn.softmax"), ("LogSoftmax", "nn.log_softmax")):
+    converter(_name)(_flat_softmax(_op))
+    converter(_name, since=13)(_softmax(_op))

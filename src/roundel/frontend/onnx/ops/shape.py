@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX operators about shapes: Shape, Size, Constant, ConstantOfShape, Range, Reshape, Expand, ..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....arith import Analyzer
+from ....ir import graph, tir
+from ....ir.constants import ConstData
+from ..importer import NodeContext, Value
+from ..registry import converter
+
+
+@converter("Shape")
+def _shape(node: NodeContext, x: Value) -> Any:
+    shape = x.content.shape if x.content is not None else x.expr.sinfo.shape
+    if shape is None:
+        raise node.unsupported("the rank of the input is not known")
+    return node.value(list(shape)[slice(node.attr("start", 0), node.attr("end", None))])
+
+
+@converter("Size")
+def _size(node: NodeContext, x: Value) -> Any:
+    return node.value(tir.product_of(x.expr.sinfo.shape))
+
+
+@converter("Constant")
+def _constant(node: NodeContext) -> Any:
+    if "value" in node._attrs:
+        data = node.attr("value")
+        return graph.Constant(data, graph.TensorInfo(data.shape, data.dtype))
+    for name, dtype in (("value_float", "float32"), ("value_int", "int64"), ("value_floats", "float32"), ("value_ints", "int64")):
+        if name in node._attrs:
+            return graph.Constant.of(np.asarray(node.attr(name), dtype))
+    raise node.unsupported("constants that are strings or sparse are not supported")
+
+
+def dims(values: list[Any]) -> graph.ShapeExpr:
+    """Ints and expressions as a shape."""
+    return graph.ShapeExpr(tuple(tir.as_index(v) for v in values))
+
+
+@converter("ConstantOfShape")
+def _constant_of_shape(node: NodeContext, shape: Value) -> Any:
+    data = node.attr("value", ConstData(np.zeros(1, np.float32)))
+    fill = graph.Constant.of(data.numpy().reshape(()))
+    return node.make("full", dims(node.ints(shape, "the shape")), fill, dtype=data.dtype)
+
+
+@converter("Reshape")
+def _reshape_attribute(node: NodeContext, x: Value) -> Any:
+    return _reshape_to(node, x, node.attr("shape"), False)
+
+
+@converter("Reshape", since=5)
+def _reshape(node: NodeContext, x: Value, shape: Value) -> Any:
+    return _reshape_to(node, x, node.ints(shape, "the new shape"), bool(node.attr("allowzero", 0)))
+
+
+def _reshape_to(node: NodeContext, x: Value, wanted: list[Any], allow_zero: bool) -> Any:
+    have = x.expr.sinfo.shape
+    out: list[Any] = []
+    for i, d in enumerate(wanted):
+        if isinstance(d, int) and d == 0 and not allow_zero:
+            if i >= len(have):
+                raise node.error(f"dimension {i} of the new shape copies one that the input does not have")
+            d = have[i]
+        out.append(d)
+    unknown = [i for i, d in enumerate(out) if isinstance(d, int) and d == -1]
+    if len(unknown) > 1:
+        raise node.error(f"the new shape {wanted} has more than one -1")
+    if unknown:
+        out[unknown[0]] = _quotient(node, tir.product_of(have), tir.product_of([tir.as_index(d) for i, d in enumerate(out) if i != unknown[0]]))
+    return node.make("reshape", x.expr, dims(out))
+
+
+def _quotient(node: NodeContext, total: tir.Expr, rest: tir.Expr) -> tir.Expr:
+    an = Analyzer()
+    if isinstance(rest, tir.IntImm) and rest.value == 0:
+        return tir.index_const(0)
+    out = an.simplify(tir.floordiv(total, rest))
+    if isinstance(total, tir.IntImm) and isinstance(rest, tir.IntImm) and total.value % rest.value:
+        raise node.error(f"{total.value} elements cannot be reshaped: the other dimensions take {rest.value}")
+    return out
+
+
+@converter("Flatten")
+def _flatten(node: NodeContext, x: Value) -> Any:
+    shape = x.expr.sinfo.shape
+    axis = node.attr("axis", 1)
+    axis = axis + len(shape) if axis < 0 else axis
+    return node.make("reshape", x.expr, dims([tir.product_of(shape[:axis]), tir.product_of(shape[axis:])]))
+
+
+@converter("Squeeze")
+def _squeeze_attribute(node: NodeContext, x: Value) -> Any:
+    return _squeeze_axes(node, x, node.attr("axes", None))
+
+
+@converter("Squeeze", since=13)
+def _squeeze(node: NodeContext, x: Value, axes: Value | None = None) -> Any:
+    return _squeeze_axes(node, x, None if axes is None else node.static_ints(axes, "the axes"))
+
+
+def _squeeze_axes(node: NodeContext, x: Value, axes: list[int] | None) -> Any:
+    return node.make("squeeze", x.expr, axis=None if axes is None else tuple(axes))
+
+
+@converter("Unsqueeze")
+def _unsqueeze_attribute(node: NodeContext, x: Value) -> Any:
+    return node.make("expand_dims", x.expr, axis=tuple(node.attr("axes")))
+
+
+@converter("Unsqueeze", since=13)
+def _unsqueeze(node: NodeContext, x: Value, axes: Value) -> Any:
+    return node.make("expand_dims", x.expr, axis=tuple(node.static_ints(axes, "the axes")))
+
+
+@converter("Expand")
+def _expand(node: NodeContext, x: Value, shape: Value) -> Any:
+    have, wanted = list(x.expr.sinfo.shape), node.ints(shape, "the shape")
+    rank = max(len(have), len(wanted))
+    have, wanted = [1] * (rank - len(have)) + have, [1] * (rank - len(wanted)) + wanted
+    out = [h if isinstance(w, int) and w == 1 else w for h, w in zip(have, wanted, strict=True)]
+    return node.make("broadcast_to", x.expr, dims(out))
+
+
+@converter("Range")
+def _range(node: NodeContext, start: Value, limit: Value, delta: Value) -> Any:
+    dtype = start.dtype if start.content is not None else start.expr.sinfo.dtype
+    if dtype.is_int:
+        s, e, d = (node.ints(v, "the range")[0] for v in (start, limit, delta))
+        return node.make("arange", graph.PrimValue(tir.as_index(s)), graph.PrimValue(tir.as_index(e)), graph.PrimValue(tir.as_index(d)), dtype=dtype)
+    known = [v.constant() for v in (start, limit, delta)]
+    if any(k is None for k in known):
+        raise node.unsupported("the range depends on the model's data")
+    return graph.Constant.of(np.arange(*(k.item() for k in known), dtype=dtype.numpy))
+
+
+@converter("EyeLike")
+def _eye_like(node: NodeContext, x: Value) -> Any:
+    from ..load import dtype_of
+
+    dtype = dtype_of(node.attr("dtype")) if node.attr("dtype", None) else x.expr.sinfo.dtype
+    rows, cols = x.expr.sinfo.shape
+    i = _ramp(node, rows, (rows, 1), node.attr("k", 0))
+    j = _ramp(node, cols, (1, cols), 0)
+    return node.make("astype", node.make("equal", i, j), dtype=dtype)
+
+
+def _ramp(node: NodeContext, n: Any, shape: tuple[Any, ...], start: int) -> Any:
+    values = node.make("arange", graph.PrimValue(tir.as_index(start)), graph.PrimValue(n + start), graph.PrimValue(tir.index_const(1)), dtype="int64")
+    return node.make("reshape", values, dims(list(shape)))

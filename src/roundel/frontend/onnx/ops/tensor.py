@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX operators that move data: Transpose, Concat, Split, Slice, Pad, Tile, Resize, ..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....arith import Analyzer
+from ....ir import graph, tir
+from ..importer import NodeContext, Value
+from ..registry import converter
+from .math import const_like
+
+_FAR = 1 << 31
+
+
+@converter("Transpose")
+def _transpose(node: NodeContext, x: Value) -> Any:
+    axes = node.attr("perm", None)
+    return node.make("permute_dims", x.expr, axes=None if axes is None else tuple(axes))
+
+
+@converter("Concat")
+def _concat(node: NodeContext, *xs: Value) -> Any:
+    return node.make("concat", graph.Tuple(tuple(x.expr for x in xs)), axis=node.attr("axis"))
+
+
+def _split_at(node: NodeContext, x: Value, sizes: list[Any] | None, count: int) -> Any:
+    axis = node.attr("axis", 0) % x.expr.sinfo.ndim
+    extent = x.expr.sinfo.shape[axis]
+    if sizes is None:
+        part = Analyzer().simplify(tir.ceildiv(extent, count))
+        sizes = [part] * (count - 1)
+    edges, at = [tir.index_const(0)], tir.index_const(0)
+    for s in sizes[:count - 1]:
+        at = at + s
+        edges.append(at)
+    edges.append(extent)
+    return tuple(node.make("strided_slice", x.expr, axes=(axis,), begin=(a,), end=(b,), strides=(tir.index_const(1),))
+                 for a, b in zip(edges, edges[1:], strict=False))
+
+
+@converter("Split")
+def _split_attribute(node: NodeContext, x: Value) -> Any:
+    return _split_at(node, x, node.attr("split", None), len(node.node.output))
+
+
+@converter("Split", since=13)
+def _split(node: NodeContext, x: Value, sizes: Value | None = None) -> Any:
+    return _split_at(node, x, None if sizes is None else node.ints(sizes, "the sizes"), len(node.node.output))
+
+
+@converter("Slice")
+def _slice_attributes(node: NodeContext, x: Value) -> Any:
+    starts = node.attr("starts")
+    return _slice_at(node, x, starts, node.attr("ends"), node.attr("axes", list(range(len(starts)))), [1] * len(starts))
+
+
+@converter("Slice", since=10)
+def _slice(node: NodeContext, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None) -> Any:
+    begin, end = node.ints(starts, "the starts"), node.ints(ends, "the ends")
+    where = list(range(len(begin))) if axes is None else node.static_ints(axes, "the axes")
+    return _slice_at(node, x, begin, end, where, [1] * len(begin) if steps is None else node.static_ints(steps, "the steps"))
+
+
+def _slice_at(node: NodeContext, x: Value, begin: list[Any], end: list[Any], axes: list[int], steps: list[int]) -> Any:
+    shape = x.expr.sinfo.shape
+    an = Analyzer()
+    starts, stops = [], []
+    for b, e, a, s in zip(begin, end, axes, steps, strict=True):
+        n = shape[a]
+        starts.append(_clamped(an, b, n, 0 if s > 0 else -1, s))
+        stops.append(_clamped(an, e, n, 0 if s > 0 else -1, s))
+    return node.make("strided_slice", x.expr, axes=tuple(a % len(shape) for a in axes), begin=tuple(starts), end=tuple(stops),
+                     strides=tuple(tir.index_const(s) for s in steps), assume_inbound=True)
+
+
+def _clamped(an: Analyzer, v: Any, n: tir.Expr, low: int, step: int) -> tir.Expr:
+    """A start or end within the axis: negative ones count from the end, far ones mean the end."""
+    high = n if step > 0 else n - 1
+    if isinstance(v, int):
+        if v >= _FAR:
+            return an.simplify(high)
+        if v <= -_FAR:
+            return tir.index_const(low)
+    v = tir.as_index(v)
+    if an.prove(tir.lt(v, 0)):
+        v = v + n
+    elif not an.prove(tir.ge(v, 0)):
+        v = tir.select(tir.lt(v, 0), v + n, v)
+    return an.simplify(tir.max_(tir.min_(v, high), low))
+
+
+@converter("Pad")
+def _pad_attributes(node: NodeContext, x: Value) -> Any:
+    return _pad_by(node, x.expr, node.attr("pads"), const_like(node.attr("value", 0.0), x.expr), None)
+
+
+@converter("Pad", since=11)
+def _pad(node: NodeContext, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None) -> Any:
+    fill = const_like(0, x.expr) if value is None else value.expr
+    return _pad_by(node, x.expr, node.ints(pads, "the pads"), fill, None if axes is None else node.static_ints(axes, "the axes"))
+
+
+def _pad_by(node: NodeContext, x: Any, pads: list[Any], fill: Any, axes: list[int] | None) -> Any:
+    ndim = x.sinfo.ndim
+    axes = list(range(ndim)) if axes is None else [a % ndim for a in axes]
+    width: list[Any] = [0] * (2 * ndim)
+    for k, a in enumerate(axes):
+        width[2 * a], width[2 * a + 1] = pads[k], pads[k + len(axes)]
+    if any(isinstance(w, int) and w < 0 for w in width):  # a negative pad crops
+        crop = [(a, max(-width[2 * a], 0), max(-width[2 * a + 1], 0)) for a in range(ndim)]
+        x = node.make("strided_slice", x, axes=tuple(a for a, *_ in crop), begin=tuple(tir.as_index(b) for _, b, _ in crop),
+                      end=tuple(x.sinfo.shape[a] - e for a, _, e in crop), strides=tuple(tir.index_const(1) for _ in crop))
+        width = [max(w, 0) for w in width]
+    modes = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+    mode = node.attr("mode", "constant")
+    if mode not in modes:
+        raise node.unsupported(f"pad mode {mode!r}")
+    return node.make("nn.pad", x, fill, pad_width=tuple(tir.as_index(w) for w in width), pad_mode=modes[mode])
+
+
+@converter("Tile")
+def _tile(node: NodeContext, x: Value, repeats: Value) -> Any:
+    return node.make("tile", x.expr, repeats=tuple(node.ints(repeats, "the repeats")))
+
+
+@converter("DepthToSpace")
+def _depth_to_space(node: NodeContext, x: Value) -> Any:
+    return node.make("depth_to_space", x.expr, block_size=node.attr("blocksize"), mode=node.attr("mode", "DCR"))
+
+
+@converter("SpaceToDepth")
+def _space_to_depth(node: NodeContext, x: Value) -> Any:
+    return node.make("space_to_depth", x.expr, block_size=node.attr("blocksize"))
+
+
+@converter("Trilu")
+def _trilu(node: NodeContext, x: Value, k: Value | None = None) -> Any:
+    diagonal = 0 if k is None else node.static_ints(k, "k")[0]
+    return node.make("triu" if node.attr("upper", 1) else "tril", x.expr, k=int(diagonal))
+
+
+@converter("Upsample", since=7)
+def _upsample(node: NodeContext, x: Value, scales: Value | None = None) -> Any:
+    factors = node.attr("scales") if scales is None else [float(v) for v in scales.constant()]
+    return _resize_to(node, x, factors, None, node.attr("mode", "nearest"), "asymmetric", "floor")
+
+
+@converter("Resize", since=10)
+def _resize_10(node: NodeContext, x: Value, scales: Value) -> Any:
+    return _resize_to(node, x, [float(v) for v in scales.constant()], None, node.attr("mode", "nearest"), "asymmetric", "floor")
+
+
+@converter("Resize", since=11)
+def _resize(node: NodeContext, x: Value, roi: Value | None = None, scales: Value | None = None, sizes: Value | None = None) -> Any:
+    factors = None if scales is None or scales.constant() is None or scales.constant().size == 0 else [float(v) for v in scales.constant()]
+    target = None if sizes is None else node.ints(sizes, "the sizes")
+    if factors is None and target is None:
+        raise node.unsupported("the scales depend on the model's data")
+    return _resize_to(node, x, factors, target, node.attr("mode", "nearest"), node.attr("coordinate_transformation_mode", "half_pixel"),
+                      node.attr("nearest_mode", "round_prefer_floor"), None if roi is None else roi.constant())
+
+
+def _resize_to(node: NodeContext, x: Value, scales: list[float] | None, sizes: list[Any] | None, mode: str, coordinates: str, rounding: str,
+               roi: np.ndarray | None = None) -> Any:
+    shape = x.expr.sinfo.shape
+    axes = node.attr("axes", None) or list(range(len(shape)))
+    full_scales: list[float | None] = [1.0] * len(shape)
+    full_sizes: list[Any] = list(shape)
+    for k, a in enumerate(axes):
+        if sizes is not None:
+            full_sizes[a], full_scales[a] = tir.as_index(sizes[k]), None
+        else:
+            full_scales[a] = scales[k]
+            full_sizes[a] = _scaled(shape[a], scales[k])
+    _keep_aspect(node, shape, axes, full_sizes, full_scales)
+    if node.attr("antialias", 0):
+        raise node.unsupported("antialiased Resize")
+    return node.make("image.resize", x.expr, graph.ShapeExpr(tuple(full_sizes)), scales=tuple(full_scales), method=mode,
+                     coordinate_transformation_mode=coordinates, rounding_method=rounding, cubic_alpha=node.attr("cubic_coeff_a", -0.75),
+                     cubic_exclude=bool(node.attr("exclude_outside", 0)), extrapolation_value=node.attr("extrapolation_value", 0.0),
+                     roi=None if roi is None or coordinates != "tf_crop_and_resize" else tuple(float(v) for v in roi))
+
+
+def _scaled(n: tir.Expr, scale: float) -> tir.Expr:
+    """floor(n * scale), exactly, for scales that are small fractions."""
+    from fractions import Fraction
+
+    if isinstance(n, tir.IntImm):
+        return tir.index_const(int(np.floor(n.value * np.float32(scale))))
+    ratio = Fraction(float(scale)).limit_denominator(1 << 16)
+    return Analyzer().simplify(tir.floordiv(n * ratio.numerator, ratio.denominator))
+
+
+def _keep_aspect(node: NodeContext, shape: Any, axes: list[int], sizes: list[Any], scales: list[float | None]) -> None:
+    policy = node.attr("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch":
+        return
+    known = [(sizes[a], shape[a]) for a in axes]
+    if not all(isinstance(v, tir.IntImm) for pair in known for v in pair):
+        raise node.unsupported(f"keep_aspect_ratio_policy {policy!r} with symbolic sizes")
+    pick = min if policy == "not_larger" else max
+    scale = pick(s.value / n.value for s, n in known)
+    for a in axes:
+        sizes[a], scales[a] = tir.index_const(int(np.floor(scale * shape[a].value + 0.5))), scale
+
+
+
+

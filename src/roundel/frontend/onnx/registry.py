@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of ONNX converters: domain, operator, first opset version it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .importer import NodeContext
+
+Converter = Callable[..., Any]
+_table: dict[tuple[str, str], dict[int, Converter]] = {}
+
+
+def converter(*names: str, since: int = 1, domain: str = "") -> Callable[[Converter], Converter]:
+    """Register a function ``(node: NodeContext, *inputs) -> value or tuple of values`` for operators from version ``since`` on.
+
+    Inputs are ``Value``s, None for absent optional ones.
+    """
+
+    def mark(fn: Converter) -> Converter:
+        for name in names:
+            _table.setdefault((domain, name), {})[since] = fn
+        return fn
+
+    return mark
+
+
+def operator(domain: str, name: str, since: int = 1) -> Callable[[Converter], Converter]:
+    """Supply an operator from outside: ``@rd.onnx.operator("com.acme", "Foo")``. The function gets the node's context and its
+    inputs (``graph`` expressions) and returns a composition of Roundel operators, ``node.te(fn, *inputs)`` of a tensor
+    expression, or ``node.numpy(fn, inputs, infos)`` of a NumPy function.
+    """
+
+    def mark(fn: Converter) -> Converter:
+        def convert(node: NodeContext, *inputs: Any) -> Any:
+            return fn(node, *(None if v is None else v.expr for v in inputs))
+
+        converter(name, since=since, domain=domain)(convert)
+        return fn
+
+    return mark
+
+
+def find(domain: str, name: str, opset: int) -> Converter | None:
+    """The converter for this operator at this opset version: the newest that is not newer than it."""
+    versions = _table.get((domain, name), {})
+    fitting = [v for v in versions if v <= max(opset, 1)]
+    return versions[max(fitting)] if fitting else None
+
+
+def known() -> dict[tuple[str, str], list[int]]:
+    """Every (domain, operator) with the versions that have their own converter."""
+    return {k: sorted(v) for k, v in sorted(_table.items())}
