@@ -20,6 +20,7 @@ static int (*release_object)(void *);
 static void (*set_raised)(void *);
 static void (*set_raised_text)(const char *, const char *);
 static void (*take_raised)(void **);
+static int (*tensor_from_dlpack)(void *, int32_t, int32_t, void **);
 
 static void *symbol_or_null(const char *name) { return os_find_symbol(name); }
 
@@ -32,18 +33,49 @@ static int ffi_present(void) {
   *(void **)&set_raised = symbol_or_null("TVMFFIErrorSetRaised");
   *(void **)&set_raised_text = symbol_or_null("TVMFFIErrorSetRaisedFromCStr");
   *(void **)&take_raised = symbol_or_null("TVMFFIErrorMoveFromRaised");
-  if (!get_global || !call_function || !release_object || !set_raised || !set_raised_text || !take_raised) return 0;
+  *(void **)&tensor_from_dlpack = symbol_or_null("TVMFFITensorFromDLPackVersioned");
+  if (!get_global || !call_function || !tensor_from_dlpack || !release_object || !set_raised || !set_raised_text || !take_raised) return 0;
   atomic_store(&found, 1);
   return 1;
 }
 
-static RdAny any_of(const RdArg *arg) {
+/* DLPack's exchange structure around a view; its shape and strides are copied, its memory stays the run's. */
+typedef struct Managed Managed;
+struct Managed { uint32_t major, minor; void *context; void (*deleter)(Managed *); uint64_t flags; DLTensor tensor; int64_t sizes[]; };
+
+static void free_managed(Managed *managed) { free(managed); }
+
+static int any_of_tensor(const DLTensor *view, RdAny *any) {
+  size_t ndim = (size_t)view->ndim;
+  Managed *managed = calloc(1, sizeof *managed + 2 * ndim * sizeof(int64_t));
+  if (!managed) return 1;
+  managed->major = 1;
+  managed->deleter = free_managed;
+  managed->tensor = *view;
+  managed->tensor.shape = managed->sizes;
+  managed->tensor.strides = managed->sizes + ndim;
+  int64_t step = 1;
+  for (size_t i = ndim; i-- > 0; step *= view->shape[i]) {
+    managed->sizes[i] = view->shape[i];
+    managed->sizes[ndim + i] = view->strides ? view->strides[i] : step;
+  }
+  void *object = NULL;
+  if (tensor_from_dlpack(managed, 0, 0, &object)) {
+    free(managed);
+    return 1;
+  }
+  *any = (RdAny){.type_index = FFI_TENSOR, .value.p = object};
+  return 0;
+}
+
+static int any_of(const RdArg *arg, RdAny *any) {
+  *any = (RdAny){.type_index = FFI_NONE};
   switch (arg->kind) {
-    case RD_ARG_INT: return (RdAny){.type_index = FFI_INT, .value.i = arg->value.i};
-    case RD_ARG_FLOAT: return (RdAny){.type_index = FFI_FLOAT, .value.f = arg->value.f};
-    case RD_ARG_TENSOR: return (RdAny){.type_index = FFI_DLTENSOR, .value.p = arg->value.tensor};
-    case RD_ARG_STRING: return (RdAny){.type_index = FFI_RAW_STRING, .value.s = arg->value.string};
-    default: return (RdAny){.type_index = FFI_NONE};
+    case RD_ARG_INT: *any = (RdAny){.type_index = FFI_INT, .value.i = arg->value.i}; return 0;
+    case RD_ARG_FLOAT: *any = (RdAny){.type_index = FFI_FLOAT, .value.f = arg->value.f}; return 0;
+    case RD_ARG_STRING: *any = (RdAny){.type_index = FFI_RAW_STRING, .value.s = arg->value.string}; return 0;
+    case RD_ARG_TENSOR: return any_of_tensor(arg->value.tensor, any);
+    default: return 0;
   }
 }
 
@@ -90,16 +122,20 @@ int ffi_call_global(Context *ctx, const char *name, int32_t nargs, const RdArg *
   if (!ffi_present() || get_global(&key, &function) || !function) return -1;
   RdAny small[16], *all = nargs > 16 ? malloc((size_t)nargs * sizeof *all) : small;
   if (!all) return rd_context_error(ctx, RD_MEMORY_ERROR, "no memory to call '%s'", name);
-  for (int32_t i = 0; i < nargs; i++) all[i] = any_of(&args[i]);
-  RdAny out = {.type_index = FFI_NONE};
   int status = 0;
-  if (call_function(function, all, nargs, &out)) {
+  int32_t count = 0;
+  for (; count < nargs && !status; count++)
+    if (any_of(&args[count], &all[count])) status = rd_context_error(ctx, RD_MEMORY_ERROR, "no memory to call '%s'", name);
+  RdAny out = {.type_index = FFI_NONE};
+  if (!status && call_function(function, all, nargs, &out)) {
     ctx->raised = 1;
     status = rd_context_error(ctx, RD_CALLBACK_ERROR, "function '%s' raised an error", name);
-  } else if (result) {
+  } else if (!status && result) {
     status = store_result(ctx, name, &out, result);
   }
   if (out.type_index >= FFI_OBJECT) release_object(out.value.p);
+  for (int32_t i = 0; i < count; i++)
+    if (all[i].type_index == FFI_TENSOR) release_object(all[i].value.p);
   if (all != small) free(all);
   release_object(function);
   return status;

@@ -25,7 +25,8 @@ static void *stage(Context *ctx, const DLTensor *tensor, int copy_in) {
 }
 
 static int repeats_memory(const DLTensor *tensor) {
-  for (int32_t i = 0; tensor->strides && i < tensor->ndim; i++)
+  if (tensor_is_compact(tensor)) return 0;
+  for (int32_t i = 0; i < tensor->ndim; i++)
     if (tensor->strides[i] == 0 && tensor->shape[i] > 1) return 1;
   return 0;
 }

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated objects, the C runtime and the weights become one shared library that needs the C library alone."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..ir.errors import BuildError
+from ..runtime import library, toolchain
+from ..runtime.metadata import FunctionInfo
+from ..runtime.native import dlpack_code
+
+_EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
+_EXPORTS = "{ global: roundel_*; rd_package_*; rd_ffi_invoke; __tvm_ffi_*; %s_*; local: *; };\n"
+_LINK = ("-shared", "-O1", "-fPIC", "-fvisibility=hidden", "-w", "-Wl,-Bsymbolic", "-Wl,--gc-sections", "-Wl,--as-needed", "-Wl,-z,noexecstack",
+         "-Wl,-z,relro", "-Wl,--build-id=none")
+
+_STUB = """\
+#include "runtime.h"
+extern const RdLibrary roundel_library;
+extern const char roundel_weights[];
+RD_API RdPackage roundel_package = {{&roundel_library, {weights}, {weights_file}, {digest}, 0, 0}};
+RD_API const char *{name}_last_error(void) {{ return roundel_last_error(); }}
+RD_API void {name}_release(DLTensor *output) {{
+  RdModel *model;
+  if (!rd_package_open(&roundel_package, 0, &model)) roundel_release(model, output);
+}}
+RD_API int {name}_open(const RdOptions *options, RdModel **model) {{
+  RdOptions none = {{0}};
+  return rd_package_open(&roundel_package, options ? options : &none, model);
+}}
+"""
+
+_ENTRY = """\
+RD_API int {entry}(const DLTensor *inputs, DLTensor *outputs) {{
+  return rd_package_run(&roundel_package, "{function}", inputs, outputs);
+}}
+"""
+
+_FFI_ENTRY = """\
+RD_API int __tvm_ffi_{function}(void *self, const RdAny *args, int32_t nargs, RdAny *result) {{
+  (void)self;
+  return rd_package_ffi(&roundel_package, "{function}", args, nargs, result);
+}}
+"""
+
+
+def link_shared(objects: Sequence[bytes], weights: bytes | Path | None, out: str | Path, target: Any = None, *, functions: Sequence[str] = ("main",),
+                name: str | None = None, side_file: bool = False) -> Path:
+    """Write ``out``; returns its path. One of ``objects`` defines ``roundel_library``.
+
+    ``weights`` is the blob that the library's constants point into; it is embedded, or with ``side_file`` (and always
+    above 1 GiB) written to ``<stem>.weights`` beside ``out`` and mapped when the model is opened. ``name`` (default: the
+    file's) begins the names of the C functions. ``target`` gives the triple of another machine; None is this one.
+    Raises BuildError with the linker's words; nothing is left behind then.
+    """
+    out = Path(out)
+    name = identifier(name or out.stem)
+    triple = _foreign_triple(target)
+    runtime = library.compiled(toolchain.compiler(triple), shared=False) / "libroundel_rt.a" if triple else library.static_library()
+    work = Path(tempfile.mkdtemp(prefix="roundel-link-"))
+    try:
+        fields = _place_weights(weights, out, work, side_file)
+        (work / "stub.c").write_text(_stub(name, functions, fields))
+        (work / "exports.map").write_text(_EXPORTS % name)
+        paths = []
+        for i, content in enumerate(objects):
+            paths.append(work / f"part{i}.o")
+            paths[-1].write_bytes(content)
+        weights_asm = [work / "weights.s"] if fields["weights"] != "0" else []
+        with toolchain.atomic_output(out) as temporary:
+            toolchain.run([*toolchain.compiler(triple), *_LINK, f"-I{library.source_dir()}", f"-Wl,--version-script={work / 'exports.map'}",
+                           "-o", temporary, work / "stub.c", *weights_asm, *paths, "-Wl,--whole-archive", runtime, "-Wl,--no-whole-archive",
+                           "-lm", "-lpthread", *(() if triple else ("-ldl",))])
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return out
+
+
+def identifier(text: str) -> str:
+    """``text`` as the beginning of C names: letters, digits and underscores."""
+    cleaned = re.sub(r"\W", "_", text, flags=re.ASCII)
+    return "_" + cleaned if not cleaned or cleaned[0].isdigit() else cleaned
+
+
+def entry_name(name: str, function: str) -> str:
+    """The C function that runs ``function`` of the model called ``name``: ``name_run`` for ``main``."""
+    return f"{name}_run" if function == "main" else f"{name}_{identifier(function)}"
+
+
+def _foreign_triple(target: Any) -> str | None:
+    """zig's triple of a machine that is not this one, else None."""
+    triple = getattr(target, "triple", None)
+    if not triple:
+        return None
+    parts = triple.split("-")
+    if parts[0] in (platform.machine(), {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine())) and "linux" in triple:
+        return None
+    if "linux" not in triple:
+        raise BuildError(f"a shared library for {triple} cannot be linked here", hint="write an object file (.o) and link it on that machine")
+    return f"{parts[0]}-linux-{parts[-1] if parts[-1] not in ('linux', 'unknown') else 'gnu'}"
+
+
+def _stub(name: str, functions: Sequence[str], fields: dict[str, str]) -> str:
+    text = _STUB.format(name=name, **fields)
+    for function in functions:
+        text += _ENTRY.format(entry=entry_name(name, function), function=function)
+        if function.isidentifier():
+            text += _FFI_ENTRY.format(function=function)
+    return text
+
+
+def _place_weights(weights: bytes | Path | None, out: Path, work: Path, side_file: bool) -> dict[str, str]:
+    """Write the weights where they will be linked or mapped from; the fields of RdPackage as C."""
+    if weights is None or (isinstance(weights, bytes) and not weights):
+        return {"weights": "0", "weights_file": "0", "digest": "0"}
+    size = weights.stat().st_size if isinstance(weights, Path) else len(weights)
+    if side_file or size > _EMBED_AT_MOST:
+        digest = _write_side_file(weights, out.with_suffix(".weights"))
+        return {"weights": "0", "weights_file": f'"{out.stem}.weights"', "digest": f'"{digest}"'}
+    blob = weights
+    if isinstance(blob, bytes):
+        (work / "weights.bin").write_bytes(blob)
+        blob = work / "weights.bin"
+    (work / "weights.s").write_text('.section .rodata.roundel_weights,"a",%progbits\n.globl roundel_weights\n.hidden roundel_weights\n.balign 4096\n'
+                                    f'roundel_weights:\n.incbin "{blob.resolve()}"\n.section .note.GNU-stack,"",%progbits\n')
+    return {"weights": "roundel_weights", "weights_file": "0", "digest": "0"}
+
+
+def _write_side_file(weights: bytes | Path, path: Path) -> str:
+    """The blob followed by the 64 characters of its SHA-256, by which the model knows its own."""
+    digest = hashlib.sha256()
+    with toolchain.atomic_output(path) as temporary, temporary.open("wb") as sink:
+        if isinstance(weights, bytes):
+            digest.update(weights)
+            sink.write(weights)
+        else:
+            with weights.open("rb") as source:
+                while chunk := source.read(1 << 24):
+                    digest.update(chunk)
+                    sink.write(chunk)
+        sink.write(digest.hexdigest().encode())
+    return digest.hexdigest()
+
+
+def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None) -> Path:
+    """The C header of a model, complete by itself: its entry points and a constructor for each tensor; returns its path."""
+    path = Path(path)
+    name = identifier(name or path.stem)
+    guard = f"{name.upper()}_H_"
+    lines = [f"/* {name}: a model compiled by Roundel. Link with lib{name}.so or {name}.so; nothing else is needed. */",
+             f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", _dltensor_section(), "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    for info in functions:
+        lines += _declare(name, info)
+    lines += ["/* Why the last call of this thread returned something else than 0. */", f"const char *{name}_last_error(void);", "",
+              "/* Frees an output that came without `data` and got its memory from the model. */", f"void {name}_release(DLTensor *output);", "",
+              "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
+    with toolchain.atomic_output(path) as temporary:
+        temporary.write_text("\n".join(lines))
+    return path
+
+
+def _dltensor_section() -> str:
+    text = library.header().read_text()
+    start = text.index("#ifndef DLPACK_DLPACK_H_")
+    return text[start: text.index("#endif\n", start) + len("#endif\n")]
+
+
+def _declare(name: str, info: FunctionInfo) -> list[str]:
+    entry = entry_name(name, info.name)
+    lines = ["/* Inputs:"]
+    lines += [f" *   [{i}] {t}" for i, t in enumerate(info.inputs)]
+    lines += [" * Outputs (a tensor whose data is NULL gets its memory from the model):"]
+    lines += [f" *   [{i}] {t}" for i, t in enumerate(info.outputs)]
+    lines += [" * Returns 0, or a status with a message in " + f"{name}_last_error(). May be called from several threads at once. */",
+              f"int {entry}(const DLTensor *inputs, DLTensor *outputs);",
+              f"enum {{ {entry.upper()}_INPUTS = {len(info.inputs)}, {entry.upper()}_OUTPUTS = {len(info.outputs)} }};", ""]
+    for role, tensors in (("input", info.inputs), ("output", info.outputs)):
+        for index, tensor in enumerate(tensors):
+            code, bits, lanes = dlpack_code(tensor.dtype)
+            lines += [f"static inline DLTensor {entry}_{role}{index}(void *data, int64_t *shape) {{ /* {tensor} */",
+                      f"  DLTensor t = {{data, {{kDLCPU, 0}}, {len(tensor.shape)}, {{{code}, {bits}, {lanes}}}, shape, 0, 0}};", "  return t;", "}"]
+    return [*lines, ""]

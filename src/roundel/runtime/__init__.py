@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading and calling what was built: the C runtime, executables, models, the registry of functions."""
+
+from .executable import BoundFunction, Executable
+from .loader import load, load_executable
+from .metadata import FunctionInfo, TensorInfo
+from .model import Model
+from .registry import get_func, has_func, register_func, remove_func
+
+__all__ = ["BoundFunction", "Executable", "FunctionInfo", "Model", "TensorInfo", "get_func", "has_func", "load", "load_executable", "register_func",
+           "remove_func"]

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A built module in this process: ``rt["function"](*arrays)``.
+
+A tensor program writes into the arrays passed for its outputs; a graph function returns new ones. A call converts nothing
+that need not be: NumPy and PyTorch arrays go through the FFI as they are, the C runtime checks every shape and type.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..ir.dtype import DType
+from ..ir.errors import CallError
+from . import library, metadata, native, tensors
+from .metadata import FunctionInfo, Template
+
+_SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
+
+
+class Executable(Mapping[str, "BoundFunction"]):
+    """The functions of an open library by name. Safe to call from several threads at once."""
+
+    def __init__(self, runtime: ctypes.CDLL, handle: int, described: native.RdLibrary, functions: dict[str, FunctionInfo],
+                 extra: dict[str, Any], keep: Any = None) -> None:
+        self._runtime, self._handle, self._keep = runtime, handle, keep
+        self.metadata = extra
+        self._invoke = _invoker(runtime)
+        self._functions = {}
+        for index in range(described.num_functions):
+            native_function = described.functions[index]
+            info = functions.get(native_function.name.decode()) or metadata.describe(native_function)
+            self._functions[info.name] = BoundFunction(self, index, native_function, info)
+        weakref.finalize(self, _close, runtime, handle, keep)
+
+    @staticmethod
+    def from_address(address: int, *, constants: Sequence[np.ndarray] = (), threads: int | None = None, profile: bool = False,
+                     metadata_text: str | None = None, runtime: ctypes.CDLL | None = None, keep: Any = None) -> Executable:
+        """Open the ``RdLibrary`` at ``address``, which is code in this process that ``keep`` holds in memory.
+
+        ``constants`` has one array for each ``RdConstant`` of each function, in order. Raises CallError when the library
+        is for another CPU or runtime.
+        """
+        runtime = runtime or library.runtime()
+        described = native.RdLibrary.from_address(address)
+        arrays = [_aligned(c) for c in constants]
+        options = native.RdOptions(num_threads=threads or 0, profile=int(profile))
+        if arrays:
+            options.constants = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+        handle = ctypes.c_void_p()
+        if runtime.roundel_open(ctypes.byref(described), ctypes.byref(options), ctypes.byref(handle)):
+            raise CallError("the module cannot be opened", why=runtime.roundel_last_error().decode())
+        text = metadata_text if metadata_text is not None else (described.metadata or b"").decode()
+        functions, extra = metadata.read(text) if text else ({}, {})
+        assert handle.value is not None
+        return Executable(runtime, handle.value, described, functions, extra, (keep, arrays, described))
+
+    def __getitem__(self, name: str) -> BoundFunction:
+        found = self._functions.get(name)
+        if found is None:
+            raise KeyError(f"the module has no function {name!r}; it has {', '.join(self._functions)}")
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call the only function, or the one that is called ``main``."""
+        return self._functions["main" if "main" in self._functions else next(iter(self._functions))](*args, **named)
+
+    def __repr__(self) -> str:
+        return f"Executable({', '.join(self._functions)})"
+
+    @property
+    def num_threads(self) -> int:
+        """The most threads that one run uses."""
+        return self._runtime.roundel_num_threads(self._handle)
+
+
+def _aligned(constant: np.ndarray) -> np.ndarray:
+    constant = np.ascontiguousarray(constant)
+    if constant.ctypes.data % 64 == 0:
+        return constant
+    copy = tensors.empty((constant.nbytes + 4096,), np.dtype(np.uint8))[: constant.nbytes]
+    copy[:] = constant.reshape(-1).view(np.uint8)
+    return copy
+
+
+def _close(runtime: ctypes.CDLL, handle: int, _keep: Any) -> None:
+    runtime.roundel_close(handle)
+
+
+_invokers: dict[int, Any] = {}
+
+
+def _invoker(runtime: ctypes.CDLL) -> Any:
+    """The runtime's generic entry as a function of the FFI; loading the FFI waits for the first executable."""
+    address = library.address(runtime, "rd_ffi_invoke")
+    if address not in _invokers:
+        import tvm_ffi
+
+        tvm_ffi.register_error("CallError", CallError)
+        _invokers[address] = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=runtime)
+    return _invokers[address]
+
+
+class BoundFunction:
+    """One function of an executable. ``info`` tells its parameters and results."""
+
+    def __init__(self, owner: Executable, index: int, described: native.RdFunction, info: FunctionInfo) -> None:
+        self._owner, self._index, self._native, self.info = owner, index, described, info
+        self._in_types = [DType(t.dtype) for t in info.inputs]
+        self._out_types = [DType(t.dtype) for t in info.outputs]
+        self._flat = list(info.arguments) == list(range(len(info.inputs)))
+        self._shapes: dict[tuple, tuple] = {}
+        self._has_scalars = any(t.scalar for t in info.inputs)
+
+    def __repr__(self) -> str:
+        arrow = f" -> {', '.join(map(str, self.info.outputs))}" if self.info.kind == "graph" else ""
+        return f"<{self.info.kind} function {self.info.name}({', '.join(map(str, self.info.inputs))}){arrow}>"
+
+    @cached_property
+    def argument_names(self) -> tuple[str, ...]:
+        """Names of the arguments, as they may be given by keyword."""
+        info = self.info
+        everything = info.inputs if info.kind == "graph" else info.inputs + info.outputs
+        return info.names or tuple(everything[_first(a)].name for a in info.arguments)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            args = self._positional(args, named)
+        if len(args) != len(self.info.arguments):
+            raise CallError(f"{self.info.name} takes {len(self.info.arguments)} arguments ({', '.join(self.argument_names)}), {len(args)} were given")
+        return self._call_graph(args) if self.info.kind == "graph" else self._call_program(args)
+
+    def _positional(self, args: tuple, named: dict[str, Any]) -> tuple:
+        names = self.argument_names
+        unknown = [n for n in named if n not in names]
+        twice = [n for n in names[: len(args)] if n in named]
+        missing = [n for n in names[len(args):] if n not in named]
+        if unknown or twice or missing:
+            problem = "unknown: " + ", ".join(unknown) if unknown else "given twice: " + ", ".join(twice) if twice else "missing: " + ", ".join(missing)
+            raise CallError(f"the arguments do not fit {self.info.name}({', '.join(names)}): {problem}")
+        return (*args, *(named[n] for n in names[len(args):]))
+
+    def _call_graph(self, args: tuple) -> Any:
+        flat = args if self._flat else _flatten(self.info.arguments, args, len(self.info.inputs))
+        torch = next((t for a in flat if (t := tensors.torch_module(a)) is not None), None)
+        inputs = [tensors.prepare(a, t) for a, t in zip(flat, self._in_types)]
+        shapes = self._output_shapes(inputs)
+        outputs = [_new_output(s, t, torch) for s, t in zip(shapes, self._out_types)]
+        self._run(inputs, [o if isinstance(o, tensors.Described) else tensors.prepare(o, t) for o, t in zip(outputs, self._out_types)])
+        results = [self._finish(o, t, info.scalar, torch) for o, t, info in zip(outputs, self._out_types, self.info.outputs)]
+        return _assemble(self.info.result, results)
+
+    def _call_program(self, args: tuple) -> None:
+        total = len(self.info.inputs) + len(self.info.outputs)
+        flat = _flatten(self.info.arguments, args, total)
+        types = self._in_types + self._out_types
+        count = len(self.info.inputs)
+        for value in flat[count:]:
+            _check_writable(value)
+        prepared = [tensors.prepare(a, t) for a, t in zip(flat, types)]
+        self._run(prepared[:count], prepared[count:])
+        for value, stand_in, dtype in zip(flat[count:], prepared[count:], self._out_types):
+            if isinstance(stand_in, tensors.Described) and stand_in.keep[2] is not value:  # packed or copied on the way in
+                value[...] = _read_back(stand_in, dtype)
+
+    def _run(self, inputs: list, outputs: list) -> None:
+        arguments = [a.pointer if isinstance(a, tensors.Described) else a for a in (*inputs, *outputs)]
+        try:
+            self._owner._invoke(self._owner._handle, self._index, *arguments)
+        except BufferError as error:
+            raise CallError(f"an argument of {self.info.name} cannot be passed without a copy", why=str(error)) from error
+
+    def _output_shapes(self, inputs: list) -> tuple:
+        """Shape of each output for these inputs, or None where only the run can tell."""
+        key = None if self._has_scalars else tuple(map(tensors.shape_of, inputs))
+        known = self._shapes.get(key) if key is not None else None
+        if known is None:
+            known = self._evaluate_shapes(inputs)
+            if key is not None:
+                if len(self._shapes) >= _SHAPES_KEPT:
+                    self._shapes.clear()
+                self._shapes[key] = known
+        return known
+
+    def _evaluate_shapes(self, inputs: list) -> tuple:
+        """Solve the symbols and ask the module; inputs that do not fit give None here, and an error in the call."""
+        described = self._native
+        symbols = (ctypes.c_int64 * max(described.num_symbols, 1))(*[-1] * described.num_symbols)
+        for index, value in enumerate(inputs):
+            param = described.params[index]
+            dims = _scalar_value(value) if param.ndim == native.SCALAR else tensors.shape_of(value)
+            for position, dim in enumerate(dims if param.dims else ()):
+                if position < max(param.ndim, 1) and native.COMPUTED < param.dims[position] < 0:
+                    symbols[-1 - param.dims[position]] = dim
+        if any(symbols[i] < 0 for i in range(described.num_symbols)):
+            return (None,) * described.num_outputs
+        ranks = [max(described.params[i].ndim, 0) for i in range(described.num_inputs + described.num_outputs)]
+        dims = self._all_dims(symbols, sum(ranks))
+        shapes, start = [], sum(ranks[: described.num_inputs])
+        for rank in ranks[described.num_inputs:]:
+            shape = tuple(dims[start: start + rank])
+            shapes.append(None if any(d < 0 for d in shape) or _too_large(shape) else shape)
+            start += rank
+        return tuple(shapes)
+
+    def _all_dims(self, symbols: Any, count: int) -> list[int]:
+        described = self._native
+        if described.shapes:
+            dims = (ctypes.c_int64 * max(count, 1))()
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(described.shapes)(symbols, dims)
+            return list(dims)
+        return [d if (d := described.params[p].dims[i]) >= 0 or d == native.COMPUTED else symbols[-1 - d]
+                for p in range(described.num_inputs + described.num_outputs) for i in range(max(described.params[p].ndim, 0))]
+
+    def _finish(self, output: Any, dtype: DType, scalar: bool, torch: Any) -> Any:
+        if isinstance(output, tensors.Described):
+            runtime, owner = self._owner._runtime, self._owner
+            if output.keep[2] is not None:  # packed 4-bit elements
+                output = _read_back(output, dtype)
+            else:
+                output = tensors.owned_array(output.tensor, lambda t: runtime.roundel_release(owner._handle, ctypes.byref(t)))
+            if torch is not None and not scalar:
+                return torch.from_numpy(output) if output.dtype.kind in "biufc" else torch.from_numpy(output.view(np.uint8))
+        return output.item() if scalar else output
+
+    def profile(self, reset: bool = True) -> dict[str, tuple[int, float]]:
+        """Calls and seconds of each kernel since the last reset; the module must be built and opened with profiling."""
+        count = self._native.num_kernels
+        nanoseconds, calls = (ctypes.c_int64 * max(count, 1))(), (ctypes.c_int64 * max(count, 1))()
+        runtime = self._owner._runtime
+        if runtime.roundel_profile(self._owner._handle, self.info.name.encode(), nanoseconds, calls, int(reset)):
+            raise CallError(f"there are no times of {self.info.name}'s kernels", why=runtime.roundel_last_error().decode())
+        names = self.info.kernels or native.strings(self._native.kernels, count)
+        return {name: (calls[i], nanoseconds[i] * 1e-9) for i, name in enumerate(names)}
+
+
+def _first(template: Template) -> int:
+    while isinstance(template, list):
+        template = template[0]
+    return template
+
+
+def _too_large(shape: tuple[int, ...]) -> bool:
+    total = 1
+    for dim in shape:
+        total *= dim
+    return total >= 2**60
+
+
+def _flatten(templates: Sequence[Template], values: Sequence[Any], count: int) -> list:
+    flat: list[Any] = [None] * count
+    todo = list(zip(templates, values))
+    while todo:
+        template, value = todo.pop()
+        if isinstance(template, int):
+            flat[template] = value
+        elif isinstance(value, (tuple, list)) and len(value) == len(template):
+            todo.extend(zip(template, value))
+        else:
+            raise CallError(f"a tuple of {len(template)} was expected, not {type(value).__name__}")
+    return flat
+
+
+def _assemble(template: Template, results: list) -> Any:
+    return results[template] if isinstance(template, int) else tuple(_assemble(t, results) for t in template)
+
+
+def _scalar_value(value: Any) -> tuple[int, ...]:
+    if isinstance(value, tensors.Described):
+        value = value.keep[2]
+    return (int(value),)
+
+
+def _check_writable(value: Any) -> None:
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        raise CallError("an array passed for an output is read-only", hint="pass a copy")
+    if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
+        raise CallError(f"{type(value).__name__} was passed for an output", hint="pass an array to be written into, such as numpy.empty(shape, dtype)")
+
+
+def _new_output(shape: tuple[int, ...] | None, dtype: DType, torch: Any) -> Any:
+    if shape is None:
+        return tensors.Described(None, dtype, ())
+    if dtype.bits < 8 and dtype.kind != "bool":
+        packed = np.empty(dtype.nbytes(int(np.prod(shape, dtype=np.int64))), np.uint8)
+        return tensors.Described(packed.ctypes.data, dtype, shape, keep=packed)
+    if torch is not None:
+        torch_type = getattr(torch, dtype.element, None)
+        if torch_type is not None:
+            return torch.empty(shape, dtype=torch_type)
+    return tensors.empty(shape, dtype.numpy)
+
+
+def _read_back(stand_in: tensors.Described, dtype: DType) -> np.ndarray:
+    memory: np.ndarray = stand_in.keep[2]
+    return tensors.unpack(memory, dtype, tensors.shape_of(stand_in)) if dtype.bits < 8 and dtype.kind != "bool" else memory
+
+

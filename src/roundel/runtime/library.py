@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C runtime: found where the package was installed, or compiled once into the user's cache; and its functions."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..ir.errors import BuildError
+from . import toolchain
+from .native import RdFunction, RdOptions
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections")
+_LIBRARIES = ("libroundel_rt.so", "libroundel_rt.a")
+
+# What generated code may call; code compiled in process is linked against these addresses.
+ENTRY_POINTS = ("rd_parallel_for", "rd_scratch", "rd_fail", "rd_failf", "rd_alloc_output", "rd_heap_alloc", "rd_heap_free",
+                "rd_call_packed", "rd_call_packed_into", "rd_profile_begin", "rd_profile_end")
+
+
+def source_dir() -> Path:
+    """Folder of the runtime's C files: the checkout's, or the copy that is installed with the package."""
+    for folder in (_PACKAGE.parent.parent / "csrc", _PACKAGE / "csrc", _installed() / "csrc"):
+        if (folder / "roundel.h").is_file():
+            return folder
+    raise BuildError("the C runtime's sources are missing", why=f"looked beside {_PACKAGE}", hint="install Roundel again")
+
+
+def _installed() -> Path:
+    return Path(sysconfig.get_path("platlib")) / "roundel"
+
+
+@functools.cache
+def folder() -> Path:
+    """Folder that holds ``libroundel_rt.so`` and ``libroundel_rt.a`` for this machine.
+
+    In a checkout they are compiled from its sources, so that an edit takes effect; an installed package brings its own.
+    """
+    checkout = _PACKAGE.parent.parent / "csrc" / "roundel.h"
+    prebuilt = next((f for f in (_PACKAGE / "lib", _installed() / "lib") if all((f / n).is_file() for n in _LIBRARIES)), None)
+    if prebuilt and not checkout.is_file():
+        return prebuilt
+    try:
+        return compiled(toolchain.compiler())
+    except BuildError:
+        if prebuilt:
+            return prebuilt
+        raise
+
+
+def compiled(compiler: Sequence[str], flags: Sequence[str] = (), shared: bool = True) -> Path:
+    """Folder with the libraries as that compiler makes them, from the cache if it did so before.
+
+    ``flags`` are added (for another machine: its architecture); without ``shared`` only the static library is made.
+    """
+    sources = sorted(source_dir().glob("*.[ch]"))
+    key = hashlib.sha256(repr((tuple(compiler), _FLAGS, tuple(flags), shared, platform.machine())).encode())
+    for source in sources:
+        key.update(source.read_bytes())
+    out = toolchain.cache_dir() / f"runtime-{key.hexdigest()[:16]}"
+    if out.is_dir():
+        return out
+    work = Path(tempfile.mkdtemp(prefix=".runtime-", dir=out.parent))
+    try:
+        _compile_into(work, [s for s in sources if s.suffix == ".c"], compiler, flags, shared)
+        os.replace(work, out)
+    except OSError:
+        if not out.is_dir():  # not because another process was faster
+            raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return out
+
+
+def _compile_into(work: Path, sources: list[Path], compiler: Sequence[str], flags: Sequence[str], shared: bool) -> None:
+    toolchain.run([*compiler, *_FLAGS, *flags, "-c", *sources], cwd=work)
+    objects = sorted(work.glob("*.o"))
+    toolchain.run([*toolchain.archiver(), "rcs", work / _LIBRARIES[1], *objects])
+    if shared:
+        toolchain.run([*compiler, *flags, "-shared", "-o", work / _LIBRARIES[0], *objects, "-lpthread", "-ldl"])
+    for built in objects:
+        built.unlink()
+
+
+def header() -> Path:
+    """``roundel.h``, the interface for C programs."""
+    return source_dir() / "roundel.h"
+
+
+def static_library() -> Path:
+    """``libroundel_rt.a`` for this machine, to be linked into models."""
+    return folder() / _LIBRARIES[1]
+
+
+def declare(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Say the C types of the functions that Python calls, in a runtime by itself or in a model's file."""
+    p, i = ctypes.c_void_p, ctypes.c_int
+    for name, result, arguments in (
+        ("roundel_open", i, [p, ctypes.POINTER(RdOptions), ctypes.POINTER(p)]),
+        ("roundel_close", None, [p]),
+        ("roundel_function", ctypes.POINTER(RdFunction), [p, ctypes.c_char_p]),
+        ("roundel_last_error", ctypes.c_char_p, []),
+        ("roundel_release", None, [p, p]),
+        ("roundel_profile", i, [p, ctypes.c_char_p, p, p, i]),
+        ("roundel_num_threads", i, [p]),
+    ):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+@functools.cache
+def runtime() -> ctypes.CDLL:
+    """The C runtime of this process, which serves all code that is compiled in it."""
+    return declare(ctypes.CDLL(str(folder() / _LIBRARIES[0])))
+
+
+def address(library: ctypes.CDLL, name: str) -> int:
+    """Address of an exported function or variable."""
+    found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+@functools.cache
+def symbols() -> dict[str, int]:
+    """Name and address of everything that generated code may call (`ENTRY_POINTS`)."""
+    return {name: address(runtime(), name) for name in ENTRY_POINTS}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled model as a user holds it: called like a function, told apart by names and shapes, saved to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..ir.errors import BuildError
+from .executable import BoundFunction, Executable
+from .metadata import TensorInfo
+
+Saver = Callable[..., Path]
+
+
+class Model:
+    """``m(x, y)`` or ``m(input_ids=...)`` runs the model; ``saver(path, **options)`` writes its file."""
+
+    def __init__(self, executable: Executable, function: str = "main", saver: Saver | None = None) -> None:
+        self.executable = executable
+        self.function: BoundFunction = executable[function]
+        self._saver = saver
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run; a result of its own or a tuple of them. Raises CallError when the arguments do not fit."""
+        return self.function(*args, **named)
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """Name, dtype and (symbolic) shape of each input."""
+        return self.function.info.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """Name, dtype and (symbolic) shape of each output."""
+        return self.function.info.outputs
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the compiler noted: target, versions, options, where the model came from."""
+        return self.executable.metadata
+
+    def save(self, path: str | Path, **options: Any) -> Path:
+        """Write one shared library (options: those of the linker, such as ``side_file=True``); returns its path."""
+        if self._saver is None:
+            raise BuildError("this model cannot be saved", why="it was not kept in a form that can be linked")
+        return self._saver(Path(path), **options)
+
+    def __repr__(self) -> str:
+        return f"Model(inputs=[{', '.join(map(str, self.inputs))}], outputs=[{', '.join(map(str, self.outputs))}])"

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays at the boundary: NumPy's, PyTorch's and others' go in without a copy where they can, results come out as theirs."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.dtype import DType
+from ..ir.errors import CallError
+from . import native
+
+_ALIGNED_FROM = 4096  # bytes; smaller results do not gain from 64-byte alignment
+_DIRECT = {np.dtype(t) for t in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+                                 "float64", "complex64", "complex128")}
+_NATIVE_ORDER = ("=", "|")
+
+
+def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """A new array; large ones are aligned to 64 bytes."""
+    count = 1
+    for dim in shape:
+        count *= dim
+    nbytes = count * dtype.itemsize
+    if nbytes < _ALIGNED_FROM:
+        return np.empty(shape, dtype)
+    raw = np.empty(nbytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + nbytes].view(dtype).reshape(shape)
+
+
+class Described:
+    """A DLTensor made by hand, for what DLPack cannot say (read-only memory, bfloat16, packed int4) or what C fills in."""
+
+    __slots__ = ("keep", "pointer", "tensor")
+
+    def __init__(self, data: int | None, dtype: DType, shape: Sequence[int], strides: Sequence[int] | None = None, keep: Any = None) -> None:
+        code, bits, lanes = native.dlpack_code(dtype)
+        ndim = len(shape)
+        dims = (ctypes.c_int64 * max(ndim, 1))(*shape)
+        steps = None if strides is None else (ctypes.c_int64 * max(ndim, 1))(*strides)
+        self.tensor = native.DLTensor(data, 1, 0, ndim, code, bits, lanes, ctypes.addressof(dims), ctypes.addressof(steps) if steps else None, 0)
+        self.keep = (dims, steps, keep)
+        self.pointer = ctypes.c_void_p(ctypes.addressof(self.tensor))
+
+
+def describe_array(array: np.ndarray, dtype: DType | None = None) -> Described:
+    """A NumPy array of any type and strides as a DLTensor; 4-bit types are packed first (a copy)."""
+    dtype = dtype or DType(array.dtype)
+    if dtype.bits < 8 and dtype.kind != "bool":
+        packed = pack(array)
+        return Described(packed.ctypes.data, dtype, array.shape, keep=packed)
+    size = array.dtype.itemsize
+    if any(s % size for s in array.strides):
+        array = np.ascontiguousarray(array)
+    return Described(array.ctypes.data, dtype, array.shape, [s // size for s in array.strides], keep=array)
+
+
+def pack(array: np.ndarray) -> np.ndarray:
+    """4-bit elements, one per byte in NumPy, as two per byte: the low nibble first, along the whole array."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & 0xF
+    if flat.size % 2:
+        flat = np.append(flat, np.uint8(0))
+    return flat[0::2] | (flat[1::2] << 4)
+
+
+def unpack(packed: np.ndarray, dtype: DType, shape: Sequence[int]) -> np.ndarray:
+    """The inverse of `pack`."""
+    pairs = np.stack([packed & 0xF, packed >> 4], axis=-1).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
+    if dtype.kind == "int":
+        return ((pairs ^ 8).astype(np.int8) - 8).astype(dtype.numpy).reshape(shape)
+    return pairs.astype(dtype.numpy).reshape(shape) if dtype.kind == "uint" else pairs.view(dtype.numpy).reshape(shape)
+
+
+def torch_module(value: Any) -> Any:
+    """PyTorch if ``value`` is one of its tensors, else None; never imports it."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and isinstance(value, getattr(torch, "Tensor", ())) else None
+
+
+def _from_numpy(array: np.ndarray, dtype: DType) -> Any:
+    if array.dtype in _DIRECT and array.flags.writeable and array.dtype.isnative:
+        return array
+    if array.dtype.byteorder not in _NATIVE_ORDER and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return describe_array(array)
+
+
+def _from_python(value: Any, dtype: DType) -> Any:
+    try:
+        array = np.asarray(value)
+        fits = np.can_cast(array.dtype, dtype.numpy, "same_kind") or (array.dtype.kind in "iub" and array.size == 0)
+        if fits or (array.dtype.kind in "iu" and dtype.is_int):
+            return _from_numpy(array.astype(dtype.numpy), dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise CallError(f"{type(value).__name__} cannot be taken as a tensor of {dtype}", why=str(error)) from error
+    raise CallError(f"{type(value).__name__} with elements of {array.dtype} cannot be taken as a tensor of {dtype}")
+
+
+_PREPARE: dict[type, Callable[[Any, DType], Any]] = {
+    np.ndarray: _from_numpy, bool: _from_python, int: _from_python, float: _from_python, complex: _from_python, list: _from_python, tuple: _from_python,
+}
+
+
+def prepare(value: Any, dtype: DType) -> Any:
+    """What stands for ``value`` in a native call: itself if the FFI takes it as it is, else a `Described`.
+
+    Raises CallError for what is no tensor. Python numbers and lists are converted to ``dtype``; arrays never are.
+    """
+    handler = _PREPARE.get(type(value))
+    if handler is not None:
+        return handler(value, dtype)
+    torch = torch_module(value)
+    if torch is not None:
+        value = value.detach() if value.requires_grad else value
+        return value.resolve_conj() if value.is_conj() else value
+    if isinstance(value, np.ndarray):
+        return _from_numpy(np.asarray(value), dtype)
+    if isinstance(value, np.generic):
+        return _from_numpy(np.asarray(value), dtype)
+    if hasattr(value, "__dlpack__"):
+        return value if hasattr(value, "shape") else _from_numpy(np.from_dlpack(value), dtype)
+    if hasattr(value, "__array__"):
+        return _from_numpy(np.asarray(value), dtype)
+    raise CallError(f"{type(value).__name__} is not a tensor", hint="pass NumPy arrays, torch tensors, or anything with __dlpack__")
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Shape of what `prepare` returned."""
+    if isinstance(value, Described):
+        count = value.tensor.ndim
+        return tuple((ctypes.c_int64 * count).from_address(value.tensor.shape)) if count else ()
+    return tuple(value.shape)
+
+
+def owned_array(output: native.DLTensor, release: Callable[[native.DLTensor], None]) -> np.ndarray:
+    """An array over memory that the runtime allocated; ``release`` gives it back when the last view is gone."""
+    dtype = native.dtype_of(output.code, output.bits, output.lanes)
+    shape = tuple((ctypes.c_int64 * output.ndim).from_address(output.shape)) if output.ndim else ()
+    count = int(np.prod(shape, dtype=np.int64))
+    if dtype.bits < 8 and dtype.kind != "bool":
+        result = unpack(native.view(output.data, dtype.nbytes(count)), dtype, shape)
+        release(output)
+        return result
+    if count == 0:
+        release(output)
+        return np.empty(shape, dtype.numpy)
+    memory = (ctypes.c_char * dtype.nbytes(count)).from_address(output.data)
+    weakref.finalize(memory, release, output).atexit = False
+    return np.frombuffer(memory, dtype.numpy).reshape(shape)

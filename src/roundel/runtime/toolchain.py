@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C compiler of this machine: the system's, or the one in the ``ziglang`` package; and atomic writes of what it makes."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..ir import options
+from ..ir.errors import BuildError
+
+
+def cache_dir() -> Path:
+    """Folder for things that can be made again: option ``cache_dir``, else the user's cache folder."""
+    named = options.get("cache_dir")
+    root = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roundel"
+    root.mkdir(parents=True, exist_ok=True)
+    return root
+
+
+@functools.cache
+def compiler(triple: str | None = None) -> tuple[str, ...]:
+    """The command of a C compiler for this machine, or with a ``triple`` for another; raises BuildError if there is none."""
+    if triple is None:
+        named = os.environ.get("CC")
+        if named and shutil.which(shlex.split(named)[0]):
+            return tuple(shlex.split(named))
+        for name in ("cc", "gcc", "clang"):
+            if path := shutil.which(name):
+                return (path,)
+    if importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "cc", *(("-target", triple) if triple else ()))
+    raise BuildError("no C compiler was found" + (f" for {triple}" if triple else ""),
+                     hint="install gcc or clang, or `pip install ziglang`, or set CC")
+
+
+def archiver() -> tuple[str, ...]:
+    """The command that makes static libraries."""
+    if path := shutil.which("ar"):
+        return (path,)
+    return (sys.executable, "-m", "ziglang", "ar")
+
+
+def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
+    """Run a tool; raises BuildError with what it printed."""
+    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shown = "\n".join((done.stdout + done.stderr).strip().splitlines()[-30:])
+        raise BuildError(f"{Path(str(command[0])).name} failed with status {done.returncode}",
+                         why=f"{shlex.join(map(str, command))}\n{shown}")
+
+
+@contextmanager
+def atomic_output(path: Path) -> Iterator[Path]:
+    """A temporary name beside ``path`` that becomes ``path`` if the body succeeds and disappears if it does not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o755 if path.suffix == ".so" else 0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
