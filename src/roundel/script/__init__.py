@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TVMScript: programs as Python. ``from roundel.script import ir as I, relax as R, tir as T``; ``parse`` and ``print_script``."""
+
+from __future__ import annotations
+
+from . import ir, relax, tir
+from .parser.entry import parse
+
+from_source = parse
+
+__all__ = ["from_source", "ir", "parse", "relax", "tir"]

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the functions of ``T`` return where they stand for more than an expression: loops, block heads, declarations.
+
+The functions of the script namespaces are pure; the parser looks at the type of what they return and builds the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.dtype import DType
+from ..ir.tir import Expr, ForKind, IterKind
+
+
+@dataclass
+class Loop:
+    """One loop over ``[start, start + extent)``."""
+
+    start: Any
+    extent: Any
+    kind: ForKind = ForKind.SERIAL
+    thread: str | None = None
+    annotations: dict[str, Any] = field(default_factory=dict)
+    step: Any = None
+    dtype: DType | None = None
+
+
+@dataclass
+class Loops:
+    """A nest of loops, outermost first (``T.grid``, ``T.serial``, ...)."""
+
+    loops: list[Loop]
+
+
+@dataclass
+class NewVar:
+    """A variable that takes its name from what it is assigned to (``n = T.int64()``)."""
+
+    dtype: DType
+    size: bool
+    name: str | None = None
+
+
+@dataclass
+class BufferSpec:
+    """A buffer that takes its name from what it is assigned to. ``role``: ``param`` (``T.Buffer``), ``alloc`` (block
+    allocation), ``allocate`` and ``decl`` (statements), ``match`` (of ``source``).
+    """
+
+    role: str
+    shape: Any
+    dtype: DType
+    options: dict[str, Any]
+    source: Any = None
+    annotations: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Axes:
+    """Iteration variables of a block; ``doms`` has None where the domain is that of the loop bound to it (``remap``)."""
+
+    kinds: list[IterKind]
+    doms: list[Any]
+    values: list[Any]
+    dtype: DType | None = None
+
+
+@dataclass
+class BlockHead:
+    """``with T.sblock(name):``"""
+
+    name: str
+    no_realize: bool = False
+
+
+@dataclass
+class InitHead:
+    """``with T.init():``"""
+
+
+@dataclass
+class SeqHead:
+    """``with T.seq():`` a sequence that is not flattened into its surroundings."""
+
+
+@dataclass
+class Regions:
+    """``T.reads(...)`` or ``T.writes(...)``."""
+
+    which: str
+    regions: tuple[Any, ...]
+
+
+@dataclass
+class Where:
+    """``T.where(predicate)``"""
+
+    predicate: Any
+
+
+@dataclass
+class AttrsOf:
+    """``T.func_attr({...})`` (``of`` is ``func``) or ``T.sblock_attr({...})`` (``block``)."""
+
+    of: str
+    attrs: dict[str, Any]
+
+
+@dataclass
+class AttrHead:
+    """``T.attr(subject, key, value)``"""
+
+    subject: Any
+    key: str
+    value: Any
+
+
+@dataclass
+class LetHead:
+    """``T.bind(value)``, ``T.LetStmt(value)``: ``var`` where it exists already."""
+
+    value: Any
+    var: Any = None
+
+
+@dataclass
+class AssertHead:
+    """``T.Assert(condition, message)``"""
+
+    condition: Any
+    message: str
+
+
+@dataclass
+class Launch:
+    """``T.launch_thread(thread, extent)``; ``var`` is set when the axis was named by ``T.env_thread``."""
+
+    thread: Any
+    extent: Any
+
+
+@dataclass
+class EnvThread:
+    """``T.env_thread("threadIdx.x")``"""
+
+    thread: str
+
+
+@dataclass
+class Store:
+    """``A.vstore(indices, value, predicate)``"""
+
+    buffer: Any
+    indices: tuple[Expr, ...]
+    value: Any
+    predicate: Any = None
+
+
+@dataclass
+class Evaluated:
+    """``T.evaluate(value)``"""
+
+    value: Any
+
+
+@dataclass
+class Meta:
+    """``T.meta_var(value)``: kept as a Python value instead of bound by a let."""
+
+    value: Any
+
+
+@dataclass
+class Reducer:
+    """``T.comm_reducer``: how two values combine, and the identity."""
+
+    combine: Callable[..., Any]
+    identity: tuple[Any, ...]

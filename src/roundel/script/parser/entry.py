@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From decorated Python or text to IR: ``@T.prim_func``, ``@R.function``, ``@I.ir_module``, ``parse(text)``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import FunctionType
+from typing import Any
+
+from ...ir.errors import ScriptError
+from .macros import Macro
+from .module import ModuleParser, TextParser
+from .source import Source, class_node, function_node
+
+
+def _captured(fn: FunctionType, frame: Any) -> dict[str, Any]:
+    """Names that a function sees: globals, the locals where it is defined, its closure."""
+    cells = {}
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or ()):
+        try:
+            cells[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return {**fn.__globals__, **frame.f_locals, **cells}
+
+
+def _in_class(fn: FunctionType) -> bool:
+    parent = fn.__qualname__.rpartition(".")[0]
+    return bool(parent) and not parent.endswith("<locals>")
+
+
+def _decorate(kind: str, fn: Any, frame: Any) -> Any:
+    if not isinstance(fn, FunctionType):
+        raise ScriptError(f"a {kind} script is a function, not {type(fn).__name__}")
+    if _in_class(fn):
+        return fn  # the decorator of the class reads it
+    source, node = function_node(fn)
+    return ModuleParser(source, _captured(fn, frame)).standalone(node)
+
+
+def prim_func(fn: Any = None, *, private: bool = False, name: str | None = None, check_well_formed: bool = True, **old: Any) -> Any:
+    """``@T.prim_func``: the function as a tensor program."""
+    frame = sys._getframe(1)
+    return (lambda f: _decorate("tensor program", f, sys._getframe(1))) if fn is None else _decorate("tensor program", fn, frame)
+
+
+def function(fn: Any = None, *, pure: bool = True, private: bool = False, name: str | None = None, check_well_formed: bool = True) -> Any:
+    """``@R.function``: the function as a graph function."""
+    frame = sys._getframe(1)
+    return (lambda f: _decorate("graph", f, sys._getframe(1))) if fn is None else _decorate("graph", fn, frame)
+
+
+def macro(fn: Any = None, *, hygienic: bool = True) -> Any:
+    """``@T.macro``: statements that are read in place of a call."""
+    frame = sys._getframe(1)
+    if fn is None:
+        return lambda f: Macro(*function_node(f), _captured(f, sys._getframe(1)), hygienic)
+    return Macro(*function_node(fn), _captured(fn, frame), hygienic)
+
+
+def ir_module(cls: Any = None, *, check_well_formed: bool = True) -> Any:
+    """``@I.ir_module``: the class as a module."""
+    frame = sys._getframe(1)
+    return (lambda c: _decorate_class(c, sys._getframe(1))) if cls is None else _decorate_class(cls, frame)
+
+
+def _decorate_class(cls: Any, frame: Any) -> Any:
+    if not isinstance(cls, type):
+        raise ScriptError(f"@I.ir_module decorates a class, not {type(cls).__name__}")
+    captured = {**frame.f_globals, **frame.f_locals}
+    for fn in vars(cls).values():
+        if isinstance(fn, FunctionType):
+            captured.update((k, v) for k, v in _captured(fn, frame).items() if k in fn.__code__.co_freevars)
+    source, node = class_node(cls, frame.f_lineno, frame.f_code.co_filename)
+    return ModuleParser(source, captured).module(node)
+
+
+def namespaces() -> dict[str, Any]:
+    """The names that a text may use without importing them."""
+    return {short: import_module(f"roundel.script.{name}") for short, name in (("I", "ir"), ("T", "tir"), ("R", "relax"))}
+
+
+def parse(text: str, extra_vars: Mapping[str, Any] | None = None, file: str = "<script>") -> Any:
+    """The module or function that a text defines (the last one, where there are several).
+
+    ``extra_vars`` are names that the text may use besides ``I``, ``T`` and ``R``. The text is trusted as Python is.
+    Raises ScriptError.
+    """
+    source = Source(text, file)
+    spaces = namespaces()
+    names = {**spaces, "T": spaces["T"], "tir": spaces["T"], "relax": spaces["R"], **(extra_vars or {})}
+    return TextParser(source, names, spaces).run(source.tree)
+
+
+__all__ = ["function", "ir_module", "macro", "parse", "prim_func"]
