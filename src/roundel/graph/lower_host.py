@@ -20,6 +20,7 @@ from ..ir.module import IRModule
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE
 from ..ir.tir.expr import StringImm
 from ..ir.visit import substitute
+from ..lower.explicit_shape_params import explicit_shape_params
 from ..passes import pass_
 from .memory_plan import Request, plan
 from .merge_programs import bind_shape
@@ -30,6 +31,7 @@ VIEWS = ("reshape", "squeeze", "expand_dims", "flatten")
 @pass_("lower_host")
 def lower_host(mod: IRModule) -> IRModule:
     """Every exported graph function becomes a host function; the tensor programs it calls become its kernels."""
+    mod = explicit_shape_params(mod)
     for name, func in list(mod.items()):
         if isinstance(func, graph.Function):
             mod = mod.with_functions({name: _Host(mod, name, func).lower()})
