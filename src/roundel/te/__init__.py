@@ -12,6 +12,6 @@ from .reduce import max_over as max  # noqa: A004
 from .reduce import min_over as min  # noqa: A004
 from .reduce import prod_over as prod
 from .reduce import sum_over as sum  # noqa: A004
-from .tensor import Compute, Definition, Extern, Placeholder, Tensor, placeholder, size_var, var
+from .tensor import Compute, Definition, Extern, Literal, Placeholder, Tensor, literal, placeholder, size_var, var
 
 __all__ = [n for n in dir() if not n.startswith("_")]

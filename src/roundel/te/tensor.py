@@ -11,7 +11,7 @@ from roundel.ir.attrs import EMPTY, Attrs
 from roundel.ir.dtype import HANDLE, INT64, DType
 from roundel.ir.errors import RoundelError
 from roundel.ir.node import node
-from roundel.ir.tir import Buffer, BufferLoad, Expr, IterVar, Stmt, Var, as_index
+from roundel.ir.tir import Buffer, BufferLoad, Expr, IterVar, Stmt, Var, as_index, const
 
 
 @node
@@ -23,13 +23,15 @@ class Tensor(Buffer):
 
     _children = ()
 
-    def __getitem__(self, indices: Any) -> BufferLoad:
+    def __getitem__(self, indices: Any) -> Expr:
         items = indices if isinstance(indices, tuple) else (indices,)
         if len(items) != len(self.shape):
             raise RoundelError(f"tensor {self.name} has {len(self.shape)} dimensions and is indexed with {len(items)}")
+        if isinstance(self.definition, Literal):
+            return self.definition.value
         return BufferLoad(self, tuple(as_index(i) for i in items))
 
-    def __call__(self, *indices: Any) -> BufferLoad:
+    def __call__(self, *indices: Any) -> Expr:
         return self[indices]
 
     def asexpr(self) -> Expr:
@@ -52,6 +54,13 @@ class Definition:
 
 class Placeholder(Definition):
     """Given from outside."""
+
+
+@dataclass(eq=False)
+class Literal(Definition):
+    """Every element is this constant; reading one gives the constant itself, so that no memory is involved."""
+
+    value: Expr
 
 
 @dataclass(eq=False)
@@ -93,6 +102,12 @@ def make_tensor(definition: Definition, shape: Sequence[Any], dtype: Any, name: 
 def placeholder(shape: Sequence[Any], dtype: Any = "float32", name: str = "placeholder") -> Tensor:
     """A tensor given from outside."""
     return make_tensor(Placeholder(), shape if isinstance(shape, tuple | list) else (shape,), dtype, name)
+
+
+def literal(value: Any, shape: Sequence[Any] = (), dtype: Any = None) -> Tensor:
+    """A tensor that is one constant everywhere."""
+    expr = const(value, dtype)
+    return make_tensor(Literal(expr), shape, expr.dtype, "literal")
 
 
 def var(name: str = "n", dtype: Any = "int64") -> Var:

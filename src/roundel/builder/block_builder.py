@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BlockBuilder: makes graph functions binding by binding, in A-normal form and with struct info inferred.
+
+    bb = BlockBuilder()
+    with bb.function("main", [x, w]), bb.dataflow():
+        h = bb.emit(make("matmul", x, w))
+        bb.emit_func_output(bb.emit_output(bb.emit_te(relu, h)))
+    mod = bb.finalize()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from roundel.ir import IRModule, graph, tir
+from roundel.ir.attrs import Attrs
+from roundel.ir.equal import structural_equal, structural_hash
+from roundel.ir.errors import RoundelError
+from roundel.ir.node import Span
+from roundel.ir.op import OpDef
+
+from .emit_te import make_program
+
+_ATOMS = (graph.Var, graph.DataflowVar, graph.Constant, graph.ShapeExpr, graph.PrimValue, graph.StringValue,
+          graph.DTypeValue, graph.ExternFunc, graph.GlobalVar)
+
+
+@dataclass
+class _Frame:
+    """The function under construction."""
+
+    name: str
+    params: tuple[graph.Var, ...]
+    attrs: Attrs
+    pure: bool
+    blocks: list[graph.BindingBlock] = field(default_factory=list)
+    current: list[graph.Binding] = field(default_factory=list)
+    dataflow: bool = False
+    names: set[str] = field(default_factory=set)
+    output: graph.GraphExpr | None = None
+
+    def close(self) -> None:
+        """End the current block."""
+        if self.current:
+            kind = graph.DataflowBlock if self.dataflow else graph.BindingBlock
+            self.blocks.append(kind(tuple(self.current)))
+        self.current = []
+
+
+class BlockBuilder:
+    """Builds an IRModule; ``mod`` to start from an existing one."""
+
+    def __init__(self, mod: IRModule | None = None) -> None:
+        self._mod = mod or IRModule({})
+        self._frames: list[_Frame] = []
+        self._programs: dict[int, list[str]] = {}
+        self._bound: dict[graph.Var, graph.GraphExpr] = {}
+        self.span: Span | None = None
+
+    # -- functions and blocks
+    @contextmanager
+    def function(self, name: str, params: Sequence[graph.Var] = (), attrs: Mapping[str, Any] | None = None, *,
+                 pure: bool = True, private: bool = False) -> Iterator[None]:
+        """A graph function; inside, ``emit_func_output`` gives its result. Exported under its name unless private."""
+        symbol = {} if private else {"global_symbol": name}
+        frame = _Frame(name, tuple(params), Attrs({**symbol, **(attrs or {})}), pure, names={p.name for p in params})
+        self._frames.append(frame)
+        try:
+            yield
+            if frame.output is None:
+                raise RoundelError(f"function {name} has no result", hint="call emit_func_output before its end")
+            frame.close()
+            body = graph.SeqExpr(tuple(frame.blocks), frame.output)
+            func = graph.Function(frame.params, body, frame.output.sinfo, pure, frame.attrs)
+            self._mod = self._mod.with_functions({name: func})
+        finally:
+            self._frames.pop()
+
+    @contextmanager
+    def dataflow(self) -> Iterator[None]:
+        """A dataflow block; its values leave it by ``emit_output``."""
+        frame = self._frame()
+        if frame.dataflow:
+            raise RoundelError("dataflow blocks do not nest")
+        frame.close()
+        frame.dataflow = True
+        try:
+            yield
+            frame.close()
+        finally:
+            frame.dataflow = False
+
+    def _frame(self) -> _Frame:
+        if not self._frames:
+            raise RoundelError("there is no function to emit into", hint="use `with bb.function(name, params):`")
+        return self._frames[-1]
+
+    # -- emitting
+    def emit(self, value: Any, name_hint: str = "lv") -> graph.Var:
+        """Bind a value to a fresh variable and return it."""
+        return self._bind(self.normalize(value), name_hint, graph.DataflowVar if self._frame().dataflow else graph.Var)
+
+    def emit_output(self, value: Any, name_hint: str = "gv") -> graph.Var:
+        """Bind a value that is used after the dataflow block (a tuple gives a variable for the tuple)."""
+        return self._bind(self.normalize(value), name_hint, graph.Var)
+
+    def match_cast(self, value: Any, sinfo: graph.StructInfo, name_hint: str = "lv") -> graph.Var:
+        """Bind ``value`` as one of ``sinfo``, checked at run time; defines the new variables in it."""
+        value = self.normalize(value)
+        kind = graph.DataflowVar if self._frame().dataflow else graph.Var
+        var = kind(self._name(name_hint), sinfo)
+        self._frame().current.append(graph.MatchCast(var, self._atom(value), sinfo, self.span))
+        return var
+
+    def emit_te(self, fn: Callable[..., Any], *args: Any, name_hint: str = "lv", primfunc_name_hint: str | None = None,
+                primfunc_attrs: Mapping[str, Any] | None = None, **kwargs: Any) -> graph.Var:
+        """Bind the call of the tensor program that ``fn`` describes in tensor expressions (see ``make_program``)."""
+        call = self.call_te(fn, *args, primfunc_name_hint=primfunc_name_hint, primfunc_attrs=primfunc_attrs, **kwargs)
+        return self.emit(call, name_hint)
+
+    def call_te(self, fn: Callable[..., Any], *args: Any, primfunc_name_hint: str | None = None,
+                primfunc_attrs: Mapping[str, Any] | None = None, **kwargs: Any) -> graph.Call:
+        """The ``call_tir`` that ``emit_te`` would bind; the program is added to the module."""
+        args = tuple(self._operand(a) for a in args)
+        program = make_program(fn, args, {k: self._operand(v) for k, v in kwargs.items()}, attrs=primfunc_attrs)
+        hint = primfunc_name_hint or getattr(fn, "__name__", "compute")
+        return program.call(self.add_func(program.func, hint.replace("<lambda>", "compute")))
+
+    def emit_func_output(self, value: Any, params: Sequence[graph.Var] | None = None) -> None:
+        """Make ``value`` the function's result."""
+        frame = self._frame()
+        if frame.dataflow:
+            raise RoundelError("a function's result is given outside its dataflow block", hint="use emit_output inside")
+        if params is not None:
+            frame.params = tuple(params)
+        frame.output = self._atom(self.normalize(value))
+
+    # -- the module
+    def add_func(self, func: tir.BaseFunc, name_hint: str) -> graph.GlobalVar:
+        """Add a function under a free name; a structurally equal tensor program made here is shared."""
+        key = structural_hash(func)
+        for name in self._programs.setdefault(key, []):
+            if structural_equal(self._mod[name], func):
+                return graph.GlobalVar(name)
+        name = self._mod.unique_name(name_hint)
+        self._programs[key].append(name)
+        self._mod = self._mod.with_functions({name: func})
+        return graph.GlobalVar(name)
+
+    def update_func(self, name: graph.GlobalVar | str, func: tir.BaseFunc) -> None:
+        """Replace a function."""
+        self._mod = self._mod.with_functions({getattr(name, "name", name): func})
+
+    def get(self) -> IRModule:
+        """The module as it is now."""
+        return self._mod
+
+    def finalize(self) -> IRModule:
+        """The finished module."""
+        if self._frames:
+            raise RoundelError(f"function {self._frames[-1].name} is still under construction")
+        return self._mod
+
+    def lookup_binding(self, var: graph.Var) -> graph.GraphExpr | None:
+        """What ``var`` is bound to, or None when it was not emitted here."""
+        return self._bound.get(var)
+
+    # -- normal form
+    def normalize(self, value: Any) -> graph.GraphExpr:
+        """The value with struct info, its operands bound where they are not atoms."""
+        value = as_graph(value)
+        if isinstance(value, graph.Call):
+            args = tuple(self._atom(self.normalize(a)) if not isinstance(a, graph.GlobalVar) else a for a in value.args)
+            if any(a is not b for a, b in zip(args, value.args)):
+                value = value.replace(args=args)
+            return infer(value)
+        if isinstance(value, graph.Tuple):
+            fields = tuple(self._atom(self.normalize(f)) for f in value.fields)
+            return value if all(a is b for a, b in zip(fields, value.fields)) else graph.Tuple(fields)
+        if isinstance(value, graph.TupleGetItem) and not isinstance(value.tuple_value, graph.Var):
+            return graph.TupleGetItem(self._atom(self.normalize(value.tuple_value)), value.index)
+        return value
+
+    def _operand(self, value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(self._operand(v) for v in value)
+        return self._atom(self.normalize(value)) if isinstance(value, graph.Call) else value
+
+    def _atom(self, value: graph.GraphExpr) -> graph.GraphExpr:
+        if isinstance(value, _ATOMS) or isinstance(value, graph.Tuple):
+            return value
+        return self.emit(value)
+
+    def _bind(self, value: graph.GraphExpr, hint: str, kind: type) -> graph.Var:
+        var = kind(self._name(hint), value.sinfo)
+        self._frame().current.append(graph.VarBinding(var, value, self.span))
+        self._bound[var] = value
+        return var
+
+    def _name(self, hint: str) -> str:
+        names, name, k = self._frame().names, hint, 0
+        while name in names:
+            k += 1
+            name = f"{hint}{k}"
+        names.add(name)
+        return name
+
+
+def as_graph(value: Any) -> graph.GraphExpr:
+    """Python values as graph values: tuples and lists of graph values are tuples, expressions and numbers scalars."""
+    if isinstance(value, tuple | list):
+        return graph.Tuple(tuple(map(as_graph, value)))
+    if isinstance(value, tir.Expr):
+        return graph.PrimValue(value)
+    if isinstance(value, bool | int | float):
+        return graph.PrimValue(tir.const(value))
+    return value
+
+
+def infer(call: graph.Call) -> graph.Call:
+    """The call with struct info from its operator, where it has none yet."""
+    if not isinstance(call.op, OpDef) or not isinstance(call.sinfo, graph.ObjectInfo):
+        return call
+    if call.sinfo_args:
+        return call.replace(sinfo=call.sinfo_args[0])
+    found = call.op.infer(tuple(a.sinfo for a in call.args), call.attrs)
+    return call if found is None else call.replace(sinfo=found)

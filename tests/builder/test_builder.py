@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BlockBuilder makes modules with Relax's meaning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roundel import te
+from roundel.builder import BlockBuilder
+from roundel.ir import graph
+from roundel.ir.errors import RoundelError
+
+
+def add_one(x):
+    return te.compute(x.shape, lambda *i: x(*i) + 1.0, "y")
+
+
+def build(bb, x, *fns):
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            v = x
+            for fn in fns:
+                v = bb.emit_te(fn, v)
+            out = bb.emit_output(v)
+        bb.emit_func_output(out)
+    return bb.finalize()
+
+
+def test_equal_programs_are_shared_and_shapes_stay_implicit():
+    n = te.size_var("n")
+    mod = build(BlockBuilder(), graph.Var("x", graph.TensorInfo((n, 4), "float32")), add_one, add_one)
+    assert list(mod) == ["add_one", "main"]
+    f = mod["add_one"]
+    assert len(f.params) == 2 and f.buffer_params[0].shape[0] is not n and "global_symbol" not in f.attrs
+    block = mod["main"].body.blocks[0]
+    assert isinstance(block, graph.DataflowBlock) and [b.var.name for b in block.bindings] == ["lv", "lv1", "gv"]
+    assert mod["main"].ret_sinfo == graph.TensorInfo((n, 4), "float32")
+
+
+def test_a_variable_that_is_no_dimension_is_passed_as_scalar():
+    n = te.size_var("n")
+    x = graph.Var("x", graph.TensorInfo((n * 2,), "float32"))
+    bb = BlockBuilder()
+    mod = build(bb, x, lambda t: te.compute((t.shape[0] // 2,), lambda i: t[i * 2], "even"))
+    call = mod["main"].body.bindings[0].value
+    assert call.args[2].values == (n,) and len(mod["compute"].params) == 3
+
+
+def test_constants_of_one_element_are_literals_and_operands_are_not_repeated():
+    x = graph.Var("x", graph.TensorInfo((3,), "float32"))
+    bb = BlockBuilder()
+    with bb.function("main", [x]):
+        out = bb.emit_te(
+            lambda a, b, c: te.compute((3,), lambda i: a[i] * b[i] + c[0], "y"),
+            x,
+            x,
+            graph.Constant.of(np.ones(1, "float32")),
+        )
+        bb.emit_func_output(out)
+    assert len(bb.get()["compute"].params) == 2
+
+
+def test_several_results_are_a_tuple_and_an_operand_returned_is_copied():
+    x = graph.Var("x", graph.TensorInfo((3,), "float32"))
+    bb = BlockBuilder()
+    with bb.function("main", [x]):
+        out = bb.emit_te(lambda a: [a, add_one(a)], x)
+        bb.emit_func_output(graph.TupleGetItem(out, 0))
+    assert isinstance(out.sinfo, graph.TupleInfo) and len(bb.get()["compute"].params) == 3
+
+
+def test_match_cast_binds_new_dimensions():
+    m = te.size_var("m")
+    x = graph.Var("x", graph.TensorInfo(dtype="float32", ndim=1))
+    bb = BlockBuilder()
+    with bb.function("main", [x]):
+        y = bb.match_cast(x, graph.TensorInfo((m,), "float32"))
+        bb.emit_func_output(bb.emit_te(add_one, y))
+    assert bb.get()["main"].ret_sinfo.shape == (m,)
+
+
+def test_misuse_is_explained():
+    x = graph.Var("x", graph.TensorInfo(dtype="float32", ndim=1))
+    bb = BlockBuilder()
+    with pytest.raises(RoundelError, match="no function to emit into"):
+        bb.emit(x)
+    with pytest.raises(RoundelError, match="no known shape"), bb.function("f", [x]):
+        bb.emit_te(add_one, x)
+    with pytest.raises(RoundelError, match="has no result"), bb.function("f", [x]):
+        pass
