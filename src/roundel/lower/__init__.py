@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From scheduled tensor programs to flat loops: what code generation for processors takes.
+
+``lower(mod)`` runs ``PIPELINE``, a plain list of passes in the order in which they are read here:
+
+- shapes become parameters, blocks become loops and stores (``explicit_shape_params``, ``lower_blocks``)
+- memory moves to where it is used and shrinks to what is used there (``place_allocations``)
+- boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``)
+- vectorized loops become vectors, unrolled loops straight code (``vectorize``, ``unroll``)
+- what can live in registers does, parallel loops become tasks (``register_tiles``, ``outline_tasks``)
+"""
+
+from __future__ import annotations
+
+from roundel.ir import IRModule
+
+from .explicit_shape_params import explicit_shape_params, shape_params
+from .finish import mark_kernels
+from .flat import check_flat
+from .hoist_conditions import hoist_conditions
+from .kernel_pass import is_kernel, kernel_pass
+from .lower_blocks import lower_blocks
+from .outline_tasks import outline_tasks
+from .partition_loops import partition_loops
+from .place_allocations import place_allocations
+from .register_tiles import register_tiles
+from .serial_threads import serial_threads
+from .simplify import simplify
+from .split_vectors import split_vectors
+from .unroll import unroll
+from .vectorize import vectorize
+
+PIPELINE = [
+    explicit_shape_params,
+    lower_blocks,
+    serial_threads,
+    simplify,
+    place_allocations,
+    split_vectors,
+    partition_loops,
+    hoist_conditions,
+    simplify,
+    vectorize,
+    unroll,
+    simplify,
+    register_tiles,
+    outline_tasks,
+    mark_kernels,
+]
+
+
+def lower(mod: IRModule) -> IRModule:
+    """Every tensor program of the module in flat form (see ``flat``); host functions and tasks are left alone."""
+    for step in PIPELINE:
+        mod = step(mod)
+    return mod
+
+
+__all__ = ["PIPELINE", "check_flat", "explicit_shape_params", "hoist_conditions", "is_kernel", "kernel_pass", "lower", "lower_blocks",
+           "mark_kernels", "outline_tasks", "partition_loops", "place_allocations", "register_tiles", "serial_threads", "shape_params",
+           "simplify", "split_vectors", "unroll", "vectorize"]

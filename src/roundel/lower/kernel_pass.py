@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``@kernel_pass("name")``: a function on one tensor program, wrapped as a pass over a module.
+
+The pass applies it to every PrimFunc that is not a host function or a task (those are flat already); ``.on_func`` is
+the wrapped function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from roundel.ir import IRModule, PrimFunc
+from roundel.passes import pass_
+
+FLAT_KINDS = ("host", "task")
+
+
+def kernel_pass(name: str) -> Callable[[Callable[[PrimFunc], PrimFunc]], Callable[[IRModule], IRModule]]:
+    """Decorator; ``name`` is the pass's name in listings and on the command line."""
+
+    def wrap(fn: Callable[[PrimFunc], PrimFunc]) -> Callable[[IRModule], IRModule]:
+        def run(mod: IRModule) -> IRModule:
+            return mod.with_functions({k: fn(f) for k, f in mod.items() if is_kernel(f)})
+
+        run.__doc__, run.__module__ = fn.__doc__, fn.__module__
+        made = pass_(name)(run)
+        made.on_func = fn
+        return made
+
+    return wrap
+
+
+def is_kernel(func: object) -> bool:
+    """Whether lowering is concerned with this function."""
+    return isinstance(func, PrimFunc) and func.attrs.get("kind") not in FLAT_KINDS

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parallel loops become tasks: functions over a range of iterations, which the runtime's threads call.
+
+    for i in T.parallel(n):                     T.parallel_for("f_task", n, grain, A.data, B.data, m)
+        B[i] = A[i] + m                 ->
+                                                def f_task(begin, end, A, B, m):
+                                                    for i in range(begin, end):
+                                                        B[i] = A[i] + m
+
+The outermost parallel loop is outlined; parallel loops inside run serially. The loop annotation ``grain`` is the number
+of iterations that a thread takes at once (0: the runtime chooses).
+"""
+
+from __future__ import annotations
+
+from roundel.ir import Attrs, IRModule, Rewriter, Var, Visitor, free_vars, on, tir
+from roundel.ir.dtype import HANDLE, INT32, INT64
+from roundel.ir.visit import substitute, walk
+from roundel.passes import pass_
+
+from .kernel_pass import is_kernel
+
+
+class _Captures(Visitor):
+    """Variables and memory that a statement uses and does not define, in order of appearance."""
+
+    def __init__(self) -> None:
+        self.used: dict[Var, None] = {}
+        self.defined: set[Var] = set()
+        self.buffers: dict[tir.Buffer, None] = {}
+
+    def use(self, v: Var) -> None:
+        if v not in self.defined:
+            self.used.setdefault(v)
+
+    def use_buffer(self, buffer: tir.Buffer) -> None:
+        if buffer in self.buffers:
+            return
+        self.buffers[buffer] = None
+        for e in (*buffer.shape, *buffer.strides, *([] if buffer.elem_offset is None else [buffer.elem_offset])):
+            self.visit(e)
+        self.use(buffer.data)
+
+    @on(Var)
+    def _var(self, v: Var) -> None:
+        self.use(v)
+
+    @on(tir.BufferLoad, tir.BufferStore)
+    def _access(self, access: tir.BufferLoad | tir.BufferStore) -> None:
+        self.use_buffer(access.buffer)
+        self.generic(access)
+
+    @on(tir.For)
+    def _for(self, loop: tir.For) -> None:
+        self.visit(loop.min)
+        self.visit(loop.extent)
+        self.defined.add(loop.loop_var)
+        self.visit(loop.body)
+
+    @on(tir.Let)
+    def _let(self, let: tir.Let) -> None:
+        self.visit(let.value)
+        self.defined.add(let.var)
+        self.visit(let.body)
+
+    @on(tir.Allocate)
+    def _allocate(self, alloc: tir.Allocate) -> None:
+        self.defined.add(alloc.buffer.data)
+        self.use_buffer(alloc.buffer)
+        self.visit(alloc.body)
+
+    @on(tir.DeclBuffer)
+    def _decl(self, decl: tir.DeclBuffer) -> None:
+        self.use_buffer(decl.buffer)
+        self.visit(decl.body)
+
+
+def make_task(loop: tir.For) -> tuple[tir.PrimFunc, tuple[tir.Expr, ...]]:
+    """The task of a loop, and the operands that its caller passes after the range."""
+    found = _Captures()
+    found.visit(loop.body)
+    for v in free_vars(loop.min) - {loop.loop_var}:
+        found.use(v)
+    captured = [v for v in found.used if v is not loop.loop_var]
+    begin, end, i = Var("begin", INT64), Var("end", INT64), Var(loop.loop_var.name, loop.loop_var.dtype)
+    renamed: dict[Var, tir.Expr] = {v: Var(v.name, v.dtype, v.size) for v in captured}
+    own = {n.buffer for n in walk(loop.body) if type(n) in (tir.Allocate, tir.DeclBuffer)}
+    buffers = {b: _renamed(b, renamed) for b in found.buffers if b not in own}
+    first: dict[Var, tir.Buffer] = {}
+    for b in buffers:
+        first.setdefault(b.data, b)
+    body = substitute(loop.body, {**renamed, loop.loop_var: substitute(loop.min, renamed) + i}, buffers)
+    for b, new in reversed(buffers.items()):
+        if first[b.data] is not b:
+            body = tir.DeclBuffer(new, body)
+    handles = {v: Var(b.name + "_handle", HANDLE) for v, b in first.items()}
+    params = [handles.get(v, renamed[v]) for v in captured]
+    pairs = [(handles[v], buffers[first[v]]) for v in captured if v in handles]
+    run = tir.For(i, begin, end - begin, tir.ForKind.SERIAL, body)
+    return tir.PrimFunc((begin, end, *params), run, tuple(pairs), Attrs({"kind": "task"})), tuple(captured)
+
+
+def _renamed(b: tir.Buffer, renamed: dict) -> tir.Buffer:
+    return b.replace(shape=tuple(substitute(s, renamed) for s in b.shape), strides=tuple(substitute(s, renamed) for s in b.strides),
+                     elem_offset=None if b.elem_offset is None else substitute(b.elem_offset, renamed), data=renamed[b.data])
+
+
+class _Serial(Rewriter):
+    @on(tir.For)
+    def _for(self, loop: tir.For) -> tir.Stmt:
+        loop = self.generic(loop)
+        return loop.replace(kind=tir.ForKind.SERIAL) if loop.kind is tir.ForKind.PARALLEL else loop
+
+
+class _Outline(Rewriter):
+    def __init__(self, name: str, taken: IRModule) -> None:
+        self.name, self.taken = name, taken
+        self.tasks: dict[str, tir.PrimFunc] = {}
+
+    @on(tir.For)
+    def _for(self, loop: tir.For) -> tir.Stmt:
+        if loop.kind is not tir.ForKind.PARALLEL:
+            return self.generic(loop)
+        name = self.taken.unique_name(f"{self.name}_task{len(self.tasks) or ''}")
+        task, operands = make_task(loop.replace(body=_Serial().rewrite(loop.body)))
+        self.tasks[name] = task
+        grain = tir.index_const(int(loop.annotations.get("grain", 0)))
+        return tir.Evaluate(tir.Call("parallel_for", (tir.StringImm(name), loop.extent, grain, *operands), INT32))
+
+
+@pass_("outline_tasks")
+def outline_tasks(mod: IRModule) -> IRModule:
+    """Parallel loops become tasks and calls of ``parallel_for``."""
+    for name, func in list(mod.items()):
+        if is_kernel(func):
+            outline = _Outline(name, mod)
+            body = outline.rewrite(func.body)
+            mod = mod.with_functions({name: func.replace(body=body), **outline.tasks})
+    return mod

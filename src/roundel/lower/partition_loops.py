@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boundary conditions leave the main loop: a loop is cut where the conditions inside become always true.
+
+    for io in range(13):                             for io in range(12):
+        for ii in T.vectorized(8):                       for ii in T.vectorized(8):
+            if io * 8 + ii < 100:            ->              C[io * 8 + ii] = ...
+                C[io * 8 + ii] = ...                 for io in range(12, 13):
+                                                         for ii in T.vectorized(8):
+                                                             if io * 8 + ii < 100: ...
+
+Parallel loops, and conditions that are not linear in the loop variable, are not cut but get one test per iteration that
+chooses between the clean and the full body. A budget of statements bounds the growth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from roundel.arith import Analyzer
+from roundel.ir import Rewriter, Var, free_vars, on, tir
+from roundel.ir.visit import substitute, walk
+
+from .accesses import interval
+from .copies import fresh_copy
+from .kernel_pass import kernel_pass
+from .vector_expr import conjuncts
+
+GROWTH = 6        # a function may grow to so many times its nodes
+SMALL = 4000      # ... or to so many nodes, whichever is more
+
+# a comparison that holds exactly when the difference is >= 0
+_DIFFERENCE = {tir.LT: lambda c: c.b - c.a - 1, tir.LE: lambda c: c.b - c.a, tir.GT: lambda c: c.a - c.b - 1, tir.GE: lambda c: c.a - c.b}
+_CHOICES = (tir.If, tir.IfThenElse, tir.Select)
+
+
+@dataclass
+class _Cut:
+    """Where the loop can be cut: conditions with their value between ``low`` and ``high`` (exclusive), or under ``test``."""
+
+    value: dict[tir.Expr, bool] = field(default_factory=dict)
+    low: list[tir.Expr] = field(default_factory=list)
+    high: list[tir.Expr] = field(default_factory=list)
+    test: list[tir.Expr] = field(default_factory=list)
+
+
+class _Partition(Rewriter):
+    def __init__(self, size: int) -> None:
+        self.analyzer = Analyzer()
+        self.budget = max(size * (GROWTH - 1), SMALL - size)
+
+    @on(tir.For)
+    def _for(self, loop: tir.For) -> tir.Stmt:
+        self.analyzer.bind(loop.loop_var, tir.Range(loop.min, loop.extent))
+        if loop.kind in (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED) or loop.step is not None:
+            return self.generic(loop)
+        inner = {n.loop_var: n for n in walk(loop.body) if type(n) is tir.For}
+        cut = self.find(loop, inner)
+        size = _size(loop.body)
+        if not cut.value or size * 2 > self.budget:
+            return self.generic(loop)
+        linear = loop.kind is tir.ForKind.SERIAL and not cut.test
+        if not linear and not inner:
+            return self.generic(loop)
+        self.budget -= size * (2 if linear else 1)
+        return self.split(loop, cut) if linear else self.choose(loop, cut)
+
+    def find(self, loop: tir.For, inner: dict[Var, tir.For]) -> _Cut:
+        cut = _Cut()
+        local = {n.var for n in walk(loop.body) if type(n) is tir.Let}
+        for c in _conditions(loop.body):
+            names = free_vars(c)
+            if c in cut.value or loop.loop_var not in names or not c.is_index or not names.isdisjoint(local):
+                continue
+            if type(c) in (tir.EQ, tir.NE):
+                self.ends(loop, c, cut)
+            elif type(c) in _DIFFERENCE:
+                self.bound(loop, inner, c, cut)
+        return cut
+
+    def ends(self, loop: tir.For, c: tir.Compare, cut: _Cut) -> None:
+        """``i == first`` or ``i == last`` is false in between."""
+        if loop.kind is not tir.ForKind.SERIAL or c.a is not loop.loop_var or loop.loop_var in free_vars(c.b):
+            return
+        last = self.analyzer.simplify(loop.min + loop.extent - 1)
+        at = self.analyzer.simplify(c.b)
+        if at is self.analyzer.simplify(loop.min):
+            cut.low.append(loop.min + 1)
+        elif at is last:
+            cut.high.append(last)
+        else:
+            return
+        cut.value[c] = type(c) is tir.NE
+
+    def bound(self, loop: tir.For, inner: dict[Var, tir.For], c: tir.Compare, cut: _Cut) -> None:
+        """An inequality holds for all inner iterations where the least difference is not negative."""
+        an, v = self.analyzer, loop.loop_var
+        box = interval(_DIFFERENCE[type(c)](c), _closure(free_vars(c), inner), an)
+        if box is None or not free_vars(box[0]).isdisjoint(inner):
+            return
+        least = box[0]
+        if v not in free_vars(least):
+            return
+        step = an.simplify(substitute(least, {v: v + 1}) - least)
+        linear = type(step) is tir.IntImm and loop.kind is tir.ForKind.SERIAL
+        if not linear:
+            cut.test.append(least >= 0)
+            cut.value[c] = True
+            return
+        at_zero = an.simplify(substitute(least, {v: tir.const(0, v.dtype)}))
+        if step.value > 0:
+            limit = an.simplify(tir.const(0, v.dtype) - tir.floordiv(at_zero, step.value))
+            if an.prove(limit >= loop.min + loop.extent) or an.prove(limit <= loop.min):
+                return
+            cut.low.append(limit)
+        else:
+            limit = an.simplify(tir.floordiv(at_zero, -step.value) + 1)
+            if an.prove(limit <= loop.min) or an.prove(limit >= loop.min + loop.extent):
+                return
+            cut.high.append(limit)
+        cut.value[c] = True
+
+    def split(self, loop: tir.For, cut: _Cut) -> tir.Stmt:
+        an, end = self.analyzer, self.analyzer.simplify(loop.min + loop.extent)
+        start = loop.min
+        for low in cut.low:
+            start = tir.max_(start, low)
+        start = an.simplify(tir.min_(start, end))
+        stop = end
+        for high in cut.high:
+            stop = tir.min_(stop, high)
+        stop = an.simplify(tir.max_(stop, start))
+        clean = _Decide(cut.value).rewrite(loop.body)
+        parts = [self.piece(loop, loop.min, start, loop.body), self.generic(loop.replace(min=start, extent=an.simplify(stop - start), body=clean)),
+                 self.piece(loop, stop, end, loop.body)]
+        return tir.seq(*[p for p in parts if not (type(p) is tir.For and type(p.extent) is tir.IntImm and p.extent.value <= 0)])
+
+    def piece(self, loop: tir.For, start: tir.Expr, stop: tir.Expr, body: tir.Stmt) -> tir.Stmt:
+        return fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))
+
+    def choose(self, loop: tir.For, cut: _Cut) -> tir.Stmt:
+        v = loop.loop_var
+        tests = [*cut.test, *(v >= low for low in cut.low), *(v < high for high in cut.high)]
+        clean = self.rewrite(_Decide(cut.value).rewrite(loop.body))
+        return loop.replace(body=tir.If(tir.logical_and(*tests), clean, fresh_copy(loop.body)))
+
+
+def _closure(names: frozenset[Var], inner: dict[Var, tir.For]) -> list[tir.For]:
+    """The inner loops over these variables, innermost first, and those that their bounds depend on."""
+    found: list[tir.For] = []
+    todo = [v for v in names if v in inner]
+    while todo:
+        loop = inner[todo.pop()]
+        if loop not in found:
+            found.append(loop)
+            todo.extend(v for v in free_vars(loop.min) | free_vars(loop.extent) if v in inner)
+    return found
+
+
+def _conditions(stmt: tir.Stmt) -> list[tir.Expr]:
+    return [c for n in walk(stmt) if type(n) in _CHOICES for c in conjuncts(n.condition)]
+
+
+def _size(stmt: tir.Stmt) -> int:
+    return sum(1 for _ in walk(stmt))
+
+
+class _Decide(Rewriter):
+    """Replaces conditions by their known values."""
+
+    def __init__(self, value: dict[tir.Expr, bool]) -> None:
+        self.value = value
+
+    def rewrite(self, node: object) -> object:
+        if type(node) in _COMPARES and node in self.value:
+            return tir.const(self.value[node])
+        return super().rewrite(node)
+
+    @on(tir.And)
+    def _and(self, e: tir.And) -> tir.Expr:
+        return tir.logical_and(self.rewrite(e.a), self.rewrite(e.b))
+
+    @on(tir.If)
+    def _if(self, stmt: tir.If) -> tir.Stmt:
+        stmt = self.generic(stmt)
+        if type(stmt.condition) is not tir.IntImm:
+            return stmt
+        taken = stmt.then_case if stmt.condition.value else stmt.else_case
+        return tir.Seq(()) if taken is None else taken
+
+    @on(tir.Select, tir.IfThenElse)
+    def _choice(self, e: tir.Select | tir.IfThenElse) -> tir.Expr:
+        e = self.generic(e)
+        if type(e.condition) is not tir.IntImm:
+            return e
+        return e.true_value if e.condition.value else e.false_value
+
+
+_COMPARES = frozenset((*_DIFFERENCE, tir.EQ, tir.NE))
+
+
+@kernel_pass("partition_loops")
+def partition_loops(func: tir.PrimFunc) -> tir.PrimFunc:
+    """Main loops without boundary conditions, and the rest."""
+    return func.replace(body=_Partition(_size(func.body)).rewrite(func.body))
