@@ -18,7 +18,7 @@ from ..runtime.metadata import FunctionInfo
 from ..runtime.native import dlpack_code
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
-_EXPORTS = "{ global: roundel_*; rd_package_*; rd_ffi_invoke; __tvm_ffi_*; %s_*; local: *; };\n"
+_EXPORTS = "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_ffi_invoke; __tvm_ffi_*; %s_*; local: *; };\n"
 _LINK = ("-shared", "-O1", "-fPIC", "-fvisibility=hidden", "-w", "-Wl,-Bsymbolic", "-Wl,--gc-sections", "-Wl,--as-needed", "-Wl,-z,noexecstack",
          "-Wl,-z,relro", "-Wl,--build-id=none")
 
@@ -32,6 +32,7 @@ RD_API void {name}_release(DLTensor *output) {{
   RdModel *model;
   if (!rd_package_open(&roundel_package, 0, &model)) roundel_release(model, output);
 }}
+RD_API int {name}_register(const char *function, RdPacked packed, void *user) {{ return roundel_register(function, packed, user); }}
 RD_API int {name}_open(const RdOptions *options, RdModel **model) {{
   RdOptions none = {{0}};
   return rd_package_open(&roundel_package, options ? options : &none, model);
