@@ -56,6 +56,24 @@ def lower(mod: IRModule) -> IRModule:
     return mod
 
 
-__all__ = ["PIPELINE", "check_flat", "explicit_shape_params", "hoist_conditions", "is_kernel", "kernel_pass", "lower", "lower_blocks",
-           "mark_kernels", "outline_tasks", "partition_loops", "place_allocations", "register_tiles", "serial_threads", "shape_params",
-           "simplify", "split_vectors", "unroll", "vectorize"]
+__all__ = [
+    "PIPELINE",
+    "check_flat",
+    "explicit_shape_params",
+    "hoist_conditions",
+    "is_kernel",
+    "kernel_pass",
+    "lower",
+    "lower_blocks",
+    "mark_kernels",
+    "outline_tasks",
+    "partition_loops",
+    "place_allocations",
+    "register_tiles",
+    "serial_threads",
+    "shape_params",
+    "simplify",
+    "split_vectors",
+    "unroll",
+    "vectorize",
+]

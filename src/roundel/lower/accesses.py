@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accesses of a buffer in flat statements: where they stand, under which loops and conditions, which box they touch."""
+"""The accesses of a buffer in flat statements: their loops and conditions, the box they touch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .vector_expr import conjuncts
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store. ``loops`` and ``conditions`` are those between the statement that was searched and the access."""
+    """A load or store. ``loops`` and ``conditions`` are those between the searched statement and the access."""
 
     indices: tuple[tir.Expr, ...]
     is_store: bool
@@ -77,7 +77,9 @@ class _Collect(Visitor):
 
     @on(tir.Call)
     def _call(self, call: tir.Call) -> None:
-        if call.op in ("address_of", "access_ptr") and any(type(a) is tir.BufferLoad and a.buffer.data is self.wanted.data for a in call.args):
+        if call.op in ("address_of", "access_ptr") and any(
+            type(a) is tir.BufferLoad and a.buffer.data is self.wanted.data for a in call.args
+        ):
             self.escapes = True
         self.generic(call)
 
@@ -116,7 +118,11 @@ def interval(index: tir.Expr, loops: Iterable[tir.For], an: Analyzer) -> tuple[t
         return index, index
     box = an.int_set(index, dom)
     low, high = getattr(box, "min", None), getattr(box, "max", None)
-    if not isinstance(low, tir.Expr) or not isinstance(high, tir.Expr) or not (free_vars(low) | free_vars(high)).isdisjoint(dom):
+    if (
+        not isinstance(low, tir.Expr)
+        or not isinstance(high, tir.Expr)
+        or not (free_vars(low) | free_vars(high)).isdisjoint(dom)
+    ):
         return None
     return an.simplify(low), an.simplify(high)
 

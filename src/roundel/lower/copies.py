@@ -10,7 +10,7 @@ from roundel.ir.visit import substitute, walk
 
 
 def fresh_copy(stmt: tir.Stmt, values: Mapping[Var, tir.Expr] | None = None) -> tir.Stmt:
-    """``stmt`` with ``values`` put in and its own variables and buffers renewed, so that both may stand in one function."""
+    """``stmt`` with ``values`` put in and its own variables and buffers renewed: both may stand in one function."""
     table: dict[Var, tir.Expr] = dict(values or {})
     for n in walk(stmt):
         var = _BINDERS.get(type(n), lambda n: None)(n)

@@ -30,7 +30,7 @@ def _compact(buffer: tir.Buffer) -> dict[Var, tir.Expr]:
     values: dict[Var, tir.Expr] = {}
     for k, stride in enumerate(buffer.strides):
         if type(stride) is Var:
-            values[stride] = tir.product_of(buffer.shape[k + 1:])
+            values[stride] = tir.product_of(buffer.shape[k + 1 :])
     if type(buffer.elem_offset) is Var:
         values[buffer.elem_offset] = tir.index_const(0)
     return values

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The flat form: what lowering hands to code generation, written down as a checker.
 
-A flat kernel or task consists of serial ``For`` loops (constant or symbolic extents), ``While``, ``If``, ``Let``, ``Seq``,
-``Assert``, ``AttrStmt``, ``Evaluate`` of calls, ``Allocate`` and ``DeclBuffer``, and loads and stores of buffers with
+A flat kernel or task consists of serial ``For`` loops (constant or symbolic extents), ``While``, ``If``, ``Let``,
+``Seq``, ``Assert``, ``AttrStmt``, ``Evaluate`` of calls, ``Allocate`` and ``DeclBuffer``, and loads and stores of buffers with
 strides and element offset. At most one index of an access is a vector, and a predicate has as many lanes. There are no
 blocks, no other loop kinds, and every variable and buffer is defined where it is used.
 """
@@ -25,8 +25,11 @@ class _Check(Visitor):
         self.scope = "parameter list"
 
     def fail(self, what: str, where: Any) -> None:
-        raise LowerError(f"not in flat form: {what}", where=getattr(where, "span", None),
-                         why=f"in function {self.func.attrs.get('global_symbol', 'without a name')}, at\n{where.script()}")
+        raise LowerError(
+            f"not in flat form: {what}",
+            where=getattr(where, "span", None),
+            why=f"in function {self.func.attrs.get('global_symbol', 'without a name')}, at\n{where.script()}",
+        )
 
     def use(self, expr: tir.Expr, where: Any) -> None:
         for v in free_vars(expr):
@@ -52,7 +55,9 @@ class _Check(Visitor):
         if len(vectors) > 1:
             self.fail(f"{len(vectors)} indices of buffer {buffer.name} are vectors, but only one may be", access)
         lanes = vectors[0] if vectors else 1
-        if access.predicate is not None and (access.predicate.dtype.lanes != lanes or not access.predicate.dtype.element.is_bool):
+        if access.predicate is not None and (
+            access.predicate.dtype.lanes != lanes or not access.predicate.dtype.element.is_bool
+        ):
             self.fail(f"the predicate of an access of {lanes} lanes is {access.predicate.dtype}", access)
 
     @on(tir.BufferLoad)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions move out of the loops in which they do not change.
 
-    for j in range(n):                 if i < m:
-        if i < m:               ->         for j in range(n):
-            C[i, j] = ...                      C[i, j] = ...
+for j in range(n):                 if i < m:
+    if i < m:               ->         for j in range(n):
+        C[i, j] = ...                      C[i, j] = ...
 """
 
 from __future__ import annotations

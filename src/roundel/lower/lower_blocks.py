@@ -111,7 +111,11 @@ class _LowerBlocks(Rewriter):
 def _reads_written(init: tir.Stmt, body: tir.Stmt) -> bool:
     """Whether the init loads from a buffer that ``body`` writes."""
     loaded = {n.buffer for n in walk(init) if type(n) is tir.BufferLoad}
-    written = {n.buffer if type(n) is tir.BufferStore else n.source.buffer for n in walk(body) if type(n) in (tir.BufferStore, tir.MatchBufferRegion)}
+    written = {
+        n.buffer if type(n) is tir.BufferStore else n.source.buffer
+        for n in walk(body)
+        if type(n) in (tir.BufferStore, tir.MatchBufferRegion)
+    }
     return not loaded.isdisjoint(written)
 
 

@@ -16,7 +16,7 @@ from roundel.ir.visit import substitute
 
 def strides_of(buffer: tir.Buffer) -> tuple[tir.Expr, ...]:
     """The strides of a buffer in elements, also when it is compact."""
-    return buffer.strides or tuple(tir.product_of(buffer.shape[k + 1:]) for k in range(buffer.ndim))
+    return buffer.strides or tuple(tir.product_of(buffer.shape[k + 1 :]) for k in range(buffer.ndim))
 
 
 def offset_of(buffer: tir.Buffer, indices: Sequence[tir.Expr]) -> tir.Expr:
@@ -51,8 +51,12 @@ class _Redirect(Rewriter):
         if store.buffer not in self.views:
             return self.generic(store)
         predicate = None if store.predicate is None else self.rewrite(store.predicate)
-        return store.replace(buffer=self.views[store.buffer].buffer, indices=self.indices(store.buffer, store.indices),
-                             value=self.rewrite(store.value), predicate=predicate)
+        return store.replace(
+            buffer=self.views[store.buffer].buffer,
+            indices=self.indices(store.buffer, store.indices),
+            value=self.rewrite(store.value),
+            predicate=predicate,
+        )
 
     @on(tir.BufferRegion)
     def _region(self, region: tir.BufferRegion) -> tir.BufferRegion:
@@ -61,7 +65,9 @@ class _Redirect(Rewriter):
         starts = self.indices(region.buffer, tuple(r.min for r in region.region))
         missing = len(starts) - len(region.region)
         extents = [tir.index_const(1)] * missing + [self.rewrite(r.extent) for r in region.region]
-        return tir.BufferRegion(self.views[region.buffer].buffer, tuple(tir.Range(s, e) for s, e in zip(starts, extents, strict=True)))
+        return tir.BufferRegion(
+            self.views[region.buffer].buffer, tuple(tir.Range(s, e) for s, e in zip(starts, extents, strict=True))
+        )
 
 
 def _bind(view: tir.Buffer, source: tir.BufferRegion) -> dict[Var, tir.Expr]:
@@ -69,7 +75,10 @@ def _bind(view: tir.Buffer, source: tir.BufferRegion) -> dict[Var, tir.Expr]:
     values: dict[Var, tir.Expr] = {view.data: source.buffer.data}
     missing = source.buffer.ndim - view.ndim
     if missing < 0:
-        raise LowerError(f"buffer {view.name} of rank {view.ndim} is matched with a region of rank {source.buffer.ndim}", where=view.span)
+        raise LowerError(
+            f"buffer {view.name} of rank {view.ndim} is matched with a region of rank {source.buffer.ndim}",
+            where=view.span,
+        )
     for dim, r in zip(view.shape, source.region[missing:], strict=True):
         if type(dim) is Var:
             values[dim] = r.extent

@@ -101,8 +101,12 @@ def make_task(loop: tir.For) -> tuple[tir.PrimFunc, tuple[tir.Expr, ...]]:
 
 
 def _renamed(b: tir.Buffer, renamed: dict) -> tir.Buffer:
-    return b.replace(shape=tuple(substitute(s, renamed) for s in b.shape), strides=tuple(substitute(s, renamed) for s in b.strides),
-                     elem_offset=None if b.elem_offset is None else substitute(b.elem_offset, renamed), data=renamed[b.data])
+    return b.replace(
+        shape=tuple(substitute(s, renamed) for s in b.shape),
+        strides=tuple(substitute(s, renamed) for s in b.strides),
+        elem_offset=None if b.elem_offset is None else substitute(b.elem_offset, renamed),
+        data=renamed[b.data],
+    )
 
 
 class _Serial(Rewriter):

@@ -25,17 +25,22 @@ from .copies import fresh_copy
 from .kernel_pass import kernel_pass
 from .vector_expr import conjuncts
 
-GROWTH = 6        # a function may grow to so many times its nodes
-SMALL = 4000      # ... or to so many nodes, whichever is more
+GROWTH = 6  # a function may grow to so many times its nodes
+SMALL = 4000  # ... or to so many nodes, whichever is more
 
 # a comparison that holds exactly when the difference is >= 0
-_DIFFERENCE = {tir.LT: lambda c: c.b - c.a - 1, tir.LE: lambda c: c.b - c.a, tir.GT: lambda c: c.a - c.b - 1, tir.GE: lambda c: c.a - c.b}
+_DIFFERENCE = {
+    tir.LT: lambda c: c.b - c.a - 1,
+    tir.LE: lambda c: c.b - c.a,
+    tir.GT: lambda c: c.a - c.b - 1,
+    tir.GE: lambda c: c.a - c.b,
+}
 _CHOICES = (tir.If, tir.IfThenElse, tir.Select)
 
 
 @dataclass
 class _Cut:
-    """Where the loop can be cut: conditions with their value between ``low`` and ``high`` (exclusive), or under ``test``."""
+    """Where the loop can be cut: the value of conditions between ``low`` and ``high`` (exclusive), or under ``test``."""
 
     value: dict[tir.Expr, bool] = field(default_factory=dict)
     low: list[tir.Expr] = field(default_factory=list)
@@ -130,9 +135,14 @@ class _Partition(Rewriter):
             stop = tir.min_(stop, high)
         stop = an.simplify(tir.max_(stop, start))
         clean = _Decide(cut.value).rewrite(loop.body)
-        parts = [self.piece(loop, loop.min, start, loop.body), self.generic(loop.replace(min=start, extent=an.simplify(stop - start), body=clean)),
-                 self.piece(loop, stop, end, loop.body)]
-        return tir.seq(*[p for p in parts if not (type(p) is tir.For and type(p.extent) is tir.IntImm and p.extent.value <= 0)])
+        parts = [
+            self.piece(loop, loop.min, start, loop.body),
+            self.generic(loop.replace(min=start, extent=an.simplify(stop - start), body=clean)),
+            self.piece(loop, stop, end, loop.body),
+        ]
+        return tir.seq(
+            *[p for p in parts if not (type(p) is tir.For and type(p.extent) is tir.IntImm and p.extent.value <= 0)]
+        )
 
     def piece(self, loop: tir.For, start: tir.Expr, stop: tir.Expr, body: tir.Stmt) -> tir.Stmt:
         return fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))

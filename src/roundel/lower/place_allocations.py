@@ -50,10 +50,10 @@ class _Place(Rewriter):
         if first == last:
             inner = self.sink(alloc, stmt.stmts[first])
         elif last - first + 1 < len(stmt.stmts):
-            inner = self.compact(alloc, tir.seq(*stmt.stmts[first:last + 1]))
+            inner = self.compact(alloc, tir.seq(*stmt.stmts[first : last + 1]))
         else:
             return None
-        return tir.seq(*stmt.stmts[:first], inner, *stmt.stmts[last + 1:])
+        return tir.seq(*stmt.stmts[:first], inner, *stmt.stmts[last + 1 :])
 
     def into_for(self, alloc: tir.Allocate, loop: tir.For) -> tir.Stmt | None:
         if loop.kind in _STAYS_OUTSIDE or uses(alloc.buffer, loop.min) or uses(alloc.buffer, loop.extent):
@@ -119,7 +119,7 @@ class _Place(Rewriter):
         return True
 
     def dense(self, indices: tuple[tir.Expr, ...], loops: list[tir.For]) -> bool:
-        """Whether the loops together visit every place of the box: each index counts with its own loops, without gaps."""
+        """Whether the loops together visit every place of the box: each index has loops of its own and no gaps."""
         seen: set[Var] = set()
         inner = {x.loop_var: x.extent for x in loops}
         for i in indices:
@@ -174,8 +174,14 @@ class _Place(Rewriter):
         return (box[0], extent) if self.analyzer.prove(extent < dim) else whole
 
 
-_MOVES = {tir.Seq: _Place.into_seq, tir.For: _Place.into_for, tir.If: _Place.into_if, tir.Let: _Place.into_scope,
-          tir.AttrStmt: _Place.into_scope, tir.Allocate: _Place.into_scope}
+_MOVES = {
+    tir.Seq: _Place.into_seq,
+    tir.For: _Place.into_for,
+    tir.If: _Place.into_if,
+    tir.Let: _Place.into_scope,
+    tir.AttrStmt: _Place.into_scope,
+    tir.Allocate: _Place.into_scope,
+}
 
 
 class _Shift(Rewriter):
@@ -189,7 +195,11 @@ class _Shift(Rewriter):
 
     @on(tir.BufferLoad)
     def _load(self, load: tir.BufferLoad) -> tir.Expr:
-        return tir.BufferLoad(self.new, self.indices(load.indices), load.predicate) if load.buffer is self.old else self.generic(load)
+        return (
+            tir.BufferLoad(self.new, self.indices(load.indices), load.predicate)
+            if load.buffer is self.old
+            else self.generic(load)
+        )
 
     @on(tir.BufferStore)
     def _store(self, store: tir.BufferStore) -> tir.Stmt:

@@ -68,8 +68,12 @@ class _RegisterTiles(Rewriter):
         if not reason:
             return alloc
         if self.insist:
-            raise LowerError(f"buffer {alloc.buffer.name} of scope local cannot live in registers", where=alloc.span, why=reason,
-                             hint="unroll the loop over that index (sch.unroll), or vectorize it, or give the buffer scope global")
+            raise LowerError(
+                f"buffer {alloc.buffer.name} of scope local cannot live in registers",
+                where=alloc.span,
+                why=reason,
+                hint="unroll the loop over that index (sch.unroll), or vectorize it, or give the buffer scope global",
+            )
         data = Var(alloc.buffer.data.name, alloc.buffer.data.dtype)
         memory = alloc.buffer.replace(scope="global", data=data)
         body = substitute(alloc.body, {alloc.buffer.data: data}, {alloc.buffer: memory})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a processor without a thread hierarchy, thread-bound loops run one after another; those over blocks of threads in parallel.
+"""Without a thread hierarchy, thread-bound loops run one after another, and those over blocks of threads in parallel.
 
 A program with barriers needs its threads at the same time, which this pass refuses.
 """
@@ -31,8 +31,11 @@ class _SerialThreads(Rewriter):
     @on(tir.Evaluate)
     def _evaluate(self, stmt: tir.Evaluate) -> tir.Stmt:
         if type(stmt.value) is tir.Call and stmt.value.op in _BARRIERS:
-            raise LowerError("a barrier among threads cannot be lowered for a processor without a thread hierarchy", where=stmt.span,
-                             hint="schedule the program for the CPU (parallel loops instead of thread bindings)")
+            raise LowerError(
+                "a barrier among threads cannot be lowered for a processor without a thread hierarchy",
+                where=stmt.span,
+                hint="schedule the program for the CPU (parallel loops instead of thread bindings)",
+            )
         return stmt
 
 

@@ -66,7 +66,9 @@ class _Simplify(Rewriter):
         predicate = None if store.predicate is None else self.expr(store.predicate)
         if _all_true(predicate):
             predicate = None
-        return store.replace(value=self.expr(store.value), indices=tuple(map(self.expr, store.indices)), predicate=predicate)
+        return store.replace(
+            value=self.expr(store.value), indices=tuple(map(self.expr, store.indices)), predicate=predicate
+        )
 
     @on(tir.Evaluate, tir.Assert, tir.While)
     def _simple(self, stmt: tir.Stmt) -> tir.Stmt:

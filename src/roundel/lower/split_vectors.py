@@ -16,17 +16,22 @@ from roundel.ir.visit import substitute
 
 from .kernel_pass import kernel_pass
 
-MAX_LANES = 64   # longer vectors are cut
-CUT_LANES = 16   # into these
+MAX_LANES = 64  # longer vectors are cut
+CUT_LANES = 16  # into these
 
 
 class _Split(Rewriter):
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         loop = self.generic(loop)
-        if loop.kind is not tir.ForKind.VECTORIZED or (type(loop.extent) is tir.IntImm and loop.extent.value <= MAX_LANES):
+        if loop.kind is not tir.ForKind.VECTORIZED or (
+            type(loop.extent) is tir.IntImm and loop.extent.value <= MAX_LANES
+        ):
             return loop
-        outer, inner = Var(loop.loop_var.name + "_o", loop.loop_var.dtype), Var(loop.loop_var.name + "_i", loop.loop_var.dtype)
+        outer, inner = (
+            Var(loop.loop_var.name + "_o", loop.loop_var.dtype),
+            Var(loop.loop_var.name + "_i", loop.loop_var.dtype),
+        )
         place = outer * CUT_LANES + inner
         body = substitute(loop.body, {loop.loop_var: loop.min + place})
         if type(loop.extent) is not tir.IntImm or loop.extent.value % CUT_LANES:

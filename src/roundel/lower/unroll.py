@@ -12,8 +12,8 @@ from roundel.ir.visit import walk
 from .copies import fresh_copy
 from .kernel_pass import kernel_pass
 
-MAX_COPIES = 4096       # statements that explicit unrolling may make of one loop
-MAX_TILE_COPIES = 256   # ... that unrolling for the sake of a local buffer may make
+MAX_COPIES = 4096  # statements that explicit unrolling may make of one loop
+MAX_TILE_COPIES = 256  # ... that unrolling for the sake of a local buffer may make
 
 
 class _Unroll(Rewriter):
@@ -26,7 +26,12 @@ class _Unroll(Rewriter):
             if not constant or loop.extent.value * _statements(body) > MAX_COPIES:
                 return loop.replace(kind=tir.ForKind.SERIAL)
             return unrolled(loop)
-        if constant and loop.kind is tir.ForKind.SERIAL and loop.extent.value * _statements(body) <= MAX_TILE_COPIES and _indexes_local(loop):
+        if (
+            constant
+            and loop.kind is tir.ForKind.SERIAL
+            and loop.extent.value * _statements(body) <= MAX_TILE_COPIES
+            and _indexes_local(loop)
+        ):
             return unrolled(loop)
         return loop
 
@@ -34,7 +39,12 @@ class _Unroll(Rewriter):
 def unrolled(loop: tir.For) -> tir.Stmt:
     """All iterations of a loop of constant bounds."""
     start, count = loop.min.value, loop.extent.value
-    return tir.seq(*(fresh_copy(loop.body, {loop.loop_var: tir.const(k, loop.loop_var.dtype)}) for k in range(start, start + count)))
+    return tir.seq(
+        *(
+            fresh_copy(loop.body, {loop.loop_var: tir.const(k, loop.loop_var.dtype)})
+            for k in range(start, start + count)
+        )
+    )
 
 
 def _statements(stmt: tir.Stmt) -> int:
@@ -42,8 +52,12 @@ def _statements(stmt: tir.Stmt) -> int:
 
 
 def _indexes_local(loop: tir.For) -> bool:
-    return any(type(n) in (tir.BufferStore, tir.BufferLoad) and n.buffer.scope == "local" and any(loop.loop_var in free_vars(i) for i in n.indices)
-               for n in walk(loop.body))
+    return any(
+        type(n) in (tir.BufferStore, tir.BufferLoad)
+        and n.buffer.scope == "local"
+        and any(loop.loop_var in free_vars(i) for i in n.indices)
+        for n in walk(loop.body)
+    )
 
 
 @kernel_pass("unroll")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions of a vectorized loop in vector form: what differs between lanes becomes a vector, the rest stays scalar."""
+"""Expressions of a vectorized loop in vector form: what differs between lanes is a vector, the rest stays scalar."""
 
 from __future__ import annotations
 
@@ -40,7 +40,15 @@ def conjuncts(condition: tir.Expr) -> list[tir.Expr]:
     return [condition]
 
 
-_SCALAR_ONLY = ("call_pure_extern", "call_llvm_pure_intrin", "call_llvm_intrin", "address_of", "constant_ptr", "arena_ptr", "dot_accumulate")
+_SCALAR_ONLY = (
+    "call_pure_extern",
+    "call_llvm_pure_intrin",
+    "call_llvm_intrin",
+    "address_of",
+    "constant_ptr",
+    "arena_ptr",
+    "dot_accumulate",
+)
 
 
 class Widen(Rewriter):
@@ -48,7 +56,9 @@ class Widen(Rewriter):
 
     def __init__(self, var: Var, start: tir.Expr, lanes: int) -> None:
         self.var, self.start, self.lanes = var, start, lanes
-        self.values: dict[Var, tir.Expr] = {var: tir.Ramp(start, tir.const(1, var.dtype), lanes) if lanes > 1 else start}
+        self.values: dict[Var, tir.Expr] = {
+            var: tir.Ramp(start, tir.const(1, var.dtype), lanes) if lanes > 1 else start
+        }
         self.widened_buffers: dict[tir.Buffer, tir.Buffer] = {}
         self.views: dict[tir.Buffer, tir.Buffer] = {}
         self.guards: list[tir.Expr] = []  # the scalar conditions that ``mask`` is made of
@@ -61,7 +71,9 @@ class Widen(Rewriter):
 
     def varies(self, e: tir.Expr) -> bool:
         """Whether lanes may differ in this expression."""
-        return not free_vars(e).isdisjoint(self.values) or any(type(n) is tir.BufferLoad and n.buffer in self.widened_buffers for n in walk(e))
+        return not free_vars(e).isdisjoint(self.values) or any(
+            type(n) is tir.BufferLoad and n.buffer in self.widened_buffers for n in walk(e)
+        )
 
     def split_condition(self, condition: tir.Expr) -> tuple[tir.Expr | None, tir.Expr | None]:
         """The uniform and the varying part of a conjunction (None: there is none)."""
@@ -111,7 +123,13 @@ class Widen(Rewriter):
         a, b = self.rewrite(e.a), self.rewrite(e.b)
         if a.dtype.lanes == b.dtype.lanes == 1:
             return e if a is e.a and b is e.b else type(e)(a, b)
-        if type(a) is tir.Ramp and type(b) is tir.IntImm and b.value > 0 and type(a.stride) is tir.IntImm and a.stride.value > 0:
+        if (
+            type(a) is tir.Ramp
+            and type(b) is tir.IntImm
+            and b.value > 0
+            and type(a.stride) is tir.IntImm
+            and a.stride.value > 0
+        ):
             span = a.stride.value * (self.lanes - 1)
             inside = self.analyzer.simplify(tir.floormod(a.base, b))
             if self.analyzer.prove(inside + span < b):
@@ -166,22 +184,33 @@ class Widen(Rewriter):
     def element(self, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> tuple[tir.Buffer, tuple[tir.Expr, ...]]:
         """What a scalar access addresses in all lanes; memory private to a lane has a last dimension over the lanes."""
         wide = tuple(map(self.rewrite, indices))
-        return (self.widened_buffers[buffer], (*wide, self.lane_ramp())) if buffer in self.widened_buffers else (buffer, wide)
+        return (
+            (self.widened_buffers[buffer], (*wide, self.lane_ramp()))
+            if buffer in self.widened_buffers
+            else (buffer, wide)
+        )
 
     def _uniform_load(self, load: tir.BufferLoad) -> tir.Expr:
         """A load of all lanes from one place; under a mask it must not happen when no lane takes part."""
         if self.mask is None or self._any_lane() or self._in_bounds(load):
             return load
         first = tir.logical_and(*(substitute(g, {self.var: self.start}) for g in self.guards))
-        if not all(_falling(g, self.var) for g in self.guards) or any(free_vars(first) & (self.values.keys() - {self.var})):
+        if not all(_falling(g, self.var) for g in self.guards) or any(
+            free_vars(first) & (self.values.keys() - {self.var})
+        ):
             raise CannotWiden
         return tir.IfThenElse(first, load, tir.const(0, load.dtype))
 
     def _any_lane(self) -> bool:
-        return all(self.analyzer.prove(substitute(g, {self.var: self.start})) for g in self.guards if g.is_index) and all(g.is_index for g in self.guards)
+        return all(
+            self.analyzer.prove(substitute(g, {self.var: self.start})) for g in self.guards if g.is_index
+        ) and all(g.is_index for g in self.guards)
 
     def _in_bounds(self, load: tir.BufferLoad) -> bool:
-        return all(i.is_index and self.analyzer.prove(tir.logical_and(i >= 0, i < n)) for i, n in zip(load.indices, load.buffer.shape, strict=True))
+        return all(
+            i.is_index and self.analyzer.prove(tir.logical_and(i >= 0, i < n))
+            for i, n in zip(load.indices, load.buffer.shape, strict=True)
+        )
 
     def place(self, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> tuple[tir.Buffer, tuple[tir.Expr, ...]]:
         """An access with one vector index: if there are more, of a one-dimensional view of the same memory."""
@@ -198,8 +227,11 @@ class Widen(Rewriter):
     def view(self, buffer: tir.Buffer) -> tir.Buffer:
         """A one-dimensional buffer over the same memory."""
         if buffer not in self.views:
-            size = tir.product_of(buffer.shape) if not buffer.strides else \
-                tir.sum_of([(n - 1) * s for n, s in zip(buffer.shape, buffer.strides, strict=True)]) + 1
+            size = (
+                tir.product_of(buffer.shape)
+                if not buffer.strides
+                else tir.sum_of([(n - 1) * s for n, s in zip(buffer.shape, buffer.strides, strict=True)]) + 1
+            )
             self.views[buffer] = buffer.replace(name=buffer.name + "_flat", shape=(size,), strides=())
         return self.views[buffer]
 
@@ -208,7 +240,12 @@ class Widen(Rewriter):
         args = tuple(map(self.rewrite, call.args))
         if all(a.dtype.lanes == 1 for a in args):
             return call.replace(args=args) if args != call.args else call
-        if not isinstance(call.op, str) or tir.effect(call.op) is not tir.Effect.PURE or call.op in _SCALAR_ONLY or call.op.startswith("reduce_"):
+        if (
+            not isinstance(call.op, str)
+            or tir.effect(call.op) is not tir.Effect.PURE
+            or call.op in _SCALAR_ONLY
+            or call.op.startswith("reduce_")
+        ):
             raise CannotWiden
         wide = tuple(as_vector(a, self.lanes) for a in args)
         return tir.Call(call.op, wide, call.dtype.with_lanes(self.lanes))

@@ -20,11 +20,18 @@ from roundel.ir.visit import substitute, walk
 from .kernel_pass import kernel_pass
 from .vector_expr import CannotWiden, Widen, as_vector, lanes_of
 
-_REDUCTIONS: dict[type, str] = {tir.Add: "reduce_add", tir.Mul: "reduce_mul", tir.Max: "reduce_max", tir.Min: "reduce_min"}
+_REDUCTIONS: dict[type, str] = {
+    tir.Add: "reduce_add",
+    tir.Mul: "reduce_mul",
+    tir.Max: "reduce_max",
+    tir.Min: "reduce_min",
+}
 _IDENTITY: dict[type, Callable] = {
-    tir.Add: lambda d: tir.const(0, d), tir.Mul: lambda d: tir.const(1, d),
+    tir.Add: lambda d: tir.const(0, d),
+    tir.Mul: lambda d: tir.const(1, d),
     tir.Max: lambda d: tir.const(float("-inf") if d.is_float else _least(d), d),
-    tir.Min: lambda d: tir.const(float("inf") if d.is_float else _greatest(d), d)}
+    tir.Min: lambda d: tir.const(float("inf") if d.is_float else _greatest(d), d),
+}
 
 
 def _least(dtype: tir.Expr) -> int:
@@ -56,7 +63,9 @@ class _VectorizeLoop(Widen):
         for condition in reversed(self.guards):
             stmt = tir.If(condition, stmt)
         var = Var(self.loop.loop_var.name, self.loop.loop_var.dtype)
-        return tir.For(var, self.loop.min, self.loop.extent, tir.ForKind.SERIAL, substitute(stmt, {self.loop.loop_var: var}))
+        return tir.For(
+            var, self.loop.min, self.loop.extent, tir.ForKind.SERIAL, substitute(stmt, {self.loop.loop_var: var})
+        )
 
     @on(tir.BufferStore)
     def _store(self, store: tir.BufferStore) -> tir.Stmt:
@@ -66,7 +75,9 @@ class _VectorizeLoop(Widen):
         if all(i.dtype.lanes == 1 for i in indices):
             return self._uniform_store(store, indices)
         buffer, indices = self.place(buffer, indices)
-        return store.replace(buffer=buffer, indices=indices, value=as_vector(self.rewrite(store.value), self.lanes), predicate=self.mask)
+        return store.replace(
+            buffer=buffer, indices=indices, value=as_vector(self.rewrite(store.value), self.lanes), predicate=self.mask
+        )
 
     def _uniform_store(self, store: tir.BufferStore, indices: tuple[tir.Expr, ...]) -> tir.Stmt:
         """All lanes write one place: an accumulation, or one value for all."""
