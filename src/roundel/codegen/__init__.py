@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flat tensor programs (see ``roundel.lower``) to target languages."""

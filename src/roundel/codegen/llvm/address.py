@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an element lies: indices as sums of terms, grouped by the loop that changes them, added to the pointer outermost first.
+
+So a kernel's inner loop adds what changes there and nothing else, and neighbours differ by a constant that fits the
+instruction's addressing mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...ir import tir
+from ...ir.dtype import INT64
+from .emitter import Emitter, hoistable
+from .types import element_bytes
+
+Linear = tuple[dict[tir.Expr, int], int]  # term -> coefficient, and the constant
+
+
+def linear(em: Emitter, e: tir.Expr) -> Linear:
+    """``e`` as a sum of terms with constant coefficients."""
+    hit = em.linear_memo.get(e)
+    if hit is None:
+        rule = _LINEAR.get(type(e))
+        hit = em.linear_memo[e] = rule(em, e) if rule is not None and (e.is_index or type(e) is tir.IntImm) else ({e: 1}, 0)
+    return hit
+
+
+def _sum(sign: int) -> Callable[[Emitter, Any], Linear]:
+    def rule(em: Emitter, e: Any) -> Linear:
+        (a, c), (b, d) = linear(em, e.a), linear(em, e.b)
+        return add_scaled(a, b, sign), c + sign * d
+
+    return rule
+
+
+def add_scaled(a: dict[tir.Expr, int], b: dict[tir.Expr, int], scale: int) -> dict[tir.Expr, int]:
+    """a + scale * b."""
+    out = dict(a)
+    for term, k in b.items():
+        k = out.get(term, 0) + scale * k
+        if k:
+            out[term] = k
+        else:
+            out.pop(term, None)
+    return out
+
+
+def _product(em: Emitter, e: tir.Mul) -> Linear:
+    return times(linear(em, e.a), linear(em, e.b), e)
+
+
+def times(x: Linear, y: Linear, whole: tir.Expr | None = None) -> Linear:
+    """The product of two sums, multiplied out where one is a constant or a single term."""
+    (a, c), (b, d) = x, y
+    if not b:
+        return {t: k * d for t, k in a.items()} if d else {}, c * d
+    if not a:
+        return {t: k * c for t, k in b.items()} if c else {}, c * d
+    if len(b) == 1 and not d:
+        (term, k), = b.items()
+        out = add_scaled({}, {tir.mul(t, term): n for t, n in a.items()}, k)
+        return add_scaled(out, {term: c}, k), 0
+    if len(a) == 1 and not c:
+        return times(y, x, whole)
+    return {whole if whole is not None else tir.mul(_rebuild(x), _rebuild(y)): 1}, 0
+
+
+def _rebuild(x: Linear) -> tir.Expr:
+    return tir.sum_of([*(tir.mul(t, tir.const(k, t.dtype)) for t, k in x[0].items()), x[1]])
+
+
+_LINEAR: dict[type, Callable[[Emitter, Any], Linear]] = {
+    tir.IntImm: lambda em, e: ({}, e.value), tir.Add: _sum(1), tir.Sub: _sum(-1), tir.Mul: _product,
+    tir.Cast: lambda em, e: linear(em, e.value) if e.value.is_index and e.dtype.bits >= e.value.dtype.bits else ({e: 1}, 0),
+}
+
+
+def strides(buffer: tir.Buffer) -> tuple[tir.Expr, ...]:
+    """Elements between neighbours along each dimension."""
+    if buffer.strides:
+        return buffer.strides
+    out: list[tir.Expr] = []
+    step: tir.Expr = tir.index_const(1)
+    for extent in reversed(buffer.shape):
+        out.append(step)
+        step = tir.mul(step, extent)
+    return tuple(reversed(out))
+
+
+def offset(em: Emitter, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> Linear:
+    """The element offset from the buffer's data pointer."""
+    terms: dict[tir.Expr, int] = {}
+    constant = 0
+    parts = [times(linear(em, i), linear(em, s)) for i, s in zip(indices, strides(buffer), strict=True)]
+    if buffer.elem_offset is not None:
+        parts.append(linear(em, buffer.elem_offset))
+    for t, c in parts:
+        terms = add_scaled(terms, t, 1) if terms else dict(t)
+        constant += c
+    return terms, constant
+
+
+def _group(em: Emitter, terms: dict[tir.Expr, int]) -> list[tuple[int, list[tuple[tir.Expr, int]]]]:
+    groups: dict[int, list[tuple[tir.Expr, int]]] = {}
+    for t, k in terms.items():
+        groups.setdefault(em.home(t) if hoistable(t) else 1 << 30, []).append((t, k))
+    return sorted(groups.items())
+
+
+def _scaled_sum(em: Emitter, items: list[tuple[tir.Expr, int]]) -> str:
+    """The sum of the terms as a 64-bit register."""
+    total: tir.Expr | None = None
+    for t, k in items:
+        t = t if t.dtype is INT64 else tir.Cast(INT64, t)
+        part = t if k == 1 else tir.Mul(t, tir.index_const(k))
+        total = part if total is None else tir.Add(total, part)
+    return em.value(total)  # type: ignore[arg-type]
+
+
+def pointer(em: Emitter, buffer: tir.Buffer, where: Linear) -> str:
+    """The address of the element (for packed types: of the byte unit) at this offset."""
+    base = em.value(buffer.data)
+    depth = em.depth[buffer.data]
+    unit = f"i{8 * element_bytes(buffer.dtype.element)}"
+    terms, constant = where
+    lanes = buffer.dtype.lanes
+    if lanes > 1:
+        terms, constant = {t: k * lanes for t, k in terms.items()}, constant * lanes
+    for level, items in _group(em, terms):
+        depth = max(depth, level)
+        key = (base, unit, *items)
+        local = depth >= len(em.scopes)
+        cache = em.values if local else em.scopes[depth].cache
+        hit = cache.get(key)
+        if hit is None:
+            saved = em.out
+            if not local:
+                em.out = em.scopes[depth].prelude
+            hit = cache[key] = em.op(f"getelementptr {unit}, ptr {base}, i64 {_scaled_sum(em, items)}")
+            em.out = saved
+        base = hit
+    if not constant:
+        return base
+    key = (base, unit, constant)
+    hit = em.values.get(key)
+    if hit is None:
+        hit = em.values[key] = em.op(f"getelementptr {unit}, ptr {base}, i64 {constant}")
+    return hit
+
+
+def halves(em: Emitter, where: Linear, per_byte: int) -> tuple[Linear, tir.Expr] | None:
+    """For packed types: the byte offset, when every part divides evenly, else None."""
+    terms, constant = where
+    if constant % per_byte or any(k % per_byte for k in terms.values()):
+        return None
+    return ({t: k // per_byte for t, k in terms.items()}, constant // per_byte), tir.index_const(0)

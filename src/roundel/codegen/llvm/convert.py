@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Casts: integers wrap, floats to integers truncate and saturate (NaN gives 0), narrow floats go through float32."""
+
+from __future__ import annotations
+
+from ...ir import tir
+from ...ir.dtype import DType
+from ..expand.convert import decode, encode, widen
+from .arithmetic import zero
+from .emitter import CALLS, EXPR, Emitter, writes
+from .types import is_storage_float, llvm_type, splat, suffix
+
+
+@writes(EXPR, tir.Cast)
+def _cast(em: Emitter, e: tir.Cast) -> str:
+    source, target = e.value.dtype, e.dtype
+    if source is target:
+        return em.value(e.value)
+    if is_storage_float(source):
+        return em.value(tir.cast(decode(e.value), target))
+    if is_storage_float(target):
+        return em.value(encode(widen(e.value), target))
+    return convert(em, em.value(e.value), source, target)
+
+
+def convert(em: Emitter, v: str, source: DType, target: DType) -> str:
+    """A register of one type as another; both have LLVM arithmetic (no storage floats)."""
+    s, t = llvm_type(source), llvm_type(target)
+    if target.is_bool:
+        return em.op(f"fcmp une {s} {v}, {zero(source)}" if source.is_float else f"icmp ne {s} {v}, {zero(source)}")
+    if source.is_float and target.is_float:
+        op = "fpext" if target.bits > source.bits else "fptrunc"
+        return em.op(f"{op} {s} {v} to {t}")
+    if source.is_float:
+        return _float_to_int(em, v, source, target)
+    if target.is_float:
+        if target.bits == 16 and source.bits > 16:  # the only rounding that would be of large integers is to float32
+            wide = DType("float64" if source.bits > 24 else "float32").with_lanes(target.lanes)
+            return convert(em, convert(em, v, source, wide), wide, target)
+        return em.op(f"{'sitofp' if source.kind == 'int' else 'uitofp'} {s} {v} to {t}")
+    if source.is_handle or target.is_handle:
+        return em.op(f"{'ptrtoint' if source.is_handle else 'inttoptr'} {s} {v} to {t}")
+    if s == t:
+        return v
+    if target.bits < source.bits:
+        return em.op(f"trunc {s} {v} to {t}")
+    return em.op(f"{'sext' if source.kind == 'int' else 'zext'} {s} {v} to {t}")
+
+
+def _float_to_int(em: Emitter, v: str, source: DType, target: DType) -> str:
+    name = "fptosi" if target.kind == "int" else "fptoui"
+    if source.bits == 16:
+        single = DType("float32").with_lanes(source.lanes)
+        v, source = convert(em, v, source, single), single
+    s, t = llvm_type(source), llvm_type(target)
+    if target.bits < 32:  # through int32, clamped: two instructions that every vector unit has
+        return _through_int32(em, v, source, target)
+    full = em.declare(f"llvm.{name}.sat.{suffix(target)}.{suffix(source)}", t, s)
+    return em.op(f"call {t} {full}({s} {v})")
+
+
+def _through_int32(em: Emitter, v: str, source: DType, target: DType) -> str:
+    wide = DType("int32").with_lanes(source.lanes)
+    v = _float_to_int(em, v, source, wide)
+    low, high = (-(1 << (target.bits - 1)), (1 << (target.bits - 1)) - 1) if target.kind == "int" else (0, (1 << target.bits) - 1)
+    v = em.intrinsic("smax", wide, v, splat(str(low), wide))
+    v = em.intrinsic("smin", wide, v, splat(str(high), wide))
+    return em.op(f"trunc {llvm_type(wide)} {v} to {llvm_type(target)}")
+
+
+@writes(CALLS, "reinterpret")
+def _reinterpret(em: Emitter, e: tir.Call) -> str:
+    s, t = llvm_type(e.args[0].dtype), llvm_type(e.dtype)
+    v = em.value(e.args[0])
+    return v if s == t else em.op(f"bitcast {s} {v} to {t}")

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole functions: signatures, entry blocks, tasks; and the text of a module.
+
+    kernel   void @k(ptr ctx, parameters in order)
+    task     void @t(i64 begin, i64 end, ptr args)      args[0] is the context, then what was captured, 8 bytes each
+    host     i32  @f(ptr ctx, parameters in order)      0, or a failure's status
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ...ir import tir
+from ...ir.node import Node
+from ...ir.visit import children
+from . import arithmetic, convert, host, intrinsics, memory  # noqa: F401  (they register what they write)
+from .emitter import Emitter, Platform
+from .statements import buffer_bytes, write_scratch
+from .types import element_bytes, llvm_type
+
+_LETTERS = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass
+class Piece:
+    """The text of one function with what it refers to."""
+
+    text: str
+    declares: dict[str, str] = field(default_factory=dict)
+    globals: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, int] = field(default_factory=dict)
+    vectors: bool = False
+
+
+def written_data(func: tir.PrimFunc) -> frozenset[tir.Var]:
+    """Data pointers of buffers that the function stores to, or hands to something that may."""
+    found: set[tir.Var] = set()
+    seen: set[int] = set()
+    stack: list[Node] = [func.body]
+    while stack:
+        n = stack.pop()
+        if isinstance(n, tir.Expr):
+            if id(n) in seen:
+                continue
+            seen.add(id(n))
+            if type(n) is tir.Call:
+                found.update(a for a in n.args if type(a) is tir.Var and a.dtype.is_handle)
+                found.update(a.buffer.data for a in n.args if type(a) is tir.BufferLoad and n.op == "address_of")
+        elif type(n) is tir.BufferStore:
+            found.add(n.buffer.data)
+        elif type(n) is tir.Let and type(n.value) is tir.Var:
+            found.add(n.value)
+        stack.extend(children(n))
+    return frozenset(found)
+
+
+def calls_out(func: tir.PrimFunc) -> bool:
+    """Whether something this function calls may ask for the thread's workspace."""
+    seen: set[int] = set()
+    stack: list[Node] = [func.body]
+    while stack:
+        n = stack.pop()
+        if id(n) in seen:
+            continue
+        seen.add(id(n))
+        if type(n) is tir.Call and (n.op in ("parallel_for", "call_packed", "call_packed_into", "call_extern") or not isinstance(n.op, str)):
+            return True
+        stack.extend(children(n))
+    return False
+
+
+def emit_function(func: tir.PrimFunc, name: str, platform: Platform, symbol: Callable[[str], str]) -> Piece:
+    """One function of the flat form as LLVM text; ``symbol`` gives the symbol of each function of the module."""
+    if sys.getrecursionlimit() < 50_000:  # deep expressions; frames of pure Python do not use the C stack
+        sys.setrecursionlimit(50_000)
+    kind = func.attrs.get("kind")
+    result = "i32" if kind == "host" else llvm_type(func.ret_dtype)
+    em = Emitter(platform, symbol, contract=bool(func.attrs.get("contract", True)))
+    em.function, em.calls_out = func, kind == "host" or calls_out(func)
+    em.fail = lambda code: em.line(f"ret i32 {code}" if kind == "host" else "ret void" if result == "void" else f"ret {result} zeroinitializer")
+    noalias = bool(func.attrs.get("noalias", True))
+    params = _bind_params(em, func, noalias, written_data(func))
+    em.statement(func.body)
+    em.line("ret i32 0" if kind == "host" else "ret void" if result == "void" else "unreachable")
+    em.finish_entry(write_scratch(em))
+    body = em.text()
+    signature = ", ".join(f"{p.type}{p.facts} {p.register}" for p in params)
+    if kind == "task":
+        text = f"define internal void @{name}.body({signature}) nounwind {{\n{body}\n}}\n" + _task_wrapper(name, params)
+    else:
+        text = f"define {result} @{name}({signature}){'' if kind == 'host' else ' nounwind'} {{\n{body}\n}}"
+    return Piece(text, em.declares, em.globals, em.constants, "load <" in body or "store <" in body)
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter in LLVM's words."""
+
+    register: str
+    type: str
+    facts: str = ""
+
+
+def _bind_params(em: Emitter, func: tir.PrimFunc, noalias: bool, written: frozenset[tir.Var]) -> list[Param]:
+    """Variables and buffers of the parameter list, and how the signature spells them."""
+    buffers = func.buffers
+    out = [Param("%ctx", "ptr", " noalias" if noalias else "")]
+    readonly = set()
+    for k, p in enumerate(func.params):
+        register = f"%{_LETTERS.sub('_', p.name)}.{k}"
+        em.bind(p, register, 0)
+        facts = " zeroext" if p.dtype.is_bool else ""
+        buffer = buffers.get(p)
+        if buffer is not None:
+            em.bind(buffer.data, register, 0)
+            facts = _pointer_facts(buffer, noalias and p not in written, buffer.data not in written)
+            if noalias and buffer.data not in written and p not in written:
+                readonly.add(buffer.data)
+        out.append(Param(register, llvm_type(p.dtype), facts))
+    em.readonly = frozenset(readonly)
+    return out
+
+
+def _pointer_facts(buffer: tir.Buffer, noalias: bool, readonly: bool) -> str:
+    facts = " noalias" if noalias else ""
+    facts += " readonly" if readonly and noalias else ""
+    facts += f" align {element_bytes(buffer.dtype.element)}"
+    size = buffer_bytes(buffer)
+    if type(size) is tir.IntImm and size.value > 0:
+        facts += f" dereferenceable({size.value})"
+    return facts
+
+
+def _task_wrapper(name: str, params: list[Param]) -> str:
+    """The function that the runtime calls: takes the slots apart."""
+    context, begin, end, *captured = params
+    lines, operands = [f"  {context.register} = load ptr, ptr %args, align 8"], [f"ptr {context.register}", f"i64 {begin.register}", f"i64 {end.register}"]
+    for k, p in enumerate(captured):
+        lines.append(f"  %slot{k} = getelementptr i64, ptr %args, i64 {k + 1}")
+        if p.type == "i1":
+            lines += [f"  %byte{k} = load i8, ptr %slot{k}, align 8", f"  {p.register} = trunc i8 %byte{k} to i1"]
+        else:
+            lines.append(f"  {p.register} = load {p.type}, ptr %slot{k}, align 8")
+        operands.append(f"{p.type} {p.register}")
+    call = f"  call void @{name}.body({', '.join(operands)})"
+    body = "\n".join([*lines, call, "  ret void"])
+    return f"define void @{name}(i64 {begin.register}, i64 {end.register}, ptr %args) nounwind {{\n{body}\n}}"
+
+
+def module_text(pieces: Iterable[Piece], extra: str = "") -> str:
+    """Pieces put together: strings, functions, declarations of what is not defined here, metadata."""
+    defined, declares, parts = set(), {}, []
+    for n, piece in enumerate(pieces):
+        text = piece.text
+        for body, name in piece.globals.items():
+            unique = f"@.str.{n}.{name[5:]}"
+            parts.append(f"{unique} = {body}")
+            text = re.sub(re.escape(name) + r"(?![0-9])", unique, text)
+        parts.append(text)
+        declares.update(piece.declares)
+        defined.update(re.findall(r"^define [^@]*@([\w.$]+)\(", text, re.M))
+    lines = [text for name, text in sorted(declares.items()) if name not in defined]
+    return "\n".join([*parts, extra, *lines, "!0 = !{}", ""])
+
+
+def platform_of(triple: str, features: str) -> Platform:
+    """The platform of a target triple and LLVM's feature string (``+avx2,-sse4a``)."""
+    return Platform(triple.split("-")[0], frozenset(f[1:] for f in features.split(",") if f.startswith("+")))
+
+
+__all__ = ["Piece", "emit_function", "module_text", "platform_of"]

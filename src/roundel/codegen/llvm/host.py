@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What host functions do besides: constants, outputs of unknown shape, calls of registered functions, copies."""
+
+from __future__ import annotations
+
+from ...ir import tir
+from ...ir.dtype import INT64, DType
+from .emitter import CALLS, Emitter, writes
+from .statements import check_memory
+
+_DLTENSOR = "{ ptr, i32, i32, i32, i8, i8, i16, ptr, ptr, i64 }"
+_SPECIAL_CODES = {"bfloat16": 4, "bool": 6, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13,
+                  "float8_e8m0fnu": 14, "float4_e2m1fn": 17}
+_KIND_CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "complex": 5}
+
+
+def dlpack_code(dtype: DType) -> tuple[int, int, int]:
+    """DLPack's (code, bits, lanes)."""
+    return _SPECIAL_CODES.get(dtype.element, _KIND_CODES.get(dtype.kind, 3)), dtype.storage_bits, dtype.lanes
+
+
+@writes(CALLS, "constant_ptr")
+def _constant_ptr(em: Emitter, e: tir.Call) -> str:
+    index = em.constants.setdefault(e.args[0].value, len(em.constants))
+    table = em.op("getelementptr i8, ptr %ctx, i64 8")
+    table = em.op(f"load ptr, ptr {table}, align 8, !invariant.load !0")
+    return em.op(f"load ptr, ptr {em.op(f'getelementptr ptr, ptr {table}, i64 {index}')}, align 8, !invariant.load !0")
+
+
+@writes(CALLS, "arena_ptr")
+def _arena_ptr(em: Emitter, e: tir.Call) -> str:
+    arena = em.op("load ptr, ptr %ctx, align 8, !invariant.load !0")
+    return em.op(f"getelementptr i8, ptr {arena}, {em.typed(e.args[0])}")
+
+
+@writes(CALLS, "copy_bytes")
+def _copy_bytes(em: Emitter, e: tir.Call) -> str:
+    target, source, size = e.args
+    name = em.declare("llvm.memcpy.p0.p0.i64", "void", "ptr", "ptr", "i64", "i1")
+    em.line(f"call void {name}({em.typed(target)}, {em.typed(source)}, i64 {em.value(tir.cast(size, INT64))}, i1 false)")
+    return ""
+
+
+def _dims(em: Emitter, extents: tuple[tir.Expr, ...]) -> str:
+    """An array of int64 on the stack."""
+    array = em.alloca(f"[{max(len(extents), 1)} x i64], align 8")
+    for k, extent in enumerate(extents):
+        v = em.value(tir.cast(extent, INT64))
+        em.line(f"store i64 {v}, ptr {em.op(f'getelementptr i64, ptr {array}, i64 {k}')}, align 8")
+    return array
+
+
+@writes(CALLS, "alloc_output")
+def _alloc_output(em: Emitter, e: tir.Call) -> str:
+    index, *extents = e.args
+    name = em.declare("rd_alloc_output", "ptr", "ptr", "i32", "i32", "ptr")
+    memory = em.op(f"call ptr {name}(ptr %ctx, i32 {em.value(tir.cast(index, 'int32'))}, i32 {len(extents)}, ptr {_dims(em, tuple(extents))})")
+    check_memory(em, memory)
+    return memory
+
+
+@writes(CALLS, "heap_alloc")
+def _heap_alloc(em: Emitter, e: tir.Call) -> str:
+    name = em.declare("rd_heap_alloc", "ptr", "ptr", "i64")
+    memory = em.op(f"call ptr {name}(ptr %ctx, i64 {em.value(tir.cast(e.args[0], INT64))})")
+    check_memory(em, memory)
+    return memory
+
+
+@writes(CALLS, "heap_free")
+def _heap_free(em: Emitter, e: tir.Call) -> str:
+    em.line(f"call void {em.declare('rd_heap_free', 'void', 'ptr', 'ptr')}(ptr %ctx, {em.typed(e.args[0])})")
+    return ""
+
+
+@writes(CALLS, "tensor_view")
+def _tensor_view(em: Emitter, e: tir.Call) -> str:
+    """(dtype, pointer, rank, extents...) as a DLTensor on the stack."""
+    dtype, data, rank, *dims = e.args
+    code, bits, lanes = dlpack_code(DType(dtype.value))
+    tensor = em.alloca(f"{_DLTENSOR}, align 8")
+    fields = [em.typed(data), "i32 1", "i32 0", f"i32 {rank.value}", f"i8 {code}", f"i8 {bits}", f"i16 {lanes}",
+              f"ptr {_dims(em, tuple(dims))}", "ptr null", "i64 0"]
+    for k, field in enumerate(fields):
+        em.line(f"store {field}, ptr {em.op(f'getelementptr {_DLTENSOR}, ptr {tensor}, i32 0, i32 {k}')}")
+    return tensor
+
+
+def _packed_operand(em: Emitter, a: tir.Expr) -> tuple[int, str]:
+    """RdArgKind and the typed 8-byte value."""
+    if type(a) is tir.StringImm:
+        return 4, f"ptr {em.string(a.value)}"
+    if a.dtype.is_handle:
+        return 3, em.typed(a)
+    if a.dtype.is_float:
+        return 2, f"double {em.value(tir.cast(a, 'float64'))}"
+    return 1, f"i64 {em.value(tir.cast(a, INT64))}"
+
+
+@writes(CALLS, "call_packed", "call_packed_into")
+def _call_packed(em: Emitter, e: tir.Call) -> str:
+    """(name, operands...); ``call_packed_into`` copies what the function returns into its last operand, a tensor view."""
+    name, *operands = e.args
+    result = operands.pop() if e.op == "call_packed_into" else None
+    array = em.alloca(f"[{max(len(operands), 1)} x {{ i64, i64 }}], align 8")
+    for k, operand in enumerate(operands):
+        kind, value = _packed_operand(em, operand)
+        em.line(f"store i64 {kind}, ptr {em.op(f'getelementptr i64, ptr {array}, i64 {2 * k}')}, align 8")
+        em.line(f"store {value}, ptr {em.op(f'getelementptr i64, ptr {array}, i64 {2 * k + 1}')}, align 8")
+    function, types = "rd_" + e.op, ["ptr", "ptr", "i32", "ptr"]
+    arguments = f"ptr %ctx, ptr {em.string(name.value)}, i32 {len(operands)}, ptr {array}"
+    if result is not None:
+        types.append("ptr")
+        arguments += f", {em.typed(result)}"
+    status = em.op(f"call i32 {em.declare(function, 'i32', *types)}({arguments})")
+    holds, fails = em.name("ok"), em.name("fails")
+    em.branch(em.op(f"icmp eq i32 {status}, 0"), holds, fails)
+    em.start(fails)
+    em.fail(status)
+    em.start(holds)
+    return status
+
+
+@writes(CALLS, "start_profile", "stop_profile")
+def _profile(em: Emitter, e: tir.Call) -> str:
+    name = em.declare("rd_profile_begin" if e.op == "start_profile" else "rd_profile_end", "void", "ptr", "i32")
+    em.line(f"call void {name}(ptr %ctx, i32 {em.value(tir.cast(e.args[0], 'int32'))})")
+    return ""

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LLVM itself, through llvmlite: text to object or assembly for a triple, CPU and features.
+
+A kernel with explicit vectors is what it should be already: its accumulators are promoted to registers (``sroa``) and
+little else runs. Scalar kernels get the whole pipeline with the loop vectoriser.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.errors import BuildError
+
+PIPELINES = ("light", "full", "none")
+
+
+@dataclass(frozen=True)
+class MachineSpec:
+    """What code is generated for. ``level``: 1 to 3, the effort of instruction selection and register allocation."""
+
+    triple: str
+    cpu: str
+    features: str
+    level: int = 2
+
+    @staticmethod
+    @functools.cache
+    def host() -> MachineSpec:
+        """This machine."""
+        import llvmlite.binding as llvm
+
+        return MachineSpec(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+@functools.cache
+def llvm_version() -> str:
+    """LLVM's version and llvmlite's."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    return ".".join(map(str, llvm.llvm_version_info)) + "/" + llvmlite.__version__
+
+
+@functools.cache
+def _initialize() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+@functools.cache
+def _machine(spec: MachineSpec) -> Any:
+    llvm = _initialize()
+    return llvm.Target.from_triple(spec.triple).create_target_machine(
+        cpu=spec.cpu, features=spec.features, opt=spec.level, reloc="pic", codemodel="default" if "wasm" in spec.triple else "small")
+
+
+def _optimised(text: str, spec: MachineSpec, pipeline: str) -> tuple[Any, Any]:
+    llvm, machine = _initialize(), _machine(spec)
+    try:
+        module = llvm.parse_assembly(f'target triple = "{spec.triple}"\ntarget datalayout = "{machine.target_data}"\n{text}')
+    except RuntimeError as error:
+        raise BuildError("LLVM does not accept the generated code", why=str(error).strip(), hint="this is a bug in Roundel; please report it") from error
+    if pipeline == "light":
+        options = llvm.create_pipeline_tuning_options(1)
+        builder = llvm.create_pass_builder(machine, options)
+        passes = llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+    elif pipeline == "full":
+        options = llvm.create_pipeline_tuning_options(2)
+        options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = True
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+    return module, machine
+
+
+def to_object(text: str, spec: MachineSpec, pipeline: str = "light") -> bytes:
+    """Compile LLVM text. Raises BuildError when LLVM reports an error (its fatal errors end the process)."""
+    module, machine = _optimised(text, spec, pipeline)
+    return machine.emit_object(module)
+
+
+def to_assembly(text: str, spec: MachineSpec, pipeline: str = "light") -> str:
+    """The same as assembly text, for people."""
+    module, machine = _optimised(text, spec, pipeline)
+    return machine.emit_assembly(module)
+
+
+def optimised_text(text: str, spec: MachineSpec, pipeline: str = "light") -> str:
+    """LLVM text after its passes."""
+    return str(_optimised(text, spec, pipeline)[0])

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads and stores: scalars, contiguous and strided vectors, gathers, predicated ones, bools and packed 4-bit types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir import tir
+from ...ir.dtype import INT64, DType
+from ...ir.errors import BuildError
+from .address import Linear, add_scaled, halves, linear, offset, pointer, strides, times
+from .arithmetic import broadcast, build_vector, concat, extract_lanes
+from .emitter import EXPR, STMT, Emitter, writes
+from .types import element_bytes, is_packed, llvm_type, memory_type, splat, suffix_of
+
+
+def as_ramp(e: tir.Expr) -> tuple[tir.Expr, tir.Expr] | None:
+    """Base and stride when the vector is an arithmetic progression."""
+    kind = type(e)
+    if kind is tir.Ramp:
+        return e.base, e.stride
+    if kind is tir.Broadcast:
+        return e.value, tir.IntImm(0, e.value.dtype)
+    if kind in (tir.Add, tir.Sub):
+        a, b = as_ramp(e.a), as_ramp(e.b)
+        if a is None or b is None:
+            return None
+        combine = tir.add if kind is tir.Add else tir.sub
+        return combine(a[0], b[0]), combine(a[1], b[1])
+    if kind is tir.Mul:
+        a, b = as_ramp(e.a), as_ramp(e.b)
+        if a is None or b is None:
+            return None
+        for (base, stride), (factor, step) in ((a, b), (b, a)):
+            if type(step) is tir.IntImm and step.value == 0:
+                return tir.mul(base, factor), tir.mul(stride, factor)
+        return None
+    if kind is tir.Cast and (inner := as_ramp(e.value)) is not None and inner[0].is_index:
+        return tir.cast(inner[0], e.dtype.element), tir.cast(inner[1], e.dtype.element)
+    return None
+
+
+class Access:
+    """The elements one load or store touches: ``first`` and ``step`` between lanes, or one offset per lane."""
+
+    def __init__(self, em: Emitter, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> None:
+        self.buffer = buffer
+        self.lanes = max((i.dtype.lanes for i in indices), default=1)
+        self.per_lane: list[Linear] = []
+        self.step: Linear = ({}, 1)
+        if self.lanes == 1:
+            self.first = offset(em, buffer, indices)
+            return
+        bases, step = [], ({}, 0)
+        for i, stride in zip(indices, strides(buffer)):
+            if i.dtype.lanes == 1:
+                bases.append(i)
+                continue
+            ramp = as_ramp(i)
+            if ramp is None:
+                self._gather(em, buffer, indices)
+                return
+            bases.append(ramp[0])
+            t, c = times(linear(em, ramp[1]), linear(em, stride))
+            step = add_scaled(step[0], t, 1), step[1] + c
+        self.first, self.step = offset(em, buffer, tuple(bases)), step
+
+    def _gather(self, em: Emitter, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> None:
+        columns = [[i] * self.lanes if i.dtype.lanes == 1 else _lane_exprs(em, i) for i in indices]
+        self.per_lane = [offset(em, buffer, tuple(column[k] for column in columns)) for k in range(self.lanes)]
+
+    @property
+    def contiguous(self) -> bool:
+        return not self.per_lane and self.step == ({}, 1)
+
+    @property
+    def same(self) -> bool:
+        """All lanes are one element."""
+        return not self.per_lane and self.step == ({}, 0)
+
+    def lane(self, k: int) -> Linear:
+        """The offset of lane k."""
+        if self.per_lane:
+            return self.per_lane[k]
+        return add_scaled(self.first[0], self.step[0], k), self.first[1] + k * self.step[1]
+
+
+def _lane_exprs(em: Emitter, index: tir.Expr) -> list[tir.Expr]:
+    """The lanes of a vector of indices, computed, as variables of their own."""
+    out: list[tir.Expr] = []
+    depth = len(em.scopes)  # beyond every scope: known only in this statement
+    for reg in extract_lanes(em, em.value(index), index.dtype):
+        v = tir.Var("lane", index.dtype.element)
+        em.bind(v, reg, depth)
+        out.append(v if v.dtype is INT64 else tir.Cast(INT64, v))
+    return out
+
+
+def align_text(em: Emitter, buffer: tir.Buffer, where: Linear, nbytes: int) -> str:
+    """What is known of the alignment: the element's size, or more where the memory is ours."""
+    size = element_bytes(buffer.dtype.element)
+    known = em.align.get(buffer.data, size)
+    for k in (*where[0].values(), where[1]):
+        while (k * size * buffer.dtype.lanes) % known:
+            known //= 2
+    return f"align {max(1, min(known, nbytes & -nbytes))}"
+
+
+# ---- loads ------------------------------------------------------------------------------------------------------------
+
+@writes(EXPR, tir.BufferLoad)
+def _load(em: Emitter, e: tir.BufferLoad) -> str:
+    access = Access(em, e.buffer, e.indices)
+    if e.predicate is not None:
+        return _masked_load(em, e, access)
+    if is_packed(e.buffer.dtype) and not e.buffer.dtype.is_bool:
+        return _packed_load(em, e, access)
+    if access.lanes == 1 or access.contiguous:
+        return _plain_load(em, e.buffer, access.first, e.dtype)
+    element = e.buffer.dtype
+    if element.lanes > 1:
+        raise BuildError(f"a strided load of vectors from {e.buffer.name} cannot be compiled")
+    if access.same:
+        return broadcast(em, _plain_load(em, e.buffer, access.first, element), e.dtype)
+    return build_vector(em, [_plain_load(em, e.buffer, access.lane(k), element) for k in range(access.lanes)], e.dtype)
+
+
+def _plain_load(em: Emitter, buffer: tir.Buffer, where: Linear, dtype: DType) -> str:
+    t = memory_type(dtype)
+    facts = ", !invariant.load !0" if buffer.data in em.readonly else ""
+    where_text = pointer(em, buffer, where)
+    raw = em.op(f"load {t}, ptr {where_text}, {align_text(em, buffer, where, _nbytes(dtype))}{facts}")
+    return em.op(f"icmp ne {t} {raw}, {'0' if dtype.lanes == 1 else 'zeroinitializer'}") if dtype.is_bool else raw
+
+
+def _nbytes(dtype: DType) -> int:
+    return element_bytes(dtype.element) * dtype.lanes
+
+
+def _masked_load(em: Emitter, e: tir.BufferLoad, access: Access) -> str:
+    """Lanes whose predicate is false are not touched and give zero."""
+    t, mask = memory_type(e.dtype), em.value(e.predicate)
+    if is_packed(e.buffer.dtype) and not e.buffer.dtype.is_bool:
+        return _guarded_lanes(em, e, access, mask)
+    if e.dtype.lanes == 1:
+        return em.value(tir.IfThenElse(e.predicate, tir.BufferLoad(e.buffer, e.indices), tir.const(0, e.dtype)))
+    masks = f"<{e.dtype.lanes} x i1>"
+    if access.contiguous:
+        name = em.declare(f"llvm.masked.load.{suffix_of(t)}.p0", t, "ptr", "i32", masks, t)
+        size = align_text(em, e.buffer, access.first, _nbytes(e.dtype)).split()[1]
+        raw = em.op(f"call {t} {name}(ptr {pointer(em, e.buffer, access.first)}, i32 {size}, {masks} {mask}, {t} zeroinitializer)")
+    else:
+        pointers = _pointers(em, e.buffer, access)
+        ptrs = f"<{e.dtype.lanes} x ptr>"
+        name = em.declare(f"llvm.masked.gather.{suffix_of(t)}.v{e.dtype.lanes}p0", t, ptrs, "i32", masks, t)
+        size = element_bytes(e.dtype.element)
+        raw = em.op(f"call {t} {name}({ptrs} {pointers}, i32 {size}, {masks} {mask}, {t} zeroinitializer)")
+    return em.op(f"icmp ne {t} {raw}, zeroinitializer") if e.dtype.is_bool else raw
+
+
+def _pointers(em: Emitter, buffer: tir.Buffer, access: Access) -> str:
+    t = f"<{access.lanes} x ptr>"
+    vector = "poison"
+    for k in range(access.lanes):
+        vector = em.op(f"insertelement {t} {vector}, ptr {pointer(em, buffer, access.lane(k))}, i64 {k}")
+    return vector
+
+
+def _guarded_lanes(em: Emitter, e: tir.BufferLoad, access: Access, mask: str) -> str:
+    flags = extract_lanes(em, mask, e.predicate.dtype)
+    out, element = [], e.dtype.element
+    for k, flag in enumerate(flags):
+        yes, done, start = em.name("lane"), em.name("done"), em.block
+        em.branch(flag, yes, done)
+        em.start(yes)
+        with em.branch_values():
+            loaded, end = _packed_element(em, e.buffer, access.lane(k)), em.block
+        em.jump(done)
+        em.start(done)
+        out.append(em.op(f"phi {llvm_type(element)} [ {loaded}, %{end} ], [ 0, %{start} ]"))
+    return build_vector(em, out, e.dtype)
+
+
+# ---- stores -----------------------------------------------------------------------------------------------------------
+
+@writes(STMT, tir.BufferStore)
+def _store(em: Emitter, s: tir.BufferStore) -> None:
+    em.values.clear()
+    access = Access(em, s.buffer, s.indices)
+    dtype = s.value.dtype
+    if s.predicate is not None and s.predicate.dtype.lanes == 1:
+        em.statement(tir.If(s.predicate, s.replace(predicate=None)))
+        return
+    value = em.value(s.value)
+    if is_packed(s.buffer.dtype) and not s.buffer.dtype.is_bool:
+        _packed_store(em, s, access, value)
+    else:
+        if access.lanes > dtype.lanes:  # a scalar stored to all lanes
+            dtype = dtype.with_lanes(access.lanes)
+            value = broadcast(em, value, dtype)
+        if dtype.is_bool:
+            value = _to_bytes(em, value, dtype)
+        _store_value(em, s, access, dtype, value)
+    em.values.clear()
+
+
+def _to_bytes(em: Emitter, value: str, dtype: DType) -> str:
+    return em.op(f"zext {llvm_type(dtype)} {value} to {memory_type(dtype)}")
+
+
+def _store_value(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType, value: str) -> None:
+    t = memory_type(dtype)
+    if s.predicate is not None:
+        _masked_store(em, s, access, dtype, value)
+    elif access.lanes == 1 or access.contiguous:
+        em.line(f"store {t} {value}, ptr {pointer(em, s.buffer, access.first)}, {align_text(em, s.buffer, access.first, _nbytes(dtype))}")
+    else:
+        element = memory_type(dtype.element)
+        for k in range(access.lanes):
+            lane = em.op(f"extractelement {t} {value}, i64 {k}")
+            where = access.lane(k)
+            em.line(f"store {element} {lane}, ptr {pointer(em, s.buffer, where)}, {align_text(em, s.buffer, where, _nbytes(dtype.element))}")
+
+
+def _masked_store(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType, value: str) -> None:
+    t, mask, masks = memory_type(dtype), em.value(s.predicate), f"<{dtype.lanes} x i1>"
+    if access.contiguous:
+        name = em.declare(f"llvm.masked.store.{suffix_of(t)}.p0", "void", t, "ptr", "i32", masks)
+        size = align_text(em, s.buffer, access.first, _nbytes(dtype)).split()[1]
+        em.line(f"call void {name}({t} {value}, ptr {pointer(em, s.buffer, access.first)}, i32 {size}, {masks} {mask})")
+        return
+    ptrs = f"<{dtype.lanes} x ptr>"
+    name = em.declare(f"llvm.masked.scatter.{suffix_of(t)}.v{dtype.lanes}p0", "void", t, ptrs, "i32", masks)
+    size = element_bytes(dtype.element)
+    em.line(f"call void {name}({t} {value}, {ptrs} {_pointers(em, s.buffer, access)}, i32 {size}, {masks} {mask})")
+
+
+# ---- packed types: several elements in a byte, the lowest bits first --------------------------------------------------
+
+def _place(em: Emitter, buffer: tir.Buffer, where: Linear) -> tuple[str, tir.Expr]:
+    """The address of the byte that holds an element, and how far to shift it (an i8 expression)."""
+    per = 8 // buffer.dtype.bits
+    even = halves(em, where, per)
+    if even is not None:
+        return pointer(em, buffer, even[0]), tir.IntImm(0, DType("uint8"))
+    terms = [tir.mul(t if t.dtype is INT64 else tir.Cast(INT64, t), tir.index_const(k)) for t, k in where[0].items()]
+    index = tir.sum_of([*terms, where[1]])
+    byte, part = tir.floordiv(index, per), tir.floormod(index, per)
+    return pointer(em, buffer, linear(em, byte)), tir.cast(tir.mul(part, buffer.dtype.bits), "uint8")
+
+
+def _packed_element(em: Emitter, buffer: tir.Buffer, where: Linear) -> str:
+    t = llvm_type(buffer.dtype)
+    place, shift = _place(em, buffer, where)
+    byte = em.op(f"load i8, ptr {place}, align 1")
+    shifted = byte if type(shift) is tir.IntImm and not shift.value else em.op(f"lshr i8 {byte}, {em.value(shift)}")
+    return em.op(f"trunc i8 {shifted} to {t}")
+
+
+def _packed_load(em: Emitter, e: tir.BufferLoad, access: Access) -> str:
+    bits, lanes = e.buffer.dtype.bits, access.lanes
+    per = 8 // bits
+    even = halves(em, access.first, per) if access.contiguous and lanes > per and lanes % per == 0 else None
+    if even is None:
+        if lanes == 1:
+            return _packed_element(em, e.buffer, access.first)
+        return build_vector(em, [_packed_element(em, e.buffer, access.lane(k)) for k in range(lanes)], e.dtype)
+    count, byte = lanes // per, DType("uint8")
+    t = llvm_type(byte.with_lanes(count))
+    raw = em.op(f"load {t}, ptr {pointer(em, e.buffer, even[0])}, align 1")
+    parts, width = raw, count
+    for p in range(1, per):
+        shifted = em.op(f"lshr {t} {raw}, {splat(str(p * bits), byte.with_lanes(count))}")
+        parts, width = concat(em, parts, width, shifted, count, byte)
+    wide = llvm_type(byte.with_lanes(lanes))
+    picks = ", ".join(f"i32 {p * count + k}" for k in range(count) for p in range(per))
+    mixed = em.op(f"shufflevector {wide} {parts}, {wide} poison, <{lanes} x i32> <{picks}>")
+    return em.op(f"trunc {wide} {mixed} to {llvm_type(e.dtype)}")
+
+
+def _packed_store(em: Emitter, s: tir.BufferStore, access: Access, value: str) -> None:
+    """Whole bytes where the position is even; else each element reads and writes its byte."""
+    lanes, bits, dtype = access.lanes, s.buffer.dtype.bits, s.value.dtype
+    per = 8 // bits
+    even = halves(em, access.first, per) if access.contiguous and lanes > per and lanes % per == 0 and s.predicate is None else None
+    if even is not None:
+        _packed_vector(em, s, even[0], value, lanes)
+        return
+    values = [value] if lanes == 1 else extract_lanes(em, value, dtype) if dtype.lanes > 1 else [value] * lanes
+    flags = [None] * lanes if s.predicate is None else extract_lanes(em, em.value(s.predicate), s.predicate.dtype)
+    for k, (v, flag) in enumerate(zip(values, flags)):
+        _under(em, flag, lambda v=v, k=k: _packed_write(em, s.buffer, access.lane(k) if lanes > 1 else access.first, v))
+
+
+def _under(em: Emitter, flag: str | None, write: Any) -> None:
+    if flag is None:
+        write()
+        return
+    yes, done = em.name("lane"), em.name("done")
+    em.branch(flag, yes, done)
+    em.start(yes)
+    with em.branch_values():
+        write()
+    em.jump(done)
+    em.start(done)
+
+
+def _packed_write(em: Emitter, buffer: tir.Buffer, where: Linear, value: str) -> None:
+    bits = buffer.dtype.bits
+    place, shift = _place(em, buffer, where)
+    amount = em.value(shift)
+    keep = em.op(f"xor i8 {em.op(f'shl i8 {(1 << bits) - 1}, {amount}')}, -1")
+    old = em.op(f"and i8 {em.op(f'load i8, ptr {place}, align 1')}, {keep}")
+    new = em.op(f"shl i8 {em.op(f'zext {llvm_type(buffer.dtype)} {value} to i8')}, {amount}")
+    em.line(f"store i8 {em.op(f'or i8 {old}, {new}')}, ptr {place}, align 1")
+
+
+def _packed_vector(em: Emitter, s: tir.BufferStore, where: Linear, value: str, lanes: int) -> None:
+    bits, byte = s.buffer.dtype.bits, DType("uint8")
+    per = 8 // bits
+    count, wide = lanes // per, llvm_type(byte.with_lanes(lanes))
+    if s.value.dtype.lanes == 1:
+        value = broadcast(em, value, s.buffer.dtype.with_lanes(lanes))
+    bytes_ = em.op(f"zext {llvm_type(s.buffer.dtype.with_lanes(lanes))} {value} to {wide}")
+    t, packed = llvm_type(byte.with_lanes(count)), ""
+    for p in range(per):
+        picks = ", ".join(f"i32 {k * per + p}" for k in range(count))
+        part = em.op(f"shufflevector {wide} {bytes_}, {wide} poison, <{count} x i32> <{picks}>")
+        part = part if p == 0 else em.op(f"shl {t} {part}, splat (i8 {p * bits})")
+        packed = part if p == 0 else em.op(f"or {t} {packed}, {part}")
+    em.line(f"store {t} {packed}, ptr {pointer(em, s.buffer, where)}, align 1")

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements: loops, branches, lets, allocation, asserts, fork-join regions."""
+
+from __future__ import annotations
+
+from ...ir import tir
+from ...ir.dtype import INT64
+from ...ir.errors import BuildError
+from .address import strides
+from .emitter import CALLS, STMT, Emitter, hoistable, writes
+from .types import element_bytes, is_packed, llvm_type
+
+STACK_LIMIT = 64 * 1024        # bytes of one allocation that may lie on the stack
+STACK_TOTAL = 256 * 1024       # bytes of all of a function's
+
+
+@writes(STMT, tir.Seq)
+def _seq(em: Emitter, s: tir.Seq) -> None:
+    for item in s.stmts:
+        em.statement(item)
+
+
+@writes(STMT, tir.For)
+def _for(em: Emitter, s: tir.For) -> None:
+    """A loop with its test at the bottom; one more ahead of it unless it is known to run."""
+    if s.kind is not tir.ForKind.SERIAL:
+        raise BuildError(f"a {s.kind.value} loop over {s.loop_var.name} cannot be compiled: the program is not lowered")
+    em.values.clear()
+    step = s.step.value if type(s.step) is tir.IntImm else None if s.step is not None else 1
+    count = s.extent.value if type(s.extent) is tir.IntImm else None
+    if count is not None and count <= 0:
+        return
+    if em.nonneg(s.min):
+        em.nonneg_vars.add(s.loop_var)
+    else:
+        em.nonneg_vars.discard(s.loop_var)
+    if count is not None and step and count <= step:
+        _bind_let(em, s.loop_var, s.min)
+        _scoped(em, s.body)
+        return
+    t = llvm_type(s.loop_var.dtype)
+    low = em.value(tir.cast(s.min, s.loop_var.dtype))
+    end = em.value(tir.cast(tir.add(s.min, s.extent), s.loop_var.dtype))
+    by = str(step) if step is not None else em.value(tir.cast(s.step, s.loop_var.dtype))
+    loop, done, ahead = em.name("loop"), em.name("done"), em.block
+    if count is None:
+        em.branch(em.op(f"icmp slt {t} {low}, {end}"), loop, done)
+    else:
+        em.jump(loop)
+    em.start(loop)
+    counter = "%" + em.name("i")
+    lines, slot = em.out, len(em.out)
+    lines.append("")
+    scope = em.open_scope()
+    em.bind(s.loop_var, counter)
+    em.statement(s.body)
+    em.close_scope()
+    em.values.clear()
+    following = em.op(f"add nsw {t} {counter}, {by}")
+    lines[slot] = f"  {counter} = phi {t} [ {low}, %{ahead} ], [ {following}, %{em.block} ]"
+    em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done)
+    em.start(done)
+    assert scope is not None
+
+
+def _scoped(em: Emitter, body: tir.Stmt) -> None:
+    em.statement(body)
+    em.values.clear()
+
+
+def _bind_let(em: Emitter, var: tir.Var, value: tir.Expr) -> bool:
+    """Make ``var`` stand for ``value``; True when that opened a scope."""
+    if hoistable(value) and value.dtype is var.dtype:
+        operand = em.value(value)
+        depth = em.home(value)
+        if depth < len(em.scopes):
+            em.bind(var, operand, depth)
+            return False
+    operand = em.value(value)
+    em.open_scope()
+    em.bind(var, operand)
+    return True
+
+
+@writes(STMT, tir.Let)
+def _let(em: Emitter, s: tir.Let) -> None:
+    em.values.clear()
+    if em.nonneg(s.value):
+        em.nonneg_vars.add(s.var)
+    opened = _bind_let(em, s.var, s.value)
+    _scoped(em, s.body)
+    if opened:
+        em.close_scope()
+
+
+@writes(STMT, tir.If)
+def _if(em: Emitter, s: tir.If) -> None:
+    em.values.clear()
+    yes, done = em.name("then"), em.name("done")
+    no = em.name("else") if s.else_case is not None else done
+    em.branch(em.value(s.condition), yes, no)
+    for label, case in ((yes, s.then_case), (no, s.else_case)):
+        if case is not None:
+            em.start(label)
+            em.values.clear()
+            em.statement(case)
+            em.jump(done)
+    em.start(done)
+    em.values.clear()
+
+
+@writes(STMT, tir.While)
+def _while(em: Emitter, s: tir.While) -> None:
+    test, body, done = em.name("while"), em.name("body"), em.name("done")
+    em.jump(test)
+    em.start(test)
+    em.values.clear()
+    em.branch(em.value(s.condition), body, done)
+    em.start(body)
+    _scoped(em, s.body)
+    em.jump(test)
+    em.start(done)
+    em.values.clear()
+
+
+@writes(STMT, tir.Evaluate)
+def _evaluate(em: Emitter, s: tir.Evaluate) -> None:
+    em.values.clear()
+    if type(s.value) is tir.Call:
+        em.value(s.value)
+        em.values.clear()
+
+
+@writes(STMT, tir.AttrStmt)
+def _attr(em: Emitter, s: tir.AttrStmt) -> None:
+    em.statement(s.body)
+
+
+@writes(STMT, tir.DeclBuffer)
+def _decl(em: Emitter, s: tir.DeclBuffer) -> None:
+    if s.buffer.data not in em.env:
+        raise em.undefined(s.buffer.data)
+    em.statement(s.body)
+
+
+@writes(STMT, tir.Assert)
+def _assert(em: Emitter, s: tir.Assert) -> None:
+    em.values.clear()
+    holds, fails = em.name("ok"), em.name("fails")
+    em.branch(em.value(s.condition), holds, fails)
+    em.start(fails)
+    name = em.declare("rd_fail", "i32", "ptr", "ptr", attrs="cold")
+    em.fail(em.op(f"call i32 {name}(ptr %ctx, ptr {em.string(s.message)})"))
+    em.start(holds)
+    em.values.clear()
+
+
+# ---- allocation -------------------------------------------------------------------------------------------------------
+
+def buffer_bytes(buffer: tir.Buffer) -> tir.Expr:
+    """Bytes of a buffer's memory, as an index expression."""
+    if buffer.strides:
+        count: tir.Expr = tir.index_const(1)
+        for extent, stride in zip(buffer.shape, strides(buffer)):
+            count = tir.add(count, tir.mul(tir.sub(extent, 1), stride))
+    else:
+        count = tir.product_of(buffer.shape)
+    count = tir.mul(count, buffer.dtype.lanes)
+    if buffer.elem_offset is not None:
+        count = tir.add(count, buffer.elem_offset)
+    if is_packed(buffer.dtype):
+        return tir.ceildiv(count, 8 // buffer.dtype.bits)
+    return tir.mul(count, element_bytes(buffer.dtype.element))
+
+
+@writes(STMT, tir.Allocate)
+def _allocate(em: Emitter, s: tir.Allocate) -> None:
+    em.values.clear()
+    size, free = buffer_bytes(s.buffer), None
+    fixed = size.value if type(size) is tir.IntImm else None
+    if s.annotations.get("arena"):
+        operand = em.op("load ptr, ptr %ctx, align 8, !invariant.load !0")
+    elif fixed is not None and (s.buffer.scope == "local" or (fixed <= STACK_LIMIT and em.stack_bytes + fixed <= STACK_TOTAL)):
+        em.stack_bytes += fixed
+        operand = em.alloca(f"[{max(fixed, 1)} x i8], align 64")
+    elif em.calls_out or not (hoistable(size) and em.home(size) == 0):
+        operand = free = _heap(em, size)
+    else:
+        operand = _scratch(em, size)
+    em.align[s.buffer.data] = 64
+    em.open_scope()
+    em.bind(s.buffer.data, operand)
+    _scoped(em, s.body)
+    em.close_scope()
+    if free is not None:
+        em.line(f"call void {em.declare('rd_heap_free', 'void', 'ptr', 'ptr')}(ptr %ctx, ptr {free})")
+
+
+def _heap(em: Emitter, size: tir.Expr) -> str:
+    name = em.declare("rd_heap_alloc", "ptr", "ptr", "i64")
+    memory = em.op(f"call ptr {name}(ptr %ctx, i64 {em.value(size)})")
+    check_memory(em, memory)
+    return memory
+
+
+def check_memory(em: Emitter, memory: str) -> None:
+    """Leave the function when there was no memory (the runtime has recorded why)."""
+    holds, fails = em.name("ok"), em.name("fails")
+    em.branch(em.op(f"icmp ne ptr {memory}, null"), holds, fails)
+    em.start(fails)
+    em.fail("1")
+    em.start(holds)
+
+
+def _scratch(em: Emitter, size: tir.Expr) -> str:
+    """A part of the thread's workspace, which is asked for once, in the entry block."""
+    rounded = tir.mul(tir.floordiv(tir.add(size, 63), 64), 64)
+    part = em.name("part")
+    em.scratch.append((part, rounded))
+    return "%" + part
+
+
+def write_scratch(em: Emitter) -> list:
+    """The lines that get the workspace; they go behind the entry block's variables."""
+    if not em.scratch:
+        return []
+    saved, em.out = em.out, []
+    lines = em.out
+    offsets, total = [], tir.index_const(0)
+    for _, size in em.scratch:
+        offsets.append(total)
+        total = tir.add(total, size)
+    values = [em.value(o) for o in (*offsets, total)]
+    name = em.declare("rd_scratch", "ptr", "ptr", "i64")
+    base = em.op(f"call ptr {name}(ptr %ctx, i64 {values[-1]})")
+    check_memory(em, base)
+    for (part, _), where in zip(em.scratch, values):
+        em.out.append(f"  %{part} = getelementptr i8, ptr {base}, i64 {where}")
+    em.out = saved
+    return lines
+
+
+@writes(CALLS, "ret")
+def _ret(em: Emitter, e: tir.Call) -> str:
+    em.line(f"ret {em.typed(e.args[0])}" if e.args else "ret void")
+    em.start(em.name("after"))
+    return ""
+
+
+# ---- fork-join --------------------------------------------------------------------------------------------------------
+
+@writes(CALLS, "parallel_for")
+def _parallel_for(em: Emitter, e: tir.Call) -> str:
+    """(task, extent, grain, captured...): the context and what is captured go into 8-byte slots."""
+    task, extent, grain, *captured = e.args
+    slots = em.alloca(f"[{len(captured) + 1} x i64], align 8")
+    operands = [em.typed(c) for c in captured]
+    em.line(f"store ptr %ctx, ptr {slots}, align 8")
+    for k, operand in enumerate(operands):
+        if operand.startswith("i1 "):
+            operand = f"i8 {em.op(f'zext {operand} to i8')}"
+        em.line(f"store {operand}, ptr {em.op(f'getelementptr i64, ptr {slots}, i64 {k + 1}')}, align 8")
+    name = em.declare("rd_parallel_for", "i32", "ptr", "ptr", "ptr", "i64", "i64")
+    symbol = em.symbol(task.value if type(task) is tir.StringImm else task.name)
+    em.tasks.add(symbol)
+    numbers = f"i64 {em.value(tir.cast(extent, INT64))}, i64 {em.value(tir.cast(grain, INT64))}"
+    return em.op(f"call i32 {name}(ptr %ctx, ptr @{symbol}, ptr {slots}, {numbers})")
