@@ -24,6 +24,7 @@ int os_thread_start(uint64_t *handle, OsThreadMain main, void *argument); /* non
 void os_thread_join(uint64_t handle);
 void os_yield(void);
 void os_at_fork(void (*in_child)(void)); /* once for each function */
+void os_forget_waiters(void);            /* in a forked child, which has none of the threads that waited */
 
 int64_t os_time_ns(void);
 int os_num_cpus(void); /* physical cores that this process may use */

@@ -22,6 +22,8 @@ void os_wait(_Atomic uint32_t *word, uint32_t expected, uint32_t microseconds) {
 void os_wake(_Atomic uint32_t *word, int32_t count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
+
+void os_forget_waiters(void) {}
 #endif
 
 /* The CPU itself, or the first of its hyperthread siblings that this process may use. */

@@ -118,6 +118,11 @@ void os_wake(_Atomic uint32_t *word, int32_t count) {
   pthread_cond_broadcast(&wait_changed);
   pthread_mutex_unlock(&wait_lock);
 }
+
+void os_forget_waiters(void) {
+  pthread_mutex_init(&wait_lock, NULL);
+  pthread_cond_init(&wait_changed, NULL);
+}
 #endif
 
 #if !defined(__linux__)

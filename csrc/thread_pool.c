@@ -117,6 +117,7 @@ static void after_fork(void) {
   int64_t spin_ns = atomic_load(&pool.spin_ns);
   memset(&pool, 0, sizeof pool);
   atomic_store(&pool.spin_ns, spin_ns);
+  os_forget_waiters();
 }
 
 static void ensure_workers(int count) {
