@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .errors import OptionError
@@ -92,3 +93,11 @@ define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
 define("workers", int, None, "code generation processes (default: one per core)")
 define("progress", bool, True, "show progress of long steps on a terminal")
+
+
+def cache_dir() -> Path:
+    """Folder for things that can be made again, made if need be: option ``cache_dir``, else the user's cache folder."""
+    named = get("cache_dir")
+    root = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roundel"
+    root.mkdir(parents=True, exist_ok=True)
+    return root

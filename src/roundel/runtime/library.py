@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..ir import options
 from ..ir.errors import BuildError
 from . import toolchain
 from .native import RdFunction, RdOptions
@@ -66,7 +67,7 @@ def compiled(compiler: Sequence[str], flags: Sequence[str] = (), shared: bool = 
     key = hashlib.sha256(repr((tuple(compiler), _FLAGS, tuple(flags), shared, platform.machine())).encode())
     for source in sources:
         key.update(source.read_bytes())
-    out = toolchain.cache_dir() / f"runtime-{key.hexdigest()[:16]}"
+    out = options.cache_dir() / f"runtime-{key.hexdigest()[:16]}"
     if out.is_dir():
         return out
     work = Path(tempfile.mkdtemp(prefix=".runtime-", dir=out.parent))

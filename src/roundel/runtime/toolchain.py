@@ -15,16 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..ir import options
 from ..ir.errors import BuildError
-
-
-def cache_dir() -> Path:
-    """Folder for things that can be made again: option ``cache_dir``, else the user's cache folder."""
-    named = options.get("cache_dir")
-    root = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roundel"
-    root.mkdir(parents=True, exist_ok=True)
-    return root
 
 
 @functools.cache
