@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which loops of a tensor program may run all their iterations at once.
+
+A loop is independent when no two of its iterations touch one element of memory that outlives an iteration and one of them
+writes it. Proved per pair of accesses from linear forms; where the proof fails the loop runs in order, which is always right.
+Parallel and thread-bound loops are taken at their word (a race then shows as a wrong result) unless a reduction is bound to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir import tir
+from ..ir.visit import Visitor, on
+from .forms import INF, Atom, Form, Forms, add, recombine
+from .intrinsics import is_lane_safe
+
+PAIRS = 4000  # most pairs of accesses that are tested for one loop
+
+
+@dataclass(slots=True)
+class Access:
+    """``indices`` per dimension, ``flat`` in bytes from the data pointer, ``width`` bytes; ``space`` is the memory it is in."""
+
+    space: Any
+    layout: Any
+    indices: tuple[Form, ...]
+    flat: Form
+    width: int
+    store: bool
+    loops: tuple[Atom, ...]
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop with what happens inside it."""
+
+    atom: Atom
+    accesses: list[Access] = field(default_factory=list)
+    private: set[tir.Var] = field(default_factory=set)
+    opaque: bool = False
+    reduces: bool = False
+    inner: list[Any] = field(default_factory=list)
+
+
+class Plan(Visitor):
+    """The analysis of one function for given values of its scalar parameters and size variables.
+
+    ``aliases`` maps data pointers that share memory to a representative and the distance from it in bytes.
+    """
+
+    def __init__(self, func: tir.PrimFunc, values: Mapping[tir.Var, int], aliases: Mapping[tir.Var, tuple[Any, int]]) -> None:
+        self.forms = Forms()
+        self.forms.env = {v: Form(n) for v, n in values.items()}
+        self.aliases = dict(aliases)
+        self.loops: dict[tir.For, Loop] = {}
+        self.stack: list[Loop] = []
+        self.views: dict[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]] = {}
+        self.verdicts: dict[tir.For, bool] = {}
+        self.visit(func.body)
+
+    def independent(self, loop: tir.For) -> bool:
+        """Whether the iterations of ``loop`` may run at once."""
+        known = self.verdicts.get(loop)
+        if known is None:
+            known = self.verdicts[loop] = loop in self.loops and self._decide(loop, self.loops[loop])
+        return known
+
+    def width(self, loop: tir.For) -> int:
+        """How many lanes the loops inside ``loop`` add to each of its iterations, at most."""
+        info = self.loops[loop]
+        widths = [1]
+        for inner in info.inner:
+            extent = self.loops[inner].atom.hi - self.loops[inner].atom.lo + 1
+            own = int(extent) if self.independent(inner) and abs(extent) != INF else 1
+            widths.append(max(own, 1) * self.width(inner))
+        return max(widths)
+
+    def _decide(self, loop: tir.For, info: Loop) -> bool:
+        if info.opaque:
+            return False
+        if loop.kind in (tir.ForKind.PARALLEL, tir.ForKind.THREAD_BINDING) and not info.reduces:
+            return True
+        written = {a.space for a in info.accesses if a.store and a.space not in info.private}
+        tested = 0
+        for space in written:
+            here = list({_signature(a): a for a in info.accesses if a.space is space}.values())
+            for k, a in enumerate(here):
+                for b in here[k:]:
+                    tested += 1
+                    if tested > PAIRS or ((a.store or b.store) and not self._apart(info.atom, a, b)):
+                        return False
+        return True
+
+    def _apart(self, v: Atom, a: Access, b: Access) -> bool:
+        """Whether different iterations of ``v`` never meet in these two accesses."""
+        at = a.loops.index(v)
+        outer = frozenset(a.loops[:at])
+        if a.layout is not None and a.layout == b.layout and any(_separate(v, outer, x, y, 1, 1) for x, y in zip(a.indices, b.indices)):
+            return True
+        return _separate(v, outer, recombine(self.forms, a.flat), recombine(self.forms, b.flat), a.width, b.width)
+
+    # --- walking
+
+    def _access(self, buffer: tir.Buffer, indices: tuple[Form, ...], store: bool) -> None:
+        while buffer in self.views:
+            buffer, base = self.views[buffer]
+            drop = len(base) - len(indices)
+            indices = (*base[:drop], *(add(x, y) for x, y in zip(base[drop:], indices)))
+        if not self.stack:
+            return
+        dtype = buffer.dtype
+        bits = dtype.storage_bits * dtype.lanes
+        flat = Form(0) if buffer.elem_offset is None else self.forms.of(buffer.elem_offset)
+        strides = [self.forms.of(s) for s in buffer.strides] if buffer.strides else self._row_major(buffer)
+        for i, s in zip(indices, strides):
+            flat = self.forms.unknown() if s.terms else add(flat, i, s.base)
+        size = max(bits // 8, 1)
+        flat = add(Form(0), flat, size)
+        layout = self._layout(buffer, strides)
+        loops = tuple(info.atom for info in self.stack)
+        space, delta = self.aliases.get(buffer.data, (buffer.data, 0))
+        if delta:
+            layout, flat = layout and (layout, delta), add(flat, Form(delta))
+        access = Access(space, layout, indices, flat, size, store, loops)
+        for info in self.stack:
+            info.accesses.append(access)
+
+    def _layout(self, buffer: tir.Buffer, strides: list[Form]) -> Any:
+        """Equal for buffers whose elements are at one place exactly when their indices are equal; None when indices say nothing."""
+        offset = Form(0) if buffer.elem_offset is None else self.forms.of(buffer.elem_offset)
+        if offset.uses or (buffer.strides and not self._injective(buffer, strides)):
+            return None
+        if any(s.terms for s in strides):
+            return buffer
+        return buffer.dtype, tuple(s.base for s in strides), _frozen(offset)
+
+    def _injective(self, buffer: tir.Buffer, strides: list[Form]) -> bool:
+        extents = [self.forms.of(n) for n in buffer.shape]
+        if any(f.terms for f in (*strides, *extents)):
+            return False
+        reach = 0
+        for stride, extent in sorted((s.base, n.base) for s, n in zip(strides, extents)):
+            if stride <= reach and extent > 1:
+                return False
+            reach += max(extent - 1, 0) * stride
+        return True
+
+    def _row_major(self, buffer: tir.Buffer) -> list[Form]:
+        strides, step = [], Form(1)
+        for n in reversed(buffer.shape):
+            strides.append(step)
+            extent = self.forms.of(n)
+            step = self.forms.unknown() if step.terms or extent.terms else Form(step.base * extent.base)
+        return strides[::-1]
+
+    @on(tir.BufferLoad)
+    def _load(self, e: tir.BufferLoad) -> None:
+        self.generic(e)
+        self._access(e.buffer, tuple(map(self._form, e.indices)), False)
+
+    @on(tir.BufferStore)
+    def _store(self, s: tir.BufferStore) -> None:
+        self.generic(s)
+        self._access(s.buffer, tuple(map(self._form, s.indices)), True)
+
+    def _form(self, e: tir.Expr) -> Form:
+        """The form of an index; lanes of a vector index are one more inner variable."""
+        if type(e) is tir.Ramp:
+            stride = self.forms.of(e.stride)
+            lane = Form(0, {Atom(0, e.lanes - 1): stride.base}) if not stride.terms and stride.base else self.forms.unknown()
+            return add(self.forms.of(e.base), lane)
+        return self.forms.of(e)
+
+    @on(tir.For)
+    def _loop(self, s: tir.For) -> None:
+        self.visit(s.min)
+        self.visit(s.extent)
+        start, extent = self.forms.of(s.min), self.forms.of(s.extent)
+        step = 1 if s.step is None else self.forms.of(s.step).base
+        atom = Atom(0, max(math.ceil(extent.hi / max(step, 1)) - 1, 0) if extent.hi != INF else INF)
+        info = self.loops[s] = Loop(atom)
+        self.forms.env[s.loop_var] = add(start, Form(0, {atom: step}))
+        if self.stack:
+            self.stack[-1].inner.append(s)
+        self._inside(info, s.body)
+
+    def _inside(self, info: Loop, body: tir.Stmt) -> None:
+        self.stack.append(info)
+        self.forms.scope.append(info.atom)
+        self.visit(body)
+        self.forms.scope.pop()
+        self.stack.pop()
+
+    @on(tir.AttrStmt)
+    def _attr(self, s: tir.AttrStmt) -> None:
+        var = s.subject.var if isinstance(s.subject, tir.IterVar) else s.subject
+        if s.key in ("thread_extent", "virtual_thread") and isinstance(var, tir.Var) and var not in self.forms.env:
+            atom = Atom(0, self.forms.of(s.value).hi - 1)
+            self.forms.env[var] = Form(0, {atom: 1})
+            self._inside(Loop(atom), s.body)
+            del self.forms.env[var]
+        else:
+            self.visit(s.body)
+
+    @on(tir.Let)
+    def _let(self, s: tir.Let) -> None:
+        self.visit(s.value)
+        if s.var.dtype.is_int:
+            self.forms.env[s.var] = self.forms.of(s.value)
+        elif s.var.dtype.is_handle:
+            if isinstance(s.value, tir.Var):
+                self.aliases[s.var] = self.aliases.get(s.value, (s.value, 0))
+        self.visit(s.body)
+
+    @on(tir.Allocate)
+    def _allocate(self, s: tir.Allocate) -> None:
+        self._owned(s.buffer)
+        self.visit(s.body)
+
+    def _owned(self, buffer: tir.Buffer) -> None:
+        for info in self.stack:
+            info.private.add(buffer.data)
+
+    @on(tir.BlockRealize)
+    def _realize(self, s: tir.BlockRealize) -> None:
+        for v in (*s.iter_values, s.predicate):
+            self.visit(v)
+        for iv, value in zip(s.block.iter_vars, s.iter_values, strict=True):
+            form = self.forms.of(value)
+            self.forms.env[iv.var] = form
+            if iv.kind is not tir.IterKind.SPATIAL:
+                for info in self.stack:
+                    info.reduces = info.reduces or info.atom in form.uses
+        b = s.block
+        for buffer in b.alloc_buffers:
+            self._owned(buffer)
+        for m in b.match_buffers:
+            base = tuple(self.forms.of(r.min) for r in m.source.region)
+            self.views[m.buffer] = (m.source.buffer, base)
+            if type(m.buffer.elem_offset) is tir.Var:
+                self.forms.env.setdefault(m.buffer.elem_offset, self.forms.unknown())
+        if b.init is not None:
+            self.visit(b.init)
+        self.visit(b.body)
+
+    @on(tir.Call)
+    def _call(self, e: tir.Call) -> None:
+        if not is_lane_safe(e):
+            for info in self.stack:
+                info.opaque = True
+        self.generic(e)
+
+
+def _frozen(f: Form) -> tuple:
+    return f.base, frozenset(f.terms.items())
+
+
+def _signature(a: Access) -> tuple:
+    return a.layout, tuple(map(_frozen, a.indices)), _frozen(a.flat), a.width, a.store
+
+
+def _separate(v: Atom, outer: frozenset[Atom], x: Form, y: Form, wx: int, wy: int) -> bool:
+    """Whether intervals [x, x + wx) and [y, y + wy) of different iterations of ``v`` are disjoint, whatever the inner loops do.
+
+    With equal coefficient c of v the difference is c*k + rest for some k != 0: none of those multiples may be within reach.
+    """
+    c = x.terms.get(v, 0)
+    c = c if y.terms.get(v, 0) == c else 0
+    difference: list[tuple[int, Atom]] = []
+    for atom in {**x.terms, **y.terms}:
+        kx, ky = x.terms.get(atom, 0), y.terms.get(atom, 0)
+        if atom.uses <= outer:
+            difference.append((ky - kx, atom))  # has one value in both iterations
+        elif atom is not v or not c:
+            difference += [(ky, atom), (-kx, atom)]
+    lo: float = y.base - x.base
+    hi: float = lo
+    for k, atom in difference:
+        low, high = (atom.lo, atom.hi) if k > 0 else (atom.hi, atom.lo)
+        lo, hi = lo + _at(k, low), hi + _at(k, high)
+    lo, hi = lo - (wx - 1), hi + (wy - 1)
+    if math.isinf(lo) or math.isinf(hi) or math.isnan(lo) or math.isnan(hi):
+        return c == 0 and (lo > 0 or hi < 0)
+    if c == 0:
+        return lo > 0 or hi < 0
+    c, reach = abs(c), v.hi - v.lo
+    # a nonzero multiple m*c, |m| <= reach, inside [lo, hi]?
+    up, down = max(1, math.ceil(lo / c)), max(1, math.ceil(-hi / c))
+    return not ((up * c <= hi and up <= reach) or (-down * c >= lo and down <= reach))
+
+
+def _at(k: int, bound: float) -> float:
+    return k * bound if k else 0
+

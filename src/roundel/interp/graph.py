@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executes graph functions: bindings in order, operators by their NumPy definition, tensor programs by the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir import graph, tir
+from ..ir.attrs import Attrs
+from ..ir.errors import CallError, InterpretError, RoundelError
+from ..ir.module import IRModule
+from ..ir.op import OpDef
+from ..ir.visit import free_vars
+from .symbolic import Dims, evaluate, solve
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+Expand = Callable[[OpDef, tuple, Attrs], IRModule]
+_expand: Expand | None = None
+
+
+def install_expansion(expand: Expand) -> None:
+    """``expand(op, values, attrs)`` gives a module whose ``main`` takes the values and computes the operator from its definition
+    (``compute`` or ``decompose``); installed by ``roundel.ops``, for operators without ``numpy``.
+    """
+    global _expand
+    _expand = expand
+
+
+class ShapeValue(tuple):
+    """A shape at run time: a tuple of ints, told apart from a tuple of tensors."""
+
+    __slots__ = ()
+
+
+class GraphEvaluator:
+    """One activation of a graph function. ``env`` holds variables, ``dims`` the symbolic dimensions."""
+
+    def __init__(self, runtime: Runtime, name: str) -> None:
+        self.runtime, self.name = runtime, name
+        self.env: dict[graph.Var, Any] = {}
+        self.dims: Dims = {}
+
+    def call(self, func: graph.Function, args: Sequence[Any]) -> Any:
+        """Bind the parameters and evaluate the body."""
+        if len(args) != len(func.params):
+            raise CallError(f"{self.name} takes {len(func.params)} arguments, {len(args)} were given",
+                            why=f"its parameters are {', '.join(p.name for p in func.params)}")
+        values = [self.coerce(a, p.sinfo, f"argument {p.name} of {self.name}") for p, a in zip(func.params, args)]
+        self.match([(p.sinfo, v, f"argument {p.name} of {self.name}") for p, v in zip(func.params, values)])
+        self.env.update(zip(func.params, values))
+        return self.eval(func.body)
+
+    # --- struct info at run time
+
+    def coerce(self, value: Any, info: graph.StructInfo, where: str) -> Any:
+        """``value`` as the kind of thing that ``info`` describes; raises CallError when it cannot be."""
+        if isinstance(info, graph.TensorInfo):
+            value = np.asarray(value, None if info.dtype is None or isinstance(value, np.ndarray) else info.dtype.numpy)
+            if info.dtype is not None and value.dtype not in (info.dtype.numpy, self.runtime.machine.numpy(info.dtype)):
+                raise CallError(f"{where} is {info.dtype}, got {value.dtype}")
+            if info.ndim >= 0 and value.ndim != info.ndim:
+                raise CallError(f"{where} has {info.ndim} dimensions, got shape {value.shape}")
+        elif isinstance(info, graph.TupleInfo):
+            if not isinstance(value, tuple) or len(value) != len(info.fields):
+                raise CallError(f"{where} is a tuple of {len(info.fields)}, got {type(value).__name__}")
+            return tuple(self.coerce(v, i, f"{where}[{k}]") for k, (v, i) in enumerate(zip(value, info.fields)))
+        elif isinstance(info, graph.ShapeInfo):
+            return ShapeValue(int(v) for v in value)
+        elif isinstance(info, graph.PrimInfo) and isinstance(value, np.ndarray | np.generic):
+            return value.item()
+        return value
+
+    def match(self, triples: Sequence[tuple[graph.StructInfo, Any, str]]) -> None:
+        """Bind symbolic dimensions that are new in the struct infos, check the others; raises CallError."""
+        equations: list[tuple[tir.Expr, int, str]] = []
+        for info, value, where in triples:
+            self._equations(info, value, where, equations)
+        solve(equations, self.dims)
+
+    def _equations(self, info: graph.StructInfo, value: Any, where: str, out: list) -> None:
+        if isinstance(info, graph.TensorInfo) and info.shape is not None:
+            out += [(e, n, f"dimension {d} of {where}") for d, (e, n) in enumerate(zip(info.shape, value.shape))]
+        elif isinstance(info, graph.ShapeInfo) and info.values is not None:
+            if len(value) != len(info.values):
+                raise CallError(f"{where} has {len(info.values)} dimensions, got {tuple(value)}")
+            out += [(e, n, f"element {d} of {where}") for d, (e, n) in enumerate(zip(info.values, value))]
+        elif isinstance(info, graph.PrimInfo) and info.value is not None and info.dtype.is_int:
+            out.append((info.value, int(value), where))
+        elif isinstance(info, graph.TupleInfo):
+            for k, (i, v) in enumerate(zip(info.fields, value)):
+                self._equations(i, v, f"{where}[{k}]", out)
+
+    def conform(self, value: Any, info: graph.StructInfo, where: str) -> Any:
+        """A result in the type that was inferred for it; raises InterpretError when its shape contradicts that."""
+        if isinstance(info, graph.TupleInfo):
+            if not isinstance(value, tuple | list) or len(value) != len(info.fields):
+                raise InterpretError(f"{where} gave {type(value).__name__} for a tuple of {len(info.fields)}")
+            return tuple(self.conform(v, i, f"{where}[{k}]") for k, (v, i) in enumerate(zip(value, info.fields)))
+        if not isinstance(info, graph.TensorInfo):
+            return value
+        value = np.asarray(value)
+        if info.dtype is not None and value.dtype not in (info.dtype.numpy, self.runtime.machine.numpy(info.dtype)):
+            value = value.astype(info.dtype.numpy)
+        if info.shape is not None and all(v in self.dims for e in info.shape for v in free_vars(e)):
+            want = tuple(evaluate(e, self.dims) for e in info.shape)
+            if want != value.shape:
+                raise InterpretError(f"{where} gave shape {value.shape}, inferred was {want}")
+        elif info.ndim not in (-1, value.ndim):
+            raise InterpretError(f"{where} gave shape {value.shape}, inferred were {info.ndim} dimensions")
+        return value
+
+    def outputs(self, info: graph.StructInfo) -> list[np.ndarray]:
+        """Fresh arrays for results of destination-passing calls."""
+        if isinstance(info, graph.TupleInfo):
+            return [a for f in info.fields for a in self.outputs(f)]
+        if not isinstance(info, graph.TensorInfo) or info.shape is None or info.dtype is None:
+            raise InterpretError("a destination-passing call needs the shape and dtype of its result", where=self.name)
+        shape = tuple(evaluate(e, self.dims) for e in info.shape)
+        machine = self.runtime.machine
+        return [np.full(shape, machine.blank(info.dtype), machine.numpy(info.dtype))]
+
+    # --- expressions
+
+    def eval(self, e: Any) -> Any:
+        """The value of a graph expression."""
+        handler = _EVAL.get(type(e))
+        if handler is None:
+            raise InterpretError(f"the interpreter does not know the graph expression {type(e).__name__}", where=self.name)
+        return handler(self, e)
+
+    def var(self, e: graph.Var) -> Any:
+        """A bound variable."""
+        if e not in self.env:
+            raise InterpretError(f"variable {e.name} has no value", where=self.name)
+        return self.env[e]
+
+    def seq(self, e: graph.SeqExpr) -> Any:
+        """Bindings in order, then the body."""
+        for b in e.bindings:
+            value = self.eval(b.value)
+            if isinstance(b, graph.MatchCast):
+                where = f"the value cast to {b.var.name} in {self.name}"
+                value = self.coerce(value, b.sinfo, where)
+                self.match([(b.sinfo, value, where)])
+            self.env[b.var] = value
+        return self.eval(e.body)
+
+    def branch(self, e: graph.If) -> Any:
+        """The branch that the condition chooses."""
+        return self.eval(e.true_branch if bool(np.real(np.asarray(self.eval(e.condition))).item()) else e.false_branch)
+
+    def loop(self, e: graph.While) -> Any:
+        """The loop variables' last values."""
+        values = tuple(self.eval(v) for v in e.init)
+        while True:
+            self.env.update(zip(e.loop_vars, values))
+            if not bool(np.asarray(self.eval(e.condition)).item()):
+                return values
+            values = tuple(self.eval(e.body))
+
+    def attrs(self, value: Any) -> Any:
+        """Attributes with symbolic expressions replaced by numbers."""
+        if isinstance(value, tir.Expr):
+            return evaluate(value, self.dims) if value.dtype.is_int else value
+        if isinstance(value, tuple):
+            return tuple(self.attrs(v) for v in value)
+        return Attrs({k: self.attrs(v) for k, v in value.items()}) if isinstance(value, Attrs) else value
+
+    # --- calls
+
+    def invoke(self, e: graph.Call) -> Any:
+        """A call of an operator, a function of the module, a foreign function or a function value."""
+        if isinstance(e.op, OpDef):
+            special = _SPECIAL.get(e.op.name)
+            return special(self, e) if special else self.operator(e)
+        args = [self.eval(a) for a in e.args]
+        if isinstance(e.op, graph.GlobalVar):
+            func = self.runtime.mod[e.op.name]
+            if not isinstance(func, graph.Function):
+                raise InterpretError(f"{e.op.name} is a tensor program: reach it by call_tir", where=self.name)
+            return GraphEvaluator(self.runtime, e.op.name).call(func, args)
+        if isinstance(e.op, graph.ExternFunc):
+            return self.conform(self.runtime.packed(e.op.name)(*args), e.sinfo_args[0] if e.sinfo_args else e.sinfo, e.op.name)
+        return self.eval(e.op)(*args)
+
+    def operator(self, e: graph.Call) -> Any:
+        """An operator by its NumPy definition, else by what its tensor expression or decomposition computes."""
+        op = e.op
+        args, attrs = tuple(None if a is None else self.eval(a) for a in e.args), self.attrs(e.attrs)
+        args += (None,) * (sum(not n.startswith("*") for n in op.operands) - len(args))
+        try:
+            if op.has("numpy"):
+                out = self.runtime.machine.operator(op.numpy, args, attrs)
+            elif _expand is not None:
+                mod = _expand(op, args, attrs)
+                out = type(self.runtime)(mod, self.runtime.machine).call("main", [a for a in args if a is not None])
+            else:
+                raise InterpretError(f"R.{op.name} has no NumPy definition")
+        except RoundelError:
+            raise
+        except Exception as error:
+            shapes = ", ".join(_describe(a) for a in args)
+            raise InterpretError(f"R.{op.name}({shapes}) failed: {error}", where=e.span or self.name, why=f"attributes {dict(attrs)}") from error
+        return self.conform(out, e.sinfo, f"R.{op.name}")
+
+
+def _describe(a: Any) -> str:
+    return f"{a.dtype}{list(a.shape)}" if isinstance(a, np.ndarray) else repr(a)
+
+
+def _flat(values: Any) -> list[Any]:
+    """Operands of a destination-passing call: shapes and tuples are spread."""
+    out = []
+    for v in values:
+        out += list(v) if isinstance(v, ShapeValue) else _flat(v) if isinstance(v, tuple) else [v]
+    return out
+
+
+def _result(outs: list[np.ndarray], info: graph.StructInfo) -> Any:
+    return tuple(outs) if isinstance(info, graph.TupleInfo) else outs[0]
+
+
+def _call_tir(self: GraphEvaluator, e: graph.Call) -> Any:
+    name = e.args[0].name
+    args = _flat(self.eval(a) for a in e.args[1:2])
+    extra = [n for a in e.args[2:] for n in self.eval(a)]
+    outs = self.outputs(e.sinfo_args[0])
+    if not outs or any(o.size for o in outs):
+        self.runtime.call_prim(self.runtime.mod[name], [*args, *outs, *extra], name)
+    return _result(outs, e.sinfo_args[0])
+
+
+def _call_tir_inplace(self: GraphEvaluator, e: graph.Call) -> Any:
+    name = e.args[0].name
+    args = _flat(self.eval(a) for a in e.args[1:2])
+    extra = [n for a in e.args[2:] for n in self.eval(a)]
+    places = e.attrs["inplace_indices"]
+    places = places if isinstance(places, tuple) else (places,)
+    for k in {p for p in places if p >= 0}:
+        args[k] = args[k].copy()
+    fresh = self.outputs(e.sinfo_args[0])
+    outs = [args[p] if p >= 0 else f for p, f in zip(places, fresh)]
+    self.runtime.call_prim(self.runtime.mod[name], [*args, *(f for p, f in zip(places, fresh) if p < 0), *extra], name)
+    return _result(outs, e.sinfo_args[0])
+
+
+def _call_dps_packed(self: GraphEvaluator, e: graph.Call) -> Any:
+    target = e.args[0]
+    args = _flat(self.eval(a) for a in e.args[1:2])
+    outs = self.outputs(e.sinfo_args[0])
+    name = target.name if isinstance(target, graph.ExternFunc | graph.GlobalVar) else str(self.eval(target))
+    self.runtime.packed(name)(*args, *outs)
+    return _result(outs, e.sinfo_args[0])
+
+
+_SPECIAL: Mapping[str, Callable] = {"call_tir": _call_tir, "call_tir_inplace": _call_tir_inplace, "call_dps_packed": _call_dps_packed}
+_EVAL: dict[type, Callable] = {
+    graph.Var: GraphEvaluator.var, graph.DataflowVar: GraphEvaluator.var, graph.Call: GraphEvaluator.invoke,
+    graph.Constant: lambda self, e: self.runtime.machine.lift(e.data.numpy()), graph.SeqExpr: GraphEvaluator.seq,
+    graph.If: GraphEvaluator.branch, graph.While: GraphEvaluator.loop, graph.Tuple: lambda self, e: tuple(self.eval(f) for f in e.fields),
+    graph.TupleGetItem: lambda self, e: self.eval(e.tuple_value)[e.index],
+    graph.ShapeExpr: lambda self, e: ShapeValue(evaluate(v, self.dims) for v in e.values),
+    graph.PrimValue: lambda self, e: evaluate(e.value, self.dims), graph.StringValue: lambda self, e: e.value,
+    graph.DTypeValue: lambda self, e: e.value,
+    graph.ExternFunc: lambda self, e: self.runtime.packed(e.name),
+    graph.GlobalVar: lambda self, e: self.runtime[e.name],
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host functions: what a graph function becomes. Called with its inputs, returns its outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir import tir
+from ..ir.errors import InterpretError
+from ..ir.visit import free_vars
+from .memory import Pointer, View, allocate, row_major
+from .stmt import Executor
+from .symbolic import evaluate, solve
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+
+class HostExecutor(Executor):
+    """Adds outputs whose shape is known only while running."""
+
+    def __init__(self, runtime: Runtime, name: str, outputs: list[tir.Buffer]) -> None:
+        super().__init__(runtime, name)
+        self.declared, self.made = outputs, {}
+
+    def allocate_output(self, index: int, shape: tuple[int, ...]) -> Pointer:
+        dtype = self.declared[index].dtype
+        size = self.machine.itemsize(dtype)
+        pointer = allocate(max(math.prod(shape), 1) * size, [])
+        pointer.shape = shape
+        self.made[index] = View(self.declared[index].name, dtype, pointer.storage, 0, shape, row_major(shape), self.machine.numpy(dtype), size)
+        return pointer
+
+
+def call_host(runtime: Runtime, func: tir.PrimFunc, args: Sequence[Any], name: str) -> Any:
+    """Call a host function with its inputs: outputs are allocated and returned (a tuple when there are several)."""
+    count = int(func.attrs["num_inputs"])
+    if len(args) == len(func.params):
+        return runtime.call_prim(func, args, name)
+    if len(args) != count:
+        raise InterpretError(f"{name} takes {count} inputs, {len(args)} were given")
+    buffers = func.buffers
+    outputs = [buffers[p] for p in func.params[count:]]
+    dims: dict[tir.Var, Any] = {}
+    equations = []
+    for p, a in zip(func.params, args):
+        if p in buffers:
+            equations += [(e, n, f"dimension {d} of argument {p.name} of {name}") for d, (e, n) in enumerate(zip(buffers[p].shape, np.shape(a)))]
+        else:
+            dims[p] = a
+    solve(equations, dims)
+    arrays = [_output(runtime, b, dims) for b in outputs]
+    ex = HostExecutor(runtime, name, outputs)
+    runtime.execute(ex, func, [*args, *arrays])
+    results = [runtime.machine.lower(ex.made[k].array(), b.dtype) if k in ex.made else a for k, (a, b) in enumerate(zip(arrays, outputs))]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _output(runtime: Runtime, buffer: tir.Buffer, dims: dict) -> Any:
+    """An array for an output, or a placeholder when its shape depends on data."""
+    if any(v not in dims for e in buffer.shape for v in free_vars(e)):
+        return Pointer(np.zeros(0, np.uint8), 0, None)
+    return np.full(tuple(evaluate(e, dims) for e in buffer.shape), runtime.machine.blank(buffer.dtype), buffer.dtype.numpy)

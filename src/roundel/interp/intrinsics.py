@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls in expressions do: pure intrinsics on values, pointers, external functions, other functions of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir import tir
+from ..ir.constants import lookup
+from ..ir.dtype import DType
+from ..ir.errors import InterpretError
+from . import lanes, numeric
+from .memory import Pointer, View, row_major
+
+if TYPE_CHECKING:
+    from .stmt import Executor
+
+SYNCHRONOUS = frozenset("prefetch storage_sync tvm_storage_sync start_profile stop_profile".split())  # no effect on lanes run in step
+
+
+def is_lane_safe(e: tir.Call) -> bool:
+    """Whether a call may run for many lanes at once."""
+    if not isinstance(e.op, str):
+        return False
+    if e.op in ("call_extern", "call_pure_extern", "call_llvm_pure_intrin", "call_llvm_intrin"):
+        return math_name(e) is not None
+    return e.op in SYNCHRONOUS or e.op in _MATH or (e.op in _TABLE and e.op not in _EFFECTS)
+
+
+def math_name(e: tir.Call) -> str | None:
+    """The intrinsic that an external call of a C (or LLVM) math function means: ``expf`` is ``exp``."""
+    if not isinstance(e.args[0], tir.StringImm):
+        return None
+    name = e.args[0].value
+    if name.startswith("llvm."):
+        part = name.split(".")[1]
+        return _LLVM.get(part, part if part in _MATH else None)
+    for candidate in (name, name.removesuffix("f"), _C.get(name.removesuffix("f"), "")):
+        if candidate in _MATH:
+            return candidate
+    return None
+
+
+_MATH = frozenset(numeric.FLOAT) | frozenset(numeric.INTEGER) | frozenset(numeric.ANY) | {"fma"}
+_C = {"fabs": "abs", "rint": "nearbyint"}
+_LLVM = {"fabs": "abs", "rint": "nearbyint", "fmuladd": "fma", "ctpop": "popcount", "ctlz": "clz", "cttz": "ctz", "roundeven": "nearbyint"}
+
+
+def evaluate(ex: Executor, e: tir.Call) -> Any:
+    """The value of a call."""
+    if not isinstance(e.op, str):
+        return ex.runtime.call_from_program(e.op.name, [ex.eval(a) for a in e.args])
+    special = _TABLE.get(e.op)
+    if special is not None:
+        return special(ex, e)
+    if e.op in SYNCHRONOUS:
+        return 0
+    return _math(ex, e.op, e.args, e.dtype)
+
+
+def _math(ex: Executor, name: str, args: tuple[tir.Expr, ...], result: DType) -> Any:
+    values = [ex.value(a) for a in args]
+    dtype = args[0].dtype.element if args else result.element
+    if name == "fma":
+        return ex.machine.fma(values[0], values[1], values[2], dtype)
+    return ex.machine.intrinsic(name, values, dtype, result.element)
+
+
+def _extern(ex: Executor, e: tir.Call) -> Any:
+    name = math_name(e)
+    if name is None:
+        return _packed(ex, e)
+    operands = e.args[2 if e.op.startswith("call_llvm") else 1:]
+    return _math(ex, name, operands[:tir.intrin.get(name).arity], e.dtype)
+
+
+def _packed(ex: Executor, e: tir.Call) -> Any:
+    name = ex.eval(e.args[0])
+    args = [plain(ex, ex.eval(a), a.dtype) for a in e.args[1:]]
+    out = ex.runtime.packed(name)(*args)
+    return 0 if e.dtype == "void" or out is None else _typed(ex, out, e.dtype)
+
+
+def _typed(ex: Executor, out: Any, dtype: DType) -> Any:
+    if dtype.is_handle:
+        return out
+    return bool(out) if dtype.is_bool else ex.machine.const(out, dtype)
+
+
+def plain(ex: Executor, v: Any, dtype: DType) -> Any:
+    """A value as foreign code gets it: Python numbers and strings, arrays."""
+    if isinstance(v, lanes.Lin) or (isinstance(v, np.ndarray) and v.ndim and not dtype.is_handle):
+        raise InterpretError("a foreign function cannot be called from lanes that run at once", where=ex.name)
+    if isinstance(v, Pointer):
+        count = (v.storage.size - v.offset) // ex.machine.scale
+        return v.storage[v.offset:v.offset + count]
+    return v.item() if isinstance(v, np.generic) and not isinstance(v, np.void) else v
+
+
+def _tensor_view(ex: Executor, e: tir.Call) -> Any:
+    dtype, pointer, ndim = DType(ex.eval(e.args[0])), ex.eval(e.args[1]), ex.index(e.args[2])
+    shape = tuple(ex.index(a) for a in e.args[3:3 + ndim])
+    view = View("tensor_view", dtype, pointer.storage, pointer.offset, shape, row_major(shape), ex.machine.numpy(dtype), ex.machine.itemsize(dtype))
+    return view.array()
+
+
+def _if_then_else(ex: Executor, e: tir.Call) -> Any:
+    return ex.eval(tir.IfThenElse(*e.args))
+
+
+def _likely(ex: Executor, e: tir.Call) -> Any:
+    return ex.eval(e.args[0])
+
+
+def _reinterpret(ex: Executor, e: tir.Call) -> Any:
+    source = e.args[0].dtype
+    if e.dtype.is_handle or source.is_handle:
+        return ex.eval(e.args[0])
+    value = ex.value(e.args[0])
+    if e.dtype.element.bits != source.element.bits:
+        value = np.ascontiguousarray(ex.vector(e.args[0]))
+    return ex.machine.reinterpret(value, source.element, e.dtype.element)
+
+
+def _reduce(ex: Executor, e: tir.Call) -> Any:
+    out = ex.machine.reduce(e.op, ex.vector(e.args[0]))
+    return out.reshape(())[()] if out.size == 1 else out
+
+
+def _dot(ex: Executor, e: tir.Call) -> Any:
+    acc, a, b = (ex.vector(x) for x in e.args)
+    wide = a.astype(np.int32) * b.astype(np.int32)
+    return acc + wide.reshape(*wide.shape[:-1], -1, wide.shape[-1] // acc.shape[-1]).sum(-1, dtype=acc.dtype)
+
+
+def _address_of(ex: Executor, e: tir.Call) -> Pointer:
+    return ex.address_of(e.args[0])
+
+
+def _access_ptr(ex: Executor, e: tir.Call) -> Pointer:
+    kind, data, offset = e.args[0], e.args[1], e.args[2]
+    dtype = DType(kind.value) if isinstance(kind, tir.StringImm) else kind.dtype
+    pointer = ex.eval(data)
+    return Pointer(pointer.storage, lanes.add(pointer.offset, ex.byte_offset(dtype, ex.index(offset))))
+
+
+def _constant(ex: Executor, e: tir.Call) -> Pointer:
+    key = ex.eval(e.args[0])
+    try:
+        array = lookup(key).numpy()
+    except KeyError:
+        raise InterpretError(f"there is no constant {key}", where=ex.name, why="no module of this process holds it") from None
+    return ex.runtime.constant(key, array)
+
+
+def _parallel_for(ex: Executor, e: tir.Call) -> Any:
+    name, extent = ex.eval(e.args[0]), ex.index(e.args[1])
+    ex.runtime.call_from_program(name, [0, extent, *(ex.eval(a) for a in e.args[3:])])
+    return ex.machine.const(0, e.dtype)
+
+
+def _alloc_output(ex: Executor, e: tir.Call) -> Pointer:
+    return ex.allocate_output(ex.index(e.args[0]), tuple(ex.index(a) for a in e.args[1:]))
+
+
+def _arena(ex: Executor, e: tir.Call) -> Pointer:
+    return Pointer(ex.runtime.arena(), ex.index(e.args[0]) * ex.machine.scale)
+
+
+def _undef(ex: Executor, e: tir.Call) -> Any:
+    return ex.machine.const(0, e.dtype.element)
+
+
+def _ret(ex: Executor, e: tir.Call) -> Any:
+    raise Returned(ex.value(e.args[0]) if e.args else None)
+
+
+class Returned(Exception):
+    """Carries the value of ``ret`` out of the function."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+_TABLE: dict[str, Callable] = {
+    "likely": _likely, "if_then_else": _if_then_else, "reinterpret": _reinterpret, "undef": _undef, "dot_accumulate": _dot,
+    "reduce_add": _reduce, "reduce_mul": _reduce, "reduce_max": _reduce, "reduce_min": _reduce,
+    "address_of": _address_of, "access_ptr": _access_ptr, "tvm_access_ptr": _access_ptr,
+    "call_extern": _extern, "call_pure_extern": _extern, "call_llvm_pure_intrin": _extern, "call_llvm_intrin": _extern,
+    "call_packed": _packed, "tensor_view": _tensor_view, "constant_ptr": _constant, "parallel_for": _parallel_for,
+    "alloc_output": _alloc_output, "arena_ptr": _arena, "ret": _ret,
+}
+_EFFECTS = frozenset("call_packed tensor_view constant_ptr parallel_for alloc_output arena_ptr ret".split())

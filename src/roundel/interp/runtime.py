@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the functions of a module: the table that ``interpret`` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..ir import graph, tir
+from ..ir.errors import InterpretError
+from ..ir.module import IRModule
+from . import arguments
+from .dependence import Plan
+from .graph import GraphEvaluator
+from .host import call_host
+from .intrinsics import Returned
+from .memory import Pointer
+from .numeric import Machine
+from .stmt import Executor
+
+Packed = Callable[..., Any]
+
+
+class Runtime:
+    """A module ready to run. ``rt["name"](...)``: a tensor program writes into the arrays passed for its outputs, a graph
+    function (or the host function it became) returns its results.
+
+    ``packed`` gives foreign functions by name (asked before the FFI's registry).
+    """
+
+    def __init__(self, mod: IRModule, machine: Machine | None = None, packed: Mapping[str, Packed] | None = None) -> None:
+        self.mod, self.machine = mod, machine or Machine()
+        self._packed = dict(packed or {})
+        self._plans: dict[tuple, Plan] = {}
+        self._constants: dict[str, Pointer] = {}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        func = self.mod[name]
+
+        def call(*args: Any) -> Any:
+            return self.call(name, args)
+
+        call.__name__, call.__doc__ = str(name), f"interpreted {type(func).__name__} {name}"
+        return call
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.mod
+
+    def call(self, name: str, args: Sequence[Any]) -> Any:
+        """Call a function with arrays (or what converts to one), numbers, tuples."""
+        func = self.mod[name]
+        values = [as_value(a) for a in args]
+        with np.errstate(all="ignore"):
+            if isinstance(func, graph.Function):
+                return GraphEvaluator(self, name).call(func, values)
+            if func.attrs.get("kind") == "host" and "num_inputs" in func.attrs:
+                return call_host(self, func, values, name)
+            return self.call_prim(func, values, name)  # type: ignore[arg-type]
+
+    def call_prim(self, func: tir.PrimFunc, args: Sequence[Any], name: str) -> Any:
+        """Call a tensor program with arrays, Pointers and numbers in the order of its parameters."""
+        return self.execute(Executor(self, name), func, args)
+
+    def execute(self, ex: Executor, func: tir.PrimFunc, args: Sequence[Any]) -> Any:
+        """Bind the arguments in ``ex`` and run the body; returns what ``ret`` gives."""
+        copies = arguments.bind(ex, func, args)
+        ex.plan = self._plan(ex, func)
+        try:
+            ex.run(func.body)
+        except Returned as out:
+            return out.value
+        finally:
+            for copied in copies:
+                copied.write_back(self.machine)
+        return None
+
+    def _plan(self, ex: Executor, func: tir.PrimFunc) -> Plan:
+        values = {v: n for v, n in ex.env.items() if type(n) is int and v.dtype.is_int}
+        shared = arguments.aliases(ex, func)
+        key = (func, tuple(values.values()), tuple(shared.items()))
+        if key not in self._plans:
+            self._plans[key] = Plan(func, values, shared)
+        return self._plans[key]
+
+    def call_from_program(self, name: str, args: list[Any]) -> Any:
+        """A call of another function of the module by a tensor program (pointers and scalars)."""
+        if name not in self.mod:
+            raise InterpretError(f"there is no function {name!r} in the module", hint=f"it has {', '.join(self.mod.keys())}")
+        return self.call_prim(self.mod[name], args, name)  # type: ignore[arg-type]
+
+    def packed(self, name: str) -> Packed:
+        """A foreign function; raises InterpretError when nobody registered it."""
+        if name in self._packed:
+            return self._packed[name]
+        found = _registered(name)
+        if found is None:
+            raise InterpretError(f"there is no foreign function {name!r}", hint=f'register it with rd.register_func("{name}")')
+        return found
+
+    def constant(self, key: str, array: np.ndarray) -> Pointer:
+        """Pointer to a constant's bytes."""
+        if key not in self._constants:
+            self._constants[key] = Pointer(arguments.storage_of(self.machine, array), 0, array.shape)
+        return self._constants[key]
+
+
+def _registered(name: str) -> Packed | None:
+    try:
+        return import_module("roundel.runtime.registry").get_func(name)
+    except (ImportError, LookupError, ValueError):
+        return None
+
+
+def as_value(a: Any) -> Any:
+    """An argument as the interpreter wants it: arrays as ndarray (sharing memory), tuples of those, numbers as they are."""
+    if isinstance(a, np.ndarray | np.generic | int | float | bool | str | Pointer) or a is None:
+        return a
+    if isinstance(a, tuple | list):
+        return tuple(as_value(x) for x in a)
+    if hasattr(a, "__dlpack__") and not hasattr(a, "__array__"):
+        return np.from_dlpack(a)
+    return np.asarray(a)
+
+
+def interpret(mod: IRModule | tir.PrimFunc | graph.Function, *, machine: Machine | None = None,
+              packed: Mapping[str, Packed] | None = None) -> Runtime:
+    """A module (or one function, which is then called ``main``) ready to run in the interpreter."""
+    if not isinstance(mod, IRModule):
+        mod = IRModule({mod.attrs.get("global_symbol", "main"): mod})
+    return Runtime(mod, machine, packed)
+
+
+def run_prim_func(func: tir.PrimFunc, args: Sequence[Any], *, machine: Machine | None = None) -> Any:
+    """Run one tensor program on arrays and numbers in the order of its parameters; outputs are written in place."""
+    name = str(func.attrs.get("global_symbol", "main"))
+    return Runtime(IRModule({name: func}), machine).call(name, args)
