@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from roundel.arith import Analyzer
@@ -106,25 +106,70 @@ def uses(buffer: tir.Buffer, stmt: tir.Node) -> bool:
     return bool(found) or escapes
 
 
-def interval(index: tir.Expr, loops: Iterable[tir.For], an: Analyzer) -> tuple[tir.Expr, tir.Expr] | None:
-    """The smallest and the largest value of an index while ``loops`` run; None when that is not known."""
-    dom: dict[Var, tir.Range] = {}
-    for loop in loops:
-        dom[loop.loop_var] = tir.Range(loop.min, loop.extent)
-    index = an.simplify(index)
+def interval(index: tir.Expr, loops: Sequence[tir.For], an: Analyzer) -> tuple[tir.Expr, tir.Expr] | None:
+    """Bounds of an index while ``loops`` (outermost first) run, free of their variables; None when there are none."""
+    low: tir.Expr | None = an.simplify(index)
+    high = low
     if not index.is_index:
         return None
-    if free_vars(index).isdisjoint(dom):
-        return index, index
-    box = an.int_set(index, dom)
-    low, high = getattr(box, "min", None), getattr(box, "max", None)
-    if (
-        not isinstance(low, tir.Expr)
-        or not isinstance(high, tir.Expr)
-        or not (free_vars(low) | free_vars(high)).isdisjoint(dom)
-    ):
+    for loop in reversed(loops):
+        first, last = loop.min, loop.min + loop.extent - 1
+        low = None if low is None else _extreme(low, loop.loop_var, first, last, False, an)
+        high = None if high is None else _extreme(high, loop.loop_var, first, last, True, an)
+    return None if low is None or high is None else (an.simplify(low), an.simplify(high))
+
+
+def _extreme(e: tir.Expr, v: Var, first: tir.Expr, last: tir.Expr, up: bool, an: Analyzer) -> tir.Expr | None:
+    """The largest (``up``) or smallest value of a sum while ``v`` runs from ``first`` to ``last``."""
+    if v not in free_vars(e):
+        return e
+    form = an.sum(e)
+    total: tir.Expr = tir.index_const(form.const)
+    for atom, k in form.terms.items():
+        if v in free_vars(atom):
+            rule = _EXTREMES.get(type(atom))
+            found = None if rule is None else rule(atom, v, first, last, up == (k > 0), an)
+            if found is None:
+                return None
+            atom = found
+        total = total + atom * k
+    return total
+
+
+def _of_product(e: tir.Mul, v: Var, first: tir.Expr, last: tir.Expr, up: bool, an: Analyzer) -> tir.Expr | None:
+    changing, fixed = (e.a, e.b) if v in free_vars(e.a) else (e.b, e.a)
+    if v in free_vars(fixed) or not an.prove(fixed >= 0):
         return None
-    return an.simplify(low), an.simplify(high)
+    found = _extreme(changing, v, first, last, up, an)
+    return None if found is None else found * fixed
+
+
+def _of_quotient(e: tir.FloorDiv, v: Var, first: tir.Expr, last: tir.Expr, up: bool, an: Analyzer) -> tir.Expr | None:
+    if v in free_vars(e.b) or not an.prove(e.b > 0):
+        return None
+    found = _extreme(e.a, v, first, last, up, an)
+    return None if found is None else tir.floordiv(found, e.b)
+
+
+def _of_remainder(e: tir.FloorMod, v: Var, first: tir.Expr, last: tir.Expr, up: bool, an: Analyzer) -> tir.Expr | None:
+    if v in free_vars(e.b) or not an.prove(e.b > 0):
+        return None
+    return e.b - 1 if up else tir.index_const(0)
+
+
+def _of_choice(e: tir.Min | tir.Max, v: Var, first: tir.Expr, last: tir.Expr, up: bool, an: Analyzer) -> tir.Expr | None:
+    a, b = _extreme(e.a, v, first, last, up, an), _extreme(e.b, v, first, last, up, an)
+    return None if a is None or b is None else (tir.min_ if type(e) is tir.Min else tir.max_)(a, b)
+
+
+_EXTREMES: dict[type, Callable] = {
+    Var: lambda e, v, first, last, up, an: last if up else first,
+    tir.Mul: _of_product,
+    tir.FloorDiv: _of_quotient,
+    tir.FloorMod: _of_remainder,
+    tir.Min: _of_choice,
+    tir.Max: _of_choice,
+}
 
 
 def hull(parts: Sequence[tuple[tir.Expr, tir.Expr]], an: Analyzer) -> tuple[tir.Expr, tir.Expr] | None:

@@ -155,15 +155,15 @@ class _Partition(Rewriter):
 
 
 def _closure(names: frozenset[Var], inner: dict[Var, tir.For]) -> list[tir.For]:
-    """The inner loops over these variables, innermost first, and those that their bounds depend on."""
-    found: list[tir.For] = []
+    """The inner loops over these variables and those that their bounds depend on, outermost first."""
+    found: set[Var] = set()
     todo = [v for v in names if v in inner]
     while todo:
-        loop = inner[todo.pop()]
-        if loop not in found:
-            found.append(loop)
-            todo.extend(v for v in free_vars(loop.min) | free_vars(loop.extent) if v in inner)
-    return found
+        v = todo.pop()
+        if v not in found:
+            found.add(v)
+            todo.extend(w for w in free_vars(inner[v].min) | free_vars(inner[v].extent) if w in inner)
+    return [loop for v, loop in inner.items() if v in found]
 
 
 def _conditions(stmt: tir.Stmt) -> list[tir.Expr]:
