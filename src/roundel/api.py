@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public functions: compile a model, build or interpret a module, load a file. What kind of input it is decides the rest.
+
+Everything heavy (onnx, torch, llvmlite) is imported when it is needed and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .ir import options
+from .ir.errors import ModelError
+from .ir.module import IRModule
+
+if TYPE_CHECKING:
+    from .runtime.executable import Executable
+    from .runtime.model import Model
+
+
+def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Any = None, threads: int | None = None,  # noqa: A001
+            pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
+            observers: Sequence[Any] = (), profile: bool = False, progress: Any = None) -> Model:
+    """Native code for a model.
+
+    ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),
+    ``torch.export.ExportedProgram``, or an ``IRModule``. ``dynamic``: for ONNX a mapping that fixes symbolic dimensions
+    (``{"batch": 1}``), for PyTorch torch.export's ``dynamic_shapes``. ``threads``: most threads of one run. ``verify``: run the
+    interpreter after every pass and name the first that changes results. Raises RoundelError.
+    """
+    from .cache import cached_model
+
+    verify = options.get("verify") if verify is None else verify
+
+    def make() -> Any:
+        from .driver import compile_module
+
+        return compile_module(import_model(model, example_inputs, dynamic=dynamic), target=target, pipeline=pipeline, verify=verify,
+                              observers=observers, profile=profile, progress=progress)
+
+    usable = pipeline is None and not verify and not observers and not profile
+    return cached_model(model, make, threads=threads, key=(str(target), repr(dynamic)) if usable else None)
+
+
+def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic: Any = None) -> IRModule:
+    """Any kind of model as a module of graph functions."""
+    if isinstance(model, IRModule):
+        return model
+    kind = type(model).__module__.split(".")[0]
+    if isinstance(model, str | Path | bytes | bytearray) or kind == "onnx":
+        from .frontend.onnx import from_onnx
+
+        return from_onnx(model, dims=dynamic if isinstance(dynamic, Mapping) else None)
+    if kind == "torch" or hasattr(model, "forward"):
+        from .frontend.torch import from_torch
+
+        return from_torch(model, example_inputs, dynamic_shapes=dynamic)
+    raise ModelError(f"cannot compile a {type(model).__name__}", hint="give a path to an ONNX file, an onnx.ModelProto, a torch.nn.Module "
+                     "with example_inputs, a torch.export.ExportedProgram or an IRModule")
+
+
+def build(mod: Any, target: Any = None, **options_: Any) -> Executable:
+    """Functions of a module (or one function) to call as ``rt["name"](...)``: tensor programs write into the arrays passed for
+    their outputs, graph functions return their results."""
+    from .driver import build_module
+
+    return build_module(mod, target=target, **options_)
+
+
+def interpret(mod: Any) -> Any:
+    """The same functions, run by the reference interpreter."""
+    from .interp import interpret as run
+
+    return run(mod)
+
+
+def load(path: str | Path, *, threads: int | None = None) -> Model:
+    """A model saved by ``Model.save`` or ``roundel compile``."""
+    from .runtime.loader import load as read
+
+    return read(path, threads=threads)

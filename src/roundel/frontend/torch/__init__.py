@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The PyTorch frontend: ``from_torch`` (modules and ExportedPrograms) and the ``torch.compile`` backend."""
+
+__all__ = ["from_exported_program", "from_torch", "operator"]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    homes = {"from_torch": "importer", "from_exported_program": "importer", "operator": "registry"}
+    if name in homes:
+        return getattr(import_module(f"{__name__}.{homes[name]}"), name)
+    raise AttributeError(name)

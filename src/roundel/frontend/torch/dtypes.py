@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's data types, tensors and symbolic sizes as Roundel's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir import tir
+from ...ir.constants import ConstData
+from ...ir.dtype import INT64, DType
+from ...ir.errors import UnsupportedError
+
+_NAMES = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16"}
+
+
+def dtype_of(dtype: Any) -> DType:
+    """A ``torch.dtype`` as a DType; raises UnsupportedError."""
+    name = str(dtype).removeprefix("torch.")
+    try:
+        return DType(_NAMES.get(name, name))
+    except ValueError:
+        raise UnsupportedError(f"PyTorch's data type {dtype} is not supported") from None
+
+
+def const_data(tensor: Any) -> ConstData:
+    """A tensor's content, shared where it is contiguous on the CPU."""
+    t = tensor.detach().cpu().contiguous()
+    dtype = dtype_of(t.dtype)
+    if dtype.element in ("bfloat16",) or str(dtype).startswith("float8"):
+        import torch
+
+        raw = t.view(torch.int16 if dtype.bits == 16 else torch.uint8).numpy()
+        return ConstData(raw.view(dtype.numpy))
+    return ConstData(np.asarray(t.numpy()))
+
+
+class Sizes:
+    """Symbolic sizes of one export: sympy expressions to index expressions over one variable per symbol."""
+
+    def __init__(self, names: dict[str, str] | None = None) -> None:
+        self.names = names or {}
+        self.variables: dict[str, tir.Var] = {}
+
+    def get(self, size: Any) -> Any:
+        """An int, or the expression of a SymInt."""
+        if isinstance(size, int):
+            return size
+        node = getattr(size, "node", None)
+        return self.expr(node.expr if node is not None else size)
+
+    def expr(self, e: Any) -> Any:
+        """A sympy expression as an int or an index expression."""
+        if e.is_Integer:
+            return int(e)
+        if e.is_Symbol:
+            name = str(e)
+            if name not in self.variables:
+                self.variables[name] = tir.Var(self.names.get(name, name), INT64, True)
+            return self.variables[name]
+        build = _SYMPY.get(type(e).__name__)
+        if build is None:
+            raise UnsupportedError(f"the size {e} ({type(e).__name__}) is not supported")
+        return build(*map(self.expr, e.args))
+
+
+def _fold(fn: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def build(*args: Any) -> Any:
+        out = args[0]
+        for a in args[1:]:
+            out = fn(out, a)
+        return out
+
+    return build
+
+
+_SYMPY: dict[str, Callable[..., Any]] = {
+    "Add": _fold(lambda a, b: a + b), "Mul": _fold(lambda a, b: a * b), "Pow": lambda a, n: _fold(lambda x, y: x * y)(*[a] * int(n)),
+    "FloorDiv": tir.floordiv, "CleanDiv": tir.floordiv, "floor": lambda a: a, "CeilDiv": tir.ceildiv,
+    "Mod": tir.floormod, "PythonMod": tir.floormod, "ModularIndexing": lambda a, b, c: tir.floormod(tir.floordiv(a, b), c),
+    "Max": _fold(tir.max_), "Min": _fold(tir.min_), "Identity": lambda a: a,
+}

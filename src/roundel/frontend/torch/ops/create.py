@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ATen operators that make tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir import graph, tir
+from ..importer import NodeContext
+from ..registry import converter
+from .math import scalar
+
+
+def _full(node: NodeContext, value: Any) -> Any:
+    return node.make("full", node.out_shape(), node.emit(scalar(value, node.out_dtype())), dtype=node.out_dtype())
+
+
+@converter("full", "full_like", "new_full")
+def _filled(node: NodeContext, x: Any, *rest: Any, **_: Any) -> Any:
+    return _full(node, rest[-1])
+
+
+@converter("zeros", "zeros_like", "new_zeros", "empty.memory_format", "new_empty", "empty_like", "empty_strided")
+def _zeros(node: NodeContext, *_: Any, **__: Any) -> Any:
+    return _full(node, 0)
+
+
+@converter("ones", "ones_like", "new_ones")
+def _ones(node: NodeContext, *_: Any, **__: Any) -> Any:
+    return _full(node, 1)
+
+
+@converter("scalar_tensor")
+def _scalar_tensor(node: NodeContext, value: Any, **_: Any) -> Any:
+    return node.emit(scalar(value, node.out_dtype()))
+
+
+@converter("arange", "arange.start", "arange.start_step")
+def _arange(node: NodeContext, start: Any, end: Any = None, step: Any = 1, **_: Any) -> Any:
+    if end is None:
+        start, end = 0, start
+    dtype = node.out_dtype()
+    if dtype.is_float or any(isinstance(v, float) for v in (start, end, step)):
+        if any(isinstance(v, tir.Expr) for v in (start, end, step)):
+            raise node.unsupported("a floating-point range of symbolic size")
+        return graph.Constant.of(np.arange(start, end, step).astype(dtype.numpy))
+    s, e, d = (graph.PrimValue(tir.as_index(v)) for v in (start, end, step))
+    return node.make("arange", s, e, d, dtype=dtype)
+
+
+@converter("eye", "eye.m")
+def _eye(node: NodeContext, *_: Any, **__: Any) -> Any:
+    shape = [v.value for v in node.out_shape().values]
+    return graph.Constant.of(np.eye(*shape).astype(node.out_dtype().numpy))

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ATen convolutions, matrix products, normalisation, pooling, attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....ir import graph, tir
+from ..importer import NodeContext
+from ..registry import converter
+from .math import scalar, tensor
+
+_LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
+
+
+def _spread(v: Any, n: int) -> tuple[Any, ...]:
+    items = list(v) if isinstance(v, list | tuple) else [v]
+    return tuple(items * n if len(items) == 1 else items)
+
+
+@converter("convolution")
+def _convolution(node: NodeContext, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any,
+                 groups: int) -> Any:
+    n = w.sinfo.ndim - 2
+    if n not in _LAYOUTS:
+        raise node.unsupported(f"convolution over {n} spatial dimensions")
+    data, kernel = _LAYOUTS[n]
+    pad = _spread(padding, n)
+    common = {"strides": _spread(stride, n), "padding": (*pad, *pad), "dilation": _spread(dilation, n), "groups": groups, "data_layout": data}
+    if transposed:
+        out = node.make(f"nn.conv{n}d_transpose", x, w, output_padding=_spread(output_padding, n), kernel_layout="IO" + kernel[2:], **common)
+    else:
+        out = node.make(f"nn.conv{n}d", x, w, kernel_layout=kernel, **common)
+    return out if bias is None else node.make("add", out, per_channel(node, bias, out.sinfo.ndim))
+
+
+def per_channel(node: NodeContext, v: Any, ndim: int) -> Any:
+    """A vector shaped to broadcast along axis 1."""
+    one = tir.index_const(1)
+    return node.make("reshape", v, graph.ShapeExpr((one, v.sinfo.shape[0], *[one] * (ndim - 2))))
+
+
+@converter("mm", "bmm", "matmul", "mv", "dot")
+def _matmul(node: NodeContext, a: Any, b: Any) -> Any:
+    return node.make("matmul", a, b)
+
+
+@converter("addmm", "baddbmm", "addbmm", "addmv")
+def _addmm(node: NodeContext, bias: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    out = node.make("matmul", a, b)
+    dtype = out.sinfo.dtype
+    out = out if alpha == 1 else node.make("multiply", out, scalar(alpha, dtype))
+    if beta == 0:
+        return out
+    return node.make("add", out, bias if beta == 1 else node.make("multiply", bias, scalar(beta, dtype)))
+
+
+@converter("linear")
+def _linear(node: NodeContext, x: Any, w: Any, bias: Any = None) -> Any:
+    out = node.make("matmul", x, node.make("permute_dims", w, axes=(1, 0)))
+    return out if bias is None else node.make("add", out, bias)
+
+
+@converter("_native_batch_norm_legit_no_training", "_native_batch_norm_legit.no_stats")
+def _batch_norm(node: NodeContext, x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float) -> Any:
+    shape = graph.ShapeExpr((x.sinfo.shape[1],))
+    ones = node.make("ones", shape, dtype=x.sinfo.dtype) if weight is None else weight
+    zeros = node.make("zeros", shape, dtype=x.sinfo.dtype) if bias is None else bias
+    out = node.make("nn.batch_norm", x, ones, zeros, mean, var, axis=1, epsilon=eps)
+    empty = node.make("zeros", graph.ShapeExpr((tir.index_const(0),)), dtype=x.sinfo.dtype)
+    return node.emit(graph.TupleGetItem(out, 0)), empty, empty
+
+
+@converter("native_layer_norm")
+def _layer_norm(node: NodeContext, x: Any, shape: list[Any], weight: Any, bias: Any, eps: float) -> Any:
+    axes = tuple(range(x.sinfo.ndim - len(shape), x.sinfo.ndim))
+    tail = graph.ShapeExpr(tuple(x.sinfo.shape[a] for a in axes))
+    gamma = node.make("ones", tail, dtype=x.sinfo.dtype) if weight is None else weight
+    beta = node.make("zeros", tail, dtype=x.sinfo.dtype) if bias is None else bias
+    out = node.make("nn.layer_norm", x, gamma, beta, axes=axes, epsilon=eps)
+    if not any(user.args[1] for user in node.node.users if len(user.args) > 1 and isinstance(user.args[1], int)):
+        return out, out, out
+    mean = node.make("mean", x, axis=axes, keepdims=True)
+    centred = node.make("subtract", x, mean)
+    var = node.make("mean", node.make("multiply", centred, centred), axis=axes, keepdims=True)
+    return out, mean, node.make("rsqrt", node.make("add", var, scalar(eps, x.sinfo.dtype)))
+
+
+@converter("native_group_norm")
+def _group_norm(node: NodeContext, x: Any, weight: Any, bias: Any, n: Any, c: Any, hw: Any, groups: int, eps: float) -> Any:
+    flat = node.make("reshape", x, node.shape([n, groups, tir.product_of([tir.floordiv(tir.as_index(c), groups), tir.as_index(hw)])]))
+    mean = node.make("mean", flat, axis=(2,), keepdims=True)
+    centred = node.make("subtract", flat, mean)
+    var = node.make("mean", node.make("multiply", centred, centred), axis=(2,), keepdims=True)
+    inv = node.make("rsqrt", node.make("add", var, scalar(eps, x.sinfo.dtype)))
+    out = node.make("reshape", node.make("multiply", centred, inv), graph.ShapeExpr(x.sinfo.shape))
+    out = out if weight is None else node.make("multiply", out, per_channel(node, weight, x.sinfo.ndim))
+    out = out if bias is None else node.make("add", out, per_channel(node, bias, x.sinfo.ndim))
+    stats = node.shape([n, groups])
+    return out, node.make("reshape", mean, stats), node.make("reshape", inv, stats)
+
+
+@converter("_softmax", "_log_softmax", "softmax.int", "log_softmax.int", "_safe_softmax")
+def _softmax(node: NodeContext, x: Any, dim: int, *_: Any) -> Any:
+    op = "nn.log_softmax" if "log_softmax" in str(node.node.target) else "nn.softmax"
+    out = node.make(op, tensor(node, x, node.out_dtype()), axis=dim)
+    if "_safe" not in str(node.node.target):
+        return out
+    return node.make("where", node.make("isnan", out), scalar(0, out.sinfo.dtype), out)  # rows that are all -inf
+
+
+@converter("max_pool2d_with_indices", "max_pool2d", "max_pool3d_with_indices", "max_pool1d")
+def _max_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+    n = len(kernel) if isinstance(kernel, list | tuple) and len(kernel) > 1 else x.sinfo.ndim - 2
+    if any(user.args[1] == 1 for user in node.node.users if "getitem" in str(user.target)):
+        raise node.unsupported("the indices of max_pool")
+    pad = _spread(padding, n)
+    out = node.make(f"nn.max_pool{n}d", x, pool_size=_spread(kernel, n), strides=_spread(stride or kernel, n), padding=(*pad, *pad),
+                    dilation=_spread(dilation, n), ceil_mode=ceil_mode, layout=_LAYOUTS[n][0])
+    return (out, out) if "with_indices" in str(node.node.target) else out
+
+
+@converter("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def _avg_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+              divisor_override: Any = None) -> Any:
+    n = x.sinfo.ndim - 2
+    if divisor_override is not None:
+        raise node.unsupported("divisor_override")
+    pad = _spread(padding, n)
+    return node.make(f"nn.avg_pool{n}d", x, pool_size=_spread(kernel, n), strides=_spread(stride or kernel, n), padding=(*pad, *pad),
+                     ceil_mode=ceil_mode, count_include_pad=count_include_pad, layout=_LAYOUTS[n][0])
+
+
+@converter("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d")
+def _adaptive_avg_pool(node: NodeContext, x: Any, size: Any) -> Any:
+    n = x.sinfo.ndim - 2
+    size = _spread(size, n)
+    if all(s == 1 for s in size):
+        return node.make("mean", x, axis=tuple(range(2, x.sinfo.ndim)), keepdims=True)
+    return node.make(f"nn.adaptive_avg_pool{n}d", x, output_size=size, layout=_LAYOUTS[n][0])
+
+
+@converter("scaled_dot_product_attention")
+def _attention(node: NodeContext, q: Any, k: Any, v: Any, mask: Any = None, dropout: float = 0.0, is_causal: bool = False, *, scale: Any = None,
+               enable_gqa: bool = False) -> Any:
+    dtype = q.sinfo.dtype
+    factor = 1 / math.sqrt(q.sinfo.shape[-1].value) if scale is None else scale
+    if enable_gqa and k.sinfo.shape[-3] is not q.sinfo.shape[-3]:
+        times = q.sinfo.shape[-3].value // k.sinfo.shape[-3].value
+        k, v = (node.make("repeat", t, repeats=times, axis=t.sinfo.ndim - 3) for t in (k, v))
+    n = k.sinfo.ndim
+    scores = node.make("matmul", node.make("multiply", q, scalar(factor, dtype)), node.make("permute_dims", k, axes=(*range(n - 2), n - 1, n - 2)))
+    lowest = scalar(-np.inf, dtype)
+    if is_causal:
+        allowed = _lower_triangle(node, q.sinfo.shape[-2], k.sinfo.shape[-2])
+        scores = node.make("where", allowed, scores, lowest)
+    elif mask is not None:
+        scores = node.make("where", mask, scores, lowest) if mask.sinfo.dtype == "bool" else node.make("add", scores, mask)
+    weights = node.make("nn.softmax", scores, axis=-1)
+    if mask is not None:
+        weights = node.make("where", node.make("isnan", weights), scalar(0, dtype), weights)  # rows without any allowed key
+    return node.make("matmul", weights, v)
+
+
+def _lower_triangle(node: NodeContext, rows: tir.Expr, cols: tir.Expr) -> Any:
+    def ramp(n: tir.Expr) -> Any:
+        return node.make("arange", graph.PrimValue(tir.index_const(0)), graph.PrimValue(n), graph.PrimValue(tir.index_const(1)), dtype="int64")
+
+    one = tir.index_const(1)
+    return node.make("greater_equal", node.make("reshape", ramp(rows), graph.ShapeExpr((rows, one))), ramp(cols))

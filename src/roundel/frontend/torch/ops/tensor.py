@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ATen operators that move data or change shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+from ....ir import graph, tir
+from ..importer import NodeContext
+from ..registry import converter
+from .math import scalar, tensor
+
+_FAR = 1 << 62
+
+
+@converter("view", "_unsafe_view", "reshape", "unflatten", "flatten", "view_copy", "squeeze", "unsqueeze", "_reshape_copy")
+def _view(node: NodeContext, x: Any, *_: Any) -> Any:
+    if "view.dtype" in str(node.node.target):
+        raise node.unsupported("view as another dtype")
+    return node.make("reshape", x, node.out_shape())
+
+
+@converter("permute", "permute_copy")
+def _permute(node: NodeContext, x: Any, dims: list[int]) -> Any:
+    return node.make("permute_dims", x, axes=tuple(d % x.sinfo.ndim for d in dims)) if x.sinfo.ndim else x
+
+
+@converter("transpose", "t")
+def _transpose(node: NodeContext, x: Any, a: int = 0, b: int = 1) -> Any:
+    axes = list(range(x.sinfo.ndim))
+    if x.sinfo.ndim < 2:
+        return x
+    axes[a], axes[b] = axes[b], axes[a]
+    return node.make("permute_dims", x, axes=tuple(axes))
+
+
+@converter("expand", "expand_copy")
+def _expand(node: NodeContext, x: Any, sizes: Any, *, implicit: bool = False) -> Any:
+    return node.make("broadcast_to", x, node.out_shape())
+
+
+@converter("cat")
+def _cat(node: NodeContext, xs: Any, dim: int = 0) -> Any:
+    dtype = node.out_dtype()
+    kept = [tensor(node, x, dtype) for x in xs if not (x.sinfo.ndim == 1 and x.sinfo.shape[0] is tir.index_const(0))]
+    if not kept:
+        return xs[0]
+    return node.make("concat", graph.Tuple(tuple(kept)), axis=dim % kept[0].sinfo.ndim)
+
+
+def slice_along(node: NodeContext, x: Any, dim: int, begin: Any, end: Any, step: int = 1) -> Any:
+    """``x`` from begin to end (within the axis) along one axis."""
+    return node.make("strided_slice", x, axes=(dim % x.sinfo.ndim,), begin=(tir.as_index(begin),), end=(tir.as_index(end),),
+                     strides=(tir.as_index(step),), assume_inbound=True)
+
+
+@converter("slice.Tensor", "slice_copy.Tensor")
+def _slice(node: NodeContext, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    n = x.sinfo.shape[dim]
+    begin = _place(start, n, 0)
+    return slice_along(node, x, dim, begin, tir.max_(_place(end, n, n), begin), step)
+
+
+def _place(v: Any, n: tir.Expr, default: Any) -> tir.Expr:
+    """A position within [0, n]: negative ones count from the end."""
+    if v is None:
+        return tir.as_index(default)
+    if isinstance(v, int):
+        if v >= _FAR:
+            return n
+        return tir.max_(n + v, 0) if v < 0 else tir.min_(v, n)
+    return tir.min_(tir.select(tir.lt(v, 0), tir.max_(v + n, 0), v), n)
+
+
+@converter("select.int", "select_copy.int")
+def _select(node: NodeContext, x: Any, dim: int, index: Any) -> Any:
+    n = x.sinfo.shape[dim]
+    at = n + index if isinstance(index, int) and index < 0 else tir.as_index(index)
+    return node.make("reshape", slice_along(node, x, dim, at, at + 1), node.out_shape())
+
+
+@converter("split_with_sizes", "split_with_sizes_copy", "split.sizes")
+def _split_with_sizes(node: NodeContext, x: Any, sizes: list[Any], dim: int = 0) -> Any:
+    out, at = [], tir.as_index(0)
+    for s in sizes:
+        out.append(slice_along(node, x, dim, at, at + s))
+        at = at + s
+    return tuple(out)
+
+
+@converter("split.Tensor", "chunk", "unbind.int")
+def _split(node: NodeContext, x: Any, size: Any = None, dim: int = 0) -> Any:
+    shapes = [v.shape for v in node.value]
+    out, at = [], tir.as_index(0)
+    unbind = "unbind" in str(node.node.target)
+    axis = (size or 0) if unbind else dim
+    for s in shapes:
+        n = 1 if unbind else node.importer.sizes.get(s[axis])
+        part = slice_along(node, x, axis, at, at + n)
+        out.append(node.make("reshape", part, node.shape(s)) if unbind else part)
+        at = at + n
+    return tuple(out)
+
+
+@converter("flip")
+def _flip(node: NodeContext, x: Any, dims: list[int]) -> Any:
+    for d in dims:
+        x = node.make("flip", x, axis=d)
+    return x
+
+
+@converter("repeat")
+def _repeat(node: NodeContext, x: Any, repeats: list[Any]) -> Any:
+    return node.make("tile", x, repeats=tuple(repeats))
+
+
+@converter("constant_pad_nd", "pad")
+def _pad(node: NodeContext, x: Any, pads: list[Any], value: Any = 0) -> Any:
+    n = x.sinfo.ndim
+    width: list[Any] = [0] * (2 * n)
+    for k in range(len(pads) // 2):
+        width[2 * (n - 1 - k)], width[2 * (n - 1 - k) + 1] = pads[2 * k], pads[2 * k + 1]
+    crop = [(a, max(-width[2 * a], 0), max(-width[2 * a + 1], 0)) for a in range(n) if all(isinstance(w, int) for w in width[2 * a:2 * a + 2])]
+    for a, low, high in crop:
+        if low or high:
+            x = slice_along(node, x, a, low, x.sinfo.shape[a] - high)
+            width[2 * a], width[2 * a + 1] = max(width[2 * a], 0), max(width[2 * a + 1], 0)
+    return node.make("nn.pad", x, scalar(value, x.sinfo.dtype), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
+
+
+@converter("tril", "triu")
+def _tri(node: NodeContext, x: Any, diagonal: int = 0) -> Any:
+    return node.make("tril" if "tril" in str(node.node.target) else "triu", x, k=diagonal)
+
+
+@converter("upsample_nearest2d.vec", "upsample_bilinear2d.vec", "upsample_bicubic2d.vec")
+def _upsample_vec(node: NodeContext, x: Any, size: Any, *rest: Any) -> Any:
+    return _resize(node, x, "nearest" not in str(node.node.target) and bool(rest and rest[0] is True))
+
+
+@converter("upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d")
+def _upsample(node: NodeContext, x: Any, size: Any, *rest: Any) -> Any:
+    return _resize(node, x, "nearest" not in str(node.node.target) and bool(rest and rest[0] is True))
+
+
+def _resize(node: NodeContext, x: Any, align_corners: bool) -> Any:
+    target = str(node.node.target)
+    method = "nearest" if "nearest" in target else "linear" if "bilinear" in target else "cubic"
+    mode = "asymmetric" if method == "nearest" else "align_corners" if align_corners else "half_pixel" if method == "cubic" else "pytorch_half_pixel"
+    return node.make("image.resize", x, node.out_shape(), scales=(1.0, 1.0, None, None), method=method, coordinate_transformation_mode=mode,
+                     rounding_method="floor", cubic_alpha=-0.75)
+
+
