@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What evaluating an expression may do: memoised, context-free."""
+
+from __future__ import annotations
+
+from ..ir import tir
+from ..ir.tir import Effect, Expr
+
+
+def parts(e: Expr) -> list[Expr]:
+    """Operands of an expression."""
+    out: list[Expr] = []
+    for f in e._children:
+        v = getattr(e, f)
+        if isinstance(v, Expr):
+            out.append(v)
+        elif isinstance(v, tuple):
+            out += [x for x in v if isinstance(x, Expr)]
+    return out
+
+
+def _memo(e: Expr, name: str, own: bool, rule: object) -> bool:
+    facts = e._facts
+    if facts is None:
+        facts = e._facts = {}
+    hit = facts.get(name)
+    if hit is None:
+        hit = facts[name] = own or any(rule(c) for c in parts(e))  # type: ignore[operator]
+    return hit
+
+
+def has_effect(e: Expr) -> bool:
+    """Whether some call in it has an effect (so it is not dropped, moved or duplicated)."""
+    return _memo(e, "effect", type(e) is tir.Call and tir.effect(e.op) is Effect.OPAQUE, has_effect)
+
+
+def reads_memory(e: Expr) -> bool:
+    """Whether its value depends on memory, which stores change."""
+    own = type(e) is tir.BufferLoad or (type(e) is tir.Call and tir.effect(e.op) is not Effect.PURE)
+    return _memo(e, "reads", own, reads_memory)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs of inequalities: eliminate one atom after the other by what is known about it, until constant bounds decide.
+
+To show ``s <= 0`` it is enough to show ``s - t * f <= 0`` for some known ``f <= 0`` and ``t >= 0``; ``f`` is chosen so
+that an atom cancels (Fourier-Motzkin, goal-directed). Divisions, remainders, minima and maxima bring their defining
+inequalities, products of symbols are bounded factor by factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import gcd, inf
+from typing import TYPE_CHECKING, Any
+
+from ..ir import tir
+from ..ir.tir import Expr, IntImm
+from . import bounds
+from .linear import Sum, factors, monomial, multiply, order_key
+
+if TYPE_CHECKING:
+    from .analyzer import Analyzer
+
+Goals = tuple[Sum, ...]
+
+
+class Search:
+    """A bounded depth-first search for a proof."""
+
+    def __init__(self, an: Analyzer, fuel: int) -> None:
+        self.an, self.fuel = an, fuel
+        self.seen: set[tuple] = set()
+
+    def at_most_zero(self, s: Sum) -> bool:
+        """Whether s <= 0 could be shown."""
+        g = s.gcd
+        if g > 1:
+            s = Sum({a: k // g for a, k in s.terms.items()}, -(-s.const // g))
+        low, high = bounds.of_sum(self.an, s)
+        if high <= 0:
+            return True
+        key = (frozenset(s.terms.items()), s.const)
+        if low > 0 or self.fuel <= 0 or key in self.seen:
+            return False
+        self.seen.add(key)
+        self.fuel -= 1
+        for goals in self.steps(s):
+            if all(self.at_most_zero(g) for g in goals):
+                return True
+        return False
+
+    def steps(self, s: Sum) -> Iterator[Goals]:
+        """Ways to get rid of an atom, the most compound atoms first."""
+        terms = sorted(s.terms.items(), key=lambda t: (-_RANK.get(type(t[0]), 0), -len(order_key(t[0]))))
+        for atom, k in terms:
+            rule = _STRUCTURE.get(type(atom))
+            if rule is not None:
+                yield from rule(self.an, s, atom, k)
+        for f in reversed(self.an.facts.inequalities):
+            yield from _by_fact(self.an, s, f)
+        for atom, k in terms:
+            if len(terms) > 1 and atom in s.terms:
+                l, h = bounds.of_atom(self.an, atom)
+                end = h if k > 0 else l
+                if end not in (inf, -inf):
+                    yield (s.plus(Sum({atom: 1}), -k) + k * end,)
+
+
+def at_most_zero(an: Analyzer, s: Sum, fuel: int) -> bool:
+    """Whether s <= 0 could be shown within ``fuel`` steps."""
+    return Search(an, fuel).at_most_zero(s)
+
+
+def _cancel(s: Sum, f: Sum, atom: Expr) -> Sum | None:
+    """s * a - f * b with a, b > 0 and without ``atom``; None when the signs do not allow it."""
+    k, c = s.terms[atom], f.terms[atom]
+    if (k > 0) != (c > 0):
+        return None
+    g = gcd(k, c)
+    return (s * abs(c // g)).plus(f, -abs(k // g))
+
+
+def _by_fact(an: Analyzer, s: Sum, f: Sum) -> Iterator[Goals]:
+    for atom in f.terms:
+        if atom in s.terms:
+            new = _cancel(s, f, atom)
+            if new is not None:
+                yield (new,)
+    for term, k in s.terms.items():
+        if type(term) is not tir.Mul:
+            continue
+        parts = factors(term)
+        for i, v in enumerate(parts):
+            if v in f.terms:
+                rest = parts[:i] + parts[i + 1:]
+                scaled = _scale_fact(an, f, rest)
+                if scaled is not None and term in scaled.terms:
+                    new = _cancel(s, scaled, term)
+                    if new is not None:
+                        yield (new,)
+
+
+def _scale_fact(an: Analyzer, f: Sum, rest: list[Expr]) -> Sum | None:
+    """f * rest, still <= 0 (so ``rest`` must not be negative)."""
+    part = monomial(rest)
+    return multiply(f, Sum({part: 1})) if an.bounds(part)[0] >= 0 else None
+
+
+# --- what defines an atom
+
+
+def _floordiv(an: Analyzer, s: Sum, q: Expr, k: int) -> Iterator[Goals]:
+    """c * q <= x <= c * q + c - 1"""
+    if type(q.b) is IntImm and q.b.value > 0:
+        c, x = q.b.value, an.sum(q.a)
+        below = Sum({q: c}).plus(x, -1) if k > 0 else Sum({q: -c}).plus(x, 1) - (c - 1)
+        new = _cancel(s, below, q)
+        if new is not None:
+            yield (new,)
+
+
+def _floormod(an: Analyzer, s: Sum, r: Expr, k: int) -> Iterator[Goals]:
+    """0 <= r < c and r == x - c * (x // c)"""
+    by, x = an.sum(r.b), an.sum(r.a)
+    rest = s.plus(Sum({r: 1}), -k)
+    if bounds.of_sum(an, by)[0] >= 0:
+        if k < 0:
+            yield (rest,)
+        elif by.terms:
+            yield (rest.plus(by, k) - k,)
+        if k > 0 and bounds.of_sum(an, x)[0] >= 0:
+            yield (rest.plus(x, k),)
+    if not by.terms:
+        quotient = an.sum(tir.FloorDiv(r.a, r.b))
+        if r not in quotient.terms:
+            yield (rest.plus(x, k).plus(quotient, -k * by.const),)
+
+
+def _extremum(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
+    rest = s.plus(Sum({m: 1}), -k)
+    a, b = rest.plus(an.sum(m.a), k), rest.plus(an.sum(m.b), k)
+    if (k > 0) == (type(m) is tir.Min):
+        yield (a,)
+        yield (b,)
+    else:
+        yield a, b
+
+
+def _choice(an: Analyzer, s: Sum, e: Expr, k: int) -> Iterator[Goals]:
+    rest = s.plus(Sum({e: 1}), -k)
+    yield rest.plus(an.sum(e.true_value), k), rest.plus(an.sum(e.false_value), k)
+
+
+def _product(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
+    """Products: divisions by a symbol (n * (x // n) <= x), and constant bounds of one factor."""
+    parts = factors(m)
+    for i, f in enumerate(parts):
+        rest = parts[:i] + parts[i + 1:]
+        if type(f) is tir.FloorDiv:
+            by, x = an.sum(f.b), an.sum(f.a)
+            whole = multiply(Sum({f: 1}), by)
+            if whole is not None and m in whole.terms and k % whole.terms[m] == 0 and bounds.of_sum(an, by)[0] >= 0:
+                t = k // whole.terms[m]
+                goal = s.plus(whole, -t).plus(x, t)  # x - n + 1 <= n * (x // n) <= x
+                yield (goal if k > 0 else goal.plus(by, -t) + t,)
+        if type(f) in (tir.Min, tir.Max):
+            a, b = (multiply(an.sum(side), Sum({monomial(rest): 1})) for side in (f.a, f.b))
+            if a is None or b is None or an.bounds(monomial(rest))[0] < 0:
+                continue
+            base = s.plus(Sum({m: 1}), -k)
+            if (k > 0) == (type(f) is tir.Min):
+                yield (base.plus(a, k),)
+                yield (base.plus(b, k),)
+            else:
+                yield base.plus(a, k), base.plus(b, k)
+    for i, f in enumerate(parts):
+        rest = parts[:i] + parts[i + 1:]
+        l, h = an.bounds(f)
+        part = monomial(rest)
+        end = h if k > 0 else l
+        if end not in (inf, -inf) and an.bounds(part)[0] >= 0:
+            yield (s.plus(Sum({m: 1}), -k).plus(Sum({part: 1}), k * end) if end else s.plus(Sum({m: 1}), -k),)
+
+
+_RANK: dict[type, int] = {tir.FloorDiv: 4, tir.FloorMod: 5, tir.Min: 6, tir.Max: 6, tir.Select: 7, tir.IfThenElse: 7, tir.Mul: 3}
+_STRUCTURE: dict[type, Callable[[Analyzer, Sum, Any, int], Iterator[Goals]]] = {
+    tir.FloorDiv: _floordiv, tir.FloorMod: _floormod, tir.Min: _extremum, tir.Max: _extremum,
+    tir.Select: _choice, tir.IfThenElse: _choice, tir.Mul: _product,
+}

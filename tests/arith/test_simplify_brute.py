@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simplification, bounds, remainders and proofs against evaluation at all points of a small domain."""
+
+import numpy as np
+from arith_brute import ENV, bind_all, conditions, evaluate, indices
+from hypothesis import given, settings
+
+from roundel.arith import Analyzer
+from roundel.ir import tir
+
+FAST = settings(max_examples=300, deadline=None)
+
+
+def analyzer() -> Analyzer:
+    an = Analyzer()
+    bind_all(an)
+    return an
+
+
+@FAST
+@given(indices)
+def test_index_expressions_keep_their_values(e):
+    an = analyzer()
+    new = an.simplify(e)
+    assert np.array_equal(np.broadcast_to(evaluate(e, ENV), 1728), np.broadcast_to(evaluate(new, ENV), 1728)), (e, new)
+
+
+@FAST
+@given(indices)
+def test_simplified_is_stable(e):
+    once = analyzer().simplify(e)
+    twice = analyzer().simplify(once)
+    assert twice is once or analyzer().simplify(twice) is twice
+
+
+@FAST
+@given(indices)
+def test_bounds_and_remainders_hold(e):
+    an = analyzer()
+    values = np.broadcast_to(evaluate(e, ENV), 1728)
+    low, high = an.bounds(e)
+    assert low <= values.min() and values.max() <= high
+    coeff, base = an.modular(e)
+    assert np.all((values - base) % coeff == 0) if coeff else np.all(values == base)
+
+
+@FAST
+@given(conditions)
+def test_conditions_keep_their_values(c):
+    new = analyzer().simplify(c)
+    assert np.array_equal(np.broadcast_to(evaluate(c, ENV), 1728).astype(bool), np.broadcast_to(evaluate(new, ENV), 1728).astype(bool)), (c, new)
+
+
+@FAST
+@given(conditions)
+def test_what_is_proved_holds(c):
+    an = analyzer()
+    if an.prove(c):
+        assert np.all(evaluate(c, ENV))
+    if an.prove(tir.Not(c)):
+        assert not np.any(evaluate(c, ENV))
+
+
+@FAST
+@given(conditions, indices, conditions)
+def test_under_a_constraint(given_condition, e, c):
+    an = analyzer()
+    holds = np.broadcast_to(evaluate(given_condition, ENV), 1728).astype(bool)
+    env = {v: a[holds] for v, a in ENV.items()}
+    count = int(holds.sum())
+    if not count:
+        return
+    with an.constraint(given_condition):
+        new, decided = an.simplify(e), an.simplify(c)
+        low, high = an.bounds(e)
+    values = np.broadcast_to(evaluate(e, env), count)
+    assert np.array_equal(values, np.broadcast_to(evaluate(new, env), count)), (given_condition, e, new)
+    assert low <= values.min() and values.max() <= high
+    assert np.array_equal(np.broadcast_to(evaluate(c, env), count).astype(bool), np.broadcast_to(evaluate(decided, env), count).astype(bool))
