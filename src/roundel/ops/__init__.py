@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators, one definition each, by family; importing this room fills the operator table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roundel.ir import graph
+from roundel.ir.op import get_op
+
+from . import activation, binary, reduce, select, unary
+
+
+def make(name: str, *args: Any, **attrs: Any) -> graph.Call:
+    """A call of the operator ``name`` with inferred struct info; see ``graph.make_call`` for what is accepted."""
+    return graph.make_call(get_op(name), args, attrs)
+
+
+FAMILIES = (activation, binary, reduce, select, unary)
+__all__ = ["FAMILIES", "make"]

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dimensions: symbolic equality, broadcasting, axes; and the errors when operands do not fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from roundel.ir import graph, tir
+from roundel.ir.dtype import DType
+from roundel.ir.errors import TypeInferenceError
+from roundel.ir.op import OpDef
+
+Shape = tuple[tir.Expr, ...]
+
+
+def _analyzer() -> Any:
+    from roundel.arith import Analyzer
+
+    return Analyzer()
+
+
+def static(dim: Any) -> int | None:
+    """The dimension as a number, or None when it is symbolic."""
+    if isinstance(dim, int):
+        return dim
+    return dim.value if type(dim) is tir.IntImm else None
+
+
+def simplify(dim: Any) -> tir.Expr:
+    """The canonical form of an index expression."""
+    dim = tir.as_index(dim)
+    return dim if type(dim) in (tir.IntImm, tir.Var) else _analyzer().simplify(dim)
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two dimensions are provably equal."""
+    a, b = tir.as_index(a), tir.as_index(b)
+    if a is b:
+        return True
+    if type(a) is tir.IntImm and type(b) is tir.IntImm:
+        return False
+    return _analyzer().prove_equal(a, b)
+
+
+def differ(a: Any, b: Any) -> bool:
+    """Whether two dimensions are provably different."""
+    return simplify(tir.ne(a, b)) is tir.const(True)
+
+
+def describe(*infos: Any) -> str:
+    """Struct infos as text for messages."""
+    return ", ".join(_describe(i) for i in infos)
+
+
+def _describe(info: Any) -> str:
+    if isinstance(info, graph.TensorInfo):
+        shape = "unknown shape" if info.shape is None else f"({', '.join(map(dim_text, info.shape))})"
+        return f"{info.dtype or 'unknown type'} {shape}"
+    if isinstance(info, graph.TupleInfo):
+        return f"({describe(*info.fields)})"
+    if isinstance(info, graph.ShapeInfo) and info.values is not None:
+        return f"shape ({', '.join(map(dim_text, info.values))})"
+    return type(info).__name__
+
+
+def dim_text(dim: tir.Expr) -> str:
+    """A dimension as text."""
+    value = static(dim)
+    if value is not None:
+        return str(value)
+    return dim.name if isinstance(dim, tir.Var) else dim.script()
+
+
+def fail(op: OpDef, what: str, *infos: Any, hint: str = "") -> NoReturn:
+    """Raise TypeInferenceError that names the operands and their shapes."""
+    names = [n.rstrip("?").lstrip("*") for n in op.operands]
+    shown = "; ".join(f"{n}: {describe(i)}" for n, i in zip(names, infos) if i is not None)
+    raise TypeInferenceError(f"{op!r}: {what}", why=shown, hint=hint)
+
+
+def tensor_info(op: OpDef, info: Any, infos: Sequence[Any] = ()) -> graph.TensorInfo:
+    """``info`` as that of a tensor, or an error."""
+    if not isinstance(info, graph.TensorInfo):
+        fail(op, f"an operand is not a tensor but {type(info).__name__}", *(infos or (info,)))
+    return info
+
+
+def fill(args: Sequence[Any], count: int) -> tuple[Any, ...]:
+    """Operands with None for the optional ones that are absent."""
+    out = tuple(None if (isinstance(a, graph.TupleInfo) and not a.fields) or a == () else a for a in args)
+    return out + (None,) * (count - len(out))
+
+
+def broadcast(op: OpDef, infos: Sequence[graph.TensorInfo]) -> tuple[Shape | None, int]:
+    """Shape and rank of NumPy's broadcast; the shape is None when one is unknown."""
+    ndim = -1 if any(i.ndim < 0 for i in infos) else max(i.ndim for i in infos)
+    if any(i.shape is None for i in infos):
+        return None, ndim
+    return broadcast_shapes(op, [i.shape for i in infos], infos), ndim  # type: ignore[misc]
+
+
+def broadcast_shapes(op: OpDef, shapes: Sequence[Shape], infos: Sequence[Any] = ()) -> Shape:
+    """NumPy's broadcast of shapes; dimensions that are neither 1 nor provably equal are an error."""
+    ndim = max(map(len, shapes), default=0)
+    out = []
+    for k in range(ndim):
+        dims = [s[k - ndim + len(s)] for s in shapes if k - ndim + len(s) >= 0]
+        out.append(_broadcast_dim(op, dims, k, infos))
+    return tuple(out)
+
+
+def _broadcast_dim(op: OpDef, dims: Sequence[tir.Expr], axis: int, infos: Sequence[Any]) -> tir.Expr:
+    found = tir.index_const(1)
+    for d in dims:
+        if static(d) == 1:
+            continue
+        if static(found) == 1:
+            found = d
+        elif not equal(found, d):
+            what = f"dimensions {dim_text(found)} and {dim_text(d)} (axis {axis} of the result) do not broadcast"
+            symbolic = static(found) is None or static(d) is None
+            fail(op, what, *infos, hint="they cannot be proven equal; state it by R.match_cast" if symbolic else "")
+        elif static(d) is not None:
+            found = d
+    return found
+
+
+def axis_of(op: OpDef, axis: int, ndim: int, *infos: Any) -> int:
+    """A possibly negative axis as one in [0, ndim)."""
+    if not -ndim <= axis < ndim:
+        fail(op, f"axis {axis} is out of range for {ndim} dimensions", *infos)
+    return axis % ndim if ndim else 0
+
+
+def axes_of(op: OpDef, axes: Any, ndim: int, *infos: Any) -> tuple[int, ...]:
+    """Axes from a number, several, or None (all), normalised; repeated ones are an error."""
+    if axes is None:
+        return tuple(range(ndim))
+    items: Iterable[int] = axes if isinstance(axes, tuple | list) else (axes,)
+    out = tuple(axis_of(op, int(a), ndim, *infos) for a in items)
+    if len(set(out)) < len(out):
+        fail(op, f"axes {tuple(items)} are repeated", *infos)
+    return out
+
+
+def same_dtype(op: OpDef, infos: Sequence[graph.TensorInfo]) -> DType | None:
+    """The dtype that all operands share (None while one is unknown), or an error."""
+    known = {i.dtype for i in infos if i.dtype is not None}
+    if len(known) > 1:
+        fail(op, f"operands have different types {' and '.join(sorted(known))}", *infos, hint="convert one by R.astype")
+    return next(iter(known)) if known and all(i.dtype is not None for i in infos) else None
+
+
+def per_axis(value: Any, count: int) -> tuple[int, ...]:
+    """An attribute of one number or ``count`` of them."""
+    items = tuple(value) if isinstance(value, tuple | list) else (value,) * count
+    return items * count if len(items) == 1 else items
+
+
+def paddings(value: Any, count: int) -> tuple[tuple[int, int], ...]:
+    """Padding before and after each of ``count`` axes: one number, one per axis, or all befores then all afters."""
+    items = tuple(value) if isinstance(value, tuple | list) else (value,)
+    if len(items) == 1:
+        items *= count
+    if len(items) == count:
+        items += items
+    return tuple(zip(items[:count], items[count:]))
