@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from . import ir, relax, tir
 from .parser.entry import parse
+from .printer.module import print_script, show
 
 from_source = parse
 
-__all__ = ["from_source", "ir", "parse", "relax", "tir"]
+__all__ = ["from_source", "ir", "parse", "print_script", "relax", "show", "tir"]

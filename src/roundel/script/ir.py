@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.graph import GlobalVar
+from ..ir.op import FuseKind
 from .parser.entry import ir_module
 
 
@@ -34,4 +35,4 @@ def dummy_global_info() -> str:
     return "dummy"
 
 
-__all__ = ["GlobalVar", "dummy_global_info", "ir_module", "module_attrs", "module_get_attrs", "module_global_infos", "vdevice"]
+__all__ = ["FuseKind", "GlobalVar", "dummy_global_info", "ir_module", "module_attrs", "module_get_attrs", "module_global_infos", "vdevice"]

@@ -27,6 +27,12 @@ def _operand(value: Any) -> Any:
     return as_value(value) if isinstance(value, tir.BufferRegion) else value
 
 
+def _pair(a: Any, b: Any) -> tuple[tir.Expr, tir.Expr]:
+    """Both operands as expressions of one dtype."""
+    a, b = _operand(a), _operand(b)
+    return tir.ops._pair(a if isinstance(a, tir.Expr) or isinstance(b, tir.Expr) else tir.const(a), b)
+
+
 class ScalarType:
     """A data type in a script: ``T.int32`` annotates, ``T.int32(5)`` makes a constant or casts, ``n = T.int64()`` a variable."""
 
@@ -34,6 +40,8 @@ class ScalarType:
         self.dtype = DType(dtype)
 
     def __call__(self, value: Any = None, *args: Any, is_size_var: bool = True, **kw: Any) -> Any:
+        if self.dtype.is_handle and isinstance(value, int):
+            return tir.IntImm(value, self.dtype)
         if value is None or self.dtype.is_handle:
             return NewVar(self.dtype, is_size_var and self.dtype.is_int)
         if isinstance(value, str):
@@ -248,7 +256,7 @@ def Range(start: Any, extent: Any) -> Any:
 
 def _exact(cls: type) -> Callable[[Any, Any], Any]:
     def build(a: Any, b: Any) -> Any:
-        return cls(*tir.ops._pair(_operand(a), _operand(b)))
+        return cls(*_pair(a, b))
 
     build.__name__, build.__doc__ = cls.__name__, f"{cls.__doc__} Built as written, nothing folded."
     return build
@@ -261,7 +269,7 @@ Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, A
 
 def _folding(fn: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def build(a: Any, b: Any) -> Any:
-        return fn(_operand(a), _operand(b))
+        return fn(*_pair(a, b))
 
     build.__name__, build.__doc__ = fn.__name__, fn.__doc__
     return build
@@ -293,17 +301,17 @@ def Cast(dtype: Any, value: Any) -> tir.Expr:
 
 def Select(condition: Any, true_value: Any, false_value: Any) -> tir.Expr:
     """Eager choice."""
-    return tir.Select(tir.ops._truth(_operand(condition)), *tir.ops._pair(_operand(true_value), _operand(false_value)))
+    return tir.Select(tir.ops._truth(_operand(condition)), *_pair(true_value, false_value))
 
 
 def if_then_else(condition: Any, true_value: Any, false_value: Any) -> tir.Expr:
     """Lazy choice: only the chosen value is evaluated."""
-    return tir.IfThenElse(tir.ops._truth(_operand(condition)), *tir.ops._pair(_operand(true_value), _operand(false_value)))
+    return tir.IfThenElse(tir.ops._truth(_operand(condition)), *_pair(true_value, false_value))
 
 
 def Ramp(base: Any, stride: Any, lanes: int) -> tir.Expr:
     """The vector ``base, base + stride, ...``."""
-    base, stride = tir.ops._pair(tir.const(base), stride)
+    base, stride = _pair(base, stride)
     return tir.Ramp(base, stride, _int(lanes))
 
 
@@ -417,6 +425,11 @@ def type_annotation(dtype: Any) -> tir.Expr:
     return tir.StringImm(str(DType(getattr(dtype, "dtype", dtype))))
 
 
+def string(value: str) -> tir.Expr:
+    """A string as an expression (for attribute values; operands of calls are plain strings)."""
+    return tir.StringImm(value)
+
+
 def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any) -> tir.Expr:
     """A pointer for external code."""
     return call_intrin(HANDLE, "access_ptr", ptype, data, offset, extent, rw_mask)
@@ -477,8 +490,8 @@ def _intrinsic(name: str) -> Callable[..., tir.Expr]:
         if found.arity >= 0 and len(args) != found.arity:
             raise TypeError(f"T.{name} takes {found.arity} operands, {len(args)} given")
         items: Sequence[Any] = [_operand(a.data if isinstance(a, tir.Buffer) else a) for a in args]
-        if found.arity == 2 and any(isinstance(a, tir.Expr) for a in items):
-            items = tir.ops._pair(*items)
+        if found.arity == 2:
+            items = _pair(*items)
         return tir.call(name, *items, dtype=dtype)
 
     build.__name__, build.__doc__ = name, found.doc or f"The intrinsic {name}."

@@ -40,7 +40,7 @@ def _decorate(kind: str, fn: Any, frame: Any) -> Any:
     return ModuleParser(source, _captured(fn, frame)).standalone(node)
 
 
-def prim_func(fn: Any = None, *, private: bool = False, name: str | None = None, check_well_formed: bool = True, **old: Any) -> Any:
+def prim_func(fn: Any = None, *, private: bool = False, name: str | None = None, root: bool = True, check_well_formed: bool = True) -> Any:
     """``@T.prim_func``: the function as a tensor program."""
     frame = sys._getframe(1)
     return (lambda f: _decorate("tensor program", f, sys._getframe(1))) if fn is None else _decorate("tensor program", fn, frame)

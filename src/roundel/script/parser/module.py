@@ -88,7 +88,7 @@ class ModuleParser:
     def _read(self, node: ast.FunctionDef, kind: str, options: dict[str, Any]) -> BaseFunc:
         name, private = options.get("name") or node.name, bool(options.get("private"))
         if kind == "tir":
-            return self.evaluator().function(node, private, name)
+            return self.evaluator().function(node, private, name, bool(options.get("root", True)))
         from .graph import GraphParser  # read on first use: tensor programs alone do not need it
 
         return GraphParser(self).function(node, private, name, bool(options.get("pure", True)))

@@ -17,7 +17,7 @@ from .. import marks
 from ..regions import as_value, extent_between, index_of
 from .blocks import Blocks
 from .core import BINARY, handles
-from .frames import Body, BlockParts, FunctionParts
+from .frames import Body, FunctionParts
 
 
 class TensorParser(Blocks):
@@ -27,8 +27,10 @@ class TensorParser(Blocks):
 
     # ---- function
 
-    def function(self, node: ast.FunctionDef, private: bool, name: str) -> tir.PrimFunc:
-        """The function; ``name`` becomes ``global_symbol`` unless it is private or the script says otherwise."""
+    def function(self, node: ast.FunctionDef, private: bool, name: str, root: bool = True) -> tir.PrimFunc:
+        """The function; ``name`` becomes ``global_symbol`` unless it is private or the script says otherwise; ``root``
+        adds the root block where there are blocks.
+        """
         self.parts = FunctionParts(name)
         self.blocks, self.body, self.loops = [self.parts.root], Body(), {}
         ret = VOID
@@ -40,10 +42,8 @@ class TensorParser(Blocks):
                 ret = VOID if found is None else DType(getattr(found, "dtype", found))
             body = self.statements(_without_docstring(node.body))
         attrs = self.parts.attrs if private else {"global_symbol": name, **self.parts.attrs}
-        if private:
-            attrs = {k: v for k, v in attrs.items()}
         pairs = tuple((p, self.parts.buffer_map[p]) for p in self.parts.params if p in self.parts.buffer_map)
-        return tir.PrimFunc(tuple(self.parts.params), self.with_root(body), pairs, Attrs(attrs), ret, self.source.span(node))
+        return tir.PrimFunc(tuple(self.parts.params), self.with_root(body) if root else body, pairs, Attrs(attrs), ret, self.source.span(node))
 
     def _parameter(self, arg: ast.arg) -> None:
         if arg.annotation is None:
@@ -303,8 +303,8 @@ class TensorParser(Blocks):
                 self.visit(n)
         made, self.body = self.body, outer
         inner = made.finish()
-        whole = len(made.items) != 1 and all(isinstance(i, Stmt) for i in made.items)
-        self.body.add(inner if whole else tir.Seq((inner,)))
+        first_wrapper = next((k + 1 for k, i in enumerate(made.items) if not isinstance(i, Stmt)), len(made.items))
+        self.body.add(tir.Seq((inner,)) if first_wrapper == 1 else inner)
 
     def enter_scoped(self, head: Any, target: Any, body: list[ast.stmt], node: ast.With) -> None:
         """A head that also works without ``with``: its body is the with statement's."""
@@ -406,7 +406,7 @@ def _act_attrs(p: TensorParser, mark: marks.AttrsOf, node: ast.AST) -> None:
 
 def _act_attr(p: TensorParser, mark: marks.AttrHead, node: ast.AST) -> None:
     value, span = tir.const(p.operand(mark.value)), p.source.span(node)
-    subject = tir.const(mark.subject) if isinstance(mark.subject, int) else mark.subject
+    subject = mark.subject
     if mark.key == "thread_extent" and isinstance(subject, tuple):
         p.launch(subject[1], subject[0], value, node)
         return
@@ -472,5 +472,3 @@ _BUFFER: dict[str, Callable[[TensorParser, Buffer], Any]] = {
     "vload": _vload, "vstore": _vstore, "access_ptr": _access_ptr,
     "elem_offset": lambda p, b: tir.index_const(0) if b.elem_offset is None else b.elem_offset,
 }
-
-__all__ = ["BlockParts", "TensorParser"]

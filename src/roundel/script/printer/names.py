@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unique, readable names: the hint where it is free, else with a number; names of closed scopes are free again."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_RESERVED = frozenset((*keyword.kwlist, *dir(builtins), "T", "R", "I", "cls"))
+
+
+def identifier(hint: str) -> str:
+    """``hint`` as a Python identifier."""
+    text = re.sub(r"\W", "_", hint, flags=re.ASCII) or "v"
+    return "_" + text if text[0].isdigit() else text
+
+
+class Names:
+    """What each variable, buffer or function is called here."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self.texts: dict[Any, str] = {}
+        self.frames: list[tuple[set[str], list[Any]]] = [({*_RESERVED, *reserved}, [])]
+
+    def __contains__(self, node: Any) -> bool:
+        return node in self.texts
+
+    def __getitem__(self, node: Any) -> str:
+        return self.texts[node]
+
+    def get(self, node: Any) -> str | None:
+        """The name, or None."""
+        return self.texts.get(node)
+
+    def fresh(self, hint: str) -> str:
+        """A new name, taken in this scope."""
+        base, name, k = identifier(hint), identifier(hint), 0
+        while any(name in taken for taken, _ in self.frames):
+            k += 1
+            name = f"{base}_{k}"
+        self.frames[-1][0].add(name)
+        return name
+
+    def define(self, node: Any, hint: str) -> str:
+        """A new name for ``node`` in this scope."""
+        name = self.fresh(hint)
+        self.alias(node, name)
+        return name
+
+    def alias(self, node: Any, text: str) -> None:
+        """``node`` is written as ``text`` in this scope."""
+        self.texts[node] = text
+        self.frames[-1][1].append(node)
+
+    @contextmanager
+    def frame(self) -> Iterator[None]:
+        """A nested scope."""
+        self.frames.append((set(), []))
+        try:
+            yield
+        finally:
+            for node in self.frames.pop()[1]:
+                self.texts.pop(node, None)
