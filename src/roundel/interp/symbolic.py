@@ -51,7 +51,7 @@ def _settle(e: tir.Expr, actual: int, where: str, dims: Dims) -> bool:
         want = evaluate(e, dims)
         if want != actual:
             used = ", ".join(f"{v.name} = {dims[v]}" for v in sorted(free_vars(e), key=lambda v: v.name))
-            raise CallError(f"{where} is {actual}, expected {want}", why=f"it is declared as {e!r} with {used}" if used else "")
+            raise CallError(f"{where} is {actual}, expected {want}", why=f"by {used}" if used else "")
         return True
     if len(unknown) > 1:
         return False
