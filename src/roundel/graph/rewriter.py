@@ -68,7 +68,8 @@ class GraphRewriter:
         for name in list(self.mod):
             func = self.mod[name]
             if isinstance(func, graph.Function):
-                self.mod = self.mod.with_functions({name: self.function(func)})
+                rebuilt = self.function(func)  # may add functions to self.mod
+                self.mod = self.mod.with_functions({name: rebuilt})
         return self.mod
 
     def function(self, func: graph.Function) -> graph.Function:
