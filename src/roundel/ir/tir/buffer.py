@@ -62,4 +62,4 @@ def decl_buffer(shape: Any, dtype: Any = "float32", name: str = "buffer", *, str
     """A new buffer; numbers in ``shape`` and ``strides`` become int64 constants."""
     shape = shape if isinstance(shape, tuple | list) else (shape,)
     return Buffer(name, DType(dtype), tuple(as_index(s) for s in shape), tuple(as_index(s) for s in strides or ()),
-                  None if elem_offset is None else as_index(elem_offset), scope, data or Var(name + "_data", HANDLE), align, offset_factor)
+                  None if elem_offset is None else as_index(elem_offset), scope, Var(name + "_data", HANDLE) if data is None else data, align, offset_factor)
