@@ -157,7 +157,9 @@ def _of_remainder(e: tir.FloorMod, v: Var, first: tir.Expr, last: tir.Expr, up: 
     return e.b - 1 if up else tir.index_const(0)
 
 
-def _of_choice(e: tir.Min | tir.Max, v: Var, first: tir.Expr, last: tir.Expr, up: bool, an: Analyzer) -> tir.Expr | None:
+def _of_choice(
+    e: tir.Min | tir.Max, v: Var, first: tir.Expr, last: tir.Expr, up: bool, an: Analyzer
+) -> tir.Expr | None:
     a, b = _extreme(e.a, v, first, last, up, an), _extreme(e.b, v, first, last, up, an)
     return None if a is None or b is None else (tir.min_ if type(e) is tir.Min else tir.max_)(a, b)
 

@@ -117,6 +117,20 @@ class Widen(Rewriter):
             return e if a is e.a and b is e.b else type(e)(a, b)
         return self._vectors(type(e), a, b)
 
+    @on(tir.Div, tir.Mod)
+    def _divide(self, e: tir.BinaryOp) -> tir.Expr:
+        a, b = self.rewrite(e.a), self.rewrite(e.b)
+        if a.dtype.lanes == b.dtype.lanes == 1:
+            return e if a is e.a and b is e.b else type(e)(a, b)
+        return self._vectors(type(e), a, self.divisor(b))
+
+    def divisor(self, b: tir.Expr) -> tir.Expr:
+        """An integer divisor that lanes which take no part cannot make zero."""
+        if self.mask is None or not b.dtype.is_int or type(b) is tir.IntImm:
+            return b
+        b = as_vector(b, self.lanes)
+        return tir.Select(self.mask, b, as_vector(tir.const(1, b.dtype.element), self.lanes))
+
     @on(tir.FloorDiv, tir.FloorMod)
     def _floor(self, e: tir.BinaryOp) -> tir.Expr:
         """Of consecutive numbers that do not cross a multiple of the divisor, the quotient is one number."""
@@ -134,7 +148,7 @@ class Widen(Rewriter):
             inside = self.analyzer.simplify(tir.floormod(a.base, b))
             if self.analyzer.prove(inside + span < b):
                 return tir.floordiv(a.base, b) if type(e) is tir.FloorDiv else tir.Ramp(inside, a.stride, self.lanes)
-        return self._vectors(type(e), a, b)
+        return self._vectors(type(e), a, self.divisor(b))
 
     @on(tir.Not)
     def _not(self, e: tir.Not) -> tir.Expr:
