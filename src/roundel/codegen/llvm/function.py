@@ -4,6 +4,7 @@
     kernel   void @k(ptr ctx, parameters in order)
     task     void @t(i64 begin, i64 end, ptr args)      args[0] is the context, then what was captured, 8 bytes each
     host     i32  @f(ptr ctx, parameters in order)      0, or a failure's status
+    plain    T    @p(parameters in order)               helpers of a module's description
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from .emitter import Emitter, Platform
 from .statements import buffer_bytes, write_scratch
 from .types import element_bytes, llvm_type
 
-_LETTERS = re.compile(r"[^A-Za-z0-9_]")
 
 
 @dataclass
@@ -35,41 +35,76 @@ class Piece:
     vectors: bool = False
 
 
-def written_data(func: tir.PrimFunc) -> frozenset[tir.Var]:
-    """Data pointers of buffers that the function stores to, or hands to something that may."""
+Lookup = Callable[[str], tir.PrimFunc]
+
+
+def written_data(func: tir.PrimFunc, lookup: Lookup | None = None) -> frozenset[tir.Var]:
+    """Data pointers of buffers that the function stores to, or hands to something that may.
+
+    With ``lookup`` (from a function's name in the module) it looks into tasks and kernels that are called.
+    """
     found: set[tir.Var] = set()
+    for n in _nodes(func.body):
+        kind = type(n)
+        if kind is tir.Call:
+            found.update(_handed_over(n, lookup))
+        elif kind is tir.BufferStore:
+            found.add(n.buffer.data)
+        elif kind is tir.Let and type(n.value) is tir.Var:
+            found.add(n.value)
+    return frozenset(found | {p for p, b in func.buffer_map if b.data in found} | {b.data for p, b in func.buffer_map if p in found})
+
+
+def _handed_over(call: tir.Call, lookup: Lookup | None) -> set[tir.Var]:
+    args: tuple[tir.Expr, ...] = call.args
+    if call.op == "address_of":
+        return set()  # what is done with it shows where it is passed
+    params: list[tir.Var | None] = [None] * len(args)
+    harmless: frozenset[tir.Var] = frozenset()
+    if lookup is not None and (call.op == "parallel_for" or not isinstance(call.op, str)):
+        task = call.op == "parallel_for"
+        callee = lookup(args[0].value if task else call.op.name)
+        harmless = frozenset(callee.params) - written_data(callee, lookup)
+        params = [None, *callee.params] if task else list(callee.params)  # begin and end stand for extent and grain
+    out = set()
+    for a, p in zip(args, params):
+        data = a if type(a) is tir.Var and a.dtype.is_handle else None
+        if type(a) is tir.Call and a.op == "address_of":
+            data = a.args[0].buffer.data
+        if data is not None and p not in harmless:
+            out.add(data)
+    return out
+
+
+def read_data(func: tir.PrimFunc, lookup: Lookup) -> frozenset[tir.Var]:
+    """Data pointers of buffers that the function (or a task of it) loads from."""
+    found: set[tir.Var] = set()
+    for n in _nodes(func.body):
+        if type(n) is tir.BufferLoad:
+            found.add(n.buffer.data)
+        elif type(n) is tir.Call and n.op == "parallel_for":
+            task = lookup(n.args[0].value)
+            inner = read_data(task, lookup)
+            found.update(a for a, p in zip(n.args[1:], task.params) if type(a) is tir.Var and (p in inner or (p in task.buffers and task.buffers[p].data in inner)))
+    return frozenset(found)
+
+
+def _nodes(body: Node) -> Iterable[Node]:
+    """Every node once, however often it is shared."""
     seen: set[int] = set()
-    stack: list[Node] = [func.body]
+    stack: list[Node] = [body]
     while stack:
         n = stack.pop()
-        if isinstance(n, tir.Expr):
-            if id(n) in seen:
-                continue
+        if id(n) not in seen:
             seen.add(id(n))
-            if type(n) is tir.Call:
-                found.update(a for a in n.args if type(a) is tir.Var and a.dtype.is_handle)
-                found.update(a.buffer.data for a in n.args if type(a) is tir.BufferLoad and n.op == "address_of")
-        elif type(n) is tir.BufferStore:
-            found.add(n.buffer.data)
-        elif type(n) is tir.Let and type(n.value) is tir.Var:
-            found.add(n.value)
-        stack.extend(children(n))
-    return frozenset(found)
+            yield n
+            stack.extend(children(n))
 
 
 def calls_out(func: tir.PrimFunc) -> bool:
     """Whether something this function calls may ask for the thread's workspace."""
-    seen: set[int] = set()
-    stack: list[Node] = [func.body]
-    while stack:
-        n = stack.pop()
-        if id(n) in seen:
-            continue
-        seen.add(id(n))
-        if type(n) is tir.Call and (n.op in ("parallel_for", "call_packed", "call_packed_into", "call_extern") or not isinstance(n.op, str)):
-            return True
-        stack.extend(children(n))
-    return False
+    return any(type(n) is tir.Call and (n.op in ("parallel_for", "call_packed", "call_packed_into", "call_extern") or not isinstance(n.op, str))
+               for n in _nodes(func.body))
 
 
 def emit_function(func: tir.PrimFunc, name: str, platform: Platform, symbol: Callable[[str], str]) -> Piece:
@@ -107,10 +142,10 @@ class Param:
 def _bind_params(em: Emitter, func: tir.PrimFunc, noalias: bool, written: frozenset[tir.Var]) -> list[Param]:
     """Variables and buffers of the parameter list, and how the signature spells them."""
     buffers = func.buffers
-    out = [Param("%ctx", "ptr", " noalias" if noalias else "")]
+    out = [] if func.attrs.get("kind") == "plain" else [Param("%ctx", "ptr", " noalias" if noalias else "")]
     readonly = set()
     for k, p in enumerate(func.params):
-        register = f"%{_LETTERS.sub('_', p.name)}.{k}"
+        register = f"%p{k}"  # names are not part of the text, so that equal kernels have equal text
         em.bind(p, register, 0)
         facts = " zeroext" if p.dtype.is_bool else ""
         buffer = buffers.get(p)

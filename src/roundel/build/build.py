@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``build``: tensor programs and host functions to code that can be called."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..codegen.llvm import MachineSpec, Piece, emit_function, platform_of
+from ..ir import ConstData, IRModule, constants, graph, tir
+from ..ir.errors import BuildError
+from ..runtime import Executable, library, metadata
+from .compiler import compile_units
+from .descriptors import host_module
+from .interface import Interface, describe, exported
+from .jit import link_in_memory
+from .link import link_shared
+from .units import Unit, Units, callees
+
+
+class Built:
+    """Compiled objects with what is needed to link them: in memory (``load``) or to a file (``save``)."""
+
+    def __init__(self, objects: list[bytes], functions: list[Interface], weights: dict[str, ConstData], offsets: dict[str, tuple[int, int]],
+                 nbytes: int, target: Any, units: list[Unit]) -> None:
+        self.objects, self.functions, self.weights, self.offsets = objects, functions, weights, offsets
+        self.nbytes, self.target, self.units = nbytes, target, units
+
+    def load(self, *, threads: int | None = None, profile: bool = False) -> Executable:
+        """Link in this process and open."""
+        address, keep = link_in_memory(self.objects, library.symbols(), "roundel_library")
+        arrays = [self.weights[key].numpy() for f in self.functions for key in f.constants]
+        made = Executable.from_address(address, constants=arrays, threads=threads, profile=profile, keep=(keep, self))
+        made.built = self
+        made.save = self.save
+        return made
+
+    def save(self, path: str | Path, **options: Any) -> Path:
+        """Write a shared library; ``options`` are those of ``link_shared``."""
+        return link_shared(self.objects, self.blob() if self.nbytes else None, path, self.target,
+                           functions=[f.name for f in self.functions], **options)
+
+    def blob(self) -> bytes:
+        """The weights, each at its offset."""
+        out = bytearray(self.nbytes)
+        for key, (offset, nbytes) in self.offsets.items():
+            out[offset:offset + nbytes] = _bytes(self.weights[key])
+        return bytes(out)
+
+
+def _bytes(constant: ConstData) -> bytes:
+    array = constant.numpy()
+    if constant.dtype.storage_bits < 8:
+        return pack_bits(array, constant.dtype.storage_bits).tobytes()
+    return array.tobytes()
+
+
+def pack_bits(array: np.ndarray, bits: int) -> np.ndarray:
+    """Elements narrower than a byte, packed, the lowest bits first."""
+    flat = array.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+    per = 8 // bits
+    padded = np.zeros(-(-flat.size // per) * per, np.uint8)
+    padded[: flat.size] = flat
+    return functools.reduce(np.bitwise_or, [padded[k::per] << (k * bits) for k in range(per)])
+
+
+def machine_spec(target: Any) -> MachineSpec:
+    """What LLVM is told about a target (None: this machine)."""
+    if target is None:
+        return MachineSpec.host()
+    features = target.features
+    features = features if isinstance(features, str) else ",".join(f if f[0] in "+-" else "+" + f for f in features)
+    return MachineSpec(target.triple, target.cpu, features)
+
+
+def lowered(mod: IRModule, pipeline: Sequence[Callable[[IRModule], IRModule]] | None = None) -> IRModule:
+    """The module in flat form (``pipeline``: the passes to get there, default ``roundel.lower.PIPELINE``)."""
+    if pipeline is None:
+        from ..lower import PIPELINE
+
+        pipeline = PIPELINE
+    for step in pipeline:
+        mod = step(mod)
+    return mod
+
+
+def compile_module(mod: IRModule, target: Any = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None) -> Built:
+    """Lower what is not lowered, generate, compile. Raises BuildError."""
+    target = target if target is not None else mod.attrs.get("target")
+    left = [n for n, f in mod.items() if isinstance(f, graph.Function)]
+    if left:
+        raise BuildError(f"graph function {left[0]} is not lowered", hint="compile the module with rd.compile, or run the default pipeline of roundel.driver first")
+    mod = lowered(mod, pipeline)
+    spec = machine_spec(target)
+    units = Units(mod, spec)
+    made = list(units.kernels())
+    functions, hosts = _hosts(mod, units, spec, profile)
+    weights = {key: _constant(mod, key) for f in functions for key in f.constants}
+    offsets, nbytes = layout(weights)
+    text = metadata.dump([f.info for f in functions], version=__version__, triple=spec.triple, cpu=spec.cpu, **_extra(mod))
+    host = Unit("host functions", "host", host_module(functions, hosts, spec, offsets, nbytes, text), "none")
+    made.append(host)
+    isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
+    return Built(compile_units(made, spec, isolated=isolated), functions, weights, offsets, nbytes, target, made)
+
+
+def _extra(mod: IRModule) -> dict[str, Any]:
+    found = mod.attrs.get("metadata")
+    return json.loads(json.dumps(dict(found))) if found else {}
+
+
+def _hosts(mod: IRModule, units: Units, spec: MachineSpec, profile: bool) -> tuple[list[Interface], dict[str, Piece]]:
+    functions: list[Interface] = []
+    pieces: dict[str, Piece] = {}
+    platform = platform_of(spec.triple, spec.features)
+    has_host = any(isinstance(f, tir.PrimFunc) and f.attrs.get("kind") == "host" for _, f in mod.items())
+    for name in exported(mod):
+        func = units.func(name)
+        if func.attrs.get("kind") != "host":
+            try:
+                functions.append(describe(mod, name, units.symbols[name]))
+            except BuildError:
+                if not has_host:  # beside a model, a kernel that cannot be called from outside is just a kernel
+                    raise
+                continue
+            functions[-1].constants = list(units.constants[name])
+            functions[-1].kernels = [name]
+            continue
+        symbol = f"rd.host.{len(functions)}"
+        kernels = callees(func)
+        if profile:
+            func = _profiled(func, kernels)
+        pieces[symbol] = emit_function(func, symbol, platform, units.symbols.__getitem__)
+        functions.append(describe(mod, name, symbol))
+        functions[-1].constants = list(pieces[symbol].constants)
+        functions[-1].kernels = kernels
+    return functions, pieces
+
+
+def _profiled(func: tir.PrimFunc, kernels: list[str]) -> tir.PrimFunc:
+    """The host function with the time of each kernel call taken."""
+    from ..ir.visit import Rewriter, on
+
+    class Timed(Rewriter):
+        @on(tir.Evaluate)
+        def _evaluate(self, s: tir.Evaluate) -> tir.Stmt:
+            if type(s.value) is not tir.Call or isinstance(s.value.op, str):
+                return s
+            index = tir.const(kernels.index(s.value.op.name), "int32")
+            begin, end = (tir.Evaluate(tir.Call(n, (index,), tir.const(0, "int32").dtype)) for n in ("start_profile", "stop_profile"))
+            return tir.seq(begin, s, end)
+
+    return Timed().rewrite(func)
+
+
+def _constant(mod: IRModule, key: str) -> ConstData:
+    held = mod.attrs.get("constants")
+    if held and key in held:
+        return held[key]
+    try:
+        return constants.lookup(key)
+    except KeyError:
+        raise BuildError(f"the constant {key} is gone", why="no module of this process holds it any more", hint="keep the module that it came from alive") from None
+
+
+def layout(weights: dict[str, ConstData]) -> tuple[dict[str, tuple[int, int]], int]:
+    """Offset and bytes of each constant in the weights, 64-byte aligned, and the total."""
+    offsets: dict[str, tuple[int, int]] = {}
+    end = 0
+    for key, constant in weights.items():
+        start = (end + 63) // 64 * 64
+        offsets[key] = start, constant.nbytes
+        end = start + constant.nbytes
+    return offsets, end
+
+
+def build(mod: IRModule | tir.PrimFunc, target: Any = None, *, threads: int | None = None, profile: bool = False,
+          pipeline: Sequence[Callable] | None = None) -> Executable:
+    """Compile a module (or one tensor program) for ``target`` (default: the module's, else this machine) and load it.
+
+    The result maps names to functions: a tensor program writes into the arrays it is given, a graph function returns
+    its results. ``result.save(path)`` writes a shared library. Raises BuildError.
+    """
+    return compile_module(as_module(mod), target, profile=profile, pipeline=pipeline).load(threads=threads, profile=profile)
+
+
+def as_module(mod: IRModule | tir.PrimFunc) -> IRModule:
+    """A single tensor program as a module, under its ``global_symbol`` or ``main``."""
+    if isinstance(mod, tir.PrimFunc):
+        return IRModule({str(mod.attrs.get("global_symbol") or "main"): mod})
+    return mod

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units to objects: from the cache, in this process, or by a pool of worker processes when there is much to do.
+
+LLVM's Python binding takes one lock for everything, so only processes run in parallel; they are started once and kept.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from ..codegen.llvm import MachineSpec, to_object
+from ..ir import options
+from ..ir.errors import BuildError
+from . import object_cache
+from .units import Unit
+from .worker import receive, send
+
+_SECONDS_PER_CHARACTER = {"light": 0.6e-6, "full": 4e-6, "none": 0.5e-6}  # measured by tests/build/test_compile_time.py
+_POOL_FROM, _WARM_POOL_FROM = 1.0, 0.1  # seconds of work that are worth starting, or using, other processes
+
+
+class _Worker:
+    """One worker process; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen([sys.executable, "-m", "roundel.build.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env=_environment())
+
+    def compile(self, unit: Unit, spec: MachineSpec) -> bytes:
+        """The object; raises BuildError, also when the process died."""
+        try:
+            send(self.process.stdin, (unit.text, spec, unit.pipeline))  # type: ignore[arg-type]
+            ok, answer = receive(self.process.stdout)  # type: ignore[arg-type]
+        except (EOFError, BrokenPipeError, OSError):
+            self.process.kill()
+            _, said = self.process.communicate()
+            tail = said.decode(errors="replace").strip().splitlines()[-3:] if said else []
+            raise _Died(f"LLVM gave up on {unit.name} for {spec.triple}", why="\n".join(tail) or f"exit code {self.process.returncode}",
+                        hint="try another target CPU or features") from None
+        if not ok:
+            raise BuildError(answer[0], where=unit.name, why=answer[1])
+        return answer
+
+    def close(self) -> None:
+        if self.process.stdin:
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class _Died(BuildError):
+    """The worker is gone."""
+
+
+def _environment() -> dict[str, str]:
+    path = os.pathsep.join(p for p in sys.path if p)
+    return {**os.environ, "PYTHONPATH": path}
+
+
+class Pool:
+    """Worker processes, started as they are needed, at most ``size``."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
+        self.threads = ThreadPoolExecutor(size, thread_name_prefix="roundel-build")
+
+    def submit(self, unit: Unit, spec: MachineSpec) -> Future[bytes]:
+        return self.threads.submit(self._run, unit, spec)
+
+    def _run(self, unit: Unit, spec: MachineSpec) -> bytes:
+        try:
+            worker = self.idle.get_nowait()
+        except queue.Empty:
+            worker = _Worker()
+        try:
+            out = worker.compile(unit, spec)
+        except _Died:
+            raise
+        except BuildError:
+            self.idle.put(worker)
+            raise
+        self.idle.put(worker)
+        return out
+
+    def close(self) -> None:
+        self.threads.shutdown(cancel_futures=True)
+        while not self.idle.empty():
+            self.idle.get().close()
+
+
+_pool: Pool | None = None
+_lock = threading.Lock()
+
+
+def pool() -> Pool:
+    """The process's pool."""
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = Pool(options.get("workers") or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+            atexit.register(_pool.close)
+        return _pool
+
+
+def estimated_seconds(unit: Unit) -> float:
+    """About how long LLVM takes."""
+    return len(unit.text) * _SECONDS_PER_CHARACTER[unit.pipeline]
+
+
+def compile_units(units: list[Unit], spec: MachineSpec, *, isolated: bool = False) -> list[bytes]:
+    """The objects, in order. ``isolated``: never in this process (other targets than the host may end it)."""
+    keys = [object_cache.object_key(u.text, spec, u.pipeline) for u in units]
+    objects: list[Any] = [object_cache.load(k) for k in keys]
+    missing = [i for i, o in enumerate(objects) if o is None]
+    work = sum(estimated_seconds(units[i]) for i in missing)
+    several = len(missing) > 1 and options.get("workers") != 1
+    if missing and (isolated or (several and work > (_POOL_FROM if _pool is None else _WARM_POOL_FROM))):
+        workers = pool()
+        order = sorted(missing, key=lambda i: -estimated_seconds(units[i]))  # the longest first
+        futures = {i: workers.submit(units[i], spec) for i in order}
+        for i in missing:
+            objects[i] = futures[i].result()
+    else:
+        for i in missing:
+            objects[i] = _here(units[i], spec)
+    for i in missing:
+        object_cache.store(keys[i], objects[i])
+    return objects
+
+
+def _here(unit: Unit, spec: MachineSpec) -> bytes:
+    try:
+        return to_object(unit.text, spec, unit.pipeline)
+    except BuildError as error:
+        raise BuildError(error.what, where=unit.name, why=error.why, hint=error.hint) from error

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an exported function takes and gives, derived from its tensor program: parameters, symbols, constants, metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..codegen.llvm import read_data, written_data
+from ..ir import DType, IRModule, tir
+from ..ir.errors import BuildError
+from ..ir.visit import free_vars
+from ..runtime.metadata import FunctionInfo, TensorInfo
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One input or output. ``var`` is the tensor program's parameter; a scalar has no buffer."""
+
+    var: tir.Var
+    buffer: tir.Buffer | None
+    name: str
+    inout: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype if self.buffer is not None else self.var.dtype
+
+    @property
+    def dims(self) -> tuple[tir.Expr, ...]:
+        return self.buffer.shape if self.buffer is not None else ()
+
+
+@dataclass
+class Interface:
+    """An exported function: what ``RdFunction`` says about it."""
+
+    name: str
+    func: tir.PrimFunc
+    symbol: str
+    inputs: list[Parameter]
+    outputs: list[Parameter]
+    symbols: list[tir.Var]
+    info: FunctionInfo
+    symbol_names: list[str]
+    constants: list[str] = field(default_factory=list)   # keys, in the order of the context's table
+    kernels: list[str] = field(default_factory=list)
+
+    @property
+    def params(self) -> list[Parameter]:
+        """Inputs, then outputs."""
+        return [*self.inputs, *self.outputs]
+
+    @property
+    def is_host(self) -> bool:
+        return self.func.attrs.get("kind") == "host"
+
+
+def exported(mod: IRModule) -> list[str]:
+    """Names of the functions that callers see: hosts and what has a ``global_symbol``; without any, every tensor program."""
+    programs = {n: f for n, f in mod.items() if isinstance(f, tir.PrimFunc) and f.attrs.get("kind") != "task"}
+    hosts = [n for n, f in programs.items() if f.attrs.get("kind") == "host"]
+    named = [n for n, f in programs.items() if "global_symbol" in f.attrs and n not in hosts]
+    return [*hosts, *named] or list(programs)
+
+
+def describe(mod: IRModule, name: str, symbol: str) -> Interface:
+    """The interface of an exported function. Raises BuildError when a size of it cannot be known to the caller."""
+    func = mod[name]
+    public = func.attrs.get("global_symbol") or name
+    hidden = _hidden(func)
+    params = [_parameter(func, p) for p in func.params if p not in hidden]
+    symbols = _symbols(params)
+    for v in hidden:
+        if v not in symbols:
+            raise BuildError(f"the size {v.name} of {public} does not follow from its parameters", where=public,
+                             hint="it must be a whole dimension of some buffer, or a scalar parameter")
+    lookup: Callable[[str], Any] = mod.functions.__getitem__
+    if func.attrs.get("kind") == "host":
+        count = func.attrs["num_inputs"]
+        inputs, outputs = params[:count], params[count:]
+    else:
+        written, read = written_data(func, lookup), read_data(func, lookup)
+        inputs = [p for p in params if p.buffer is None or p.buffer.data not in written]
+        outputs = [Parameter(p.var, p.buffer, p.name, p.buffer.data in read) for p in params if p.buffer is not None and p.buffer.data in written]
+    names = _unique([v.name for v in symbols])
+    texts = dict(zip(symbols, names))
+    info = _info(func, public, params, inputs, outputs, texts)
+    return Interface(public, func, symbol, inputs, outputs, symbols, info, names)
+
+
+def _hidden(func: tir.PrimFunc) -> list[tir.Var]:
+    """Sizes that lowering has appended: the caller gives them through the shapes."""
+    whole = {d for b in func.buffer_params for dim in b.shape for d in free_vars(dim)}
+    hidden: list[tir.Var] = []
+    for p in reversed(func.params):
+        if p in func.buffers or not p.size or p not in whole:
+            break
+        hidden.append(p)
+    return hidden[::-1]
+
+
+def _parameter(func: tir.PrimFunc, var: tir.Var) -> Parameter:
+    buffer = func.buffers.get(var)
+    if buffer is None and var.dtype.is_handle:
+        raise BuildError(f"parameter {var.name} is a pointer without a buffer", where=func.attrs.get("global_symbol"),
+                         hint="give its shape with T.match_buffer")
+    return Parameter(var, buffer, buffer.name if buffer is not None else var.name)
+
+
+def _symbols(params: list[Parameter]) -> list[tir.Var]:
+    """Variables that the call solves: whole dimensions, and integer scalars that sizes are made of."""
+    found: dict[tir.Var, None] = {}
+    needed = {v for p in params for d in p.dims for v in free_vars(d)}
+    for p in params:
+        for v in (d for d in p.dims if type(d) is tir.Var):
+            found[v] = None
+        if p.buffer is None and p.var in needed:
+            found[p.var] = None
+    return list(found)
+
+
+def _unique(names: list[str]) -> list[str]:
+    out: list[str] = []
+    for name in names:
+        k, unique = 0, name
+        while unique in out:
+            k += 1
+            unique = f"{name}_{k}"
+        out.append(unique)
+    return out
+
+
+def _dim_text(dim: tir.Expr, names: dict[tir.Var, str]) -> int | str:
+    if type(dim) is tir.IntImm:
+        return dim.value
+    if type(dim) is tir.Var:
+        return names.get(dim, dim.name)
+    return _formula(dim, names)
+
+
+_SIGNS = {tir.Add: "+", tir.Sub: "-", tir.Mul: "*", tir.FloorDiv: "//", tir.FloorMod: "%"}
+
+
+def _formula(e: tir.Expr, names: dict[tir.Var, str]) -> str:
+    sign = _SIGNS.get(type(e))
+    if sign is None:
+        kind = type(e)
+        inner = ", ".join(str(_dim_text(getattr(e, f), names)) for f in e._children)
+        return f"{kind.__name__.lower()}({inner})"
+    parts = [str(_dim_text(x, names)) for x in (e.a, e.b)]
+    return " ".join((f"({p})" if " " in p and sign != "+" else p) for p in (parts[0], sign, parts[1]))
+
+
+def _info(func: tir.PrimFunc, name: str, params: list[Parameter], inputs: list[Parameter], outputs: list[Parameter],
+          symbols: dict[tir.Var, str]) -> FunctionInfo:
+    def tensor(p: Parameter, label: str | None = None) -> TensorInfo:
+        return TensorInfo(label or p.name, str(p.dtype), tuple(_dim_text(d, symbols) for d in p.dims), p.buffer is None)
+
+    attrs = func.attrs
+    if attrs.get("kind") == "host":
+        in_names, out_names = attrs.get("input_names") or (), attrs.get("output_names") or ()
+        arguments = attrs.get("arguments") or tuple(range(len(inputs)))
+        result = attrs.get("result")
+        if result is None:
+            result = list(range(len(outputs))) if attrs.get("returns_tuple") else 0
+        return FunctionInfo(name, "graph", tuple(map(tensor, inputs, _padded(in_names, len(inputs)))),
+                            tuple(map(tensor, outputs, _padded(out_names, len(outputs)))), _listed(arguments), _listed(result))
+    places = {p.var: i for i, p in enumerate([*inputs, *outputs])}
+    return FunctionInfo(name, "tensor", tuple(map(tensor, inputs)), tuple(map(tensor, outputs)), tuple(places[p.var] for p in params))
+
+
+def _padded(names: tuple[str, ...], count: int) -> list[str | None]:
+    return [names[i] if i < len(names) else None for i in range(count)]
+
+
+def _listed(template: Any) -> Any:
+    """Templates hold lists below the top (attributes hold tuples)."""
+    if isinstance(template, tuple | list):
+        return type(template)(_inner(t) for t in template)
+    return template
+
+
+def _inner(template: Any) -> Any:
+    return [_inner(t) for t in template] if isinstance(template, tuple | list) else template

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects linked in memory by LLVM's ORC, each module in a library of its own."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..codegen.llvm import MachineSpec
+from ..ir.errors import BuildError
+
+_numbers = itertools.count()
+
+
+@functools.cache
+def _linker() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    spec = MachineSpec.host()
+    machine = llvm.Target.from_triple(spec.triple).create_target_machine(cpu=spec.cpu, features=spec.features, reloc="pic", codemodel="small")
+    return llvm.create_lljit_compiler(machine)
+
+
+def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], export: str) -> tuple[int, Any]:
+    """The address of ``export`` and what keeps the code in memory. ``imports``: symbols and their addresses."""
+    import llvmlite.binding as llvm
+
+    library = llvm.JITLibraryBuilder()
+    for content in objects:
+        library.add_object_img(content)
+    for name, address in imports.items():
+        library.import_symbol(name, address)
+    library.add_current_process().export_symbol(export)
+    try:
+        tracker = library.link(_linker(), f"roundel_{next(_numbers)}")
+        return tracker[export], tracker
+    except RuntimeError as error:
+        raise BuildError("the module cannot be linked", why=str(error), hint="a C function that call_extern names must be in a loaded library") from error

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lowered module cut into what is compiled by itself: each kernel with its tasks, and the host functions together.
+
+Text of a kernel has no names of its own, so equal kernels are one, in a module and in the cache: the symbol is made
+from the text's hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..codegen.llvm import MachineSpec, Piece, emit_function, module_text, platform_of
+from ..ir import IRModule, tir
+from ..ir.errors import BuildError
+from ..ir.visit import children
+
+_PLACEHOLDER = "__kernel__"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """LLVM text for one object. ``pipeline`` says what LLVM does with it, ``name`` is for people."""
+
+    name: str
+    symbol: str
+    text: str
+    pipeline: str
+
+
+@dataclass
+class Units:
+    """The kernels of a module, generated on demand, each different text once."""
+
+    mod: IRModule
+    spec: MachineSpec
+    symbols: dict[str, str] = field(default_factory=dict)
+    made: dict[str, Unit] = field(default_factory=dict)
+    constants: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def kernels(self) -> Iterator[Unit]:
+        """Units of all kernels, callees first; a kernel equal to an earlier one gives none."""
+        for name, func in self.mod.items():
+            if isinstance(func, tir.PrimFunc) and func.attrs.get("kind") == "kernel":
+                yield from self.unit(name)
+
+    def unit(self, name: str, callers: tuple[str, ...] = ()) -> Iterator[Unit]:
+        """The kernel ``name`` and what it calls, where not yet made."""
+        if name in self.symbols:
+            return
+        if name in callers:
+            raise BuildError(f"tensor program {name} calls itself", why=" -> ".join((*callers, name)))
+        for callee in callees(self.func(name)):
+            yield from self.unit(callee, (*callers, name))
+        text, vectors, constants = self._text(name)
+        symbol = "rk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
+        self.symbols[name] = symbol
+        self.constants[name] = constants
+        if symbol not in self.made:
+            self.made[symbol] = Unit(name, symbol, text.replace(_PLACEHOLDER, symbol), "light" if vectors else "full")
+            yield self.made[symbol]
+
+    def func(self, name: str) -> tir.PrimFunc:
+        """A tensor program of the module; raises BuildError when there is none."""
+        func = self.mod.functions.get(name)
+        if not isinstance(func, tir.PrimFunc):
+            raise BuildError(f"{name} is called, but is not a tensor program of the module", hint=f"it has {', '.join(self.mod.functions)}")
+        return func
+
+    def _text(self, name: str) -> tuple[str, bool, dict[str, int]]:
+        platform = platform_of(self.spec.triple, self.spec.features)
+        tasks: dict[str, str] = {}
+
+        def symbol(callee: str) -> str:
+            if self.func(callee).attrs.get("kind") == "task":
+                return tasks.setdefault(callee, f"{_PLACEHOLDER}.{len(tasks)}")
+            return self.symbols[callee]
+
+        pieces: list[Piece] = [self._piece(name, _PLACEHOLDER, platform, symbol)]
+        done = 0
+        while done < len(tasks):  # tasks may have tasks
+            task = list(tasks)[done]
+            pieces.append(self._piece(task, tasks[task], platform, symbol))
+            done += 1
+        return module_text(pieces), any(p.vectors for p in pieces), pieces[0].constants
+
+    def _piece(self, name: str, symbol: str, platform, resolve) -> Piece:  # type: ignore[no-untyped-def]
+        try:
+            return emit_function(self.func(name), symbol, platform, resolve)
+        except BuildError as error:
+            raise BuildError(error.what, where=error.where or name, why=error.why, hint=error.hint) from error
+
+
+def callees(func: tir.PrimFunc) -> list[str]:
+    """Names of the tensor programs that a function calls, in order of appearance; tasks are not among them."""
+    found: dict[str, None] = {}
+    seen: set[int] = set()
+    stack = [func.body]
+    while stack:
+        n = stack.pop()
+        if id(n) in seen:
+            continue
+        seen.add(id(n))
+        if type(n) is tir.Call and not isinstance(n.op, str):
+            found[n.op.name] = None
+        stack.extend(reversed(list(children(n))))
+    return list(found)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that compiles: ``python -m roundel.build.worker`` reads requests from stdin and writes objects to stdout.
+
+A message is its length (8 bytes, little-endian) and a pickle: of ``(text, spec, pipeline)`` in, of ``(True, object)`` or
+``(False, (what, why))`` out. LLVM's fatal errors end this process and not the one that asked.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import sys
+from typing import IO, Any
+
+_LENGTH = struct.Struct("<Q")
+
+
+def send(stream: IO[bytes], message: Any) -> None:
+    """Write a message."""
+    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(content)))
+    stream.write(content)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any:
+    """Read a message; raises EOFError at the end of the stream."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    content = stream.read(length)
+    if len(content) < length:
+        raise EOFError
+    return pickle.loads(content)
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    from ..codegen.llvm import to_object
+    from ..ir.errors import BuildError
+
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever LLVM prints does not get between messages
+    while True:
+        try:
+            text, spec, pipeline = receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            send(out, (True, to_object(text, spec, pipeline)))
+        except BuildError as error:
+            send(out, (False, (error.what, error.why)))
+
+
+if __name__ == "__main__":
+    main()
