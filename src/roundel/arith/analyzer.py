@@ -10,7 +10,7 @@ from typing import Any
 from ..ir import free_vars, tir
 from ..ir.dtype import INT64, DType
 from ..ir.tir import Expr, IntImm, Range, Var
-from . import bounds, compare, data_rules, facts, index_rules, modular, prove
+from . import bounds, compare, data_rules, facts, index_rules, int_set, modular, prove
 from .effects import reads_memory
 from .linear import Sum, to_expr
 
@@ -152,6 +152,10 @@ class Analyzer:
         """The one integer that the expression always is, or None."""
         s = self.sum(tir.as_index(e))
         return None if s.terms else s.const
+
+    def int_set(self, e: Expr, dom: Mapping[Var, Range], predicate: Expr | None = None) -> int_set.Interval:
+        """The symbolic interval of ``e`` while the variables of ``dom`` run (where ``predicate`` holds)."""
+        return int_set.interval(self, e, dom, () if predicate is None else (self.simplify(predicate),))
 
     # --- linear forms (for the rules)
 

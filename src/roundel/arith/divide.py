@@ -82,9 +82,9 @@ def _div_atom(an: Analyzer, x: Sum, m: int, dtype: DType) -> Sum:
     only = x.only()
     if only is not None and only[1] == 1:
         inner = only[0]
-        if type(inner) is tir.FloorDiv and type(inner.b) is IntImm and inner.b.value > 0:
-            c = inner.b.value
-            return _floordiv_const(an, an.sum(inner.a) + x.const * c, c * m, dtype)
+        if type(inner) is tir.FloorDiv:
+            by = an.sum(inner.b)
+            return floordiv(an, an.sum(inner.a).plus(by, x.const), by * m, dtype)
         if type(inner) is tir.FloorMod and x.const == 0 and type(inner.b) is IntImm and inner.b.value > 0 and inner.b.value % m == 0:
             return _floormod_const(an, _floordiv_const(an, an.sum(inner.a), m, dtype), inner.b.value // m, dtype)
     return an.atom(tir.FloorDiv(an.expr(x, dtype), IntImm(m, dtype)))
@@ -171,6 +171,12 @@ def _divide_symbolic(an: Analyzer, a: Sum, b: Sum, dtype: DType) -> Sum:
     cut = _cut_low(an, r, b)
     if cut is not None:
         return q + floordiv(an, cut[0], cut[1], dtype)
+    inner = r.only()
+    if inner is not None and inner[1] == 1 and type(inner[0]) is tir.FloorDiv and bounds.of_sum(an, b)[0] >= 0:
+        by = an.sum(inner[0].b)  # (x // c) // n -> x // (c * n)
+        whole, shift = multiply(b, by), by * r.const
+        if whole is not None:
+            return q + floordiv(an, an.sum(inner[0].a) + shift, whole, dtype)
     return q + an.atom(tir.FloorDiv(an.expr(r, dtype), an.expr(b, dtype)))
 
 

@@ -22,7 +22,7 @@ def linear(an: Analyzer, e: Expr) -> Sum:
     if rule is None or (not e.is_index and not _safe(an, e)):
         return _opaque(an, e)
     out = rule(an, e)
-    return divide.merge(an, out, e.dtype) if len(out.terms) > 1 else out
+    return divide.merge(an, out, e.dtype) if len(out.terms) > 1 or an.facts.modular else out
 
 
 def _safe(an: Analyzer, e: Expr) -> bool:

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a block's body reads and writes, as regions over the block's iteration variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..ir import Visitor, on, substitute, tir
+from ..ir.tir import Block, Buffer, BufferRegion, Expr, Range, Var
+from . import region as rg
+from .analyzer import Analyzer
+from .int_set import interval
+
+Accesses = tuple[tuple[BufferRegion, ...], tuple[BufferRegion, ...]]
+
+
+def block_access(block: Block, buffer_map: Mapping[Var, Buffer] | Iterable[Buffer] = (), an: Analyzer | None = None) -> Accesses:
+    """``(reads, writes)`` of a block's body and init, in order of first access.
+
+    Loops inside the block are run over, nested blocks count with their own regions, data-dependent indices with the
+    whole dimension. Buffers that the block allocates are left out; a buffer that an updating block (one with ``init``)
+    writes is not among its reads. ``buffer_map`` (data pointer or parameter to buffer, or buffers) finds the buffers
+    whose pointers go to opaque calls: those are read and written whole.
+    """
+    buffers = buffer_map.values() if isinstance(buffer_map, Mapping) else buffer_map
+    found = _Access(an or Analyzer(), {b.data: b for b in buffers})
+    with found.an.scope():
+        for iv in block.iter_vars:
+            found.an.bind(iv.var, iv.dom)
+        found.enter(block)
+    local = set(block.alloc_buffers) | found.local
+    reads = found.collect(found.reads, local)
+    writes = found.collect(found.writes, local)
+    if block.init is not None:
+        written = {w.buffer for w in writes}
+        reads = tuple(r for r in reads if r.buffer not in written)
+    return reads, writes
+
+
+class _Access(Visitor):
+    def __init__(self, an: Analyzer, pointers: dict[Var, Buffer]) -> None:
+        self.an, self.pointers = an, pointers
+        self.dom: dict[Var, Range] = {}
+        self.lets: dict[Var, Expr] = {}
+        self.conditions: list[Expr] = []
+        self.views: dict[Buffer, BufferRegion] = {}
+        self.local: set[Buffer] = set()
+        self.reads: dict[Buffer, tuple[Range, ...]] = {}
+        self.writes: dict[Buffer, tuple[Range, ...]] = {}
+
+    def enter(self, block: Block) -> None:
+        """Visit the block whose accesses are asked for."""
+        for m in block.match_buffers:
+            self.views[m.buffer] = m.source
+            self.pointers[m.buffer.data] = m.buffer
+        if block.init is not None:
+            self.visit(block.init)
+        self.visit(block.body)
+
+    def collect(self, found: dict[Buffer, tuple[Range, ...]], local: set[Buffer]) -> tuple[BufferRegion, ...]:
+        """The regions of buffers from outside."""
+        return tuple(BufferRegion(b, r) for b, r in found.items() if b not in local)
+
+    # --- recording
+
+    def record(self, found: dict[Buffer, tuple[Range, ...]], buffer: Buffer, ranges: Iterable[Range]) -> None:
+        """Adds a region to those of a buffer (views are taken back to what they view)."""
+        box = tuple(self.an_range(r, buffer.shape[k]) for k, r in enumerate(ranges))
+        source = self.views.get(buffer)
+        if source is not None:
+            box = _in_source(self.an, source, box)
+            buffer = source.buffer
+        old = found.get(buffer)
+        found[buffer] = box if old is None else rg.union(old, box, self.an)
+
+    def an_range(self, r: Range, size: Expr) -> Range:
+        """A range with the loops inside the block run over; the whole dimension where that has no bound."""
+        if self.lets:
+            r = Range(substitute(r.min, self.lets), substitute(r.extent, self.lets))
+        known = rg.relax_range(self.an, r, self.dom, self.conditions)
+        return Range.of(size) if known is None else known
+
+    def points(self, buffer: Buffer, indices: tuple[Expr, ...]) -> list[Range]:
+        """Ranges of one access."""
+        out = []
+        for index, size in zip(indices, buffer.shape, strict=True):
+            if index.dtype.lanes == 1:
+                out.append(Range(index, tir.const(1, index.dtype)))
+                continue
+            lanes = interval(self.an, index, {})
+            out.append(rg.between(self.an, lanes.min, lanes.max + 1) if lanes.min is not None and lanes.max is not None
+                       else Range.of(size))
+        return out
+
+    def whole(self, buffer: Buffer) -> None:
+        """A pointer to the buffer escapes to an opaque call."""
+        full = BufferRegion.full(buffer).region
+        self.record(self.reads, buffer, full)
+        self.record(self.writes, buffer, full)
+
+    # --- visiting
+
+    @on(tir.BufferLoad)
+    def _load(self, e: tir.BufferLoad) -> None:
+        self.record(self.reads, e.buffer, self.points(e.buffer, e.indices))
+        self.generic(e)
+
+    @on(tir.BufferStore)
+    def _store(self, s: tir.BufferStore) -> None:
+        self.record(self.writes, s.buffer, self.points(s.buffer, s.indices))
+        self.generic(s)
+
+    @on(tir.Var)
+    def _variable(self, v: Var) -> None:
+        if v.dtype.is_handle and v in self.pointers:
+            self.whole(self.pointers[v])
+
+    @on(tir.Call)
+    def _call(self, e: tir.Call) -> None:
+        if e.op == "address_of" and type(e.args[0]) is tir.BufferLoad:
+            self.whole(e.args[0].buffer)
+            for i in e.args[0].indices:
+                self.visit(i)
+            return
+        self.generic(e)
+
+    @on(tir.For)
+    def _loop(self, loop: tir.For) -> None:
+        self.visit(loop.min)
+        self.visit(loop.extent)
+        self.dom = {**self.dom, loop.loop_var: self._domain(loop)}
+        self.visit(loop.body)
+        self.dom = {v: r for v, r in self.dom.items() if v is not loop.loop_var}
+
+    def _domain(self, loop: tir.For) -> Range:
+        return Range(substitute(loop.min, self.lets), substitute(loop.extent, self.lets))
+
+    @on(tir.Let)
+    def _let(self, s: tir.Let) -> None:
+        self.visit(s.value)
+        self.lets = {**self.lets, s.var: substitute(s.value, self.lets)}
+        self.visit(s.body)
+
+    @on(tir.If)
+    def _if(self, s: tir.If) -> None:
+        self.visit(s.condition)
+        self.under(s.condition, s.then_case)
+        if s.else_case is not None:
+            self.under(tir.logical_not(s.condition), s.else_case)
+
+    @on(tir.IfThenElse)
+    def _if_then_else(self, e: tir.IfThenElse) -> None:
+        self.visit(e.condition)
+        self.under(e.condition, e.true_value)
+        self.under(tir.logical_not(e.condition), e.false_value)
+
+    def under(self, condition: Expr, node: Any) -> None:
+        """Visit where a condition holds; it tightens the loops that run there, not the block's own variables."""
+        condition = self.an.simplify(substitute(condition, self.lets))
+        self.conditions.append(condition)
+        self.visit(node)
+        self.conditions.pop()
+
+    @on(tir.Allocate)
+    def _allocate(self, s: tir.Allocate) -> None:
+        self.local.add(s.buffer)
+        self.visit(s.body)
+
+    @on(tir.BlockRealize)
+    def _realize(self, s: tir.BlockRealize) -> None:
+        for v in s.iter_values:
+            self.visit(v)
+        self.visit(s.predicate)
+        block = s.block
+        reads, writes = (block.reads, block.writes) if block.reads or block.writes else block_access(block, self.pointers, self.an)
+        table = {iv.var: substitute(v, self.lets) for iv, v in zip(block.iter_vars, s.iter_values, strict=True)}
+        self.conditions.append(self.an.simplify(substitute(s.predicate, self.lets)))
+        for found, regions in ((self.reads, reads), (self.writes, writes)):
+            for r in regions:
+                self.record(found, r.buffer, [substitute(x, table) for x in r.region])
+        self.conditions.pop()
+
+
+def _in_source(an: Analyzer, source: BufferRegion, box: tuple[Range, ...]) -> tuple[Range, ...]:
+    """A region of a view as a region of what it views (leading dimensions of the source may be missing in the view)."""
+    lead = len(source.region) - len(box)
+    if lead < 0:
+        return source.region
+    return (*source.region[:lead], *(Range(an.simplify(tir.add(s.min, r.min)), r.extent) for s, r in zip(source.region[lead:], box, strict=True)))
