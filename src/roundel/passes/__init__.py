@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pass is, and the runner of pipelines."""
+"""The pipeline runner: named passes in plain lists; timing, printing, verifying and the rewrite log wrap them from outside."""
 
-from .named import find_pass, known_passes, pass_
+from .observers import PrintAfter, Rewrite, RewriteLog, Timing
+from .pass_ import Pass, all_passes, get_pass, name_of, pass_
+from .run import Observer, run
 
-__all__ = ["find_pass", "known_passes", "pass_"]
+__all__ = ["Observer", "Pass", "PrintAfter", "Rewrite", "RewriteLog", "Timing", "all_passes", "get_pass", "name_of", "pass_", "run"]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pass is: a named function from module to module, found by name from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from ..ir.errors import RoundelError
+from ..ir.module import IRModule
+
+Transform = Callable[[IRModule], IRModule]
+_passes: dict[str, Pass] = {}
+
+
+class Pass:
+    """A named pass; calling it applies it. It returns the same object when nothing changed."""
+
+    __slots__ = ("__doc__", "__module__", "__name__", "__wrapped__", "fn", "name")
+
+    def __init__(self, name: str, fn: Transform) -> None:
+        self.name, self.fn, self.__wrapped__ = name, fn, fn
+        self.__name__, self.__doc__, self.__module__ = name, fn.__doc__, fn.__module__
+
+    def __call__(self, mod: IRModule) -> IRModule:
+        return self.fn(mod)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def pass_(name: str) -> Callable[[Transform], Pass]:
+    """``@pass_("fold_constants") def fold_constants(mod): ...`` makes a named, registered pass."""
+
+    def make(fn: Transform) -> Pass:
+        made = _passes[name] = Pass(name, fn)
+        return made
+
+    return make
+
+
+def name_of(p: Any) -> str:
+    """The name of a pass, or of a plain function used as one."""
+    return getattr(p, "name", None) or getattr(p, "__name__", type(p).__name__)
+
+
+def get_pass(name: str) -> Pass:
+    """The registered pass of this name; raises RoundelError naming close ones."""
+    if name not in _passes:
+        near = get_close_matches(name, _passes)
+        raise RoundelError(f"there is no pass {name!r}", hint=f"did you mean {', '.join(near)}?" if near else "see `roundel inspect --list-passes`")
+    return _passes[name]
+
+
+def all_passes() -> dict[str, Pass]:
+    """Every pass imported so far, by name."""
+    return dict(sorted(_passes.items()))
+
+
+def flatten(pipeline: Iterable[Any]) -> list[Transform]:
+    """A pipeline as a flat list: nested lists are spliced, names looked up."""
+    out: list[Transform] = []
+    for p in pipeline:
+        out += flatten(p) if isinstance(p, list | tuple) else [get_pass(p)] if isinstance(p, str) else [p]
+    return out
