@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from roundel.runtime import library, toolchain
 
 STRESS = Path(__file__).parent / "stress.c"
@@ -17,8 +18,29 @@ STRESS = Path(__file__).parent / "stress.c"
 def run_stress(folder: Path, *flags: str, arguments: tuple[str, ...] = (), **environment: str) -> str:
     program = folder / "stress"
     sources = [*library.source_dir().glob("*.c"), STRESS]
-    toolchain.run([*toolchain.compiler(), "-std=gnu11", "-O1", "-g", *flags, f"-I{library.source_dir()}", *sources, "-o", program, "-lpthread", "-ldl"])
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}, check=False)
+    toolchain.run(
+        [
+            *toolchain.compiler(),
+            "-std=gnu11",
+            "-O1",
+            "-g",
+            *flags,
+            f"-I{library.source_dir()}",
+            *sources,
+            "-o",
+            program,
+            "-lpthread",
+            "-ldl",
+        ]
+    )
+    done = subprocess.run(
+        [program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+        check=False,
+    )
     assert done.returncode == 0 and done.stdout.endswith("ok\n"), done.stdout + done.stderr
     return done.stdout
 
@@ -47,7 +69,13 @@ def test_number_of_threads(tmp_path):
 
     script = "from roundel.runtime import library; print(library.runtime().roundel_num_threads(None))"
     for value, expected in (("3", 3), ("0", None), ("junk", None), ("", None)):
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env={**os.environ, "ROUNDEL_NUM_THREADS": value})
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "ROUNDEL_NUM_THREADS": value},
+        )
         assert int(done.stdout) == (expected or min(int(done.stdout), len(os.sched_getaffinity(0))))
     pinned = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}}); {script}"
     done = subprocess.run([sys.executable, "-c", pinned], capture_output=True, text=True, check=True)

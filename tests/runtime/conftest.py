@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from roundel.build.link import link_shared
 from roundel.runtime import Executable, metadata
 from runtime.native_module import WEIGHT, compile_module, graph_info, load_in_process
@@ -25,7 +26,9 @@ def programs(in_process):
 @pytest.fixture(scope="session")
 def graphs(in_process):
     """Every function as a graph function, which returns its results."""
-    return Executable.from_address(in_process[1], constants=[WEIGHT], keep=in_process[0], metadata_text=metadata.dump(graph_info()), threads=2)
+    return Executable.from_address(
+        in_process[1], constants=[WEIGHT], keep=in_process[0], metadata_text=metadata.dump(graph_info()), threads=2
+    )
 
 
 @pytest.fixture(scope="session")
@@ -35,4 +38,6 @@ def shipped(tmp_path_factory):
     text = metadata.dump([f for f in graph_info() if f.name != "update"], origin="test")
     (folder / "metadata.h").write_text(f"static const char metadata[] = {json.dumps(text)};\n")
     code = compile_module(folder, f'-DMETADATA="{folder}/metadata.h"').read_bytes()
-    return link_shared([code], WEIGHT.tobytes(), folder / "tiny-model.so", functions=["scale", "concat", "fill", "callback"])
+    return link_shared(
+        [code], WEIGHT.tobytes(), folder / "tiny-model.so", functions=["scale", "concat", "fill", "callback"]
+    )

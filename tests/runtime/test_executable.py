@@ -9,6 +9,7 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
+
 from roundel.ir.errors import CallError
 from roundel.runtime import Executable, get_func, has_func, register_func, remove_func
 from runtime.native_module import WEIGHT, load_in_process
@@ -62,7 +63,14 @@ def test_strided_read_only_and_broadcast_inputs(graphs):
     base = np.random.rand(6, 8).astype(F)
     frozen = base[:, :4].copy()
     frozen.flags.writeable = False
-    for x in (base[:, ::2], base[::-2, 4:], base.T[:4].T, np.broadcast_to(base[0, :4], (3, 4)), frozen, np.asfortranarray(base[:, :4])):
+    for x in (
+        base[:, ::2],
+        base[::-2, 4:],
+        base.T[:4].T,
+        np.broadcast_to(base[0, :4], (3, 4)),
+        frozen,
+        np.asfortranarray(base[:, :4]),
+    ):
         np.testing.assert_array_equal(graphs["scale"](x), 2 * x + WEIGHT)
 
 
@@ -131,18 +139,21 @@ def test_torch(graphs, programs):
     assert torch.equal(graphs["nonzero"](torch.tensor([0.0, 1.0])), torch.tensor([1]))
 
 
-@pytest.mark.parametrize("name, args, message", [
-    ("scale", (np.zeros((2, 5), F),), r"dimension 1 of input 0 \('x'\) is 5, expected 4"),
-    ("scale", (np.zeros((2, 4)),), r"input 0 \('x'\) has dtype float64, expected float32"),
-    ("scale", (np.zeros(4, F),), r"has 1 dimensions, expected 2"),
-    ("scale", (), "takes 1 arguments"),
-    ("scale", ("text",), "not a tensor|cannot be taken"),
-    ("scale", (None,), "not a tensor"),
-    ("scale", ([[1, 2], [3]],), "cannot be taken"),
-    ("concat", ((np.zeros(2, F),),), "a tuple of 2 was expected"),
-    ("concat", ((np.zeros(2, F), np.zeros((2, 1), F)),), r"input 1 \('y'\) has 2 dimensions"),
-    ("fill", (-1,), "would be -1"),
-])
+@pytest.mark.parametrize(
+    "name, args, message",
+    [
+        ("scale", (np.zeros((2, 5), F),), r"dimension 1 of input 0 \('x'\) is 5, expected 4"),
+        ("scale", (np.zeros((2, 4)),), r"input 0 \('x'\) has dtype float64, expected float32"),
+        ("scale", (np.zeros(4, F),), r"has 1 dimensions, expected 2"),
+        ("scale", (), "takes 1 arguments"),
+        ("scale", ("text",), "not a tensor|cannot be taken"),
+        ("scale", (None,), "not a tensor"),
+        ("scale", ([[1, 2], [3]],), "cannot be taken"),
+        ("concat", ((np.zeros(2, F),),), "a tuple of 2 was expected"),
+        ("concat", ((np.zeros(2, F), np.zeros((2, 1), F)),), r"input 1 \('y'\) has 2 dimensions"),
+        ("fill", (-1,), "would be -1"),
+    ],
+)
 def test_mistakes_are_named(graphs, name, args, message):
     with pytest.raises(CallError, match=message):
         graphs[name](*args)
@@ -161,7 +172,9 @@ def test_keyword_mistakes(graphs):
 
 def test_mistakes_in_outputs(programs):
     x = np.zeros((2, 4), F)
-    with pytest.raises(CallError, match=r"dimension 0 of output 0 \('y'\) is 3, but 'n' is 2 \(dimension 0 of input 0 \('x'\)\)"):
+    with pytest.raises(
+        CallError, match=r"dimension 0 of output 0 \('y'\) is 3, but 'n' is 2 \(dimension 0 of input 0 \('x'\)\)"
+    ):
         programs["scale"](x, np.zeros((3, 4), F))
     with pytest.raises(CallError, match="read-only"):
         programs["scale"](x, np.broadcast_to(F(1), (2, 4)))

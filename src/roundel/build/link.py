@@ -19,8 +19,19 @@ from ..runtime.native import dlpack_code
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
 _EXPORTS = "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_ffi_invoke; __tvm_ffi_*; %s_*; local: *; };\n"
-_LINK = ("-shared", "-O1", "-fPIC", "-fvisibility=hidden", "-w", "-Wl,-Bsymbolic", "-Wl,--gc-sections", "-Wl,--as-needed", "-Wl,-z,noexecstack",
-         "-Wl,-z,relro", "-Wl,--build-id=none")
+_LINK = (
+    "-shared",
+    "-O1",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-w",
+    "-Wl,-Bsymbolic",
+    "-Wl,--gc-sections",
+    "-Wl,--as-needed",
+    "-Wl,-z,noexecstack",
+    "-Wl,-z,relro",
+    "-Wl,--build-id=none",
+)
 
 _STUB = """\
 #include "runtime.h"
@@ -32,7 +43,9 @@ RD_API void {name}_release(DLTensor *output) {{
   RdModel *model;
   if (!rd_package_open(&roundel_package, 0, &model)) roundel_release(model, output);
 }}
-RD_API int {name}_register(const char *function, RdPacked packed, void *user) {{ return roundel_register(function, packed, user); }}
+RD_API int {name}_register(const char *function, RdPacked packed, void *user) {{
+  return roundel_register(function, packed, user);
+}}
 RD_API int {name}_open(const RdOptions *options, RdModel **model) {{
   RdOptions none = {{0}};
   return rd_package_open(&roundel_package, options ? options : &none, model);
@@ -53,19 +66,31 @@ RD_API int __tvm_ffi_{function}(void *self, const RdAny *args, int32_t nargs, Rd
 """
 
 
-def link_shared(objects: Sequence[bytes], weights: bytes | Path | None, out: str | Path, target: Any = None, *, functions: Sequence[str] = ("main",),
-                name: str | None = None, side_file: bool = False) -> Path:
+def link_shared(
+    objects: Sequence[bytes],
+    weights: bytes | Path | None,
+    out: str | Path,
+    target: Any = None,
+    *,
+    functions: Sequence[str] = ("main",),
+    name: str | None = None,
+    side_file: bool = False,
+) -> Path:
     """Write ``out``; returns its path. One of ``objects`` defines ``roundel_library``.
 
     ``weights`` is the blob that the library's constants point into; it is embedded, or with ``side_file`` (and always
-    above 1 GiB) written to ``<stem>.weights`` beside ``out`` and mapped when the model is opened. ``name`` (default: the
-    file's) begins the names of the C functions. ``target`` gives the triple of another machine; None is this one.
+    above 1 GiB) written to ``<stem>.weights`` beside ``out`` and mapped when the model is opened. ``name`` (default:
+    the file's) begins the names of the C functions. ``target`` gives the triple of another machine; None is this one.
     Raises BuildError with the linker's words; nothing is left behind then.
     """
     out = Path(out)
     name = identifier(name or out.stem)
     triple = _foreign_triple(target)
-    runtime = library.compiled(toolchain.compiler(triple), shared=False) / "libroundel_rt.a" if triple else library.static_library()
+    runtime = (
+        library.compiled(toolchain.compiler(triple), shared=False) / "libroundel_rt.a"
+        if triple
+        else library.static_library()
+    )
     work = Path(tempfile.mkdtemp(prefix="roundel-link-"))
     try:
         fields = _place_weights(weights, out, work, side_file)
@@ -77,9 +102,25 @@ def link_shared(objects: Sequence[bytes], weights: bytes | Path | None, out: str
             paths[-1].write_bytes(content)
         weights_asm = [work / "weights.s"] if fields["weights"] != "0" else []
         with toolchain.atomic_output(out) as temporary:
-            toolchain.run([*toolchain.compiler(triple), *_LINK, f"-I{library.source_dir()}", f"-Wl,--version-script={work / 'exports.map'}",
-                           "-o", temporary, work / "stub.c", *weights_asm, *paths, "-Wl,--whole-archive", runtime, "-Wl,--no-whole-archive",
-                           "-lm", "-lpthread", *(() if triple else ("-ldl",))])
+            toolchain.run(
+                [
+                    *toolchain.compiler(triple),
+                    *_LINK,
+                    f"-I{library.source_dir()}",
+                    f"-Wl,--version-script={work / 'exports.map'}",
+                    "-o",
+                    temporary,
+                    work / "stub.c",
+                    *weights_asm,
+                    *paths,
+                    "-Wl,--whole-archive",
+                    runtime,
+                    "-Wl,--no-whole-archive",
+                    "-lm",
+                    "-lpthread",
+                    *(() if triple else ("-ldl",)),
+                ]
+            )
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return out
@@ -102,10 +143,16 @@ def _foreign_triple(target: Any) -> str | None:
     if not triple:
         return None
     parts = triple.split("-")
-    if parts[0] in (platform.machine(), {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine())) and "linux" in triple:
+    if (
+        parts[0] in (platform.machine(), {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine()))
+        and "linux" in triple
+    ):
         return None
     if "linux" not in triple:
-        raise BuildError(f"a shared library for {triple} cannot be linked here", hint="write an object file (.o) and link it on that machine")
+        raise BuildError(
+            f"a shared library for {triple} cannot be linked here",
+            hint="write an object file (.o) and link it on that machine",
+        )
     return f"{parts[0]}-linux-{parts[-1] if parts[-1] not in ('linux', 'unknown') else 'gnu'}"
 
 
@@ -130,8 +177,11 @@ def _place_weights(weights: bytes | Path | None, out: Path, work: Path, side_fil
     if isinstance(blob, bytes):
         (work / "weights.bin").write_bytes(blob)
         blob = work / "weights.bin"
-    (work / "weights.s").write_text('.section .rodata.roundel_weights,"a",%progbits\n.globl roundel_weights\n.hidden roundel_weights\n.balign 4096\n'
-                                    f'roundel_weights:\n.incbin "{blob.resolve()}"\n.section .note.GNU-stack,"",%progbits\n')
+    (work / "weights.s").write_text(
+        '.section .rodata.roundel_weights,"a",%progbits\n.globl roundel_weights\n.hidden roundel_weights\n'
+        ".balign 4096\n"
+        f'roundel_weights:\n.incbin "{blob.resolve()}"\n.section .note.GNU-stack,"",%progbits\n'
+    )
     return {"weights": "roundel_weights", "weights_file": "0", "digest": "0"}
 
 
@@ -152,17 +202,38 @@ def _write_side_file(weights: bytes | Path, path: Path) -> str:
 
 
 def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None) -> Path:
-    """The C header of a model, complete by itself: its entry points and a constructor for each tensor; returns its path."""
+    """The C header of a model, complete by itself: entry points and a constructor for each tensor; returns its path."""
     path = Path(path)
     name = identifier(name or path.stem)
     guard = f"{name.upper()}_H_"
-    lines = [f"/* {name}: a model compiled by Roundel. Link with lib{name}.so or {name}.so; nothing else is needed. */",
-             f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", _dltensor_section(), "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines = [
+        f"/* {name}: a model compiled by Roundel. Link with lib{name}.so or {name}.so; nothing else is needed. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        "#include <stdint.h>",
+        "",
+        _dltensor_section(),
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+    ]
     for info in functions:
         lines += _declare(name, info)
-    lines += ["/* Why the last call of this thread returned something else than 0. */", f"const char *{name}_last_error(void);", "",
-              "/* Frees an output that came without `data` and got its memory from the model. */", f"void {name}_release(DLTensor *output);", "",
-              "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
+    lines += [
+        "/* Why the last call of this thread returned something else than 0. */",
+        f"const char *{name}_last_error(void);",
+        "",
+        "/* Frees an output that came without `data` and got its memory from the model. */",
+        f"void {name}_release(DLTensor *output);",
+        "",
+        "#ifdef __cplusplus",
+        "}",
+        "#endif",
+        "#endif",
+        "",
+    ]
     with toolchain.atomic_output(path) as temporary:
         temporary.write_text("\n".join(lines))
     return path
@@ -171,7 +242,7 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
 def _dltensor_section() -> str:
     text = library.header().read_text()
     start = text.index("#ifndef DLPACK_DLPACK_H_")
-    return text[start: text.index("#endif\n", start) + len("#endif\n")]
+    return text[start : text.index("#endif\n", start) + len("#endif\n")]
 
 
 def _declare(name: str, info: FunctionInfo) -> list[str]:
@@ -180,12 +251,20 @@ def _declare(name: str, info: FunctionInfo) -> list[str]:
     lines += [f" *   [{i}] {t}" for i, t in enumerate(info.inputs)]
     lines += [" * Outputs (a tensor whose data is NULL gets its memory from the model):"]
     lines += [f" *   [{i}] {t}" for i, t in enumerate(info.outputs)]
-    lines += [" * Returns 0, or a status with a message in " + f"{name}_last_error(). May be called from several threads at once. */",
-              f"int {entry}(const DLTensor *inputs, DLTensor *outputs);",
-              f"enum {{ {entry.upper()}_INPUTS = {len(info.inputs)}, {entry.upper()}_OUTPUTS = {len(info.outputs)} }};", ""]
+    lines += [
+        " * Returns 0, or a status with a message in "
+        + f"{name}_last_error(). May be called from several threads at once. */",
+        f"int {entry}(const DLTensor *inputs, DLTensor *outputs);",
+        f"enum {{ {entry.upper()}_INPUTS = {len(info.inputs)}, {entry.upper()}_OUTPUTS = {len(info.outputs)} }};",
+        "",
+    ]
     for role, tensors in (("input", info.inputs), ("output", info.outputs)):
         for index, tensor in enumerate(tensors):
-            code, bits, lanes = dlpack_code(tensor.dtype)
-            lines += [f"static inline DLTensor {entry}_{role}{index}(void *data, int64_t *shape) {{ /* {tensor} */",
-                      f"  DLTensor t = {{data, {{kDLCPU, 0}}, {len(tensor.shape)}, {{{code}, {bits}, {lanes}}}, shape, 0, 0}};", "  return t;", "}"]
+            (code, bits, lanes), rank = dlpack_code(tensor.dtype), len(tensor.shape)
+            lines += [
+                f"static inline DLTensor {entry}_{role}{index}(void *data, int64_t *shape) {{ /* {tensor} */",
+                f"  DLTensor t = {{data, {{kDLCPU, 0}}, {rank}, {{{code}, {bits}, {lanes}}}, shape, 0, 0}};",
+                "  return t;",
+                "}",
+            ]
     return [*lines, ""]

@@ -7,5 +7,16 @@ from .metadata import FunctionInfo, TensorInfo
 from .model import Model
 from .registry import get_func, has_func, register_func, remove_func
 
-__all__ = ["BoundFunction", "Executable", "FunctionInfo", "Model", "TensorInfo", "get_func", "has_func", "load", "load_executable", "register_func",
-           "remove_func"]
+__all__ = [
+    "BoundFunction",
+    "Executable",
+    "FunctionInfo",
+    "Model",
+    "TensorInfo",
+    "get_func",
+    "has_func",
+    "load",
+    "load_executable",
+    "register_func",
+    "remove_func",
+]

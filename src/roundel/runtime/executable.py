@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A built module in this process: ``rt["function"](*arrays)``.
 
-A tensor program writes into the arrays passed for its outputs; a graph function returns new ones. A call converts nothing
-that need not be: NumPy and PyTorch arrays go through the FFI as they are, the C runtime checks every shape and type.
+A tensor program writes into the arrays passed for its outputs; a graph function returns new ones. A call converts
+nothing that need not be: NumPy and PyTorch arrays go through the FFI as they are, the C runtime checks them all.
 """
 
 from __future__ import annotations
@@ -26,8 +26,15 @@ _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of
 class Executable(Mapping[str, "BoundFunction"]):
     """The functions of an open library by name. Safe to call from several threads at once."""
 
-    def __init__(self, runtime: ctypes.CDLL, handle: int, described: native.RdLibrary, functions: dict[str, FunctionInfo],
-                 extra: dict[str, Any], keep: Any = None) -> None:
+    def __init__(
+        self,
+        runtime: ctypes.CDLL,
+        handle: int,
+        described: native.RdLibrary,
+        functions: dict[str, FunctionInfo],
+        extra: dict[str, Any],
+        keep: Any = None,
+    ) -> None:
         self._runtime, self._handle, self._keep = runtime, handle, keep
         self.metadata = extra
         self._invoke = _invoker(runtime)
@@ -39,12 +46,20 @@ class Executable(Mapping[str, "BoundFunction"]):
         weakref.finalize(self, _close, runtime, handle, keep)
 
     @staticmethod
-    def from_address(address: int, *, constants: Sequence[np.ndarray] = (), threads: int | None = None, profile: bool = False,
-                     metadata_text: str | None = None, runtime: ctypes.CDLL | None = None, keep: Any = None) -> Executable:
+    def from_address(
+        address: int,
+        *,
+        constants: Sequence[np.ndarray] = (),
+        threads: int | None = None,
+        profile: bool = False,
+        metadata_text: str | None = None,
+        runtime: ctypes.CDLL | None = None,
+        keep: Any = None,
+    ) -> Executable:
         """Open the ``RdLibrary`` at ``address``, which is code in this process that ``keep`` holds in memory.
 
-        ``constants`` has one array for each ``RdConstant`` of each function, in order. Raises CallError when the library
-        is for another CPU or runtime.
+        ``constants`` has one array for each ``RdConstant`` of each function, in order. Raises CallError when the
+        library is for another CPU or runtime.
         """
         runtime = runtime or library.runtime()
         described = native.RdLibrary.from_address(address)
@@ -138,18 +153,25 @@ class BoundFunction:
         if named:
             args = self._positional(args, named)
         if len(args) != len(self.info.arguments):
-            raise CallError(f"{self.info.name} takes {len(self.info.arguments)} arguments ({', '.join(self.argument_names)}), {len(args)} were given")
+            wanted = f"{len(self.info.arguments)} arguments ({', '.join(self.argument_names)})"
+            raise CallError(f"{self.info.name} takes {wanted}, {len(args)} were given")
         return self._call_graph(args) if self.info.kind == "graph" else self._call_program(args)
 
     def _positional(self, args: tuple, named: dict[str, Any]) -> tuple:
         names = self.argument_names
         unknown = [n for n in named if n not in names]
         twice = [n for n in names[: len(args)] if n in named]
-        missing = [n for n in names[len(args):] if n not in named]
+        missing = [n for n in names[len(args) :] if n not in named]
         if unknown or twice or missing:
-            problem = "unknown: " + ", ".join(unknown) if unknown else "given twice: " + ", ".join(twice) if twice else "missing: " + ", ".join(missing)
+            problem = (
+                "unknown: " + ", ".join(unknown)
+                if unknown
+                else "given twice: " + ", ".join(twice)
+                if twice
+                else "missing: " + ", ".join(missing)
+            )
             raise CallError(f"the arguments do not fit {self.info.name}({', '.join(names)}): {problem}")
-        return (*args, *(named[n] for n in names[len(args):]))
+        return (*args, *(named[n] for n in names[len(args) :]))
 
     def _call_graph(self, args: tuple) -> Any:
         flat = args if self._flat else _flatten(self.info.arguments, args, len(self.info.inputs))
@@ -157,8 +179,16 @@ class BoundFunction:
         inputs = [tensors.prepare(a, t) for a, t in zip(flat, self._in_types)]
         shapes = self._output_shapes(inputs)
         outputs = [_new_output(s, t, torch) for s, t in zip(shapes, self._out_types)]
-        self._run(inputs, [o if isinstance(o, tensors.Described) else tensors.prepare(o, t) for o, t in zip(outputs, self._out_types)])
-        results = [self._finish(o, t, info.scalar, torch) for o, t, info in zip(outputs, self._out_types, self.info.outputs)]
+        self._run(
+            inputs,
+            [
+                o if isinstance(o, tensors.Described) else tensors.prepare(o, t)
+                for o, t in zip(outputs, self._out_types)
+            ],
+        )
+        results = [
+            self._finish(o, t, info.scalar, torch) for o, t, info in zip(outputs, self._out_types, self.info.outputs)
+        ]
         return _assemble(self.info.result, results)
 
     def _call_program(self, args: tuple) -> None:
@@ -171,7 +201,9 @@ class BoundFunction:
         prepared = [tensors.prepare(a, t) for a, t in zip(flat, types)]
         self._run(prepared[:count], prepared[count:])
         for value, stand_in, dtype in zip(flat[count:], prepared[count:], self._out_types):
-            if isinstance(stand_in, tensors.Described) and stand_in.keep[2] is not value:  # packed or copied on the way in
+            if (
+                isinstance(stand_in, tensors.Described) and stand_in.keep[2] is not value
+            ):  # packed or copied on the way in
                 value[...] = _read_back(stand_in, dtype)
 
     def _run(self, inputs: list, outputs: list) -> None:
@@ -179,7 +211,9 @@ class BoundFunction:
         try:
             self._owner._invoke(self._owner._handle, self._index, *arguments)
         except BufferError as error:
-            raise CallError(f"an argument of {self.info.name} cannot be passed without a copy", why=str(error)) from error
+            raise CallError(
+                f"an argument of {self.info.name} cannot be passed without a copy", why=str(error)
+            ) from error
 
     def _output_shapes(self, inputs: list) -> tuple:
         """Shape of each output for these inputs, or None where only the run can tell."""
@@ -208,8 +242,8 @@ class BoundFunction:
         ranks = [max(described.params[i].ndim, 0) for i in range(described.num_inputs + described.num_outputs)]
         dims = self._all_dims(symbols, sum(ranks))
         shapes, start = [], sum(ranks[: described.num_inputs])
-        for rank in ranks[described.num_inputs:]:
-            shape = tuple(dims[start: start + rank])
+        for rank in ranks[described.num_inputs :]:
+            shape = tuple(dims[start : start + rank])
             shapes.append(None if any(d < 0 for d in shape) or _too_large(shape) else shape)
             start += rank
         return tuple(shapes)
@@ -220,8 +254,11 @@ class BoundFunction:
             dims = (ctypes.c_int64 * max(count, 1))()
             ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(described.shapes)(symbols, dims)
             return list(dims)
-        return [d if (d := described.params[p].dims[i]) >= 0 or d == native.COMPUTED else symbols[-1 - d]
-                for p in range(described.num_inputs + described.num_outputs) for i in range(max(described.params[p].ndim, 0))]
+        return [
+            d if (d := described.params[p].dims[i]) >= 0 or d == native.COMPUTED else symbols[-1 - d]
+            for p in range(described.num_inputs + described.num_outputs)
+            for i in range(max(described.params[p].ndim, 0))
+        ]
 
     def _finish(self, output: Any, dtype: DType, scalar: bool, torch: Any) -> Any:
         if isinstance(output, tensors.Described):
@@ -229,9 +266,15 @@ class BoundFunction:
             if output.keep[2] is not None:  # packed 4-bit elements
                 output = _read_back(output, dtype)
             else:
-                output = tensors.owned_array(output.tensor, lambda t: runtime.roundel_release(owner._handle, ctypes.byref(t)))
+                output = tensors.owned_array(
+                    output.tensor, lambda t: runtime.roundel_release(owner._handle, ctypes.byref(t))
+                )
             if torch is not None and not scalar:
-                return torch.from_numpy(output) if output.dtype.kind in "biufc" else torch.from_numpy(output.view(np.uint8))
+                return (
+                    torch.from_numpy(output)
+                    if output.dtype.kind in "biufc"
+                    else torch.from_numpy(output.view(np.uint8))
+                )
         return output.item() if scalar else output
 
     def profile(self, reset: bool = True) -> dict[str, tuple[int, float]]:
@@ -240,7 +283,9 @@ class BoundFunction:
         nanoseconds, calls = (ctypes.c_int64 * max(count, 1))(), (ctypes.c_int64 * max(count, 1))()
         runtime = self._owner._runtime
         if runtime.roundel_profile(self._owner._handle, self.info.name.encode(), nanoseconds, calls, int(reset)):
-            raise CallError(f"there are no times of {self.info.name}'s kernels", why=runtime.roundel_last_error().decode())
+            raise CallError(
+                f"there are no times of {self.info.name}'s kernels", why=runtime.roundel_last_error().decode()
+            )
         names = self.info.kernels or native.strings(self._native.kernels, count)
         return {name: (calls[i], nanoseconds[i] * 1e-9) for i, name in enumerate(names)}
 
@@ -286,7 +331,10 @@ def _check_writable(value: Any) -> None:
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         raise CallError("an array passed for an output is read-only", hint="pass a copy")
     if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
-        raise CallError(f"{type(value).__name__} was passed for an output", hint="pass an array to be written into, such as numpy.empty(shape, dtype)")
+        raise CallError(
+            f"{type(value).__name__} was passed for an output",
+            hint="pass an array to be written into, such as numpy.empty(shape, dtype)",
+        )
 
 
 def _new_output(shape: tuple[int, ...] | None, dtype: DType, torch: Any) -> Any:
@@ -304,6 +352,6 @@ def _new_output(shape: tuple[int, ...] | None, dtype: DType, torch: Any) -> Any:
 
 def _read_back(stand_in: tensors.Described, dtype: DType) -> np.ndarray:
     memory: np.ndarray = stand_in.keep[2]
-    return tensors.unpack(memory, dtype, tensors.shape_of(stand_in)) if dtype.bits < 8 and dtype.kind != "bool" else memory
-
-
+    return (
+        tensors.unpack(memory, dtype, tensors.shape_of(stand_in)) if dtype.bits < 8 and dtype.kind != "bool" else memory
+    )

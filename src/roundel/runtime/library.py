@@ -24,8 +24,19 @@ _FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-ffunction-section
 _LIBRARIES = ("libroundel_rt.so", "libroundel_rt.a")
 
 # What generated code may call; code compiled in process is linked against these addresses.
-ENTRY_POINTS = ("rd_parallel_for", "rd_scratch", "rd_fail", "rd_failf", "rd_alloc_output", "rd_heap_alloc", "rd_heap_free",
-                "rd_call_packed", "rd_call_packed_into", "rd_profile_begin", "rd_profile_end")
+ENTRY_POINTS = (
+    "rd_parallel_for",
+    "rd_scratch",
+    "rd_fail",
+    "rd_failf",
+    "rd_alloc_output",
+    "rd_heap_alloc",
+    "rd_heap_free",
+    "rd_call_packed",
+    "rd_call_packed_into",
+    "rd_profile_begin",
+    "rd_profile_end",
+)
 
 
 def source_dir() -> Path:
@@ -33,7 +44,9 @@ def source_dir() -> Path:
     for folder in (_PACKAGE.parent.parent / "csrc", _PACKAGE / "csrc", _installed() / "csrc"):
         if (folder / "roundel.h").is_file():
             return folder
-    raise BuildError("the C runtime's sources are missing", why=f"looked beside {_PACKAGE}", hint="install Roundel again")
+    raise BuildError(
+        "the C runtime's sources are missing", why=f"looked beside {_PACKAGE}", hint="install Roundel again"
+    )
 
 
 def _installed() -> Path:
@@ -47,7 +60,9 @@ def folder() -> Path:
     In a checkout they are compiled from its sources, so that an edit takes effect; an installed package brings its own.
     """
     checkout = _PACKAGE.parent.parent / "csrc" / "roundel.h"
-    prebuilt = next((f for f in (_PACKAGE / "lib", _installed() / "lib") if all((f / n).is_file() for n in _LIBRARIES)), None)
+    prebuilt = next(
+        (f for f in (_PACKAGE / "lib", _installed() / "lib") if all((f / n).is_file() for n in _LIBRARIES)), None
+    )
     if prebuilt and not checkout.is_file():
         return prebuilt
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``load("model.so")``: a shipped file back into Python; everything it needs is in the file (and its weights beside it)."""
+"""``load("model.so")``: a shipped file back into Python; what it needs is in the file (and its weights beside it)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,15 @@ def load_executable(path: str | Path, *, threads: int | None = None, profile: bo
     try:
         package = native.RdPackage.in_dll(shared, "roundel_package")
     except ValueError:
-        raise ModelError(f"{path.name} is a shared library, but not one of Roundel's", hint="make it with `roundel compile`") from None
+        raise ModelError(
+            f"{path.name} is a shared library, but not one of Roundel's", hint="make it with `roundel compile`"
+        ) from None
     described = package.library.contents
     if described.abi != native.ABI:
-        raise ModelError(f"{path.name} was built for version {described.abi} of the runtime's interface, this is {native.ABI}", hint="compile it again")
+        raise ModelError(
+            f"{path.name} was built for version {described.abi} of the runtime's interface, this is {native.ABI}",
+            hint="compile it again",
+        )
     library.declare(shared)
     options = native.RdOptions(num_threads=threads or 0, profile=int(profile))
     handle = ctypes.c_void_p()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a built module says about its functions, for people: names, types, symbolic shapes, how results are put together.
+"""What a built module says about its functions, for people: names, types, symbolic shapes, how results are composed.
 
 It travels as JSON inside the built file. A *template* is an index of a flat list (inputs or outputs), or a list of
 templates: ``[0, [1, 2]]`` is a pair whose second part is a pair.
@@ -18,7 +18,7 @@ Template = int | list
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """A parameter or result: each dimension a number or an expression in the symbols, such as ``"n"`` or ``"4 * m"``."""
+    """A parameter or result: each dimension a number or an expression in the symbols, as ``"n"`` or ``"4 * m"``."""
 
     name: str
     dtype: str
@@ -49,20 +49,40 @@ class FunctionInfo:
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary that JSON can hold; `from_json` reads it."""
+
         def tensor(t: TensorInfo) -> dict[str, Any]:
             return {"name": t.name, "dtype": t.dtype, "shape": list(t.shape), **({"scalar": True} if t.scalar else {})}
 
-        return {"name": self.name, "kind": self.kind, "inputs": [tensor(t) for t in self.inputs], "outputs": [tensor(t) for t in self.outputs],
-                "arguments": list(self.arguments), "result": self.result, "names": list(self.names), "kernels": list(self.kernels), "extra": self.extra}
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "inputs": [tensor(t) for t in self.inputs],
+            "outputs": [tensor(t) for t in self.outputs],
+            "arguments": list(self.arguments),
+            "result": self.result,
+            "names": list(self.names),
+            "kernels": list(self.kernels),
+            "extra": self.extra,
+        }
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> FunctionInfo:
         """The inverse of `to_json`."""
+
         def tensor(t: dict[str, Any]) -> TensorInfo:
             return TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t.get("scalar", False))
 
-        return FunctionInfo(data["name"], data["kind"], tuple(map(tensor, data["inputs"])), tuple(map(tensor, data["outputs"])),
-                            tuple(data["arguments"]), data["result"], tuple(data["names"]), tuple(data["kernels"]), data.get("extra", {}))
+        return FunctionInfo(
+            data["name"],
+            data["kind"],
+            tuple(map(tensor, data["inputs"])),
+            tuple(map(tensor, data["outputs"])),
+            tuple(data["arguments"]),
+            data["result"],
+            tuple(data["names"]),
+            tuple(data["kernels"]),
+            data.get("extra", {}),
+        )
 
 
 def dump(functions: list[FunctionInfo], **extra: Any) -> str:
@@ -82,10 +102,24 @@ def describe(native: RdFunction) -> FunctionInfo:
 
     def tensor(index: int) -> TensorInfo:
         param = native.params[index]
-        dims = tuple(d if (d := param.dims[i]) >= 0 else "?" if d == COMPUTED else symbols[-1 - d] for i in range(max(param.ndim, 0)))
-        return TensorInfo((param.name or b"").decode() or f"arg{index}", str(dtype_of(param.code, param.bits, param.lanes)), dims, param.ndim == SCALAR)
+        dims = tuple(
+            d if (d := param.dims[i]) >= 0 else "?" if d == COMPUTED else symbols[-1 - d]
+            for i in range(max(param.ndim, 0))
+        )
+        return TensorInfo(
+            (param.name or b"").decode() or f"arg{index}",
+            str(dtype_of(param.code, param.bits, param.lanes)),
+            dims,
+            param.ndim == SCALAR,
+        )
 
     n, m = native.num_inputs, native.num_outputs
     kernels = tuple(native.kernels[i].decode() for i in range(native.num_kernels)) if native.kernels else ()
-    return FunctionInfo(native.name.decode(), "tensor", tuple(tensor(i) for i in range(n)), tuple(tensor(n + i) for i in range(m)),
-                        tuple(range(n + m)), kernels=kernels)
+    return FunctionInfo(
+        native.name.decode(),
+        "tensor",
+        tuple(tensor(i) for i in range(n)),
+        tuple(tensor(n + i) for i in range(m)),
+        tuple(range(n + m)),
+        kernels=kernels,
+    )

@@ -19,13 +19,30 @@ SCALAR = -1
 class DLTensor(ctypes.Structure):
     """A tensor as C sees it. ``shape`` and ``strides`` are addresses of int64 arrays, which the maker keeps alive."""
 
-    _fields_ = (("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("code", c_uint8), ("bits", c_uint8),
-                ("lanes", c_uint16), ("shape", c_void_p), ("strides", c_void_p), ("byte_offset", c_uint64))
+    _fields_ = (
+        ("data", c_void_p),
+        ("device_type", c_int32),
+        ("device_id", c_int32),
+        ("ndim", c_int32),
+        ("code", c_uint8),
+        ("bits", c_uint8),
+        ("lanes", c_uint16),
+        ("shape", c_void_p),
+        ("strides", c_void_p),
+        ("byte_offset", c_uint64),
+    )
 
 
 class RdParam(ctypes.Structure):
-    _fields_ = (("name", c_char_p), ("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16), ("ndim", c_int32), ("dims", POINTER(c_int64)),
-                ("flags", c_uint32))
+    _fields_ = (
+        ("name", c_char_p),
+        ("code", c_uint8),
+        ("bits", c_uint8),
+        ("lanes", c_uint16),
+        ("ndim", c_int32),
+        ("dims", POINTER(c_int64)),
+        ("flags", c_uint32),
+    )
 
 
 class RdConstant(ctypes.Structure):
@@ -33,29 +50,71 @@ class RdConstant(ctypes.Structure):
 
 
 class RdFunction(ctypes.Structure):
-    _fields_ = (("abi", c_uint32), ("name", c_char_p), ("cpu_features", c_char_p), ("num_inputs", c_int32), ("num_outputs", c_int32),
-                ("num_symbols", c_int32), ("num_constants", c_int32), ("symbols", POINTER(c_char_p)), ("params", POINTER(RdParam)),
-                ("shapes", c_void_p), ("arena_size", c_void_p), ("run", c_void_p), ("constants", POINTER(RdConstant)),
-                ("num_kernels", c_int32), ("kernels", POINTER(c_char_p)))
+    _fields_ = (
+        ("abi", c_uint32),
+        ("name", c_char_p),
+        ("cpu_features", c_char_p),
+        ("num_inputs", c_int32),
+        ("num_outputs", c_int32),
+        ("num_symbols", c_int32),
+        ("num_constants", c_int32),
+        ("symbols", POINTER(c_char_p)),
+        ("params", POINTER(RdParam)),
+        ("shapes", c_void_p),
+        ("arena_size", c_void_p),
+        ("run", c_void_p),
+        ("constants", POINTER(RdConstant)),
+        ("num_kernels", c_int32),
+        ("kernels", POINTER(c_char_p)),
+    )
 
 
 class RdLibrary(ctypes.Structure):
-    _fields_ = (("abi", c_uint32), ("num_functions", c_int32), ("functions", POINTER(RdFunction)), ("weights_nbytes", c_uint64), ("metadata", c_char_p))
+    _fields_ = (
+        ("abi", c_uint32),
+        ("num_functions", c_int32),
+        ("functions", POINTER(RdFunction)),
+        ("weights_nbytes", c_uint64),
+        ("metadata", c_char_p),
+    )
 
 
 class RdOptions(ctypes.Structure):
-    _fields_ = (("num_threads", c_int32), ("profile", c_int32), ("weights", c_void_p), ("weights_file", c_char_p), ("constants", POINTER(c_void_p)),
-                ("allocate", c_void_p), ("release", c_void_p), ("user", c_void_p))
+    _fields_ = (
+        ("num_threads", c_int32),
+        ("profile", c_int32),
+        ("weights", c_void_p),
+        ("weights_file", c_char_p),
+        ("constants", POINTER(c_void_p)),
+        ("allocate", c_void_p),
+        ("release", c_void_p),
+        ("user", c_void_p),
+    )
 
 
 class RdPackage(ctypes.Structure):
-    _fields_ = (("library", POINTER(RdLibrary)), ("weights", c_void_p), ("weights_file", c_char_p), ("digest", c_char_p), ("model", c_void_p),
-                ("lock", c_uint32))
+    _fields_ = (
+        ("library", POINTER(RdLibrary)),
+        ("weights", c_void_p),
+        ("weights_file", c_char_p),
+        ("digest", c_char_p),
+        ("model", c_void_p),
+        ("lock", c_uint32),
+    )
 
 
 # DLPack's numbers of the types that have one of their own; the rest follow from kind and bits.
-_SPECIAL = {"bfloat16": 4, "bool": 6, "float8_e4m3": 8, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12,
-            "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14, "float4_e2m1fn": 17}
+_SPECIAL = {
+    "bfloat16": 4,
+    "bool": 6,
+    "float8_e4m3": 8,
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+    "float4_e2m1fn": 17,
+}
 _KINDS = {"int": 0, "uint": 1, "float": 2, "handle": 3, "complex": 5}
 _NAMES = {code: name for name, code in _SPECIAL.items()}
 _KIND_NAMES = {code: name for name, code in _KINDS.items()}

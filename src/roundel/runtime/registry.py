@@ -21,7 +21,7 @@ class UnknownFunctionError(RoundelError, KeyError):
 
 
 def register_func(name: str, function: Callable | int | None = None, *, override: bool = False) -> Any:
-    """Make a function callable from compiled modules (``R.call_dps_packed(name, ...)``); without ``function`` a decorator.
+    """Make a function callable from compiled modules (``R.call_dps_packed(name, ...)``). A decorator too.
 
     A Python function gets tensors as NumPy arrays that share the module's memory, valid during the call: outputs are
     written in place (``out[:] = ...``). A C function with the FFI's signature ``int(void*, const TVMFFIAny*, int32_t,
@@ -43,7 +43,9 @@ def register_func(name: str, function: Callable | int | None = None, *, override
     try:
         tvm_ffi.register_global_func(name, target, override=override)
     except (ValueError, RuntimeError) as error:
-        raise RoundelError(f"function {name!r} is registered already", hint="pass override=True to replace it") from error
+        raise RoundelError(
+            f"function {name!r} is registered already", hint="pass override=True to replace it"
+        ) from error
     return function
 
 
@@ -78,7 +80,9 @@ def get_func(name: str) -> Callable:
 
     found = tvm_ffi.get_global_func(name, allow_missing=True)
     if found is None:
-        raise UnknownFunctionError(f"no function is registered as {name!r}", hint=f"rd.register_func({name!r}, function)")
+        raise UnknownFunctionError(
+            f"no function is registered as {name!r}", hint=f"rd.register_func({name!r}, function)"
+        )
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays at the boundary: NumPy's, PyTorch's and others' go in without a copy where they can, results come out as theirs."""
+"""Arrays at the boundary: NumPy's, PyTorch's and others' go in without a copy where they can."""
 
 from __future__ import annotations
 
@@ -16,8 +16,25 @@ from ..ir.errors import CallError
 from . import native
 
 _ALIGNED_FROM = 4096  # bytes; smaller results do not gain from 64-byte alignment
-_DIRECT = {np.dtype(t) for t in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
-                                 "float64", "complex64", "complex128")}
+_DIRECT = {
+    np.dtype(t)
+    for t in (
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    )
+}
 _NATIVE_ORDER = ("=", "|")
 
 
@@ -31,20 +48,29 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         return np.empty(shape, dtype)
     raw = np.empty(nbytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
-    return raw[start:start + nbytes].view(dtype).reshape(shape)
+    return raw[start : start + nbytes].view(dtype).reshape(shape)
 
 
 class Described:
-    """A DLTensor made by hand, for what DLPack cannot say (read-only memory, bfloat16, packed int4) or what C fills in."""
+    """A DLTensor made by hand, for what DLPack cannot say (read-only, bfloat16, packed int4) or what C fills in."""
 
     __slots__ = ("keep", "pointer", "tensor")
 
-    def __init__(self, data: int | None, dtype: DType, shape: Sequence[int], strides: Sequence[int] | None = None, keep: Any = None) -> None:
+    def __init__(
+        self,
+        data: int | None,
+        dtype: DType,
+        shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        keep: Any = None,
+    ) -> None:
         code, bits, lanes = native.dlpack_code(dtype)
         ndim = len(shape)
         dims = (ctypes.c_int64 * max(ndim, 1))(*shape)
         steps = None if strides is None else (ctypes.c_int64 * max(ndim, 1))(*strides)
-        self.tensor = native.DLTensor(data, 1, 0, ndim, code, bits, lanes, ctypes.addressof(dims), ctypes.addressof(steps) if steps else None, 0)
+        self.tensor = native.DLTensor(
+            data, 1, 0, ndim, code, bits, lanes, ctypes.addressof(dims), ctypes.addressof(steps) if steps else None, 0
+        )
         self.keep = (dims, steps, keep)
         self.pointer = ctypes.c_void_p(ctypes.addressof(self.tensor))
 
@@ -103,7 +129,13 @@ def _from_python(value: Any, dtype: DType) -> Any:
 
 
 _PREPARE: dict[type, Callable[[Any, DType], Any]] = {
-    np.ndarray: _from_numpy, bool: _from_python, int: _from_python, float: _from_python, complex: _from_python, list: _from_python, tuple: _from_python,
+    np.ndarray: _from_numpy,
+    bool: _from_python,
+    int: _from_python,
+    float: _from_python,
+    complex: _from_python,
+    list: _from_python,
+    tuple: _from_python,
 }
 
 
@@ -127,7 +159,9 @@ def prepare(value: Any, dtype: DType) -> Any:
         return value if hasattr(value, "shape") else _from_numpy(np.from_dlpack(value), dtype)
     if hasattr(value, "__array__"):
         return _from_numpy(np.asarray(value), dtype)
-    raise CallError(f"{type(value).__name__} is not a tensor", hint="pass NumPy arrays, torch tensors, or anything with __dlpack__")
+    raise CallError(
+        f"{type(value).__name__} is not a tensor", hint="pass NumPy arrays, torch tensors, or anything with __dlpack__"
+    )
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

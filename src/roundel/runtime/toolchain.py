@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C compiler of this machine: the system's, or the one in the ``ziglang`` package; and atomic writes of what it makes."""
+"""The C compiler of this machine: the system's, or the ``ziglang`` package's; atomic writes of what it makes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..ir.errors import BuildError
 
 @functools.cache
 def compiler(triple: str | None = None) -> tuple[str, ...]:
-    """The command of a C compiler for this machine, or with a ``triple`` for another; raises BuildError if there is none."""
+    """The command of a C compiler for this machine, or with a ``triple`` for another; BuildError if there is none."""
     if triple is None:
         named = os.environ.get("CC")
         if named and shutil.which(shlex.split(named)[0]):
@@ -30,8 +30,10 @@ def compiler(triple: str | None = None) -> tuple[str, ...]:
                 return (path,)
     if importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc", *(("-target", triple) if triple else ()))
-    raise BuildError("no C compiler was found" + (f" for {triple}" if triple else ""),
-                     hint="install gcc or clang, or `pip install ziglang`, or set CC")
+    raise BuildError(
+        "no C compiler was found" + (f" for {triple}" if triple else ""),
+        hint="install gcc or clang, or `pip install ziglang`, or set CC",
+    )
 
 
 def archiver() -> tuple[str, ...]:
@@ -46,8 +48,10 @@ def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
     done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         shown = "\n".join((done.stdout + done.stderr).strip().splitlines()[-30:])
-        raise BuildError(f"{Path(str(command[0])).name} failed with status {done.returncode}",
-                         why=f"{shlex.join(map(str, command))}\n{shown}")
+        raise BuildError(
+            f"{Path(str(command[0])).name} failed with status {done.returncode}",
+            why=f"{shlex.join(map(str, command))}\n{shown}",
+        )
 
 
 @contextmanager

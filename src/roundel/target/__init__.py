@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine is: vector registers, caches, cores, bandwidths; named machines, this one, and what it measures."""
+
+from .target import Target
+
+__all__ = ["Target"]

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This machine, from what the operating system says; LLVM is asked for the CPU's name once, the answer kept on disk."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from ..ir import options
+from .machines import MACHINES
+from .target import Target
+
+_SYS = Path("/sys/devices/system/cpu")
+
+
+@functools.cache
+def host() -> Target:
+    """The target that describes this machine and this process's share of it."""
+    known = _ask_llvm()
+    base = (
+        MACHINES.get(known["cpu"]) or MACHINES[_level(set(known["features"]))]
+        if _is_x86()
+        else MACHINES.get(known["cpu"], {})
+    )
+    found = {
+        "triple": known["triple"],
+        "features": tuple(known["features"]),
+        "cores": usable_cores(),
+        **_caches(),
+        **_frequency(),
+    }
+    vector = {} if not _is_x86() else _x86_vectors(set(known["features"]), base)
+    return Target(
+        {**{k: v for k, v in base.items() if k != "cpu"}, **found, **vector, "kind": "llvm", "cpu": known["cpu"]}
+    )
+
+
+def _is_x86() -> bool:
+    return platform.machine() in ("x86_64", "AMD64", "i686")
+
+
+def _level(features: set[str]) -> str:
+    """The newest generic x86-64 level whose features are all there."""
+    levels = [n for n in ("x86-64-v4", "x86-64-v3", "x86-64-v2") if set(MACHINES[n]["features"]) <= features]
+    return levels[0] if levels else "x86-64"
+
+
+def _x86_vectors(features: set[str], base: dict[str, Any]) -> dict[str, int]:
+    """A hypervisor may hide features that the CPU's name implies."""
+    if "avx512f" in features and "avx512vl" in features:
+        return {}
+    width = min(base.get("vector_bytes", 16), 32 if "avx2" in features else 16)
+    return {"vector_bytes": width, "vector_registers": 16}
+
+
+def _ask_llvm() -> dict[str, Any]:
+    """Name, features and triple of the CPU, remembered for as long as the CPU describes itself alike."""
+    key = hashlib.sha256(f"3{platform.machine()}{platform.system()}{_cpuinfo_head()}".encode()).hexdigest()[:16]
+    remembered = options.cache_dir() / f"host-{key}.json"
+    try:
+        return json.loads(remembered.read_text())
+    except (OSError, ValueError):
+        answer = _ask_llvm_now()
+    temporary = remembered.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps(answer))
+    temporary.replace(remembered)
+    return answer
+
+
+def _ask_llvm_now() -> dict[str, Any]:
+    import llvmlite.binding as llvm
+
+    present = sorted(name for name, there in llvm.get_host_cpu_features().items() if there)
+    return {"cpu": llvm.get_host_cpu_name(), "triple": llvm.get_process_triple(), "features": present}
+
+
+def _cpuinfo_head() -> str:
+    """Model and flags of the first CPU; the lines that do not change while the machine runs."""
+    stable = (
+        "vendor_id",
+        "cpu family",
+        "model",
+        "stepping",
+        "flags",
+        "Features",
+        "CPU part",
+        "CPU implementer",
+        "isa",
+        "uarch",
+    )
+    lines = []
+    for line in _read(Path("/proc/cpuinfo")).split("\n\n")[0].splitlines():
+        if line.split("\t")[0].split(":")[0].strip() in stable:
+            lines.append(line)
+    return "\n".join(lines) or platform.processor()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _caches() -> dict[str, int]:
+    sizes = {}
+    for folder in sorted(_SYS.glob("cpu0/cache/index*")):
+        level, kind, size = (_read(folder / n).strip() for n in ("level", "type", "size"))
+        if kind in ("Data", "Unified") and size[:-1].isdigit():
+            sizes[f"l{level}_bytes"] = int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
+    return {k: v for k, v in sizes.items() if k in ("l1_bytes", "l2_bytes", "l3_bytes")}
+
+
+def _frequency() -> dict[str, float]:
+    """The highest frequency, where the system tells one; what /proc/cpuinfo shows at a moment is no such figure."""
+    text = _read(_SYS / "cpu0/cpufreq/cpuinfo_max_freq").strip()
+    return {"frequency_ghz": int(text) / 1e6} if text.isdigit() else {}
+
+
+def usable_cores() -> int:
+    """Physical cores that this process may use: affinity, hyperthreads and the control group's quota considered."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    cores = {min(_siblings(cpu) & allowed or {cpu}) for cpu in allowed}
+    quota = _quota()
+    return max(1, min(len(cores), round(quota)) if quota else len(cores))
+
+
+def _siblings(cpu: int) -> set[int]:
+    found: set[int] = set()
+    for part in _read(_SYS / f"cpu{cpu}/topology/thread_siblings_list").strip().split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit():
+            found.update(range(int(low), int(high or low) + 1))
+    return found or {cpu}
+
+
+def _quota() -> float | None:
+    """The tightest limit, in cores, of this process's control group and those around it (version 2)."""
+    tightest = None
+    for line in _read(Path("/proc/self/cgroup")).splitlines():
+        if not line.startswith("0::"):
+            continue
+        group = Path("/sys/fs/cgroup") / line[3:].lstrip("/")
+        for folder in (group, *group.parents):
+            words = _read(folder / "cpu.max").split()
+            if len(words) == 2 and words[0].isdigit() and int(words[1]):
+                limit = int(words[0]) / int(words[1])
+                tightest = limit if tightest is None else min(tightest, limit)
+    return tightest

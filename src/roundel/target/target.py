@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Target`: what a machine is. Immutable and hashable; `str` and `to_json` give what the constructor takes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..ir.errors import OptionError
+from .machines import MACHINES
+
+_TYPE_BITS = {
+    "float64": 64,
+    "float32": 32,
+    "float16": 16,
+    "bfloat16": 16,
+    "int64": 64,
+    "int32": 32,
+    "int16": 16,
+    "int8": 8,
+    "uint8": 8,
+}
+_KINDS = ("llvm", "c", "cuda", "rocm", "metal", "opencl", "vulkan", "webgpu", "hexagon")
+# Spellings in target strings and dictionaries, as they are common in the field, and the field each sets.
+_SPELLINGS = {
+    "mtriple": "triple",
+    "mcpu": "cpu",
+    "mattr": "features",
+    "num-cores": "cores",
+    "vector-width": "vector_bits",
+    "num_cores": "cores",
+    "vector_width": "vector_bits",
+}
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Target:
+    """A machine: ``Target("llvm -mcpu=znver3")``, ``Target("znver3")``, ``Target({"kind": "llvm"})``, ``Target.host()``.
+
+    Figures that are not given come from the table of machines for the CPU; keyword arguments override single fields.
+    Raises OptionError for what it does not know.
+    """
+
+    kind: str
+    triple: str
+    cpu: str
+    features: tuple[str, ...]  # LLVM's names, without "+"
+    vector_bytes: int
+    vector_registers: int
+    fma_latency: int  # cycles
+    fma_ports: int  # vector multiply-adds per cycle
+    l1_bytes: int  # data, of one core
+    l2_bytes: int  # of one core
+    l3_bytes: int  # shared
+    cores: int
+    frequency_ghz: float
+    dram_gbs: float  # what one core reads
+    attrs: tuple[tuple[str, Any], ...]  # of other kinds: arch, thread_warp_size, ...
+
+    def __init__(self, spec: str | Mapping[str, Any] | Target = "llvm", **overrides: Any) -> None:
+        given = _fields_of(spec)
+        given.update(overrides)
+        for name, value in _complete(given).items():
+            object.__setattr__(self, name, value)
+
+    @staticmethod
+    def host() -> Target:
+        """This machine: its CPU, features and caches, and the cores that this process may use."""
+        from .host import host
+
+        return host()
+
+    @staticmethod
+    def named() -> tuple[str, ...]:
+        """The names that the constructor knows."""
+        return tuple(MACHINES)
+
+    @property
+    def arch(self) -> str:
+        """First part of the triple: ``x86_64``, ``aarch64``, ``riscv64``, ``wasm32``."""
+        return {"arm64": "aarch64", "amd64": "x86_64"}.get(first := self.triple.split("-")[0], first)
+
+    @property
+    def is_host_like(self) -> bool:
+        """Is it a CPU that LLVM generates code for (not a device that needs a host)?"""
+        return self.kind in ("llvm", "c")
+
+    @property
+    def llvm_features(self) -> str:
+        """The features as LLVM wants them: ``+avx2,+fma``."""
+        return ",".join(f"+{f}" for f in self.features)
+
+    @property
+    def required_features(self) -> str:
+        """What a built file demands of the CPU that opens it, for ``RdFunction.cpu_features``."""
+        return ",".join(self.features)
+
+    def has(self, feature: str) -> bool:
+        """Does it have a feature, by LLVM's name?"""
+        return feature in self.features
+
+    def lanes(self, dtype: str) -> int:
+        """Elements of ``dtype`` in one vector register."""
+        return max(1, self.vector_bytes * 8 // _TYPE_BITS.get(str(dtype), 32))
+
+    def flops_per_cycle(self, dtype: str = "float32") -> float:
+        """Floating-point operations (a multiply-add counts two) of one core in one cycle."""
+        return 2.0 * self.fma_ports * self.lanes(dtype)
+
+    def peak_gflops(self, dtype: str = "float32", cores: int = 1) -> float:
+        """Estimate for ``cores`` cores; `roundel.target.peak` measures it."""
+        return self.flops_per_cycle(dtype) * self.frequency_ghz * cores
+
+    def bandwidth_gbs(self, nbytes: int) -> float:
+        """Estimated read bandwidth of one core (GB/s) for a working set of that size."""
+        wide = min(self.vector_bytes, 64) * self.frequency_ghz
+        if nbytes <= self.l1_bytes:
+            return 2 * wide
+        if nbytes <= self.l2_bytes:
+            return wide
+        return max(self.dram_gbs, wide / 2) if nbytes <= self.l3_bytes else self.dram_gbs
+
+    def with_(self, **overrides: Any) -> Target:
+        """A copy with some fields changed."""
+        return Target(self, **overrides)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields; ``Target(t.to_dict()) == t``."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["features"] = list(self.features)
+        values["attrs"] = dict(self.attrs)
+        return values
+
+    def to_json(self) -> str:
+        """`to_dict` as text; ``Target.from_json`` reads it."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> Target:
+        """The inverse of `to_json`."""
+        return Target(json.loads(text))
+
+    def __str__(self) -> str:
+        """``llvm -mtriple=... -mcpu=...`` and what differs from the table's figures; ``Target(str(t)) == t``."""
+        plain = _complete({"kind": self.kind, "triple": self.triple, "cpu": self.cpu})
+        parts = [self.kind]
+        if self.is_host_like:
+            parts += [f"-mtriple={self.triple}", f"-mcpu={self.cpu}"]
+        if self.features != plain["features"]:
+            base, mine = set(plain["features"]), set(self.features)
+            parts.append(
+                "-mattr=" + ",".join([f"+{f}" for f in sorted(mine - base)] + [f"-{f}" for f in sorted(base - mine)])
+            )
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name not in ("kind", "triple", "cpu", "features", "attrs") and value != plain[f.name]:
+                parts.append(f"-{f.name.replace('_', '-')}={value}")
+        return " ".join(
+            parts + [f"-{k}={shlex.quote(json.dumps(v) if not isinstance(v, str) else v)}" for k, v in self.attrs]
+        )
+
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
+
+_NAMES = tuple(f.name for f in fields(Target))
+
+
+def _fields_of(spec: str | Mapping[str, Any] | Target) -> dict[str, Any]:
+    if isinstance(spec, Target):
+        return {name: getattr(spec, name) for name in _NAMES}
+    if isinstance(spec, str):
+        return _parse(spec)
+    if not isinstance(spec, Mapping):
+        raise OptionError(
+            f"a target cannot be {spec!r}", hint='a string such as "llvm -mcpu=znver3", a dictionary, or Target.host()'
+        )
+    return _rename({str(k).lstrip("-"): v for k, v in spec.items()})
+
+
+def _parse(text: str) -> dict[str, Any]:
+    text = text.strip()
+    if text.startswith("{"):
+        return _fields_of(json.loads(text))
+    words = shlex.split(text)
+    if not words:
+        raise OptionError("the target is empty", hint='for example "llvm -mcpu=znver3" or "host"')
+    if words[0] in ("host", "native"):
+        start: dict[str, Any] = _fields_of(Target.host())
+    elif words[0] in MACHINES:
+        start = {"kind": "llvm", "cpu": words[0]}
+    else:
+        start = {"kind": words[0]}
+    pairs = {}
+    rest = iter(words[1:])
+    for word in rest:
+        if not word.startswith("-"):
+            raise OptionError(f"target {text!r} cannot be read at {word!r}", hint="options look like -mcpu=znver3")
+        key, equals, value = word.lstrip("-").partition("=")
+        pairs[key] = value if equals else next(rest, "")
+    return {**start, **_rename(pairs)}
+
+
+def _rename(given: dict[str, Any]) -> dict[str, Any]:
+    """Common spellings to field names; what is no field becomes an attribute."""
+    out: dict[str, Any] = {}
+    attrs = {key: _plain(value) for key, value in dict(given.get("attrs", ())).items()}
+    for key, value in given.items():
+        name = _SPELLINGS.get(key, key.replace("-", "_"))
+        if name == "vector_bits":
+            out["vector_bytes"] = int(value) // 8
+        elif name not in _NAMES:
+            attrs[key] = _plain(value)
+        elif name != "attrs":
+            out[name] = value
+    if attrs:
+        out["attrs"] = tuple(sorted(attrs.items()))
+    return out
+
+
+def _plain(value: Any) -> Any:
+    """An attribute's value, hashable; numbers in target strings become numbers."""
+    if isinstance(value, str) and value.lstrip("-").isdigit():
+        return int(value)
+    if isinstance(value, Mapping):
+        return str(Target(value)) if "kind" in value else tuple(sorted(value.items()))
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _complete(given: dict[str, Any]) -> dict[str, Any]:
+    """Every field: what is given, else the table's figure for the CPU; types are checked."""
+    kind = str(given.get("kind", "llvm"))
+    if kind not in _KINDS and "/" not in kind:
+        raise OptionError(
+            f"there is no target {kind!r}", hint=f"kinds are {', '.join(_KINDS)}; machines are {', '.join(MACHINES)}"
+        )
+    cpu = str(given.get("cpu") or "")
+    base = MACHINES.get(cpu) or _generic(str(given.get("triple") or ""), cpu)
+    plain = {"kind": kind, "cores": 1, "attrs": (), **base, "cpu": base.get("cpu", cpu or "x86-64")}
+    out = {**plain, **{k: v for k, v in given.items() if v not in (None, "") and k != "cpu"}, "kind": kind}
+    if isinstance(out["features"], str):
+        listed = [f.lstrip("+") for f in out["features"].split(",") if f]
+        removed = {f[1:] for f in listed if f[0] == "-"}
+        out["features"] = (set(plain["features"]) | {f for f in listed if f[0] != "-"}) - removed
+    out["features"] = tuple(sorted(out["features"]))
+    out["attrs"] = tuple(sorted(dict(out["attrs"]).items()))
+    for name in _NAMES[4:-1]:
+        try:
+            out[name] = (float if name in ("frequency_ghz", "dram_gbs") else int)(out[name])
+        except (TypeError, ValueError):
+            if name != "features":
+                raise OptionError(f"{name} of a target is a number, not {out[name]!r}") from None
+    return {name: out[name] for name in _NAMES}
+
+
+def _generic(triple: str, cpu: str) -> dict[str, Any]:
+    """Cautious figures for a CPU that the table does not have: the baseline of its architecture."""
+    arch = triple.split("-")[0]
+    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32-simd"}.get(
+        arch, "x86-64"
+    )
+    return {
+        **MACHINES[name],
+        **({"triple": triple} if triple else {}),
+        "cpu": cpu or MACHINES[name].get("cpu", "generic" if arch and arch != "x86_64" else name),
+    }
