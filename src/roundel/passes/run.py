@@ -9,7 +9,7 @@ from typing import Any
 
 from ..ir.errors import RoundelError
 from ..ir.module import IRModule
-from .pass_ import flatten, name_of
+from .registry import flatten, name_of
 
 
 class Observer:

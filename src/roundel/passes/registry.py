@@ -17,8 +17,6 @@ _passes: dict[str, Pass] = {}
 class Pass:
     """A named pass; calling it applies it. It returns the same object when nothing changed."""
 
-    __slots__ = ("__doc__", "__module__", "__name__", "__wrapped__", "fn", "name")
-
     def __init__(self, name: str, fn: Transform) -> None:
         self.name, self.fn, self.__wrapped__ = name, fn, fn
         self.__name__, self.__doc__, self.__module__ = name, fn.__doc__, fn.__module__
