@@ -1,4 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roundel: a machine-learning compiler. See README.md and docs/."""
+"""Roundel: a machine-learning compiler. ``compile`` a model, ``load`` a compiled one, ``build`` or ``interpret`` a module."""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "compile": "api", "interpret": "api", "load": "api", "import_model": "api",
+    "register_func": "runtime.registry", "get_func": "runtime.registry", "Model": "runtime.model", "Executable": "runtime.executable",
+    "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",
+}
+_ROOMS = {"ir", "arith", "runtime", "target", "interp", "script", "te", "builder", "passes", "ops", "intrinsics", "schedule", "lower", "codegen",
+          "select", "graph", "driver", "frontend", "api", "cli"}
+_FRONTENDS = {"onnx", "torch"}
+
+__all__ = ["__version__", "build", *_HOMES]
+
+
+class _Package(ModuleType):
+    """``roundel.build`` is the function although a room has that name too; importing the room must not replace it."""
+
+    @property
+    def build(self) -> Any:
+        return import_module(".api", __name__).build
+
+    @build.setter
+    def build(self, room: ModuleType) -> None:
+        """The import system's note of the room, which is found in sys.modules anyway."""
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    """Everything is imported on first use, so that importing the package costs next to nothing."""
+    if name in _HOMES:
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    elif name in _FRONTENDS:
+        value = import_module(f".frontend.{name}", __name__)
+    elif name in _ROOMS:
+        value = import_module(f".{name}", __name__)
+    else:
+        raise AttributeError(f"module 'roundel' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "build", *_HOMES, *_ROOMS, *_FRONTENDS})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Any = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
-            observers: Sequence[Any] = (), profile: bool = False, progress: Any = None) -> Model:
+            observers: Sequence[Any] = (), profile: bool = False) -> Model:
     """Native code for a model.
 
     ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),
@@ -29,18 +29,21 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     (``{"batch": 1}``), for PyTorch torch.export's ``dynamic_shapes``. ``threads``: most threads of one run. ``verify``: run the
     interpreter after every pass and name the first that changes results. Raises RoundelError.
     """
-    from .cache import cached_model
+    from . import cache
+    from .runtime import Model
 
     verify = options.get("verify") if verify is None else verify
+    plain = pipeline is None and not verify and not observers and not profile
+    key = cache.model_key(model, (str(target), repr(dynamic))) if plain else None
+    if key is not None and (path := cache.find(key)) is not None:
+        return load(path, threads=threads)
+    from .driver import compile_module
 
-    def make() -> Any:
-        from .driver import compile_module
-
-        return compile_module(import_model(model, example_inputs, dynamic=dynamic), target=target, pipeline=pipeline, verify=verify,
-                              observers=observers, profile=profile, progress=progress)
-
-    usable = pipeline is None and not verify and not observers and not profile
-    return cached_model(model, make, threads=threads, key=(str(target), repr(dynamic)) if usable else None)
+    built = compile_module(import_model(model, example_inputs, dynamic=dynamic), target=target, pipeline=pipeline, verify=verify, observers=observers,
+                           profile=profile)
+    if key is not None:
+        cache.keep(key, built.save)
+    return Model(built.load(threads=threads or options.get("threads"), profile=profile), saver=built.save)
 
 
 def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic: Any = None) -> IRModule:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .build import Built, as_module
+from .build import compile_module as build_objects
 from .graph.common_subexpressions import eliminate_common_subexpressions
 from .graph.dead_code import eliminate_dead_code
 from .graph.fold_constants import fold_constants
@@ -14,9 +16,12 @@ from .graph.fuse import fuse
 from .graph.legalize import decompose, legalize
 from .graph.lower_host import lower_host
 from .graph.simplify import simplify
+from .ir.graph import Function
 from .ir.module import IRModule
 from .passes import run
+from .runtime import Executable
 from .select import schedule_module
+from .target import Target
 
 Pass = Callable[[IRModule], IRModule]
 
@@ -41,3 +46,25 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
     if target is not None:
         mod = mod.replace(attrs=mod.attrs | {"target": target})
     return run(mod, DEFAULT if pipeline is None else list(pipeline), observers=observers, verify=verify)
+
+
+def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
+                   profile: bool = False) -> Built:
+    """Objects of the whole module, ready to be loaded or saved. Raises RoundelError."""
+    mod = prepare(mod, target=_target(target), pipeline=pipeline, observers=observers, verify=verify)
+    return build_objects(mod, profile=profile)
+
+
+def build_module(mod: Any, *, target: Any = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:
+    """A module as it is made callable: graph functions go through the default pipeline, tensor programs keep their schedules."""
+    mod = as_module(mod)
+    target = _target(target)
+    if any(isinstance(f, Function) for _, f in mod.items()):
+        return compile_module(mod, target=target, observers=observers, profile=profile).load(threads=threads, profile=profile)
+    if target is not None:
+        mod = mod.replace(attrs=mod.attrs | {"target": target})
+    return build_objects(mod, profile=profile).load(threads=threads, profile=profile)
+
+
+def _target(target: Any) -> Target:
+    return target if isinstance(target, Target) else Target.host() if target is None else Target(target)

@@ -62,7 +62,9 @@ class _Inputs:
 
     def convert(self, value: Any) -> Any:
         handler = _CONVERT.get(type(value))
-        return handler(self, value) if handler else value
+        if handler is None:
+            return self.expr(value) if isinstance(value, tir.Expr) else value
+        return handler(self, value)
 
     def expr(self, e: tir.Expr) -> tir.Expr:
         """The expression over fresh variables."""
