@@ -3,37 +3,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+from lower_helpers import ALL, DYNAMIC, arguments, programs
 
 from roundel.interp import interpret
-from roundel.ir import IRModule, free_vars, tir
-from roundel.ir.tir import PrimFunc
+from roundel.ir import IRModule
 from roundel.lower import PIPELINE, check_flat, shape_params
-
-_spec = importlib.util.spec_from_file_location("lower_programs", Path(__file__).with_name("programs.py"))
-programs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(programs)
-ALL = {name: f for name, f in vars(programs).items() if isinstance(f, PrimFunc)}
-DYNAMIC = {name: f for name, f in ALL.items() if shape_params(f)}
-
-
-def arguments(func, dims, seed=0):
-    rng = np.random.default_rng(seed)
-    sizes = {v: tir.index_const(dims[v.name]) for b in func.buffer_params for s in b.shape for v in free_vars(s)}
-    out = []
-    for b in func.buffer_params:
-        shape = [sizes[s].value if type(s) is tir.Var else s.value for s in b.shape]
-        if b.dtype.is_float:
-            out.append(rng.standard_normal(shape).astype(b.dtype.numpy))
-        elif b.dtype.is_bool:
-            out.append(rng.integers(0, 2, shape).astype(bool))
-        else:
-            out.append(rng.integers(0, 8, shape).astype(b.dtype.numpy))
-    return out
 
 
 def same_after_every_pass(func, dims=None):

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowered programs, compiled, agree with the interpreter on the original."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lower_helpers import ALL, DYNAMIC, arguments, programs
+
+from roundel.build import build
+from roundel.interp import interpret
+from roundel.ir import IRModule
+
+
+def same_native(func, dims=None):
+    mod = IRModule({"main": func})
+    want = arguments(func, dims or {})
+    got = [a.copy() for a in want]
+    interpret(mod)["main"](*want)
+    name = func.attrs["global_symbol"]
+    build(mod)[name](*got)
+    for g, w in zip(got, want):
+        np.testing.assert_allclose(g, w, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if n not in DYNAMIC])
+def test_native(name):
+    same_native(ALL[name])
+
+
+@pytest.mark.parametrize("n", [1, 5, 16, 17, 33, 0])
+def test_dynamic_vector(n):
+    same_native(programs.exp_dynamic, {"n": n})
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 8), (2, 17), (4, 7)])
+def test_dynamic_rows(n, m):
+    same_native(programs.row_bias_dynamic, {"n": n, "m": m})
