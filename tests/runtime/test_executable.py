@@ -10,8 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from roundel.ir import DType
 from roundel.ir.errors import CallError
-from roundel.runtime import Executable, get_func, has_func, register_func, remove_func
+from roundel.runtime import Executable, get_func, has_func, register_func, remove_func, tensors
 from runtime.native_module import WEIGHT, load_in_process
 
 F = np.float32
@@ -108,6 +109,18 @@ def test_small_types(graphs):
     assert z.dtype == n.dtype and z.astype(int).tolist() == [-8, 7, -1, 3, 0]
 
 
+@pytest.mark.parametrize("name", ["int4", "uint4", "int2", "uint2", "float4_e2m1fn"])
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 8])
+def test_packing(name, count):
+    values = np.arange(count, dtype=np.uint8) % (1 << DType(name).bits)
+    unpacked = tensors.unpack(values, DType(name), (0,))
+    assert unpacked.size == 0
+    original = values.view(DType(name).numpy) if name.startswith("float") else values.astype(DType(name).numpy)
+    packed = tensors.pack(original, DType(name).bits)
+    assert packed.size == DType(name).nbytes(count)
+    np.testing.assert_array_equal(tensors.unpack(packed, DType(name), (count,)).astype(float), original.astype(float))
+
+
 def test_python_values_and_dlpack(graphs):
     np.testing.assert_array_equal(graphs["scale"]([[1, 2, 3, 4.0]]), [[3, 6, 9, 12]])
 
@@ -201,6 +214,7 @@ def test_registered_functions(graphs):
         out[:] = x * k + f
 
     register_func("test.callback", callback)
+    assert get_func("test.callback") is callback
     register_func("test.value")(lambda x: float(x.sum()))
     try:
         x = np.array([1, 2], F)

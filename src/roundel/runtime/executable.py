@@ -101,7 +101,8 @@ class Executable(Mapping[str, "BoundFunction"]):
 
 
 def _aligned(constant: np.ndarray) -> np.ndarray:
-    constant = np.ascontiguousarray(constant)
+    dtype = DType(constant.dtype)
+    constant = tensors.pack(constant, dtype.bits) if tensors.is_packed(dtype) else np.ascontiguousarray(constant)
     if constant.ctypes.data % 64 == 0:
         return constant
     copy = tensors.empty((constant.nbytes + 4096,), np.dtype(np.uint8))[: constant.nbytes]
@@ -340,7 +341,7 @@ def _check_writable(value: Any) -> None:
 def _new_output(shape: tuple[int, ...] | None, dtype: DType, torch: Any) -> Any:
     if shape is None:
         return tensors.Described(None, dtype, ())
-    if dtype.bits < 8 and dtype.kind != "bool":
+    if tensors.is_packed(dtype):
         packed = np.empty(dtype.nbytes(int(np.prod(shape, dtype=np.int64))), np.uint8)
         return tensors.Described(packed.ctypes.data, dtype, shape, keep=packed)
     if torch is not None:
@@ -352,6 +353,4 @@ def _new_output(shape: tuple[int, ...] | None, dtype: DType, torch: Any) -> Any:
 
 def _read_back(stand_in: tensors.Described, dtype: DType) -> np.ndarray:
     memory: np.ndarray = stand_in.keep[2]
-    return (
-        tensors.unpack(memory, dtype, tensors.shape_of(stand_in)) if dtype.bits < 8 and dtype.kind != "bool" else memory
-    )
+    return tensors.unpack(memory, dtype, tensors.shape_of(stand_in)) if tensors.is_packed(dtype) else memory

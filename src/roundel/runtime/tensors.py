@@ -76,10 +76,10 @@ class Described:
 
 
 def describe_array(array: np.ndarray, dtype: DType | None = None) -> Described:
-    """A NumPy array of any type and strides as a DLTensor; 4-bit types are packed first (a copy)."""
+    """A NumPy array of any type and strides as a DLTensor; types of less than a byte are packed first (a copy)."""
     dtype = dtype or DType(array.dtype)
-    if dtype.bits < 8 and dtype.kind != "bool":
-        packed = pack(array)
+    if is_packed(dtype):
+        packed = pack(array, dtype.bits)
         return Described(packed.ctypes.data, dtype, array.shape, keep=packed)
     size = array.dtype.itemsize
     if any(s % size for s in array.strides):
@@ -87,20 +87,31 @@ def describe_array(array: np.ndarray, dtype: DType | None = None) -> Described:
     return Described(array.ctypes.data, dtype, array.shape, [s // size for s in array.strides], keep=array)
 
 
-def pack(array: np.ndarray) -> np.ndarray:
-    """4-bit elements, one per byte in NumPy, as two per byte: the low nibble first, along the whole array."""
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & 0xF
-    if flat.size % 2:
-        flat = np.append(flat, np.uint8(0))
-    return flat[0::2] | (flat[1::2] << 4)
+def is_packed(dtype: DType) -> bool:
+    """Does the type share bytes (4 bits and less)? NumPy gives each of its elements a byte."""
+    return dtype.bits < 8 and dtype.kind != "bool"
+
+
+def pack(array: np.ndarray, bits: int = 4) -> np.ndarray:
+    """Elements of less than a byte, packed along the whole array, the first in the lowest bits."""
+    per = 8 // bits
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+    padded = np.zeros(-(-flat.size // per) * per, np.uint8)
+    padded[: flat.size] = flat
+    packed = padded[0::per].copy()
+    for k in range(1, per):
+        packed |= padded[k::per] << (k * bits)
+    return packed
 
 
 def unpack(packed: np.ndarray, dtype: DType, shape: Sequence[int]) -> np.ndarray:
     """The inverse of `pack`."""
-    pairs = np.stack([packed & 0xF, packed >> 4], axis=-1).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
+    bits, mask, count = dtype.bits, (1 << dtype.bits) - 1, int(np.prod(shape, dtype=np.int64))
+    parts = np.stack([(packed >> k) & mask for k in range(0, 8, bits)], axis=-1).reshape(-1)[:count]
     if dtype.kind == "int":
-        return ((pairs ^ 8).astype(np.int8) - 8).astype(dtype.numpy).reshape(shape)
-    return pairs.astype(dtype.numpy).reshape(shape) if dtype.kind == "uint" else pairs.view(dtype.numpy).reshape(shape)
+        sign = 1 << (bits - 1)
+        return ((parts ^ sign).astype(np.int8) - sign).astype(dtype.numpy).reshape(shape)
+    return parts.astype(dtype.numpy).reshape(shape) if dtype.kind == "uint" else parts.view(dtype.numpy).reshape(shape)
 
 
 def torch_module(value: Any) -> Any:
@@ -177,7 +188,7 @@ def owned_array(output: native.DLTensor, release: Callable[[native.DLTensor], No
     dtype = native.dtype_of(output.code, output.bits, output.lanes)
     shape = tuple((ctypes.c_int64 * output.ndim).from_address(output.shape)) if output.ndim else ()
     count = int(np.prod(shape, dtype=np.int64))
-    if dtype.bits < 8 and dtype.kind != "bool":
+    if is_packed(dtype):
         result = unpack(native.view(output.data, dtype.nbytes(count)), dtype, shape)
         release(output)
         return result

@@ -38,7 +38,7 @@ _SPELLINGS = {
 
 @dataclass(frozen=True, init=False, repr=False)
 class Target:
-    """A machine: ``Target("llvm -mcpu=znver3")``, ``Target("znver3")``, ``Target({"kind": "llvm"})``, ``Target.host()``.
+    """A machine: ``Target("llvm -mcpu=znver3")``, ``Target("znver3")``, ``Target({"kind": "c"})``, ``Target.host()``.
 
     Figures that are not given come from the table of machines for the CPU; keyword arguments override single fields.
     Raises OptionError for what it does not know.
