@@ -99,7 +99,7 @@ class Relax:
             return same, same
         rule = _RULES.get(type(atom))
         low, high = rule(self, atom, dtype) if rule is not None else UNBOUNDED
-        if low is None or high is None:
+        if (low is None or high is None) and (atom.is_index or atom.dtype.bits < 32):
             l, h = self._constant(atom)
             low = Sum({}, l) if low is None and l != -inf else low
             high = Sum({}, h) if high is None and h != inf else high

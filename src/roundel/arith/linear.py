@@ -57,6 +57,8 @@ class Sum:
 
     def plus(self, other: Sum, k: int) -> Sum:
         """self + k * other"""
+        if not k:
+            return self
         terms = dict(self.terms)
         for a, c in other.terms.items():
             n = terms.get(a, 0) + k * c

@@ -44,7 +44,8 @@ class Buffer(Node):
             from .stmt import BufferRegion, Range
 
             return BufferRegion(self, tuple(
-                Range(as_index(i.start or 0), as_index(n if i.stop is None else i.stop) - as_index(i.start or 0))
+                Range(as_index(0 if i.start is None else i.start),
+                      as_index(n if i.stop is None else i.stop) - as_index(0 if i.start is None else i.start))
                 if isinstance(i, slice) else Range(as_index(i), index_const(1)) for i, n in zip(items, self.shape, strict=True)))
         return BufferLoad(self, tuple(as_index(i) for i in items))
 
