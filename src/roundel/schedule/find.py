@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking around in a program: blocks by name, loops, children, producers and consumers. These change nothing."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from roundel.ir import Buffer
+from roundel.ir.errors import ScheduleError
+from roundel.ir.tir import Block, BlockRealize
+
+from . import legality
+from .primitive import BlockToken, Change, Target, primitive
+from .tree import Tree
+
+
+def find_block(tree: Tree, name: str) -> Block:
+    """The block of this name; raises ScheduleError when there is none or more than one."""
+    found = [b for b in tree.blocks() if b.name == name]
+    if len(found) == 1:
+        return found[0]
+    names = [b.name for b in tree.blocks()]
+    if found:
+        raise ScheduleError(f"{len(found)} blocks are named {name!r}", where=tree.name, hint="use get_child_blocks, or rename them")
+    near = get_close_matches(name, names)
+    raise ScheduleError(f"there is no block {name!r}", where=tree.name, why=f"the blocks are {', '.join(names)}",
+                        hint=f"did you mean {near[0]}?" if near else "")  # fmt: skip
+
+
+@primitive
+def get_block(tree: Tree, name: str) -> Change:
+    """The block of this name."""
+    return Change(tree, find_block(tree, name).token)
+
+
+@primitive
+def get_loops(tree: Tree, block: BlockToken) -> Change:
+    """The loops around a block inside its scope, outermost first."""
+    return Change(tree, [x.token for x in tree.loops(tree.realize(block))])
+
+
+@primitive
+def get_child_blocks(tree: Tree, target: Target) -> Change:
+    """Blocks directly inside a block or loop, in program order."""
+    return Change(tree, [r.block.token for r in tree.realizes(tree.nodes[target].body)])
+
+
+def _tokens(found: list[BlockRealize]) -> list:
+    return [r.block.token for r in found]
+
+
+@primitive
+def get_producers(tree: Tree, block: BlockToken) -> Change:
+    """Blocks of the same scope before this one that write what it reads."""
+    return Change(tree, _tokens(legality.producers(tree, tree.nodes[block])))
+
+
+@primitive
+def get_consumers(tree: Tree, block: BlockToken) -> Change:
+    """Blocks of the same scope after this one that read what it writes."""
+    return Change(tree, _tokens(legality.consumers(tree, tree.nodes[block])))
+
+
+@primitive
+def get_output_blocks(tree: Tree, scope: BlockToken) -> Change:
+    """Blocks directly inside ``scope`` that write what is seen outside of it."""
+    node: Block = tree.nodes[scope]
+    inner: set[Buffer] = set(node.alloc_buffers)
+    return Change(tree, [r.block.token for r in tree.children(node) if legality.writes_of(r.block) - inner])

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How loops run, and annotations: parallel, vectorize, unroll, bind, annotate, set_scope, storage_align."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roundel.ir import Buffer, Rewriter, tir
+from roundel.ir.tir import Block, For, ForKind
+
+from .legality import check_parallel
+from .primitive import BlockToken, Change, Loop, Target, primitive, refuse
+from .tree import Tree
+
+
+def _set_kind(tree: Tree, loop: Loop, kind: ForKind, thread: str | None = None) -> Change:
+    node: For = tree.nodes[loop]
+    return Change(tree.edit({node: node.replace(kind=kind, thread=thread)}))
+
+
+@primitive
+def parallel(tree: Tree, loop: Loop) -> Change:
+    """for i in range(n)   ->   for i in T.parallel(n)"""
+    check_parallel(tree, tree.nodes[loop], "parallelize")
+    return _set_kind(tree, loop, ForKind.PARALLEL)
+
+
+@primitive
+def vectorize(tree: Tree, loop: Loop) -> Change:
+    """for i in range(8)   ->   for i in T.vectorized(8)"""
+    check_parallel(tree, tree.nodes[loop], "vectorize")
+    return _set_kind(tree, loop, ForKind.VECTORIZED)
+
+
+@primitive
+def unroll(tree: Tree, loop: Loop) -> Change:
+    """for i in range(4)   ->   for i in T.unroll(4)"""
+    return _set_kind(tree, loop, ForKind.UNROLLED)
+
+
+@primitive
+def bind(tree: Tree, loop: Loop, thread_axis: str) -> Change:
+    """for i in range(n)   ->   for i in T.thread_binding(n, thread="threadIdx.x")"""
+    known = ("blockIdx.", "threadIdx.", "vthread", "clusterCtaIdx.")
+    if not thread_axis.startswith(known):
+        refuse(tree, loop, f"there is no thread axis {thread_axis!r}", hint="blockIdx.x, threadIdx.y, vthread.x, ...")
+    check_parallel(tree, tree.nodes[loop], "bind", reduce_too=thread_axis.startswith("threadIdx."))
+    return _set_kind(tree, loop, ForKind.THREAD_BINDING, thread_axis)
+
+
+def _annotated(tree: Tree, target: Target, annotations: Any) -> Change:
+    node = tree.nodes[target]
+    return Change(tree.edit({node: node.replace(annotations=annotations)}))
+
+
+@primitive
+def annotate(tree: Tree, target: Target, ann_key: str, ann_val: Any) -> Change:
+    """Set an annotation of a loop or block."""
+    return _annotated(tree, target, tree.nodes[target].annotations | {ann_key: ann_val})
+
+
+@primitive
+def unannotate(tree: Tree, target: Target, ann_key: str) -> Change:
+    """Remove an annotation of a loop or block."""
+    node = tree.nodes[target]
+    if ann_key not in node.annotations:
+        refuse(tree, target, f"there is no annotation {ann_key!r} to remove", f"there are {', '.join(node.annotations) or 'none'}")
+    return _annotated(tree, target, node.annotations.without(ann_key))
+
+
+# --- buffers
+
+
+class _Replace(Rewriter):
+    """Every reference to some buffers becomes one to others."""
+
+    def __init__(self, table: dict[Buffer, Buffer]) -> None:
+        self.table = table
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        return self.table.get(buffer, buffer)
+
+
+def replace_buffers(node: Any, table: dict[Buffer, Buffer]) -> Any:
+    """The statement, expression or function with buffers replaced."""
+    return _Replace(table).rewrite(node)
+
+
+def written_buffer(tree: Tree, block: Block, index: Any) -> Buffer:
+    """The buffer that a block writes as number ``index`` (or the name of a buffer)."""
+    return _one_of(tree, block, [r.buffer for r in block.writes], index, "writes")
+
+
+def read_buffer(tree: Tree, block: Block, index: Any) -> Buffer:
+    """The buffer that a block reads as number ``index`` (or the name of a buffer)."""
+    return _one_of(tree, block, [r.buffer for r in block.reads], index, "reads")
+
+
+def _one_of(tree: Tree, block: Block, found: list[Buffer], index: Any, verb: str) -> Buffer:
+    if isinstance(index, str):
+        named = [b for b in found if b.name == index]
+        if named:
+            return named[0]
+    elif 0 <= int(index) < len(found):
+        return found[int(index)]
+    listed = ", ".join(f"{k}: {b.name}" for k, b in enumerate(found))
+    refuse(tree, block, f"block {block.name} {verb} no buffer {index!r}", f"it {verb} {listed or 'none'}")
+
+
+@primitive
+def set_scope(tree: Tree, block: BlockToken, buffer_index: int | str, storage_scope: str) -> Change:
+    """Change the scope of a buffer that the block writes, e.g. to "local" (registers)."""
+    buffer = written_buffer(tree, tree.nodes[block], buffer_index)
+    if not any(buffer in b.alloc_buffers for b in tree.blocks()):
+        refuse(tree, block, f"cannot set the scope of {buffer.name}", "it is a parameter of the function")
+    new = buffer.replace(scope=storage_scope, data=tir.Var(buffer.data.name, buffer.data.dtype))
+    return Change(tree.with_func(replace_buffers(tree.func, {buffer: new})))
+
+
+@primitive
+def storage_align(tree: Tree, block: BlockToken, buffer_index: int, axis: int, factor: int, offset: int) -> Change:
+    """Ask that the stride of dimension ``axis`` of a written buffer is ``factor * k + offset`` (an annotation)."""
+    node: Block = tree.nodes[block]
+    buffer = written_buffer(tree, node, buffer_index)
+    if factor <= 0 or not -buffer.ndim <= axis < buffer.ndim:
+        refuse(tree, block, "storage_align needs a positive factor and an axis of the buffer")
+    old = [e for e in node.annotations.get("buffer_dim_align", ()) if tuple(e[:2]) != (buffer_index, axis % buffer.ndim)]
+    return _annotated(tree, block, node.annotations | {"buffer_dim_align": (*old, (buffer_index, axis % buffer.ndim, factor, offset))})

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes transformations legal: kinds of blocks, dependences between blocks, iterations that may change order."""
+
+from __future__ import annotations
+
+from roundel.arith import Analyzer
+from roundel.ir import Buffer, free_vars, tir, walk
+from roundel.ir.tir import Block, BlockRealize, For, IterKind, Stmt
+
+from .primitive import refuse
+from .regions import Box, covers, disjoint, hull, ranged, touched_or_full
+from .tree import Tree, child_stmts
+
+FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
+
+
+# --- blocks of a scope
+
+
+def writes_of(block: Block) -> set[Buffer]:
+    """Buffers a block writes."""
+    return {r.buffer for r in block.writes}
+
+
+def reads_of(block: Block) -> set[Buffer]:
+    """Buffers a block reads."""
+    return {r.buffer for r in block.reads}
+
+
+def accumulates(block: Block) -> bool:
+    """Whether running a block's instance twice could give another result than once."""
+    return block.init is not None or bool(reads_of(block) & writes_of(block)) or any(iv.kind is not IterKind.SPATIAL for iv in block.iter_vars)
+
+
+def is_complete(block: Block) -> bool:
+    """Spatial variables only, nothing read back."""
+    return all(iv.kind is IterKind.SPATIAL for iv in block.iter_vars) and not reads_of(block) & writes_of(block)
+
+
+def is_reduction(block: Block) -> bool:
+    """An init, spatial and reduce variables only."""
+    return block.init is not None and all(iv.kind in FREE_ORDER for iv in block.iter_vars)
+
+
+def require_pure(tree: Tree, block: Block, doing: str) -> None:
+    """The block computes its outputs from its inputs alone: complete, or a reduction with its init."""
+    if not is_complete(block) and not is_reduction(block):
+        why = "it reads back what it writes" if reads_of(block) & writes_of(block) else "it has opaque or ordered iteration variables"
+        refuse(tree, tree.realize(block.token), f"cannot {doing} block {block.name}", why + ", and is no reduction with an init")
+
+
+def writers(tree: Tree, scope: Block, buffer: Buffer) -> list[BlockRealize]:
+    """Blocks of a scope that write a buffer, in order."""
+    return [r for r in tree.children(scope) if buffer in writes_of(r.block)]
+
+
+def readers(tree: Tree, scope: Block, buffer: Buffer) -> list[BlockRealize]:
+    """Blocks of a scope that read a buffer, in order."""
+    return [r for r in tree.children(scope) if buffer in reads_of(r.block)]
+
+
+def producers(tree: Tree, block: Block) -> list[BlockRealize]:
+    """Blocks of the same scope, before this one, that write what it reads (or also writes)."""
+    scope, me = tree.scope(tree.realize(block.token)), tree.realize(block.token)
+    mine = reads_of(block) | writes_of(block)
+    return [r for r in tree.children(scope) if r is not me and tree.order[r] < tree.order[me] and writes_of(r.block) & mine]
+
+
+def consumers(tree: Tree, block: Block) -> list[BlockRealize]:
+    """Blocks of the same scope, after this one, that read what it writes."""
+    scope, me = tree.scope(tree.realize(block.token)), tree.realize(block.token)
+    return [r for r in tree.children(scope) if r is not me and tree.order[r] > tree.order[me] and reads_of(r.block) & writes_of(block)]
+
+
+def is_output(tree: Tree, buffer: Buffer) -> bool:
+    """Whether a buffer lives outside of the function's allocations."""
+    return not any(buffer in b.alloc_buffers for b in tree.blocks())
+
+
+def require_inner_buffer(tree: Tree, block: Block, doing: str) -> Buffer:
+    """The one buffer a block writes, which nothing outside of its scope sees."""
+    realize = tree.realize(block.token)
+    if len(block.writes) != 1:
+        refuse(tree, realize, f"cannot {doing} block {block.name}", "it writes several buffers")
+    buffer = block.writes[0].buffer
+    if buffer not in tree.scope(realize).alloc_buffers:
+        refuse(tree, realize, f"cannot {doing} block {block.name}", f"its result {buffer.name} is an output, seen outside of this scope")
+    return buffer
+
+
+# --- moving a block past others
+
+
+def require_no_conflict(tree: Tree, moving: BlockRealize, passed: list[BlockRealize], doing: str) -> None:
+    """The moving block neither feeds, nor is fed by, nor overwrites (or shares outputs with) the blocks it passes."""
+    me = moving.block
+    for other in passed:
+        if other is moving:
+            continue
+        clash = (writes_of(me) & reads_of(other.block)) | (reads_of(me) & writes_of(other.block))
+        clash |= {b for b in writes_of(me) & writes_of(other.block) if not _apart(tree, moving, other, b)}
+        if clash:
+            names = ", ".join(b.name for b in clash)
+            refuse(tree, moving, f"cannot {doing} block {me.name}", f"it would move past block {other.block.name}, and both touch {names}")
+
+
+def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool:
+    an = ranged(tree, tree.scope(a))
+    return all(disjoint(an, x, y) for x in _boxes(tree, a, buffer, None) for y in _boxes(tree, b, buffer, None))
+
+
+def _boxes(tree: Tree, realize: BlockRealize, buffer: Buffer, top: Stmt | None, *, written: bool = True) -> list[Box]:
+    regions = realize.block.writes if written else realize.block.reads
+    return [touched_or_full(tree, realize, r, top) for r in regions if r.buffer is buffer]
+
+
+# --- order of iterations
+
+
+def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: str) -> None:
+    """Refuses when iterations of directly nested loops must keep their order.
+
+    Blocks below have spatial and reduce variables only, and what one block hands to another stays in one iteration.
+    """
+    inside = tree.realizes(chain[-1].body)
+    for r in inside:
+        for iv in r.block.iter_vars:
+            if iv.kind not in FREE_ORDER:
+                refuse(tree, chain[0], f"cannot {doing} loops around block {r.block.name}", f"its variable {iv.var.name} is {iv.kind.value}")
+        if not r.block.iter_vars and any(x.loop_var in _used(r.block) for x in chain):
+            refuse(tree, chain[0], f"cannot {doing} loops around block {r.block.name}", "it is opaque: it uses the loop variables without bindings")
+    for s in _bare(chain[-1].body):
+        refuse(tree, chain[0], f"cannot {doing} loops around statements outside of blocks", f"{s!r}"[:200])
+    if len(inside) > 1:
+        _check_handed_on(tree, chain[-1], inside, doing)
+
+
+def _used(block: Block) -> set:
+    return {n for n in walk(block) if type(n) is tir.Var}
+
+
+def _bare(stmt: Stmt) -> list[Stmt]:
+    out, stack = [], [stmt]
+    while stack:
+        s = stack.pop()
+        if type(s) in (tir.BufferStore, tir.Evaluate):
+            out.append(s)
+        elif type(s) is not BlockRealize:
+            stack.extend(child_stmts(s))
+    return out
+
+
+def _check_handed_on(tree: Tree, top: For, inside: list[BlockRealize], doing: str) -> None:
+    """What blocks under ``top`` read from each other was written in the same iteration."""
+    an = ranged(tree, top)
+    for k, reader in enumerate(inside):
+        for region in reader.block.reads:
+            before = [w for w in inside[:k] if region.buffer in writes_of(w.block)]
+            after = [w for w in inside[k + 1 :] if region.buffer in writes_of(w.block)]
+            if region.buffer in writes_of(reader.block) and not before:
+                continue
+            if (before or after) and not _covered(tree, an, before, reader, region, top):
+                other = (before or after)[0].block.name
+                refuse(tree, top, f"cannot {doing} loop {top.loop_var.name}",
+                       f"block {reader.block.name} reads {region.buffer.name}, which block {other} writes in another iteration")  # fmt: skip
+
+
+def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
+    wanted = touched_or_full(tree, reader, region, top)
+    boxes = [b for w in before for b in _boxes(tree, w, region.buffer, top)]
+    if any(covers(an, b, wanted) for b in boxes):
+        return True
+    joined: Box | None = None
+    for b in boxes:
+        joined = b if joined is None else _join(an, joined, b)
+        if joined is None:
+            return False
+    return joined is not None and covers(an, joined, wanted)
+
+
+def _join(an: Analyzer, a: Box, b: Box) -> Box | None:
+    """The union of two boxes where it is a box that could be shown: neighbours along one dimension."""
+    differing = [k for k, ((l, h), (m, n)) in enumerate(zip(a, b)) if not (an.prove_equal(l, m) and an.prove_equal(h, n))]
+    if not differing:
+        return a
+    k = differing[0]
+    if len(differing) > 1 or not an.prove(b[k][0] <= a[k][1] + 1):
+        return None
+    return hull(an, a, b)
+
+
+def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) -> None:
+    """Refuses unless the loop's iterations touch different elements: it binds to spatial variables only, and blocks
+    that accumulate see each of their instances once."""
+    for r in tree.realizes(loop.body):
+        users = [iv for iv, v in zip(r.block.iter_vars, r.iter_values) if loop.loop_var in free_vars(v)]
+        wrong = [iv for iv in users if iv.kind is not IterKind.SPATIAL and not (reduce_too and iv.kind is IterKind.REDUCE)]
+        if wrong:
+            refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}",
+                   f"in block {r.block.name} it binds to {wrong[0].var.name}, which is {wrong[0].kind.value} and not spatial",
+                   hint="rfactor makes a reduction loop spatial")  # fmt: skip
+        if not users and accumulates(r.block) and r.block.iter_vars:
+            refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}", f"its iterations would all accumulate into the same elements in block {r.block.name}")
+        if not r.block.iter_vars and loop.loop_var in _used(r.block):
+            refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}", f"block {r.block.name} uses it without a binding, so it may do anything")
+    inside = tree.realizes(loop.body)
+    if len(inside) > 1:
+        _check_handed_on(tree, loop, inside, doing)

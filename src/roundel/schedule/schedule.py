@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``Schedule``: a program under transformation, handles into it, and the trace of what was done."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from roundel.ir import IRModule, Token, Var, free_vars, substitute, tir
+from roundel.ir.errors import ScheduleError
+from roundel.ir.tir import Expr, For, IndexMap, PrimFunc
+
+from . import find, kinds, loops
+from .handles import BlockRV, LoopRV
+from .primitive import PRIMITIVES, Primitive
+from .trace import Instruction, Trace, flatten, has_handles
+from .tree import Tree, with_own_tokens
+
+
+def method(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A primitive as a method: handles instead of tokens, handles back."""
+    found = PRIMITIVES[fn.__name__]
+
+    @functools.wraps(fn)
+    def call(self: Schedule, *args: Any, **keywords: Any) -> Any:
+        bound = found.signature.bind(self, *args, **keywords)
+        values = dict(list(bound.arguments.items())[1:])
+        decision = values.pop("decision", None)
+        values = {k: list(v) if found.signature.parameters[k].kind is found.signature.parameters[k].VAR_POSITIONAL else v for k, v in values.items()}
+        return self.perform(found.name, values, {}, decision)
+
+    call.__signature__ = found.signature  # type: ignore[attr-defined]
+    return call
+
+
+class Schedule:
+    """Transforms the tensor programs of a module by primitives; handles stay valid, and everything is traced.
+
+    ``mod`` is an IRModule or a PrimFunc (which becomes ``main``). ``sch.mod`` is the current program. Errors are ScheduleErrors that
+    show the offending statement and leave the schedule as it was.
+    """
+
+    def __init__(self, mod: IRModule | PrimFunc, *, seed: int | None = None) -> None:
+        if isinstance(mod, PrimFunc):
+            mod = IRModule({"main": mod})
+        self._mod = mod.with_functions({k: with_own_tokens(f) for k, f in mod.items() if isinstance(f, PrimFunc)})
+        self._trees: dict[str, Tree] = {}
+        self._values: dict[Any, Any] = {}  # handle -> token, value, or why it died
+        self._working_on: str | None = None
+        self.trace = Trace()
+        self._random = random.Random(seed)
+        self.seed = seed
+
+    # --- state
+
+    @property
+    def mod(self) -> IRModule:
+        """The program as it is now."""
+        return self._mod
+
+    @property
+    def func(self) -> PrimFunc:
+        """The tensor program worked on (the only one, or the one chosen by ``work_on``)."""
+        return self._mod[self._function()]  # type: ignore[return-value]
+
+    def fork(self, seed: int | None = None) -> Schedule:
+        """An independent schedule at the same point; handles are good in both."""
+        new = object.__new__(Schedule)
+        new.__dict__.update(self.__dict__)
+        new._trees, new._values = dict(self._trees), dict(self._values)
+        new._random = random.Random(self._random.getrandbits(64) if seed is None else seed)
+        return new
+
+    copy = fork
+
+    def show(self, **options: Any) -> None:
+        """Print the program and the trace."""
+        self._mod.show(**options)
+        self.trace.show()
+
+    def work_on(self, func_name: str) -> None:
+        """Blocks are looked up by name in this function from now on."""
+        if not isinstance(self._mod[func_name], PrimFunc):
+            raise ScheduleError(f"{func_name} is no tensor program")
+        self._working_on = func_name
+
+    def get(self, handle: Any) -> Any:
+        """What a handle stands for now: a For, a Block, or a value."""
+        if isinstance(handle, BlockRV | LoopRV):
+            token = self._token(handle)
+            return self._tree_of(token)[1].nodes[token]
+        return self._resolve(handle)
+
+    def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
+        """The block of this name, in ``func_name`` or the function worked on."""
+        return self.perform("get_block", {}, {"name": name, **({"func_name": func_name} if func_name else {})})
+
+    get_sblock = get_block
+    get_loops = method(find.get_loops)
+    get_child_blocks = method(find.get_child_blocks)
+    get_producers = method(find.get_producers)
+    get_consumers = method(find.get_consumers)
+    get_output_blocks = method(find.get_output_blocks)
+
+    split = method(loops.split)
+    fuse = method(loops.fuse)
+    reorder = method(loops.reorder)
+    merge = method(loops.merge)
+    loop_partition = method(loops.loop_partition)
+    add_unit_loop = method(loops.add_unit_loop)
+
+    parallel = method(kinds.parallel)
+    vectorize = method(kinds.vectorize)
+    unroll = method(kinds.unroll)
+    bind = method(kinds.bind)
+    annotate = method(kinds.annotate)
+    unannotate = method(kinds.unannotate)
+    set_scope = method(kinds.set_scope)
+    storage_align = method(kinds.storage_align)
+
+    # --- doing
+
+    def perform(self, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any = None) -> Any:
+        """Do a primitive by name, with its arguments by parameter name, and record it."""
+        primitive = PRIMITIVES[kind]
+        values = self._by_name(primitive, {**inputs, **attrs})
+        func_name, tree = self._where(values)
+        many = values.get(_variadic(primitive), ())
+        change = primitive.apply(tree, *self._resolve(many), **self._keywords(primitive, values, decision))
+        made = self._handles(change.made, change.tree)
+        if change.tree is not tree:
+            self._trees[func_name] = change.tree
+            self._mod = self._mod.with_functions({func_name: change.tree.func})
+            self._forward(kind, tree, change)
+        self._record(kind, values, flatten(made), change.decision)
+        return made
+
+    def _record(self, kind: str, values: Mapping[str, Any], outputs: list[Any], decision: Any) -> None:
+        inputs = {k: v for k, v in values.items() if has_handles(v)}
+        attrs = {k: v for k, v in values.items() if k not in inputs}
+        self.trace = self.trace.append(Instruction(kind, inputs, attrs, tuple(outputs), decision))
+
+    def _by_name(self, primitive: Primitive, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: self.get_block(v) if k in primitive.blocks and isinstance(v, str) else v for k, v in values.items()}
+
+    def _keywords(self, primitive: Primitive, values: Mapping[str, Any], decision: Any) -> dict[str, Any]:
+        out = {k: self._resolve(v) for k, v in values.items() if k not in ("func_name", _variadic(primitive))}
+        if primitive.samples:
+            out.update(decision=decision, rng=self._random)
+        return out
+
+    def _resolve(self, value: Any) -> Any:
+        if isinstance(value, BlockRV | LoopRV):
+            return self._token(value)
+        if isinstance(value, list | tuple):
+            return [self._resolve(v) for v in value]
+        if isinstance(value, Expr) and free_vars(value):
+            return substitute(value, {v: self._values[v] for v in free_vars(value) if v in self._values})
+        return value
+
+    def _token(self, handle: Any) -> Token:
+        found = self._values.get(handle)
+        if isinstance(found, Token):
+            return found
+        what = "block" if isinstance(handle, BlockRV) else "loop"
+        raise ScheduleError(f"this {what} is no longer there", why=found or "the handle is of another schedule")
+
+    def _function(self) -> str:
+        if self._working_on is not None:
+            return self._working_on
+        names = [k for k, f in self._mod.items() if isinstance(f, PrimFunc)]
+        if len(names) == 1 or "main" in names:
+            return names[0] if len(names) == 1 else "main"
+        raise ScheduleError("which function?", why=f"the module has {', '.join(names) or 'no tensor programs'}", hint="sch.work_on(name)")
+
+    def _tree(self, name: str) -> Tree:
+        tree = self._trees.get(name)
+        if tree is None or tree.func is not self._mod[name]:
+            tree = self._trees[name] = Tree(self._mod[name])  # type: ignore[arg-type]
+        return tree
+
+    def _tree_of(self, token: Token) -> tuple[str, Tree]:
+        for name, f in self._mod.items():
+            if isinstance(f, PrimFunc) and token in self._tree(name).nodes:
+                return name, self._tree(name)
+        raise ScheduleError("this handle's statement is no longer in the program")
+
+    def _where(self, values: Mapping[str, Any]) -> tuple[str, Tree]:
+        for value in flatten(list(values.values())):
+            if isinstance(value, BlockRV | LoopRV):
+                return self._tree_of(self._token(value))
+        name = values.get("func_name") or self._function()
+        return name, self._tree(name)
+
+    def _handles(self, made: Any, tree: Tree) -> Any:
+        if made is None:
+            return None
+        if isinstance(made, list | tuple):
+            return [self._handles(m, tree) for m in made]
+        handle: Any
+        if isinstance(made, Token):
+            handle = LoopRV() if type(tree.nodes[made]) is For else BlockRV()
+            self._values[handle] = made
+            return handle
+        handle = Var("v", tir.index_const(0).dtype)
+        self._values[handle] = tir.as_index(made)
+        return handle
+
+    def _forward(self, kind: str, before: Tree, change: Any) -> None:
+        after = change.tree.nodes
+        for handle, token in list(self._values.items()):
+            if isinstance(token, Token) and token in before.nodes and token not in after:
+                self._values[handle] = change.forward.get(token, f"{kind} removed it")
+
+
+def _variadic(primitive: Primitive) -> str:
+    return next((n for n, p in primitive.signature.parameters.items() if p.kind is p.VAR_POSITIONAL), "")
+
+
+__all__ = ["IndexMap", "Schedule"]
