@@ -94,8 +94,9 @@ def tanh(x: Expr) -> Expr:
 
 
 def sigmoid(x: Expr) -> Expr:
-    """1 / (1 + e^-x)."""
-    return _f(1.0, x) / (_f(1.0, x) + exp(_f(0.0, x) - x))
+    """1 / (1 + e^-x), as e^x / (1 + e^x) below 0."""
+    e = exp(_f(0.0, x) - tir.Call("abs", (x,), x.dtype))
+    return _where(x < _f(0.0, x), e, _f(1.0, x)) / (_f(1.0, x) + e)
 
 
 # log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2): f - f^2/2 + f^3 P(f)
