@@ -6,7 +6,8 @@ from __future__ import annotations
 import lower_programs as programs
 import numpy as np
 
-from roundel.ir import free_vars, tir
+from roundel.arith import Analyzer
+from roundel.ir import free_vars
 from roundel.ir.tir import PrimFunc
 from roundel.lower import shape_params
 
@@ -20,7 +21,8 @@ def arguments(func: PrimFunc, dims: dict[str, int], seed: int = 0) -> list[np.nd
     sizes = {v: dims[v.name] for b in func.buffer_params for s in b.shape for v in free_vars(s)}
     out = []
     for b in func.buffer_params:
-        shape = [sizes[s] if type(s) is tir.Var else s.value for s in b.shape]
+        an = Analyzer(sizes)
+        shape = [an.value(s) for s in b.shape]
         if b.dtype.is_float:
             out.append(rng.standard_normal(shape).astype(b.dtype.numpy))
         elif b.dtype.is_bool:

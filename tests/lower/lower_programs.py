@@ -399,3 +399,17 @@ def wide_types(A: T.Buffer((40,), "int8"), B: T.Buffer((40,), "bool"), C: T.Buff
         with T.block("C"):
             vi = T.axis.spatial(40, i)
             C[vi] = T.Select(B[vi], T.Cast("int32", A[vi]) * 3, T.int32(-1))
+
+
+@T.prim_func
+def narrow_indices(a: T.handle, b: T.handle):
+    n = T.int32()
+    m = T.var("int32")
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, (n, m * 2), "int32")
+    for i in T.serial(0, n):
+        for j in T.vectorized(m):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj * 2] = T.Cast("int32", A[vi, vj] * T.float32(20))
+                B[vi, vj * 2 + 1] = T.max(n, m) * 1000 + T.Cast("int32", vj)

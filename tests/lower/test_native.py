@@ -36,3 +36,8 @@ def test_dynamic_vector(n):
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 8), (2, 17), (4, 7)])
 def test_dynamic_rows(n, m):
     same_native(programs.row_bias_dynamic, {"n": n, "m": m})
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 21)])
+def test_narrow_indices(n, m):
+    same_native(programs.narrow_indices, {"n": n, "m": m})

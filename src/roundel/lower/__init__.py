@@ -3,7 +3,8 @@
 
 ``lower(mod)`` runs ``PIPELINE``, a plain list of passes in the order in which they are read here:
 
-- shapes become parameters, blocks become loops and stores (``explicit_shape_params``, ``lower_blocks``)
+- indices become int64, shapes parameters, blocks loops and stores (``widen_indices``, ``explicit_shape_params``,
+  ``lower_blocks``)
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
 - boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``)
 - vectorized loops become vectors, unrolled loops straight code (``vectorize``, ``unroll``)
@@ -29,8 +30,10 @@ from .simplify import simplify
 from .split_vectors import split_vectors
 from .unroll import unroll
 from .vectorize import vectorize
+from .widen_indices import widen_indices
 
 PIPELINE = [
+    widen_indices,
     explicit_shape_params,
     lower_blocks,
     serial_threads,
@@ -76,4 +79,5 @@ __all__ = [
     "split_vectors",
     "unroll",
     "vectorize",
+    "widen_indices",
 ]
