@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .build import Built, as_module
+from .build import Built, inspect
 from .build import compile_module as build_objects
+from .build.build import as_module
 from .graph.common_subexpressions import eliminate_common_subexpressions
 from .graph.dead_code import eliminate_dead_code
 from .graph.fold_constants import fold_constants
@@ -16,6 +17,7 @@ from .graph.fuse import fuse
 from .graph.legalize import decompose, legalize
 from .graph.lower_host import lower_host
 from .graph.simplify import simplify
+from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
 from .passes import run
@@ -51,14 +53,14 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
 def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
                    profile: bool = False) -> Built:
     """Objects of the whole module, ready to be loaded or saved. Raises RoundelError."""
-    mod = prepare(mod, target=_target(target), pipeline=pipeline, observers=observers, verify=verify)
+    mod = prepare(mod, target=target_of(target), pipeline=pipeline, observers=observers, verify=verify)
     return build_objects(mod, profile=profile)
 
 
 def build_module(mod: Any, *, target: Any = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:
     """A module as it is made callable: graph functions go through the default pipeline, tensor programs keep their schedules."""
     mod = as_module(mod)
-    target = _target(target)
+    target = target_of(target)
     if any(isinstance(f, Function) for _, f in mod.items()):
         return compile_module(mod, target=target, observers=observers, profile=profile).load(threads=threads, profile=profile)
     if target is not None:
@@ -66,5 +68,18 @@ def build_module(mod: Any, *, target: Any = None, threads: int | None = None, pr
     return build_objects(mod, profile=profile).load(threads=threads, profile=profile)
 
 
-def _target(target: Any) -> Target:
+def target_of(target: Any) -> Target:
+    """A Target from a Target, a name, a string or a mapping; None is this machine."""
     return target if isinstance(target, Target) else Target.host() if target is None else Target(target)
+
+
+def kernel_text(mod: IRModule, kernel: str | None, form: str, *, target: Any = None) -> str:
+    """One kernel of a model as LLVM text (``llvm``) or assembly (``asm``); raises OptionError that lists the kernels."""
+    mod = prepare(mod, target=target_of(target))
+    kernels = [n for n, f in mod.items() if f.attrs.get("kind") == "kernel"]
+    if kernel not in kernels:
+        raise OptionError(f"there is no kernel {kernel!r}", hint=f"name one with -f: {', '.join(kernels)}")
+    if form not in ("llvm", "asm"):
+        raise OptionError(f"there is no form {form!r}", hint="script, llvm or asm")
+    shown = inspect(mod, kernel)
+    return shown.optimised if form == "llvm" else shown.assembly

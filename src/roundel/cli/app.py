@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Typer application and its commands."""
+
+from __future__ import annotations
+
+import typer
+
+from . import bench, check, compile, inspect, report, run, targets  # noqa: A004
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
+                  help="Roundel compiles machine-learning models to native code.")
+app.command("compile")(compile.compile_command)
+app.command("run")(run.run_command)
+app.command("bench")(bench.bench_command)
+app.command("inspect")(inspect.inspect_command)
+app.command("check")(check.check_command)
+app.command("targets")(targets.targets_command)
+app.add_typer(report.app, name="report")
+
+
+@app.callback(invoke_without_command=True)
+def _version(context: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and leave.")) -> None:
+    if version:
+        from .. import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+__all__ = ["app"]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands share: models, symbolic dimensions, input files, random inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from ..ir.dtype import DType
+from ..ir.errors import CallError, OptionError
+
+MODEL = typer.Argument(..., help="An ONNX file, or a model compiled by `roundel compile` (.so).", show_default=False)
+TARGET = typer.Option(None, "--target", help="What to compile for: a name from `roundel targets` or a string such as 'llvm -mcpu=znver3'. Default: this machine.")
+THREADS = typer.Option(None, "--threads", min=1, help="Most threads that one run uses. Default: all cores this process may use.")
+DIM = typer.Option([], "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension, such as seq=77. May be given several times.")
+VERIFY = typer.Option(False, "--verify", help="Check results after every pass with the interpreter; names the first pass that changes them.")
+
+
+def dims(items: Sequence[str]) -> dict[str, int]:
+    """``["seq=77"]`` as a mapping; raises OptionError."""
+    out = {}
+    for item in items:
+        name, _, size = item.partition("=")
+        if not size.strip().isdigit():
+            raise OptionError(f"--dim {item} is not NAME=SIZE with a whole number")
+        out[name.strip()] = int(size)
+    return out
+
+
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    """A spinner on a terminal while a long step runs."""
+    from rich.console import Console
+
+    from ..ir import options
+
+    console = Console(stderr=True)
+    if not console.is_terminal or not options.get("progress"):
+        yield
+        return
+    with console.status(title):
+        yield
+
+
+def open_model(path: Path, *, target: str | None = None, threads: int | None = None, verify: bool = False, dynamic: Mapping[str, int] | None = None,
+               profile: bool = False) -> Any:
+    """A callable Model from an ONNX file or a compiled one."""
+    from .. import api
+
+    if path.suffix in (".so", ".dylib", ".dll"):
+        return api.load(path, threads=threads)
+    with step(f"compiling {path.name}"):
+        return api.compile(path, target=target, threads=threads, verify=verify, dynamic=dynamic or None, profile=profile)
+
+
+def shape_of(info: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an input with symbolic dimensions given sizes (1 where none was given)."""
+    out = []
+    for d in info.shape:
+        if isinstance(d, int):
+            out.append(d)
+        elif d.isidentifier():
+            out.append(sizes.get(d, 1))
+        else:
+            out.append(int(eval(d, {"__builtins__": {}}, _Sizes(sizes))))  # an expression that the compiler wrote, such as "4 * m"
+    return tuple(out)
+
+
+class _Sizes(dict):
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        super().__init__(sizes)
+
+    def __missing__(self, name: str) -> int:
+        return 1
+
+
+def random_input(info: Any, sizes: Mapping[str, int], seed: int = 0) -> np.ndarray:
+    """Random content of the right shape and type: normal floats, small non-negative integers, zeros and ones."""
+    rng = np.random.default_rng(seed)
+    shape, dtype = shape_of(info, sizes), DType(info.dtype)
+    if dtype.is_float:
+        return rng.standard_normal(shape).astype(dtype.numpy)
+    return rng.integers(0, 2 if dtype.is_bool else 8, shape).astype(dtype.numpy)
+
+
+def gather_inputs(infos: Sequence[Any], given: Sequence[str], sizes: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
+    """Arrays for all inputs: from ``name=file.npy``, ``file.npz`` (by name), random where nothing is given."""
+    known: dict[str, np.ndarray] = {}
+    names = [i.name for i in infos]
+    for item in given:
+        name, eq, file = item.partition("=")
+        path = Path(file if eq else name)
+        if not path.is_file():
+            raise CallError(f"there is no input file {path}")
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.lib.npyio.NpzFile):
+            known.update({k: loaded[k] for k in loaded.files if k in names})
+        elif eq:
+            known[name] = loaded
+        else:
+            raise CallError(f"which input is {path}?", hint=f"write name={path} with one of {', '.join(names)}")
+    unknown = [n for n in known if n not in names]
+    if unknown:
+        raise CallError(f"the model has no input {unknown[0]!r}", hint=f"its inputs are {', '.join(names)}")
+    learnt = dict(sizes)
+    for i in infos:
+        if i.name in known:
+            learnt.update({d: n for d, n in zip(i.shape, known[i.name].shape, strict=False) if isinstance(d, str) and d not in learnt})
+    return [known[i.name] if i.name in known else random_input(i, learnt, seed + k) for k, i in enumerate(infos)]

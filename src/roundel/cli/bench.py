@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``roundel bench``: latency percentiles and a profile of kernels."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from .arguments import DIM, MODEL, TARGET, THREADS, dims, gather_inputs, open_model
+
+
+def bench_command(
+    model: Path = MODEL,
+    inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS,
+    seconds: float = typer.Option(3.0, "--seconds", help="For how long to measure."),
+    profile: bool = typer.Option(True, "--profile/--no-profile", help="Also time each kernel (ONNX models only)."),
+    top: int = typer.Option(20, "--top", help="Kernels to show."),
+) -> None:
+    """Measure the latency of a model and where its time goes."""
+    from rich.console import Console
+
+    console = Console()
+    compiled = open_model(model, target=target, threads=threads)
+    arrays = gather_inputs(compiled.inputs, inputs, dims(dim))
+    times = measure(lambda: compiled(*arrays), seconds)
+    p = np.percentile(times * 1e3, [0, 50, 90, 99])
+    console.print(f"latency over {len(times)} runs, {compiled.executable.num_threads} threads: "
+                  f"min {p[0]:.3f}  [bold]median {p[1]:.3f}[/]  p90 {p[2]:.3f}  p99 {p[3]:.3f} ms")
+    if profile and model.suffix not in (".so", ".dylib", ".dll"):
+        console.print(profile_table(model, arrays, target, threads, min(seconds, 2.0), top))
+
+
+def measure(call: Any, seconds: float) -> np.ndarray:
+    """Wall times of calls, in seconds, after two that are not counted; at least five."""
+    call()
+    call()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 5:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return np.array(times)
+
+
+def profile_table(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float, top: int) -> Any:
+    """A table of kernels by time; shares are of the sum over kernels."""
+    from rich.table import Table
+
+    profiled = open_model(model, target=target, threads=threads, profile=True)
+    runs = len(measure(lambda: profiled(*arrays), seconds)) + 2
+    found = profiled.function.profile()
+    total = sum(s for _, s in found.values()) or 1.0
+    table = Table(title="kernels by time")
+    for name, justify in (("kernel", "left"), ("calls", "right"), ("ms per run", "right"), ("share", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for name, (calls, s) in sorted(found.items(), key=lambda item: -item[1][1])[:top]:
+        table.add_row(name, f"{calls / runs:.0f}", f"{s / runs * 1e3:.3f}", f"{s / total:.1%}")
+    return table

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``roundel compile``: a model to one shared library."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import typer
+
+from .arguments import DIM, TARGET, THREADS, VERIFY, dims, open_model, step
+
+
+def compile_command(
+    model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
+    output: Path = typer.Option(None, "-o", "--output", help="The library to write. Default: the model's name with .so."),
+    target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, verify: bool = VERIFY,
+    header: bool = typer.Option(False, "--header", help="Also write a C header beside the library."),
+    side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
+) -> None:
+    """Compile a model to a shared library that needs nothing but libc."""
+    from rich.console import Console
+
+    start = time.perf_counter()
+    output = output or model.with_suffix(".so")
+    compiled = open_model(model, target=target, threads=threads, verify=verify, dynamic=dims(dim))
+    with step(f"writing {output}"):
+        path = compiled.save(output, side_file=side_file)
+    console = Console()
+    console.print(f"[bold]{path}[/]  {path.stat().st_size / 1e6:.1f} MB, {time.perf_counter() - start:.1f} s")
+    for kind, infos in (("in ", compiled.inputs), ("out", compiled.outputs)):
+        for info in infos:
+            console.print(f"  {kind} {info}", highlight=False, markup=False)
+    if header:
+        from ..build.header import write_header
+
+        console.print(f"[bold]{write_header(path, compiled)}[/]")

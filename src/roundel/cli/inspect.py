@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``roundel inspect``: the module as script at any stage."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+
+from .arguments import DIM, TARGET, dims, step
+
+
+def inspect_command(
+    model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
+    after: str = typer.Option(None, "--after", metavar="PASS", help="Show the module after this pass. Default: as imported."),
+    function: str = typer.Option(None, "--function", "-f", help="Show only this function."),
+    form: str = typer.Option("script", "--form", help="script, llvm or asm (the last two of one kernel, with -f)."),
+    passes: bool = typer.Option(False, "--passes", help="List the passes of the default pipeline."),
+    dim: list[str] = DIM, target: str = TARGET,
+    color: bool = typer.Option(None, "--color/--no-color", help="Highlight. Default: on a terminal."),
+) -> None:
+    """Print a model's module at any stage of compilation."""
+    from .. import api, driver
+    from ..ir.errors import OptionError
+
+    names = [p.name for p in driver.DEFAULT]
+    if passes:
+        typer.echo("\n".join(dict.fromkeys(names)))
+        return
+    with step(f"importing {model.name}"):
+        mod = api.import_model(model, dynamic=dims(dim) or None)
+    if form != "script":
+        typer.echo(driver.kernel_text(mod, function, form, target=target))
+        return
+    if after is not None:
+        if after not in names:
+            raise OptionError(f"there is no pass {after!r} in the pipeline", hint=f"one of {', '.join(dict.fromkeys(names))}")
+        last = len(names) - 1 - names[::-1].index(after)
+        with step("running passes"):
+            mod = driver.prepare(mod, target=driver.target_of(target), pipeline=driver.DEFAULT[: last + 1])
+    shown = mod if function is None else mod[function]
+    if color or (color is None and sys.stdout.isatty()):
+        shown.show()
+    else:
+        typer.echo(shown.script())

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``roundel run``: a model on inputs from files, or on random ones."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from .arguments import DIM, MODEL, TARGET, THREADS, VERIFY, dims, gather_inputs, open_model
+
+
+def run_command(
+    model: Path = MODEL,
+    inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
+    output_dir: Path = typer.Option(None, "--output-dir", "-O", help="Write each output as an .npy file into this folder."),
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, verify: bool = VERIFY,
+    seed: int = typer.Option(0, "--seed", help="Seed of random inputs."),
+) -> None:
+    """Run a model once and show its outputs."""
+    from rich.console import Console
+
+    compiled = open_model(model, target=target, threads=threads, verify=verify)
+    arrays = gather_inputs(compiled.inputs, inputs, dims(dim), seed)
+    start = time.perf_counter()
+    result = compiled(*arrays)
+    took = time.perf_counter() - start
+    outputs = result if isinstance(result, tuple) else (result,)
+    console = Console()
+    for info, value in zip(compiled.outputs, outputs, strict=True):
+        array = np.asarray(value)
+        console.print(f"[bold]{info.name}[/]  {array.dtype}{list(array.shape)}  {_summary(array)}", highlight=False)
+        if output_dir is not None:
+            output_dir.mkdir(parents=True, exist_ok=True)
+            name = "".join(c if c.isalnum() or c in "._-" else "_" for c in info.name)
+            np.save(output_dir / f"{name}.npy", array)
+    console.print(f"{took * 1e3:.2f} ms")
+
+
+def _summary(array: np.ndarray) -> str:
+    if array.size == 0:
+        return "empty"
+    if array.size <= 8:
+        return np.array2string(array.reshape(-1), precision=5)
+    if array.dtype.kind not in "iuf":
+        return ""
+    wide = array.astype("float64")
+    return f"min {wide.min():.5g}  max {wide.max():.5g}  mean {wide.mean():.5g}"
