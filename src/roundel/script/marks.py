@@ -178,3 +178,52 @@ class Reducer:
 
     combine: Callable[..., Any]
     identity: tuple[Any, ...]
+
+
+# ---- graph functions
+
+
+@dataclass
+class Symbolic:
+    """Struct info whose dimensions are text (``R.Tensor(("n", "4 * m"))``); ``build`` gets the reader of a dimension."""
+
+    build: Callable[[Callable[[Any], Any]], Any]
+
+
+@dataclass
+class DataflowHead:
+    """``with R.dataflow():``"""
+
+
+@dataclass
+class BindingBlockHead:
+    """``with R.binding_block():`` bindings kept apart from their neighbours."""
+
+
+@dataclass
+class Output:
+    """``R.output(...)``"""
+
+
+@dataclass
+class MatchCasting:
+    """``R.match_cast(value, sinfo)``"""
+
+    value: Any
+    sinfo: Any
+
+
+@dataclass
+class Typed:
+    """``R.typed(value, sinfo)``: the value knows this of itself, whatever its variable is annotated with."""
+
+    value: Any
+
+
+@dataclass
+class Looping:
+    """``R.while_loop(condition, body, init)`` of functions defined above."""
+
+    condition: Any
+    body: Any
+    init: tuple[Any, ...]

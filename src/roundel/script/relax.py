@@ -1,8 +1,283 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of graph functions: ``from roundel.script import relax as R``."""
+"""The names of graph functions: ``from roundel.script import relax as R``.
+
+Every operator of the table is here too, by ``__getattr__``: ``R.add``, ``R.nn.relu``. All functions also work in plain Python.
+"""
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable as Function
+from typing import Any
+
+import numpy as np
+
+from ..ir import constants, graph, tir
+from ..ir.attrs import Attrs
+from ..ir.dtype import DType
+from ..ir.graph import ExternFunc, FuncInfo, GlobalVar, Layout, ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
+from ..ir.graph.make_call import as_operand, make_call
+from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, get_op
+from .marks import AttrsOf, BindingBlockHead, DataflowHead, Looping, MatchCasting, Output, Symbolic, Typed
 from .parser.entry import function
 
-__all__ = ["function"]
+Dim = Function[[Any], Any]
+
+
+class OpRef:
+    """An operator by name, or a namespace of operators (``R.nn``)."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> OpRef:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return OpRef(f"{self._name}.{name}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> graph.Call:
+        return make_call(get_op(self._name), args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"R.{self._name}"
+
+
+# ---- struct info
+
+
+def _info(value: Any, dim: Dim) -> StructInfo:
+    """A part of a struct info: built already, textual, or the bare name of a kind (``R.Object``)."""
+    if isinstance(value, Symbolic):
+        return value.build(dim)
+    return value if isinstance(value, StructInfo) else value()
+
+
+def _built(build: Function[[Dim], StructInfo], *parts: Any) -> Any:
+    """The struct info at once, or later where dimensions are text."""
+    return Symbolic(build) if any(isinstance(p, builtins.str | Symbolic) for p in parts) else build(lambda d: d)
+
+
+def Tensor(shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1, layout: Layout | None = None) -> Any:
+    """A tensor: ``R.Tensor((n, 4), "float32")``, ``R.Tensor(("n", "4 * m"))``, ``R.Tensor(ndim=2)``."""
+    if isinstance(shape, builtins.str) and dtype is None:
+        shape, dtype = None, shape
+    dtype = getattr(dtype, "dtype", dtype)
+    if isinstance(shape, graph.GraphExpr):
+        known = shape.sinfo
+        shape, ndim = (known.values, known.ndim) if isinstance(known, ShapeInfo) else (None, ndim)
+    if shape is None:
+        return TensorInfo(None, dtype, ndim, vdevice, layout)
+    dims = builtins.tuple(shape)
+    return _built(lambda dim: TensorInfo(builtins.tuple(dim(d) for d in dims), dtype, -1, vdevice, layout), *dims)
+
+
+def Shape(values: Any = None, ndim: int = -1) -> Any:
+    """A shape: ``R.Shape([n, 4])``, ``R.Shape(ndim=2)``."""
+    if values is None:
+        return ShapeInfo(None, ndim)
+    dims = builtins.tuple(values)
+    return _built(lambda dim: ShapeInfo(builtins.tuple(dim(d) for d in dims)), *dims)
+
+
+def Prim(dtype: Any = None, value: Any = None) -> Any:
+    """A scalar: ``R.Prim("int64")``, ``R.Prim(value=n)``."""
+    if value is None:
+        return PrimInfo(DType(getattr(dtype, "dtype", dtype)))
+
+    def build(dim: Dim) -> StructInfo:
+        expr = tir.const(dim(value), dtype)
+        return PrimInfo(expr.dtype, expr)
+
+    return _built(build, value)
+
+
+def Object() -> StructInfo:
+    """Anything."""
+    return ObjectInfo()
+
+
+def Tuple(*fields: Any) -> Any:
+    """A tuple: ``R.Tuple(R.Tensor(...), R.Shape(...))``."""
+    items = fields[0] if len(fields) == 1 and isinstance(fields[0], list | builtins.tuple) else fields
+    return _built(lambda dim: TupleInfo(builtins.tuple(_info(f, dim) for f in items)), *items)
+
+
+def Callable(params: Any = None, ret: Any = None, purity: bool = True, *, pure: bool = True) -> Any:
+    """A function: ``R.Callable((R.Tensor(...),), R.Tensor(...))``."""
+    parts = None if params is None else builtins.tuple(params) if isinstance(params, list | builtins.tuple) else (params,)
+    result = ObjectInfo() if ret is None else ret
+
+    def build(dim: Dim) -> StructInfo:
+        return FuncInfo(None if parts is None else builtins.tuple(_info(p, dim) for p in parts), _info(result, dim), purity and pure)
+
+    return _built(build, *(parts or ()), result)
+
+
+# ---- values
+
+
+def const(value: Any, dtype: Any = None, sinfo: StructInfo | None = None) -> graph.Constant:
+    """A constant: a number, nested lists, an array, or ``"sha:..."`` for one that this process holds."""
+    if isinstance(value, builtins.str) and value.startswith("sha:"):
+        try:
+            made = graph.Constant.of(constants.lookup(value))
+        except KeyError:
+            raise ValueError(f"constant {value} is not alive: its content is in the module that printed it, not in the script") from None
+    elif isinstance(value, np.ndarray) and dtype is None:
+        made = graph.Constant.of(value)
+    else:
+        made = graph.Constant.of(value, getattr(dtype, "dtype", dtype))
+    return made if sinfo is None else made.replace(sinfo=sinfo)
+
+
+def shape(values: Any) -> graph.ShapeExpr:
+    """A shape value."""
+    return graph.ShapeExpr(builtins.tuple(tir.as_index(v) for v in values))
+
+
+def prim_value(value: Any) -> graph.PrimValue:
+    """A scalar value."""
+    return graph.PrimValue(tir.const(value))
+
+
+def str(value: builtins.str) -> graph.StringValue:  # noqa: A001
+    """A string value."""
+    return graph.StringValue(value)
+
+
+def dtype(value: Any) -> graph.DTypeValue:
+    """A data type as a value."""
+    return graph.DTypeValue(DType(value))
+
+
+def tuple(*fields: Any) -> graph.Tuple:  # noqa: A001
+    """A tuple of values."""
+    return graph.Tuple(builtins.tuple(as_operand(f) for f in fields))
+
+
+def get_item(value: graph.GraphExpr, index: int) -> graph.TupleGetItem:
+    """A field of a tuple."""
+    return graph.TupleGetItem(value, index)
+
+
+# ---- calls
+
+
+def _args(args: Any) -> graph.GraphExpr:
+    if isinstance(args, list | builtins.tuple):
+        return tuple(*args)
+    alone = isinstance(args, graph.GraphExpr) and isinstance(args.sinfo, TupleInfo)
+    return args if alone else tuple(args)
+
+
+def _out(out_sinfo: Any, dtype: Any) -> StructInfo:
+    if isinstance(out_sinfo, graph.ShapeExpr):
+        return TensorInfo(out_sinfo.values, dtype)
+    if isinstance(out_sinfo, list | builtins.tuple):
+        if dtype is not None or not any(isinstance(o, StructInfo) for o in out_sinfo):
+            return TensorInfo(builtins.tuple(out_sinfo), dtype)
+        return out_sinfo[0] if len(out_sinfo) == 1 else TupleInfo(builtins.tuple(out_sinfo))
+    if not isinstance(out_sinfo, StructInfo):
+        raise TypeError("the call needs out_sinfo=R.Tensor(...), what it makes")
+    return out_sinfo
+
+
+def call_tir(func: Any, args: Any = (), out_sinfo: Any = None, tir_vars: Any = None, *, dtype: Any = None) -> graph.Call:
+    """A call of a tensor program, destination passing."""
+    if isinstance(func, builtins.str | ExternFunc):
+        return call_dps_packed(func, args, out_sinfo, dtype=dtype)
+    out = _out(out_sinfo, dtype)
+    extra = () if tir_vars is None else (tir_vars if isinstance(tir_vars, graph.GraphExpr) else shape(tir_vars),)
+    return graph.Call(CALL_TIR, (func, _args(args), *extra), sinfo_args=(out,), sinfo=out)
+
+
+def call_tir_inplace(func: Any, args: Any, inplace_indices: Any = (), out_sinfo: Any = None, tir_vars: Any = None) -> graph.Call:
+    """``call_tir`` whose outputs overwrite operands."""
+    out = _out(out_sinfo, None)
+    indices = inplace_indices if isinstance(inplace_indices, list | builtins.tuple) else (inplace_indices,)
+    extra = () if tir_vars is None else (tir_vars if isinstance(tir_vars, graph.GraphExpr) else shape(tir_vars),)
+    attrs = Attrs({"inplace_indices": builtins.tuple(indices)})
+    return graph.Call(CALL_TIR_INPLACE, (func, _args(args), *extra), attrs, (out,), out)
+
+
+def call_dps_packed(func: Any, args: Any = (), out_sinfo: Any = None, *, dtype: Any = None) -> graph.Call:
+    """A call of a function known to the FFI, destination passing."""
+    out = _out(out_sinfo, dtype)
+    func = ExternFunc(func) if isinstance(func, builtins.str) else func
+    return graph.Call(CALL_DPS_PACKED, (func, _args(args)), sinfo_args=(out,), sinfo=out)
+
+
+def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **attrs: Any) -> graph.Call:
+    """A call of a function known to the FFI, which returns its result."""
+    infos = () if sinfo_args is None else builtins.tuple(sinfo_args) if isinstance(sinfo_args, list | builtins.tuple) else (sinfo_args,)
+    infos = builtins.tuple(i if isinstance(i, StructInfo) else i() for i in infos)
+    func = ExternFunc(func) if isinstance(func, builtins.str) else func
+    result = infos[0] if len(infos) == 1 else TupleInfo(infos) if infos else ObjectInfo()
+    return graph.Call(func, builtins.tuple(as_operand(a) for a in args), Attrs(attrs), infos, result)
+
+
+call_pure_packed = call_packed
+
+
+def call(op: Any, *args: Any, attrs: Any = None, sinfo_args: Any = ()) -> graph.Call:
+    """A call as it stands: operator (by name) or function, operands, all attributes; nothing filled in or inferred."""
+    op = get_op(op) if isinstance(op, builtins.str) else op
+    operands = builtins.tuple(a if isinstance(a, GlobalVar) else as_operand(a) for a in args)
+    return graph.Call(op, operands, Attrs(attrs or {}), builtins.tuple(sinfo_args))
+
+
+# ---- statements
+
+
+def dataflow() -> DataflowHead:
+    """``with R.dataflow():`` bindings without side effects."""
+    return DataflowHead()
+
+
+def binding_block() -> BindingBlockHead:
+    """``with R.binding_block():`` a block of bindings of its own."""
+    return BindingBlockHead()
+
+
+def output(*variables: Any) -> Output:
+    """The variables that leave the dataflow block."""
+    return Output()
+
+
+def match_cast(value: Any, sinfo: Any) -> MatchCasting:
+    """Checked at run time; defines the symbolic variables that are new in ``sinfo``."""
+    return MatchCasting(value, sinfo)
+
+
+emit_match_cast = match_cast
+
+
+def typed(value: graph.Call, sinfo: StructInfo) -> Typed:
+    """A call with the struct info it knows of itself."""
+    return Typed(value.replace(sinfo=sinfo))
+
+
+def emit(value: Any, *args: Any) -> Any:
+    """The value (bound by the assignment)."""
+    return value
+
+
+def func_attr(attrs: dict[builtins.str, Any]) -> AttrsOf:
+    """Attributes of the function."""
+    return AttrsOf("func", attrs)
+
+
+def while_loop(condition: Any, body: Any, init: Any) -> Looping:
+    """Repeats ``body`` (a function defined above, of the loop variables, that returns their next values) while ``condition``
+    of them holds, from ``init`` on; the value is the tuple of the last ones.
+    """
+    return Looping(condition, body, builtins.tuple(init) if isinstance(init, list | builtins.tuple) else (init,))
+
+
+def __getattr__(name: builtins.str) -> OpRef:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return OpRef(name)
+
+
+__all__ = ["ExternFunc", "Layout", "function"]

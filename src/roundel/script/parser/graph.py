@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph functions from syntax: bindings, dataflow blocks, conditionals and loops of ``@R.function``."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ...ir import graph, tir
+from ...ir.attrs import Attrs
+from ...ir.graph import (
+    BindingBlock,
+    DataflowBlock,
+    DataflowVar,
+    GlobalVar,
+    GraphExpr,
+    ObjectInfo,
+    SeqExpr,
+    StructInfo,
+    TupleInfo,
+    Var,
+)
+from ...ir.graph.make_call import as_operand, make_call
+from ...ir.op import get_op
+from .. import marks
+from .core import Scope, handles
+from .struct_infos import contradiction, deduce, erase, join
+from .symbols import Symbols
+
+if TYPE_CHECKING:
+    from .module import ModuleParser
+
+_LEAVES = (graph.Var, DataflowVar, graph.Constant, graph.ShapeExpr, graph.PrimValue, graph.StringValue, graph.DTypeValue, graph.ExternFunc)
+
+
+class LocalFunction:
+    """A function inside a graph function: condition or body of a loop."""
+
+    def __init__(self, node: ast.FunctionDef) -> None:
+        self.node = node
+
+
+class GraphParser(Symbols):
+    """Reads one graph function."""
+
+    def __init__(self, module: ModuleParser) -> None:
+        super().__init__(module.source, Scope(module.captured))
+        self.module = module
+        self.attrs: dict[str, Any] = {}
+        self.blocks: list[BindingBlock] = []
+        self.bindings: list[graph.Binding] = []
+        self.outputs: set[str] | None = None  # names that leave the dataflow block being read
+        self.result: GraphExpr | None = None
+
+    # ---- function
+
+    def function(self, node: ast.FunctionDef, private: bool, name: str, pure: bool) -> graph.Function:
+        """The function; ``name`` becomes ``global_symbol`` unless it is private or the script says otherwise."""
+        params, declared = self.signature(node)
+        for n in node.body:
+            self.visit(n)
+        if self.result is None:
+            raise self.error(node, f"graph function {name} does not return a value")
+        body = SeqExpr(self._finish_blocks(), self.result)
+        attrs = self.attrs if private else {"global_symbol": name, **self.attrs}
+        ret = declared or erase(self.result.sinfo, [p.sinfo for p in params])
+        return graph.Function(tuple(params), body, ret, pure, Attrs(attrs), self.source.span(node))
+
+    def signature(self, node: ast.FunctionDef) -> tuple[list[Var], StructInfo | None]:
+        """Parameters, and what the function returns where that is annotated."""
+        self.declare_symbols(node.body)
+        params = []
+        for arg in node.args.args:
+            if arg.annotation is None:
+                raise self.error(arg, f"parameter {arg.arg} has no annotation", 'write its type, e.g. x: R.Tensor((1, 10), "float32")')
+            params.append(Var(arg.arg, self.struct_info(arg.annotation)))
+            self.scope.define(arg.arg, params[-1])
+        return params, None if node.returns is None else self.struct_info(node.returns)
+
+    def _finish_blocks(self) -> tuple[BindingBlock, ...]:
+        self._flush()
+        done, self.blocks = tuple(self.blocks), []
+        return done
+
+    def _flush(self, kind: type = BindingBlock, always: bool = False) -> None:
+        if self.bindings or always:
+            self.blocks.append(kind(tuple(self.bindings)))
+        self.bindings = []
+
+    # ---- statements
+
+    @handles(ast.Pass)
+    def _pass(self, node: ast.Pass) -> None:
+        pass
+
+    @handles(ast.FunctionDef)
+    def _local_function(self, node: ast.FunctionDef) -> None:
+        self.scope.define(node.name, LocalFunction(node))
+
+    @handles(ast.Return)
+    def _return(self, node: ast.Return) -> None:
+        if self.result is not None:
+            raise self.error(node, "a graph function returns once, at its end")
+        if node.value is None:
+            raise self.error(node, "a graph function returns a value", "return R.tuple() where there is none")
+        self.result = self.leaf(self._bindable(self.visit(node.value), node), node, "gv")
+
+    @handles(ast.Expr)
+    def _expression(self, node: ast.Expr) -> None:
+        value = self.visit(node.value)
+        if isinstance(value, marks.AttrsOf):
+            self.attrs.update(value.attrs)
+        elif isinstance(value, GraphExpr | marks.MatchCasting | marks.Typed | marks.Looping):
+            self.bind("_", value, node)
+        elif value is not None and not isinstance(value, str | marks.Output):
+            raise self.error(node, f"{ast.unparse(node.value)} is not a statement of a graph function")
+
+    @handles(ast.Assign)
+    def _assign(self, node: ast.Assign) -> None:
+        if len(node.targets) != 1:
+            raise self.error(node, "one assignment at a time, please: a = b = c is not part of the script")
+        self._assign_to(node.targets[0], self.visit(node.value), node)
+
+    def _assign_to(self, target: ast.expr, value: Any, node: ast.stmt) -> None:
+        if isinstance(target, ast.Name):
+            self.scope.define(target.id, self.bind(target.id, value, node))
+            return
+        if not isinstance(target, ast.Tuple | ast.List):
+            raise self.error(target, "cannot assign here", "targets are names")
+        value = self._bindable(value, node)
+        if isinstance(value, GraphExpr):
+            whole = value if isinstance(value, graph.Tuple) else self.leaf(value, node)
+            if not isinstance(whole.sinfo, TupleInfo):
+                raise self.error(node, f"the value is not a tuple of {len(target.elts)}")
+            value = whole.fields if isinstance(whole, graph.Tuple) else [
+                graph.TupleGetItem(whole, k) for k in range(len(whole.sinfo.fields))]
+        if len(value) != len(target.elts):
+            raise self.error(target, f"{len(target.elts)} names for {len(value)} values")
+        for t, v in zip(target.elts, value):
+            self._assign_to(t, v, node)
+
+    @handles(ast.AnnAssign)
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise self.error(node.target, "a variable is a plain name")
+        if node.value is None:
+            made = self.visit(node.annotation)
+            if isinstance(made := made() if callable(made) else made, marks.NewVar):
+                self.scope.define(node.target.id, self.symbol(node.target.id, made))
+                return
+            raise self.error(node, f"variable {node.target.id} has no value")
+        value = self.visit(node.value)
+        self.scope.define(node.target.id, self.bind(node.target.id, value, node, self.struct_info(node.annotation)))
+
+    @handles(ast.With)
+    def _with(self, node: ast.With) -> None:
+        head = self.visit(node.items[0].context_expr) if len(node.items) == 1 else None
+        if not isinstance(head, marks.DataflowHead | marks.BindingBlockHead):
+            raise self.error(node, "a graph function has with R.dataflow() only")
+        if self.outputs is not None:
+            raise self.error(node, "dataflow blocks do not nest")
+        self._flush()
+        if isinstance(head, marks.DataflowHead):
+            self.outputs = _outputs(node.body)
+        for n in node.body:
+            self.visit(n)
+        self.outputs = None
+        self._flush(DataflowBlock if isinstance(head, marks.DataflowHead) else BindingBlock, always=True)
+
+    @handles(ast.If)
+    def _if(self, node: ast.If) -> None:
+        test = self.visit(node.test)
+        if not isinstance(test, GraphExpr):
+            for n in node.body if test else node.orelse:
+                self.visit(n)
+            return
+        if self.outputs is not None:
+            raise self.error(node, "a dataflow block has no control flow", "put the if after the block")
+        condition = self.leaf(test, node)
+        name, then, annotated = self._branch(node, node.body)
+        other, orelse, _ = self._branch(node, node.orelse)
+        if name != other:
+            raise self.error(node, f"the branches end with different variables, {name} and {other}",
+                             "end both with an assignment to the variable that holds the result")
+        sinfo = annotated or join(then.sinfo, orelse.sinfo)
+        self.scope.define(name, self._emit(name, graph.If(condition, then, orelse, sinfo), sinfo, node))
+
+    def _branch(self, node: ast.If, body: list[ast.stmt]) -> tuple[str, SeqExpr, StructInfo | None]:
+        """The name that a branch assigns last, its value, and the annotation of that assignment."""
+        last = body[-1] if body else node
+        target = last.targets[0] if isinstance(last, ast.Assign) else getattr(last, "target", None)
+        if isinstance(last, ast.If):  # its result is the branch's
+            target = _last_target(last)
+        if not isinstance(target, ast.Name):
+            raise self.error(last, "a branch ends with an assignment to the variable that holds the result",
+                             "both branches are needed, e.g. if c: y = a  else: y = b")
+        saved, self.blocks, self.bindings = (self.blocks, self.bindings), [], []
+        sinfo = None
+        with self.scope.frame():
+            for n in body[:-1]:
+                self.visit(n)
+            if isinstance(last, ast.Assign | ast.AnnAssign) and last.value is not None:
+                sinfo = self.struct_info(last.annotation) if isinstance(last, ast.AnnAssign) else None
+                value = self._bindable(self.visit(last.value), last)
+                if not (isinstance(value, GraphExpr) and self._is_leaf(value)):
+                    value = self.bind(target.id, value, last, sinfo)
+            else:
+                self.visit(last)
+                value = self.scope.lookup(target.id)
+            made = SeqExpr(self._finish_blocks(), value)
+        self.blocks, self.bindings = saved
+        return target.id, made, sinfo
+
+    # ---- bindings
+
+    def bind(self, name: str, value: Any, node: ast.AST, sinfo: StructInfo | None = None) -> Any:
+        """What ``name`` stands for after ``name = value``; graph values make a binding."""
+        if isinstance(value, marks.NewVar):
+            return self.symbol(value.name or name, value)
+        value = self._bindable(value, node)
+        if isinstance(value, marks.MatchCasting):
+            source = self.leaf(self._bindable(value.value, node), node)
+            return self._append(graph.MatchCast(self._variable(name, sinfo or value.sinfo), source, value.sinfo, self.source.span(node)))
+        if isinstance(value, marks.Typed):
+            return self._emit(name, self.normal(value.value, node), sinfo or value.value.sinfo, node)
+        if isinstance(value, marks.Looping):
+            value = self._loop(value, node)
+        if not isinstance(value, GraphExpr):
+            return value
+        value = self.normal(value, node)
+        if sinfo is not None:
+            wrong = contradiction(sinfo, value.sinfo)
+            if wrong:
+                raise self.error(node, f"{name} is annotated otherwise than its value is inferred", wrong)
+            if isinstance(value, graph.Call | graph.While):
+                value = value.replace(sinfo=sinfo)
+        return self._emit(name, value, sinfo or value.sinfo, node)
+
+    def _bindable(self, value: Any, node: ast.AST) -> Any:
+        """Python tuples with graph values inside are graph tuples."""
+        if isinstance(value, tuple | list) and (not value or any(isinstance(v, GraphExpr | tuple | list | marks.Typed) for v in value)):
+            return graph.Tuple(tuple(self.leaf(self._bindable(v, node), node) for v in value))
+        return value
+
+    def _emit(self, name: str, value: GraphExpr, sinfo: StructInfo, node: ast.AST) -> Var:
+        return self._append(graph.VarBinding(self._variable(name, sinfo), value, self.source.span(node)))
+
+    def _append(self, binding: graph.Binding) -> Var:
+        self.bindings.append(binding)
+        return binding.var
+
+    def _variable(self, name: str, sinfo: StructInfo) -> Var:
+        inside = self.outputs is not None and name not in self.outputs
+        return DataflowVar(name, sinfo) if inside else Var(name, sinfo)
+
+    def leaf(self, value: Any, node: ast.AST, hint: str = "lv") -> GraphExpr:
+        """A value as an operand: anything that is not a variable, constant or tuple of them is bound first."""
+        if isinstance(value, marks.MatchCasting | marks.Looping | marks.Typed):
+            return self.bind(hint, value, node)
+        if not isinstance(value, GraphExpr):
+            return as_operand(value)
+        if isinstance(value, graph.Tuple):
+            fields = tuple(self.leaf(f, node, hint) for f in value.fields)
+            return value if all(a is b for a, b in zip(fields, value.fields)) else graph.Tuple(fields)
+        return value if self._is_leaf(value) else self._emit(hint, self.normal(value, node), value.sinfo, node)
+
+    def _is_leaf(self, value: GraphExpr) -> bool:
+        return type(value) in _LEAVES or (isinstance(value, graph.Tuple) and all(map(self._is_leaf, value.fields)))
+
+    def normal(self, value: GraphExpr, node: ast.AST) -> GraphExpr:
+        """A value whose operands are leaves."""
+        if isinstance(value, graph.Call):
+            args = tuple(a if isinstance(a, GlobalVar) else self.leaf(a, node) for a in value.args)
+            return value if all(a is b for a, b in zip(args, value.args)) else value.replace(args=args)
+        if isinstance(value, graph.TupleGetItem):
+            return value.replace(tuple_value=self.leaf(value.tuple_value, node))
+        return self.leaf(value, node) if isinstance(value, graph.Tuple) else value
+
+    def _loop(self, mark: marks.Looping, node: ast.AST) -> graph.While:
+        if not isinstance(mark.condition, LocalFunction) or not isinstance(mark.body, LocalFunction):
+            raise self.error(node, "R.while_loop takes two functions that are defined above in this function")
+        init = tuple(self.leaf(self._bindable(v, node), node) for v in mark.init)
+        args = mark.condition.node.args.args
+        if len(args) != len(init) or len(mark.body.node.args.args) != len(init):
+            raise self.error(node, f"{len(init)} initial values, but the functions take {len(args)} and {len(mark.body.node.args.args)}")
+        loop_vars = tuple(Var(a.arg, i.sinfo if a.annotation is None else self.struct_info(a.annotation)) for a, i in zip(args, init))
+        condition, body = self._inner(mark.condition.node, loop_vars), self._inner(mark.body.node, loop_vars)
+        return graph.While(loop_vars, init, condition, body, TupleInfo(tuple(v.sinfo for v in loop_vars)))
+
+    def _inner(self, node: ast.FunctionDef, variables: tuple[Var, ...]) -> SeqExpr:
+        saved, self.blocks, self.bindings = (self.blocks, self.bindings, self.outputs, self.result), [], []
+        self.outputs = self.result = None
+        with self.scope.frame(**{a.arg: v for a, v in zip(node.args.args, variables)}):
+            for n in node.body:
+                self.visit(n)
+        if self.result is None:
+            raise self.error(node, f"{node.name} does not return a value")
+        made = SeqExpr(self._finish_blocks(), self.result)
+        self.blocks, self.bindings, self.outputs, self.result = saved
+        return made
+
+    # ---- expressions
+
+    def graph_op(self, node: ast.AST, name: str, *args: Any) -> Any:
+        """Python's operators between graph values."""
+        if name == "?":
+            raise self.error(node, f"there is no graph operator for {ast.unparse(node)}")
+        return make_call(get_op(name), [self._argument(a, node) for a in args])
+
+    def subscript(self, node: ast.Subscript, value: Any, index: Any) -> Any:
+        """Fields of tuples."""
+        if not isinstance(value, GraphExpr):
+            return super().subscript(node, value, index)
+        if not isinstance(value.sinfo, TupleInfo) and not isinstance(value.sinfo, ObjectInfo):
+            raise self.error(node, f"{ast.unparse(node.value)} is not a tuple", "slice tensors with R.strided_slice or R.take")
+        index = index.value if isinstance(index, tir.IntImm) else index
+        if isinstance(value.sinfo, TupleInfo) and not -len(value.sinfo.fields) <= index < len(value.sinfo.fields):
+            raise self.error(node, f"the tuple has {len(value.sinfo.fields)} fields, index {index} is out of range")
+        return graph.TupleGetItem(value, index + len(value.sinfo.fields) if index < 0 else index)
+
+    def call(self, node: ast.Call, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Calls of operators and functions; operands that are calls are bound first."""
+        keep = getattr(fn, "__name__", "") in ("typed", "emit")  # these take the call itself
+        args = [self._argument(a, node, keep) for a in args]
+        kwargs = {k: self._argument(v, node) for k, v in kwargs.items()}
+        if isinstance(fn, GlobalVar):
+            operands = tuple(as_operand(a) for a in args)
+            return graph.Call(fn, operands, Attrs(kwargs), (), self._result_info(fn, operands))
+        if isinstance(fn, graph.ExternFunc | graph.Var | DataflowVar):
+            infos = kwargs.pop("sinfo_args", ())
+            infos = tuple(infos) if isinstance(infos, list | tuple) else (infos,)
+            known = fn.sinfo.ret if isinstance(fn.sinfo, graph.FuncInfo) else infos[0] if len(infos) == 1 else ObjectInfo()
+            return graph.Call(fn, tuple(as_operand(a) for a in args), Attrs(kwargs), infos, known)
+        return super().call(node, fn, args, kwargs)
+
+    def _argument(self, value: Any, node: ast.AST, keep: bool = False) -> Any:
+        """An argument: operands bound unless ``keep``, textual dimensions read."""
+        if isinstance(value, list | tuple):
+            return type(value)(self._argument(v, node) for v in value)
+        if isinstance(value, GraphExpr | marks.MatchCasting | marks.Typed | marks.Looping):
+            return value if keep else self.leaf(value, node)
+        return self.resolve(value)
+
+    def _result_info(self, fn: GlobalVar, args: tuple[GraphExpr, ...]) -> StructInfo:
+        node = self.module.nodes.get(fn.name)
+        if node is None or self.module._decorator(node)[0] != "graph":
+            return ObjectInfo()
+        if node.returns is not None:
+            params, ret = GraphParser(self.module).signature(node)
+        else:
+            callee: Any = self.module.function(fn.name)
+            params, ret = list(callee.params), callee.ret_sinfo
+        return deduce([p.sinfo for p in params], ret or ObjectInfo(), [a.sinfo for a in args])
+
+
+def _outputs(body: list[ast.stmt]) -> set[str]:
+    """Names in the ``R.output(...)`` of a dataflow block."""
+    found: set[str] = set()
+    for n in body:
+        if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and isinstance(n.value.func, ast.Attribute) and n.value.func.attr == "output":
+            found.update(a.id for a in n.value.args if isinstance(a, ast.Name))
+    return found
+
+
+def _last_target(node: ast.If) -> ast.expr | None:
+    last = node.body[-1]
+    if isinstance(last, ast.If):
+        return _last_target(last)
+    return last.targets[0] if isinstance(last, ast.Assign) else getattr(last, "target", None)
+
