@@ -87,6 +87,9 @@ def _check(name: str, operands: Any, arrays: Any, variables: Any, sizes: Any, at
     static = [_static(a, env) for a in call.args]
     reference = op.numpy(tuple(static_value(a, o, x) for a, o, x in zip(static, operands, arrays)), call.attrs)
     _check_info(name, call.sinfo, reference, env)
+    if any(isinstance(v, tir.Var) for v in variables.values()):
+        params.append(graph.Var("sizes", graph.ShapeInfo(tuple(variables.values()))))
+        inputs.append(tuple(sizes.values()))
     mod = _module(op, call, params)
     out = interpret(mod)["main"](*inputs)
     _close(out, reference, tolerance, f"R.{name}: the tensor expression and the NumPy definition")
