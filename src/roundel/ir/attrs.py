@@ -45,7 +45,7 @@ class Attrs(Mapping[str, Any]):
         return self._typed() == other._typed()
 
     def _typed(self) -> dict[str, tuple]:
-        return {k: (type(v), v) for k, v in self._items.items()}  # 1, True and 1.0 are three values
+        return {k: (str if isinstance(v, str) else type(v), v) for k, v in self._items.items()}  # 1, True and 1.0 are three values
 
     def __hash__(self) -> int:
         if self._hash is None:

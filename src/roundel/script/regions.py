@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir import tir
+from ..arith import Analyzer
+from ..ir import tir, walk
 from ..ir.tir import Add, Buffer, BufferLoad, BufferRegion, Expr, IntImm, Ramp, Range
 
 
@@ -21,34 +22,9 @@ def extent_between(start: Any, stop: Any) -> Expr:
 
 
 def _simplified(expr: Expr) -> Expr:
-    """Sums of index expressions with equal terms cancelled; the same expression when nothing cancels."""
-    if not expr.is_index:
-        return expr
-    terms: dict[Expr, int] = {}
-    constant = _collect(expr, 1, terms)
-    left = [(t, c) for t, c in terms.items() if c]
-    if len(left) == len(terms) and len(terms) > 0:
-        return expr
-    total: Expr = IntImm(0, expr.dtype)
-    for term, count in left:
-        total = tir.add(total, tir.mul(term, count))
-    return tir.add(total, IntImm(constant, expr.dtype))
-
-
-def _collect(expr: Expr, sign: int, terms: dict[Expr, int]) -> int:
-    """Adds the terms of a sum to ``terms``; returns its constant part."""
-    if type(expr) is IntImm:
-        return sign * expr.value
-    if type(expr) in (Add, tir.Sub):
-        return _collect(expr.a, sign, terms) + _collect(expr.b, sign if type(expr) is Add else -sign, terms)
-    if type(expr) is tir.Mul and type(expr.b) is IntImm:
-        return expr.b.value * _collect(expr.a, sign, terms) if type(expr.a) in (Add, tir.Sub) else _count(terms, expr.a, sign * expr.b.value)
-    return _count(terms, expr, sign)
-
-
-def _count(terms: dict[Expr, int], term: Expr, by: int) -> int:
-    terms[term] = terms.get(term, 0) + by
-    return 0
+    """The expression with equal terms cancelled; itself where that makes it no shorter."""
+    shorter = Analyzer().simplify(expr)
+    return shorter if sum(1 for _ in walk(shorter)) < sum(1 for _ in walk(expr)) else expr
 
 
 def index_of(buffer: Buffer, items: tuple[Any, ...]) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ...arith import block_access
 from ...ir import tir
 from ...ir.attrs import Attrs
 from ...ir.dtype import INT64
@@ -13,7 +14,6 @@ from ...ir.tir import Block, BlockRealize, Buffer, IterVar, Range, Stmt, Var
 from ...ir.visit import walk
 from .. import marks
 from ..regions import extent_between
-from .access import block_access
 from .core import StaticEvaluator
 from .frames import Body, BlockParts, FunctionParts
 
@@ -46,7 +46,8 @@ class Blocks(StaticEvaluator):
         block = Block(tuple(parts.iter_vars), parts.reads or (), parts.writes or (), parts.name, body, parts.init, tuple(parts.allocs),
                       tuple(parts.matches), Attrs(parts.annotations), None, self.source.span(node))
         if parts.reads is None or parts.writes is None:
-            reads, writes = _detected(block)
+            visible = [*self.parts.buffer_map.values(), *(b for p in (*self.blocks, parts) for b in p.allocs)]
+            reads, writes = block_access(block, visible)
             block = block.replace(reads=reads if parts.reads is None else block.reads, writes=writes if parts.writes is None else block.writes)
         return BlockRealize(tuple(parts.values), parts.predicate, block)
 
@@ -140,9 +141,3 @@ _ROLES: dict[str, Any] = {
     "param": lambda p, buffer, spec, node: None, "alloc": lambda p, buffer, spec, node: p.blocks[-1].allocs.append(buffer),
     "allocate": _allocate, "decl": _declare, "match": Blocks._match,
 }
-
-
-def _detected(block: Block) -> tuple[Any, Any]:
-    """Reads and writes of a block whose script leaves them out."""
-    return block_access(block)
-
