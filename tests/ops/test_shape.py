@@ -14,11 +14,26 @@ from roundel.ops import make
 N = {"n": 3}
 
 
-@pytest.mark.parametrize("dims, shape", [
-    (("n", 4, 6), (-1, 24)), (("n", 4, 6), (0, 0, -1)), (("n", 4, 6), (0, 2, 2, 6)), (("n", 4, 6), (0, 4, 2, 3)),
-    ((2, "n", 6), (-1,)), ((1, "n", 1), ("n",)), (("n", 12), ("n", 3, 4)), ((4, 6), (8, 3)), ((0, 3), (3, 0)), ((1,), ()), ((), (1, 1)),
-    ((2, 3, 4, 5), (6, 20)), (("n", 2, 5), (5, 2, "n")), ((2, "n", 3, 4), (0, 0, -1)), (("n", 7), (7, -1)),
-])
+@pytest.mark.parametrize(
+    "dims, shape",
+    [
+        (("n", 4, 6), (-1, 24)),
+        (("n", 4, 6), (0, 0, -1)),
+        (("n", 4, 6), (0, 2, 2, 6)),
+        (("n", 4, 6), (0, 4, 2, 3)),
+        ((2, "n", 6), (-1,)),
+        ((1, "n", 1), ("n",)),
+        (("n", 12), ("n", 3, 4)),
+        ((4, 6), (8, 3)),
+        ((0, 3), (3, 0)),
+        ((1,), ()),
+        ((), (1, 1)),
+        ((2, 3, 4, 5), (6, 20)),
+        (("n", 2, 5), (5, 2, "n")),
+        ((2, "n", 3, 4), (0, 0, -1)),
+        (("n", 7), (7, -1)),
+    ],
+)
 def test_reshape(dims, shape):
     values = tuple(shape)
     if any(isinstance(s, str) for s in values):
@@ -89,7 +104,11 @@ def test_blocks(mode):
 def test_misuse():
     n = te.size_var("n")
     x = graph.Var("x", graph.TensorInfo((n, 4), "float32"))
-    for call, message in ((lambda: make("concat", (x, x), axis=2), "out of range"), (lambda: make("squeeze", x, axis=1), "is 4, not 1"),
-                          (lambda: make("permute_dims", x, axes=(0, 0)), "repeated"), (lambda: make("broadcast_to", x, (n, 5)), "does not broadcast")):
+    for call, message in (
+        (lambda: make("concat", (x, x), axis=2), "out of range"),
+        (lambda: make("squeeze", x, axis=1), "is 4, not 1"),
+        (lambda: make("permute_dims", x, axes=(0, 0)), "repeated"),
+        (lambda: make("broadcast_to", x, (n, 5)), "does not broadcast"),
+    ):
         with pytest.raises(TypeInferenceError, match=message):
             call()

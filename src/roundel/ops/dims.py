@@ -88,7 +88,10 @@ def tensor_info(op: OpDef, info: Any, infos: Sequence[Any] = ()) -> graph.Tensor
 
 def fill(args: Sequence[Any], count: int) -> tuple[Any, ...]:
     """Operands with None for the optional ones that are absent."""
-    out = tuple(None if (isinstance(a, graph.TupleInfo) and not a.fields) or a == () else a for a in args)
+    out = tuple(
+        None if (isinstance(a, graph.TupleInfo) and not a.fields) or (isinstance(a, tuple) and not a) else a
+        for a in args
+    )
     return out + (None,) * (count - len(out))
 
 
