@@ -6,56 +6,110 @@ Loops that index a buffer of scope ``local`` are unrolled too while they stay sm
 
 from __future__ import annotations
 
-from roundel.ir import Rewriter, free_vars, on, tir
-from roundel.ir.visit import walk
+from typing import Any
 
-from .copies import fresh_copy
+from roundel.ir import Rewriter, Var, free_vars, on, tir
+from roundel.ir.visit import substitute, walk
+
 from .kernel_pass import kernel_pass
 
 MAX_COPIES = 4096  # statements that explicit unrolling may make of one loop
 MAX_TILE_COPIES = 256  # ... that unrolling for the sake of a local buffer may make
+_TILES = (tir.ForKind.SERIAL, tir.ForKind.UNROLLED)
 
 
 class _Unroll(Rewriter):
+    """Writes the iterations out; ``values`` holds the number of the present iteration and renamed definitions."""
+
+    def __init__(self) -> None:
+        self.values: dict[Var, tir.Expr] = {}
+        self.buffers: dict[tir.Buffer, tir.Buffer] = {}
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, tir.Expr):
+            return substitute(node, self.values, self.buffers) if self.values else node
+        return super().rewrite(node)
+
+    def buffer(self, buffer: tir.Buffer) -> tir.Buffer:
+        return self.buffers.get(buffer, buffer)
+
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
-        body = self.rewrite(loop.body)
-        loop = loop.replace(body=body)
-        constant = type(loop.extent) is tir.IntImm and type(loop.min) is tir.IntImm and loop.step is None
-        if loop.kind is tir.ForKind.UNROLLED:
-            if not constant or loop.extent.value * _statements(body) > MAX_COPIES:
-                return loop.replace(kind=tir.ForKind.SERIAL)
-            return unrolled(loop)
-        if (
-            constant
-            and loop.kind is tir.ForKind.SERIAL
-            and loop.extent.value * _statements(body) <= MAX_TILE_COPIES
-            and _indexes_local(loop)
-        ):
-            return unrolled(loop)
-        return loop
-
-
-def unrolled(loop: tir.For) -> tir.Stmt:
-    """All iterations of a loop of constant bounds."""
-    start, count = loop.min.value, loop.extent.value
-    return tir.seq(
-        *(
-            fresh_copy(loop.body, {loop.loop_var: tir.const(k, loop.loop_var.dtype)})
-            for k in range(start, start + count)
+        low, extent = self.rewrite(loop.min), self.rewrite(loop.extent)
+        if _count(loop) is not None and self.wanted(loop):
+            return self.iterations(loop, low.value)
+        kind = tir.ForKind.SERIAL if loop.kind is tir.ForKind.UNROLLED else loop.kind
+        return loop.replace(
+            loop_var=self.renamed(loop.loop_var), min=low, extent=extent, kind=kind, body=self.rewrite(loop.body)
         )
-    )
+
+    def wanted(self, loop: tir.For) -> bool:
+        if loop.kind is tir.ForKind.UNROLLED:
+            return _weight(loop, (tir.ForKind.UNROLLED,)) <= MAX_COPIES
+        return loop.kind in _TILES and _weight(loop, _TILES) <= MAX_TILE_COPIES and _indexes_local(loop)
+
+    def iterations(self, loop: tir.For, start: int) -> tir.Stmt:
+        parts = []
+        for k in range(start, start + loop.extent.value):
+            self.values[loop.loop_var] = tir.const(k, loop.loop_var.dtype)
+            parts.append(self.rewrite(loop.body))
+        del self.values[loop.loop_var]
+        return tir.seq(*parts)
+
+    def renamed(self, v: Var) -> Var:
+        """A definition inside of unrolled iterations is a new one in each."""
+        if not self.values:
+            return v
+        self.values[v] = new = Var(v.name, v.dtype, v.size)
+        return new
+
+    @on(tir.Let)
+    def _let(self, let: tir.Let) -> tir.Stmt:
+        value = self.rewrite(let.value)
+        return let.replace(var=self.renamed(let.var), value=value, body=self.rewrite(let.body))
+
+    @on(tir.Allocate)
+    def _allocate(self, alloc: tir.Allocate) -> tir.Stmt:
+        if self.values:
+            data = self.renamed(alloc.buffer.data)
+            self.buffers[alloc.buffer] = substitute(alloc.buffer.replace(data=data), self.values)
+        return alloc.replace(buffer=self.buffer(alloc.buffer), body=self.rewrite(alloc.body))
+
+    @on(tir.DeclBuffer)
+    def _declare(self, decl: tir.DeclBuffer) -> tir.Stmt:
+        if self.values:
+            self.buffers[decl.buffer] = _with_values(decl.buffer, self.values)
+        return decl.replace(buffer=self.buffer(decl.buffer), body=self.rewrite(decl.body))
 
 
-def _statements(stmt: tir.Stmt) -> int:
-    return sum(1 for n in walk(stmt) if type(n) in (tir.BufferStore, tir.Evaluate))
+def _with_values(b: tir.Buffer, values: dict[Var, tir.Expr]) -> tir.Buffer:
+    offset = None if b.elem_offset is None else substitute(b.elem_offset, values)
+    data = values.get(b.data, b.data)
+    shape, strides = tuple(substitute(s, values) for s in b.shape), tuple(substitute(s, values) for s in b.strides)
+    return b.replace(shape=shape, strides=strides, elem_offset=offset, data=data)
+
+
+def _count(loop: tir.For) -> int | None:
+    constant = type(loop.extent) is tir.IntImm and type(loop.min) is tir.IntImm and loop.step is None
+    return loop.extent.value if constant else None
+
+
+def _weight(stmt: tir.Stmt, kinds: tuple[tir.ForKind, ...]) -> int:
+    """Statements that this one becomes when loops of these kinds are unrolled."""
+    if type(stmt) is tir.For:
+        copies = (_count(stmt) or 1) if stmt.kind in kinds else 1
+        return copies * _weight(stmt.body, kinds)
+    parts = [getattr(stmt, f) for f in ("body", "then_case", "else_case") if getattr(stmt, f, None) is not None]
+    parts += stmt.stmts if type(stmt) is tir.Seq else ()
+    return sum(_weight(p, kinds) for p in parts) if parts else 1
 
 
 def _indexes_local(loop: tir.For) -> bool:
+    v = loop.loop_var
     return any(
         type(n) in (tir.BufferStore, tir.BufferLoad)
         and n.buffer.scope == "local"
-        and any(loop.loop_var in free_vars(i) for i in n.indices)
+        and any(v in free_vars(i) for i in n.indices)
         for n in walk(loop.body)
     )
 
