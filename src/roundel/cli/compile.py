@@ -32,6 +32,6 @@ def compile_command(
         for info in infos:
             console.print(f"  {kind} {info}", highlight=False, markup=False)
     if header:
-        from ..build.header import write_header
+        from ..build.link import write_header
 
-        console.print(f"[bold]{write_header(path, compiled)}[/]")
+        console.print(f"[bold]{write_header(path.with_suffix(".h"), [compiled.function.info], path.stem)}[/]")

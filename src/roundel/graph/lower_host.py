@@ -103,7 +103,8 @@ class _Host:
         handles = tuple(tir.Var(b.name + "_handle", HANDLE) for b in params)
         attrs = func.attrs | {"kind": "host", "global_symbol": func.attrs.get("global_symbol", self.name),
                               "num_inputs": len(inputs), "num_outputs": len(outputs), "returns_tuple": isinstance(result, tuple)}
-        return tir.PrimFunc(handles, body, tuple(zip(handles, params, strict=True)), attrs, INT32, func.span)
+        host = tir.PrimFunc(handles, body, tuple(zip(handles, params, strict=True)), attrs, INT32, func.span)
+        return explicit_shape_params.on_func(host)
 
     # -- storage
 

@@ -41,22 +41,26 @@ def call_host(runtime: Runtime, func: tir.PrimFunc, args: Sequence[Any], name: s
     count = int(func.attrs["num_inputs"])
     if len(args) == len(func.params):
         return runtime.call_prim(func, args, name)
-    if len(args) != count:
-        raise InterpretError(f"{name} takes {count} inputs, {len(args)} were given")
     buffers = func.buffers
-    outputs = [buffers[p] for p in func.params[count:]]
+    tensors = [p for p in func.params if p in buffers]
+    if len(args) not in (count, len(tensors)):
+        raise InterpretError(f"{name} takes {count} inputs, {len(args)} were given")
+    outputs = [buffers[p] for p in tensors[count:]]
     dims: dict[tir.Var, Any] = {}
     equations = []
-    for p, a in zip(func.params, args):
+    for p, a in zip(tensors, args):
         if p in buffers:
             equations += [(e, n, f"dimension {d} of argument {p.name} of {name}") for d, (e, n) in enumerate(zip(buffers[p].shape, np.shape(a)))]
         else:
             dims[p] = a
     solve(equations, dims)
+    sizes = [dims[p] for p in func.params if p not in buffers]  # explicit after lowering
+    if len(args) > count:
+        return runtime.call_prim(func, [*args, *sizes], name)
     arrays = [_output(runtime, b, dims) for b in outputs]
     ex = HostExecutor(runtime, name, outputs)
-    runtime.execute(ex, func, [*args, *arrays])
-    results = [runtime.machine.lower(ex.made[k].array(), b.dtype) if k in ex.made else a for k, (a, b) in enumerate(zip(arrays, outputs))]
+    runtime.execute(ex, func, [*args, *arrays, *sizes])
+    results = [ex.made[k].array() if k in ex.made else a for k, a in enumerate(arrays)]
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -64,4 +68,4 @@ def _output(runtime: Runtime, buffer: tir.Buffer, dims: dict) -> Any:
     """An array for an output, or a placeholder when its shape depends on data."""
     if any(v not in dims for e in buffer.shape for v in free_vars(e)):
         return Pointer(np.zeros(0, np.uint8), 0, None)
-    return np.full(tuple(evaluate(e, dims) for e in buffer.shape), runtime.machine.blank(buffer.dtype), buffer.dtype.numpy)
+    return np.full(tuple(evaluate(e, dims) for e in buffer.shape), runtime.machine.blank(buffer.dtype), runtime.machine.numpy(buffer.dtype))
