@@ -18,7 +18,7 @@ from ..ir.errors import BuildError
 from ..runtime import Executable, library, metadata
 from .compiler import compile_units
 from .descriptors import host_module
-from .interface import Interface, describe, exported
+from .interface import Interface, describe, exported, with_sizes
 from .jit import link_in_memory
 from .link import link_shared
 from .units import Unit, Units, callees
@@ -124,7 +124,7 @@ def _hosts(mod: IRModule, units: Units, spec: MachineSpec, profile: bool) -> tup
         func = units.func(name)
         if func.attrs.get("kind") != "host":
             try:
-                functions.append(describe(mod, name, units.symbols[name]))
+                functions.append(describe(mod, name, units.symbols[name], func))
             except BuildError:
                 if not has_host:  # beside a model, a kernel that cannot be called from outside is just a kernel
                     raise
@@ -133,11 +133,11 @@ def _hosts(mod: IRModule, units: Units, spec: MachineSpec, profile: bool) -> tup
             functions[-1].kernels = [name]
             continue
         symbol = f"rd.host.{len(functions)}"
-        kernels = callees(func)
+        func, kernels = with_sizes(func), callees(func)
         if profile:
             func = _profiled(func, kernels)
         pieces[symbol] = emit_function(func, symbol, platform, units.symbols.__getitem__)
-        functions.append(describe(mod, name, symbol))
+        functions.append(describe(mod, name, symbol, func))
         functions[-1].constants = list(pieces[symbol].constants)
         functions[-1].kernels = kernels
     return functions, pieces

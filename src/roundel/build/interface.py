@@ -65,13 +65,19 @@ def exported(mod: IRModule) -> list[str]:
     return [*hosts, *named] or list(programs)
 
 
-def describe(mod: IRModule, name: str, symbol: str) -> Interface:
+def with_sizes(func: tir.PrimFunc) -> tir.PrimFunc:
+    """A host function with the sizes that its inputs' shapes name as further parameters, as kernels have them."""
+    inputs = func.params[: func.attrs["num_inputs"]]
+    sizes = {d: None for p in inputs if p in func.buffers for d in func.buffers[p].shape if type(d) is tir.Var and d not in func.params}
+    return func.replace(params=(*func.params, *sizes))
+
+
+def describe(mod: IRModule, name: str, symbol: str, func: tir.PrimFunc) -> Interface:
     """The interface of an exported function. Raises BuildError when a size of it cannot be known to the caller."""
-    func = mod[name]
     public = func.attrs.get("global_symbol") or name
     hidden = _hidden(func)
     params = [_parameter(func, p) for p in func.params if p not in hidden]
-    symbols = _symbols(params)
+    symbols = _symbols(params[: func.attrs["num_inputs"]] if func.attrs.get("kind") == "host" else params)
     for v in hidden:
         if v not in symbols:
             raise BuildError(f"the size {v.name} of {public} does not follow from its parameters", where=public,
