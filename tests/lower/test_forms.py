@@ -118,3 +118,22 @@ def with_barrier(A: T.Buffer((32,), "float32")):
 def test_barriers_are_refused():
     with pytest.raises(LowerError, match="barrier"):
         lowered(with_barrier)
+
+
+@T.prim_func
+def padded_rows(A: T.Buffer((8, 32), "float32"), B: T.Buffer((32, 8), "float32")):
+    P = T.alloc_buffer((8, 32), "float32")
+    for i, j in T.grid(8, 32):
+        with T.block("P"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.block_attr({"buffer_dim_align": [[0, 0, 16, 1]]})
+            P[vi, vj] = A[vi, vj]
+    for i, j in T.grid(32, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = P[vj, vi]
+
+
+def test_storage_align_makes_strides():
+    (alloc,) = nodes(lowered(padded_rows), tir.Allocate)
+    assert [s.value for s in alloc.buffer.strides] == [33, 1]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roundel.ir import Rewriter, Var, free_vars, on, tir
+from roundel.ir import Attrs, Rewriter, Var, free_vars, on, tir
 from roundel.ir.visit import substitute, walk
 
 from .kernel_pass import kernel_pass
@@ -85,8 +85,8 @@ class _LowerBlocks(Rewriter):
             self.fence = len(self.loops)
         body = self.rewrite(body)
         self.fence = fence
-        for buffer in reversed(own):
-            body = tir.Allocate(buffer, body)
+        for old, new in reversed(list(zip(block.alloc_buffers, own, strict=True))):
+            body = tir.Allocate(new, body, _alignment(old, block.body))
         if block.init is not None:
             body = tir.seq(self._init(self.rewrite(substitute(block.init, values)), realize), body)
         return _guarded(realize.predicate, body)
@@ -106,6 +106,18 @@ class _LowerBlocks(Rewriter):
         start = {x.loop_var: x.min for x in self.loops if x.loop_var in over}
         self.pending.append(_Init(_guarded(substitute(realize.predicate, start), substitute(init, start)), over))
         return None
+
+
+def _alignment(buffer: tir.Buffer, body: tir.Stmt) -> Attrs:
+    """What ``storage_align`` asked for of a buffer, for ``place_allocations``: (axis, factor, offset)s as ``dim_align``."""
+    asked = [
+        tuple(entry[1:])
+        for n in walk(body)
+        if type(n) is tir.Block and "buffer_dim_align" in n.annotations
+        for entry in n.annotations["buffer_dim_align"]
+        if n.writes[entry[0]].buffer is buffer
+    ]
+    return Attrs({"dim_align": asked} if asked else {})
 
 
 def _reads_written(init: tir.Stmt, body: tir.Stmt) -> bool:

@@ -152,10 +152,12 @@ class _Place(Rewriter):
             start, extent = self.touched([(a.indices[k], a.loops) for a in found], dim)
             starts.append(start)
             shape.append(extent)
-        new = old.replace(shape=tuple(shape), data=Var(old.data.name, old.data.dtype))
-        if all(a is b for a, b in zip(shape, old.shape, strict=True)):
+        strides = aligned_strides(shape, alloc.annotations.get("dim_align", ()))
+        if not strides and all(a is b for a, b in zip(shape, old.shape, strict=True)):
             return alloc.replace(body=body)
-        return alloc.replace(buffer=new, body=_Shift(old, new, starts, self.analyzer).rewrite(body))
+        new = old.replace(shape=tuple(shape), strides=strides, data=Var(old.data.name, old.data.dtype))
+        body = _Shift(old, new, starts, self.analyzer).rewrite(body)
+        return alloc.replace(buffer=new, body=body, annotations=alloc.annotations.without("dim_align"))
 
     def touched(self, parts: list, dim: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
         """First place and number of places of one dimension; (0, dim) when less cannot be shown."""
@@ -172,6 +174,22 @@ class _Place(Rewriter):
         if type(dim) is tir.IntImm or not all(v.size for v in free_vars(extent)):
             return whole
         return (box[0], extent) if self.analyzer.prove(extent < dim) else whole
+
+
+def aligned_strides(shape: list[tir.Expr], asked: tuple) -> tuple[tir.Expr, ...]:
+    """Strides of which that of ``axis`` is ``factor * k + offset`` for each (axis, factor, offset); () when none is asked."""
+    if not asked:
+        return ()
+    wanted = {axis: (factor, offset) for axis, factor, offset in asked}
+    step: tir.Expr = tir.index_const(1)
+    strides = []
+    for axis in reversed(range(len(shape))):
+        if axis in wanted:
+            factor, offset = wanted[axis]
+            step = step + tir.floormod(tir.index_const(factor + offset) - tir.floormod(step, factor), factor)
+        strides.append(step)
+        step = step * shape[axis]
+    return tuple(reversed(strides))
 
 
 _MOVES = {
