@@ -160,9 +160,8 @@ def _profiled(func: tir.PrimFunc, kernels: list[str]) -> tir.PrimFunc:
 
 
 def _constant(mod: IRModule, key: str) -> ConstData:
-    held = mod.attrs.get("constants")
-    if held and key in held:
-        return held[key]
+    if mod.constants and key in mod.constants:
+        return mod.constants[key]
     try:
         return constants.lookup(key)
     except KeyError:

@@ -14,6 +14,7 @@ from typing import Any
 from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.attrs import Attrs
+from ..ir.constants import ConstData
 from ..ir.dtype import HANDLE, INT32, VOID, DType
 from ..ir.errors import LowerError
 from ..ir.module import IRModule
@@ -32,9 +33,13 @@ VIEWS = ("reshape", "squeeze", "expand_dims", "flatten")
 def lower_host(mod: IRModule) -> IRModule:
     """Every exported graph function becomes a host function; the tensor programs it calls become its kernels."""
     mod = explicit_shape_params(mod)
+    constants = dict(mod.constants or {})
     for name, func in list(mod.items()):
         if isinstance(func, graph.Function):
-            mod = mod.with_functions({name: _Host(mod, name, func).lower()})
+            host = _Host(mod, name, func)
+            mod = mod.with_functions({name: host.lower()})
+            constants.update(host.data)
+    mod = mod.replace(constants=constants) if constants else mod
     return mod.with_functions({n: f.with_attr("kind", "kernel") for n, f in mod.items()
                                if isinstance(f, tir.PrimFunc) and "kind" not in f.attrs and "global_symbol" not in f.attrs})
 
@@ -86,6 +91,7 @@ class _Host:
         self.mod, self.name, self.func = mod, name, func
         self.env: dict[Any, Any] = {}
         self.constants: dict[str, _Tensor] = {}
+        self.data: dict[str, ConstData] = {}
         self.tensors: list[_Tensor] = []
         self.prologue: list[Entry] = []
         self.entries: list[Entry] = []
@@ -136,6 +142,7 @@ class _Host:
             buffer = tir.decl_buffer(value.data.shape, value.data.dtype, "const")
             load = tir.Call("constant_ptr", (StringImm(key),), HANDLE)
             self.prologue.append(lambda body: tir.Let(buffer.data, load, tir.DeclBuffer(buffer, body)))
+            self.data[key] = value.data
             self.constants[key] = _Tensor(buffer, _Storage(_nbytes(buffer), "constant", home=buffer))
         return self.constants[key]
 

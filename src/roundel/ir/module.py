@@ -11,12 +11,17 @@ from .node import Node, node
 from .tir.func import BaseFunc
 
 
-@node
+@node(hidden=("constants",))
 class IRModule(Node):
-    """An immutable set of functions by name. ``mod["main"]`` gets one; ``with_functions`` makes a changed copy."""
+    """An immutable set of functions by name. ``mod["main"]`` gets one; ``with_functions`` makes a changed copy.
+
+    ``constants`` keeps the data of constants alive that host functions name by key (None: none do); it is not part of the
+    program's text or equality.
+    """
 
     functions: Mapping[str, BaseFunc]
     attrs: Attrs = EMPTY
+    constants: Any = None
 
     __hash__ = object.__hash__
 
@@ -48,7 +53,7 @@ class IRModule(Node):
         if all(self.functions.get(k) is f for k, f in changes.items()):
             return self
         merged = {**self.functions, **changes}
-        return IRModule({k: f for k, f in merged.items() if f is not None}, self.attrs)
+        return IRModule({k: f for k, f in merged.items() if f is not None}, self.attrs, self.constants)
 
     def unique_name(self, hint: str) -> str:
         """``hint``, or with a number appended when a function has that name."""
