@@ -48,9 +48,9 @@ class _Slot(weakref.ref):
     __slots__ = ("key",)
 
 
-def _forget(slot: Any) -> None:
-    if _interned.get(slot.key) is slot:
-        del _interned[slot.key]
+def _forget(slot: Any, table: dict = _interned) -> None:  # the default outlives this module's names at interpreter exit
+    if table.get(slot.key) is slot:
+        del table[slot.key]
 
 
 class Node:
