@@ -17,7 +17,7 @@ import numpy as np
 
 from ..ir.dtype import DType
 from ..ir.errors import CallError
-from . import library, metadata, native, tensors
+from . import ffi, library, metadata, native, tensors
 from .metadata import FunctionInfo, Template
 
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
@@ -121,7 +121,7 @@ def _invoker(runtime: ctypes.CDLL) -> Any:
     """The runtime's generic entry as a function of the FFI; loading the FFI waits for the first executable."""
     address = library.address(runtime, "rd_ffi_invoke")
     if address not in _invokers:
-        import tvm_ffi
+        tvm_ffi = ffi.load()
 
         tvm_ffi.register_error("CallError", CallError)
         _invokers[address] = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=runtime)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.errors import RoundelError
-from . import native
+from . import ffi, native
 
 _python: dict[str, tuple[Any, Any]] = {}  # name -> what the registry holds, and the function that it wraps
 
@@ -31,7 +31,7 @@ def register_func(name: str, function: Callable | int | None = None, *, override
     """
     if function is None:
         return functools.partial(_decorate, name, override)
-    import tvm_ffi
+    tvm_ffi = ffi.load()
 
     if isinstance(function, ctypes._CFuncPtr):
         address = ctypes.cast(function, ctypes.c_void_p).value
@@ -82,7 +82,7 @@ def get_func(name: str) -> Callable:
 
     A Python function comes back as it was given, so calling it from Python converts nothing.
     """
-    import tvm_ffi
+    tvm_ffi = ffi.load()
 
     found = tvm_ffi.get_global_func(name, allow_missing=True)
     if found is None:
@@ -95,13 +95,13 @@ def get_func(name: str) -> Callable:
 
 def remove_func(name: str) -> None:
     """Forget a registered function; nothing happens if there is none."""
-    import tvm_ffi
+    tvm_ffi = ffi.load()
 
     tvm_ffi.registry.remove_global_func(name)
 
 
 def has_func(name: str) -> bool:
     """Is a function registered under that name?"""
-    import tvm_ffi
+    tvm_ffi = ffi.load()
 
     return tvm_ffi.get_global_func(name, allow_missing=True) is not None
