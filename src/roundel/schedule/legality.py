@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from roundel.arith import Analyzer
+from roundel.arith import Analyzer, covers, disjoint, end, union
 from roundel.ir import Buffer, free_vars, tir, walk
 from roundel.ir.tir import Block, BlockRealize, For, IterKind, Stmt
 
 from .primitive import refuse
-from .regions import Box, covers, disjoint, hull, ranged, touched_or_full
+from .regions import Region, regions_of, touched
 from .tree import Tree, child_stmts
 
 FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
@@ -88,6 +88,18 @@ def require_inner_buffer(tree: Tree, block: Block, doing: str) -> Buffer:
     return buffer
 
 
+def require_inner_buffers(tree: Tree, block: Block, doing: str) -> None:
+    """All that a block writes is allocated in its scope, and nothing else there writes it."""
+    realize = tree.realize(block.token)
+    scope = tree.scope(realize)
+    for buffer in writes_of(block):
+        if buffer not in scope.alloc_buffers:
+            refuse(tree, realize, f"cannot {doing} block {block.name}", f"its result {buffer.name} is an output, seen outside of this scope")
+        others = [w.block.name for w in writers(tree, scope, buffer) if w is not realize]
+        if others:
+            refuse(tree, realize, f"cannot {doing} block {block.name}", f"block {others[0]} writes {buffer.name} too")
+
+
 # --- moving a block past others
 
 
@@ -105,13 +117,12 @@ def require_no_conflict(tree: Tree, moving: BlockRealize, passed: list[BlockReal
 
 
 def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool:
-    an = ranged(tree, tree.scope(a))
-    return all(disjoint(an, x, y) for x in _boxes(tree, a, buffer, None) for y in _boxes(tree, b, buffer, None))
+    an = tree.analyzer(tree.scope(a), inside=True)
+    return all(disjoint(x, y, an) for x in _written(tree, a, buffer, None) for y in _written(tree, b, buffer, None))
 
 
-def _boxes(tree: Tree, realize: BlockRealize, buffer: Buffer, top: Stmt | None, *, written: bool = True) -> list[Box]:
-    regions = realize.block.writes if written else realize.block.reads
-    return [touched_or_full(tree, realize, r, top) for r in regions if r.buffer is buffer]
+def _written(tree: Tree, realize: BlockRealize, buffer: Buffer, top: Stmt | None) -> list[Region]:
+    return [touched(tree, realize, r, top) for r in regions_of(realize.block, buffer, written=True)]
 
 
 # --- order of iterations
@@ -152,7 +163,7 @@ def _bare(stmt: Stmt) -> list[Stmt]:
 
 def _check_handed_on(tree: Tree, top: For, inside: list[BlockRealize], doing: str) -> None:
     """What blocks under ``top`` read from each other was written in the same iteration."""
-    an = ranged(tree, top)
+    an = tree.analyzer(top, inside=True)
     for k, reader in enumerate(inside):
         for region in reader.block.reads:
             before = [w for w in inside[:k] if region.buffer in writes_of(w.block)]
@@ -166,27 +177,23 @@ def _check_handed_on(tree: Tree, top: For, inside: list[BlockRealize], doing: st
 
 
 def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
-    wanted = touched_or_full(tree, reader, region, top)
-    boxes = [b for w in before for b in _boxes(tree, w, region.buffer, top)]
-    if any(covers(an, b, wanted) for b in boxes):
+    wanted = touched(tree, reader, region, top, an)
+    pieces = [p for w in before for p in _written(tree, w, region.buffer, top)]
+    if any(covers(p, wanted, an) for p in pieces):
         return True
-    joined: Box | None = None
-    for b in boxes:
-        joined = b if joined is None else _join(an, joined, b)
-        if joined is None:
-            return False
-    return joined is not None and covers(an, joined, wanted)
+    joined: Region | None = pieces[0] if pieces else None
+    for p in pieces[1:]:
+        joined = _join(an, joined, p) if joined is not None else None
+    return joined is not None and covers(joined, wanted, an)
 
 
-def _join(an: Analyzer, a: Box, b: Box) -> Box | None:
+def _join(an: Analyzer, a: Region, b: Region) -> Region | None:
     """The union of two boxes where it is a box that could be shown: neighbours along one dimension."""
-    differing = [k for k, ((l, h), (m, n)) in enumerate(zip(a, b)) if not (an.prove_equal(l, m) and an.prove_equal(h, n))]
+    differing = [k for k, (x, y) in enumerate(zip(a, b)) if not (an.prove_equal(x.min, y.min) and an.prove_equal(x.extent, y.extent))]
     if not differing:
         return a
     k = differing[0]
-    if len(differing) > 1 or not an.prove(b[k][0] <= a[k][1] + 1):
-        return None
-    return hull(an, a, b)
+    return None if len(differing) > 1 or not an.prove(b[k].min <= end(a[k])) else union(a, b, an)
 
 
 def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) -> None:

@@ -12,7 +12,7 @@ from roundel.ir import IRModule, Token, Var, free_vars, substitute, tir
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Expr, For, IndexMap, PrimFunc
 
-from . import find, kinds, loops
+from . import cache, find, inline, kinds, loops, move, reduction
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive
 from .trace import Instruction, Trace, flatten, has_handles
@@ -119,6 +119,14 @@ class Schedule:
     unannotate = method(kinds.unannotate)
     set_scope = method(kinds.set_scope)
     storage_align = method(kinds.storage_align)
+
+    cache_read = method(cache.cache_read)
+    cache_write = method(cache.cache_write)
+    compute_at = method(move.compute_at)
+    reverse_compute_at = method(move.reverse_compute_at)
+    compute_inline = method(inline.compute_inline)
+    reverse_compute_inline = method(inline.reverse_compute_inline)
+    decompose_reduction = method(reduction.decompose_reduction)
 
     # --- doing
 

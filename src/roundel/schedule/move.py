@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moving a block under a loop of its consumers (compute_at) or of its producers (reverse_compute_at)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roundel.arith import Analyzer, end, intersect, union
+from roundel.arith.int_set import interval
+from roundel.ir import Buffer, Var, free_vars, substitute, tir
+from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, Range, Stmt
+
+from . import legality
+from .primitive import BlockToken, Change, Loop, primitive, refuse
+from .rebind import serial, wrap
+from .regions import Region, regions_of, touched
+from .tree import TRUE, Tree, is_one
+
+
+@primitive
+def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: bool = False, index: int = -1) -> Change:
+    """Compute what one iteration of ``loop`` needs of a block right there, where its consumers are.
+
+        for i: B(i)                    for i0:
+        for i0, i1: C(i0 * 4 + i1) ->      for ax0 in range(4): B(i0 * 4 + ax0)
+                                           for i1: C(i0 * 4 + i1)
+
+    ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible.
+    """
+    move = _Move(tree, block, loop, "compute")
+    legality.require_pure(tree, move.block, "move")
+    legality.require_inner_buffers(tree, move.block, "move")
+    users = legality.consumers(tree, move.block)
+    for user in users:
+        if not tree.under(user, move.loop):
+            move.refuse(f"its consumer {user.block.name} is not under loop {move.loop.loop_var.name}")
+    if not users:
+        move.refuse("nothing reads what it writes")
+    parts = list(move.parts)
+    first = min(k for k, p in enumerate(parts) if any(tree.under(u, p) for u in users))
+    at = _position(move, index, 0, first)
+    passed = [r for r in move.between() if r not in users]
+    passed += [r for p in parts[:at] for r in tree.realizes(p)]
+    legality.require_no_conflict(tree, move.realize, passed, "move")
+    return move.to(at, _needed(move, users), [], preserve_unit_loops)
+
+
+@primitive
+def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: bool = False, index: int = -1) -> Change:
+    """Run a block on what one iteration of ``loop`` has produced, right after its producers.
+
+        for i0, i1: B(i0 * 4 + i1)     for i0:
+        for i: C(i)                ->      for i1: B(i0 * 4 + i1)
+                                           for ax0 in range(4): C(i0 * 4 + ax0)
+
+    ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible.
+    """
+    move = _Move(tree, block, loop, "move")
+    sources = [p for p in legality.producers(tree, move.block) if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)]
+    if not sources:
+        move.refuse(f"no block under loop {move.loop.loop_var.name} writes what it reads")
+    parts = list(move.parts)
+    last = max(k for k, p in enumerate(parts) if any(tree.under(s, p) for s in sources))
+    users = legality.consumers(tree, move.block)
+    until = min([k for k, p in enumerate(parts) if any(tree.under(u, p) for u in users)] or [len(parts)])
+    at = _position(move, index, last + 1, until)
+    passed = [r for r in move.between() if not tree.under(r, move.loop)]
+    passed += [r for p in parts[at:] for r in tree.realizes(p)]
+    legality.require_no_conflict(tree, move.realize, passed, "move")
+    _require_finished(move, sources)
+    doms, conditions = _provided(move, sources)
+    return move.to(at, doms, conditions, preserve_unit_loops)
+
+
+class _Move:
+    """A block on its way under a loop."""
+
+    def __init__(self, tree: Tree, block: BlockToken, loop: Loop, doing: str) -> None:
+        self.tree = tree
+        self.realize = tree.realize(block)
+        self.block: Block = tree.nodes[block]
+        self.loop: For = tree.nodes[loop]
+        if tree.scope(self.loop) is not tree.scope(self.realize):
+            self.refuse(f"loop {self.loop.loop_var.name} is in another scope")
+        if tree.under(self.realize, self.loop):
+            self.refuse(f"it is already under loop {self.loop.loop_var.name}")
+        self.an = tree.analyzer(self.loop, inside=True)
+        self.parts: Sequence[Stmt] = self.loop.body.stmts if type(self.loop.body) is tir.Seq else (self.loop.body,)
+
+    def refuse(self, why: str) -> None:
+        """Raise, with the block shown."""
+        refuse(self.tree, self.realize, f"cannot move block {self.block.name} under loop {self.loop.loop_var.name}", why)
+
+    def between(self) -> list[BlockRealize]:
+        """Blocks of the scope between the block and the loop, in either direction, and those beside the loop's path."""
+        order, me, there = self.tree.order, self.tree.order[self.realize], self.tree.order[self.loop]
+        low, high = min(me, there), max(me, there)
+        inside = {r for r in self.tree.realizes(self.loop)}
+        top = self._top()
+        spanned = {r for r in self.tree.realizes(top)} if top is not None else set()
+        return [r for r in self.tree.children(self.tree.scope(self.realize))
+                if r is not self.realize and r not in inside and (low < order[r] < high or r in spanned)]  # fmt: skip
+
+    def _top(self) -> Stmt | None:
+        """The outermost loop around the target that is not around the block: the block will run again in each iteration."""
+        around = set(self.tree.ancestors(self.realize))
+        return next((x for x in [*self.tree.loops(self.loop), self.loop] if x not in around), None)
+
+    def to(self, at: int, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool) -> Change:
+        """The program with the block in front of part ``at`` of the loop, over ``doms`` of its variables."""
+        values, loops, predicate = self._bind(doms, conditions, keep_units)
+        if legality.accumulates(self.block) and not legality.is_reduction(self.block):
+            used = frozenset().union(*map(free_vars, values))
+            again = [x for x in (*self.tree.loops(self.loop), self.loop) if not is_one(x.extent) and x.loop_var not in used]
+            if again:
+                self.refuse(f"it accumulates, and would run again in each iteration of {again[0].loop_var.name}")
+        moved = wrap(loops, self.realize.replace(iter_values=values, predicate=predicate))
+        parts = [*self.parts[:at], moved, *self.parts[at:]]
+        return Change(self.tree.edit({self.realize: None, self.loop.body: tir.seq(*parts)}))
+
+    def _bind(self, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool) -> tuple[tuple[Expr, ...], list[For], Expr]:
+        values, loops, checks = [], [], list(conditions)
+        with self.an.scope() as an:
+            for k, iv in enumerate(self.block.iter_vars):
+                value, loop, inside = _cut(an, iv, doms.get(iv.var), f"ax{k}", keep_units)
+                loops += [loop] if loop is not None else []
+                checks += inside
+                values.append(value)
+            table = dict(zip((iv.var for iv in self.block.iter_vars), values))
+            predicate = an.simplify(tir.logical_and(*(substitute(c, table) for c in checks)))
+            return tuple(values), loops, TRUE if an.prove(predicate) else predicate
+
+
+def _cut(an: Analyzer, iv: tir.IterVar, need: Range | None, name: str, keep_units: bool) -> tuple[Expr, For | None, list[Expr]]:
+    """Value, loop and conditions of an iteration variable that runs over the needed part of its domain."""
+    if need is None or (an.prove_equal(need.min, iv.dom.min) and an.prove(need.extent >= iv.dom.extent)):
+        need = iv.dom
+    extent = _loop_extent(an, need.extent)
+    exact = extent is not None
+    start = need.min if exact else iv.dom.min
+    extent = extent if extent is not None else iv.dom.extent
+    if is_one(extent) and not keep_units:
+        value, loop = an.simplify(start), None
+    else:
+        loop = serial(name, extent, iv.var)
+        if not is_one(extent):
+            an.bind(loop.loop_var, Range(loop.min, extent))
+        value = an.simplify(start + loop.loop_var)
+    checks = [] if need is iv.dom else [value >= iv.dom.min, value < end(iv.dom)]
+    if not exact or not an.prove_equal(extent, need.extent):
+        checks += [value >= need.min, value < end(need)]
+    return value, loop, checks
+
+
+def _loop_extent(an: Analyzer, extent: Expr) -> Expr | None:
+    """An extent that does not depend on loops: itself, or a constant bound; None when there is none."""
+    extent = an.simplify(extent)
+    if all(v.size for v in free_vars(extent)):
+        return extent
+    high = an.bounds(extent)[1]
+    return tir.const(high, extent.dtype) if isinstance(high, int) else None
+
+
+def _require_finished(move: _Move, sources: list[BlockRealize]) -> None:
+    """One iteration of the loop finishes the sources' reductions, and a block that accumulates runs on each part once."""
+    new = {x.loop_var for x in (*move.tree.loops(move.loop), move.loop) if x not in move.tree.loops(move.realize)}
+    for s in sources:
+        for iv, value in zip(s.block.iter_vars, s.iter_values):
+            if iv.kind is not IterKind.SPATIAL and free_vars(value) & new:
+                move.refuse(f"block {s.block.name} is still reducing over {iv.var.name} in that loop")
+
+
+def _position(move: _Move, index: int, first: int, last: int) -> int:
+    if first > last:
+        move.refuse("its producers and consumers leave no place for it")
+    at = {-1: last, -2: first}.get(index, index)
+    if not first <= at <= last:
+        move.refuse(f"position {index} is not between its producers and consumers; possible are {first} to {last}")
+    return at
+
+
+# --- which part of the block's domain
+
+
+def _needed(move: _Move, users: list[BlockRealize]) -> dict[Var, Range]:
+    """Domains of the block's variables that write all the users read in one iteration of the loop."""
+    found: dict[Var, Range] = {}
+    for written in move.block.writes:
+        region: Region | None = None
+        for user in users:
+            for r in regions_of(user.block, written.buffer, written=False):
+                box = touched(move.tree, user, r, move.loop, move.an)
+                region = box if region is None else union(region, box, move.an)
+        if region is None:
+            continue
+        for at, need in zip(written.region, region):
+            for v, dom in solve(move.an, move.block, at, need).items():
+                found[v] = union([found[v]], [dom], move.an)[0] if v in found else dom
+    return found
+
+
+def solve(an: Analyzer, block: Block, at: Range, need: Range) -> dict[Var, Range]:
+    """Domains (hulls) of the spatial variables in ``at`` for which it meets ``need``; absent variables are not limited."""
+    spatial = {iv.var: iv.dom for iv in block.iter_vars if iv.kind is IterKind.SPATIAL}
+    form = an.sum(at.min)
+    movers = [(a, k) for a, k in form.terms.items() if free_vars(a) & spatial.keys()]
+    if not movers or any(free_vars(a) - spatial.keys() for a, _ in movers) or any(k <= 0 for _, k in movers):
+        return {}
+    with an.scope():
+        for v, dom in spatial.items():
+            an.bind(v, dom)
+        movers.sort(key=lambda m: -m[1])
+        atom, scale = movers[0]
+        below = an.expr(form - an.sum(atom * scale), at.min.dtype)  # the terms of lower weight, and the constant
+        low, high = _ends_of(an, below, spatial)
+        if low is None or high is None:
+            return {}
+        first = _ceil(need.min - high - (at.extent - 1), scale)
+        last = (end(need) - 1 - low) // scale
+    return _invert(an, atom, Range(an.simplify(first), an.simplify(last - first + 1)), spatial)
+
+
+def _ends_of(an: Analyzer, e: Expr, spatial: dict[Var, Range]) -> tuple[Expr | None, Expr | None]:
+    found = interval(an, e, {v: spatial[v] for v in free_vars(e) if v in spatial})
+    return found.min, found.max
+
+
+def _ceil(e: Expr, by: int) -> Expr:
+    return e if by == 1 else (e + (by - 1)) // by
+
+
+def _invert(an: Analyzer, atom: Expr, need: Range, spatial: dict[Var, Range]) -> dict[Var, Range]:
+    if type(atom) is Var:
+        return {atom: need}
+    if type(atom) is tir.FloorDiv and type(atom.b) is tir.IntImm:  # v // c in [a, b)  ->  v in [a * c, b * c)
+        inner = Range(an.simplify(need.min * atom.b), an.simplify(need.extent * atom.b))
+        if type(atom.a) is Var and atom.a in spatial:
+            return {atom.a: inner}
+    return {}
+
+
+def _provided(move: _Move, sources: list[BlockRealize]) -> tuple[dict[Var, Range], list[Expr]]:
+    """Domains of the block's variables whose reads one iteration of the loop has produced, and conditions that are exact."""
+    tree, an = move.tree, move.an
+    found: dict[Var, Range] = {}
+    conditions: list[Expr] = []
+    buffers: dict[Buffer, None] = dict.fromkeys(b for s in sources for b in legality.writes_of(s.block) & legality.reads_of(move.block))
+    for buffer in buffers:
+        made: Region | None = None
+        for s in sources:
+            for r in regions_of(s.block, buffer, written=True):
+                box = touched(tree, s, r, move.loop, an)
+                made = box if made is None else union(made, box, an)
+        assert made is not None
+        for read in regions_of(move.block, buffer, written=False):
+            for at, have in zip(read.region, made):
+                _limit(move, buffer, at, have, found, conditions)
+    return found, conditions
+
+
+def _limit(move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var, Range], conditions: list[Expr]) -> None:
+    """Take in what one dimension of a read says."""
+    an, block = move.an, move.block
+    with an.scope():
+        for iv in block.iter_vars:
+            an.bind(iv.var, iv.dom)
+        if an.prove(have.min <= at.min) and an.prove(end(at) <= end(have)):
+            return
+    if not is_one(at.extent):
+        move.refuse(f"one iteration does not read {buffer.name} at single elements of what the loop has produced, so parts would be missing")
+    spatial_or_reduce = block.replace(iter_vars=tuple(iv.replace(kind=IterKind.SPATIAL) for iv in block.iter_vars))
+    for v, dom in solve(an, spatial_or_reduce, at, have).items():
+        found[v] = intersect([found[v]], [dom], an)[0] if v in found else dom
+    conditions += [at.min >= have.min, at.min < end(have)]

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions: an init of their own (decompose_reduction), and partial results in parallel (rfactor)."""
+
+from __future__ import annotations
+
+from roundel.ir import Var, free_vars, substitute, tir
+from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
+
+from .primitive import BlockToken, Change, Loop, primitive, refuse
+from .rebind import serial, wrap
+from .regions import bindings, with_access
+from .tree import Tree, is_true, unique_block_name
+
+
+@primitive
+def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
+    """Put the init of a reduction into a block of its own in front of ``loop``; the rest becomes ``<name>_update``.
+
+        for i, k:                              for i:
+            with block("C"):                       with block("C_init"): C[vi] = 0
+                with init(): C[vi] = 0     ->      for k:
+                C[vi] += A[vi, vk]                     with block("C_update"): C[vi] += A[vi, vk]
+    """
+    node: Block = tree.nodes[block]
+    realize = tree.realize(block)
+    at: For = tree.nodes[loop]
+    if node.init is None:
+        refuse(tree, realize, f"block {node.name} has no init to take out")
+    if not tree.under(realize, at) or tree.scope(at) is not tree.scope(realize):
+        refuse(tree, realize, f"loop {at.loop_var.name} is not around block {node.name} in its scope")
+    values = bindings(realize)
+    loops = tree.loops(realize)
+    inner = loops[loops.index(at) :]
+    reducing = {v for iv in node.iter_vars if iv.kind is IterKind.REDUCE for v in free_vars(values[iv.var])}
+    for x in loops[: loops.index(at)]:
+        if x.loop_var in reducing:
+            refuse(tree, realize, f"cannot put the init of block {node.name} inside of loop {x.loop_var.name}",
+                   "that loop reduces, so the init would run again in each of its iterations")  # fmt: skip
+    start = _init_nest(tree, realize, inner, reducing)
+    update = node.replace(init=None, name=unique_block_name(tree, node.name + "_update"))
+    update = with_access(tree, update)
+    first = tree.edit({realize: realize.replace(block=update)})
+    outer = first.nodes[loop]
+    changed = first.edit({outer: tir.seq(start, outer)})
+    made = next(b.token for b in changed.blocks() if b.token not in tree.nodes)
+    return Change(changed, made)
+
+
+def _init_nest(tree: Tree, realize: BlockRealize, inner: list[For], reducing: set[Var]) -> Stmt:
+    node = realize.block
+    spatial = [iv for iv in node.iter_vars if iv.kind is not IterKind.REDUCE]
+    fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in spatial}
+    values = bindings(realize)
+    used = frozenset().union(*(free_vars(values[iv.var]) for iv in spatial)) if spatial else frozenset()
+    table: dict[Var, Expr] = {}
+    nest: list[For] = []
+    for x in inner:
+        if x.loop_var in used:
+            new = serial(x.loop_var.name + "_init", substitute(x.extent, table), x.loop_var).replace(min=substitute(x.min, table))
+            kind = x.kind if x.kind in (ForKind.VECTORIZED, ForKind.UNROLLED) else ForKind.SERIAL
+            nest.append(new.replace(kind=kind, thread=None))
+            table[x.loop_var] = new.loop_var
+    predicate = tir.logical_and(*(substitute(c, table) for c in _conjuncts(realize.predicate) if not free_vars(c) & (reducing - table.keys())))
+    ivs = tuple(iv.replace(var=fresh[iv.var]) for iv in spatial)
+    assert node.init is not None
+    block = tir.Block(ivs, (), (), unique_block_name(tree, node.name + "_init"), substitute(node.init, fresh), annotations=node.annotations)
+    block = with_access(tree, block)
+    return wrap(nest, BlockRealize(tuple(substitute(values[iv.var], table) for iv in spatial), predicate, block))
+
+
+def _conjuncts(e: Expr) -> list[Expr]:
+    if type(e) is tir.And:
+        return _conjuncts(e.a) + _conjuncts(e.b)
+    return [] if is_true(e) else [e]
