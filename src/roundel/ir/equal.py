@@ -17,6 +17,7 @@ from .node import Node
 from .op import OpDef
 from .tir.buffer import Buffer
 from .tir.expr import FloatImm, Var
+from .tir.func import BaseFunc
 
 _BY_IDENTITY = (Var, GraphVar, DataflowVar, Buffer)
 
@@ -59,6 +60,14 @@ class _Compare:
             return self.identities(a, b)
         if isinstance(a, FloatImm):
             return a is b or self.fail(a, b)
+        if isinstance(a, BaseFunc):  # variables belong to their function: two functions may use the same ones
+            outer, self.left, self.right = (self.left, self.right), {}, {}
+            same = self.fields(a, b)
+            self.left, self.right = outer
+            return same
+        return self.fields(a, b)
+
+    def fields(self, a: Any, b: Any) -> bool:
         return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in a._hidden)
 
     def identities(self, a: Any, b: Any) -> bool:
@@ -104,9 +113,11 @@ class _Hash:
                 skip: tuple = (*v._hidden, "name")
             else:
                 skip = v._hidden
+            if isinstance(v, BaseFunc):
+                return _Hash().fields(v, skip)
             if isinstance(v, FloatImm):
                 return hash((struct.pack("<d", v.value), str(v.dtype)))
-            return hash((type(v).__name__, *(self.of(getattr(v, f)) for f in v._fields if f not in skip)))
+            return self.fields(v, skip)
         if isinstance(v, tuple):
             return hash(tuple(self.of(x) for x in v))
         if isinstance(v, Mapping):
@@ -116,6 +127,9 @@ class _Hash:
         if isinstance(v, ConstData):
             return hash((v.shape, v.dtype))
         return hash(v.value) if isinstance(v, Enum) else hash(v)
+
+    def fields(self, v: Any, skip: tuple) -> int:
+        return hash((type(v).__name__, *(self.of(getattr(v, f)) for f in v._fields if f not in skip)))
 
 
 def structural_hash(node: Any) -> int:

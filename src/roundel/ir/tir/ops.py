@@ -73,6 +73,8 @@ def _literal_dtype(value: Any, other: Expr) -> DType:
 
 def promote(a: DType, b: DType) -> DType:
     """The type two element types meet in: float over int over bool, then the wider."""
+    if a is b:
+        return a
     rank = {"bool": 0, "uint": 1, "int": 2, "float": 3, "complex": 4}
     if rank[a.kind] != rank[b.kind]:
         low, high = sorted((a, b), key=lambda d: rank[d.kind])

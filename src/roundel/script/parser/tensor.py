@@ -24,6 +24,7 @@ class TensorParser(Blocks):
     """Reads one tensor program. ``returns`` maps functions of the module to their result dtype."""
 
     returns: dict[str, DType]
+    threads: dict[Var, str]  # axes named by T.env_thread
 
     # ---- function
 
@@ -32,7 +33,7 @@ class TensorParser(Blocks):
         adds the root block where there are blocks.
         """
         self.parts = FunctionParts(name)
-        self.blocks, self.body, self.loops = [self.parts.root], Body(), {}
+        self.blocks, self.body, self.loops, self.threads = [self.parts.root], Body(), {}, {}
         ret = VOID
         with self.scope.frame():
             for arg in node.args.args:
@@ -255,10 +256,9 @@ class TensorParser(Blocks):
         return Var(new.name or name, new.dtype, new.size)
 
     def _bind_launch(self, name: str, launch: marks.Launch, node: ast.AST) -> Var:
-        thread, var = launch.thread, None
-        if isinstance(thread, tuple):
-            thread, var = thread
-        return self.launch(var or Var(name, INT64), thread, launch.extent, node)
+        if isinstance(launch.thread, Var):
+            return self.launch(launch.thread, self.threads[launch.thread], launch.extent, node)
+        return self.launch(Var(name, INT64), launch.thread, launch.extent, node)
 
     def launch(self, var: Var, thread: str, extent: Any, node: ast.AST) -> Var:
         """The rest of the body runs once per thread of an axis."""
@@ -267,8 +267,10 @@ class TensorParser(Blocks):
         self.body.wrap(lambda rest: tir.For(var, low, size, ForKind.THREAD_BINDING, rest, thread, span=span))
         return var
 
-    def _bind_env_thread(self, name: str, env: marks.EnvThread, node: ast.AST) -> tuple[str, Var]:
-        return env.thread, Var(name, INT64)
+    def _bind_env_thread(self, name: str, env: marks.EnvThread, node: ast.AST) -> Var:
+        var = Var(name, INT64)
+        self.threads[var] = env.thread
+        return var
 
     # ---- with
 
@@ -407,8 +409,8 @@ def _act_attrs(p: TensorParser, mark: marks.AttrsOf, node: ast.AST) -> None:
 def _act_attr(p: TensorParser, mark: marks.AttrHead, node: ast.AST) -> None:
     value, span = tir.const(p.operand(mark.value)), p.source.span(node)
     subject = mark.subject
-    if mark.key == "thread_extent" and isinstance(subject, tuple):
-        p.launch(subject[1], subject[0], value, node)
+    if mark.key == "thread_extent" and subject in p.threads:
+        p.launch(subject, p.threads[subject], value, node)
         return
     p.body.wrap(lambda rest: tir.AttrStmt(subject, mark.key, value, rest, span))
 
@@ -440,14 +442,10 @@ def _access_ptr(p: TensorParser, b: Buffer) -> Callable[..., Expr]:
     def build(mask: Any, ptr_type: Any = "handle", content_lanes: int = 1, offset: Any = 0, extent: Any = None) -> Expr:
         bits = sum({"r": 1, "w": 2}[c] for c in mask) if isinstance(mask, str) else mask
         whole = tir.product_of(b.shape) if extent is None else tir.as_index(extent)
-        start = tir.add(0 if b.elem_offset is None else b.elem_offset, offset) if not _zero(offset) else (b.elem_offset or tir.index_const(0))
+        start = tir.add(tir.index_const(0) if b.elem_offset is None else b.elem_offset, offset)
         return tir.call("access_ptr", str(b.dtype), b.data, start, whole, bits)
 
     return build
-
-
-def _zero(value: Any) -> bool:
-    return isinstance(value, int) and value == 0
 
 
 def _vload(p: TensorParser, b: Buffer) -> Callable[..., Expr]:
