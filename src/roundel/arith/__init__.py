@@ -5,7 +5,16 @@ from .analyzer import Analyzer
 from .block_access import block_access
 from .bounds import Bounds
 from .effects import has_effect, reads_memory
+from .index_map import (
+    compose,
+    estimate_region_lower,
+    inverse_affine_iter_map,
+    inverse_index_map,
+    is_identity,
+    map_shape,
+)
 from .int_set import Interval
+from .iter_map import IterMap, IterMark, IterSplit, IterSum, detect_iter_map, sum_expr
 from .region import (
     between,
     covers,
@@ -18,6 +27,9 @@ from .region import (
     same_region,
     union,
 )
+from .subspace import Division, SubspaceDivision, subspace_divide
 
-__all__ = ["Analyzer", "Bounds", "Interval", "between", "block_access", "covers", "disjoint", "end", "estimate_region", "has_effect",
-           "intersect", "is_point", "reads_memory", "relax_range", "same_region", "union"]
+__all__ = ["Analyzer", "Bounds", "Division", "Interval", "IterMap", "IterMark", "IterSplit", "IterSum", "SubspaceDivision", "between", "block_access", "compose", "covers", "detect_iter_map",
+           "disjoint", "end", "estimate_region", "estimate_region_lower", "has_effect", "intersect", "inverse_affine_iter_map",
+           "inverse_index_map", "is_identity", "is_point", "map_shape", "reads_memory", "relax_range", "same_region", "subspace_divide",
+           "sum_expr", "union"]

@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Affine iteration maps: indices that split and fuse loop variables without losing or repeating an iteration.
+
+A *mark* is a whole iterator: a variable or a fused sum, with its extent. A *split* ``((mark // lower) % extent) * scale``
+is a part of a mark. A *sum* adds splits and a base. ``(i * 16 + j) // 4`` over i < 8, j < 16 is the split (lower 4,
+extent 32) of the mark that fuses i and j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir import free_vars, tir
+from ..ir.errors import ArithError
+from ..ir.tir import Expr, Range, Var, index_const
+from . import compare
+from .analyzer import Analyzer
+from .linear import Sum, factors, monomial
+
+ZERO, ONE = index_const(0), index_const(1)
+
+
+@dataclass(frozen=True)
+class IterMark:
+    """A whole iterator over [0, extent): ``source`` is a variable (less its minimum) or a sum of splits."""
+
+    source: Var | IterSum
+    extent: Expr
+
+
+@dataclass(frozen=True)
+class IterSplit:
+    """``((mark // lower) % extent) * scale``"""
+
+    mark: IterMark
+    lower: Expr
+    extent: Expr
+    scale: Expr
+
+
+@dataclass(frozen=True)
+class IterSum:
+    """The sum of splits, plus ``base``."""
+
+    splits: tuple[IterSplit, ...]
+    base: Expr
+
+
+@dataclass(frozen=True)
+class IterMap:
+    """What ``detect_iter_map`` found: per index a sum of at most one split; ``starts`` are the minima of the variables."""
+
+    indices: tuple[IterSum, ...]
+    starts: Mapping[Var, Expr]
+
+    def exprs(self, an: Analyzer | None = None) -> tuple[Expr, ...]:
+        """The indices as expressions again (normalised)."""
+        an = an or Analyzer()
+        return tuple(an.simplify(sum_expr(s, self.starts)) for s in self.indices)
+
+    def extents(self) -> tuple[Expr, ...]:
+        """How many values each index takes."""
+        return tuple(s.splits[0].extent if s.splits else ONE for s in self.indices)
+
+
+def detect_iter_map(indices: Sequence[Expr], dom: Mapping[Var, Range], predicate: Expr | bool = True, *,
+                    check_bijective: bool = False, padding: bool = False, an: Analyzer | None = None) -> IterMap:
+    """How ``indices`` split and fuse the variables of ``dom`` (where ``predicate`` holds).
+
+    Raises ArithError when an index is not such a map or two indices share part of an iterator; with
+    ``check_bijective`` also when some iterations are lost. ``padding`` lets factors that do not divide an extent round
+    it up (then the map is injective only).
+    """
+    an = an or Analyzer()
+    with an.scope():
+        for v, r in dom.items():
+            an.bind(v, r)
+        condition = an.simplify(tir.const(predicate))
+        attempts = [tuple(map(tir.as_index, indices)), tuple(an.simplify(i) for i in indices)]
+        error: ArithError | None = None
+        for exprs in dict.fromkeys(attempts):
+            try:
+                return _Detect(an, dom, condition, padding).run(exprs, check_bijective)
+            except ArithError as e:
+                error = error or e
+    assert error is not None
+    raise error
+
+
+class _Detect:
+    def __init__(self, an: Analyzer, dom: Mapping[Var, Range], condition: Expr, padding: bool) -> None:
+        self.an, self.padding, self.dom = an, padding, dom
+        self.starts = {v: r.min for v, r in dom.items()}
+        self.marks = {v: IterMark(v, an.simplify(r.extent)) for v, r in dom.items()}
+        self.bounded: list[tuple[IterSum, IterSplit, Expr]] = []  # splits, what a condition makes of them, their new base
+        self.used: set[IterMark] = set()
+        self.learn(condition)
+
+    def run(self, exprs: Sequence[Expr], bijective: bool) -> IterMap:
+        """The map of these indices, checked."""
+        sums = tuple(self.fused(self.parse(e)) for e in exprs)
+        self.check(sums, bijective)
+        return IterMap(sums, self.starts)
+
+    def fail(self, what: str, e: Any) -> ArithError:
+        """The error that something is not an affine iteration map."""
+        return ArithError(f"not an affine iteration map: {what}", why=f"in {e!r}")
+
+    # --- conditions
+
+    def learn(self, condition: Expr) -> None:
+        """Bounds on fused iterators from a conjunction of comparisons."""
+        limits: dict[tuple[IterSplit, ...], list[Any]] = {}
+        for c in _conjuncts(condition):
+            if type(c) is tir.IntImm:
+                continue
+            if type(c) not in (tir.LT, tir.LE):
+                raise self.fail("the condition is not a comparison", c)
+            d = compare.difference(self.an, c)
+            mine = {a: k for a, k in d.terms.items() if not free_vars(a).isdisjoint(self.dom)}
+            sign = 1 if all(k > 0 for k in mine.values()) else -1 if all(k < 0 for k in mine.values()) else 0
+            if not mine or not sign:
+                raise self.fail("the condition compares two iterators", c)
+            rest = Sum({a: k for a, k in d.terms.items() if a not in mine}, d.const)
+            body = self.parse(self.an.expr(Sum({a: k * sign for a, k in mine.items()})))
+            limit = limits.setdefault(body.splits, [body, None, None])
+            # sign > 0: body <= -rest;  sign < 0: body >= rest
+            limit[1 if sign < 0 else 2] = self.an.expr(rest if sign < 0 else rest * -1)
+        for body, low, high in sorted(limits.values(), key=lambda t: len(t[0].splits)):
+            whole = self.fuse(IterSum(body.splits, ZERO))
+            if whole.base is not ZERO or len(whole.splits) != 1 or whole.splits[0].scale is not ONE:
+                raise self.fail("the condition does not bound one iterator", body)
+            first = ZERO if low is None else self.an.simplify(tir.max_(low - body.base, 0))
+            last = whole.splits[0].extent - 1 if high is None else tir.min_(high - body.base, whole.splits[0].extent - 1)
+            extent = self.an.simplify(last - first + 1)
+            mark = IterMark(IterSum(whole.splits, self.an.simplify(ZERO - first)), extent)
+            self.bounded.append((body, IterSplit(mark, ONE, extent, ONE), first))
+
+    # --- expressions to sums
+
+    def parse(self, e: Expr) -> IterSum:
+        """An expression as a sum of splits; raises ArithError where it is none."""
+        if free_vars(e).isdisjoint(self.dom):
+            return IterSum((), self.an.simplify(e))
+        rule = _PARSE.get(type(e))
+        if rule is None:
+            raise self.fail(f"{type(e).__name__} of an iterator", e)
+        return rule(self, e)
+
+    def add(self, a: IterSum, b: IterSum, k: int = 1) -> IterSum:
+        """a + k * b"""
+        splits = list(a.splits)
+        for s in b.splits:
+            same = next((o for o in splits if o.mark == s.mark and o.lower is s.lower and o.extent is s.extent), None)
+            if same is None:
+                splits.append(s if k == 1 else self.scaled(s, index_const(k)))
+                continue
+            splits.remove(same)
+            scale = self.an.simplify(same.scale + s.scale * k)
+            if scale is not ZERO:
+                splits.append(IterSplit(s.mark, s.lower, s.extent, scale))
+        return IterSum(tuple(splits), self.an.simplify(a.base + b.base * k))
+
+    def scaled(self, s: IterSplit, k: Expr) -> IterSplit:
+        """A split times a factor."""
+        return IterSplit(s.mark, s.lower, s.extent, self.an.simplify(s.scale * k))
+
+    def times(self, a: IterSum, k: Expr) -> IterSum:
+        """A sum times a factor."""
+        return IterSum(tuple(self.scaled(s, k) for s in a.splits), self.an.simplify(a.base * k))
+
+    # --- fusing
+
+    def fused(self, s: IterSum) -> IterSum:
+        """``fuse``, with an error when the splits do not make one iterator."""
+        out = self.fuse(s)
+        if len(out.splits) > 1:
+            raise self.fail("iterators overlap or leave gaps", sum_expr(s, self.starts))
+        return out
+
+    def fuse(self, s: IterSum) -> IterSum:
+        """The sum with all its splits as one split of a fused mark, when they fit together."""
+        s = self.apply_bounds(s)
+        if len(s.splits) < 2:
+            return s
+        order = self.in_order(s.splits)
+        if order is None:
+            return s
+        scale = order[-1].scale
+        splits = tuple(IterSplit(p.mark, p.lower, p.extent, self.an.simplify(tir.floordiv(p.scale, scale))) for p in order)
+        extent = self.an.simplify(tir.product_of([p.extent for p in splits]))
+        mark = IterMark(IterSum(splits, ZERO), extent)
+        whole = self.apply_bounds(IterSum((IterSplit(mark, ONE, extent, scale),), s.base))
+        return whole
+
+    def in_order(self, splits: Sequence[IterSplit]) -> list[IterSplit] | None:
+        """Outermost first, each scale the next one's scale times its extent; None when they do not fit."""
+        constant = [p for p in splits if type(p.scale) is tir.IntImm]
+        if any(p.scale.value < 0 for p in constant):
+            return None
+        firsts = [min(constant, key=lambda p: p.scale.value)] if constant else list(splits)
+        for first in firsts:
+            chain, rest = [first], [p for p in splits if p is not first]
+            while rest:
+                expected = chain[-1].scale * chain[-1].extent
+                follow = next((p for p in rest if self.an.prove_equal(p.scale, expected)), None)
+                if follow is None:
+                    break
+                rest.remove(follow)
+                chain.append(follow)
+            if not rest:
+                return chain[::-1]
+        return None
+
+    def apply_bounds(self, s: IterSum) -> IterSum:
+        """Splits that a condition bounds together become one split of the bounded mark."""
+        for body, whole, first in reversed(self.bounded):
+            found = self.find(s.splits, body.splits)
+            if found is None:
+                continue
+            taken, scale = found
+            self.used.add(whole.mark)
+            rest = tuple(p for p in s.splits if p not in taken)
+            s = IterSum((*rest, self.scaled(whole, scale)), self.an.simplify(s.base + first * scale))
+        return s
+
+    def find(self, splits: Sequence[IterSplit], pattern: Sequence[IterSplit]) -> tuple[list[IterSplit], Expr] | None:
+        """Those of ``splits`` that are the pattern times a common factor, and the factor."""
+        taken, scale = [], None
+        for p in pattern:
+            hit = next((s for s in splits if s.mark == p.mark and s.lower is p.lower and s.extent is p.extent), None)
+            if hit is None:
+                return None
+            factor = self.an.simplify(tir.floordiv(hit.scale, p.scale))
+            if not self.an.prove_equal(factor * p.scale, hit.scale) or (scale is not None and factor is not scale):
+                return None
+            taken.append(hit)
+            scale = factor
+        return (taken, scale) if scale is not None else None
+
+    def whole(self, e: Expr) -> tuple[IterSplit | None, Expr]:
+        """An operand of a division as one split of scale 1, and the base."""
+        s = self.fused(self.parse(e))
+        if not s.splits:
+            return None, s.base
+        if s.splits[0].scale is not ONE:
+            raise self.fail("a strided iterator is divided", e)
+        return s.splits[0], s.base
+
+    def shifted(self, p: IterSplit, base: Expr, e: Expr) -> IterSplit:
+        """The iterator ``p + base`` over [0, base + extent): padding on the left."""
+        if not self.padding or not self.an.prove(base >= 0):
+            raise self.fail("an iterator with an offset is divided", e)
+        extent = self.an.simplify(p.extent + base)
+        return IterSplit(IterMark(IterSum((p,), base), extent), ONE, extent, ONE)
+
+    # --- checks
+
+    def check(self, sums: Sequence[IterSum], bijective: bool) -> None:
+        """No part of an iterator is used twice; with ``bijective`` every part is used."""
+        parts: dict[IterMark, list[IterSplit]] = {}
+        for s in sums:
+            for p in s.splits:
+                parts.setdefault(p.mark, []).append(p)
+        done: list[IterMark] = []
+        while parts:
+            mark = self.outermost(parts)
+            self.check_parts(mark, parts.pop(mark), bijective)
+            done.append(mark)
+            if isinstance(mark.source, IterSum):
+                for p in mark.source.splits:
+                    parts.setdefault(p.mark, []).append(p)
+        for body, whole, _ in self.bounded:
+            if whole.mark not in done and (bijective or self.touches(body, done)):
+                raise self.fail("a condition bounds iterators that are used apart", sum_expr(body, self.starts))
+        for v, mark in self.marks.items():
+            if (bijective or self.padding) and mark not in done and not self.an.prove_equal(mark.extent, 1):
+                raise self.fail("an iterator is not used", v)
+
+    def touches(self, body: IterSum, done: list[IterMark]) -> bool:
+        """Whether some iterator that a condition bounds is used."""
+        return any(p.mark in done for p in body.splits)
+
+    def outermost(self, parts: Mapping[IterMark, Any]) -> IterMark:
+        """A mark that no other mark still to be seen is made of."""
+        inner = {m for top in parts for m in _inside(top)}
+        return next(m for m in parts if m not in inner)
+
+    def check_parts(self, mark: IterMark, splits: list[IterSplit], bijective: bool) -> None:
+        """The splits of one mark lie side by side."""
+        expected: Expr = ONE
+        rest = list(splits)
+        while rest:
+            part = next((p for p in rest if self.an.prove_equal(p.lower, expected)), None)
+            if part is None:
+                part = None if bijective or self.padding else self.next_part(rest, expected)
+                if part is None:
+                    raise self.fail("parts of an iterator overlap or are missing", mark)
+            rest.remove(part)
+            expected = self.an.simplify(part.lower * part.extent)
+        if self.an.prove_equal(expected, mark.extent):
+            return
+        enough = tir.ge(expected, mark.extent) if self.padding else tir.eq(tir.floormod(mark.extent, expected), 0)
+        if bijective or not self.an.prove(enough):
+            raise self.fail("an iterator is not used up", mark)
+
+    def next_part(self, rest: list[IterSplit], expected: Expr) -> IterSplit | None:
+        """The lowest part above a gap."""
+        fits = [p for p in rest if self.an.prove_equal(tir.floormod(p.lower, expected), 0)]
+        for p in fits:
+            if all(o is p or self.an.prove(o.lower >= p.lower * p.extent) for o in rest):
+                return p
+        return None
+
+
+def _inside(mark: IterMark) -> Iterator[IterMark]:
+    if isinstance(mark.source, IterSum):
+        for p in mark.source.splits:
+            yield p.mark
+            yield from _inside(p.mark)
+
+
+def _conjuncts(c: Expr) -> list[Expr]:
+    return [*_conjuncts(c.a), *_conjuncts(c.b)] if type(c) is tir.And else [c]
+
+
+# --- parsing, one rule per node
+
+
+def _variable(d: _Detect, v: Var) -> IterSum:
+    mark = d.marks[v]
+    if d.an.prove_equal(mark.extent, 1):
+        return IterSum((), d.an.simplify(d.starts[v]))
+    return IterSum((IterSplit(mark, ONE, mark.extent, ONE),), d.an.simplify(d.starts[v]))
+
+
+def _multiply(d: _Detect, e: Expr) -> IterSum:
+    a, b = d.parse(e.a), d.parse(e.b)
+    if a.splits and b.splits:
+        return _rearranged(d, e)
+    return d.times(b, a.base) if b.splits else d.times(a, b.base)
+
+
+def _rearranged(d: _Detect, e: Expr) -> IterSum:
+    """A monomial whose factors, but for one, are free of iterators."""
+    parts = factors(e)
+    running = [f for f in parts if not free_vars(f).isdisjoint(d.dom)]
+    fixed = [f for f in parts if free_vars(f).isdisjoint(d.dom)]
+    if len(running) != 1 or not fixed:
+        raise d.fail("a product of iterators", e)
+    return d.times(d.parse(running[0]), monomial(fixed))
+
+
+def _floordiv(d: _Detect, e: Expr) -> IterSum:
+    by = d.an.simplify(e.b)
+    p, base = _dividend(d, e)
+    if p is None:
+        return IterSum((), d.an.simplify(tir.floordiv(base, by)))
+    high = d.an.simplify(tir.floordiv(base, by))
+    if d.an.prove(p.extent <= by):
+        return IterSum((), high)
+    extent = _quotient(d, p.extent, by, e)
+    return IterSum((IterSplit(p.mark, d.an.simplify(p.lower * by), extent, ONE),), high)
+
+
+def _floormod(d: _Detect, e: Expr) -> IterSum:
+    by = d.an.simplify(e.b)
+    p, base = _dividend(d, e)
+    if p is None:
+        return IterSum((), d.an.simplify(tir.floormod(base, by)))
+    if d.an.prove(p.extent <= by):
+        return IterSum((p,), ZERO)
+    _quotient(d, p.extent, by, e)
+    return IterSum((IterSplit(p.mark, p.lower, by, ONE),), ZERO)
+
+
+def _dividend(d: _Detect, e: Expr) -> tuple[IterSplit | None, Expr]:
+    """The operand as a split and a base that the divisor divides."""
+    if not free_vars(e.b).isdisjoint(d.dom) or not d.an.prove(e.b >= 0):
+        raise d.fail("division by something that is not a positive constant", e)
+    p, base = d.whole(e.a)
+    if p is not None and not d.an.prove_equal(tir.floormod(base, e.b), 0):
+        p, base = d.shifted(p, base, e), ZERO
+    return p, base
+
+
+def _quotient(d: _Detect, extent: Expr, by: Expr, e: Expr) -> Expr:
+    if not d.padding and not d.an.prove_equal(tir.floormod(extent, by), 0):
+        raise d.fail(f"the divisor does not divide the extent {extent!r}", e)
+    return d.an.simplify(tir.ceildiv(extent, by))
+
+
+def _cast(d: _Detect, e: Expr) -> IterSum:
+    if not e.is_index:
+        raise d.fail("a cast", e)
+    return d.parse(e.value)
+
+
+_PARSE: dict[type, Callable[[_Detect, Any], IterSum]] = {
+    tir.Var: _variable, tir.Add: lambda d, e: d.add(d.parse(e.a), d.parse(e.b)),
+    tir.Sub: lambda d, e: d.add(d.parse(e.a), d.parse(e.b), -1), tir.Mul: _multiply,
+    tir.FloorDiv: _floordiv, tir.FloorMod: _floormod, tir.Cast: _cast,
+}
+
+
+# --- back to expressions
+
+
+def mark_expr(m: IterMark, starts: Mapping[Var, Expr]) -> Expr:
+    """The value of a whole iterator, in [0, extent)."""
+    if isinstance(m.source, IterSum):
+        return sum_expr(m.source, starts)
+    return tir.sub(m.source, starts.get(m.source, 0))
+
+
+def split_expr(p: IterSplit, starts: Mapping[Var, Expr]) -> Expr:
+    """The value of a split, scale included."""
+    e = tir.floordiv(mark_expr(p.mark, starts), p.lower)
+    covered = tir.mul(p.lower, p.extent)
+    if covered is not p.mark.extent:
+        e = tir.floormod(e, p.extent)
+    return tir.mul(e, p.scale)
+
+
+def sum_expr(s: IterSum, starts: Mapping[Var, Expr]) -> Expr:
+    """The value of a sum."""
+    return tir.add(tir.sum_of([split_expr(p, starts) for p in s.splits]), s.base)
