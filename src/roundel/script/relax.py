@@ -52,6 +52,10 @@ def _info(value: Any, dim: Dim) -> StructInfo:
     return value if isinstance(value, StructInfo) else value()
 
 
+def _known(value: Any) -> StructInfo:
+    return _info(value, lambda d: d)
+
+
 def _built(build: Function[[Dim], StructInfo], *parts: Any) -> Any:
     """The struct info at once, or later where dimensions are text."""
     return Symbolic(build) if any(isinstance(p, builtins.str | Symbolic) for p in parts) else build(lambda d: d)
@@ -127,7 +131,7 @@ def const(value: Any, dtype: Any = None, sinfo: StructInfo | None = None) -> gra
         made = graph.Constant.of(value)
     else:
         made = graph.Constant.of(value, getattr(dtype, "dtype", dtype))
-    return made if sinfo is None else made.replace(sinfo=sinfo)
+    return made if sinfo is None else made.replace(sinfo=_known(sinfo))
 
 
 def shape(values: Any) -> graph.ShapeExpr:
@@ -171,12 +175,13 @@ def _args(args: Any) -> graph.GraphExpr:
 
 
 def _out(out_sinfo: Any, dtype: Any) -> StructInfo:
+    out_sinfo = out_sinfo() if callable(out_sinfo) and not isinstance(out_sinfo, StructInfo) else out_sinfo
     if isinstance(out_sinfo, graph.ShapeExpr):
         return TensorInfo(out_sinfo.values, dtype)
     if isinstance(out_sinfo, list | builtins.tuple):
-        if dtype is not None or not any(isinstance(o, StructInfo) for o in out_sinfo):
+        if dtype is not None or not any(isinstance(o, StructInfo) or callable(o) for o in out_sinfo):
             return TensorInfo(builtins.tuple(out_sinfo), dtype)
-        return out_sinfo[0] if len(out_sinfo) == 1 else TupleInfo(builtins.tuple(out_sinfo))
+        return _known(out_sinfo[0]) if len(out_sinfo) == 1 else TupleInfo(builtins.tuple(map(_known, out_sinfo)))
     if not isinstance(out_sinfo, StructInfo):
         raise TypeError("the call needs out_sinfo=R.Tensor(...), what it makes")
     return out_sinfo
@@ -210,7 +215,7 @@ def call_dps_packed(func: Any, args: Any = (), out_sinfo: Any = None, *, dtype: 
 def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **attrs: Any) -> graph.Call:
     """A call of a function known to the FFI, which returns its result."""
     infos = () if sinfo_args is None else builtins.tuple(sinfo_args) if isinstance(sinfo_args, list | builtins.tuple) else (sinfo_args,)
-    infos = builtins.tuple(i if isinstance(i, StructInfo) else i() for i in infos)
+    infos = builtins.tuple(map(_known, infos))
     func = ExternFunc(func) if isinstance(func, builtins.str) else func
     result = infos[0] if len(infos) == 1 else TupleInfo(infos) if infos else ObjectInfo()
     return graph.Call(func, builtins.tuple(as_operand(a) for a in args), Attrs(attrs), infos, result)
@@ -223,7 +228,7 @@ def call(op: Any, *args: Any, attrs: Any = None, sinfo_args: Any = ()) -> graph.
     """A call as it stands: operator (by name) or function, operands, all attributes; nothing filled in or inferred."""
     op = get_op(op) if isinstance(op, builtins.str) else op
     operands = builtins.tuple(a if isinstance(a, GlobalVar) else as_operand(a) for a in args)
-    return graph.Call(op, operands, Attrs(attrs or {}), builtins.tuple(sinfo_args))
+    return graph.Call(op, operands, Attrs(attrs or {}), builtins.tuple(map(_known, sinfo_args)))
 
 
 # ---- statements
@@ -246,7 +251,7 @@ def output(*variables: Any) -> Output:
 
 def match_cast(value: Any, sinfo: Any) -> MatchCasting:
     """Checked at run time; defines the symbolic variables that are new in ``sinfo``."""
-    return MatchCasting(value, sinfo)
+    return MatchCasting(value, _known(sinfo))
 
 
 emit_match_cast = match_cast
@@ -254,7 +259,7 @@ emit_match_cast = match_cast
 
 def typed(value: graph.Call, sinfo: StructInfo) -> Typed:
     """A call with the struct info it knows of itself."""
-    return Typed(value.replace(sinfo=sinfo))
+    return Typed(value.replace(sinfo=_known(sinfo)))
 
 
 def emit(value: Any, *args: Any) -> Any:

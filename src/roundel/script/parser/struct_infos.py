@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...arith import Analyzer
 from ...ir import tir
 from ...ir.graph import FuncInfo, ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
-from ...ir.visit import free_vars, substitute
+from ...ir.visit import Rewriter, free_vars, substitute
 
 
 def _exprs(info: StructInfo) -> tuple[tir.Expr, ...]:
@@ -51,7 +52,14 @@ def deduce(params: Sequence[StructInfo], ret: StructInfo, args: Sequence[StructI
         _match(p, a, table)
     unknown = symbols_of([ret]) - set(table)
     forgotten = _forget(ret, symbols_of([ret]) - unknown)
-    return substitute(forgotten, table)
+    return _Simplified().rewrite(substitute(forgotten, table))
+
+
+class _Simplified(Rewriter):
+    """Struct info with simple dimensions."""
+
+    def rewrite(self, node: Any) -> Any:
+        return Analyzer().simplify(node) if isinstance(node, tir.Expr) else super().rewrite(node)
 
 
 def _match(param: StructInfo, arg: StructInfo, table: dict[tir.Var, tir.Expr]) -> None:
