@@ -8,7 +8,7 @@ from typing import Any
 from roundel.ir import graph
 from roundel.ir.op import get_op
 
-from . import activation, binary, manipulate, matmul, norm, reduce, select, shape, unary
+from . import activation, binary, conv, manipulate, matmul, norm, pool, reduce, select, shape, unary
 
 
 def make(name: str, *args: Any, **attrs: Any) -> graph.Call:
@@ -16,5 +16,5 @@ def make(name: str, *args: Any, **attrs: Any) -> graph.Call:
     return graph.make_call(get_op(name), args, attrs)
 
 
-FAMILIES = (activation, binary, manipulate, matmul, norm, reduce, select, shape, unary)
+FAMILIES = (activation, binary, conv, manipulate, matmul, norm, pool, reduce, select, shape, unary)
 __all__ = ["FAMILIES", "make"]
