@@ -18,6 +18,7 @@ from roundel.ir import IRModule
 from .explicit_shape_params import explicit_shape_params, shape_params
 from .finish import mark_kernels
 from .flat import check_flat
+from .flatten_accesses import flatten_accesses
 from .hoist_conditions import hoist_conditions
 from .kernel_pass import is_kernel, kernel_pass
 from .lower_blocks import lower_blocks
@@ -39,6 +40,7 @@ PIPELINE = [
     serial_threads,
     simplify,
     place_allocations,
+    flatten_accesses,
     split_vectors,
     partition_loops,
     hoist_conditions,
@@ -63,6 +65,7 @@ __all__ = [
     "PIPELINE",
     "check_flat",
     "explicit_shape_params",
+    "flatten_accesses",
     "hoist_conditions",
     "is_kernel",
     "kernel_pass",

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accesses in vectorized loops that move along more than their last dimension get a flat view of the buffer.
+
+    for v in T.vectorized(16):                              flat = T.decl_buffer((n * 300,), data=A.data)
+        ... A[(i * 16 + v) // 300, (i * 16 + v) % 300]  ->  for v in T.vectorized(16):
+                                                                ... flat[i * 16 + v]
+
+so that loops fused over contiguous dimensions become contiguous vectors.
+"""
+
+from __future__ import annotations
+
+from roundel.arith import Analyzer
+from roundel.ir import Rewriter, Var, decl_buffer, on, tir
+from roundel.ir.visit import free_vars
+
+from .kernel_pass import kernel_pass
+
+
+class _Flatten(Rewriter):
+    def __init__(self) -> None:
+        self.vectors: set[Var] = set()
+        self.views: dict[tir.Buffer, tir.Buffer] = {}
+        self.an = Analyzer()
+
+    @on(tir.For)
+    def _for(self, loop: tir.For) -> tir.Stmt:
+        self.an.bind(loop.loop_var, tir.Range(loop.min, loop.extent))
+        if loop.kind is not tir.ForKind.VECTORIZED:
+            return self.generic(loop)
+        saved, self.views = self.views, {}
+        self.vectors.add(loop.loop_var)
+        out: tir.Stmt = self.generic(loop)
+        self.vectors.discard(loop.loop_var)
+        for flat in self.views.values():
+            out = tir.DeclBuffer(flat, out)
+        self.views = saved
+        return out
+
+    @on(tir.BufferLoad)
+    def _load(self, load: tir.BufferLoad) -> tir.BufferLoad:
+        new = self.generic(load)
+        at = self._flat(new)
+        return new if at is None else tir.BufferLoad(self._view(new.buffer), (at,))
+
+    @on(tir.BufferStore)
+    def _store(self, store: tir.BufferStore) -> tir.BufferStore:
+        new = self.generic(store)
+        at = self._flat(new)
+        return new if at is None else new.replace(buffer=self._view(new.buffer), indices=(at,))
+
+    def _flat(self, access: tir.BufferLoad | tir.BufferStore) -> tir.Expr | None:
+        """The flat index, when a vector variable is in another index than the last and the buffer is compact memory."""
+        b = access.buffer
+        if b.strides or b.scope != "global" or access.predicate is not None or b.ndim < 2:
+            return None
+        if not any(free_vars(i) & self.vectors for i in access.indices[:-1]) or b.dtype.storage_bits < 8:
+            return None
+        at: tir.Expr = tir.index_const(0)
+        for i, n in zip(access.indices, b.shape, strict=True):
+            at = at * n + i
+        return self.an.simplify(at)
+
+    def _view(self, b: tir.Buffer) -> tir.Buffer:
+        if b not in self.views:
+            self.views[b] = decl_buffer((tir.product_of(b.shape),), b.dtype, b.name, data=b.data, elem_offset=b.elem_offset, scope=b.scope)
+        return self.views[b]
+
+
+@kernel_pass("flatten_accesses")
+def flatten_accesses(func: tir.PrimFunc) -> tir.PrimFunc:
+    """Flat views where a vectorized loop runs over several dimensions."""
+    body = _Flatten().rewrite(func.body)
+    return func if body is func.body else func.replace(body=body)

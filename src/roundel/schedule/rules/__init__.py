@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedule rules: each looks at a program's structure and, where it fits, schedules it by primitives."""
+
+from .elementwise import elementwise
+
+RULES = [elementwise]
+
+__all__ = ["RULES", "elementwise"]

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs without reductions: everything is inlined into the last block, which runs vectorized and in parallel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir import tir
+from ...ir.errors import ScheduleError
+from .accesses import BlockInfo, blocks_of, extent_of, product
+from .parallelism import parallelize
+
+
+def inline_producers(sch: Any) -> None:
+    """Inline every block without reduction into its consumers, where it is not an output."""
+    for info in blocks_of(sch.func):
+        if info.is_plain and not info.reduce:
+            block = sch.get_block(info.name)
+            if sch.get_consumers(block) and not _is_output(sch, info):
+                try:
+                    sch.compute_inline(block)
+                except ScheduleError:
+                    continue  # stays a block of its own, which is right, only slower
+
+
+def _is_output(sch: Any, info: BlockInfo) -> bool:
+    outputs = set(sch.func.buffer_params)
+    return any(a.buffer in outputs for a in info.stores)
+
+
+def elementwise(sch: Any, target: Any) -> bool:
+    """Fits programs whose blocks are all plain and spatial."""
+    infos = blocks_of(sch.func)
+    if not infos or not all(i.is_plain and not i.reduce for i in infos):
+        return False
+    inline_producers(sch)
+    for info in blocks_of(sch.func):
+        schedule_spatial(sch, info, target)
+    return True
+
+
+def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
+    """One loop nest over spatial axes: the innermost contiguous axes in vectors, the outer ones in parallel."""
+    block = sch.get_block(info.name)
+    loops = sch.get_loops(block)
+    axes = list(info.spatial)
+    if not loops or len(loops) != len(axes):
+        return
+    lanes = vector_lanes(info, target)
+    flat = _flat_suffix(info)
+    if flat > 1:
+        fused = sch.fuse(*loops[-flat:])
+        loops = [*loops[:-flat], fused]
+    inner_extent = product([extent_of(a) for a in axes[len(axes) - flat:]], 1 << 20)
+    vectorizable = lanes > 1 and all(a.stride(axes[-1].var) in (0, 1) for a in info.accesses) and info.stores[0].stride(axes[-1].var) == 1
+    outer = loops[:-1]
+    outer_extent = product([extent_of(a) for a in axes[: len(axes) - flat]], 64)
+    per_element = info.cost / (lanes if vectorizable else 1)
+    if vectorizable and inner_extent >= lanes // 2:
+        chunk, vector = sch.split(loops[-1], [None, lanes])
+        sch.vectorize(vector)
+        if outer_extent < 8 or not outer:
+            whole = sch.fuse(*outer, chunk) if outer else chunk
+            parallelize(sch, whole, per_element * lanes)
+            return
+    if outer:
+        whole = sch.fuse(*outer) if len(outer) > 1 else outer[0]
+        parallelize(sch, whole, per_element * inner_extent)
+    elif not vectorizable:
+        parallelize(sch, loops[-1], per_element)
+
+
+def vector_lanes(info: BlockInfo, target: Any) -> int:
+    """Elements of a vector register, for the widest type that the block touches."""
+    bits = max(max(a.buffer.dtype.storage_bits for a in info.accesses), 8)
+    return max(target.vector_bytes * 8 // bits, 1) if bits <= 64 else 1
+
+
+def _flat_suffix(info: BlockInfo) -> int:
+    """How many of the last axes can be one loop: every access moves along them as along one contiguous axis, or not at all."""
+    axes = list(info.spatial)
+    count = 1
+    while count < len(axes):
+        tail = axes[len(axes) - count - 1:]
+        if not all(_is_flat(a, tail) for a in info.accesses):
+            break
+        count += 1
+    return count
+
+
+def _is_flat(access: Any, axes: list[tir.IterVar]) -> bool:
+    strides = [access.stride(a.var) for a in axes]
+    if all(s == 0 for s in strides if isinstance(s, int)) and all(isinstance(s, int) for s in strides):
+        return True
+    expected: Any = 1
+    for axis, stride in zip(reversed(axes), reversed(strides), strict=True):
+        if stride is None or not _same(stride, expected):
+            return False
+        expected = _times(expected, axis.dom.extent)
+    return True
+
+
+def _same(a: Any, b: Any) -> bool:
+    from ...arith import Analyzer
+
+    return a == b if isinstance(a, int) and isinstance(b, int) else Analyzer().prove_equal(tir.as_index(a), tir.as_index(b))
+
+
+def _times(a: Any, extent: tir.Expr) -> Any:
+    out = tir.as_index(a) * extent
+    return out.value if isinstance(out, tir.IntImm) else out

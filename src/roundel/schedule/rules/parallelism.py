@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much work makes a parallel region, and how much a thread takes at once.
+
+A region costs its threads a few microseconds to start; a chunk should last some twenty (measured: waking a thread takes
+longer than most small operators run).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir import tir
+
+CHUNK_CYCLES = 60_000
+REGION_CYCLES = 120_000
+
+
+def parallelize(sch: Any, loop: Any, cycles_per_iteration: float) -> None:
+    """Make a loop parallel unless its work is known to be too little, in chunks of ``CHUNK_CYCLES``."""
+    extent = sch.get(loop).extent
+    if isinstance(extent, tir.IntImm) and (extent.value < 2 or extent.value * cycles_per_iteration < REGION_CYCLES):
+        return
+    grain = max(1, round(CHUNK_CYCLES / max(cycles_per_iteration, 1e-3)))
+    if isinstance(extent, tir.IntImm):
+        grain = max(1, min(grain, extent.value // 4))
+    sch.parallel(loop)
+    sch.annotate(loop, "grain", grain)
