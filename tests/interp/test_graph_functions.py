@@ -120,3 +120,36 @@ def test_failing_operator_names_itself():
     rt = interpret(main, packed={"test.broken": lambda x, y: y})
     with pytest.raises(InterpretError, match=r"test\.broken gave shape \(4,\), inferred was \(3,\)"):
         rt["main"](np.zeros(3, "int32"), np.zeros(4, "int32"))
+
+
+def test_operators_without_numpy_follow_from_their_definition():
+    from roundel.ir import graph
+    from roundel.ir.attrs import Attrs
+    from roundel.ir.module import IRModule
+    from roundel.ir.op import OpDef
+    from roundel.ops import make
+
+    class Double(OpDef):
+        name = "test.double"
+        operands = ("x", "bias?")
+
+        def compute(self, args, attrs):
+            from roundel import te
+
+            x = args[0]
+            return te.compute(x.shape, lambda *i: x[i] * attrs["factor"])
+
+    class Quadruple(OpDef):
+        name = "test.quadruple"
+        operands = ("x",)
+
+        def decompose(self, builder, args, attrs):
+            return builder.emit(make("add", args[0], builder.emit(make("multiply", args[0], 3.0))))
+
+    info = graph.TensorInfo((2, 3), "float32")
+    x, y, z = (graph.Var(n, info) for n in "xyz")
+    block = graph.BindingBlock((graph.VarBinding(y, graph.Call(Double(), (x,), Attrs(factor=2.0), sinfo=info)),
+                                graph.VarBinding(z, graph.Call(Quadruple(), (y,), sinfo=info))))
+    mod = IRModule({"main": graph.Function((x,), graph.SeqExpr((block,), z), info)})
+    a = rand(2, 3)
+    np.testing.assert_allclose(interpret(mod)["main"](a), a * 8, rtol=1e-6)

@@ -24,8 +24,9 @@ _expand: Expand | None = None
 
 
 def install_expansion(expand: Expand) -> None:
-    """``expand(op, values, attrs)`` gives a module whose ``main`` takes the values and computes the operator from its definition
-    (``compute`` or ``decompose``); installed by ``roundel.ops``, for operators without ``numpy``.
+    """``expand(op, infos, attrs)`` gives a module whose ``main`` takes the operator's tensors (operands in order, tuples spread)
+    and computes it from its definition (``compute`` or ``decompose``). ``infos`` are the struct infos of the operands, with all
+    dimensions known, None for absent ones. ``roundel.ops`` installs it, for operators without ``numpy``.
     """
     global _expand
     _expand = expand
@@ -190,23 +191,46 @@ class GraphEvaluator:
 
     def operator(self, e: graph.Call) -> Any:
         """An operator by its NumPy definition, else by what its tensor expression or decomposition computes."""
-        op = e.op
-        args, attrs = tuple(None if a is None else self.eval(a) for a in e.args), self.attrs(e.attrs)
-        args += (None,) * (sum(not n.startswith("*") for n in op.operands) - len(args))
+        op, attrs = e.op, self.attrs(e.attrs)
+        given = [None if _absent(op, k, a) else a for k, a in enumerate(e.args)]
+        args = tuple(None if a is None else self.eval(a) for a in given)
+        args += (None,) * (len(op.operands) - len(args))
         try:
             if op.has("numpy"):
                 out = self.runtime.machine.operator(op.numpy, args, attrs)
             elif _expand is not None:
-                mod = _expand(op, args, attrs)
-                out = type(self.runtime)(mod, self.runtime.machine).call("main", [a for a in args if a is not None])
+                infos = tuple(None if a is None else _concrete(a.sinfo, v) for a, v in zip(given, args))
+                mod = _expand(op, infos, attrs)
+                out = type(self.runtime)(mod, self.runtime.machine).call("main", [v for v in _flat(args) if isinstance(v, np.ndarray)])
             else:
-                raise InterpretError(f"R.{op.name} has no NumPy definition")
+                raise InterpretError(f"R.{op.name} has no NumPy definition", hint="import roundel.ops for what follows from its tensor expression")
         except RoundelError:
             raise
         except Exception as error:
             shapes = ", ".join(_describe(a) for a in args)
             raise InterpretError(f"R.{op.name}({shapes}) failed: {error}", where=e.span or self.name, why=f"attributes {dict(attrs)}") from error
         return self.conform(out, e.sinfo, f"R.{op.name}")
+
+
+def _absent(op: OpDef, k: int, a: Any) -> bool:
+    """Whether operand ``k`` is an optional one left out: an empty tuple stands for it."""
+    return a is None or (isinstance(a, graph.Tuple) and not a.fields and k < len(op.operands) and op.operands[k].endswith("?"))
+
+
+def _concrete(info: graph.StructInfo, value: Any) -> graph.StructInfo:
+    """What is known of a value at run time; element types as declared."""
+    if isinstance(value, np.ndarray):
+        dtype = info.dtype if isinstance(info, graph.TensorInfo) and info.dtype is not None else value.dtype
+        return graph.TensorInfo(value.shape, dtype)
+    if isinstance(value, ShapeValue):
+        return graph.ShapeInfo(value)
+    if isinstance(value, tuple):
+        fields = info.fields if isinstance(info, graph.TupleInfo) else (graph.ObjectInfo(),) * len(value)
+        return graph.TupleInfo(tuple(_concrete(i, v) for i, v in zip(fields, value)))
+    if isinstance(value, bool | int | float):
+        dtype = info.dtype if isinstance(info, graph.PrimInfo) else None
+        return graph.PrimInfo(tir.const(value, dtype).dtype, tir.const(value, dtype))
+    return graph.ObjectInfo()
 
 
 def _describe(a: Any) -> str:

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from roundel.interp.graph import install_expansion
 from roundel.ir import graph
 from roundel.ir.op import get_op
 
 from . import activation, binary, conv, manipulate, matmul, norm, pool, reduce, select, shape, unary
+from .expand import expand
+
+install_expansion(expand)
 
 
 def make(name: str, *args: Any, **attrs: Any) -> graph.Call:
