@@ -23,6 +23,7 @@ from ...ir.graph import (
 from ...ir.graph.make_call import as_operand, make_call
 from ...ir.op import get_op
 from .. import marks
+from ..relax import call_packed
 from .core import Scope, handles
 from .struct_infos import contradiction, deduce, erase, join
 from .symbols import Symbols
@@ -326,11 +327,9 @@ class GraphParser(Symbols):
         if isinstance(fn, GlobalVar):
             operands = tuple(as_operand(a) for a in args)
             return graph.Call(fn, operands, Attrs(kwargs), (), self._result_info(fn, operands))
-        if isinstance(fn, graph.ExternFunc | graph.Var | DataflowVar):
-            infos = kwargs.pop("sinfo_args", ())
-            infos = tuple(infos) if isinstance(infos, list | tuple) else (infos,)
-            known = fn.sinfo.ret if isinstance(fn.sinfo, graph.FuncInfo) else infos[0] if len(infos) == 1 else ObjectInfo()
-            return graph.Call(fn, tuple(as_operand(a) for a in args), Attrs(kwargs), infos, known)
+        if isinstance(fn, graph.ExternFunc | graph.Var):
+            made = call_packed(fn, *args, **kwargs)
+            return made.replace(sinfo=fn.sinfo.ret) if isinstance(fn.sinfo, graph.FuncInfo) else made
         return super().call(node, fn, args, kwargs)
 
     def _argument(self, value: Any, node: ast.AST, keep: bool = False) -> Any:
