@@ -28,12 +28,15 @@ class OpDef:
 
     ``name`` is its name under ``R`` (dots make namespaces: ``nn.softmax``). ``operands`` are the names of tensor operands; a
     trailing ``?`` makes one optional (None is passed as absent), a leading ``*`` takes the rest as a tuple.
-    ``attributes`` maps attribute names to defaults (``...``: required).
+    ``attributes`` maps attribute names to defaults (``...``: required). ``scalars`` are the operands that are scalar values
+    rather than tensors; ``signature`` the order of arguments in a call where it is not operands, then attributes.
     """
 
     name: ClassVar[str] = ""
     operands: ClassVar[tuple[str, ...]] = ()
     attributes: ClassVar[dict[str, Any]] = {}
+    scalars: ClassVar[tuple[str, ...]] = ()
+    signature: ClassVar[tuple[str, ...]] = ()
     kind: ClassVar[FuseKind] = FuseKind.OPAQUE
     pure: ClassVar[bool] = True
     num_outputs: ClassVar[int] = 1

@@ -28,7 +28,7 @@ def make_call(op: OpDef, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | N
     """
     names = [n.rstrip("?").lstrip("*") for n in op.operands]
     given = dict(kwargs or {})
-    order = [*names, *op.attributes]
+    order = op.signature or (*names, *op.attributes)
     if len(args) > len(order):
         raise RoundelError(f"{op!r} takes at most {len(order)} arguments ({', '.join(order)}), {len(args)} were given")
     for name, value in zip(order, args):
@@ -60,7 +60,7 @@ def _operands(op: OpDef, names: list[str], given: dict[str, Any]) -> tuple[Graph
     while values and values[-1] is None:
         values.pop()
     dtype = next((v.sinfo.dtype for v in values if isinstance(v, GraphExpr) and isinstance(v.sinfo, TensorInfo)), None)
-    scalars = getattr(op, "scalars", ())
+    scalars = op.scalars
     return tuple(ABSENT if v is None else as_operand(v, None if n in scalars else dtype, n in scalars)
                  for n, v in zip(names, values))
 
