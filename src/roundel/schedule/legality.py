@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from roundel.arith import Analyzer, covers, disjoint, end, union
+from roundel.arith import Analyzer, disjoint, end, union
 from roundel.ir import Buffer, free_vars, tir, walk
 from roundel.ir.tir import Block, BlockRealize, For, IterKind, Stmt
 
@@ -179,12 +179,18 @@ def _check_handed_on(tree: Tree, top: For, inside: list[BlockRealize], doing: st
 def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
     wanted = touched(tree, reader, region, top, an)
     pieces = [p for w in before for p in _written(tree, w, region.buffer, top)]
-    if any(covers(p, wanted, an) for p in pieces):
+    if any(_holds(an, p, wanted, region.buffer) for p in pieces):
         return True
     joined: Region | None = pieces[0] if pieces else None
     for p in pieces[1:]:
         joined = _join(an, joined, p) if joined is not None else None
-    return joined is not None and covers(joined, wanted, an)
+    return joined is not None and _holds(an, joined, wanted, region.buffer)
+
+
+def _holds(an: Analyzer, outer: Region, inner: Region, buffer: Buffer) -> bool:
+    """Whether ``outer`` provably holds what of ``inner`` lies in the buffer."""
+    return all((an.prove(x.min <= y.min) or an.prove(x.min <= 0)) and (an.prove(end(y) <= end(x)) or an.prove(n <= end(x)))
+               for x, y, n in zip(outer, inner, buffer.shape))  # fmt: skip
 
 
 def _join(an: Analyzer, a: Region, b: Region) -> Region | None:
