@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -22,6 +23,9 @@ from .tir import stmt as ts
 from .tir.func import PrimFunc
 
 F = TypeVar("F", bound=Callable)
+
+# A host function declares every tensor of a model in the scope of the one before: as many levels as a model has layers.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 50_000))
 
 
 def on(*types: type) -> Callable[[F], F]:
