@@ -21,6 +21,8 @@ static void (*set_raised)(void *);
 static void (*set_raised_text)(const char *, const char *);
 static void (*take_raised)(void **);
 static int (*tensor_from_dlpack)(void *, int32_t, int32_t, void **);
+static int (*create_function)(void *, int (*)(void *, const RdAny *, int32_t, RdAny *), void (*)(void *), void **);
+static int (*set_global)(const FfiBytes *, void *, int);
 
 static void *symbol_or_null(const char *name) { return os_find_symbol(name); }
 
@@ -34,7 +36,9 @@ static int ffi_present(void) {
   *(void **)&set_raised_text = symbol_or_null("TVMFFIErrorSetRaisedFromCStr");
   *(void **)&take_raised = symbol_or_null("TVMFFIErrorMoveFromRaised");
   *(void **)&tensor_from_dlpack = symbol_or_null("TVMFFITensorFromDLPackVersioned");
-  if (!get_global || !call_function || !tensor_from_dlpack || !release_object || !set_raised || !set_raised_text || !take_raised) return 0;
+  *(void **)&create_function = symbol_or_null("TVMFFIFunctionCreate");
+  *(void **)&set_global = symbol_or_null("TVMFFIFunctionSetGlobal");
+  if (!get_global || !call_function || !tensor_from_dlpack || !create_function || !set_global || !release_object || !set_raised || !set_raised_text || !take_raised) return 0;
   atomic_store(&found, 1);
   return 1;
 }
@@ -207,14 +211,9 @@ static int invoke(RdModel *model, int32_t index, const RdAny *args, int32_t narg
   return status;
 }
 
-int rd_ffi_invoke(void *self, const RdAny *args, int32_t nargs, RdAny *result) {
-  (void)self, (void)result;
-  int raised = 0;
-  if (nargs < 2) return -1;
-  int status = invoke(args[0].value.p, (int32_t)args[1].value.i, args + 2, nargs - 2, &raised);
-  if (!status) return 0;
-  if (raised) return -1;
-  return raise_text(status == RD_VALUE_ERROR || status == RD_TYPE_ERROR ? "CallError" : kind_of(status));
+int rd_ffi_raised(void *self, const RdAny *args, int32_t nargs, RdAny *result) {
+  (void)self, (void)args, (void)nargs, (void)result;
+  return -1;
 }
 
 int rd_package_ffi(RdPackage *package, const char *name, const RdAny *args, int32_t nargs, RdAny *result) {
@@ -227,4 +226,29 @@ int rd_package_ffi(RdPackage *package, const char *name, const RdAny *args, int3
   status = invoke(model, (int32_t)(function - model->library->functions), args, nargs, &raised);
   if (!status) return 0;
   return raised ? -1 : raise_text(kind_of(status));
+}
+
+typedef struct { RdModel *model; int32_t function; } Bound;
+
+static int call_bound(void *self, const RdAny *args, int32_t nargs, RdAny *result) {
+  const Bound *bound = self;
+  (void)result;
+  int raised = 0, status = invoke(bound->model, bound->function, args, nargs, &raised);
+  return !status ? 0 : raised ? -1 : raise_text(kind_of(status));
+}
+
+int rd_ffi_register(RdModel *model, int32_t function, const char *name) {
+  if (!ffi_present()) return rd_set_error(RD_RUNTIME_ERROR, "tvm-ffi is not loaded in this process");
+  Bound *bound = malloc(sizeof *bound);
+  if (!bound) return rd_set_error(RD_MEMORY_ERROR, "no memory to register '%s'", name);
+  *bound = (Bound){model, function};
+  void *object = NULL;
+  FfiBytes key = {name, strlen(name)};
+  if (create_function(bound, call_bound, free, &object)) {
+    free(bound);
+    return RD_CALLBACK_ERROR;
+  }
+  int failed = set_global(&key, object, 1);
+  release_object(object);
+  return failed ? RD_CALLBACK_ERROR : RD_OK;
 }

@@ -117,3 +117,19 @@ int rd_run(RdModel *model, int32_t index, const DLTensor *const *inputs, DLTenso
   context_release(ctx);
   return status;
 }
+
+int rd_invoke(RdModel *model, int32_t index, DLTensor **tensors) {
+  static _Alignas(64) char nothing[64];
+  const RdFunction *function = &model->library->functions[index];
+  DLTensor **outputs = tensors + function->num_inputs, copies[16];
+  int32_t used = 0;
+  for (int32_t i = 0; i < function->num_outputs; i++) {
+    if (outputs[i]->data || outputs[i]->ndim < 0) continue;
+    if (used == 16) return rd_set_error(RD_VALUE_ERROR, "more than 16 outputs have no data");
+    copies[used] = *outputs[i];
+    copies[used].data = nothing;
+    outputs[i] = &copies[used++];
+  }
+  int raised = 0, status = rd_run(model, index, (const DLTensor *const *)tensors, outputs, &raised);
+  return status && raised ? RD_CALLBACK_ERROR : status;
+}

@@ -87,6 +87,10 @@ void output_discard(Context *ctx);
 /* run.c: one call, with the parameters apart */
 int rd_run(RdModel *model, int32_t function, const DLTensor *const *inputs, DLTensor *const *outputs, int *raised);
 
+/* The same for Python: inputs, then outputs. One with ndim < 0 gets its memory from the runtime; one that has no data is
+ * empty, whoever made it. RD_CALLBACK_ERROR: the error is tvm-ffi's raised error. */
+RD_API int rd_invoke(RdModel *model, int32_t function, DLTensor **tensors);
+
 /* cpu.c: the first of the named features that this CPU lacks, or NULL */
 const char *cpu_lacks(const char *features, char name[64]);
 
@@ -108,7 +112,8 @@ RD_API int rd_package_run(RdPackage *package, const char *function, const DLTens
 
 typedef struct { int32_t type_index; uint32_t padding; union { int64_t i; double f; void *p; const char *s; } value; } RdAny;
 RD_API int rd_package_ffi(RdPackage *package, const char *function, const RdAny *args, int32_t nargs, RdAny *result);
-/* The same for an open model: args[0] is its address, args[1] the index of the function. */
-RD_API int rd_ffi_invoke(void *self, const RdAny *args, int32_t nargs, RdAny *result);
+/* Makes a function of an open model one of tvm-ffi's, known by name: inputs, then outputs, as in rd_package_ffi. */
+RD_API int rd_ffi_register(RdModel *model, int32_t function, const char *name);
+RD_API int rd_ffi_raised(void *self, const RdAny *args, int32_t nargs, RdAny *result); /* -1: hands on the raised error */
 
 #endif

@@ -245,6 +245,26 @@ def test_registered_functions(graphs):
         get_func("test.callback")
 
 
+def test_a_compiled_function_is_one_of_the_ffi(programs, graphs):
+    programs["half"].register("test.half")
+    programs["scale"].register("test.scale")
+    x, y = np.ones((2, 4), F), np.zeros((2, 4), F)
+    get_func("test.scale")(x, y)
+    np.testing.assert_array_equal(y, 2 + np.tile(WEIGHT, (2, 1)))
+    with pytest.raises(ValueError, match="dimension 1 of input 0"):
+        get_func("test.scale")(np.ones((2, 3), F), y)
+    with pytest.raises(TypeError, match="takes 2 tensors"):
+        get_func("test.scale")(x)
+    # a compiled function calls another by name
+    programs["fill"].register("test.callback")
+    try:
+        with pytest.raises(TypeError, match="'fill' takes 2 tensors"):
+            graphs["callback"](x[0])
+    finally:
+        for name in ("test.callback", "test.scale", "test.half"):
+            remove_func(name)
+
+
 def test_concurrent_calls(graphs):
     right = []
 

@@ -18,7 +18,9 @@ from ..runtime.metadata import FunctionInfo
 from ..runtime.native import dlpack_code
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
-_EXPORTS = "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_ffi_invoke; __tvm_ffi_*; %s_*; local: *; };\n"
+_EXPORTS = (
+    "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_invoke; rd_ffi_*; __tvm_ffi_*; %s_*; local: *; };\n"
+)
 _LINK = (
     "-shared",
     "-O1",

@@ -2,7 +2,7 @@
 """A built module in this process: ``rt["function"](*arrays)``.
 
 A tensor program writes into the arrays passed for its outputs; a graph function returns new ones. A call converts
-nothing that need not be: NumPy and PyTorch arrays go through the FFI as they are, the C runtime checks them all.
+nothing that need not be: the C runtime gets DLPack's view of each array and checks them all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ class Executable(Mapping[str, "BoundFunction"]):
     ) -> None:
         self._runtime, self._handle, self._keep = runtime, handle, keep
         self.metadata = extra
-        self._invoke = _invoker(runtime)
         self._functions = {}
         for index in range(described.num_functions):
             native_function = described.functions[index]
@@ -94,6 +93,9 @@ class Executable(Mapping[str, "BoundFunction"]):
     def __repr__(self) -> str:
         return f"Executable({', '.join(self._functions)})"
 
+    def _release(self, output: native.DLTensor) -> None:
+        self._runtime.roundel_release(self._handle, ctypes.byref(output))
+
     @property
     def num_threads(self) -> int:
         """The most threads that one run uses."""
@@ -114,18 +116,14 @@ def _close(runtime: ctypes.CDLL, handle: int, _keep: Any) -> None:
     runtime.roundel_close(handle)
 
 
-_invokers: dict[int, Any] = {}
+_ERRORS: dict[int, type[Exception]] = {1: RuntimeError, 2: CallError, 3: CallError, 4: MemoryError}
+_CALLBACK_ERROR = 5
+_registered: list[Executable] = []  # whose functions the FFI knows
 
 
-def _invoker(runtime: ctypes.CDLL) -> Any:
-    """The runtime's generic entry as a function of the FFI; loading the FFI waits for the first executable."""
-    address = library.address(runtime, "rd_ffi_invoke")
-    if address not in _invokers:
-        tvm_ffi = ffi.load()
-
-        tvm_ffi.register_error("CallError", CallError)
-        _invokers[address] = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=runtime)
-    return _invokers[address]
+def _raise_callback_error(runtime: ctypes.CDLL) -> None:
+    """Raise the error that a registered function raised, as it was: the FFI of this thread has it."""
+    ffi.load().Function.__from_extern_c__(library.address(runtime, "rd_ffi_raised"), keep_alive_object=runtime)()
 
 
 class BoundFunction:
@@ -160,65 +158,49 @@ class BoundFunction:
 
     def _positional(self, args: tuple, named: dict[str, Any]) -> tuple:
         names = self.argument_names
-        unknown = [n for n in named if n not in names]
-        twice = [n for n in names[: len(args)] if n in named]
-        missing = [n for n in names[len(args) :] if n not in named]
-        if unknown or twice or missing:
-            problem = (
-                "unknown: " + ", ".join(unknown)
-                if unknown
-                else "given twice: " + ", ".join(twice)
-                if twice
-                else "missing: " + ", ".join(missing)
-            )
-            raise CallError(f"the arguments do not fit {self.info.name}({', '.join(names)}): {problem}")
+        problems = {
+            "unknown": [n for n in named if n not in names],
+            "given twice": [n for n in names[: len(args)] if n in named],
+            "missing": [n for n in names[len(args) :] if n not in named],
+        }
+        listed = "; ".join(f"{kind}: {', '.join(which)}" for kind, which in problems.items() if which)
+        if listed:
+            raise CallError(f"the arguments do not fit {self.info.name}({', '.join(names)}): {listed}")
         return (*args, *(named[n] for n in names[len(args) :]))
 
     def _call_graph(self, args: tuple) -> Any:
         flat = args if self._flat else _flatten(self.info.arguments, args, len(self.info.inputs))
-        torch = next((t for a in flat if (t := tensors.torch_module(a)) is not None), None)
+        torch = None if all(type(a) is np.ndarray for a in flat) else tensors.torch_of(flat)
         inputs = [tensors.prepare(a, t) for a, t in zip(flat, self._in_types)]
         shapes = self._output_shapes(inputs)
         outputs = [_new_output(s, t, torch) for s, t in zip(shapes, self._out_types)]
-        self._run(
-            inputs,
-            [
-                o if isinstance(o, tensors.Described) else tensors.prepare(o, t)
-                for o, t in zip(outputs, self._out_types)
-            ],
-        )
-        results = [
-            self._finish(o, t, info.scalar, torch) for o, t, info in zip(outputs, self._out_types, self.info.outputs)
-        ]
-        return _assemble(self.info.result, results)
+        self._run([tensors.view(v) for v in (*inputs, *outputs)])
+        described = zip(outputs, self._out_types, self.info.outputs)
+        return _assemble(self.info.result, [self._finish(o, t, info.scalar, torch) for o, t, info in described])
 
     def _call_program(self, args: tuple) -> None:
-        total = len(self.info.inputs) + len(self.info.outputs)
-        flat = _flatten(self.info.arguments, args, total)
-        types = self._in_types + self._out_types
+        flat = _flatten(self.info.arguments, args, len(self.info.inputs) + len(self.info.outputs))
         count = len(self.info.inputs)
         for value in flat[count:]:
             _check_writable(value)
-        prepared = [tensors.prepare(a, t) for a, t in zip(flat, types)]
-        self._run(prepared[:count], prepared[count:])
-        for value, stand_in, dtype in zip(flat[count:], prepared[count:], self._out_types):
-            if (
-                isinstance(stand_in, tensors.Described) and stand_in.keep[2] is not value
-            ):  # packed or copied on the way in
-                value[...] = _read_back(stand_in, dtype)
+        views = [tensors.view(tensors.prepare(a, t)) for a, t in zip(flat, self._in_types + self._out_types)]
+        self._run(views)
+        for value, (_, keep), dtype in zip(flat[count:], views[count:], self._out_types):
+            if isinstance(keep, tensors.Described) and isinstance(value, np.ndarray) and keep.keep[2] is not value:
+                value[...] = _read_back(keep, dtype)  # it was packed or copied on the way in
 
-    def _run(self, inputs: list, outputs: list) -> None:
-        arguments = [a.pointer if isinstance(a, tensors.Described) else a for a in (*inputs, *outputs)]
-        try:
-            self._owner._invoke(self._owner._handle, self._index, *arguments)
-        except BufferError as error:
-            raise CallError(
-                f"an argument of {self.info.name} cannot be passed without a copy", why=str(error)
-            ) from error
+    def _run(self, views: list[tuple[int, Any]]) -> None:
+        runtime = self._owner._runtime
+        pointers = (ctypes.c_void_p * len(views))(*[address for address, _ in views])
+        status = runtime.rd_invoke(self._owner._handle, self._index, pointers)
+        if status == _CALLBACK_ERROR:
+            _raise_callback_error(runtime)
+        if status:
+            raise _ERRORS.get(status, RuntimeError)(runtime.roundel_last_error().decode(errors="replace"))
 
     def _output_shapes(self, inputs: list) -> tuple:
         """Shape of each output for these inputs, or None where only the run can tell."""
-        key = None if self._has_scalars else tuple(map(tensors.shape_of, inputs))
+        key = None if self._has_scalars else tuple([tuple(v.shape) for v in inputs])
         known = self._shapes.get(key) if key is not None else None
         if known is None:
             known = self._evaluate_shapes(inputs)
@@ -234,7 +216,7 @@ class BoundFunction:
         symbols = (ctypes.c_int64 * max(described.num_symbols, 1))(*[-1] * described.num_symbols)
         for index, value in enumerate(inputs):
             param = described.params[index]
-            dims = _scalar_value(value) if param.ndim == native.SCALAR else tensors.shape_of(value)
+            dims = (int(value),) if param.ndim == native.SCALAR else tuple(value.shape)
             for position, dim in enumerate(dims if param.dims else ()):
                 if position < max(param.ndim, 1) and native.COMPUTED < param.dims[position] < 0:
                     symbols[-1 - param.dims[position]] = dim
@@ -263,13 +245,11 @@ class BoundFunction:
 
     def _finish(self, output: Any, dtype: DType, scalar: bool, torch: Any) -> Any:
         if isinstance(output, tensors.Described):
-            runtime, owner = self._owner._runtime, self._owner
-            if output.keep[2] is not None:  # packed 4-bit elements
+            owner = self._owner
+            if output.keep[2] is not None:  # packed
                 output = _read_back(output, dtype)
             else:
-                output = tensors.owned_array(
-                    output.tensor, lambda t: runtime.roundel_release(owner._handle, ctypes.byref(t))
-                )
+                output = tensors.owned_array(output.tensor, owner._release)
             if torch is not None and not scalar:
                 return (
                     torch.from_numpy(output)
@@ -277,6 +257,19 @@ class BoundFunction:
                     else torch.from_numpy(output.view(np.uint8))
                 )
         return output.item() if scalar else output
+
+    def register(self, name: str) -> None:
+        """Make it a function of the FFI under that name, for `get_func`, other compiled modules, C++ and Rust.
+
+        It takes inputs, then outputs, which it writes in place. The module stays loaded for the rest of the process.
+        """
+        runtime = self._owner._runtime
+        ffi.load()
+        if runtime.rd_ffi_register(self._owner._handle, self._index, name.encode()):
+            raise CallError(
+                f"{self.info.name} cannot be registered as {name!r}", why=runtime.roundel_last_error().decode()
+            )
+        _registered.append(self._owner)
 
     def profile(self, reset: bool = True) -> dict[str, tuple[int, float]]:
         """Calls and seconds of each kernel since the last reset; the module must be built and opened with profiling."""
@@ -322,12 +315,6 @@ def _assemble(template: Template, results: list) -> Any:
     return results[template] if isinstance(template, int) else tuple(_assemble(t, results) for t in template)
 
 
-def _scalar_value(value: Any) -> tuple[int, ...]:
-    if isinstance(value, tensors.Described):
-        value = value.keep[2]
-    return (int(value),)
-
-
 def _check_writable(value: Any) -> None:
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         raise CallError("an array passed for an output is read-only", hint="pass a copy")
@@ -353,4 +340,4 @@ def _new_output(shape: tuple[int, ...] | None, dtype: DType, torch: Any) -> Any:
 
 def _read_back(stand_in: tensors.Described, dtype: DType) -> np.ndarray:
     memory: np.ndarray = stand_in.keep[2]
-    return tensors.unpack(memory, dtype, tensors.shape_of(stand_in)) if tensors.is_packed(dtype) else memory
+    return tensors.unpack(memory, dtype, stand_in.shape) if tensors.is_packed(dtype) else memory

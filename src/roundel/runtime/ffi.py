@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """apache-tvm-ffi, imported on first use and without PyTorch unless the process has it already.
 
-The package imports torch whenever it is installed, which takes a second that a compiled model has no use for. Tensors of
-a torch imported later still pass, through DLPack.
+The package imports torch whenever it is installed, which takes a second that a compiled model has no use for. Tensors
+of a torch imported later still pass, through DLPack. Only registered functions need the package: calls go without it.
 """
 
 from __future__ import annotations

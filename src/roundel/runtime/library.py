@@ -125,6 +125,8 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
         ("roundel_close", None, [p]),
         ("roundel_function", ctypes.POINTER(RdFunction), [p, ctypes.c_char_p]),
         ("roundel_last_error", ctypes.c_char_p, []),
+        ("rd_ffi_register", i, [p, ctypes.c_int32, ctypes.c_char_p]),
+        ("rd_invoke", i, [p, ctypes.c_int32, p]),
         ("roundel_release", None, [p, p]),
         ("roundel_profile", i, [p, ctypes.c_char_p, p, p, i]),
         ("roundel_num_threads", i, [p]),

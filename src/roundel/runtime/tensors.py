@@ -16,26 +16,8 @@ from ..ir.errors import CallError
 from . import native
 
 _ALIGNED_FROM = 4096  # bytes; smaller results do not gain from 64-byte alignment
-_DIRECT = {
-    np.dtype(t)
-    for t in (
-        "bool",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float16",
-        "float32",
-        "float64",
-        "complex64",
-        "complex128",
-    )
-}
-_NATIVE_ORDER = ("=", "|")
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
 
 def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
@@ -54,7 +36,7 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 class Described:
     """A DLTensor made by hand, for what DLPack cannot say (read-only, bfloat16, packed int4) or what C fills in."""
 
-    __slots__ = ("keep", "pointer", "tensor")
+    __slots__ = ("keep", "shape", "tensor")
 
     def __init__(
         self,
@@ -65,14 +47,13 @@ class Described:
         keep: Any = None,
     ) -> None:
         code, bits, lanes = native.dlpack_code(dtype)
-        ndim = len(shape)
+        ndim = len(shape) if data is not None else -1  # -1: the runtime is to allocate it
         dims = (ctypes.c_int64 * max(ndim, 1))(*shape)
         steps = None if strides is None else (ctypes.c_int64 * max(ndim, 1))(*strides)
         self.tensor = native.DLTensor(
             data, 1, 0, ndim, code, bits, lanes, ctypes.addressof(dims), ctypes.addressof(steps) if steps else None, 0
         )
-        self.keep = (dims, steps, keep)
-        self.pointer = ctypes.c_void_p(ctypes.addressof(self.tensor))
+        self.shape, self.keep = tuple(shape), (dims, steps, keep)
 
 
 def describe_array(array: np.ndarray, dtype: DType | None = None) -> Described:
@@ -81,6 +62,8 @@ def describe_array(array: np.ndarray, dtype: DType | None = None) -> Described:
     if is_packed(dtype):
         packed = pack(array, dtype.bits)
         return Described(packed.ctypes.data, dtype, array.shape, keep=packed)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     size = array.dtype.itemsize
     if any(s % size for s in array.strides):
         array = np.ascontiguousarray(array)
@@ -120,12 +103,8 @@ def torch_module(value: Any) -> Any:
     return torch if torch is not None and isinstance(value, getattr(torch, "Tensor", ())) else None
 
 
-def _from_numpy(array: np.ndarray, dtype: DType) -> Any:
-    if array.dtype in _DIRECT and array.flags.writeable and array.dtype.isnative:
-        return array
-    if array.dtype.byteorder not in _NATIVE_ORDER and not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    return describe_array(array)
+def _itself(array: np.ndarray, dtype: DType) -> np.ndarray:
+    return array
 
 
 def _from_python(value: Any, dtype: DType) -> Any:
@@ -133,14 +112,19 @@ def _from_python(value: Any, dtype: DType) -> Any:
         array = np.asarray(value)
         fits = np.can_cast(array.dtype, dtype.numpy, "same_kind") or (array.dtype.kind in "iub" and array.size == 0)
         if fits or (array.dtype.kind in "iu" and dtype.is_int):
-            return _from_numpy(array.astype(dtype.numpy), dtype)
+            return array.astype(dtype.numpy)
     except (ValueError, TypeError, OverflowError) as error:
         raise CallError(f"{type(value).__name__} cannot be taken as a tensor of {dtype}", why=str(error)) from error
     raise CallError(f"{type(value).__name__} with elements of {array.dtype} cannot be taken as a tensor of {dtype}")
 
 
+def torch_of(values: Sequence[Any]) -> Any:
+    """PyTorch if one of ``values`` is its tensor, else None."""
+    return next((t for v in values if (t := torch_module(v)) is not None), None)
+
+
 _PREPARE: dict[type, Callable[[Any, DType], Any]] = {
-    np.ndarray: _from_numpy,
+    np.ndarray: _itself,
     bool: _from_python,
     int: _from_python,
     float: _from_python,
@@ -151,36 +135,46 @@ _PREPARE: dict[type, Callable[[Any, DType], Any]] = {
 
 
 def prepare(value: Any, dtype: DType) -> Any:
-    """What stands for ``value`` in a native call: itself if the FFI takes it as it is, else a `Described`.
-
-    Raises CallError for what is no tensor. Python numbers and lists are converted to ``dtype``; arrays never are.
-    """
+    """``value`` as something with a shape that `view` takes. Python numbers and lists become arrays of ``dtype``;
+    arrays are never converted. Raises CallError for what is no tensor."""
     handler = _PREPARE.get(type(value))
     if handler is not None:
         return handler(value, dtype)
-    torch = torch_module(value)
-    if torch is not None:
+    if torch_module(value) is not None:
         value = value.detach() if value.requires_grad else value
         return value.resolve_conj() if value.is_conj() else value
-    if isinstance(value, np.ndarray):
-        return _from_numpy(np.asarray(value), dtype)
-    if isinstance(value, np.generic):
-        return _from_numpy(np.asarray(value), dtype)
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
     if hasattr(value, "__dlpack__"):
-        return value if hasattr(value, "shape") else _from_numpy(np.from_dlpack(value), dtype)
+        return value if hasattr(value, "shape") else np.from_dlpack(value)
     if hasattr(value, "__array__"):
-        return _from_numpy(np.asarray(value), dtype)
+        return np.asarray(value)
     raise CallError(
         f"{type(value).__name__} is not a tensor", hint="pass NumPy arrays, torch tensors, or anything with __dlpack__"
     )
 
 
-def shape_of(value: Any) -> tuple[int, ...]:
-    """Shape of what `prepare` returned."""
-    if isinstance(value, Described):
-        count = value.tensor.ndim
-        return tuple((ctypes.c_int64 * count).from_address(value.tensor.shape)) if count else ()
-    return tuple(value.shape)
+def view(value: Any) -> tuple[int, Any]:
+    """Address of a DLTensor over the memory of ``value``, and what must live as long as it is used."""
+    if type(value) is Described:
+        return ctypes.addressof(value.tensor), value
+    torch = None if type(value) is np.ndarray else torch_module(value)
+    try:
+        capsule = value.__dlpack__() if torch is None else torch.utils.dlpack.to_dlpack(value)
+    except (BufferError, TypeError, RuntimeError) as error:
+        described = _describe(value, torch, error)
+        return ctypes.addressof(described.tensor), described
+    return _capsule_pointer(capsule, b"dltensor"), capsule
+
+
+def _describe(value: Any, torch: Any, error: Exception) -> Described:
+    """By hand what DLPack refuses: read-only memory, and types that it or an exporter does not know."""
+    if isinstance(value, np.ndarray):
+        return describe_array(value)
+    if torch is None or value.device.type != "cpu" or value.layout is not torch.strided:
+        raise CallError(f"{type(value).__name__} cannot be passed without a copy", why=str(error)) from error
+    dtype = DType(str(value.dtype).removeprefix("torch."))
+    return Described(value.data_ptr(), dtype, value.shape, value.stride(), keep=value)
 
 
 def owned_array(output: native.DLTensor, release: Callable[[native.DLTensor], None]) -> np.ndarray:
