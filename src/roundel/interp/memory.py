@@ -210,16 +210,24 @@ def _store_strided(view: View, at: Any, value: Any, mask: Any) -> bool:
     if isinstance(at, np.ndarray):
         return False
     out = _strided(view, at)
-    if not (_fits(out, value) and _fits(out, mask)):
+    if not (fits(out, value) and fits(out, mask)):
         return False
     if mask is None:
-        out[...] = _trim(value, out.ndim)
+        out[...] = trim(value, out.ndim)
     else:
-        np.copyto(out, _trim(value, out.ndim), where=_trim(mask, out.ndim))
+        np.copyto(out, trim(value, out.ndim), where=trim(mask, out.ndim))
     return True
 
 
-def _fits(out: np.ndarray, other: Any) -> bool:
+def affine_place(view: View, indices: list[Any]) -> np.ndarray | None:
+    """The elements at ``indices`` as a writable view of memory; None where that is not possible or not within bounds."""
+    if view.packed or not view.storage.flags.writeable or not _inside(view, indices):
+        return None
+    at = address(view, indices)
+    return None if isinstance(at, np.ndarray) else _strided(view, at)
+
+
+def fits(out: np.ndarray, other: Any) -> bool:
     """Whether ``other`` broadcasts to ``out`` once its leading dimensions of extent 1 are dropped."""
     if not isinstance(other, np.ndarray):
         return True
@@ -228,6 +236,6 @@ def _fits(out: np.ndarray, other: Any) -> bool:
     return all(n == 1 for n in other.shape[:extra]) and all(n in (1, m) for n, m in zip(rest, out.shape[out.ndim - len(rest):], strict=True))
 
 
-def _trim(value: Any, ndim: int) -> Any:
+def trim(value: Any, ndim: int) -> Any:
     """``value`` without leading dimensions beyond ``ndim``."""
     return value.reshape(value.shape[value.ndim - ndim:]) if isinstance(value, np.ndarray) and value.ndim > ndim else value

@@ -15,7 +15,7 @@ from ..ir.visit import on
 from . import intrinsics, lanes
 from .expr import Evaluator, active, combine, is_exact
 from .lanes import bounds
-from .memory import Pointer, View, allocate, row_major, store
+from .memory import Pointer, View, affine_place, allocate, fits, row_major, store, trim
 
 if TYPE_CHECKING:
     from .dependence import Plan
@@ -193,12 +193,31 @@ class Executor(Evaluator):
 
 
 def _store(ex: Executor, s: tir.BufferStore) -> None:
+    if type(s.value) is tir.Add and _accumulate(ex, s, s.value):
+        return
     value = ex.condition(s.value) if s.value.dtype.is_bool else ex.value(s.value)
     if s.value.dtype.element is not s.buffer.dtype.element:
         value = ex.machine.cast(value, s.value.dtype.element, s.buffer.dtype.element)
     mask = ex.mask if s.predicate is None else combine(ex.mask, ex.condition(s.predicate))
     indices = [ex.index(i) for i in s.indices]
     store(ex.view(s.buffer), indices, value, mask)
+
+
+def _accumulate(ex: Executor, s: tir.BufferStore, sum_: tir.Add) -> bool:
+    """``A[i] = A[i] + x`` in place, where that is one affine update: what reductions spend their time on."""
+    old = sum_.a
+    if type(old) is not tir.BufferLoad or old.buffer is not s.buffer or old.indices != s.indices or s.predicate is not None:
+        return False
+    if ex.mask is not None or ex.machine.scale != 1 or s.buffer.dtype.element.bits < 16:
+        return False
+    place = affine_place(ex.view(s.buffer), [ex.index(i) for i in s.indices])
+    if place is None or not place.ndim:
+        return False
+    x = ex.value(sum_.b)
+    if not fits(place, x):
+        return False
+    np.add(place, trim(x, place.ndim), out=place)
+    return True
 
 
 def _if(ex: Executor, s: tir.If) -> None:
