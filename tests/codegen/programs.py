@@ -33,7 +33,7 @@ def flat(program, **more):
     return build(mod, pipeline=(), **more)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _elementwise(fn, dtypes, out, count, lanes):
     buffers = [decl_buffer((count,), t, f"x{k}") for k, t in enumerate(dtypes)]
     result = decl_buffer((count,), out, "y")

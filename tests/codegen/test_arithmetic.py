@@ -19,7 +19,7 @@ def integers(dtype, count=512, seed=0):
     x = rng.integers(info.min, info.max, count, dtype=dtype, endpoint=True)
     edges = np.array([info.min, info.max, 0, 1, info.max // 2, *([-1, -2] if info.min < 0 else [2, 3])], dtype)
     x[: len(edges)] = edges
-    x[len(edges): 40] = np.resize(edges, 40 - len(edges))
+    x[len(edges) : 40] = np.resize(edges, 40 - len(edges))
     rng.shuffle(x[:40])
     return x
 
@@ -101,7 +101,14 @@ def test_int_division_by_constants(dtype, divisor):
 def test_float_operators(dtype, lanes):
     a, b = floats(dtype, seed=1), floats(dtype, seed=2)
     with np.errstate(all="ignore"):
-        for fn, ref in ((ADD, np.add), (SUB, np.subtract), (MUL, np.multiply), (DIV, np.true_divide), (MIN, np.minimum), (MAX, np.maximum)):
+        for fn, ref in (
+            (ADD, np.add),
+            (SUB, np.subtract),
+            (MUL, np.multiply),
+            (DIV, np.true_divide),
+            (MIN, np.minimum),
+            (MAX, np.maximum),
+        ):
             same(elementwise(fn, a, b, lanes=lanes), ref(a, b))
 
 
@@ -123,9 +130,20 @@ def test_relu_keeps_nan_and_minimum_orders():
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float16", "bfloat16", "float32"])
 def test_comparisons(dtype, lanes):
-    a, b = (integers(dtype, seed=1), integers(dtype, seed=2)) if "int" in dtype else (floats(dtype, seed=1), floats(dtype, seed=2))
+    a, b = (
+        (integers(dtype, seed=1), integers(dtype, seed=2))
+        if "int" in dtype
+        else (floats(dtype, seed=1), floats(dtype, seed=2))
+    )
     b[::3] = a[::3]
-    for kind, ref in ((tir.EQ, np.equal), (tir.NE, np.not_equal), (tir.LT, np.less), (tir.LE, np.less_equal), (tir.GT, np.greater), (tir.GE, np.greater_equal)):
+    for kind, ref in (
+        (tir.EQ, np.equal),
+        (tir.NE, np.not_equal),
+        (tir.LT, np.less),
+        (tir.LE, np.less_equal),
+        (tir.GT, np.greater),
+        (tir.GE, np.greater_equal),
+    ):
         same(elementwise(lambda x, y, kind=kind: kind(x, y), a, b, out="bool", lanes=lanes), ref(a, b))
 
 
@@ -133,17 +151,54 @@ def test_comparisons(dtype, lanes):
 def test_bools(lanes):
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 2, (2, 64)).astype(bool)
-    for fn, ref in ((lambda x, y: tir.And(x, y), a & b), (lambda x, y: tir.Or(x, y), a | b), (lambda x, y: tir.Not(x), ~a),
-                    (lambda x, y: tir.NE(x, y), a ^ b)):
+    for fn, ref in (
+        (lambda x, y: tir.And(x, y), a & b),
+        (lambda x, y: tir.Or(x, y), a | b),
+        (lambda x, y: tir.Not(x), ~a),
+        (lambda x, y: tir.NE(x, y), a ^ b),
+    ):
         same(elementwise(fn, a, b, lanes=lanes), ref)
-    same(elementwise(lambda x, y: tir.Select(x, tir.Cast(DType("float32").with_lanes(x.dtype.lanes), y), tir.const(3.0, DType("float32").with_lanes(x.dtype.lanes))),
-                     a, b, out="float32", lanes=lanes), np.where(a, b.astype("f"), np.float32(3)))
+    same(
+        elementwise(
+            lambda x, y: tir.Select(
+                x,
+                tir.Cast(DType("float32").with_lanes(x.dtype.lanes), y),
+                tir.const(3.0, DType("float32").with_lanes(x.dtype.lanes)),
+            ),
+            a,
+            b,
+            out="float32",
+            lanes=lanes,
+        ),
+        np.where(a, b.astype("f"), np.float32(3)),
+    )
     odd_bytes = np.array([0, 1, 2, 255], np.uint8).view(bool)  # any byte but 0 is true
     same(elementwise(lambda x: tir.Not(x), odd_bytes), np.array([True, False, False, False]))
 
 
+def test_double_to_half_rounds_once():
+    x = np.array(
+        [
+            1 + 2**-11 + 2**-40,
+            1 + 2**-11 - 2**-40,
+            1 + 2**-11,
+            1 + 3 * 2**-11,
+            2**-25 + 2**-60,
+            65519.999999999,
+            65520,
+            1e300,
+            -np.inf,
+            np.nan,
+        ]
+    )
+    for lanes in (1, 2):
+        with np.errstate(over="ignore"):
+            same(elementwise(lambda e: tir.cast(e, "float16"), x, out="float16", lanes=lanes), x.astype(np.float16))
+
+
 def test_multiply_add_contracts_or_not():
-    from programs import func, flat, loop
+    from programs import flat, func, loop
+
     from roundel.ir import Var, decl_buffer
 
     a = np.float32(1 + 2**-12)
@@ -151,7 +206,13 @@ def test_multiply_add_contracts_or_not():
         x, y = decl_buffer((1,), "float32", "x"), decl_buffer((1,), "float32", "y")
         i = Var("i", DType("int64"))
         out = np.zeros(1, "float32")
-        flat(func([x, y], loop(i, 1, tir.BufferStore(y, tir.Sub(tir.Mul(x[i], x[i]), tir.const(1.0)), (i,))), contract=contract))["main"](np.array([a]), out)
+        flat(
+            func(
+                [x, y],
+                loop(i, 1, tir.BufferStore(y, tir.Sub(tir.Mul(x[i], x[i]), tir.const(1.0)), (i,))),
+                contract=contract,
+            )
+        )["main"](np.array([a]), out)
         assert out[0] == want
 
 
@@ -193,7 +254,15 @@ def test_casts_of_integers(source, target, lanes):
         want = x.astype(np.float64).astype(np.float16) if source not in ("bool",) else want
     if target == "bfloat16":
         want = x.astype(np.float32).astype(ml_dtypes.bfloat16)
-    same(elementwise(lambda e: tir.Cast(DType(target).with_lanes(e.dtype.lanes), e) if target != source else e, x, out=target, lanes=lanes), want)
+    same(
+        elementwise(
+            lambda e: tir.Cast(DType(target).with_lanes(e.dtype.lanes), e) if target != source else e,
+            x,
+            out=target,
+            lanes=lanes,
+        ),
+        want,
+    )
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -203,7 +272,10 @@ def test_casts_of_floats_saturate(source, target, lanes):
     x = floats(source)
     if target in INTS:
         info = np.iinfo(target)
-        want = [0 if v != v else info.max if v >= float(info.max) else info.min if v <= float(info.min) else int(v) for v in x.astype(np.float64).tolist()]
+        want = [
+            0 if v != v else info.max if v >= float(info.max) else info.min if v <= float(info.min) else int(v)
+            for v in x.astype(np.float64).tolist()
+        ]
         want = np.array(want, target)
     elif target == "bool":
         want = x.astype(np.float64) != 0

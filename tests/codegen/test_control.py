@@ -23,7 +23,9 @@ def test_loops_of_symbolic_extent_including_none():
     n, m = Var("n", INT64, True), Var("m", INT64, True)
     A, B = decl_buffer((n, m), "float32", "A"), decl_buffer((n,), "float32", "B")
     i, j = var(), var("j")
-    body = loop(i, n, tir.seq(tir.BufferStore(B, tir.const(0.0), (i,)), loop(j, m, tir.BufferStore(B, B[i] + A[i, j], (i,)))))
+    body = loop(
+        i, n, tir.seq(tir.BufferStore(B, tir.const(0.0), (i,)), loop(j, m, tir.BufferStore(B, B[i] + A[i, j], (i,))))
+    )
     run = flat(func([A, B], body, scalars=(n, m)))["main"]
     for shape in ((3, 5), (1, 1), (4, 0), (0, 3), (0, 0), (7, 1)):
         a, out = np.random.rand(*shape).astype("f"), np.full(shape[0], 9, "f")
@@ -45,8 +47,14 @@ def test_while_counts_collatz_steps():
     A, B, i = decl_buffer((20,), "int64", "A"), decl_buffer((20,), "int32", "B"), var()
     x = decl_buffer((1,), "int64", "x", scope="local")
     step = tir.BufferStore(x, tir.if_then_else(tir.eq(x[0] % 2, 0), tir.floordiv(x[0], 2), x[0] * 3 + 1), (c(0),))
-    body = tir.Allocate(x, tir.seq(tir.BufferStore(x, A[i], (c(0),)), tir.BufferStore(B, tir.const(0, "int32"), (i,)),
-                                   tir.While(tir.gt(x[0], 1), tir.seq(step, tir.BufferStore(B, B[i] + tir.const(1, "int32"), (i,))))))
+    body = tir.Allocate(
+        x,
+        tir.seq(
+            tir.BufferStore(x, A[i], (c(0),)),
+            tir.BufferStore(B, tir.const(0, "int32"), (i,)),
+            tir.While(tir.gt(x[0], 1), tir.seq(step, tir.BufferStore(B, B[i] + tir.const(1, "int32"), (i,)))),
+        ),
+    )
     start, out = np.arange(1, 21), np.zeros(20, "int32")
     flat(func([A, B], loop(i, 20, body)))["main"](start, out)
 
@@ -62,15 +70,26 @@ def test_lazy_choice_guards_loads_and_branches():
     a, out = np.random.rand(8).astype("f"), np.zeros(12, "f")
     flat(func([A, B], loop(i, 12, tir.BufferStore(B, padded, (i,)))))["main"](a, out)
     np.testing.assert_array_equal(out, np.pad(a, 2, constant_values=0.5))
-    branch = tir.If(tir.lt(i, 4), tir.BufferStore(B, A[i], (i,)), tir.If(tir.ge(i, 10), tir.BufferStore(B, tir.const(-1.0), (i,))))
+    branch = tir.If(
+        tir.lt(i, 4), tir.BufferStore(B, A[i], (i,)), tir.If(tir.ge(i, 10), tir.BufferStore(B, tir.const(-1.0), (i,)))
+    )
     out[:] = 7
     flat(func([A, B], loop(i, 12, branch)))["main"](a, out)
     np.testing.assert_array_equal(out, [*a[:4], *[7] * 6, -1, -1])
 
 
 def test_let_and_the_same_loop_variable_twice():
-    A, B, i, j, s, t = decl_buffer((8,), "float32", "A"), decl_buffer((8,), "float32", "B"), var(), var("j"), var("s"), Var("t", DType("float32"))
-    inner = tir.Let(s, i + j, tir.Let(t, tir.BufferLoad(A, (s,)), tir.BufferStore(B, t * t + tir.cast(s, "float32"), (s,))))
+    A, B, i, j, s, t = (
+        decl_buffer((8,), "float32", "A"),
+        decl_buffer((8,), "float32", "B"),
+        var(),
+        var("j"),
+        var("s"),
+        Var("t", DType("float32")),
+    )
+    inner = tir.Let(
+        s, i + j, tir.Let(t, tir.BufferLoad(A, (s,)), tir.BufferStore(B, t * t + tir.cast(s, "float32"), (s,)))
+    )
     body = tir.seq(loop(i, 2, loop(j, 2, inner)), loop(i, 5, loop(j, 4, inner)))
     a, out = np.random.rand(8).astype("f"), np.zeros(8, "f")
     flat(func([A, B], body, contract=False))["main"](a, out)
@@ -81,9 +100,16 @@ def test_let_and_the_same_loop_variable_twice():
 def test_private_memory_on_the_stack_and_in_the_workspace(size):
     A, B, i = decl_buffer((size,), "float32", "A"), decl_buffer((size,), "float32", "B"), var()
     T, U = decl_buffer((size,), "float32", "T"), decl_buffer((size,), "float32", "U")
-    body = tir.Allocate(T, tir.Allocate(U, tir.seq(
-        loop(i, size, tir.seq(tir.BufferStore(T, A[i] * 2.0, (i,)), tir.BufferStore(U, A[i] * 3.0, (i,)))),
-        loop(i, size, tir.BufferStore(B, T[size - 1 - i] + U[i], (i,))))))
+    body = tir.Allocate(
+        T,
+        tir.Allocate(
+            U,
+            tir.seq(
+                loop(i, size, tir.seq(tir.BufferStore(T, A[i] * 2.0, (i,)), tir.BufferStore(U, A[i] * 3.0, (i,)))),
+                loop(i, size, tir.BufferStore(B, T[size - 1 - i] + U[i], (i,))),
+            ),
+        ),
+    )
     a, out = np.random.rand(size).astype("f"), np.zeros(size, "f")
     flat(func([A, B], body, contract=False))["main"](a, out)
     np.testing.assert_allclose(out, 2 * a[::-1] + 3 * a, rtol=1e-6)
@@ -94,10 +120,26 @@ def test_workspace_of_symbolic_size_also_inside_loops():
     A, B, i, j = decl_buffer((n, m), "float32", "A"), decl_buffer((n, m), "float32", "B"), var(), var("j")
     T = decl_buffer((m,), "float32", "T")
     triangle = decl_buffer((i + 1,), "float32", "triangle")
-    body = loop(i, n, tir.seq(
-        tir.Allocate(T, tir.seq(loop(j, m, tir.BufferStore(T, A[i, j] + 1.0, (j,))), loop(j, m, tir.BufferStore(B, T[m - 1 - j], (i, j))))),
-        tir.Allocate(triangle, tir.seq(loop(j, i + 1, tir.BufferStore(triangle, tir.const(1.0), (j,))),
-                                       loop(j, i + 1, tir.BufferStore(B, B[i, 0] + triangle[j], (i, c(0))))))))
+    body = loop(
+        i,
+        n,
+        tir.seq(
+            tir.Allocate(
+                T,
+                tir.seq(
+                    loop(j, m, tir.BufferStore(T, A[i, j] + 1.0, (j,))),
+                    loop(j, m, tir.BufferStore(B, T[m - 1 - j], (i, j))),
+                ),
+            ),
+            tir.Allocate(
+                triangle,
+                tir.seq(
+                    loop(j, i + 1, tir.BufferStore(triangle, tir.const(1.0), (j,))),
+                    loop(j, i + 1, tir.BufferStore(B, B[i, 0] + triangle[j], (i, c(0)))),
+                ),
+            ),
+        ),
+    )
     a, out = np.random.rand(4, 6).astype("f"), np.zeros((4, 6), "f")
     flat(func([A, B], body, scalars=(n, m)))["main"](a, out)
     want = (a + 1)[:, ::-1].copy()
@@ -115,9 +157,18 @@ def scale_module(dtype="float32", grain=0):
     handles = [Var(b, HANDLE) for b in "ABT"]
     own = decl_buffer((50_000,), dtype, "own")
     j = var("j")
-    work = tir.Allocate(own, tir.seq(loop(j, 50_000, tir.BufferStore(own, tA[i], (j,))), tir.BufferStore(tB, own[49_999] * tf + tT[i], (i,))))
-    task = tir.PrimFunc((begin, end, *handles, tn, tf), tir.For(i, begin, end - begin, tir.ForKind.SERIAL, work),
-                        tuple(zip(handles, (tA, tB, tT))), Attrs(kind="task"))
+    work = tir.Allocate(
+        own,
+        tir.seq(
+            loop(j, 50_000, tir.BufferStore(own, tA[i], (j,))), tir.BufferStore(tB, own[49_999] * tf + tT[i], (i,))
+        ),
+    )
+    task = tir.PrimFunc(
+        (begin, end, *handles, tn, tf),
+        tir.For(i, begin, end - begin, tir.ForKind.SERIAL, work),
+        tuple(zip(handles, (tA, tB, tT))),
+        Attrs(kind="task"),
+    )
     call = evaluate("parallel_for", "main_task", n, grain, A.data, B.data, T.data, n, f, dtype="int32")
     body = tir.Allocate(T, tir.seq(loop(i, n, tir.BufferStore(T, tir.const(1, dtype), (i,))), call))
     return IRModule({"main": func([A, B], body, scalars=(f, n)), "main_task": task})
@@ -147,7 +198,14 @@ def test_parameters_of_every_scalar_type():
 
 def test_a_failing_assert_stops_a_kernel():
     A, i = decl_buffer((4,), "int32", "A"), var()
-    body = loop(i, 4, tir.seq(tir.Assert(tir.ge(A[i], 0), "A must not be negative: \"quoted\" \\ ünicode"), tir.BufferStore(A, A[i] + tir.const(1, "int32"), (i,))))
+    body = loop(
+        i,
+        4,
+        tir.seq(
+            tir.Assert(tir.ge(A[i], 0), 'A must not be negative: "quoted" \\ ünicode'),
+            tir.BufferStore(A, A[i] + tir.const(1, "int32"), (i,)),
+        ),
+    )
     run = flat(func([A], body))["main"]
     a = np.array([1, 2, -1, 4], "int32")
     with pytest.raises(Exception, match='A must not be negative: "quoted"'):
@@ -161,7 +219,9 @@ def test_foreign_functions():
     a, out = np.array([1.0, 8, 27, -8]), np.zeros(4)
     flat(func([A, B], loop(i, 4, tir.BufferStore(B, value, (i,)))))["main"](a, out)
     np.testing.assert_allclose(out, [1, 2, 3, -2])
-    rounded = tir.Call("call_llvm_pure_intrin", (tir.StringImm("llvm.floor.f64"), tir.const(1, "uint32"), A[i] * 0.3), DType("float64"))
+    rounded = tir.Call(
+        "call_llvm_pure_intrin", (tir.StringImm("llvm.floor.f64"), tir.const(1, "uint32"), A[i] * 0.3), DType("float64")
+    )
     flat(func([A, B], loop(i, 4, tir.BufferStore(B, rounded, (i,)))))["main"](a, out)
     np.testing.assert_array_equal(out, np.floor(a * 0.3))
     with pytest.raises(BuildError, match=r"no_such_function|cannot be linked"):
@@ -174,7 +234,10 @@ def test_prefetch_and_addresses():
     at = tir.Call("address_of", (tir.BufferLoad(A, (c(8),)),), HANDLE)
     view = decl_buffer((8,), "float32", "view")
     i = var()
-    body = tir.seq(evaluate("prefetch", A[0], 0, 3), tir.Let(view.data, at, tir.DeclBuffer(view, loop(i, 8, tir.BufferStore(B, view[i], (i,))))))
+    body = tir.seq(
+        evaluate("prefetch", A[0], 0, 3),
+        tir.Let(view.data, at, tir.DeclBuffer(view, loop(i, 8, tir.BufferStore(B, view[i], (i,))))),
+    )
     a, out = np.random.rand(64).astype("f"), np.zeros(64, "f")
     flat(func([A, B], body))["main"](a, out)
     np.testing.assert_array_equal(out[:8], a[8:16])

@@ -11,8 +11,35 @@ from roundel.ir import DType, tir
 
 EXACT = {"exp": np.exp, "log": np.log, "tanh": np.tanh, "erf": scipy.special.erf, "sigmoid": scipy.special.expit}
 RANGES = {"exp": (-110, 95), "log": (0, 100), "tanh": (-12, 12), "erf": (-5, 5), "sigmoid": (-100, 100)}
-SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e-45, 1.0, -1.0, 3.4e38, -3.4e38, 1e-8, -1e-8, 88.72, -87.4,
-                    -103.9, 0.5, 2.0, 1.17549435e-38, 0.99999994, 1.0000001, 0.921875, -0.921874], np.float32)
+SPECIAL = np.array(
+    [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-40,
+        -1e-40,
+        1e-45,
+        1.0,
+        -1.0,
+        3.4e38,
+        -3.4e38,
+        1e-8,
+        -1e-8,
+        88.72,
+        -87.4,
+        -103.9,
+        0.5,
+        2.0,
+        1.17549435e-38,
+        0.99999994,
+        1.0000001,
+        0.921875,
+        -0.921874,
+    ],
+    np.float32,
+)
 
 
 def call(name, x, *more):
@@ -31,10 +58,12 @@ def ulps(got, want):
 def test_expansions_are_within_4_ulp(name, lanes):
     low, high = RANGES[name]
     rng = np.random.default_rng(0)
-    x = np.concatenate([np.linspace(low, high, 40000), rng.standard_normal(20000), rng.standard_normal(5536) * 1e-3]).astype(np.float32)
+    x = np.concatenate(
+        [np.linspace(low, high, 40000), rng.standard_normal(20000), rng.standard_normal(5536) * 1e-3]
+    ).astype(np.float32)
     if name == "log":
         x = np.abs(x)
-    got = elementwise(lambda v: call(name, v), x, lanes=lanes)
+    got = elementwise(lambda v, name=name: call(name, v), x, lanes=lanes)
     with np.errstate(all="ignore"):
         want = EXACT[name](x.astype(np.float64))
     finite = np.isfinite(got) & np.isfinite(want.astype(np.float32))
@@ -45,7 +74,7 @@ def test_expansions_are_within_4_ulp(name, lanes):
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("name", sorted(EXPANSIONS))
 def test_expansions_of_special_values(name, lanes):
-    got = elementwise(lambda v: call(name, v), SPECIAL, lanes=lanes)
+    got = elementwise(lambda v, name=name: call(name, v), SPECIAL, lanes=lanes)
     with np.errstate(all="ignore"):
         want = EXACT[name](SPECIAL.astype(np.float64))
     want32 = want.astype(np.float32)
@@ -60,25 +89,54 @@ def test_expansions_of_special_values(name, lanes):
 def test_elementary_functions_of_other_types(name, dtype):
     low, high = RANGES[name]
     x = np.linspace(max(low, -10), min(high, 10), 1000).astype(DType(dtype).numpy)
-    got = elementwise(lambda v: call(name, v), x, lanes=8).astype(np.float64)
+    got = elementwise(lambda v, name=name: call(name, v), x, lanes=8).astype(np.float64)
     with np.errstate(all="ignore"):
         want = EXACT[name](x.astype(np.float64))
     np.testing.assert_allclose(got, want, rtol={"float16": 1e-3, "bfloat16": 8e-3, "float64": 1e-14}[dtype], atol=1e-7)
 
 
-UNARY = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp2": np.exp2, "exp10": lambda x: 10.0**x, "log2": np.log2, "log10": np.log10,
-         "log1p": np.log1p, "expm1": np.expm1, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
-         "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-         "erfc": scipy.special.erfc, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.round, "nearbyint": np.rint,
-         "lgamma": scipy.special.gammaln, "tgamma": scipy.special.gamma, "abs": np.abs, "neg": np.negative, "sign": np.sign}
+UNARY = {
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "exp2": np.exp2,
+    "exp10": lambda x: 10.0**x,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erfc": scipy.special.erfc,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": np.round,
+    "nearbyint": np.rint,
+    "lgamma": scipy.special.gammaln,
+    "tgamma": scipy.special.gamma,
+    "abs": np.abs,
+    "neg": np.negative,
+    "sign": np.sign,
+}
 
 
 @pytest.mark.parametrize("name", sorted(UNARY))
 def test_unary_functions(name):
     for dtype, tolerance in (("float32", 2e-6), ("float64", 1e-13), ("float16", 2e-3), ("bfloat16", 1e-2)):
-        x = np.concatenate([np.linspace(-3, 3, 113), [0.0, -0.0, np.nan, np.inf, 0.5, 1.5, 2.5]]).astype(DType(dtype).numpy)
+        x = np.concatenate([np.linspace(-3, 3, 113), [0.0, -0.0, np.nan, np.inf, 0.5, 1.5, 2.5]]).astype(
+            DType(dtype).numpy
+        )
         for lanes in (1, 8):
-            got = elementwise(lambda v: call(name, v), x, lanes=lanes).astype(np.float64)
+            got = elementwise(lambda v, name=name: call(name, v), x, lanes=lanes).astype(np.float64)
             with np.errstate(all="ignore"):
                 want = UNARY[name](x.astype(np.float64)).astype(x.dtype).astype(np.float64)
             poles = np.isinf(want) & (name == "tgamma")
@@ -88,13 +146,27 @@ def test_unary_functions(name):
 def test_binary_functions():
     rng = np.random.default_rng(0)
     a, b = (np.abs(rng.standard_normal(64)) + 0.1).astype("f"), rng.standard_normal(64).astype("f")
-    for name, ref in (("pow", np.power), ("atan2", np.arctan2), ("fmod", np.fmod), ("hypot", np.hypot), ("copysign", np.copysign), ("nextafter", np.nextafter)):
+    for name, ref in (
+        ("pow", np.power),
+        ("atan2", np.arctan2),
+        ("fmod", np.fmod),
+        ("hypot", np.hypot),
+        ("copysign", np.copysign),
+        ("nextafter", np.nextafter),
+    ):
         for lanes in (1, 8):
-            np.testing.assert_allclose(elementwise(lambda x, y: call(name, x, y), a, b, lanes=lanes), ref(a, b), rtol=2e-6)
+            np.testing.assert_allclose(
+                elementwise(lambda x, y, name=name: call(name, x, y), a, b, lanes=lanes), ref(a, b), rtol=2e-6
+            )
     exponents = rng.integers(-5, 5, 64).astype("f")
-    np.testing.assert_array_equal(elementwise(lambda x, y: call("ldexp", x, tir.cast(y, "int32")), a, exponents), np.ldexp(a, exponents.astype(int)))
+    np.testing.assert_array_equal(
+        elementwise(lambda x, y: call("ldexp", x, tir.cast(y, "int32")), a, exponents),
+        np.ldexp(a, exponents.astype(int)),
+    )
     c = rng.standard_normal(64).astype("f")
-    np.testing.assert_allclose(elementwise(lambda x, y, z: call("fma", x, y, z), a, b, c), a * b + c, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        elementwise(lambda x, y, z: call("fma", x, y, z), a, b, c), a * b + c, rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
@@ -104,7 +176,9 @@ def test_integer_powers(dtype):
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(elementwise(lambda x, y: call("pow", x, y), base, power), np.power(base, power))
     if dtype != "uint8":
-        got = elementwise(lambda x, y: call("pow", x, y), np.array([1, -1, -1, 2, 0], dtype), np.array([-3, -3, -4, -1, -1], dtype))
+        got = elementwise(
+            lambda x, y: call("pow", x, y), np.array([1, -1, -1, 2, 0], dtype), np.array([-3, -3, -4, -1, -1], dtype)
+        )
         assert got.tolist() == [1, -1, 1, 0, 0]
 
 
@@ -113,7 +187,9 @@ def test_integer_powers(dtype):
 def test_classification(dtype, lanes):
     x = np.array([0.0, np.nan, np.inf, -np.inf, 1, -1, 1e-7, 100], DType(dtype).numpy)
     for name, ref in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
-        np.testing.assert_array_equal(elementwise(lambda v: call(name, v), x, out="bool", lanes=lanes), ref(x.astype(np.float64)))
+        np.testing.assert_array_equal(
+            elementwise(lambda v, name=name: call(name, v), x, out="bool", lanes=lanes), ref(x.astype(np.float64))
+        )
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -128,7 +204,9 @@ def test_bits(lanes):
             np.testing.assert_array_equal(elementwise(lambda *v, name=name: call(name, *v), *args, lanes=lanes), ref)
         by = rng.integers(0, info.bits + 5, 64).astype(dtype)
         wide = a.astype(object)
-        left = np.array([(int(x) << int(s)) & ((1 << info.bits) - 1) for x, s in zip(wide, by)], dtype=np.uint64).astype(dtype)
+        left = np.array(
+            [(int(x) << int(s)) & ((1 << info.bits) - 1) for x, s in zip(wide, by)], dtype=np.uint64
+        ).astype(dtype)
         right = np.array([int(x) >> int(s) for x, s in zip(wide, by)], dtype=dtype)
         np.testing.assert_array_equal(elementwise(lambda x, y: x << y, a, by, lanes=lanes), left)
         np.testing.assert_array_equal(elementwise(lambda x, y: x >> y, a, by, lanes=lanes), right)
@@ -136,40 +214,63 @@ def test_bits(lanes):
         np.testing.assert_array_equal(elementwise(lambda x: call("popcount", x), a, lanes=lanes), ones)
         zeros = np.array([info.bits - (int(x) & ((1 << info.bits) - 1)).bit_length() for x in a], dtype)
         np.testing.assert_array_equal(elementwise(lambda x: call("clz", x), a, lanes=lanes), zeros)
-    bits = elementwise(lambda x: tir.Call("reinterpret", (x,), DType("uint32").with_lanes(x.dtype.lanes)), SPECIAL, out="uint32", lanes=lanes)
+    bits = elementwise(
+        lambda x: tir.Call("reinterpret", (x,), DType("uint32").with_lanes(x.dtype.lanes)),
+        SPECIAL,
+        out="uint32",
+        lanes=lanes,
+    )
     np.testing.assert_array_equal(bits, SPECIAL.view(np.uint32))
 
 
 @pytest.mark.parametrize("lanes", [2, 3, 8, 16, 24])
 def test_horizontal_reductions(lanes):
     from programs import c, flat, func, loop
+
     from roundel.ir import Var, decl_buffer
 
     rng = np.random.default_rng(0)
     for dtype in ("float32", "int32", "int8", "bfloat16"):
         x = decl_buffer((lanes,), dtype, "x")
         data = (rng.standard_normal(lanes) * 3).astype(DType(dtype).numpy)
-        for name, ref in (("reduce_add", np.sum), ("reduce_max", np.max), ("reduce_min", np.min), ("reduce_mul", np.prod)):
+        for name, ref in (
+            ("reduce_add", np.sum),
+            ("reduce_max", np.max),
+            ("reduce_min", np.min),
+            ("reduce_mul", np.prod),
+        ):
             y, i = decl_buffer((1,), dtype, "y"), Var("i", DType("int64"))
             out = np.zeros(1, x.dtype.numpy)
             value = tir.call(name, tir.BufferLoad(x, (tir.Ramp(c(0), c(1), lanes),)))
             flat(func([x, y], loop(i, 1, tir.BufferStore(y, value, (i,)))))["main"](data, out)
             want = ref(data.astype(np.float64)) if dtype != "int8" else ref(data.astype(np.int64)).astype(np.int8)
-            np.testing.assert_allclose(out.astype(np.float64)[0], np.float64(want), rtol=2e-2 if dtype == "bfloat16" else 1e-5, atol=1e-4)
+            np.testing.assert_allclose(
+                out.astype(np.float64)[0], np.float64(want), rtol=2e-2 if dtype == "bfloat16" else 1e-5, atol=1e-4
+            )
 
 
 @pytest.mark.parametrize("lanes", [1, 4, 8, 16, 32])
 @pytest.mark.parametrize("kinds", [("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8")])
 def test_dot_accumulate(kinds, lanes):
     from programs import c, flat, func
+
     from roundel.ir import decl_buffer
 
     rng = np.random.default_rng(0)
     a, b = (rng.integers(np.iinfo(k).min, np.iinfo(k).max, 4 * lanes, endpoint=True).astype(k) for k in kinds)
     acc = rng.integers(-1000, 1000, lanes).astype(np.int32)
-    A, B, C = decl_buffer((4 * lanes,), kinds[0], "A"), decl_buffer((4 * lanes,), kinds[1], "B"), decl_buffer((lanes,), "int32", "C")
+    A, B, C = (
+        decl_buffer((4 * lanes,), kinds[0], "A"),
+        decl_buffer((4 * lanes,), kinds[1], "B"),
+        decl_buffer((lanes,), "int32", "C"),
+    )
     ramp = lambda n: tir.Ramp(c(0), c(1), n) if n > 1 else c(0)
-    value = tir.call("dot_accumulate", tir.BufferLoad(C, (ramp(lanes),)), tir.BufferLoad(A, (ramp(4 * lanes),)), tir.BufferLoad(B, (ramp(4 * lanes),)))
+    value = tir.call(
+        "dot_accumulate",
+        tir.BufferLoad(C, (ramp(lanes),)),
+        tir.BufferLoad(A, (ramp(4 * lanes),)),
+        tir.BufferLoad(B, (ramp(4 * lanes),)),
+    )
     got = acc.copy()
     flat(func([A, B, C], tir.BufferStore(C, value, (ramp(lanes),))))["main"](a, b, got)
     np.testing.assert_array_equal(got, acc + (a.astype(np.int32) * b.astype(np.int32)).reshape(lanes, 4).sum(1))

@@ -42,7 +42,11 @@ def test_strides_and_offset():
 @pytest.mark.parametrize("stride", [0, 1, 2, 3, -1])
 def test_vectors_of_any_stride(dtype, stride):
     A, B = decl_buffer((64,), dtype, "A"), decl_buffer((64,), dtype, "B")
-    data = np.random.default_rng(0).integers(0, 2, 64).astype(DType(dtype).numpy) if dtype == "bool" else np.arange(64).astype(DType(dtype).numpy)
+    data = (
+        np.random.default_rng(0).integers(0, 2, 64).astype(DType(dtype).numpy)
+        if dtype == "bool"
+        else np.arange(64).astype(DType(dtype).numpy)
+    )
     out = np.zeros(64, DType(dtype).numpy)
     flat(func([A, B], store(B, load(A, ramp(20, 8, stride)), ramp(3, 8))))["main"](data, out)
     want = np.zeros_like(out)
@@ -64,7 +68,7 @@ def test_a_vector_index_that_is_a_sum():
     flat(func([A, B], loop(i, 4, store(B, load(A, i, index), ramp(i * 4, 4)))))["main"](data, out)
     want = np.zeros(64, "f")
     for k in range(4):
-        want[4 * k: 4 * k + 4] = data[k, 8 * k + 1 + 2 * np.arange(4)]
+        want[4 * k : 4 * k + 4] = data[k, 8 * k + 1 + 2 * np.arange(4)]
     np.testing.assert_array_equal(out, want)
 
 
@@ -77,12 +81,16 @@ def test_gather_and_scatter_through_an_index_array():
     np.testing.assert_array_equal(out[:16], data[index])
     for predicate in (None, tir.LT(tir.Ramp(c(0), c(1), 16), tir.Broadcast(c(11), 16))):
         out[:] = 0
-        flat(func([A, N, B], store(B, load(A, load(N, ramp(0, 16)), predicate=predicate), ramp(0, 16))))["main"](data, index, out)
+        flat(func([A, N, B], store(B, load(A, load(N, ramp(0, 16)), predicate=predicate), ramp(0, 16))))["main"](
+            data, index, out
+        )
         n = 16 if predicate is None else 11
         np.testing.assert_array_equal(out[:n], data[index][:n])
         assert not out[n:16].any()
         out[:] = 0
-        flat(func([A, N, B], store(B, load(A, ramp(0, 16)), load(N, ramp(0, 16)), predicate=predicate)))["main"](data, index, out)
+        flat(func([A, N, B], store(B, load(A, ramp(0, 16)), load(N, ramp(0, 16)), predicate=predicate)))["main"](
+            data, index, out
+        )
         want = np.zeros(64, "f")
         want[index[:n]] = data[:n]
         np.testing.assert_array_equal(out, want)
@@ -97,8 +105,10 @@ def test_main_loop_and_predicated_step(dtype, count):
     base = n // 8 * 8
     lane = tir.Add(tir.Broadcast(base, 8), tir.Ramp(c(0), c(1), 8))
     inside = tir.LT(lane, tir.Broadcast(n, 8))
-    body = tir.seq(loop(i, n // 8, store(B, load(A, ramp(i * 8, 8)), ramp(i * 8, 8))),
-                   tir.If(tir.LT(base, n), store(B, load(A, ramp(base, 8), predicate=inside), ramp(base, 8), predicate=inside)))
+    body = tir.seq(
+        loop(i, n // 8, store(B, load(A, ramp(i * 8, 8)), ramp(i * 8, 8))),
+        tir.If(tir.LT(base, n), store(B, load(A, ramp(base, 8), predicate=inside), ramp(base, 8), predicate=inside)),
+    )
     data = np.random.default_rng(0).integers(0, 2, count).astype(DType(dtype).numpy)
     out = np.zeros(count + 8, DType(dtype).numpy)
     flat(func([A, B], body, scalars=(n,)))["main"](data, out[:count])
@@ -124,7 +134,7 @@ def test_packed_int4(dtype, lanes, start):
     np.testing.assert_array_equal(wide[part], data[part].astype(int))
     twice = (data.astype(int) * 2 - low) % 16 + low
     np.testing.assert_array_equal(out[part].astype(int), twice[part])
-    assert not out[part.stop:].astype(int).any() and not out[:start].astype(int).any()
+    assert not out[part.stop :].astype(int).any() and not out[:start].astype(int).any()
 
 
 def test_packed_int4_at_symbolic_positions():

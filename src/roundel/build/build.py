@@ -12,23 +12,32 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..codegen.llvm import MachineSpec, Piece, emit_function, platform_of
+from ..codegen.llvm import MachineSpec, Piece, emit_function, facts_of, platform_of
 from ..ir import ConstData, IRModule, constants, graph, tir
 from ..ir.errors import BuildError
 from ..runtime import Executable, library, metadata
+from ..target import Target
 from .compiler import compile_units
 from .descriptors import host_module
 from .interface import Interface, describe, exported, with_sizes
 from .jit import link_in_memory
 from .link import link_shared
-from .units import Unit, Units, callees
+from .units import Unit, Units
 
 
 class Built:
     """Compiled objects with what is needed to link them: in memory (``load``) or to a file (``save``)."""
 
-    def __init__(self, objects: list[bytes], functions: list[Interface], weights: dict[str, ConstData], offsets: dict[str, tuple[int, int]],
-                 nbytes: int, target: Any, units: list[Unit]) -> None:
+    def __init__(
+        self,
+        objects: list[bytes],
+        functions: list[Interface],
+        weights: dict[str, ConstData],
+        offsets: dict[str, tuple[int, int]],
+        nbytes: int,
+        target: Any,
+        units: list[Unit],
+    ) -> None:
         self.objects, self.functions, self.weights, self.offsets = objects, functions, weights, offsets
         self.nbytes, self.target, self.units = nbytes, target, units
 
@@ -43,14 +52,20 @@ class Built:
 
     def save(self, path: str | Path, **options: Any) -> Path:
         """Write a shared library; ``options`` are those of ``link_shared``."""
-        return link_shared(self.objects, self.blob() if self.nbytes else None, path, self.target,
-                           functions=[f.name for f in self.functions], **options)
+        return link_shared(
+            self.objects,
+            self.blob() if self.nbytes else None,
+            path,
+            self.target,
+            functions=[f.name for f in self.functions],
+            **options,
+        )
 
     def blob(self) -> bytes:
         """The weights, each at its offset."""
         out = bytearray(self.nbytes)
         for key, (offset, nbytes) in self.offsets.items():
-            out[offset:offset + nbytes] = _bytes(self.weights[key])
+            out[offset : offset + nbytes] = _bytes(self.weights[key])
         return bytes(out)
 
 
@@ -71,12 +86,22 @@ def pack_bits(array: np.ndarray, bits: int) -> np.ndarray:
 
 
 def machine_spec(target: Any) -> MachineSpec:
-    """What LLVM is told about a target (None: this machine)."""
+    """What LLVM is told about a target: a Target or what makes one; None is this machine."""
     if target is None:
         return MachineSpec.host()
-    features = target.features
-    features = features if isinstance(features, str) else ",".join(f if f[0] in "+-" else "+" + f for f in features)
-    return MachineSpec(target.triple, target.cpu, features)
+    target = Target(target)
+    if target.kind != "llvm":
+        raise BuildError(f"there is no code generator for target kind {target.kind} yet", hint="use an llvm target")
+    host = MachineSpec.host()
+    if (target.triple, target.cpu, target.features) == _host_key():
+        return host  # with what this machine lacks spelled out
+    return MachineSpec(target.triple, target.cpu, target.llvm_features)
+
+
+@functools.cache
+def _host_key() -> tuple:
+    host = Target.host()
+    return host.triple, host.cpu, host.features
 
 
 def lowered(mod: IRModule, pipeline: Sequence[Callable[[IRModule], IRModule]] | None = None) -> IRModule:
@@ -90,12 +115,17 @@ def lowered(mod: IRModule, pipeline: Sequence[Callable[[IRModule], IRModule]] | 
     return mod
 
 
-def compile_module(mod: IRModule, target: Any = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None) -> Built:
+def compile_module(
+    mod: IRModule, target: Any = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None
+) -> Built:
     """Lower what is not lowered, generate, compile. Raises BuildError."""
     target = target if target is not None else mod.attrs.get("target")
     left = [n for n, f in mod.items() if isinstance(f, graph.Function)]
     if left:
-        raise BuildError(f"graph function {left[0]} is not lowered", hint="compile the module with rd.compile, or run the default pipeline of roundel.driver first")
+        raise BuildError(
+            f"graph function {left[0]} is not lowered",
+            hint="compile the module with rd.compile, or run the default pipeline of roundel.driver first",
+        )
     mod = lowered(mod, pipeline)
     spec = machine_spec(target)
     units = Units(mod, spec)
@@ -103,7 +133,9 @@ def compile_module(mod: IRModule, target: Any = None, *, profile: bool = False, 
     functions, hosts = _hosts(mod, units, spec, profile)
     weights = {key: _constant(mod, key) for f in functions for key in f.constants}
     offsets, nbytes = layout(weights)
-    text = metadata.dump([f.info for f in functions], version=__version__, triple=spec.triple, cpu=spec.cpu, **_extra(mod))
+    text = metadata.dump(
+        [f.info for f in functions], version=__version__, triple=spec.triple, cpu=spec.cpu, **_extra(mod)
+    )
     host = Unit("host functions", "host", host_module(functions, hosts, spec, offsets, nbytes, text), "none")
     made.append(host)
     isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
@@ -133,7 +165,7 @@ def _hosts(mod: IRModule, units: Units, spec: MachineSpec, profile: bool) -> tup
             functions[-1].kernels = [name]
             continue
         symbol = f"rd.host.{len(functions)}"
-        func, kernels = with_sizes(func), callees(func)
+        func, kernels = with_sizes(func), facts_of(func).callees
         if profile:
             func = _profiled(func, kernels)
         pieces[symbol] = emit_function(func, symbol, platform, units.symbols.__getitem__)
@@ -153,7 +185,10 @@ def _profiled(func: tir.PrimFunc, kernels: list[str]) -> tir.PrimFunc:
             if type(s.value) is not tir.Call or isinstance(s.value.op, str):
                 return s
             index = tir.const(kernels.index(s.value.op.name), "int32")
-            begin, end = (tir.Evaluate(tir.Call(n, (index,), tir.const(0, "int32").dtype)) for n in ("start_profile", "stop_profile"))
+            begin, end = (
+                tir.Evaluate(tir.Call(n, (index,), tir.const(0, "int32").dtype))
+                for n in ("start_profile", "stop_profile")
+            )
             return tir.seq(begin, s, end)
 
     return Timed().rewrite(func)
@@ -165,7 +200,11 @@ def _constant(mod: IRModule, key: str) -> ConstData:
     try:
         return constants.lookup(key)
     except KeyError:
-        raise BuildError(f"the constant {key} is gone", why="no module of this process holds it any more", hint="keep the module that it came from alive") from None
+        raise BuildError(
+            f"the constant {key} is gone",
+            why="no module of this process holds it any more",
+            hint="keep the module that it came from alive",
+        ) from None
 
 
 def layout(weights: dict[str, ConstData]) -> tuple[dict[str, tuple[int, int]], int]:
@@ -179,14 +218,22 @@ def layout(weights: dict[str, ConstData]) -> tuple[dict[str, tuple[int, int]], i
     return offsets, end
 
 
-def build(mod: IRModule | tir.PrimFunc, target: Any = None, *, threads: int | None = None, profile: bool = False,
-          pipeline: Sequence[Callable] | None = None) -> Executable:
+def build(
+    mod: IRModule | tir.PrimFunc,
+    target: Any = None,
+    *,
+    threads: int | None = None,
+    profile: bool = False,
+    pipeline: Sequence[Callable] | None = None,
+) -> Executable:
     """Compile a module (or one tensor program) for ``target`` (default: the module's, else this machine) and load it.
 
     The result maps names to functions: a tensor program writes into the arrays it is given, a graph function returns
     its results. ``result.save(path)`` writes a shared library. Raises BuildError.
     """
-    return compile_module(as_module(mod), target, profile=profile, pipeline=pipeline).load(threads=threads, profile=profile)
+    return compile_module(as_module(mod), target, profile=profile, pipeline=pipeline).load(
+        threads=threads, profile=profile
+    )
 
 
 def as_module(mod: IRModule | tir.PrimFunc) -> IRModule:

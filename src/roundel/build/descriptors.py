@@ -15,8 +15,31 @@ from ..runtime.native import ABI, COMPUTED, SCALAR, dlpack_code
 from .interface import Interface, Parameter
 
 # LLVM's names of the features that the runtime can check for; the rest come with these or are not used by choice
-_CHECKED = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16", "avx512vbmi", "avxvnni", "avx2", "fma",
-            "f16c", "bmi2", "avx", "sse4.2", "amx-int8", "amx-bf16", "neon", "dotprod", "i8mm", "sve", "bf16", "fullfp16")
+_CHECKED = (
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512vnni",
+    "avx512bf16",
+    "avx512fp16",
+    "avx512vbmi",
+    "avxvnni",
+    "avx2",
+    "fma",
+    "f16c",
+    "bmi2",
+    "avx",
+    "sse4.2",
+    "amx-int8",
+    "amx-bf16",
+    "neon",
+    "dotprod",
+    "i8mm",
+    "sve",
+    "bf16",
+    "fullfp16",
+)
 
 _PARAM = "{ ptr, i8, i8, i16, i32, ptr, i32 }"
 _FUNCTION = "{ i32, ptr, ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, i32, ptr }"
@@ -47,18 +70,28 @@ class Globals:
         return self.add(f"[{len(items)} x {kind}] [{', '.join(f'{kind} {i}' for i in items)}]") if items else "null"
 
 
-def host_module(functions: Sequence[Interface], hosts: Mapping[str, Piece], spec: MachineSpec, offsets: Mapping[str, tuple[int, int]],
-                weights_nbytes: int, metadata: str) -> str:
-    """The text. ``hosts``: pieces of the host functions by symbol; ``offsets``: offset and bytes of each constant by key."""
+def host_module(
+    functions: Sequence[Interface],
+    hosts: Mapping[str, Piece],
+    spec: MachineSpec,
+    offsets: Mapping[str, tuple[int, int]],
+    weights_nbytes: int,
+    metadata: str,
+) -> str:
+    """The text. ``hosts``: host functions by symbol; ``offsets``: offset and bytes of each constant by key."""
     table, pieces = Globals(), list(hosts.values())
     described = [_function(f, table, pieces, spec, offsets) for f in functions]
     array = table.array(_FUNCTION, described)
-    library = (f"@roundel_library = constant {{ i32, i32, ptr, i64, ptr }} {{ i32 {ABI}, i32 {len(functions)}, ptr {array}, "
-               f"i64 {weights_nbytes}, ptr {table.string(metadata)} }}")
+    library = (
+        f"@roundel_library = constant {{ i32, i32, ptr, i64, ptr }} {{ i32 {ABI}, i32 {len(functions)}, ptr {array}, "
+        f"i64 {weights_nbytes}, ptr {table.string(metadata)} }}"
+    )
     return module_text(pieces, "\n".join([*table.lines, library]))
 
 
-def _function(f: Interface, table: Globals, pieces: list[Piece], spec: MachineSpec, offsets: Mapping[str, tuple[int, int]]) -> str:
+def _function(
+    f: Interface, table: Globals, pieces: list[Piece], spec: MachineSpec, offsets: Mapping[str, tuple[int, int]]
+) -> str:
     index = {v: k for k, v in enumerate(f.symbols)}
     computed = any(type(d) not in (tir.IntImm, tir.Var) for p in f.params for d in p.dims)
     prefix = f"rd.{len(pieces)}"
@@ -76,10 +109,23 @@ def _function(f: Interface, table: Globals, pieces: list[Piece], spec: MachineSp
     features = [name for name in _CHECKED if f"+{name}" in spec.features.split(",")]
     strings = [table.string(n) for n in f.symbol_names]
     kernels = [table.string(n) for n in f.kernels]
-    fields = [f"i32 {ABI}", f"ptr {table.string(f.name)}", f"ptr {table.string(','.join(features))}", f"i32 {len(f.inputs)}", f"i32 {len(f.outputs)}",
-              f"i32 {len(f.symbols)}", f"i32 {len(constants)}", f"ptr {table.array('ptr', strings)}", f"ptr {table.array(_PARAM, params)}",
-              f"ptr {shapes}", f"ptr {arena}", f"ptr @{prefix}.run", f"ptr {table.array('{ i64, i64, ptr }', constants)}", f"i32 {len(kernels)}",
-              f"ptr {table.array('ptr', kernels)}"]
+    fields = [
+        f"i32 {ABI}",
+        f"ptr {table.string(f.name)}",
+        f"ptr {table.string(','.join(features))}",
+        f"i32 {len(f.inputs)}",
+        f"i32 {len(f.outputs)}",
+        f"i32 {len(f.symbols)}",
+        f"i32 {len(constants)}",
+        f"ptr {table.array('ptr', strings)}",
+        f"ptr {table.array(_PARAM, params)}",
+        f"ptr {shapes}",
+        f"ptr {arena}",
+        f"ptr @{prefix}.run",
+        f"ptr {table.array('{ i64, i64, ptr }', constants)}",
+        f"i32 {len(kernels)}",
+        f"ptr {table.array('ptr', kernels)}",
+    ]
     return "{ " + ", ".join(fields) + " }"
 
 
@@ -89,9 +135,13 @@ def _param(p: Parameter, table: Globals, index: Mapping[tir.Var, int]) -> str:
         ndim, dims = SCALAR, [str(-1 - index[p.var])] if p.var in index else []
     else:
         ndim = len(p.dims)
-        dims = [str(d.value) if type(d) is tir.IntImm else str(-1 - index[d]) if d in index else str(COMPUTED) for d in p.dims]
+        dims = [
+            str(d.value) if type(d) is tir.IntImm else str(-1 - index[d]) if d in index else str(COMPUTED)
+            for d in p.dims
+        ]
     flags = 1 if p.inout else 0
-    return f"{{ ptr {table.string(p.name)}, i8 {code}, i8 {bits}, i16 {lanes}, i32 {ndim}, ptr {table.array('i64', dims)}, i32 {flags} }}"
+    name, array = table.string(p.name), table.array("i64", dims)
+    return f"{{ ptr {name}, i8 {code}, i8 {bits}, i16 {lanes}, i32 {ndim}, ptr {array}, i32 {flags} }}"
 
 
 def _run(f: Interface, name: str, index: Mapping[tir.Var, int]) -> Piece:
@@ -128,19 +178,34 @@ def _run(f: Interface, name: str, index: Mapping[tir.Var, int]) -> Piece:
     return Piece(text, declares)
 
 
-def _with_symbols(f: Interface, make: Callable[[tir.Var], tir.Stmt], name: str, extra: tuple[tir.Var, ...], result: str, spec: MachineSpec) -> Piece:
+def _with_symbols(
+    f: Interface,
+    make: Callable[[tir.Var], tir.Stmt],
+    name: str,
+    extra: tuple[tir.Var, ...],
+    result: str,
+    spec: MachineSpec,
+) -> Piece:
     """A helper that takes the symbols' values and whose body may use the symbols."""
     handle = tir.Var("symbols", HANDLE)
     table = tir.decl_buffer((len(f.symbols),), "int64", "symbols", data=handle)
     body = make(handle)
     for k, v in reversed(list(enumerate(f.symbols))):
         body = tir.Let(v, tir.cast(tir.BufferLoad(table, (tir.index_const(k),)), v.dtype), body)
-    func = tir.PrimFunc((handle, *extra), body, ((handle, table),), Attrs(kind="plain", noalias=False), tir.Var("_", INT64).dtype if result else table.dtype)
+    func = tir.PrimFunc(
+        (handle, *extra),
+        body,
+        ((handle, table),),
+        Attrs(kind="plain", noalias=False),
+        tir.Var("_", INT64).dtype if result else table.dtype,
+    )
     func = func.replace(ret_dtype=INT64 if result == "int64" else func.ret_dtype.__class__("void"))
     try:
         piece = emit_function(func, name, platform_of(spec.triple, spec.features), str)
     except BuildError as error:
-        raise BuildError(f"a size of {f.name} depends on more than the shapes of its parameters", why=error.what) from error
+        raise BuildError(
+            f"a size of {f.name} depends on more than the shapes of its parameters", why=error.what
+        ) from error
     return piece
 
 
@@ -154,8 +219,16 @@ def _shapes(f: Interface, name: str, spec: MachineSpec) -> Piece:
     def make(_: tir.Var) -> tir.Stmt:
         from ..ir.visit import free_vars
 
-        return tir.seq(*(tir.BufferStore(table, tir.cast(d, "int64") if free_vars(d) <= known else tir.IntImm(COMPUTED, INT64), (tir.index_const(k),))
-                         for k, d in enumerate(dims)))
+        return tir.seq(
+            *(
+                tir.BufferStore(
+                    table,
+                    tir.cast(d, "int64") if free_vars(d) <= known else tir.IntImm(COMPUTED, INT64),
+                    (tir.index_const(k),),
+                )
+                for k, d in enumerate(dims)
+            )
+        )
 
     return _with_symbols(f, make, name, (out,), "", spec)
 
@@ -171,4 +244,6 @@ def arena_bytes(func: tir.PrimFunc) -> tir.Expr | None:
 
 
 def _arena(f: Interface, name: str, size: tir.Expr, spec: MachineSpec) -> Piece:
-    return _with_symbols(f, lambda _: tir.Evaluate(tir.Call("ret", (tir.cast(size, "int64"),), INT64)), name, (), "int64", spec)
+    return _with_symbols(
+        f, lambda _: tir.Evaluate(tir.Call("ret", (tir.cast(size, "int64"),), INT64)), name, (), "int64", spec
+    )

@@ -14,7 +14,7 @@ from .units import Units
 
 @dataclass(frozen=True)
 class Inspection:
-    """``program`` before and ``lowered`` after lowering (tensor programs), LLVM text as generated and after its passes, assembly."""
+    """``program`` before and ``lowered`` after lowering, LLVM text as generated and after its passes, assembly."""
 
     program: tir.PrimFunc
     lowered: tuple[tir.PrimFunc, ...]
@@ -37,6 +37,15 @@ def inspect(mod: IRModule | tir.PrimFunc, name: str | None = None, target: Any =
     spec = machine_spec(target)
     units = Units(flat, spec)
     unit = [*units.unit(name)][-1]
-    tasks = [f for n, f in flat.items() if isinstance(f, tir.PrimFunc) and f.attrs.get("kind") == "task" and n.startswith(name + "_task")]
-    return Inspection(mod[name], (flat[name], *tasks), unit.text, optimised_text(unit.text, spec, unit.pipeline),
-                      to_assembly(unit.text, spec, unit.pipeline))
+    tasks = [
+        f
+        for n, f in flat.items()
+        if isinstance(f, tir.PrimFunc) and f.attrs.get("kind") == "task" and n.startswith(name + "_task")
+    ]
+    return Inspection(
+        mod[name],
+        (flat[name], *tasks),
+        unit.text,
+        optimised_text(unit.text, spec, unit.pipeline),
+        to_assembly(unit.text, spec, unit.pipeline),
+    )

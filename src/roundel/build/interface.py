@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an exported function takes and gives, derived from its tensor program: parameters, symbols, constants, metadata."""
+"""What an exported function takes and gives, from its tensor program: parameters, symbols, constants, metadata."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Interface:
     symbols: list[tir.Var]
     info: FunctionInfo
     symbol_names: list[str]
-    constants: list[str] = field(default_factory=list)   # keys, in the order of the context's table
+    constants: list[str] = field(default_factory=list)  # keys, in the order of the context's table
     kernels: list[str] = field(default_factory=list)
 
     @property
@@ -58,7 +58,7 @@ class Interface:
 
 
 def exported(mod: IRModule) -> list[str]:
-    """Names of the functions that callers see: hosts and what has a ``global_symbol``; without any, every tensor program."""
+    """Names of what callers see: host functions and what has a ``global_symbol``; without any, every tensor program."""
     programs = {n: f for n, f in mod.items() if isinstance(f, tir.PrimFunc) and f.attrs.get("kind") != "task"}
     hosts = [n for n, f in programs.items() if f.attrs.get("kind") == "host"]
     named = [n for n, f in programs.items() if "global_symbol" in f.attrs and n not in hosts]
@@ -68,7 +68,13 @@ def exported(mod: IRModule) -> list[str]:
 def with_sizes(func: tir.PrimFunc) -> tir.PrimFunc:
     """A host function with the sizes that its inputs' shapes name as further parameters, as kernels have them."""
     inputs = func.params[: func.attrs["num_inputs"]]
-    sizes = {d: None for p in inputs if p in func.buffers for d in func.buffers[p].shape if type(d) is tir.Var and d not in func.params}
+    sizes = {
+        d: None
+        for p in inputs
+        if p in func.buffers
+        for d in func.buffers[p].shape
+        if type(d) is tir.Var and d not in func.params
+    }
     return func.replace(params=(*func.params, *sizes))
 
 
@@ -80,8 +86,11 @@ def describe(mod: IRModule, name: str, symbol: str, func: tir.PrimFunc) -> Inter
     symbols = _symbols(params[: func.attrs["num_inputs"]] if func.attrs.get("kind") == "host" else params)
     for v in hidden:
         if v not in symbols:
-            raise BuildError(f"the size {v.name} of {public} does not follow from its parameters", where=public,
-                             hint="it must be a whole dimension of some buffer, or a scalar parameter")
+            raise BuildError(
+                f"the size {v.name} of {public} does not follow from its parameters",
+                where=public,
+                hint="it must be a whole dimension of some buffer, or a scalar parameter",
+            )
     lookup: Callable[[str], Any] = mod.functions.__getitem__
     if func.attrs.get("kind") == "host":
         count = func.attrs["num_inputs"]
@@ -89,7 +98,11 @@ def describe(mod: IRModule, name: str, symbol: str, func: tir.PrimFunc) -> Inter
     else:
         written, read = written_data(func, lookup), read_data(func, lookup)
         inputs = [p for p in params if p.buffer is None or p.buffer.data not in written]
-        outputs = [Parameter(p.var, p.buffer, p.name, p.buffer.data in read) for p in params if p.buffer is not None and p.buffer.data in written]
+        outputs = [
+            Parameter(p.var, p.buffer, p.name, p.buffer.data in read)
+            for p in params
+            if p.buffer is not None and p.buffer.data in written
+        ]
     names = _unique([v.name for v in symbols])
     texts = dict(zip(symbols, names))
     info = _info(func, public, params, inputs, outputs, texts)
@@ -110,8 +123,11 @@ def _hidden(func: tir.PrimFunc) -> list[tir.Var]:
 def _parameter(func: tir.PrimFunc, var: tir.Var) -> Parameter:
     buffer = func.buffers.get(var)
     if buffer is None and var.dtype.is_handle:
-        raise BuildError(f"parameter {var.name} is a pointer without a buffer", where=func.attrs.get("global_symbol"),
-                         hint="give its shape with T.match_buffer")
+        raise BuildError(
+            f"parameter {var.name} is a pointer without a buffer",
+            where=func.attrs.get("global_symbol"),
+            hint="give its shape with T.match_buffer",
+        )
     return Parameter(var, buffer, buffer.name if buffer is not None else var.name)
 
 
@@ -159,8 +175,14 @@ def _formula(e: tir.Expr, names: dict[tir.Var, str]) -> str:
     return " ".join((f"({p})" if " " in p and sign != "+" else p) for p in (parts[0], sign, parts[1]))
 
 
-def _info(func: tir.PrimFunc, name: str, params: list[Parameter], inputs: list[Parameter], outputs: list[Parameter],
-          symbols: dict[tir.Var, str]) -> FunctionInfo:
+def _info(
+    func: tir.PrimFunc,
+    name: str,
+    params: list[Parameter],
+    inputs: list[Parameter],
+    outputs: list[Parameter],
+    symbols: dict[tir.Var, str],
+) -> FunctionInfo:
     def tensor(p: Parameter, label: str | None = None) -> TensorInfo:
         return TensorInfo(label or p.name, str(p.dtype), tuple(_dim_text(d, symbols) for d in p.dims), p.buffer is None)
 
@@ -171,10 +193,18 @@ def _info(func: tir.PrimFunc, name: str, params: list[Parameter], inputs: list[P
         result = attrs.get("result")
         if result is None:
             result = list(range(len(outputs))) if attrs.get("returns_tuple") else 0
-        return FunctionInfo(name, "graph", tuple(map(tensor, inputs, _padded(in_names, len(inputs)))),
-                            tuple(map(tensor, outputs, _padded(out_names, len(outputs)))), _listed(arguments), _listed(result))
+        return FunctionInfo(
+            name,
+            "graph",
+            tuple(map(tensor, inputs, _padded(in_names, len(inputs)))),
+            tuple(map(tensor, outputs, _padded(out_names, len(outputs)))),
+            _listed(arguments),
+            _listed(result),
+        )
     places = {p.var: i for i, p in enumerate([*inputs, *outputs])}
-    return FunctionInfo(name, "tensor", tuple(map(tensor, inputs)), tuple(map(tensor, outputs)), tuple(places[p.var] for p in params))
+    return FunctionInfo(
+        name, "tensor", tuple(map(tensor, inputs)), tuple(map(tensor, outputs)), tuple(places[p.var] for p in params)
+    )
 
 
 def _padded(names: tuple[str, ...], count: int) -> list[str | None]:

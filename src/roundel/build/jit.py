@@ -21,7 +21,9 @@ def _linker() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     spec = MachineSpec.host()
-    machine = llvm.Target.from_triple(spec.triple).create_target_machine(cpu=spec.cpu, features=spec.features, reloc="pic", codemodel="small")
+    machine = llvm.Target.from_triple(spec.triple).create_target_machine(
+        cpu=spec.cpu, features=spec.features, reloc="pic", codemodel="small"
+    )
     return llvm.create_lljit_compiler(machine)
 
 
@@ -39,4 +41,8 @@ def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], export:
         tracker = library.link(_linker(), f"roundel_{next(_numbers)}")
         return tracker[export], tracker
     except RuntimeError as error:
-        raise BuildError("the module cannot be linked", why=str(error), hint="a C function that call_extern names must be in a loaded library") from error
+        raise BuildError(
+            "the module cannot be linked",
+            why=str(error),
+            hint="a C function that call_extern names must be in a loaded library",
+        ) from error

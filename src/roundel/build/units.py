@@ -8,13 +8,12 @@ from the text's hash.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ..codegen.llvm import MachineSpec, Piece, emit_function, module_text, platform_of
+from ..codegen.llvm import Facts, MachineSpec, Piece, Platform, emit_function, facts_of, module_text, platform_of
 from ..ir import IRModule, tir
 from ..ir.errors import BuildError
-from ..ir.visit import children
 
 _PLACEHOLDER = "__kernel__"
 
@@ -51,9 +50,10 @@ class Units:
             return
         if name in callers:
             raise BuildError(f"tensor program {name} calls itself", why=" -> ".join((*callers, name)))
-        for callee in callees(self.func(name)):
+        facts = facts_of(self.func(name))
+        for callee in facts.callees:
             yield from self.unit(callee, (*callers, name))
-        text, vectors, constants = self._text(name)
+        text, vectors, constants = self._text(name, facts)
         symbol = "rk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
         self.symbols[name] = symbol
         self.constants[name] = constants
@@ -65,10 +65,13 @@ class Units:
         """A tensor program of the module; raises BuildError when there is none."""
         func = self.mod.functions.get(name)
         if not isinstance(func, tir.PrimFunc):
-            raise BuildError(f"{name} is called, but is not a tensor program of the module", hint=f"it has {', '.join(self.mod.functions)}")
+            raise BuildError(
+                f"{name} is called, but is not a tensor program of the module",
+                hint=f"it has {', '.join(self.mod.functions)}",
+            )
         return func
 
-    def _text(self, name: str) -> tuple[str, bool, dict[str, int]]:
+    def _text(self, name: str, facts: Facts) -> tuple[str, bool, dict[str, int]]:
         platform = platform_of(self.spec.triple, self.spec.features)
         tasks: dict[str, str] = {}
 
@@ -77,7 +80,7 @@ class Units:
                 return tasks.setdefault(callee, f"{_PLACEHOLDER}.{len(tasks)}")
             return self.symbols[callee]
 
-        pieces: list[Piece] = [self._piece(name, _PLACEHOLDER, platform, symbol)]
+        pieces: list[Piece] = [self._piece(name, _PLACEHOLDER, platform, symbol, facts)]
         done = 0
         while done < len(tasks):  # tasks may have tasks
             task = list(tasks)[done]
@@ -85,24 +88,10 @@ class Units:
             done += 1
         return module_text(pieces), any(p.vectors for p in pieces), pieces[0].constants
 
-    def _piece(self, name: str, symbol: str, platform, resolve) -> Piece:  # type: ignore[no-untyped-def]
+    def _piece(
+        self, name: str, symbol: str, platform: Platform, resolve: Callable[[str], str], facts: Facts | None = None
+    ) -> Piece:
         try:
-            return emit_function(self.func(name), symbol, platform, resolve)
+            return emit_function(self.func(name), symbol, platform, resolve, facts)
         except BuildError as error:
             raise BuildError(error.what, where=error.where or name, why=error.why, hint=error.hint) from error
-
-
-def callees(func: tir.PrimFunc) -> list[str]:
-    """Names of the tensor programs that a function calls, in order of appearance; tasks are not among them."""
-    found: dict[str, None] = {}
-    seen: set[int] = set()
-    stack = [func.body]
-    while stack:
-        n = stack.pop()
-        if id(n) in seen:
-            continue
-        seen.add(id(n))
-        if type(n) is tir.Call and not isinstance(n.op, str):
-            found[n.op.name] = None
-        stack.extend(reversed(list(children(n))))
-    return list(found)

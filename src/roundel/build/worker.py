@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that compiles: ``python -m roundel.build.worker`` reads requests from stdin and writes objects to stdout.
 
-A message is its length (8 bytes, little-endian) and a pickle: of ``(text, spec, pipeline)`` in, of ``(True, object)`` or
-``(False, (what, why))`` out. LLVM's fatal errors end this process and not the one that asked.
+A message is its length (8 bytes, little-endian) and a pickle: of ``(text, spec, pipeline)`` in, of ``(True, object)``
+or ``(False, (what, why))`` out. LLVM's fatal errors end this process and not the one that asked.
 """
 
 from __future__ import annotations

@@ -71,7 +71,9 @@ def decode(e: tir.Expr) -> tir.Expr:
     scale = tir.const(2.0 ** (127 - f.bias), tir.const(0.0, "float32").dtype.with_lanes(e.dtype.lanes))
     value = bits_of(bits_of(magnitude << (23 - f.mantissa), "float32") * scale, "uint32")
     if f.infinity is not None:
-        special = tir.select(tir.eq(magnitude, f.infinity), tir.const(0x7F800000, code.dtype), tir.const(0x7FC00000, code.dtype))
+        special = tir.select(
+            tir.eq(magnitude, f.infinity), tir.const(0x7F800000, code.dtype), tir.const(0x7FC00000, code.dtype)
+        )
         value = tir.select(magnitude >= f.infinity, special, value)
     elif f.nan is not None and not f.fnuz:
         value = tir.select(tir.eq(magnitude, f.nan), tir.const(0x7FC00000, code.dtype), value)
@@ -93,8 +95,17 @@ def encode(e: tir.Expr, dtype: DType) -> tir.Expr:
     return bits_of(tir.cast(code, f"uint{dtype.bits}"), name)
 
 
+def half_of_double(e: tir.Expr) -> tir.Expr:
+    """float64 ``e`` as float16, rounded once: through the float32 that is cut off, its last bit set if inexact."""
+    single = tir.cast(e, "float32")
+    back = tir.cast(single, "float64")
+    too_far = tir.GT(tir.call("abs", back), tir.call("abs", e))
+    cut = bits_of(single, "int32") - tir.cast(too_far, "int32")
+    return tir.cast(bits_of(cut | tir.cast(tir.NE(back, e), "int32"), "float32"), "float16")
+
+
 def _encode_e8m0(e: tir.Expr, bits: tir.Expr) -> tir.Expr:
-    """The nearest power of two (of the value, in the lower half up to a tie inclusive); not a number for negatives, NaN and infinity."""
+    """The nearest power of two, ties to the even exponent; NaN for what is negative, NaN or infinite."""
     exponent, fraction = bits >> 23, bits & 0x7FFFFF
     up = tir.cast(fraction > 0x400000, "uint32") | (tir.cast(tir.eq(fraction, 0x400000), "uint32") & exponent & 1)
     small = tir.cast(fraction > 0x600000, "uint32")  # exponent 0: subnormals lie around 2^-127 = 0x400000

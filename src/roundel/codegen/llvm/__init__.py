@@ -2,8 +2,22 @@
 """LLVM: flat tensor programs as LLVM IR text, and from there to assembly and objects."""
 
 from .emitter import Platform
-from .function import Piece, emit_function, module_text, platform_of, read_data, written_data
+from .function import Facts, Piece, emit_function, facts_of, module_text, platform_of, read_data, written_data
 from .machine import MachineSpec, llvm_version, optimised_text, to_assembly, to_object
 
-__all__ = ["MachineSpec", "Piece", "Platform", "emit_function", "llvm_version", "module_text", "optimised_text", "platform_of", "read_data",
-           "to_assembly", "to_object", "written_data"]
+__all__ = [
+    "Facts",
+    "MachineSpec",
+    "Piece",
+    "Platform",
+    "emit_function",
+    "facts_of",
+    "llvm_version",
+    "module_text",
+    "optimised_text",
+    "platform_of",
+    "read_data",
+    "to_assembly",
+    "to_object",
+    "written_data",
+]

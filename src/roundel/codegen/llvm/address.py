@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an element lies: indices as sums of terms, grouped by the loop that changes them, added to the pointer outermost first.
+"""Where an element lies: indices as sums of terms, added to the pointer loop by loop, what changes least first.
 
 So a kernel's inner loop adds what changes there and nothing else, and neighbours differ by a constant that fits the
 instruction's addressing mode.
@@ -23,7 +23,9 @@ def linear(em: Emitter, e: tir.Expr) -> Linear:
     hit = em.linear_memo.get(e)
     if hit is None:
         rule = _LINEAR.get(type(e))
-        hit = em.linear_memo[e] = rule(em, e) if rule is not None and (e.is_index or type(e) is tir.IntImm) else ({e: 1}, 0)
+        hit = em.linear_memo[e] = (
+            rule(em, e) if rule is not None and (e.is_index or type(e) is tir.IntImm) else ({e: 1}, 0)
+        )
     return hit
 
 
@@ -59,7 +61,7 @@ def times(x: Linear, y: Linear, whole: tir.Expr | None = None) -> Linear:
     if not a:
         return {t: k * c for t, k in b.items()} if c else {}, c * d
     if len(b) == 1 and not d:
-        (term, k), = b.items()
+        ((term, k),) = b.items()
         out = add_scaled({}, {tir.mul(t, term): n for t, n in a.items()}, k)
         return add_scaled(out, {term: c}, k), 0
     if len(a) == 1 and not c:
@@ -72,8 +74,13 @@ def _rebuild(x: Linear) -> tir.Expr:
 
 
 _LINEAR: dict[type, Callable[[Emitter, Any], Linear]] = {
-    tir.IntImm: lambda em, e: ({}, e.value), tir.Add: _sum(1), tir.Sub: _sum(-1), tir.Mul: _product,
-    tir.Cast: lambda em, e: linear(em, e.value) if e.value.is_index and e.dtype.bits >= e.value.dtype.bits else ({e: 1}, 0),
+    tir.IntImm: lambda em, e: ({}, e.value),
+    tir.Add: _sum(1),
+    tir.Sub: _sum(-1),
+    tir.Mul: _product,
+    tir.Cast: lambda em, e: (
+        linear(em, e.value) if e.value.is_index and e.dtype.bits >= e.value.dtype.bits else ({e: 1}, 0)
+    ),
 }
 
 
@@ -89,11 +96,19 @@ def strides(buffer: tir.Buffer) -> tuple[tir.Expr, ...]:
     return tuple(reversed(out))
 
 
+def linear_strides(em: Emitter, buffer: tir.Buffer) -> tuple[Linear, ...]:
+    """``strides`` as sums; remembered."""
+    hit = em.strides.get(buffer)
+    if hit is None:
+        hit = em.strides[buffer] = tuple(linear(em, s) for s in strides(buffer))
+    return hit
+
+
 def offset(em: Emitter, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> Linear:
     """The element offset from the buffer's data pointer."""
     terms: dict[tir.Expr, int] = {}
     constant = 0
-    parts = [times(linear(em, i), linear(em, s)) for i, s in zip(indices, strides(buffer), strict=True)]
+    parts = [times(linear(em, i), s) for i, s in zip(indices, linear_strides(em, buffer), strict=True)]
     if buffer.elem_offset is not None:
         parts.append(linear(em, buffer.elem_offset))
     for t, c in parts:

@@ -7,6 +7,7 @@ floats contract where the function allows it. Index arithmetic carries ``nsw`` s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ...ir import tir
@@ -19,8 +20,14 @@ from .types import computes_in_float32, float_text, int_text, llvm_type, splat
 
 _INT_OP = {tir.Add: "add", tir.Sub: "sub", tir.Mul: "mul"}
 _FLOAT_OP = {tir.Add: "fadd", tir.Sub: "fsub", tir.Mul: "fmul", tir.Div: "fdiv", tir.Mod: "frem"}
-_PREDICATES = {tir.EQ: ("eq", "eq", "oeq"), tir.NE: ("ne", "ne", "une"), tir.LT: ("slt", "ult", "olt"),
-               tir.LE: ("sle", "ule", "ole"), tir.GT: ("sgt", "ugt", "ogt"), tir.GE: ("sge", "uge", "oge")}
+_PREDICATES = {
+    tir.EQ: ("eq", "eq", "oeq"),
+    tir.NE: ("ne", "ne", "une"),
+    tir.LT: ("slt", "ult", "olt"),
+    tir.LE: ("sle", "ule", "ole"),
+    tir.GT: ("sgt", "ugt", "ogt"),
+    tir.GE: ("sge", "uge", "oge"),
+}
 
 
 @writes(EXPR, tir.Add, tir.Sub, tir.Mul)
@@ -28,7 +35,9 @@ def _ring(em: Emitter, e: Any) -> str:
     if e.dtype.is_float:
         return _float_binary(em, e)
     if e.dtype.is_bool:
-        return em.op(f"{'and' if type(e) is tir.Mul else 'or' if type(e) is tir.Add else 'xor'} {em.typed(e.a)}, {em.value(e.b)}")
+        return em.op(
+            f"{'and' if type(e) is tir.Mul else 'or' if type(e) is tir.Add else 'xor'} {em.typed(e.a)}, {em.value(e.b)}"
+        )
     flags = " nsw" if e.is_index or (e.dtype.lanes > 1 and _exact(e)) else ""
     if type(e) is tir.Mul and type(e.b) is tir.IntImm and e.b.value > 0 and e.b.value & (e.b.value - 1) == 0 and flags:
         return em.op(f"shl{flags} {em.typed(e.a)}, {e.b.value.bit_length() - 1}")
@@ -80,7 +89,8 @@ def _multiply_add(em: Emitter, e: Any) -> str | None:
     return None
 
 
-# ---- division ---------------------------------------------------------------------------------------------------------
+# ---- division ----------------------------------------------------------------------------------------------
+
 
 @writes(EXPR, tir.Div)
 def _div(em: Emitter, e: tir.Div) -> str:
@@ -165,7 +175,8 @@ def _floor(em: Emitter, e: Any, op: str) -> str:
     return em.op(f"add {t} {remainder}, {em.op(f'select {_bools(e.dtype)} {fix}, {t} {b}, {t} {zero}')}")
 
 
-# ---- comparisons, minimum, maximum ------------------------------------------------------------------------------------
+# ---- comparisons, minimum, maximum -------------------------------------------------------------------------
+
 
 @writes(EXPR, *_PREDICATES)
 def _compare(em: Emitter, e: Any) -> str:
@@ -200,8 +211,10 @@ def _float_min_max(em: Emitter, e: Any, name: str) -> str:
     return float_min_max(em, e.dtype, name, em.value(e.a), em.value(e.b), _known_number(e.a), _known_number(e.b))
 
 
-def float_min_max(em: Emitter, dtype: DType, name: str, a: str, b: str, a_number: bool = False, b_number: bool = False) -> str:
-    """NaN when either is NaN. x86's instruction yields its second operand then, so one or two more instructions do it."""
+def float_min_max(
+    em: Emitter, dtype: DType, name: str, a: str, b: str, a_number: bool = False, b_number: bool = False
+) -> str:
+    """NaN when either is NaN. x86's instruction yields its second operand then, so one or two more are added."""
     if not em.platform.is_x86:
         return em.intrinsic("minimum" if name == "min" else "maximum", dtype, a, b)
     t, flags = llvm_type(dtype), _bools(dtype)
@@ -215,7 +228,8 @@ def float_min_max(em: Emitter, dtype: DType, name: str, a: str, b: str, a_number
     return em.op(f"select {flags} {is_nan}, {t} {a}, {t} {picked}")
 
 
-# ---- logic and selection ----------------------------------------------------------------------------------------------
+# ---- logic and selection -----------------------------------------------------------------------------------
+
 
 @writes(EXPR, tir.And, tir.Or)
 def _logic(em: Emitter, e: Any) -> str:
@@ -253,7 +267,8 @@ def _if_then_else(em: Emitter, e: tir.IfThenElse) -> str:
     return em.op(f"phi {llvm_type(e.dtype)} " + ", ".join(f"[ {v}, %{b} ]" for v, b in incoming))
 
 
-# ---- vectors ----------------------------------------------------------------------------------------------------------
+# ---- vectors -----------------------------------------------------------------------------------------------
+
 
 def broadcast(em: Emitter, operand: str, dtype: DType) -> str:
     """A register or constant in all lanes of ``dtype``."""
@@ -266,11 +281,9 @@ def broadcast(em: Emitter, operand: str, dtype: DType) -> str:
 
 @writes(EXPR, tir.Broadcast)
 def _broadcast(em: Emitter, e: tir.Broadcast) -> str:
-    if e.value.dtype.lanes > 1:
-        inner = e.value.dtype.lanes
-        t = llvm_type(e.value.dtype)
-        picks = ", ".join(f"i32 {i % inner}" for i in range(e.dtype.lanes))
-        return em.op(f"shufflevector {t} {em.value(e.value)}, {t} poison, <{e.dtype.lanes} x i32> <{picks}>")
+    inner = e.value.dtype.lanes
+    if inner > 1:
+        return shuffle(em, em.value(e.value), e.value.dtype, [i % inner for i in range(e.dtype.lanes)])
     return broadcast(em, em.value(e.value), e.dtype)
 
 
@@ -302,8 +315,7 @@ def _shuffle(em: Emitter, e: tir.Shuffle) -> str:
     joined, count = em.value(e.vectors[0]), e.vectors[0].dtype.lanes
     for v in e.vectors[1:]:
         joined, count = concat(em, joined, count, em.value(v), v.dtype.lanes, element)
-    t = llvm_type(element.with_lanes(count))
-    return em.op(f"shufflevector {t} {joined}, {t} poison, <{len(e.indices)} x i32> <{', '.join(f'i32 {i}' for i in e.indices)}>")
+    return shuffle(em, joined, element.with_lanes(count), e.indices)
 
 
 def concat(em: Emitter, a: str, n: int, b: str, m: int, element: DType) -> tuple[str, int]:
@@ -313,18 +325,22 @@ def concat(em: Emitter, a: str, n: int, b: str, m: int, element: DType) -> tuple
         a, b = (x if k == wide else extend(em, x, k, wide, element) for x, k in ((a, n), (b, m)))
     else:
         wide = n
-    t = llvm_type(element.with_lanes(wide))
     picks = [*range(n), *range(wide, wide + m)]
-    return em.op(f"shufflevector {t} {a}, {t} {b}, <{n + m} x i32> <{', '.join(f'i32 {i}' for i in picks)}>"), n + m
+    return shuffle(em, a, element.with_lanes(wide), picks, b), n + m
+
+
+def shuffle(em: Emitter, vector: str, dtype: DType, picks: Iterable[int], other: str = "poison") -> str:
+    """These lanes of a vector, or of two vectors of one type joined; -1 is any value."""
+    t, chosen = llvm_type(dtype), [f"i32 {i}" if i >= 0 else "i32 poison" for i in picks]
+    return em.op(f"shufflevector {t} {vector}, {t} {other}, <{len(chosen)} x i32> <{', '.join(chosen)}>")
 
 
 def extend(em: Emitter, vector: str, lanes: int, wide: int, element: DType) -> str:
     """A vector with undefined lanes appended (a scalar becomes a vector)."""
-    t = llvm_type(element.with_lanes(lanes))
     if lanes == 1:
-        return em.op(f"insertelement {llvm_type(element.with_lanes(wide))} poison, {t} {vector}, i64 0")
-    picks = ", ".join(f"i32 {i}" if i < lanes else "i32 poison" for i in range(wide))
-    return em.op(f"shufflevector {t} {vector}, {t} poison, <{wide} x i32> <{picks}>")
+        t = llvm_type(element.with_lanes(wide))
+        return em.op(f"insertelement {t} poison, {llvm_type(element)} {vector}, i64 0")
+    return shuffle(em, vector, element.with_lanes(lanes), [i if i < lanes else -1 for i in range(wide)])
 
 
 def build_vector(em: Emitter, lanes: list[str], dtype: DType) -> str:
@@ -349,4 +365,3 @@ def zero(dtype: DType) -> str:
     if dtype.is_handle:
         return "null"
     return float_text(0.0, dtype) if dtype.is_float else int_text(0, dtype)
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...ir import tir
 from ...ir.dtype import DType
-from ..expand.convert import decode, encode, widen
+from ..expand.convert import decode, encode, half_of_double, widen
 from .arithmetic import zero
 from .emitter import CALLS, EXPR, Emitter, writes
 from .types import is_storage_float, llvm_type, splat, suffix
@@ -20,6 +20,8 @@ def _cast(em: Emitter, e: tir.Cast) -> str:
         return em.value(tir.cast(decode(e.value), target))
     if is_storage_float(target):
         return em.value(encode(widen(e.value), target))
+    if target.element == "float16" and source.is_float and source.bits == 64:
+        return em.value(half_of_double(e.value))
     return convert(em, em.value(e.value), source, target)
 
 
@@ -34,8 +36,8 @@ def convert(em: Emitter, v: str, source: DType, target: DType) -> str:
     if source.is_float:
         return _float_to_int(em, v, source, target)
     if target.is_float:
-        if target.bits == 16 and source.bits > 16:  # the only rounding that would be of large integers is to float32
-            wide = DType("float64" if source.bits > 24 else "float32").with_lanes(target.lanes)
+        if target.bits == 16:  # integers that float32 rounds overflow float16 anyway
+            wide = DType("float32").with_lanes(target.lanes)
             return convert(em, convert(em, v, source, wide), wide, target)
         return em.op(f"{'sitofp' if source.kind == 'int' else 'uitofp'} {s} {v} to {t}")
     if source.is_handle or target.is_handle:
@@ -62,7 +64,11 @@ def _float_to_int(em: Emitter, v: str, source: DType, target: DType) -> str:
 def _through_int32(em: Emitter, v: str, source: DType, target: DType) -> str:
     wide = DType("int32").with_lanes(source.lanes)
     v = _float_to_int(em, v, source, wide)
-    low, high = (-(1 << (target.bits - 1)), (1 << (target.bits - 1)) - 1) if target.kind == "int" else (0, (1 << target.bits) - 1)
+    low, high = (
+        (-(1 << (target.bits - 1)), (1 << (target.bits - 1)) - 1)
+        if target.kind == "int"
+        else (0, (1 << target.bits) - 1)
+    )
     v = em.intrinsic("smax", wide, v, splat(str(low), wide))
     v = em.intrinsic("smin", wide, v, splat(str(high), wide))
     return em.op(f"trunc {llvm_type(wide)} {v} to {llvm_type(target)}")

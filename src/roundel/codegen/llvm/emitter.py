@@ -23,8 +23,31 @@ EXPR: dict[type, Callable[[Emitter, Any], str]] = {}  # expression type -> write
 STMT: dict[type, Callable[[Emitter, Any], None]] = {}
 CALLS: dict[str, Callable[[Emitter, tir.Call], str]] = {}  # intrinsic -> writes a call of it
 
-_PURE = {tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max, tir.EQ, tir.NE, tir.LT, tir.LE,
-         tir.GT, tir.GE, tir.And, tir.Or, tir.Not, tir.Select, tir.Ramp, tir.Broadcast, tir.Cast, tir.IfThenElse}
+_PURE = {
+    tir.Add,
+    tir.Sub,
+    tir.Mul,
+    tir.Div,
+    tir.Mod,
+    tir.FloorDiv,
+    tir.FloorMod,
+    tir.Min,
+    tir.Max,
+    tir.EQ,
+    tir.NE,
+    tir.LT,
+    tir.LE,
+    tir.GT,
+    tir.GE,
+    tir.And,
+    tir.Or,
+    tir.Not,
+    tir.Select,
+    tir.Ramp,
+    tir.Broadcast,
+    tir.Cast,
+    tir.IfThenElse,
+}
 
 
 def writes(table: dict, *keys: Any) -> Callable:
@@ -47,14 +70,15 @@ def hoistable(e: tir.Expr) -> bool:
         e._facts = {}
     known = e._facts.get("hoistable")
     if known is None:
-        known = e._facts["hoistable"] = kind in _PURE and (e.dtype.is_int or e.dtype.is_bool) and all(
-            hoistable(getattr(e, f)) for f in e._children)
+        known = e._facts["hoistable"] = (
+            kind in _PURE and (e.dtype.is_int or e.dtype.is_bool) and all(hoistable(getattr(e, f)) for f in e._children)
+        )
     return known
 
 
 @dataclass
 class Scope:
-    """Where a variable is bound: ``prelude`` is the place right behind the binding, ``cache`` what was written there."""
+    """Where a variable is bound: ``prelude`` is the place right behind, ``cache`` what was written there."""
 
     prelude: list
     cache: dict[Any, str] = field(default_factory=dict)
@@ -78,29 +102,31 @@ class Emitter:
     def __init__(self, platform: Platform, symbol: Callable[[str], str], *, contract: bool = True) -> None:
         self.platform, self.symbol, self.contract = platform, symbol, contract
         self.out: list = []
-        self.entry: list = []          # allocas, ahead of everything
+        self.entry: list = []  # allocas, ahead of everything
         self.block = "start"
         self.counter = 0
         self.scopes: list[Scope] = []
-        self.depth: dict[tir.Var, int] = {}    # variable -> index of the scope that binds it
+        self.depth: dict[tir.Var, int] = {}  # variable -> index of the scope that binds it
         self.env: dict[tir.Var, str] = {}
         self.nonneg_vars: set[tir.Var] = set()
         self.values: dict[Any, str] = {}
         self.declares: dict[str, str] = {}
         self.globals: dict[str, str] = {}
         self.readonly: frozenset[tir.Var] = frozenset()  # data pointers whose memory nobody writes during the call
-        self.align: dict[tir.Var, int] = {}              # data pointer -> known alignment in bytes
+        self.align: dict[tir.Var, int] = {}  # data pointer -> known alignment in bytes
         self.linear_memo: dict[tir.Expr, Any] = {}
+        self.strides: dict[tir.Buffer, Any] = {}
+        self.accesses: dict[Any, Any] = {}
         self.fail: Callable[[str], None] = lambda code: None  # writes the return after a failure
-        self.scratch: list[tuple[str, tir.Expr]] = []    # parts of the thread's workspace: register, bytes
-        self.calls_out = False                           # something called from here may use the workspace too
+        self.scratch: list[tuple[str, tir.Expr]] = []  # parts of the thread's workspace: register, bytes
+        self.calls_out = False  # something called from here may use the workspace too
         self.tasks: set[str] = set()
-        self.constants: dict[str, int] = {}              # key of a constant -> its index in the context's table
+        self.constants: dict[str, int] = {}  # key of a constant -> its index in the context's table
         self.stack_bytes = 0
         self.function: tir.PrimFunc | None = None
         self.scopes.append(Scope([]))  # its prelude is in the entry block
 
-    # ---- text -------------------------------------------------------------------------------------------------
+    # ---- text ----------------------------------------------------------------------------------------------
 
     def name(self, hint: str = "v") -> str:
         """A fresh register or label name, without its ``%``."""
@@ -165,7 +191,7 @@ class Emitter:
         self.entry.append(f"  {reg} = alloca {text}")
         return reg
 
-    # ---- scopes -----------------------------------------------------------------------------------------------
+    # ---- scopes --------------------------------------------------------------------------------------------
 
     def open_scope(self) -> Scope:
         """A scope that begins here."""
@@ -203,10 +229,13 @@ class Emitter:
 
     def undefined(self, v: tir.Var) -> BuildError:
         name = self.function.attrs.get("global_symbol") if self.function else None
-        return BuildError(f"variable {v.name} is used but not defined", where=name,
-                          hint="shape variables must come with a buffer parameter or be scalar parameters")
+        return BuildError(
+            f"variable {v.name} is used but not defined",
+            where=name,
+            hint="shape variables must come with a buffer parameter or be scalar parameters",
+        )
 
-    # ---- values -----------------------------------------------------------------------------------------------
+    # ---- values --------------------------------------------------------------------------------------------
 
     def value(self, e: tir.Expr) -> str:
         """Writes what ``e`` needs and returns the operand (a register or constant), without its type."""
@@ -244,8 +273,10 @@ class Emitter:
         """Writes a statement."""
         handler = STMT.get(type(s))
         if handler is None:
-            raise BuildError(f"a {type(s).__name__} statement cannot be compiled: the program is not lowered",
-                             hint="run roundel.lower.PIPELINE first")
+            raise BuildError(
+                f"a {type(s).__name__} statement cannot be compiled: the program is not lowered",
+                hint="run roundel.lower.PIPELINE first",
+            )
         handler(self, s)
 
     def nonneg(self, e: tir.Expr) -> bool:
@@ -269,7 +300,11 @@ def _both(em: Emitter, e: Any) -> bool:
 _NONNEG: dict[type, Callable[[Emitter, Any], bool]] = {
     tir.IntImm: lambda em, e: e.value >= 0,
     tir.Var: lambda em, e: e.size or e in em.nonneg_vars or e.dtype.kind == "uint",
-    tir.Add: _both, tir.Mul: _both, tir.FloorDiv: _both, tir.Div: _both, tir.Min: _both,
+    tir.Add: _both,
+    tir.Mul: _both,
+    tir.FloorDiv: _both,
+    tir.Div: _both,
+    tir.Min: _both,
     tir.Mod: lambda em, e: e.is_index and em.nonneg(e.a),
     tir.FloorMod: lambda em, e: e.is_index and em.nonneg(e.b),
     tir.Max: lambda em, e: em.nonneg(e.a) or em.nonneg(e.b),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole functions: signatures, entry blocks, tasks; and the text of a module.
 
-    kernel   void @k(ptr ctx, parameters in order)
-    task     void @t(i64 begin, i64 end, ptr args)      args[0] is the context, then what was captured, 8 bytes each
-    host     i32  @f(ptr ctx, parameters in order)      0, or a failure's status
-    plain    T    @p(parameters in order)               helpers of a module's description
+kernel   void @k(ptr ctx, parameters in order)
+task     void @t(i64 begin, i64 end, ptr args)      args[0] is the context, then what was captured, 8 bytes each
+host     i32  @f(ptr ctx, parameters in order)      0, or a failure's status
+plain    T    @p(parameters in order)               helpers of a module's description
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 
 from ...ir import tir
 from ...ir.node import Node
+from ...ir.tir.intrin import Effect, effect
 from ...ir.visit import children
 from . import arithmetic, convert, host, intrinsics, memory  # noqa: F401  (they register what they write)
 from .emitter import Emitter, Platform
 from .statements import buffer_bytes, write_scratch
 from .types import element_bytes, llvm_type
-
 
 
 @dataclass
@@ -38,27 +38,75 @@ class Piece:
 Lookup = Callable[[str], tir.PrimFunc]
 
 
-def written_data(func: tir.PrimFunc, lookup: Lookup | None = None) -> frozenset[tir.Var]:
+@dataclass
+class Facts:
+    """What one walk over a function finds: data pointers stored to and loaded from, calls that are not elementary."""
+
+    stored: set[tir.Var] = field(default_factory=set)
+    loaded: set[tir.Var] = field(default_factory=set)
+    calls: list[tir.Call] = field(default_factory=list)
+
+    @property
+    def calls_out(self) -> bool:
+        """Whether something it calls may ask for the thread's workspace."""
+        return any(
+            c.op in ("parallel_for", "call_packed", "call_packed_into", "call_extern") or not isinstance(c.op, str)
+            for c in self.calls
+        )
+
+    @property
+    def callees(self) -> list[str]:
+        """Names of the tensor programs that it calls; tasks are not among them."""
+        return list(dict.fromkeys(c.op.name for c in self.calls if not isinstance(c.op, str)))
+
+
+def facts_of(func: tir.PrimFunc) -> Facts:
+    """Walks the body; what is shared is met once."""
+    out, seen = Facts(), set()
+    stack: list[Node] = [func.body]
+    while stack:
+        n = stack.pop()
+        kind = type(n)
+        if kind is tir.Seq:
+            stack.extend(reversed(n.stmts))
+            continue
+        if kind in _LEAVES or id(n) in seen:
+            continue
+        seen.add(id(n))
+        if kind is tir.BufferStore:
+            out.stored.add(n.buffer.data)
+        elif kind is tir.BufferLoad:
+            out.loaded.add(n.buffer.data)
+        elif kind is tir.Call and (not isinstance(n.op, str) or effect(n.op) is not Effect.PURE):
+            out.calls.append(n)
+        elif kind is tir.Let and n.var.dtype.is_handle:  # another name for memory
+            if type(n.value) is tir.Var:
+                out.stored.add(n.value)
+            elif type(n.value) is tir.Call and n.value.op == "address_of":
+                out.stored.add(n.value.args[0].buffer.data)
+        stack.extend(reversed(list(children(n))))
+    return out
+
+
+_LEAVES = (tir.IntImm, tir.FloatImm, tir.Var, tir.StringImm)
+
+
+def written_data(func: tir.PrimFunc, lookup: Lookup | None = None, facts: Facts | None = None) -> frozenset[tir.Var]:
     """Data pointers of buffers that the function stores to, or hands to something that may.
 
     With ``lookup`` (from a function's name in the module) it looks into tasks and kernels that are called.
     """
-    found: set[tir.Var] = set()
-    for n in _nodes(func.body):
-        kind = type(n)
-        if kind is tir.Call:
-            found.update(_handed_over(n, lookup))
-        elif kind is tir.BufferStore:
-            found.add(n.buffer.data)
-        elif kind is tir.Let and type(n.value) is tir.Var:
-            found.add(n.value)
-    return frozenset(found | {p for p, b in func.buffer_map if b.data in found} | {b.data for p, b in func.buffer_map if p in found})
+    facts = facts or facts_of(func)
+    found = set(facts.stored)
+    for call in facts.calls:
+        found |= _handed_over(call, lookup)
+    return frozenset(
+        found | {p for p, b in func.buffer_map if b.data in found} | {b.data for p, b in func.buffer_map if p in found}
+    )
 
 
 def _handed_over(call: tir.Call, lookup: Lookup | None) -> set[tir.Var]:
     args: tuple[tir.Expr, ...] = call.args
-    if call.op == "address_of":
-        return set()  # what is done with it shows where it is passed
     params: list[tir.Var | None] = [None] * len(args)
     harmless: frozenset[tir.Var] = frozenset()
     if lookup is not None and (call.op == "parallel_for" or not isinstance(call.op, str)):
@@ -78,46 +126,36 @@ def _handed_over(call: tir.Call, lookup: Lookup | None) -> set[tir.Var]:
 
 def read_data(func: tir.PrimFunc, lookup: Lookup) -> frozenset[tir.Var]:
     """Data pointers of buffers that the function (or a task of it) loads from."""
-    found: set[tir.Var] = set()
-    for n in _nodes(func.body):
-        if type(n) is tir.BufferLoad:
-            found.add(n.buffer.data)
-        elif type(n) is tir.Call and n.op == "parallel_for":
+    facts = facts_of(func)
+    found = set(facts.loaded)
+    for n in facts.calls:
+        if n.op == "parallel_for":
             task = lookup(n.args[0].value)
-            inner = read_data(task, lookup)
-            found.update(a for a, p in zip(n.args[1:], task.params) if type(a) is tir.Var and (p in inner or (p in task.buffers and task.buffers[p].data in inner)))
+            inner, buffers = read_data(task, lookup), task.buffers
+            found.update(
+                a
+                for a, p in zip(n.args[1:], task.params)
+                if type(a) is tir.Var and (p in inner or (p in buffers and buffers[p].data in inner))
+            )
     return frozenset(found)
 
 
-def _nodes(body: Node) -> Iterable[Node]:
-    """Every node once, however often it is shared."""
-    seen: set[int] = set()
-    stack: list[Node] = [body]
-    while stack:
-        n = stack.pop()
-        if id(n) not in seen:
-            seen.add(id(n))
-            yield n
-            stack.extend(children(n))
-
-
-def calls_out(func: tir.PrimFunc) -> bool:
-    """Whether something this function calls may ask for the thread's workspace."""
-    return any(type(n) is tir.Call and (n.op in ("parallel_for", "call_packed", "call_packed_into", "call_extern") or not isinstance(n.op, str))
-               for n in _nodes(func.body))
-
-
-def emit_function(func: tir.PrimFunc, name: str, platform: Platform, symbol: Callable[[str], str]) -> Piece:
+def emit_function(
+    func: tir.PrimFunc, name: str, platform: Platform, symbol: Callable[[str], str], facts: Facts | None = None
+) -> Piece:
     """One function of the flat form as LLVM text; ``symbol`` gives the symbol of each function of the module."""
     if sys.getrecursionlimit() < 50_000:  # deep expressions; frames of pure Python do not use the C stack
         sys.setrecursionlimit(50_000)
     kind = func.attrs.get("kind")
     result = "i32" if kind == "host" else llvm_type(func.ret_dtype)
     em = Emitter(platform, symbol, contract=bool(func.attrs.get("contract", True)))
-    em.function, em.calls_out = func, kind == "host" or calls_out(func)
-    em.fail = lambda code: em.line(f"ret i32 {code}" if kind == "host" else "ret void" if result == "void" else f"ret {result} zeroinitializer")
+    facts = facts or facts_of(func)
+    em.function, em.calls_out = func, kind == "host" or facts.calls_out
+    em.fail = lambda code: em.line(
+        f"ret i32 {code}" if kind == "host" else "ret void" if result == "void" else f"ret {result} zeroinitializer"
+    )
     noalias = bool(func.attrs.get("noalias", True))
-    params = _bind_params(em, func, noalias, written_data(func))
+    params = _bind_params(em, func, noalias, written_data(func, facts=facts))
     em.statement(func.body)
     em.line("ret i32 0" if kind == "host" else "ret void" if result == "void" else "unreachable")
     em.finish_entry(write_scratch(em))
@@ -172,7 +210,10 @@ def _pointer_facts(buffer: tir.Buffer, noalias: bool, readonly: bool) -> str:
 def _task_wrapper(name: str, params: list[Param]) -> str:
     """The function that the runtime calls: takes the slots apart."""
     context, begin, end, *captured = params
-    lines, operands = [f"  {context.register} = load ptr, ptr %args, align 8"], [f"ptr {context.register}", f"i64 {begin.register}", f"i64 {end.register}"]
+    lines, operands = (
+        [f"  {context.register} = load ptr, ptr %args, align 8"],
+        [f"ptr {context.register}", f"i64 {begin.register}", f"i64 {end.register}"],
+    )
     for k, p in enumerate(captured):
         lines.append(f"  %slot{k} = getelementptr i64, ptr %args, i64 {k + 1}")
         if p.type == "i1":

@@ -9,8 +9,16 @@ from .emitter import CALLS, Emitter, writes
 from .statements import check_memory
 
 _DLTENSOR = "{ ptr, i32, i32, i32, i8, i8, i16, ptr, ptr, i64 }"
-_SPECIAL_CODES = {"bfloat16": 4, "bool": 6, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13,
-                  "float8_e8m0fnu": 14, "float4_e2m1fn": 17}
+_SPECIAL_CODES = {
+    "bfloat16": 4,
+    "bool": 6,
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+    "float4_e2m1fn": 17,
+}
 _KIND_CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "complex": 5}
 
 
@@ -37,7 +45,9 @@ def _arena_ptr(em: Emitter, e: tir.Call) -> str:
 def _copy_bytes(em: Emitter, e: tir.Call) -> str:
     target, source, size = e.args
     name = em.declare("llvm.memcpy.p0.p0.i64", "void", "ptr", "ptr", "i64", "i1")
-    em.line(f"call void {name}({em.typed(target)}, {em.typed(source)}, i64 {em.value(tir.cast(size, INT64))}, i1 false)")
+    em.line(
+        f"call void {name}({em.typed(target)}, {em.typed(source)}, i64 {em.value(tir.cast(size, INT64))}, i1 false)"
+    )
     return ""
 
 
@@ -54,7 +64,8 @@ def _dims(em: Emitter, extents: tuple[tir.Expr, ...]) -> str:
 def _alloc_output(em: Emitter, e: tir.Call) -> str:
     index, *extents = e.args
     name = em.declare("rd_alloc_output", "ptr", "ptr", "i32", "i32", "ptr")
-    memory = em.op(f"call ptr {name}(ptr %ctx, i32 {em.value(tir.cast(index, 'int32'))}, i32 {len(extents)}, ptr {_dims(em, tuple(extents))})")
+    number = em.value(tir.cast(index, "int32"))
+    memory = em.op(f"call ptr {name}(ptr %ctx, i32 {number}, i32 {len(extents)}, ptr {_dims(em, tuple(extents))})")
     check_memory(em, memory)
     return memory
 
@@ -79,8 +90,18 @@ def _tensor_view(em: Emitter, e: tir.Call) -> str:
     dtype, data, rank, *dims = e.args
     code, bits, lanes = dlpack_code(DType(dtype.value))
     tensor = em.alloca(f"{_DLTENSOR}, align 8")
-    fields = [em.typed(data), "i32 1", "i32 0", f"i32 {rank.value}", f"i8 {code}", f"i8 {bits}", f"i16 {lanes}",
-              f"ptr {_dims(em, tuple(dims))}", "ptr null", "i64 0"]
+    fields = [
+        em.typed(data),
+        "i32 1",
+        "i32 0",
+        f"i32 {rank.value}",
+        f"i8 {code}",
+        f"i8 {bits}",
+        f"i16 {lanes}",
+        f"ptr {_dims(em, tuple(dims))}",
+        "ptr null",
+        "i64 0",
+    ]
     for k, field in enumerate(fields):
         em.line(f"store {field}, ptr {em.op(f'getelementptr {_DLTENSOR}, ptr {tensor}, i32 0, i32 {k}')}")
     return tensor
@@ -99,7 +120,7 @@ def _packed_operand(em: Emitter, a: tir.Expr) -> tuple[int, str]:
 
 @writes(CALLS, "call_packed", "call_packed_into")
 def _call_packed(em: Emitter, e: tir.Call) -> str:
-    """(name, operands...); ``call_packed_into`` copies what the function returns into its last operand, a tensor view."""
+    """(name, operands...); ``call_packed_into`` copies what is returned into its last operand, a tensor view."""
     name, *operands = e.args
     result = operands.pop() if e.op == "call_packed_into" else None
     array = em.alloca(f"[{max(len(operands), 1)} x {{ i64, i64 }}], align 8")

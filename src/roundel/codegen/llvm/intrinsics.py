@@ -15,18 +15,52 @@ from ...ir.errors import BuildError
 from ..expand.convert import narrow, widen
 from ..expand.math import expand_call
 from .address import offset, pointer
-from .arithmetic import broadcast, build_vector, extract_lanes, float_min_max, zero
+from .arithmetic import build_vector, extract_lanes, float_min_max, shuffle, zero
 from .emitter import CALLS, EXPR, Emitter, writes
 from .types import computes_in_float32, float_text, is_storage_float, llvm_type, splat, suffix
 
 _INSTRUCTIONS = {  # LLVM intrinsics that are instructions, or short sequences, on the targets
-    "sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "nearbyint": "rint", "round": "roundeven",
-    "fma": "fmuladd", "copysign": "copysign"}
+    "sqrt": "sqrt",
+    "abs": "fabs",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "nearbyint": "rint",
+    "round": "roundeven",
+    "fma": "fmuladd",
+    "copysign": "copysign",
+}
 _LIBRARY = {  # C library functions; with the suffix f for float32
-    "exp": "exp", "exp2": "exp2", "exp10": "exp10", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
-    "expm1": "expm1", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
-    "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erf": "erf", "erfc": "erfc",
-    "lgamma": "lgamma", "tgamma": "tgamma", "pow": "pow", "atan2": "atan2", "fmod": "fmod", "hypot": "hypot", "nextafter": "nextafter"}
+    "exp": "exp",
+    "exp2": "exp2",
+    "exp10": "exp10",
+    "log": "log",
+    "log2": "log2",
+    "log10": "log10",
+    "log1p": "log1p",
+    "expm1": "expm1",
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "asin": "asin",
+    "acos": "acos",
+    "atan": "atan",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "tanh": "tanh",
+    "asinh": "asinh",
+    "acosh": "acosh",
+    "atanh": "atanh",
+    "erf": "erf",
+    "erfc": "erfc",
+    "lgamma": "lgamma",
+    "tgamma": "tgamma",
+    "pow": "pow",
+    "atan2": "atan2",
+    "fmod": "fmod",
+    "hypot": "hypot",
+    "nextafter": "nextafter",
+}
 
 
 @writes(EXPR, tir.Call)
@@ -61,7 +95,12 @@ def in_float32(rule: Callable[[Emitter, tir.Call], str]) -> Callable[[Emitter, t
         wide = tuple(widen(a) if a.dtype.is_float else a for a in e.args)
         if not e.dtype.is_float:
             return em.value(tir.Call(e.op, wide, e.dtype))
-        return em.value(narrow(tir.Call(e.op, wide, wide[0].dtype if e.dtype.lanes == wide[0].dtype.lanes else DType("float32")), e.dtype))
+        return em.value(
+            narrow(
+                tir.Call(e.op, wide, wide[0].dtype if e.dtype.lanes == wide[0].dtype.lanes else DType("float32")),
+                e.dtype,
+            )
+        )
 
     return write
 
@@ -94,7 +133,12 @@ def _library(em: Emitter, e: tir.Call) -> str:
             return _int_pow(em, e)
         raise BuildError(f"{e.op} of {e.dtype} is not defined", hint="cast to a float first")
     t = llvm_type(element)
-    name = em.declare(_LIBRARY[e.op] + ("f" if element.bits == 32 else ""), t, *[t] * len(e.args), attrs="nounwind willreturn memory(none)")
+    name = em.declare(
+        _LIBRARY[e.op] + ("f" if element.bits == 32 else ""),
+        t,
+        *[t] * len(e.args),
+        attrs="nounwind willreturn memory(none)",
+    )
     return _by_lane(em, e, lambda args: em.op(f"call {t} {name}({', '.join(f'{t} {a}' for a in args)})"))
 
 
@@ -102,7 +146,9 @@ def _by_lane(em: Emitter, e: tir.Call, one: Callable[[list[str]], str]) -> str:
     args = [em.value(a) for a in e.args]
     if e.dtype.lanes == 1:
         return one(args)
-    columns = [extract_lanes(em, v, a.dtype) if a.dtype.lanes > 1 else [v] * e.dtype.lanes for v, a in zip(args, e.args)]
+    columns = [
+        extract_lanes(em, v, a.dtype) if a.dtype.lanes > 1 else [v] * e.dtype.lanes for v, a in zip(args, e.args)
+    ]
     return build_vector(em, [one([c[k] for c in columns]) for k in range(e.dtype.lanes)], e.dtype)
 
 
@@ -145,7 +191,8 @@ def _int_pow(em: Emitter, e: tir.Call) -> str:
     return _by_lane(em, e, lambda args: em.op(f"call {t} @{name}({t} {args[0]}, {t} {args[1]})"))
 
 
-# ---- small ones -------------------------------------------------------------------------------------------------------
+# ---- small ones --------------------------------------------------------------------------------------------
+
 
 @writes(CALLS, "neg")
 def _neg(em: Emitter, e: tir.Call) -> str:
@@ -243,7 +290,9 @@ def _shift(em: Emitter, e: tir.Call) -> str:
         return em.op(f"ashr {t} {v}, {em.intrinsic('umin', e.dtype, n, limit)}")
     shifted = em.op(f"{op} {t} {v}, {em.intrinsic('umin', e.dtype, n, limit)}")
     over = em.op(f"icmp ugt {t} {n}, {limit}")
-    return em.op(f"select {'i1' if e.dtype.lanes == 1 else f'<{e.dtype.lanes} x i1>'} {over}, {t} {zero(e.dtype)}, {t} {shifted}")
+    return em.op(
+        f"select {'i1' if e.dtype.lanes == 1 else f'<{e.dtype.lanes} x i1>'} {over}, {t} {zero(e.dtype)}, {t} {shifted}"
+    )
 
 
 @writes(CALLS, "undef")
@@ -251,7 +300,8 @@ def _undef(em: Emitter, e: tir.Call) -> str:
     return "undef"
 
 
-# ---- vectors ----------------------------------------------------------------------------------------------------------
+# ---- vectors -----------------------------------------------------------------------------------------------
+
 
 @writes(CALLS, "reduce_add", "reduce_mul", "reduce_max", "reduce_min")
 @in_float32
@@ -264,13 +314,17 @@ def _reduce(em: Emitter, e: tir.Call) -> str:
         t, half = llvm_type(element.with_lanes(lanes)), lanes // 2
         if lanes % 2:
             rest.append(em.op(f"extractelement {t} {v}, i64 {lanes - 1}"))
-        low, high = (em.op(f"extractelement {t} {v}, i64 {k}") if half == 1 else
-                     em.op(f"shufflevector {t} {v}, {t} poison, <{half} x i32> <{', '.join(f'i32 {k * half + i}' for i in range(half))}>")
-                     for k in (0, 1))
+        low, high = (_part(em, v, element, lanes, k * half, half) for k in (0, 1))
         v, lanes = _combine(em, e.op, element.with_lanes(half), low, high), half
     for r in rest:
         v = _combine(em, e.op, element, v, r)
     return v
+
+
+def _part(em: Emitter, v: str, element: DType, lanes: int, start: int, count: int) -> str:
+    if count == 1:
+        return em.op(f"extractelement {llvm_type(element.with_lanes(lanes))} {v}, i64 {start}")
+    return shuffle(em, v, element.with_lanes(lanes), range(start, start + count))
 
 
 def _combine(em: Emitter, op: str, dtype: DType, a: str, b: str) -> str:
@@ -307,7 +361,8 @@ def _has_vnni(em: Emitter, bits: int) -> bool:
     return "avx512vnni" in f and (bits == 512 or "avx512vl" in f)
 
 
-# ---- memory and foreign functions -------------------------------------------------------------------------------------
+# ---- memory and foreign functions --------------------------------------------------------------------------
+
 
 @writes(CALLS, "address_of")
 def _address_of(em: Emitter, e: tir.Call) -> str:
@@ -326,7 +381,7 @@ def _access_ptr(em: Emitter, e: tir.Call) -> str:
 
 @writes(CALLS, "prefetch")
 def _prefetch(em: Emitter, e: tir.Call) -> str:
-    numbers = [a.value for a in e.args[1:] if type(a) is tir.IntImm] + [0, 3][len(e.args) - 1:]
+    numbers = [a.value for a in e.args[1:] if type(a) is tir.IntImm] + [0, 3][len(e.args) - 1 :]
     name = em.declare("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
     where = _address_of(em, e) if type(e.args[0]) is tir.BufferLoad else em.value(e.args[0])
     em.line(f"call void {name}(ptr {where}, i32 {numbers[0]}, i32 {numbers[1]}, i32 1)")
@@ -339,12 +394,13 @@ def _extern(em: Emitter, e: tir.Call) -> str:
     args = e.args[2:] if "llvm" in e.op else e.args[1:]
     operands = [f"ptr {em.string(a.value)}" if type(a) is tir.StringImm else em.typed(a) for a in args]
     t = llvm_type(e.dtype)
-    name = em.declare(e.args[0].value, t, *(o.split(" ", 1)[0] if not o.startswith("<") else llvm_type(a.dtype) for o, a in zip(operands, args)))
+    name = em.declare(
+        e.args[0].value,
+        t,
+        *(o.split(" ", 1)[0] if not o.startswith("<") else llvm_type(a.dtype) for o, a in zip(operands, args)),
+    )
     text = f"call {t} {name}({', '.join(operands)})"
     if t == "void":
         em.line(text)
         return ""
     return em.op(text)
-
-
-__all__ = ["broadcast", "call_function", "in_float32"]

@@ -56,15 +56,26 @@ def _initialize() -> Any:
 def _machine(spec: MachineSpec) -> Any:
     llvm = _initialize()
     return llvm.Target.from_triple(spec.triple).create_target_machine(
-        cpu=spec.cpu, features=spec.features, opt=spec.level, reloc="pic", codemodel="default" if "wasm" in spec.triple else "small")
+        cpu=spec.cpu,
+        features=spec.features,
+        opt=spec.level,
+        reloc="pic",
+        codemodel="default" if "wasm" in spec.triple else "small",
+    )
 
 
 def _optimised(text: str, spec: MachineSpec, pipeline: str) -> tuple[Any, Any]:
     llvm, machine = _initialize(), _machine(spec)
     try:
-        module = llvm.parse_assembly(f'target triple = "{spec.triple}"\ntarget datalayout = "{machine.target_data}"\n{text}')
+        module = llvm.parse_assembly(
+            f'target triple = "{spec.triple}"\ntarget datalayout = "{machine.target_data}"\n{text}'
+        )
     except RuntimeError as error:
-        raise BuildError("LLVM does not accept the generated code", why=str(error).strip(), hint="this is a bug in Roundel; please report it") from error
+        raise BuildError(
+            "LLVM does not accept the generated code",
+            why=str(error).strip(),
+            hint="this is a bug in Roundel; please report it",
+        ) from error
     if pipeline == "light":
         options = llvm.create_pipeline_tuning_options(1)
         builder = llvm.create_pass_builder(machine, options)

@@ -8,8 +8,8 @@ from typing import Any
 from ...ir import tir
 from ...ir.dtype import INT64, DType
 from ...ir.errors import BuildError
-from .address import Linear, add_scaled, halves, linear, offset, pointer, strides, times
-from .arithmetic import broadcast, build_vector, concat, extract_lanes
+from .address import Linear, add_scaled, halves, linear, linear_strides, offset, pointer, times
+from .arithmetic import broadcast, build_vector, concat, extract_lanes, shuffle
 from .emitter import EXPR, STMT, Emitter, writes
 from .types import element_bytes, is_packed, llvm_type, memory_type, splat, suffix_of
 
@@ -52,7 +52,7 @@ class Access:
             self.first = offset(em, buffer, indices)
             return
         bases, step = [], ({}, 0)
-        for i, stride in zip(indices, strides(buffer)):
+        for i, stride in zip(indices, linear_strides(em, buffer)):
             if i.dtype.lanes == 1:
                 bases.append(i)
                 continue
@@ -61,7 +61,7 @@ class Access:
                 self._gather(em, buffer, indices)
                 return
             bases.append(ramp[0])
-            t, c = times(linear(em, ramp[1]), linear(em, stride))
+            t, c = times(linear(em, ramp[1]), stride)
             step = add_scaled(step[0], t, 1), step[1] + c
         self.first, self.step = offset(em, buffer, tuple(bases)), step
 
@@ -85,6 +85,17 @@ class Access:
         return add_scaled(self.first[0], self.step[0], k), self.first[1] + k * self.step[1]
 
 
+def access_of(em: Emitter, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> Access:
+    """The access; remembered, for what is loaded is often stored again (not gathers, whose lanes are registers)."""
+    key = buffer, indices
+    hit = em.accesses.get(key)
+    if hit is None:
+        hit = Access(em, buffer, indices)
+        if not hit.per_lane:
+            em.accesses[key] = hit
+    return hit
+
+
 def _lane_exprs(em: Emitter, index: tir.Expr) -> list[tir.Expr]:
     """The lanes of a vector of indices, computed, as variables of their own."""
     out: list[tir.Expr] = []
@@ -106,11 +117,12 @@ def align_text(em: Emitter, buffer: tir.Buffer, where: Linear, nbytes: int) -> s
     return f"align {max(1, min(known, nbytes & -nbytes))}"
 
 
-# ---- loads ------------------------------------------------------------------------------------------------------------
+# ---- loads -------------------------------------------------------------------------------------------------
+
 
 @writes(EXPR, tir.BufferLoad)
 def _load(em: Emitter, e: tir.BufferLoad) -> str:
-    access = Access(em, e.buffer, e.indices)
+    access = access_of(em, e.buffer, e.indices)
     if e.predicate is not None:
         return _masked_load(em, e, access)
     if is_packed(e.buffer.dtype) and not e.buffer.dtype.is_bool:
@@ -146,9 +158,10 @@ def _masked_load(em: Emitter, e: tir.BufferLoad, access: Access) -> str:
         return em.value(tir.IfThenElse(e.predicate, tir.BufferLoad(e.buffer, e.indices), tir.const(0, e.dtype)))
     masks = f"<{e.dtype.lanes} x i1>"
     if access.contiguous:
+        where = pointer(em, e.buffer, access.first)
         name = em.declare(f"llvm.masked.load.{suffix_of(t)}.p0", t, "ptr", "i32", masks, t)
         size = align_text(em, e.buffer, access.first, _nbytes(e.dtype)).split()[1]
-        raw = em.op(f"call {t} {name}(ptr {pointer(em, e.buffer, access.first)}, i32 {size}, {masks} {mask}, {t} zeroinitializer)")
+        raw = em.op(f"call {t} {name}(ptr {where}, i32 {size}, {masks} {mask}, {t} zeroinitializer)")
     else:
         pointers = _pointers(em, e.buffer, access)
         ptrs = f"<{e.dtype.lanes} x ptr>"
@@ -181,12 +194,13 @@ def _guarded_lanes(em: Emitter, e: tir.BufferLoad, access: Access, mask: str) ->
     return build_vector(em, out, e.dtype)
 
 
-# ---- stores -----------------------------------------------------------------------------------------------------------
+# ---- stores ------------------------------------------------------------------------------------------------
+
 
 @writes(STMT, tir.BufferStore)
 def _store(em: Emitter, s: tir.BufferStore) -> None:
     em.values.clear()
-    access = Access(em, s.buffer, s.indices)
+    access = access_of(em, s.buffer, s.indices)
     dtype = s.value.dtype
     if s.predicate is not None and s.predicate.dtype.lanes == 1:
         em.statement(tir.If(s.predicate, s.replace(predicate=None)))
@@ -209,17 +223,19 @@ def _to_bytes(em: Emitter, value: str, dtype: DType) -> str:
 
 
 def _store_value(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType, value: str) -> None:
-    t = memory_type(dtype)
     if s.predicate is not None:
         _masked_store(em, s, access, dtype, value)
     elif access.lanes == 1 or access.contiguous:
-        em.line(f"store {t} {value}, ptr {pointer(em, s.buffer, access.first)}, {align_text(em, s.buffer, access.first, _nbytes(dtype))}")
+        _plain_store(em, s.buffer, access.first, dtype, value)
     else:
-        element = memory_type(dtype.element)
         for k in range(access.lanes):
-            lane = em.op(f"extractelement {t} {value}, i64 {k}")
-            where = access.lane(k)
-            em.line(f"store {element} {lane}, ptr {pointer(em, s.buffer, where)}, {align_text(em, s.buffer, where, _nbytes(dtype.element))}")
+            lane = em.op(f"extractelement {memory_type(dtype)} {value}, i64 {k}")
+            _plain_store(em, s.buffer, access.lane(k), dtype.element, lane)
+
+
+def _plain_store(em: Emitter, buffer: tir.Buffer, where: Linear, dtype: DType, value: str) -> None:
+    align = align_text(em, buffer, where, _nbytes(dtype))
+    em.line(f"store {memory_type(dtype)} {value}, ptr {pointer(em, buffer, where)}, {align}")
 
 
 def _masked_store(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType, value: str) -> None:
@@ -235,7 +251,8 @@ def _masked_store(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType,
     em.line(f"call void {name}({t} {value}, {ptrs} {_pointers(em, s.buffer, access)}, i32 {size}, {masks} {mask})")
 
 
-# ---- packed types: several elements in a byte, the lowest bits first --------------------------------------------------
+# ---- packed types: several elements in a byte, the lowest bits first ---------------------------------------
+
 
 def _place(em: Emitter, buffer: tir.Buffer, where: Linear) -> tuple[str, tir.Expr]:
     """The address of the byte that holds an element, and how far to shift it (an i8 expression)."""
@@ -272,17 +289,20 @@ def _packed_load(em: Emitter, e: tir.BufferLoad, access: Access) -> str:
     for p in range(1, per):
         shifted = em.op(f"lshr {t} {raw}, {splat(str(p * bits), byte.with_lanes(count))}")
         parts, width = concat(em, parts, width, shifted, count, byte)
-    wide = llvm_type(byte.with_lanes(lanes))
-    picks = ", ".join(f"i32 {p * count + k}" for k in range(count) for p in range(per))
-    mixed = em.op(f"shufflevector {wide} {parts}, {wide} poison, <{lanes} x i32> <{picks}>")
-    return em.op(f"trunc {wide} {mixed} to {llvm_type(e.dtype)}")
+    wide = byte.with_lanes(lanes)
+    mixed = shuffle(em, parts, wide, [p * count + k for k in range(count) for p in range(per)])
+    return em.op(f"trunc {llvm_type(wide)} {mixed} to {llvm_type(e.dtype)}")
 
 
 def _packed_store(em: Emitter, s: tir.BufferStore, access: Access, value: str) -> None:
     """Whole bytes where the position is even; else each element reads and writes its byte."""
     lanes, bits, dtype = access.lanes, s.buffer.dtype.bits, s.value.dtype
     per = 8 // bits
-    even = halves(em, access.first, per) if access.contiguous and lanes > per and lanes % per == 0 and s.predicate is None else None
+    even = (
+        halves(em, access.first, per)
+        if access.contiguous and lanes > per and lanes % per == 0 and s.predicate is None
+        else None
+    )
     if even is not None:
         _packed_vector(em, s, even[0], value, lanes)
         return
@@ -324,8 +344,7 @@ def _packed_vector(em: Emitter, s: tir.BufferStore, where: Linear, value: str, l
     bytes_ = em.op(f"zext {llvm_type(s.buffer.dtype.with_lanes(lanes))} {value} to {wide}")
     t, packed = llvm_type(byte.with_lanes(count)), ""
     for p in range(per):
-        picks = ", ".join(f"i32 {k * per + p}" for k in range(count))
-        part = em.op(f"shufflevector {wide} {bytes_}, {wide} poison, <{count} x i32> <{picks}>")
+        part = shuffle(em, bytes_, byte.with_lanes(lanes), [k * per + p for k in range(count)])
         part = part if p == 0 else em.op(f"shl {t} {part}, splat (i8 {p * bits})")
         packed = part if p == 0 else em.op(f"or {t} {packed}, {part}")
     em.line(f"store {t} {packed}, ptr {pointer(em, s.buffer, where)}, align 1")

@@ -10,8 +10,8 @@ from .address import strides
 from .emitter import CALLS, STMT, Emitter, hoistable, writes
 from .types import element_bytes, is_packed, llvm_type
 
-STACK_LIMIT = 64 * 1024        # bytes of one allocation that may lie on the stack
-STACK_TOTAL = 256 * 1024       # bytes of all of a function's
+STACK_LIMIT = 64 * 1024  # bytes of one allocation that may lie on the stack
+STACK_TOTAL = 256 * 1024  # bytes of all of a function's
 
 
 @writes(STMT, tir.Seq)
@@ -155,7 +155,8 @@ def _assert(em: Emitter, s: tir.Assert) -> None:
     em.values.clear()
 
 
-# ---- allocation -------------------------------------------------------------------------------------------------------
+# ---- allocation --------------------------------------------------------------------------------------------
+
 
 def buffer_bytes(buffer: tir.Buffer) -> tir.Expr:
     """Bytes of a buffer's memory, as an index expression."""
@@ -180,7 +181,9 @@ def _allocate(em: Emitter, s: tir.Allocate) -> None:
     fixed = size.value if type(size) is tir.IntImm else None
     if s.annotations.get("arena"):
         operand = em.op("load ptr, ptr %ctx, align 8, !invariant.load !0")
-    elif fixed is not None and (s.buffer.scope == "local" or (fixed <= STACK_LIMIT and em.stack_bytes + fixed <= STACK_TOTAL)):
+    elif fixed is not None and (
+        s.buffer.scope == "local" or (fixed <= STACK_LIMIT and em.stack_bytes + fixed <= STACK_TOTAL)
+    ):
         em.stack_bytes += fixed
         operand = em.alloca(f"[{max(fixed, 1)} x i8], align 64")
     elif em.calls_out or not (hoistable(size) and em.home(size) == 0):
@@ -247,7 +250,8 @@ def _ret(em: Emitter, e: tir.Call) -> str:
     return ""
 
 
-# ---- fork-join --------------------------------------------------------------------------------------------------------
+# ---- fork --------------------------------------------------------------------------------------------------
+
 
 @writes(CALLS, "parallel_for")
 def _parallel_for(em: Emitter, e: tir.Call) -> str:
