@@ -188,12 +188,9 @@ class GraphParser(Symbols):
 
     def _branch(self, node: ast.If, body: list[ast.stmt]) -> tuple[str, SeqExpr, StructInfo | None]:
         """The name that a branch assigns last, its value, and the annotation of that assignment."""
-        last = body[-1] if body else node
-        target = last.targets[0] if isinstance(last, ast.Assign) else getattr(last, "target", None)
-        if isinstance(last, ast.If):  # its result is the branch's
-            target = _last_target(last)
+        last, target = _last_target(body)
         if not isinstance(target, ast.Name):
-            raise self.error(last, "a branch ends with an assignment to the variable that holds the result",
+            raise self.error(last or node, "a branch ends with an assignment to the variable that holds the result",
                              "both branches are needed, e.g. if c: y = a  else: y = b")
         saved, self.blocks, self.bindings = (self.blocks, self.bindings), [], []
         sinfo = None
@@ -361,9 +358,9 @@ def _outputs(body: list[ast.stmt]) -> set[str]:
     return found
 
 
-def _last_target(node: ast.If) -> ast.expr | None:
-    last = node.body[-1]
+def _last_target(body: list[ast.stmt]) -> tuple[ast.stmt | None, ast.expr | None]:
+    """The last statement of a branch and what it assigns; a conditional assigns what its branches do."""
+    last = body[-1] if body else None
     if isinstance(last, ast.If):
-        return _last_target(last)
-    return last.targets[0] if isinstance(last, ast.Assign) else getattr(last, "target", None)
-
+        return last, _last_target(last.body)[1]
+    return last, last.targets[0] if isinstance(last, ast.Assign) else getattr(last, "target", None)

@@ -146,7 +146,7 @@ class TensorParser(Blocks):
         return value
 
     def _nest(self, node: ast.For, loops: list[marks.Loop]) -> Stmt:
-        targets = node.target.elts if isinstance(node.target, ast.Tuple) and len(loops) != 1 else [node.target]
+        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
         names = [t.id if isinstance(t, ast.Name) else None for t in targets]
         if None in names:
             raise self.error(node.target, "loop variables are plain names")
