@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _LABEL = re.compile(r"^(\.?[\w$]+):")
 _JUMP = re.compile(r"^\s*j\w+\s+(\.?[\w$]+)")
-_STACK = re.compile(r"\(%r[sb]p\)|\[r[sb]p")
+_FRAME = re.compile(r"mov\w*\s+%rsp,\s*%rbp")  # then %rbp points to the stack too
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Loop:
     """The instructions between a label and the jump back to it."""
 
     body: tuple[str, ...]
+    stack: str  # the operands that are on the stack, as a regular expression
 
     def count(self, pattern: str) -> int:
         """How many instructions match the regular expression."""
@@ -29,7 +30,7 @@ class Loop:
     @property
     def stack_accesses(self) -> int:
         """Instructions that read or write the stack: spills."""
-        return sum(1 for line in self.body if _STACK.search(line))
+        return self.count(self.stack)
 
 
 def innermost_loops(text: str) -> list[Loop]:
@@ -42,8 +43,9 @@ def innermost_loops(text: str) -> list[Loop]:
         jump = _JUMP.match(s)
         if jump and labels.get(jump[1], k) < k:
             spans.append((labels[jump[1]], k))
+    stack = r"\(%r[sb]p" if _FRAME.search(text) else r"\(%rsp"
     inner = [s for s in spans if not any(t != s and s[0] <= t[0] and t[1] <= s[1] for t in spans)]
-    return [Loop(tuple(x.strip() for x in lines[a : b + 1] if not _LABEL.match(x))) for a, b in inner]
+    return [Loop(tuple(x.strip() for x in lines[a : b + 1] if not _LABEL.match(x)), stack) for a, b in inner]
 
 
 def hottest_loop(text: str) -> Loop:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roundel.arith import Analyzer
 from roundel.ir import Attrs, Rewriter, Var, free_vars, on, tir
 from roundel.ir.visit import substitute, walk
 
@@ -50,6 +51,7 @@ class _LowerBlocks(Rewriter):
         self.loops: list[tir.For] = []
         self.fence = 0  # an init cannot leave the loops before this position
         self.pending: list[_Init] = []
+        self.analyzer = Analyzer()
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
@@ -97,13 +99,19 @@ class _LowerBlocks(Rewriter):
         reduce = [(iv, value) for iv, value in bound if iv.kind is tir.IterKind.REDUCE]
         loops = {x.loop_var: k for k, x in enumerate(self.loops)}
         over = frozenset().union(*(free_vars(value) for _, value in reduce)) & loops.keys()
+        start: dict[Var, tir.Expr] = {}
+        for x in self.loops:
+            if x.loop_var in over:
+                start[x.loop_var] = substitute(x.min, start)
+        first = tir.logical_and(*(tir.eq(value, iv.dom.min) for iv, value in reduce))
+        if not self.analyzer.prove(substitute(first, start)):
+            return tir.If(first, init)  # one part of a reduction in several parts, perhaps not the first
         if not over:
             return init
         spatial = {v for iv, value in bound if iv.kind is not tir.IterKind.REDUCE for v in free_vars(value)}
         outermost = min(loops[v] for v in over)
         if over & spatial or outermost < self.fence or _reads_written(init, self.loops[outermost].body):
-            return tir.If(tir.logical_and(*(tir.eq(value, iv.dom.min) for iv, value in reduce)), init)
-        start = {x.loop_var: x.min for x in self.loops if x.loop_var in over}
+            return tir.If(first, init)
         self.pending.append(_Init(_guarded(substitute(realize.predicate, start), substitute(init, start)), over))
         return None
 
