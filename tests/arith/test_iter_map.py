@@ -153,7 +153,7 @@ def test_symbolic_shapes_of_index_maps():
     inverse, padding = inverse_index_map(index_map, (N, M))
     an = Analyzer()
     assert [an.prove_equal(a, b) for a, b in zip(map_shape(index_map, (N, M)), (tir.ceildiv(N, 16), M, 16), strict=True)] == [True] * 3
-    o, p, q = inverse.initial_indices
+    o, _, q = inverse.initial_indices
     assert an.prove_equal(inverse.final_indices[0], o * 16 + q)
     assert an.simplify(padding) is an.simplify(tir.ge(o * 16 + q, N))
 

@@ -51,6 +51,9 @@ class Analyzer:
             else:
                 self.facts.values[var] = self.sum(value)
             return
+        if type(value.min) is IntImm and type(value.extent) is IntImm and value.extent.value != 1:
+            self.facts.atoms[var] = (value.min.value, value.min.value + value.extent.value - 1)
+            return
         low = self.sum(value.min)
         extent = self.sum(value.extent)
         if not extent.terms and extent.const == 1:

@@ -193,7 +193,7 @@ def conjunction(an: Analyzer, conditions: list[Expr]) -> Expr:
         kept.append(c)
     if len(kept) > 1:
         kept = _reduce(an, kept)
-    if any(type(c) is IntImm for c in kept):
+    if FALSE in kept:
         return FALSE
     return _join(tir.And, kept, TRUE)
 
@@ -231,11 +231,13 @@ def logic_or(an: Analyzer, e: Expr) -> Expr:
             continue
         kept.append(c)
     if len(kept) > 1:
-        opposite = [negation(an, c) for c in kept]
-        reduced = _reduce(an, opposite)
-        if any(type(c) is IntImm for c in reduced):
+        pairs = [(c, n) for c, n in ((c, negation(an, c)) for c in kept) if n is not TRUE]
+        if any(n is FALSE for _, n in pairs):
             return TRUE
-        kept = [c for c, n in zip(kept, opposite) if n in reduced]
+        reduced = _reduce(an, [n for _, n in pairs])
+        if FALSE in reduced:
+            return TRUE
+        kept = [c for c, n in pairs if n in reduced]
     return an.known(_join(tir.Or, kept, FALSE))
 
 

@@ -350,7 +350,7 @@ def _load(an: Analyzer, e: Expr) -> Expr:
     if type(predicate) is tir.Broadcast and predicate.value is TRUE:
         predicate = None
     same = predicate is e.predicate and all(a is b for a, b in zip(indices, e.indices))
-    return e if same else tir.BufferLoad(e.buffer, indices, predicate)
+    return e if same else e.replace(indices=indices, predicate=predicate)
 
 
 def _shuffle(an: Analyzer, e: Expr) -> Expr:

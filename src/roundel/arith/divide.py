@@ -14,7 +14,7 @@ from ..ir import tir
 from ..ir.dtype import DType
 from ..ir.tir import Expr, IntImm
 from . import bounds, modular
-from .linear import ZERO, Sum, factors, monomial, monomial_divide, multiply, poly_divide, to_expr
+from .linear import ZERO, Sum, factors, monomial, monomial_divide, multiply, poly_divide
 
 if TYPE_CHECKING:
     from .analyzer import Analyzer
@@ -181,7 +181,7 @@ def _divide_symbolic(an: Analyzer, a: Sum, b: Sum, dtype: DType) -> Sum:
 
 
 def _modulo_symbolic(an: Analyzer, a: Sum, b: Sum, dtype: DType) -> Sum:
-    q, r, small, g, shared = _reduced(an, a, b)
+    _, r, small, g, shared = _reduced(an, a, b)
     if not r.terms and r.const == 0:
         return ZERO
     out = _modulo_reduced(an, r, small, dtype)
@@ -329,7 +329,7 @@ def truncmod(an: Analyzer, a: Sum, b: Sum, dtype: DType) -> Sum | None:
     quotient = truncdiv(an, a, b, dtype)
     if quotient is None:
         return None
-    (l, h), (m, n) = bounds.of_sum(an, a), bounds.of_sum(an, b)
-    if n < 0:
+    l, h = bounds.of_sum(an, a)
+    if bounds.of_sum(an, b)[1] < 0:
         b = b * -1
     return floormod(an, a, b, dtype) if l >= 0 else floormod(an, a * -1, b, dtype) * -1 if h <= 0 else ZERO

@@ -36,7 +36,7 @@ def gather(an: Analyzer, e: Expr, k: int, acc: dict[Expr, int]) -> int:
     if kind is IntImm:
         return k * e.value
     if kind is Var:
-        bound = an.facts.values.get(e)
+        bound = an.facts.values.get(e)  # type: ignore[call-overload]
         if bound is None:
             acc[e] = acc.get(e, 0) + k
             return 0
@@ -63,7 +63,7 @@ def exact(an: Analyzer, e: Expr) -> bool:
     return -margin <= low and high < margin
 
 
-def _sum(an: Analyzer, e: Expr) -> Sum:
+def _sum(an: Analyzer, e: Any) -> Sum:
     if not e.is_index and not exact(an, e):
         return _opaque(an, e)
     acc: dict[Expr, int] = {}
@@ -73,12 +73,12 @@ def _sum(an: Analyzer, e: Expr) -> Sum:
     return Sum(acc, const)
 
 
-def _opaque(an: Analyzer, e: Expr) -> Sum:
+def _opaque(an: Analyzer, e: Any) -> Sum:
     new = an.simplify_data(e)
     return Sum({}, new.value) if type(new) is IntImm else Sum({new: 1})
 
 
-def _product(an: Analyzer, e: Expr) -> Sum:
+def _product(an: Analyzer, e: Any) -> Sum:
     if not e.is_index and not exact(an, e):
         return _opaque(an, e)
     a, b = an.sum(e.a), an.sum(e.b)
@@ -98,22 +98,22 @@ def _variable(an: Analyzer, v: Var) -> Sum:
     return Sum({v: 1}) if bound is None else bound
 
 
-def _floordiv(an: Analyzer, e: Expr) -> Sum:
+def _floordiv(an: Analyzer, e: Any) -> Sum:
     by = an.sum(e.b)
     return divide.floordiv(an, an.sum(e.a), by, e.dtype) if by.terms or by.const else _by_zero(an, e)
 
 
-def _floormod(an: Analyzer, e: Expr) -> Sum:
+def _floormod(an: Analyzer, e: Any) -> Sum:
     by = an.sum(e.b)
     return divide.floormod(an, an.sum(e.a), by, e.dtype) if by.terms or by.const else _by_zero(an, e)
 
 
-def _by_zero(an: Analyzer, e: Expr) -> Sum:
+def _by_zero(an: Analyzer, e: Any) -> Sum:
     return an.atom(type(e)(an.simplify(e.a), IntImm(0, e.dtype)))
 
 
 def _trunc(rule: Callable) -> Callable[[Analyzer, Any], Sum]:
-    def apply(an: Analyzer, e: Expr) -> Sum:
+    def apply(an: Analyzer, e: Any) -> Sum:
         a, b = an.sum(e.a), an.sum(e.b)
         out = rule(an, a, b, e.dtype) if b.terms or b.const else None
         return out if out is not None else an.atom(type(e)(an.expr(a, e.dtype), an.expr(b, e.dtype)))
@@ -139,7 +139,7 @@ def _flat(an: Analyzer, e: Expr, kind: type, out: list[Sum]) -> None:
 
 
 def _extremum(kind: type) -> Callable[[Analyzer, Any], Sum]:
-    def apply(an: Analyzer, e: Expr) -> Sum:
+    def apply(an: Analyzer, e: Any) -> Sum:
         sides: list[Sum] = []
         _flat(an, e, kind, sides)
         kept: list[Sum] = []
@@ -179,7 +179,7 @@ def _constant_last(e: Expr) -> tuple:
 # --- choices and widening
 
 
-def _choice(an: Analyzer, e: Expr) -> Sum:
+def _choice(an: Analyzer, e: Any) -> Sum:
     condition = an.simplify(e.condition)
     if type(condition) is IntImm:
         return an.sum(e.true_value if condition.value else e.false_value)
@@ -194,7 +194,7 @@ def _choice(an: Analyzer, e: Expr) -> Sum:
     return an.atom(type(e)(condition, yes_expr, no_expr))
 
 
-def _cast(an: Analyzer, e: Expr) -> Sum:
+def _cast(an: Analyzer, e: Any) -> Sum:
     if not e.is_index:
         return _opaque(an, e)
     inner = an.sum(e.value)
@@ -204,7 +204,7 @@ def _cast(an: Analyzer, e: Expr) -> Sum:
     return out
 
 
-def _widen(an: Analyzer, atom: Expr, dtype: DType) -> Sum:
+def _widen(an: Analyzer, atom: Any, dtype: DType) -> Sum:
     if type(atom) in _ARITHMETIC:
         return an.sum(type(atom)(tir.cast(atom.a, dtype), tir.cast(atom.b, dtype)))
     if type(atom) is tir.Cast:

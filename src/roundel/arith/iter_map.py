@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from ..ir import free_vars, tir
@@ -240,21 +241,69 @@ class _Detect:
             scale = factor
         return (taken, scale) if scale is not None else None
 
-    def whole(self, e: Expr) -> tuple[IterSplit | None, Expr]:
-        """An operand of a division as one split of scale 1, and the base."""
-        s = self.fused(self.parse(e))
-        if not s.splits:
-            return None, s.base
-        if s.splits[0].scale is not ONE:
-            raise self.fail("a strided iterator is divided", e)
-        return s.splits[0], s.base
+    # --- dividing
 
-    def shifted(self, p: IterSplit, base: Expr, e: Expr) -> IterSplit:
-        """The iterator ``p + base`` over [0, base + extent): padding on the left."""
-        if not self.padding or not self.an.prove(base >= 0):
+    def divide(self, e: Expr) -> tuple[IterSum, IterSum]:
+        """Quotient and remainder of a FloorDiv or FloorMod node's operands."""
+        by, x = self.an.simplify(e.b), self.apply_bounds(self.parse(e.a))
+        if not free_vars(by).isdisjoint(self.dom) or not self.an.prove(by >= 0):
+            raise self.fail("division by something that is not a positive constant", e)
+        base = x.base
+        if x.splits and not self.an.prove_equal(tir.floormod(base, by), 0):
+            x, base = self.shifted(x, e), ZERO
+        high = self.an.simplify(tir.floordiv(base, by))
+        if not x.splits:
+            return IterSum((), high), IterSum((), self.an.simplify(tir.floormod(base, by)))
+        quotient, rest = self.divide_splits(x.splits, by, e)
+        return IterSum(quotient, high), IterSum(rest, ZERO)
+
+    def divide_splits(self, splits: Sequence[IterSplit], by: Expr, e: Expr) -> tuple[tuple[IterSplit, ...], tuple[IterSplit, ...]]:
+        """Takes whole low splits (or parts of them) out of the divisor while it has common factors with them."""
+        order = self.in_order(splits)
+        if order is None or order[-1].scale is not ONE:
+            raise self.fail("iterators that do not make one iterator are divided", e)
+        low: list[IterSplit] = []
+        below: Expr = ONE
+        while order and by is not ONE:
+            p = order[-1]
+            g = self.common(p.extent, by)
+            if g is ONE:
+                break
+            low.append(IterSplit(p.mark, p.lower, g, below))
+            below, by = self.an.simplify(below * g), self.an.simplify(tir.floordiv(by, g))
+            rest = self.an.simplify(tir.floordiv(p.extent, g))
+            part = [] if rest is ONE else [IterSplit(p.mark, self.an.simplify(p.lower * g), rest, g)]
+            order = [self.scaled_down(s, g) for s in (*order[:-1], *part)]
+        if order and by is not ONE:
+            top, = self.fused(IterSum(tuple(order), ZERO)).splits
+            if self.an.prove(top.extent <= by):
+                return (), (self.scaled(top, below), *low)
+            low.append(IterSplit(top.mark, top.lower, by, below))
+            if not self.padding and not self.an.prove_equal(tir.floormod(top.extent, by), 0):
+                raise self.fail(f"the divisor does not divide the extent {top.extent!r}", e)
+            order = [IterSplit(top.mark, self.an.simplify(top.lower * by), self.an.simplify(tir.ceildiv(top.extent, by)), ONE)]
+        return tuple(order), tuple(low)
+
+    def common(self, extent: Expr, by: Expr) -> Expr:
+        """A common factor: the greatest of two constants; one of the two where it divides the other."""
+        if type(extent) is tir.IntImm and type(by) is tir.IntImm:
+            return index_const(gcd(extent.value, by.value))
+        if self.an.prove_equal(tir.floormod(by, extent), 0):
+            return extent
+        return by if self.an.prove_equal(tir.floormod(extent, by), 0) else ONE
+
+    def scaled_down(self, s: IterSplit, g: Expr) -> IterSplit:
+        """A split divided by a factor of its scale."""
+        return IterSplit(s.mark, s.lower, s.extent, self.an.simplify(tir.floordiv(s.scale, g)))
+
+    def shifted(self, s: IterSum, e: Expr) -> IterSum:
+        """The iterator ``s + base`` over [0, base + extent) as one mark: padding on the left."""
+        s = self.fused(s)
+        p, = s.splits
+        if not self.padding or p.scale is not ONE or not self.an.prove(s.base >= 0):
             raise self.fail("an iterator with an offset is divided", e)
-        extent = self.an.simplify(p.extent + base)
-        return IterSplit(IterMark(IterSum((p,), base), extent), ONE, extent, ONE)
+        extent = self.an.simplify(p.extent + s.base)
+        return IterSum((IterSplit(IterMark(IterSum((p,), s.base), extent), ONE, extent, ONE),), ZERO)
 
     # --- checks
 
@@ -353,45 +402,6 @@ def _rearranged(d: _Detect, e: Expr) -> IterSum:
     return d.times(d.parse(running[0]), monomial(fixed))
 
 
-def _floordiv(d: _Detect, e: Expr) -> IterSum:
-    by = d.an.simplify(e.b)
-    p, base = _dividend(d, e)
-    if p is None:
-        return IterSum((), d.an.simplify(tir.floordiv(base, by)))
-    high = d.an.simplify(tir.floordiv(base, by))
-    if d.an.prove(p.extent <= by):
-        return IterSum((), high)
-    extent = _quotient(d, p.extent, by, e)
-    return IterSum((IterSplit(p.mark, d.an.simplify(p.lower * by), extent, ONE),), high)
-
-
-def _floormod(d: _Detect, e: Expr) -> IterSum:
-    by = d.an.simplify(e.b)
-    p, base = _dividend(d, e)
-    if p is None:
-        return IterSum((), d.an.simplify(tir.floormod(base, by)))
-    if d.an.prove(p.extent <= by):
-        return IterSum((p,), ZERO)
-    _quotient(d, p.extent, by, e)
-    return IterSum((IterSplit(p.mark, p.lower, by, ONE),), ZERO)
-
-
-def _dividend(d: _Detect, e: Expr) -> tuple[IterSplit | None, Expr]:
-    """The operand as a split and a base that the divisor divides."""
-    if not free_vars(e.b).isdisjoint(d.dom) or not d.an.prove(e.b >= 0):
-        raise d.fail("division by something that is not a positive constant", e)
-    p, base = d.whole(e.a)
-    if p is not None and not d.an.prove_equal(tir.floormod(base, e.b), 0):
-        p, base = d.shifted(p, base, e), ZERO
-    return p, base
-
-
-def _quotient(d: _Detect, extent: Expr, by: Expr, e: Expr) -> Expr:
-    if not d.padding and not d.an.prove_equal(tir.floormod(extent, by), 0):
-        raise d.fail(f"the divisor does not divide the extent {extent!r}", e)
-    return d.an.simplify(tir.ceildiv(extent, by))
-
-
 def _cast(d: _Detect, e: Expr) -> IterSum:
     if not e.is_index:
         raise d.fail("a cast", e)
@@ -401,7 +411,7 @@ def _cast(d: _Detect, e: Expr) -> IterSum:
 _PARSE: dict[type, Callable[[_Detect, Any], IterSum]] = {
     tir.Var: _variable, tir.Add: lambda d, e: d.add(d.parse(e.a), d.parse(e.b)),
     tir.Sub: lambda d, e: d.add(d.parse(e.a), d.parse(e.b), -1), tir.Mul: _multiply,
-    tir.FloorDiv: _floordiv, tir.FloorMod: _floormod, tir.Cast: _cast,
+    tir.FloorDiv: lambda d, e: d.divide(e)[0], tir.FloorMod: lambda d, e: d.divide(e)[1], tir.Cast: _cast,
 }
 
 

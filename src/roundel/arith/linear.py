@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import count
 from math import gcd
+from typing import Any
 
 from ..ir import tir
 from ..ir.dtype import INT64, DType
@@ -178,11 +179,11 @@ def degree(atom: Expr) -> int:
 
 
 def order_key(atom: Expr) -> str:
-    """A string that orders atoms by how they read; equal only for one and the same atom."""
-    facts = atom._facts
+    """A string that orders atoms by how they read, variables first; equal only for one and the same atom."""
+    facts: dict[str, Any] | None = atom._facts
     if facts is None:
         facts = atom._facts = {}
-    key = facts.get("order")
+    key: Any = facts.get("order")
     if key is None:
         key = facts["order"] = _make_key(atom)
     return key
@@ -194,10 +195,10 @@ def _make_key(atom: Expr) -> str:
     if type(atom) is IntImm:
         return str(atom.value)
     if isinstance(atom, tir.BufferLoad):
-        text = f"{atom.buffer.name}[{','.join(order_key(i) for i in atom.indices)}]~{next(_sequence):08d}"
+        text = f"~{atom.buffer.name}[{','.join(order_key(i) for i in atom.indices)}]~{next(_sequence):08d}"
     else:
         parts = (getattr(atom, f) for f in atom._children)
-        text = f"{type(atom).__name__}({','.join(_part_key(p) for p in parts)})"
+        text = f"~{type(atom).__name__}({','.join(_part_key(p) for p in parts)})"
     return text if len(text) < 300 else f"{text[:300]}~{next(_sequence):08d}"
 
 

@@ -85,7 +85,7 @@ def _by_fact(an: Analyzer, s: Sum, f: Sum) -> Iterator[Goals]:
             new = _cancel(s, f, atom)
             if new is not None:
                 yield (new,)
-    for term, k in s.terms.items():
+    for term in s.terms:
         if type(term) is not tir.Mul:
             continue
         parts = factors(term)
