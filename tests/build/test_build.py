@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from programs import c, flat, func, loop
+from flat_programs import c, flat, func, loop
 
 from roundel.build import compile_module
 from roundel.build.units import Units

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes ``programs`` importable from the tests beside it."""
+"""Makes ``flat_programs`` importable from the tests beside it."""
 
 import sys
 from pathlib import Path

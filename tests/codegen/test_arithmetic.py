@@ -4,7 +4,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from programs import elementwise
+from flat_programs import elementwise
 
 from roundel.ir import DType, tir
 
@@ -197,7 +197,7 @@ def test_double_to_half_rounds_once():
 
 
 def test_multiply_add_contracts_or_not():
-    from programs import flat, func, loop
+    from flat_programs import flat, func, loop
 
     from roundel.ir import Var, decl_buffer
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from programs import c, flat, func, loop
+from flat_programs import c, flat, func, loop
 
 from roundel.ir import DType, IRModule, Var, decl_buffer, tir
 from roundel.ir.attrs import Attrs

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import scipy.special
-from programs import elementwise
+from flat_programs import elementwise
 
 from roundel.codegen.expand import EXPANSIONS
 from roundel.ir import DType, tir
@@ -225,7 +225,7 @@ def test_bits(lanes):
 
 @pytest.mark.parametrize("lanes", [2, 3, 8, 16, 24])
 def test_horizontal_reductions(lanes):
-    from programs import c, flat, func, loop
+    from flat_programs import c, flat, func, loop
 
     from roundel.ir import Var, decl_buffer
 
@@ -252,7 +252,7 @@ def test_horizontal_reductions(lanes):
 @pytest.mark.parametrize("lanes", [1, 4, 8, 16, 32])
 @pytest.mark.parametrize("kinds", [("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8")])
 def test_dot_accumulate(kinds, lanes):
-    from programs import c, flat, func
+    from flat_programs import c, flat, func
 
     from roundel.ir import decl_buffer
 

@@ -4,7 +4,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from programs import c, elementwise, flat, func, loop
+from flat_programs import c, elementwise, flat, func, loop
 
 from roundel.ir import DType, Var, decl_buffer, tir
 from roundel.ir.dtype import INT64
