@@ -240,6 +240,8 @@ def test_bad_files(tmp_path):
 def test_failed_link_leaves_nothing(tmp_path):
     with pytest.raises(BuildError, match="failed with status"):
         link_shared([b"no object"], b"", tmp_path / "out" / "m.so")
+    with pytest.raises(BuildError, match="failed with status"):
+        link_shared([b"no object"], b"weights", tmp_path / "out" / "m.so", side_file=True)
     assert list((tmp_path / "out").iterdir()) == []
 
 

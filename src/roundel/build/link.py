@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from ..ir.errors import BuildError
 from ..runtime import library, toolchain
 from ..runtime.metadata import FunctionInfo
 from ..runtime.native import dlpack_code
+from .elf import MACHINES, write_data_object
+
+Blob = bytes | bytearray | memoryview | Path
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
 _EXPORTS = (
@@ -70,7 +75,7 @@ RD_API int __tvm_ffi_{function}(void *self, const RdAny *args, int32_t nargs, Rd
 
 def link_shared(
     objects: Sequence[bytes],
-    weights: bytes | Path | None,
+    weights: Blob | None,
     out: str | Path,
     target: Any = None,
     *,
@@ -94,36 +99,25 @@ def link_shared(
         else library.static_library()
     )
     work = Path(tempfile.mkdtemp(prefix="roundel-link-"))
+    placed = None
     try:
-        fields = _place_weights(weights, out, work, side_file)
-        (work / "stub.c").write_text(_stub(name, functions, fields))
+        placed = _place_weights(weights, out, work, side_file, _architecture(target))
+        (work / "stub.c").write_text(_stub(name, functions, placed))
         (work / "exports.map").write_text(_EXPORTS % name)
-        paths = []
+        paths = [*work.glob("weights.o")]
         for i, content in enumerate(objects):
             paths.append(work / f"part{i}.o")
             paths[-1].write_bytes(content)
-        weights_asm = [work / "weights.s"] if fields["weights"] != "0" else []
+        command = [*toolchain.compiler(triple), *_LINK, f"-I{library.source_dir()}"]
+        command += [f"-Wl,--version-script={work / 'exports.map'}", str(work / "stub.c"), *map(str, paths)]
+        command += ["-Wl,--whole-archive", str(runtime), "-Wl,--no-whole-archive", "-lm", "-lpthread"]
         with toolchain.atomic_output(out) as temporary:
-            toolchain.run(
-                [
-                    *toolchain.compiler(triple),
-                    *_LINK,
-                    f"-I{library.source_dir()}",
-                    f"-Wl,--version-script={work / 'exports.map'}",
-                    "-o",
-                    temporary,
-                    work / "stub.c",
-                    *weights_asm,
-                    *paths,
-                    "-Wl,--whole-archive",
-                    runtime,
-                    "-Wl,--no-whole-archive",
-                    "-lm",
-                    "-lpthread",
-                    *(() if triple else ("-ldl",)),
-                ]
-            )
+            toolchain.run([*command, *(() if triple else ("-ldl",)), "-o", temporary])
+            if placed.side_file is not None:
+                placed.side_file.replace(out.with_suffix(".weights"))
     finally:
+        if placed is not None and placed.side_file is not None:
+            placed.side_file.unlink(missing_ok=True)
         shutil.rmtree(work, ignore_errors=True)
     return out
 
@@ -158,49 +152,74 @@ def _foreign_triple(target: Any) -> str | None:
     return f"{parts[0]}-linux-{parts[-1] if parts[-1] not in ('linux', 'unknown') else 'gnu'}"
 
 
-def _stub(name: str, functions: Sequence[str], fields: dict[str, str]) -> str:
-    text = _STUB.format(name=name, **fields)
+def _architecture(target: Any) -> str:
+    first = (getattr(target, "triple", None) or platform.machine()).split("-")[0]
+    return {"arm64": "aarch64", "AMD64": "x86_64"}.get(first, first)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Where the weights are: the fields of RdPackage as C, and a finished side file that waits for its name."""
+
+    weights: str = "0"
+    weights_file: str = "0"
+    digest: str = "0"
+    side_file: Path | None = None
+
+
+def _stub(name: str, functions: Sequence[str], placed: _Placed) -> str:
+    text = _STUB.format(name=name, weights=placed.weights, weights_file=placed.weights_file, digest=placed.digest)
     for function in functions:
-        text += _ENTRY.format(entry=entry_name(name, function), function=function)
+        text += _ENTRY.format(entry=entry_name(name, function), function=_c_string(function))
         if function.isidentifier():
             text += _FFI_ENTRY.format(function=function)
     return text
 
 
-def _place_weights(weights: bytes | Path | None, out: Path, work: Path, side_file: bool) -> dict[str, str]:
-    """Write the weights where they will be linked or mapped from; the fields of RdPackage as C."""
-    if weights is None or (isinstance(weights, bytes) and not weights):
-        return {"weights": "0", "weights_file": "0", "digest": "0"}
-    size = weights.stat().st_size if isinstance(weights, Path) else len(weights)
+def _c_string(text: str) -> str:
+    """``text`` between quotes in C: everything but plain characters as octal bytes."""
+    plain = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. ")
+    return "".join(c if c in plain else "".join(f"\\{b:03o}" for b in c.encode()) for c in text)
+
+
+def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool, architecture: str) -> _Placed:
+    """Write the weights to where they will be linked or mapped from."""
+    size = 0 if weights is None else weights.stat().st_size if isinstance(weights, Path) else len(weights)
+    if weights is None or not size:
+        return _Placed()
     if side_file or size > _EMBED_AT_MOST:
-        digest = _write_side_file(weights, out.with_suffix(".weights"))
-        return {"weights": "0", "weights_file": f'"{out.stem}.weights"', "digest": f'"{digest}"'}
-    blob = weights
-    if isinstance(blob, bytes):
-        (work / "weights.bin").write_bytes(blob)
-        blob = work / "weights.bin"
-    (work / "weights.s").write_text(
-        '.section .rodata.roundel_weights,"a",%progbits\n.globl roundel_weights\n.hidden roundel_weights\n'
-        ".balign 4096\n"
-        f'roundel_weights:\n.incbin "{blob.resolve()}"\n.section .note.GNU-stack,"",%progbits\n'
-    )
-    return {"weights": "roundel_weights", "weights_file": "0", "digest": "0"}
+        out.parent.mkdir(parents=True, exist_ok=True)
+        written = out.with_name(f".{out.stem}.{os.getpid()}.weights")
+        digest = _write_side_file(weights, written)
+        return _Placed("0", f'"{_c_string(out.stem)}.weights"', f'"{digest}"', written)
+    if architecture not in MACHINES:
+        raise BuildError(f"weights cannot be embedded in a file for {architecture}", hint="use side_file=True")
+    write_data_object(work / "weights.o", architecture, "roundel_weights", weights)
+    return _Placed("roundel_weights")
 
 
-def _write_side_file(weights: bytes | Path, path: Path) -> str:
+def _write_side_file(weights: Blob, path: Path) -> str:
     """The blob followed by the 64 characters of its SHA-256, by which the model knows its own."""
     digest = hashlib.sha256()
-    with toolchain.atomic_output(path) as temporary, temporary.open("wb") as sink:
-        if isinstance(weights, bytes):
-            digest.update(weights)
-            sink.write(weights)
-        else:
-            with weights.open("rb") as source:
-                while chunk := source.read(1 << 24):
-                    digest.update(chunk)
-                    sink.write(chunk)
-        sink.write(digest.hexdigest().encode())
+    try:
+        with path.open("wb") as sink:
+            for chunk in _chunks(weights):
+                digest.update(chunk)
+                sink.write(chunk)
+            sink.write(digest.hexdigest().encode())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
     return digest.hexdigest()
+
+
+def _chunks(weights: Blob) -> Iterator[Any]:
+    if not isinstance(weights, Path):
+        yield weights
+        return
+    with weights.open("rb") as source:
+        while chunk := source.read(1 << 24):
+            yield chunk
 
 
 def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None) -> Path:
