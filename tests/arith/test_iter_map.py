@@ -35,8 +35,13 @@ def columns(exprs, env):
 
 @st.composite
 def built(draw):
-    """Indices made of three iterators by fusing and splitting, which are bijective by construction."""
-    extents = draw(st.tuples(*[st.sampled_from([1, 2, 3, 4, 6]) for _ in range(3)]))
+    """Indices made of three iterators by fusing and splitting, which are bijective by construction.
+
+    Simplified indices must be recognised when extents are powers of two: where factors such as 6 and 9 meet, the
+    simplifier may take apart what the splits have in common.
+    """
+    simplified = draw(st.booleans())
+    extents = draw(st.tuples(*[st.sampled_from([1, 2, 4, 8] if simplified else [1, 2, 3, 4, 6]) for _ in range(3)]))
     starts = draw(st.tuples(*[st.sampled_from([0, 0, 0, 2, -1]) for _ in range(3)]))
     dom = {v: range(s, s + n) for v, s, n in zip((I, J, K), starts, extents, strict=True)}
     items = [(v - s, n) for v, s, n in zip((I, J, K), starts, extents, strict=True)]
@@ -48,13 +53,13 @@ def built(draw):
             e, n = a = draw(st.sampled_from(items))
             f = draw(st.sampled_from([f for f in range(1, n + 1) if n % f == 0]))
             items = [x for x in items if x is not a] + [(tir.floordiv(e, f), n // f), (tir.floormod(e, f), f)]
-    return dom, items
+    return dom, items, simplified
 
 
 @FAST
-@given(built(), st.booleans())
-def test_splits_and_fuses_are_detected(made, simplified):
-    dom, items = made
+@given(built())
+def test_splits_and_fuses_are_detected(made):
+    dom, items, simplified = made
     exprs = [e for e, _ in items]
     ranges = {v: as_range(r) for v, r in dom.items()}
     an = Analyzer(ranges)

@@ -82,17 +82,22 @@ def detect_iter_map(indices: Sequence[Expr], dom: Mapping[Var, Range], predicate
         attempts = [tuple(map(tir.as_index, indices)), tuple(an.simplify(i) for i in indices)]
         error: ArithError | None = None
         for exprs in dict.fromkeys(attempts):
-            try:
-                return _Detect(an, dom, condition, padding).run(exprs, check_bijective)
-            except ArithError as e:
-                error = error or e
+            for refine in (False, True):
+                try:
+                    return _Detect(an, dom, condition, padding, refine).run(exprs, check_bijective)
+                except ArithError as e:
+                    error = error or e
     assert error is not None
     raise error
 
 
 class _Detect:
-    def __init__(self, an: Analyzer, dom: Mapping[Var, Range], condition: Expr, padding: bool) -> None:
-        self.an, self.padding, self.dom = an, padding, dom
+    """One attempt. ``refine`` cuts low iterators out of divisions: ``(i * 6 + j) // 4`` over j < 6 becomes
+    ``(i * 3 + j // 2) // 2``, which is what simplification leaves; without it the fused iterator stays whole.
+    """
+
+    def __init__(self, an: Analyzer, dom: Mapping[Var, Range], condition: Expr, padding: bool, refine: bool) -> None:
+        self.an, self.padding, self.dom, self.refine = an, padding, dom, refine
         self.starts = {v: r.min for v, r in dom.items()}
         self.marks = {v: IterMark(v, an.simplify(r.extent)) for v, r in dom.items()}
         self.bounded: list[tuple[IterSum, IterSplit, Expr]] = []  # splits, what a condition makes of them, their new base
@@ -258,7 +263,9 @@ class _Detect:
         return IterSum(quotient, high), IterSum(rest, ZERO)
 
     def divide_splits(self, splits: Sequence[IterSplit], by: Expr, e: Expr) -> tuple[tuple[IterSplit, ...], tuple[IterSplit, ...]]:
-        """Takes whole low splits (or parts of them) out of the divisor while it has common factors with them."""
+        """Quotient and remainder; low splits that have factors in common with the divisor are taken out first."""
+        if not self.refine:
+            splits = self.fused(IterSum(tuple(splits), ZERO)).splits
         order = self.in_order(splits)
         if order is None or order[-1].scale is not ONE:
             raise self.fail("iterators that do not make one iterator are divided", e)
