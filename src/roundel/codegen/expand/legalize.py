@@ -27,7 +27,8 @@ class _Legalize(Rewriter):
     @on(tir.Call)
     def _call(self, call: tir.Call) -> tir.Expr:
         call = self.generic(call)
-        return expand_call(call) or call
+        expanded = expand_call(call)
+        return call if expanded is None else expanded
 
 
 def legalize_math(func: tir.PrimFunc) -> tir.PrimFunc:
