@@ -81,7 +81,8 @@ def opcheck(
 def _check(name: str, operands: Any, arrays: Any, variables: Any, sizes: Any, attrs: Any, tolerance: Any) -> Any:
     op, params = get_op(name), []
     values = [_operand(o, a, variables, params) for o, a in zip(operands, arrays)]
-    call = make(name, *values, **attrs)
+    names = [n.rstrip("?") for n in op.operands]
+    call = make(name, **{n: v for n, v in zip(names, values) if v is not None}, **attrs)
     inputs = [a for o, a in zip(operands, arrays) for a in _flat(o, a)]
     env = {v: tir.index_const(sizes[n]) for n, v in variables.items()}
     static = [_static(a, env) for a in call.args]

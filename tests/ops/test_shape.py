@@ -72,8 +72,8 @@ def test_moves():
     opcheck("permute_dims", T("n", 4, 5), dims=N, axes=(0, -1, 1))
     opcheck("flip", T("n", 4), dims=N, axis=0)
     opcheck("flip", T("n", 4), dims=N, axis=[0, -1])
-    opcheck("tile", T("n", 4), dims=N, repeats=(2, 1, 3))
-    opcheck("tile", T("n", 4, 2), dims=N, repeats=2)
+    opcheck("tile", T("n", 4), (2, 1, 3), dims=N)
+    opcheck("tile", T("n", 4, 2), lambda n: (n, 2), dims=N)
     opcheck("repeat", T("n", 4), dims=N, repeats=3, axis=-1)
     opcheck("repeat", T("n", 4), dims=N, repeats=2)
     opcheck("roll", T("n", 4), dims=N, shift=(1, -6), axis=(0, 1))
@@ -97,8 +97,8 @@ def test_concat_split_stack():
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_blocks(mode):
-    opcheck("nn.depth_to_space", T("n", 12, 3, 5), dims=N, block_size=2, mode=mode)
-    opcheck("nn.space_to_depth", T("n", 3, 4, 6), dims=N, block_size=2, mode=mode)
+    opcheck("depth_to_space", T("n", 12, 3, 5), dims=N, block_size=2, mode=mode)
+    opcheck("space_to_depth", T("n", 3, 4, 6), dims=N, block_size=2, mode=mode)
 
 
 def test_misuse():

@@ -91,6 +91,13 @@ binary("add", lambda x, y: x + y, np.add, accepts="number", widen=False)
 binary("subtract", lambda x, y: x - y, np.subtract, accepts="number", widen=False)
 binary("multiply", lambda x, y: x * y, np.multiply, accepts="number", widen=False)
 binary("divide", _divide, _np_divide, accepts="number", widen=False, doc="x1 / x2; of integers rounded toward zero")
+binary(
+    "trunc_divide",
+    lambda x, y: te.trunc(x / y) if x.dtype.is_float else tir.truncdiv(x, y),
+    lambda x, y: np.trunc(_np_divide(x, y)),
+    accepts="number",
+    doc="x1 / x2 rounded toward zero",
+)
 binary("floor_divide", _floor_divide, np.floor_divide, accepts="number", doc="x1 / x2 rounded down")
 binary("mod", _mod, np.fmod, accepts="number", doc="remainder with the sign of x1")
 binary("floor_mod", _floor_mod, np.mod, accepts="number", doc="remainder with the sign of x2")

@@ -6,18 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from roundel.arith import Analyzer
 from roundel.ir import graph, tir
 from roundel.ir.dtype import DType
 from roundel.ir.errors import TypeInferenceError
 from roundel.ir.op import OpDef
 
 Shape = tuple[tir.Expr, ...]
-
-
-def _analyzer() -> Any:
-    from roundel.arith import Analyzer
-
-    return Analyzer()
 
 
 def static(dim: Any) -> int | None:
@@ -30,7 +25,7 @@ def static(dim: Any) -> int | None:
 def simplify(dim: Any) -> tir.Expr:
     """The canonical form of an index expression."""
     dim = tir.as_index(dim)
-    return dim if type(dim) in (tir.IntImm, tir.Var) else _analyzer().simplify(dim)
+    return dim if type(dim) in (tir.IntImm, tir.Var) else Analyzer().simplify(dim)
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -40,7 +35,7 @@ def equal(a: Any, b: Any) -> bool:
         return True
     if type(a) is tir.IntImm and type(b) is tir.IntImm:
         return False
-    return _analyzer().prove_equal(a, b)
+    return Analyzer().prove_equal(a, b)
 
 
 def differ(a: Any, b: Any) -> bool:

@@ -88,30 +88,33 @@ class Flip(_Injective):
 
 
 @register
-class Tile(_Injective):
+class Tile(OpDef):
     """x repeated ``repeats`` times along each dimension (the last ones when fewer are given)."""
 
-    name, attributes = "tile", {"repeats": ...}
+    name, operands, kind = "tile", ("x", "repeats"), FuseKind.INJECTIVE
 
-    def _repeats(self, ndim: int, attrs: Attrs) -> tuple[int, ...]:
-        r = attrs["repeats"] if isinstance(attrs["repeats"], tuple | list) else (attrs["repeats"],)
-        return (1,) * (ndim - len(r)) + tuple(r)
+    def _aligned(self, shape: tuple[Any, ...], repeats: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        ndim, one = max(len(shape), len(repeats)), (tir.index_const(1),)
+        return one * (ndim - len(shape)) + tuple(shape), one * (ndim - len(repeats)) + tuple(repeats)
 
-    def rank(self, ndim: int, attrs: Attrs) -> int:
-        return len(self._repeats(ndim, attrs))
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, repeats = tensor_info(self, args[0], args), args[1]
+        if x.shape is None or repeats.values is None:
+            return graph.TensorInfo(None, x.dtype, -1 if x.ndim < 0 or repeats.ndim < 0 else max(x.ndim, repeats.ndim))
+        return graph.TensorInfo(
+            tuple(simplify(s * r) for s, r in zip(*self._aligned(x.shape, repeats.values))), x.dtype
+        )
 
-    def shape_of(self, shape: tuple[Any, ...], attrs: Attrs) -> tuple[Any, ...]:
-        r = self._repeats(len(shape), attrs)
-        shape = (tir.index_const(1),) * (len(r) - len(shape)) + tuple(shape)
-        return tuple(s * k for s, k in zip(shape, r))
-
-    def source(self, at: tuple[Any, ...], shape: tuple[Any, ...], attrs: Attrs) -> tuple[Any, ...]:
-        r = self._repeats(len(shape), attrs)
-        at, r = at[len(r) - len(shape) :], r[len(r) - len(shape) :]
-        return tuple(i if k == 1 else tir.floormod(i, s) for i, s, k in zip(at, shape, r))
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, (shape, repeats) = args[0], self._aligned(args[0].shape, args[1])
+        skip = len(shape) - len(x.shape)
+        source = lambda at: (i if static(r) == 1 else tir.floormod(i, s) for i, s, r in zip(at, shape, repeats))
+        return te.compute(
+            [simplify(s * r) for s, r in zip(shape, repeats)], lambda *at: x(*list(source(at))[skip:]), "tile"
+        )
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        return np.tile(args[0], attrs["repeats"])
+        return np.tile(*args)
 
 
 @register
@@ -328,7 +331,7 @@ class _Blocks(_Injective):
 class DepthToSpace(_Blocks):
     """Channels in blocks become space: (n, c, h, w) to (n, c / b^2, h b, w b)."""
 
-    name = "nn.depth_to_space"
+    name = "depth_to_space"
 
     def shape_of(self, shape: tuple[Any, ...], attrs: Attrs) -> tuple[Any, ...]:
         n, c, h, w = shape
@@ -357,7 +360,7 @@ class DepthToSpace(_Blocks):
 class SpaceToDepth(_Blocks):
     """Blocks of space become channels: (n, c, h, w) to (n, c b^2, h / b, w / b)."""
 
-    name = "nn.space_to_depth"
+    name = "space_to_depth"
 
     def shape_of(self, shape: tuple[Any, ...], attrs: Attrs) -> tuple[Any, ...]:
         n, c, h, w = shape

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from roundel.arith import block_access
 from roundel.ir import tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import BOOL, HANDLE
 from roundel.ir.errors import RoundelError
 from roundel.ir.visit import substitute
 
-from .access import access_regions
 from .reduce import Reduce
 from .tensor import Compute, Definition, Extern, Placeholder, Tensor
 
@@ -129,8 +129,9 @@ class _Axes:
 def _block(
     axes: _Axes, name: str, body: tir.Stmt, init: tir.Stmt | None, attrs: Attrs, scratch: tuple[tir.Buffer, ...] = ()
 ) -> tir.Stmt:
-    reads, writes = access_regions(body, init, scratch)
-    return axes.nest(tir.Block(axes.iter_vars, reads, writes, name, body, init, scratch, annotations=attrs))
+    block = tir.Block(axes.iter_vars, (), (), name, body, init, scratch, annotations=attrs)
+    reads, writes = block_access(block)
+    return axes.nest(block.replace(reads=reads, writes=writes))
 
 
 def _compute_block(stage: Compute, outs: list[Tensor], buffers: Mapping[Tensor, tir.Buffer]) -> tir.Stmt:

@@ -71,6 +71,26 @@ def accumulator(dtype: DType) -> DType:
     return FLOAT32 if is_narrow(dtype) else dtype
 
 
-__all__ = ["accumulator", "cast", "ceildiv", "const", "eq", "floordiv", "floormod", "if_then_else", "is_narrow",
-           "logical_and", "logical_not", "logical_or", "max_", "min_", "ne", "power", "select", "truncdiv", "truncmod",
-           "widened", *_INTRINSICS]
+__all__ = [
+    "accumulator",
+    "cast",
+    "ceildiv",
+    "const",
+    "eq",
+    "floordiv",
+    "floormod",
+    "if_then_else",
+    "is_narrow",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "max_",
+    "min_",
+    "ne",
+    "power",
+    "select",
+    "truncdiv",
+    "truncmod",
+    "widened",
+    *_INTRINSICS,
+]

@@ -119,7 +119,7 @@ def _lrn(node: NodeContext, x: Value) -> Any:
     low = (size - 1) // 2
     width = [0] * (2 * v.sinfo.ndim)
     width[2], width[3] = low, size - 1 - low
-    padded = node.make("nn.pad", squares, const_like(0, v), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
+    padded = node.make("nn.pad", squares, pad_value=const_like(0, v), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
     total = None
     for k in range(size):
         part = node.make("strided_slice", padded, axes=(1,), begin=(tir.as_index(k),), end=(v.sinfo.shape[1] + k,), strides=(tir.index_const(1),))

@@ -119,7 +119,7 @@ def _pad_by(node: NodeContext, x: Any, pads: list[Any], fill: Any, axes: list[in
     mode = node.attr("mode", "constant")
     if mode not in modes:
         raise node.unsupported(f"pad mode {mode!r}")
-    return node.make("nn.pad", x, fill, pad_width=tuple(tir.as_index(w) for w in width), pad_mode=modes[mode])
+    return node.make("nn.pad", x, pad_value=fill, pad_width=tuple(tir.as_index(w) for w in width), pad_mode=modes[mode])
 
 
 @converter("Tile")

@@ -126,7 +126,7 @@ def _pad(node: NodeContext, x: Any, pads: list[Any], value: Any = 0) -> Any:
         if low or high:
             x = slice_along(node, x, a, low, x.sinfo.shape[a] - high)
             width[2 * a], width[2 * a + 1] = max(width[2 * a], 0), max(width[2 * a + 1], 0)
-    return node.make("nn.pad", x, scalar(value, x.sinfo.dtype), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
+    return node.make("nn.pad", x, pad_value=scalar(value, x.sinfo.dtype), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
 
 
 @converter("tril", "triu")
