@@ -21,6 +21,7 @@ class _Flatten(Rewriter):
     def __init__(self) -> None:
         self.vectors: set[Var] = set()
         self.views: dict[tir.Buffer, tir.Buffer] = {}
+        self.private: set[tir.Buffer] = set()  # allocated in the vectorized loop: each lane has its own
         self.an = Analyzer()
 
     @on(tir.For)
@@ -37,6 +38,12 @@ class _Flatten(Rewriter):
         self.views = saved
         return out
 
+    @on(tir.Allocate)
+    def _allocate(self, alloc: tir.Allocate) -> tir.Allocate:
+        if self.vectors:
+            self.private.add(alloc.buffer)
+        return self.generic(alloc)
+
     @on(tir.BufferLoad)
     def _load(self, load: tir.BufferLoad) -> tir.BufferLoad:
         new = self.generic(load)
@@ -52,7 +59,7 @@ class _Flatten(Rewriter):
     def _flat(self, access: tir.BufferLoad | tir.BufferStore) -> tir.Expr | None:
         """The flat index, when a vector variable is in another index than the last and the buffer is compact memory."""
         b = access.buffer
-        if b.strides or b.scope != "global" or access.predicate is not None or b.ndim < 2:
+        if b in self.private or b.strides or b.scope != "global" or access.predicate is not None or b.ndim < 2:
             return None
         if not any(free_vars(i) & self.vectors for i in access.indices[:-1]) or b.dtype.storage_bits < 8:
             return None
@@ -63,7 +70,9 @@ class _Flatten(Rewriter):
 
     def _view(self, b: tir.Buffer) -> tir.Buffer:
         if b not in self.views:
-            self.views[b] = decl_buffer((tir.product_of(b.shape),), b.dtype, b.name, data=b.data, elem_offset=b.elem_offset, scope=b.scope)
+            self.views[b] = decl_buffer(
+                (tir.product_of(b.shape),), b.dtype, b.name, data=b.data, elem_offset=b.elem_offset, scope=b.scope
+            )
         return self.views[b]
 
 

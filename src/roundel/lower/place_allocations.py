@@ -19,7 +19,7 @@ from roundel.ir.visit import substitute
 from .accesses import Access, accesses, hull, interval, pinned, uses
 from .kernel_pass import kernel_pass
 
-_STAYS_OUTSIDE = (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED)
+_SHARES = (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED)
 
 
 class _Place(Rewriter):
@@ -56,12 +56,21 @@ class _Place(Rewriter):
         return tir.seq(*stmt.stmts[:first], inner, *stmt.stmts[last + 1 :])
 
     def into_for(self, alloc: tir.Allocate, loop: tir.For) -> tir.Stmt | None:
-        if loop.kind in _STAYS_OUTSIDE or uses(alloc.buffer, loop.min) or uses(alloc.buffer, loop.extent):
+        if uses(alloc.buffer, loop.min) or uses(alloc.buffer, loop.extent):
             return None
         self.analyzer.bind(loop.loop_var, tir.Range(loop.min, loop.extent))
-        if loop.kind is not tir.ForKind.PARALLEL and not self.iterations_independent(alloc.buffer, loop):
-            return None
-        return loop.replace(body=self.sink(alloc, loop.body))
+        return loop.replace(body=self.sink(alloc, loop.body)) if self.may_enter(alloc.buffer, loop) else None
+
+    def may_enter(self, buffer: tir.Buffer, loop: tir.For) -> bool:
+        """Whether each iteration can have memory of its own (lanes and unrolled iterations rather share a tile)."""
+        if loop.kind is tir.ForKind.PARALLEL:
+            return True
+        found, escapes = accesses(buffer, loop.body)
+        if escapes:
+            return False
+        if self.disjoint(found, loop.loop_var):
+            return loop.kind not in _SHARES
+        return self.written_before_read(found)
 
     def into_if(self, alloc: tir.Allocate, stmt: tir.If) -> tir.Stmt | None:
         if uses(alloc.buffer, stmt.condition) or stmt.else_case is not None:
@@ -72,10 +81,6 @@ class _Place(Rewriter):
         if type(stmt) is not tir.Allocate and uses(alloc.buffer, stmt.value):
             return None
         return stmt.replace(body=self.sink(alloc, stmt.body))
-
-    def iterations_independent(self, buffer: tir.Buffer, loop: tir.For) -> bool:
-        found, escapes = accesses(buffer, loop.body)
-        return not escapes and (self.disjoint(found, loop.loop_var) or self.written_before_read(found))
 
     def disjoint(self, found: list[Access], var: Var) -> bool:
         """Whether different values of ``var`` touch different places (seen in one dimension)."""
