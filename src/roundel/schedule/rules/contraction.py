@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix products and convolutions: one reduction over products of two operands, tiled in registers.
+
+An axis is a *column* axis when it moves only the operand that is read in vectors, a *row* axis when it moves only the one that
+is broadcast, a *batch* axis when it moves both. The innermost column axis is contiguous in the result and in the vector
+operand; it becomes vectors. A row axis and the vectors make the register tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir import tir
+from .accesses import Access, BlockInfo, blocks_of, extent_of
+from .elementwise import inline_producers, schedule_spatial
+from .parallelism import parallelize
+from .register_tile import Tile, choose_tile
+
+UNROLLED_FMAS = 256  # multiply-adds in the body of the inner loop
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The roles of a block's axes and operands; axes as positions in ``block.iter_vars``."""
+
+    info: BlockInfo
+    broadcast: Access
+    vector: Access
+    vector_axis: int
+    columns: tuple[int, ...]
+    rows: tuple[int, ...]
+    batch: tuple[int, ...]
+    reduce: tuple[int, ...]
+
+    def extent(self, axis: int) -> int | None:
+        """The extent of an axis where it is a number."""
+        return extent_of(self.info.block.iter_vars[axis])
+
+
+def match(info: BlockInfo) -> Contraction | None:
+    """The block as a contraction, or None."""
+    if not info.is_plain or not info.reduce or not _sums_products(info):
+        return None
+    loads = info.loads
+    if len(loads) != 2:
+        return None
+    store, axes = info.stores[0], info.block.iter_vars
+    for broadcast, vector in ((loads[0], loads[1]), (loads[1], loads[0])):
+        columns, rows, batch = [], [], []
+        found = None
+        for k, it in enumerate(axes):
+            if it.kind is not tir.IterKind.SPATIAL:
+                continue
+            a, b, c = broadcast.stride(it.var), vector.stride(it.var), store.stride(it.var)
+            if a == 0 and b == 1 and c == 1:
+                found = k
+            (columns if a == 0 and b != 0 else rows if b == 0 and a != 0 else batch).append(k)
+        if found is not None:
+            reduce = tuple(k for k, it in enumerate(axes) if it.kind is tir.IterKind.REDUCE)
+            return Contraction(info, broadcast, vector, found, tuple(k for k in columns if k != found), tuple(rows), tuple(batch), reduce)
+    return None
+
+
+def _sums_products(info: BlockInfo) -> bool:
+    """Whether the body is ``C = C + a * b`` (casts allowed)."""
+    value = info.block.body.value
+    if type(value) is not tir.Add:
+        return False
+    product = value.b if type(value.a) is tir.BufferLoad and value.a.buffer is info.stores[0].buffer else value.a
+    return type(product) is tir.Mul
+
+
+def contraction(sch: Any, target: Any) -> bool:
+    """Fits programs with exactly one reduction block, a contraction; elementwise blocks after it go into its store."""
+    infos = blocks_of(sch.func)
+    reductions = [i for i in infos if i.reduce]
+    if len(reductions) != 1 or not all(i.is_plain for i in infos):
+        return False
+    found = match(reductions[0])
+    if found is None:
+        return False
+    position = infos.index(reductions[0])
+    prologue = [i.name for i in infos[:position]]
+    inline_producers(sch)
+    tile = _tile(found, target)
+    epilogue = _epilogue(sch, found)
+    _schedule(sch, found, tile, epilogue)
+    for info in blocks_of(sch.func):
+        if info.name in prologue:
+            schedule_spatial(sch, info, target)
+    return True
+
+
+def _tile(c: Contraction, target: Any) -> Tile:
+    full = target.vector_bytes // max(c.info.stores[0].buffer.dtype.bits // 8, 1)
+    extent = c.extent(c.vector_axis)
+    lanes = full if extent is None or extent >= full else 1 << max(extent.bit_length() - 1, 0)
+    row = max((c.extent(r) or 120 for r in c.rows[-1:]), default=1)
+    if extent is None or extent > lanes:
+        count = 64 if extent is None else -(-extent // lanes)
+        columns = [v for v in range(1, 5) if count % v == 0] or [1]
+        columns = columns if len(columns) > 1 or count < 4 else [1, 2, 3, 4]
+    else:
+        other = c.extent(c.columns[-1]) if c.columns else 1
+        columns = [v for v in range(1, 5) if other is not None and other % v == 0] or [1]
+    return choose_tile(target, row, columns, lanes)
+
+
+def _epilogue(sch: Any, c: Contraction) -> Any:
+    """The one elementwise block that reads the result (others are inlined into it by now), or a copy out of the accumulators."""
+    block = sch.get_block(c.info.name)
+    users = sch.get_consumers(block)
+    if len(users) == 1 and c.info.stores[0].buffer not in sch.func.buffer_params and _same_shape(sch, users[0], c):
+        sch.set_scope(block, 0, "local")
+        return users[0]
+    return sch.cache_write(block, 0, "local")
+
+
+def _same_shape(sch: Any, user: Any, c: Contraction) -> bool:
+    info = BlockInfo(sch.get(user))
+    reads = [a for a in info.loads if a.buffer is c.info.stores[0].buffer]
+    return info.is_plain and not info.reduce and len(reads) == 1 and len(info.spatial) == len(c.info.spatial) and \
+        reads[0].indices == info.stores[0].indices
+
+
+def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any) -> None:
+    block = sch.get_block(c.info.name)
+    loops = sch.get_loops(block)
+    vector_extent = c.extent(c.vector_axis)
+    if vector_extent is None or vector_extent > tile.lanes:
+        outer, vectors, lanes = sch.split(loops[c.vector_axis], [None, tile.vectors, tile.lanes])
+        columns = [loops[k] for k in c.columns] + [outer]
+    else:
+        lanes = loops[c.vector_axis]
+        columns = [loops[k] for k in c.columns]
+        if columns and tile.vectors > 1:
+            outer, vectors = sch.split(columns[-1], [None, tile.vectors])
+            columns[-1] = outer
+        else:
+            vectors = None
+    rows = [loops[k] for k in c.rows]
+    row_outer = row_inner = None
+    if rows:
+        row_outer, row_inner = sch.split(rows[-1], [None, tile.rows])
+        rows[-1] = row_outer
+    reduce = [loops[k] for k in c.reduce]
+    unroll = _unroll(c, tile)
+    step = None
+    if unroll > 1:
+        reduce[-1], step = sch.split(reduce[-1], [None, unroll])
+    order = [*(loops[k] for k in c.batch), *columns, *rows, *reduce, *[x for x in (step, row_inner, vectors, lanes) if x is not None]]
+    sch.reorder(*order)
+    outside = [*(loops[k] for k in c.batch), *columns, *rows]
+    innermost = outside[-1] if outside else None
+    if innermost is not None:
+        sch.reverse_compute_at(epilogue, innermost)
+    panel = None
+    operand = _read_index(sch, block, c.vector.buffer)
+    if tile.rows > 1 and operand is not None and innermost is not None:
+        panel = sch.cache_read(block, operand, "local")
+        sch.compute_at(panel, step if step is not None else reduce[-1])
+    init = sch.decompose_reduction(block, reduce[0])
+    depth = len(outside)
+    for b, outer_count in ((init, depth), (epilogue, depth)):
+        _vectors(sch, b, outer_count, tile.lanes)
+    inner = [x for x in (row_inner, vectors) if x is not None]
+    for loop in inner:
+        sch.unroll(loop)
+    if step is not None:
+        sch.unroll(step)
+    sch.vectorize(lanes)
+    if panel is not None:
+        _vectors(sch, panel, depth + len(reduce) + (step is not None), tile.lanes)
+    if outside:
+        whole = sch.fuse(*outside) if len(outside) > 1 else outside[0]
+        parallelize(sch, whole, _cycles(c, tile))
+
+
+def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
+    """Unroll a block's loops inside the tile and run the innermost in vectors."""
+    inside = sch.get_loops(block)[outside:]
+    if not inside:
+        return
+    extent = sch.get(inside[-1]).extent
+    if isinstance(extent, tir.IntImm) and extent.value > lanes:
+        inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
+    sch.vectorize(inside[-1])
+    for loop in inside[:-1]:
+        sch.unroll(loop)
+
+
+def _read_index(sch: Any, block: Any, buffer: tir.Buffer) -> int | None:
+    reads = [r.buffer for r in sch.get(block).reads]
+    return reads.index(buffer) if buffer in reads else None
+
+
+def _unroll(c: Contraction, tile: Tile) -> int:
+    extent = c.extent(c.reduce[-1])
+    if extent is None:
+        return 1
+    most = max(1, UNROLLED_FMAS // (tile.rows * tile.vectors))
+    return max(u for u in range(1, min(most, 8) + 1) if extent % u == 0)
+
+
+def _cycles(c: Contraction, tile: Tile) -> float:
+    total = 1.0
+    for k in c.reduce:
+        total *= c.extent(k) or 256
+    return total * tile.rows * tile.vectors / 2

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The register tile of a contraction: how many rows and vectors of accumulators run together.
+
+Each step of the reduction loads ``vectors`` vectors of one operand and broadcasts ``rows`` elements of the other for
+``rows * vectors`` multiply-adds. A tile must fit the registers (one more holds the broadcast) and have enough independent
+multiply-adds to hide their latency; what is left over at the edge costs as much as a tile of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+STREAMED = 3.0  # cost of a vector that streams from the second-level cache, in broadcasts
+PER_LOAD = 0.1  # what a load costs beside the multiply-adds that hide most of it
+MAX_VECTORS = 4
+
+
+@dataclass(frozen=True)
+class Tile:
+    """``rows`` x ``vectors`` accumulators of ``lanes`` elements."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+
+def step_cycles(target: Any, rows: int, vectors: int) -> float:
+    """Cycles of one step of the reduction for a tile."""
+    chains = rows * vectors
+    busy = chains / target.fma_ports
+    latency = target.fma_latency
+    loads = (rows + vectors) / 2.0
+    return max(busy, latency, loads) + PER_LOAD * (rows + STREAMED * vectors)
+
+
+def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: int) -> Tile:
+    """The tile with the fewest cycles over the whole product. ``rows``: extent of the row axis (None: symbolic); ``columns``: the numbers
+    of vectors that a tile may have."""
+    best: tuple[float, Tile] | None = None
+    extent = 120 if rows is None else rows
+    for vectors in columns:
+        if vectors > MAX_VECTORS:
+            continue
+        for height in range(1, min(extent, target.vector_registers) + 1):
+            if height * vectors + vectors + 1 > target.vector_registers:
+                break
+            full, rest = divmod(extent, height)
+            cycles = full * step_cycles(target, height, vectors) + (step_cycles(target, rest, vectors) if rest else 0.0)
+            cost = cycles / (extent * vectors)
+            if best is None or cost < best[0] - 1e-9:
+                best = cost, Tile(height, vectors, lanes)
+    return best[1] if best else Tile(1, 1, lanes)
