@@ -79,6 +79,15 @@ class Plan(Visitor):
             widths.append(max(own, 1) * self.width(inner))
         return max(widths)
 
+    def factors(self, loop: tir.For, n: int) -> list[int]:
+        """Extents (outermost first) into which ``n`` iterations are cut so that quotients of a fused loop stay affine."""
+        found, inner = [], 1
+        for d in sorted(self.forms.divisors.get(self.loops[loop].atom, ())):
+            if d % inner == 0 and n % d == 0 and inner < d < n:
+                found.append(d // inner)
+                inner = d
+        return [n // inner, *reversed(found)]
+
     def _decide(self, loop: tir.For, info: Loop) -> bool:
         if info.opaque:
             return False

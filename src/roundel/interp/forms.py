@@ -55,6 +55,7 @@ class Forms:
     def __init__(self) -> None:
         self.env: dict[tir.Var, Form] = {}
         self.parts: dict[tuple, Atom] = {}
+        self.divisors: dict[Atom, set[int]] = {}  # by what the values of a loop variable are divided
         self.scope: list[Atom] = []  # enclosing loops: what a value that nothing is known of may depend on
 
     def of(self, e: tir.Expr) -> Form:
@@ -111,6 +112,9 @@ def _split(self: Forms, e: tir.BinaryOp) -> tuple[Form, Form]:
     lo, hi = rest.lo, rest.hi
     if lo // d == hi // d and abs(lo) != INF:
         return add(whole, Form(int(lo // d))), add(rest, Form(int(lo // d) * -d))
+    for atom, c in rest.terms.items():
+        if d % c == 0 and c > 0:
+            self.divisors.setdefault(atom, set()).add(d // c)
     quotient = self.part(("//", _key(rest), d), lo // d if lo != -INF else lo, hi // d if hi != INF else hi, rest.uses)
     key = ("%", _key(rest), d)
     remainder = self.part(key, 0, d - 1, rest.uses)

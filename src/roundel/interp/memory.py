@@ -134,9 +134,15 @@ def _inside(view: View, indices: list[Any]) -> bool:
 
 
 def address(view: View, indices: list[Any]) -> Any:
-    """Byte address in the storage (for packed types the element's number) of an element, as an index value."""
-    size = 1 if view.packed else view.itemsize
-    out = view.offset if not view.packed else lanes.floordiv(lanes.mul(view.offset, 8), view.dtype.bits)
+    """Byte address in the storage of an element (for packed types its number), as an index value."""
+    if view.packed:
+        return _number(view, indices, lanes.floordiv(lanes.mul(view.offset, 8), view.dtype.bits), 1)
+    return _number(view, indices, view.offset, view.itemsize)
+
+
+def _number(view: View, indices: list[Any], start: Any, size: int) -> Any:
+    """``start`` plus the element's number times ``size``."""
+    out = start
     for i, s in zip(indices, view.strides, strict=True):
         out = lanes.add(out, lanes.mul(i, lanes.mul(s, size)))
     return lanes.add(out, Lin(0, {0: (size, view.dtype.lanes)})) if view.dtype.lanes > 1 else out
@@ -163,24 +169,21 @@ def load(view: View, indices: list[Any], mask: Any = None) -> Any:
         if not np.any(True if mask is None else mask):
             return np.zeros((), view.numpy)[()]
         indices = [lanes.maximum(lanes.minimum(i, lanes.sub(n, 1)), 0) for i, n in zip(indices, view.shape, strict=True)]
-    at = address(view, indices)
     if view.packed:
-        return unpack(view.storage, dense(at), view.dtype)[()]
-    if type(at) is not Lin and not isinstance(at, np.ndarray):
-        return np.ndarray((), view.numpy, view.storage.data, at)[()]
-    return _strided(view, at) if type(at) is Lin else _gather(view, at)
+        return unpack(view.storage, dense(address(view, indices)), view.dtype)[()]
+    at = None if isinstance(view.offset, np.ndarray) or any(isinstance(i, np.ndarray) for i in indices) else address(view, indices)
+    if at is None or isinstance(at, np.ndarray):
+        flat, places = _flat(view, indices)
+        return flat[places]
+    return _strided(view, at) if type(at) is Lin else _strided(view, at)[()]
 
 
-def _flat(view: View, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The storage as elements, and addresses as positions in it."""
-    phase = int(at.flat[0]) % view.itemsize if at.size else 0
-    count = (view.storage.size - phase) // view.itemsize
-    return np.ndarray((count,), view.numpy, view.storage.data, phase, (view.itemsize,)), (at - phase) // view.itemsize
-
-
-def _gather(view: View, at: np.ndarray) -> np.ndarray:
-    flat, places = _flat(view, at)
-    return flat[places]
+def _flat(view: View, indices: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The storage as elements, and the positions in it of the elements at ``indices``."""
+    phase = bounds(view.offset)[0] % view.itemsize
+    flat = np.ndarray(((view.storage.size - phase) // view.itemsize,), view.numpy, view.storage.data, phase, (view.itemsize,))
+    start = lanes.floordiv(lanes.sub(view.offset, phase), view.itemsize)
+    return flat, np.asarray(dense(_number(view, indices, start, 1)))
 
 
 def store(view: View, indices: list[Any], value: Any, mask: Any = None) -> None:
@@ -191,18 +194,23 @@ def store(view: View, indices: list[Any], value: Any, mask: Any = None) -> None:
         _outside(view, indices, mask)
     elif not view.packed and _store_strided(view, address(view, indices), value, mask):
         return
-    at = dense(address(view, [dense(i) for i in indices]))
-    shape = np.broadcast_shapes(np.shape(at), np.shape(value), np.shape(mask) if mask is not None else ())
-    chosen = slice(None) if mask is None else np.broadcast_to(mask, shape).reshape(-1)
-    places = np.broadcast_to(at, shape).reshape(-1)[chosen]
-    values = np.broadcast_to(np.asarray(value, view.numpy), shape).reshape(-1)[chosen]
-    if places.size == 0:
-        return
     if view.packed:
+        places, values = _chosen(np.asarray(dense(address(view, indices))), value, mask, view)
         _insert(view.storage, places, values, view.dtype)
-    else:
-        flat, places = _flat(view, places)
-        flat[places] = values
+        return
+    flat, at = _flat(view, indices)
+    places, values = _chosen(at, value, mask, view)
+    flat[places] = values
+
+
+def _chosen(at: np.ndarray, value: Any, mask: Any, view: View) -> tuple[np.ndarray, np.ndarray]:
+    """Places and values of the active lanes, flat."""
+    shape = np.broadcast_shapes(at.shape, np.shape(value), np.shape(mask))
+    places, values = np.broadcast_to(at, shape), np.broadcast_to(np.asarray(value, view.numpy), shape)
+    if mask is None:
+        return places.reshape(-1), values.reshape(-1)
+    where = np.broadcast_to(mask, shape)
+    return places[where], values[where]
 
 
 def _store_strided(view: View, at: Any, value: Any, mask: Any) -> bool:

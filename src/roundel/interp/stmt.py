@@ -84,8 +84,9 @@ class Executor(Evaluator):
             self._serial(s, start, count, step, n)
             return
         for first in range(0, n, piece):
-            self.lanes(s.loop_var, lanes.add(start, first * step), min(piece, n - first), step, s.body,
-                       None if type(count) is int else lanes.sub(count, first))
+            size = min(piece, n - first)
+            cut = self.plan.factors(s, size) if size == n else [size]  # type: ignore[union-attr]
+            self.lanes(s.loop_var, lanes.add(start, first * step), cut, step, s.body, None if type(count) is int else lanes.sub(count, first))
 
     def _piece(self, s: tir.For, n: int) -> int:
         """How many iterations may run at once: 1 when they depend on each other."""
@@ -96,17 +97,21 @@ class Executor(Evaluator):
         room = LANES // max(1, math.prod(self.axes) * self.plan.width(s))
         return min(n, max(room, 1)) if n > room else n
 
-    def lanes(self, var: tir.Var, start: Any, n: int, step: int, body: tir.Stmt, count: Any) -> None:
-        """Runs ``n`` iterations at once; ``count`` is how many of them each outer lane has (None: all)."""
+    def lanes(self, var: tir.Var, start: Any, extents: list[int], step: int, body: tir.Stmt, count: Any) -> None:
+        """Runs all iterations at once, along one axis for each of ``extents``; ``count`` is how many of them each outer
+        lane has (None: all).
+        """
         saved = self.mask
-        self.axes.append(n)
-        k = lanes.lane(len(self.axes), n)
+        k: Any = 0
+        for n in extents:
+            self.axes.append(n)
+            k = lanes.add(lanes.mul(k, n), lanes.lane(len(self.axes), n))
         self.env[var] = lanes.add(start, lanes.mul(k, step))
         if count is not None:
             self.mask = combine(saved, lanes.less(k, count))
         if active(self.mask):
             self.run(body)
-        self.axes.pop()
+        del self.axes[len(self.axes) - len(extents):]
         self.mask = saved
 
     def _serial(self, s: tir.For, start: Any, count: Any, step: Any, n: int) -> None:
@@ -266,7 +271,7 @@ def _attr(ex: Executor, s: tir.AttrStmt) -> None:
     var = s.subject.var if isinstance(s.subject, tir.IterVar) else s.subject
     if s.key in ("thread_extent", "virtual_thread") and isinstance(var, tir.Var) and var not in ex.env:
         extent = ex.index(s.value)
-        ex.lanes(var, 0, extent, 1, s.body, None)
+        ex.lanes(var, 0, [extent], 1, s.body, None)
         del ex.env[var]
     else:
         ex.run(s.body)
