@@ -9,6 +9,7 @@ from typing import Any
 from .build import Built, inspect
 from .build import compile_module as build_objects
 from .build.build import as_module
+from .graph.block_channels import block_channels
 from .graph.common_subexpressions import eliminate_common_subexpressions
 from .graph.dead_code import eliminate_dead_code
 from .graph.fold_constants import fold_constants
@@ -33,7 +34,7 @@ OPTIMIZE: list[Pass] = [
 ]
 """Graph to graph: rewriting on operators."""
 
-LOWER: list[Pass] = [decompose, fold_constants, simplify, eliminate_common_subexpressions, legalize, fuse, eliminate_dead_code]
+LOWER: list[Pass] = [decompose, fold_constants, simplify, eliminate_common_subexpressions, block_channels, fold_constants, simplify, eliminate_dead_code, legalize, fuse, eliminate_dead_code]
 """Operators to fused tensor programs, not scheduled yet."""
 
 FINISH: list[Pass] = [schedule_module, lower_host, eliminate_dead_code]

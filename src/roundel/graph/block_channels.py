@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocked layouts for convolution networks: channels in blocks of a vector's length, innermost (NCHW16c).
+
+A convolution with constant weights wants its data as ``[N, C/b, H, W, b]``; what lies between convolutions (elementwise
+operators, pooling, concatenation along channels, spatial reductions) works in blocks too, so conversions remain only
+where something needs the plain tensor. Weights are laid out at compile time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir import graph, tir
+from ..ir.constants import ConstData
+from ..ir.module import IRModule
+from ..ir.op import FuseKind, OpDef
+from ..ops import make
+from ..passes import pass_
+from ..target import Target
+from .rewriter import GraphRewriter
+
+
+@pass_("block_channels")
+def block_channels(mod: IRModule) -> IRModule:
+    """Give 2-D convolutions and what lies between them blocked layouts, where the channels divide into blocks."""
+    target = mod.attrs.get("target") or Target.host()
+    return _Block(mod, target.lanes("float32")).module()
+
+
+@dataclass(frozen=True)
+class _Blocked:
+    """A blocked version of a value: ``expr`` has shape [N, C/block, H, W, block]."""
+
+    expr: graph.GraphExpr
+    block: int
+
+
+class _Block(GraphRewriter):
+    def __init__(self, mod: IRModule, lanes: int) -> None:
+        super().__init__(mod)
+        self.lanes = lanes
+        self.blocked: dict[graph.Var, _Blocked] = {}
+        self.pending: dict[graph.Var, graph.Var] = {}
+
+    def binding(self, binding: graph.Binding) -> None:
+        value = binding.value
+        handler = _OPS.get(getattr(value.op, "name", "")) if isinstance(value, graph.Call) and isinstance(value.op, OpDef) else None
+        if handler is None and isinstance(value, graph.Call) and _is_pointwise(value):
+            handler = _pointwise
+        if handler is not None and isinstance(binding.var.sinfo, graph.TensorInfo) and binding.var.sinfo.ndim == 4 and self._dataflow:
+            made = handler(self, value)
+            if made is not None:
+                var = self.emit(made[0], binding.var.name)
+                self.blocked[binding.var] = _Blocked(var, made[1])
+                if not isinstance(binding.var, graph.DataflowVar):
+                    super().binding(graph.VarBinding(binding.var, binding.var))
+                return
+        super().binding(binding)
+
+    def _operand(self, value: Any) -> Any:
+        """Plain operands; a value that exists only in blocks is converted back, once."""
+        if isinstance(value, graph.Var) and value in self.blocked and value not in self.env:
+            self.env[value] = self._plain(self.blocked[value], value)
+        return super()._operand(value)
+
+    def _plain(self, b: _Blocked, var: graph.Var) -> graph.GraphExpr:
+        flat = self.emit(make("permute_dims", b.expr, axes=(0, 1, 4, 2, 3)), var.name)
+        return self.emit(make("reshape", flat, graph.ShapeExpr(var.sinfo.shape)), var.name)
+
+    def in_blocks(self, value: graph.GraphExpr, block: int) -> graph.GraphExpr | None:
+        """The value in blocks of this size, converted if need be; None where its channels do not divide."""
+        have = self.blocked.get(value) if isinstance(value, graph.Var) else None
+        if have is not None and have.block == block:
+            return have.expr
+        shape = value.sinfo.shape
+        if value.sinfo.ndim != 4 or not _divides(shape[1], block):
+            return None
+        plain = self._operand(value)
+        n, c, h, w = shape
+        cut = self.emit(make("reshape", plain, graph.ShapeExpr((n, tir.index_const(c.value // block), tir.index_const(block), h, w))))
+        return self.emit(make("permute_dims", cut, axes=(0, 1, 3, 4, 2)))
+
+    def block_of(self, value: Any) -> int:
+        """The block of a value that is held in blocks, else 0."""
+        found = self.blocked.get(value) if isinstance(value, graph.Var) else None
+        return found.block if found else 0
+
+    def block_for(self, channels: tir.Expr) -> int:
+        """The block that a tensor of so many channels gets: a whole vector, half or a quarter of one; 0 for none."""
+        return next((b for b in (self.lanes, self.lanes // 2, self.lanes // 4) if b >= 4 and _divides(channels, b)), 0)
+
+
+def _divides(extent: tir.Expr, block: int) -> bool:
+    return isinstance(extent, tir.IntImm) and extent.value % block == 0 and extent.value > 0
+
+
+Made = tuple[graph.GraphExpr, int] | None
+
+
+def _conv2d(self: _Block, call: graph.Call) -> Made:
+    data, weight = call.args[0], call.args[1]
+    a = call.attrs
+    if not isinstance(weight, graph.Constant) or a["data_layout"] != "NCHW" or a["kernel_layout"] != "OIHW" or a.get("out_layout"):
+        return None
+    if data.sinfo.dtype != "float32" or len(call.args) > 2:
+        return None
+    out_channels, in_channels = weight.sinfo.shape[0], data.sinfo.shape[1]
+    groups = int(a["groups"])
+    block = self.block_for(out_channels)
+    if not block:
+        return None
+    if groups == 1:
+        inner = self.block_of(data) or self.block_for(in_channels)
+        x = self.in_blocks(data, inner) if inner else self._operand(data)
+        layout = f"NCHW{inner}c" if inner else "NCHW"
+        kernel = _blocked_weight(weight, inner or 1, block) if inner else _blocked_weight(weight, 0, block)
+        kernel_layout = f"OIHW{inner}i{block}o" if inner else f"OIHW{block}o"
+    elif groups == in_channels.value == out_channels.value:
+        block = self.block_of(data) or block
+        x, layout = self.in_blocks(data, block), f"NCHW{block}c"
+        kernel, kernel_layout = _blocked_weight(weight, 0, block), f"OIHW{block}o"
+    else:
+        return None
+    if x is None:
+        return None
+    attrs = {k: v for k, v in a.items() if k not in ("data_layout", "kernel_layout", "out_layout")}
+    return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"NCHW{block}c", **attrs), block
+
+
+def _blocked_weight(weight: graph.Constant, inner: int, outer: int) -> graph.Constant:
+    """OIHW to OIHW{inner}i{outer}o (inner 0: OIHW{outer}o)."""
+    w = weight.data.numpy()
+    o, i, h, k = w.shape
+    if inner:
+        w = w.reshape(o // outer, outer, i // inner, inner, h, k).transpose(0, 2, 4, 5, 3, 1)
+    else:
+        w = w.reshape(o // outer, outer, i, h, k).transpose(0, 2, 3, 4, 1)
+    data = ConstData(np.ascontiguousarray(w))
+    return graph.Constant(data, graph.TensorInfo(data.shape, data.dtype))
+
+
+def _is_pointwise(call: graph.Call) -> bool:
+    return isinstance(call.op, OpDef) and call.op.kind <= FuseKind.BROADCAST and "axis" not in call.op.attributes and "shape" not in call.op.operands \
+        and all(isinstance(a, graph.Var | graph.Constant) for a in call.args)
+
+
+def _pointwise(self: _Block, call: graph.Call) -> Made:
+    block = max((self.block_of(a) for a in call.args), default=0)
+    if not block:
+        return None
+    args = []
+    for a in call.args:
+        converted = _broadcast(self, a, block)
+        if converted is None:
+            return None
+        args.append(converted)
+    return make(call.op.name, *args, **dict(call.attrs)), block
+
+
+def _broadcast(self: _Block, value: graph.GraphExpr, block: int) -> graph.GraphExpr | None:
+    """An operand of a pointwise operator in blocks; scalars and tensors of one channel get a trailing axis."""
+    shape = value.sinfo.shape
+    if shape is None:
+        return None
+    if all(_is_one(n) for n in shape):
+        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr(()))) if shape else value
+    full = (tir.index_const(1),) * (4 - len(shape)) + tuple(shape)
+    if _is_one(full[1]):
+        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr((*full, tir.index_const(1)))))
+    if len(shape) == 4 and self.block_of(value) == block:
+        return self.in_blocks(value, block)
+    if not _divides(full[1], block):
+        return None
+    n, c, h, w = full
+    if _is_one(h) and _is_one(w):
+        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr((n, tir.index_const(c.value // block), h, w, tir.index_const(block)))))
+    return self.in_blocks(value, block) if len(shape) == 4 else None
+
+
+def _is_one(n: tir.Expr) -> bool:
+    return isinstance(n, tir.IntImm) and n.value == 1
+
+
+def _pool(self: _Block, call: graph.Call) -> Made:
+    block = self.block_of(call.args[0])
+    if not block or call.attrs["layout"] != "NCHW" or call.attrs.get("out_layout"):
+        return None
+    attrs = {k: v for k, v in call.attrs.items() if k not in ("layout", "out_layout")}
+    return make(call.op.name, self.blocked[call.args[0]].expr, layout=f"NCHW{block}c", **attrs), block
+
+
+def _reduce(self: _Block, call: graph.Call) -> Made:
+    block = self.block_of(call.args[0])
+    axes = call.attrs.get("axis")
+    axes = (axes,) if isinstance(axes, int) else axes
+    if not block or axes is None or not call.attrs.get("keepdims") or {a % 4 for a in axes} - {2, 3}:
+        return None
+    return make(call.op.name, self.blocked[call.args[0]].expr, axis=tuple(a % 4 for a in axes), keepdims=True), block
+
+
+def _concat(self: _Block, call: graph.Call) -> Made:
+    fields = call.args[0].fields if isinstance(call.args[0], graph.Tuple) else ()
+    blocks = {self.block_of(f) for f in fields}
+    if not fields or call.attrs["axis"] % 4 != 1 or len(blocks) != 1 or 0 in blocks:
+        return None
+    block = blocks.pop()
+    return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=1), block
+
+
+_OPS: dict[str, Callable[[_Block, graph.Call], Made]] = {
+    "nn.conv2d": _conv2d, "nn.max_pool2d": _pool, "nn.avg_pool2d": _pool, "mean": _reduce, "sum": _reduce, "max": _reduce, "min": _reduce,
+    "concat": _concat,
+}
