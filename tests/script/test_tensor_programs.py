@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from roundel.ir import IRModule, assert_structural_equal, structural_equal, tir
+from roundel.ir import IRModule, assert_structural_equal, structural_equal, structural_hash, tir
 from roundel.ir.dtype import HANDLE, INT64
 from roundel.script import ir as I
 from roundel.script import parse, print_script
@@ -216,3 +216,12 @@ def test_names_that_are_not_identifiers():
     mod = IRModule({"conv.1": f.with_attr("global_symbol", "conv.1"), "class": f.without_attr("global_symbol"), "x": f})
     text = round_trip(mod)
     assert 'name="conv.1"' in text
+
+
+def test_loops_that_share_their_variable():
+    i = tir.Var("i", INT64)
+    loop = tir.For(i, tir.index_const(0), tir.index_const(4), tir.ForKind.SERIAL, tir.Evaluate(i + 1))
+    for body in (tir.seq(loop, loop), tir.seq(loop, tir.Let(i, tir.index_const(1), tir.Evaluate(i)))):
+        func = tir.PrimFunc((), body)
+        again = parse(round_trip(func))
+        assert structural_hash(func) == structural_hash(again)

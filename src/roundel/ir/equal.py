@@ -4,26 +4,38 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
 from .attrs import Attrs
 from .constants import ConstData
 from .errors import RoundelError
-from .graph.expr import DataflowVar
+from .graph.expr import DataflowVar, MatchCast, VarBinding, While
 from .graph.expr import Var as GraphVar
 from .node import Node
 from .op import OpDef
+from .tir import stmt as ts
 from .tir.buffer import Buffer
 from .tir.expr import FloatImm, Var
 from .tir.func import BaseFunc
 
 _BY_IDENTITY = (Var, GraphVar, DataflowVar, Buffer)
+_BINDS: dict[type, Callable[[Any], tuple]] = {  # a variable may be bound again elsewhere: loops that were duplicated
+    ts.For: lambda n: (n.loop_var,), ts.Let: lambda n: (n.var,), ts.IterVar: lambda n: (n.var,), ts.DeclBuffer: lambda n: (n.buffer,),
+    ts.Allocate: lambda n: (n.buffer, n.buffer.data), ts.MatchBufferRegion: lambda n: (n.buffer, n.buffer.data),
+    ts.Block: lambda n: tuple(x for b in n.alloc_buffers for x in (b, b.data)),
+    VarBinding: lambda n: (n.var,), MatchCast: lambda n: (n.var,), While: lambda n: n.loop_vars,
+}
+
+
+def _bound(node: Any) -> tuple:
+    binds = _BINDS.get(type(node))
+    return binds(node) if binds else ()
 
 
 class _Compare:
-    """Compares two trees in step. Variables and buffers correspond one to one, in order of first appearance."""
+    """Compares two trees in step. Variables and buffers correspond one to one from where they are bound (or first appear)."""
 
     def __init__(self) -> None:
         self.left: dict[Any, Any] = {}
@@ -65,6 +77,10 @@ class _Compare:
             same = self.fields(a, b)
             self.left, self.right = outer
             return same
+        for x in _bound(a):
+            self.left.pop(x, None)
+        for y in _bound(b):
+            self.right.pop(y, None)
         return self.fields(a, b)
 
     def fields(self, a: Any, b: Any) -> bool:
@@ -101,13 +117,14 @@ def _text(node: Any) -> str:
 class _Hash:
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
+        self.count = 0
 
     def of(self, v: Any) -> int:
         if isinstance(v, Node):
             if type(v) in _BY_IDENTITY:
                 if v in self.numbers:
                     return hash(("#", self.numbers[v]))
-                self.numbers[v] = len(self.numbers)
+                self.numbers[v] = self.count = self.count + 1
                 if isinstance(v, Var):
                     return hash(("#", self.numbers[v], str(v.dtype)))
                 skip: tuple = (*v._hidden, "name")
@@ -117,6 +134,8 @@ class _Hash:
                 return _Hash().fields(v, skip)
             if isinstance(v, FloatImm):
                 return hash((struct.pack("<d", v.value), str(v.dtype)))
+            for x in _bound(v):
+                self.numbers.pop(x, None)
             return self.fields(v, skip)
         if isinstance(v, tuple):
             return hash(tuple(self.of(x) for x in v))

@@ -448,9 +448,13 @@ def _access_ptr(p: TensorParser, b: Buffer) -> Callable[..., Expr]:
     return build
 
 
+def _operands(p: TensorParser, indices: Any) -> list[Any]:
+    return [p.operand(i) for i in (indices if isinstance(indices, tuple | list) else (indices,))]
+
+
 def _vload(p: TensorParser, b: Buffer) -> Callable[..., Expr]:
     def build(indices: Any, dtype: Any = None, predicate: Any = None) -> Expr:
-        load = b.vload(indices, dtype)
+        load = b.vload(_operands(p, indices), dtype)
         return load if predicate is None else tir.BufferLoad(b, load.indices, p.operand(predicate))
 
     return build
@@ -460,7 +464,7 @@ def _vstore(p: TensorParser, b: Buffer) -> Callable[..., marks.Store]:
     def build(indices: Any, value: Any, predicate: Any = None) -> marks.Store:
         value = p.operand(value)
         lanes = value.dtype.lanes if isinstance(value, Expr) else 1
-        load = b.vload(indices, b.dtype.with_lanes(lanes * b.dtype.lanes) if lanes > 1 else None)
+        load = b.vload(_operands(p, indices), b.dtype.with_lanes(lanes * b.dtype.lanes) if lanes > 1 else None)
         return marks.Store(b, load.indices, value, None if predicate is None else p.operand(predicate))
 
     return build

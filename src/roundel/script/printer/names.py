@@ -53,8 +53,8 @@ class Names:
 
     def alias(self, node: Any, text: str) -> None:
         """``node`` is written as ``text`` in this scope."""
+        self.frames[-1][1].append((node, self.texts.get(node)))
         self.texts[node] = text
-        self.frames[-1][1].append(node)
 
     @contextmanager
     def frame(self) -> Iterator[None]:
@@ -63,5 +63,8 @@ class Names:
         try:
             yield
         finally:
-            for node in self.frames.pop()[1]:
-                self.texts.pop(node, None)
+            for node, before in reversed(self.frames.pop()[1]):
+                if before is None:
+                    del self.texts[node]
+                else:
+                    self.texts[node] = before

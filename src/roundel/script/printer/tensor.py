@@ -81,7 +81,7 @@ class TensorPrinter(ExprPrinter):
         buffers, params, matches = dict(func.buffer_map), [], []
         for v in func.params:
             b = buffers.get(v)
-            if b is None or shape_vars(b) or b.data in self.names or b in self.names:
+            if b is None or shape_vars(b) or b.data in self.names or b.data in func.params or b in self.names:
                 name = self.names.define(v, v.name if b is None or v.name != b.name else v.name + "_handle")
                 size = v.size and v.dtype.is_int
                 kind = ("T.SizeVar" if v.dtype is INT64 else f'T.SizeVar("", "{v.dtype}")') if size else f"T.{v.dtype}"
