@@ -408,7 +408,7 @@ def _address(buffer: tir.Buffer) -> tir.Expr:
 def _unless_empty(stmt: tir.Stmt, *shapes: tuple[tir.Expr, ...]) -> tir.Stmt:
     """The statement, unless all outputs are empty: kernels may assume extents >= 1 for what they compute at all."""
     sizes = [Analyzer().simplify(tir.product_of(s)) for s in shapes]
-    if any(isinstance(n, tir.IntImm) and n.value > 0 for n in sizes):
+    if not sizes or any(isinstance(n, tir.IntImm) and n.value > 0 for n in sizes):
         return stmt
     conditions = [tir.gt(n, 0) for n in sizes if not isinstance(n, tir.IntImm)]
     return tir.If(tir.logical_or(*dict.fromkeys(conditions)), stmt) if conditions else tir.Seq(())
