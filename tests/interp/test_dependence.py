@@ -21,8 +21,11 @@ M = tir.decl_buffer((SIZE // 4, 4), "int64", "M")
 
 coefficient = st.integers(-3, 4)
 linear = st.tuples(st.integers(0, 6), coefficient, coefficient, coefficient).map(
-    lambda c: tir.as_index(c[0]) + LOOPS[0] * c[1] + LOOPS[1] * c[2] + LOOPS[2] * c[3])
-fused = st.tuples(linear, st.sampled_from([2, 3, 4, 6]), st.booleans()).map(lambda c: c[0] // c[1] if c[2] else c[0] % c[1])
+    lambda c: tir.as_index(c[0]) + LOOPS[0] * c[1] + LOOPS[1] * c[2] + LOOPS[2] * c[3]
+)
+fused = st.tuples(linear, st.sampled_from([2, 3, 4, 6]), st.booleans()).map(
+    lambda c: c[0] // c[1] if c[2] else c[0] % c[1]
+)
 guarded = st.one_of(linear, fused).map(lambda e: tir.floormod(e, tir.as_index(SIZE)))
 bare = st.one_of(linear, fused)
 
@@ -93,7 +96,11 @@ def verdicts(func, **values):
 
 def test_what_is_proved():
     @T.prim_func
-    def conv(X: T.Buffer((64, 58, 58), "float32"), W: T.Buffer((64, 64, 3, 3), "float32"), Y: T.Buffer((64, 56, 56), "float32")):
+    def conv(
+        X: T.Buffer((64, 58, 58), "float32"),
+        W: T.Buffer((64, 64, 3, 3), "float32"),
+        Y: T.Buffer((64, 56, 56), "float32"),
+    ):
         for ko, y, x, c, r, s, ki in T.grid(4, 56, 56, 64, 3, 3, 16):
             with T.block("conv"):
                 vk = T.axis.spatial(64, ko * 16 + ki)

@@ -51,8 +51,13 @@ def test_views_with_one_data_pointer_alias():
     floats = tir.decl_buffer(8, "float32", "floats", data=arena.data, elem_offset=16)
     bits = tir.decl_buffer(4, "uint32", "bits", data=arena.data, elem_offset=18)
     i, j = var("i"), var("j")
-    body = tir.Allocate(arena, tir.DeclBuffer(floats, tir.DeclBuffer(bits, tir.seq(
-        serial(i, 8, store(floats, A[i], i)), serial(j, 4, store(B, bits[j], j))))))
+    body = tir.Allocate(
+        arena,
+        tir.DeclBuffer(
+            floats,
+            tir.DeclBuffer(bits, tir.seq(serial(i, 8, store(floats, A[i], i)), serial(j, 4, store(B, bits[j], j)))),
+        ),
+    )
     a, b = rand(8), np.empty(4, "uint32")
     run_prim_func(func([A, B], body), [a, b])
     assert (b == a[2:6].view("uint32")).all()
@@ -64,8 +69,21 @@ def test_dependence_through_aliasing_views_is_respected():
     y = tir.decl_buffer(8, "float32", "y", data=arena.data, elem_offset=1)
     A, B = tir.decl_buffer(8, "float32", "A"), tir.decl_buffer(9, "float32", "B")
     i, k, m = var("i"), var("k"), var("m")
-    body = tir.Allocate(arena, tir.DeclBuffer(x, tir.DeclBuffer(y, tir.seq(
-        store(x, tir.const(1.0), 0), serial(i, 8, store(y, x[i] + A[i], i)), serial(k, 8, store(B, x[k], k)), serial(m, 1, store(B, y[7], 8))))))
+    body = tir.Allocate(
+        arena,
+        tir.DeclBuffer(
+            x,
+            tir.DeclBuffer(
+                y,
+                tir.seq(
+                    store(x, tir.const(1.0), 0),
+                    serial(i, 8, store(y, x[i] + A[i], i)),
+                    serial(k, 8, store(B, x[k], k)),
+                    serial(m, 1, store(B, y[7], 8)),
+                ),
+            ),
+        ),
+    )
     a, b = rand(8), np.empty(9, "float32")
     run_prim_func(func([A, B], body), [a, b])
     want = [np.float32(1)]
@@ -81,10 +99,19 @@ def test_vectors():
     ramp = tir.Ramp(i64(0), i64(1), 16)
     load = tir.BufferLoad(A, (i, ramp))
     half = tir.BufferLoad(A, (i, tir.Ramp(i64(1), i64(4), 4)))
-    body = serial(i, 4, tir.seq(
-        tir.BufferStore(B, tir.mul(load, tir.Broadcast(tir.const(2.0), 16)) + tir.Broadcast(tir.cast(i, "float32"), 16), (i, ramp)),
-        store(S, tir.call("reduce_add", load), i),
-        tir.BufferStore(P, tir.Shuffle((half, half), (3, 0, 5, 6)), (i, tir.Ramp(i64(0), i64(1), 4)))))
+    body = serial(
+        i,
+        4,
+        tir.seq(
+            tir.BufferStore(
+                B,
+                tir.mul(load, tir.Broadcast(tir.const(2.0), 16)) + tir.Broadcast(tir.cast(i, "float32"), 16),
+                (i, ramp),
+            ),
+            store(S, tir.call("reduce_add", load), i),
+            tir.BufferStore(P, tir.Shuffle((half, half), (3, 0, 5, 6)), (i, tir.Ramp(i64(0), i64(1), 4))),
+        ),
+    )
     a, b, s, p = rand(4, 16), np.empty((4, 16), "float32"), np.empty(4, "float32"), np.empty((4, 4), "float32")
     run_prim_func(func([A, B, S, P], body), [a, b, s, p])
     np.testing.assert_array_equal(b, a * 2 + np.arange(4, dtype="float32")[:, None])
@@ -98,7 +125,9 @@ def test_predicated_tail():
     i = var("i")
     ramp = tir.Ramp(i * 8, i64(1), 8)
     inside = tir.lt(ramp, tir.Broadcast(i64(13), 8))
-    body = serial(i, 2, tir.BufferStore(B, tir.BufferLoad(A, (ramp,), inside) + tir.Broadcast(tir.const(1.0), 8), (ramp,), inside))
+    body = serial(
+        i, 2, tir.BufferStore(B, tir.BufferLoad(A, (ramp,), inside) + tir.Broadcast(tir.const(1.0), 8), (ramp,), inside)
+    )
     a, b = rand(13), np.empty(13, "float32")
     run_prim_func(func([A, B], body), [a, b])
     np.testing.assert_array_equal(b, a + 1)
@@ -108,9 +137,13 @@ def test_register_tile_of_vector_elements():
     A, B = tir.decl_buffer((2, 8), "float32", "A"), tir.decl_buffer((2, 8), "float32", "B")
     tile = tir.decl_buffer((2,), "float32x8", "tile", scope="local")
     ramp = tir.Ramp(i64(0), i64(1), 8)
-    body = tir.Allocate(tile, tir.seq(
-        *(store(tile, tir.BufferLoad(A, (i64(k), ramp)), k) for k in range(2)),
-        *(tir.BufferStore(B, tir.BufferLoad(tile, (i64(1 - k),)), (i64(k), ramp)) for k in range(2))))
+    body = tir.Allocate(
+        tile,
+        tir.seq(
+            *(store(tile, tir.BufferLoad(A, (i64(k), ramp)), k) for k in range(2)),
+            *(tir.BufferStore(B, tir.BufferLoad(tile, (i64(1 - k),)), (i64(k), ramp)) for k in range(2)),
+        ),
+    )
     a, b = rand(2, 8), np.empty((2, 8), "float32")
     run_prim_func(func([A, B], body), [a, b])
     np.testing.assert_array_equal(b, a[::-1])
@@ -120,8 +153,12 @@ def test_private_memory_of_parallel_iterations():
     A, B = tir.decl_buffer((6, 5), "float32", "A"), tir.decl_buffer((6, 5), "float32", "B")
     row = tir.decl_buffer(5, "float32", "row")
     i, j, k = var("i"), var("j"), var("k")
-    body = serial(i, 6, tir.Allocate(row, tir.seq(serial(j, 5, store(row, A[i, j], 4 - j)), serial(k, 5, store(B, row[k], i, k)))),
-                  tir.ForKind.PARALLEL)
+    body = serial(
+        i,
+        6,
+        tir.Allocate(row, tir.seq(serial(j, 5, store(row, A[i, j], 4 - j)), serial(k, 5, store(B, row[k], i, k)))),
+        tir.ForKind.PARALLEL,
+    )
     a, b = rand(6, 5), np.empty((6, 5), "float32")
     run_prim_func(func([A, B], body), [a, b])
     np.testing.assert_array_equal(b, a[:, ::-1])
@@ -140,7 +177,9 @@ def task_module():
     begin, end, n = var("begin"), var("end"), var("n")
     x, y = tir.decl_buffer((n,), "float32", "x", data=A), tir.decl_buffer((n,), "float32", "y", data=B)
     i = var("i")
-    task_body = tir.DeclBuffer(x, tir.DeclBuffer(y, tir.For(i, begin, end - begin, tir.ForKind.SERIAL, store(y, x[i] * tir.const(2.0), i))))
+    task_body = tir.DeclBuffer(
+        x, tir.DeclBuffer(y, tir.For(i, begin, end - begin, tir.ForKind.SERIAL, store(y, x[i] * tir.const(2.0), i)))
+    )
     task = tir.PrimFunc((begin, end, A, B, n), task_body, (), Attrs(kind="task"))
     X, Y = tir.decl_buffer((n,), "float32", "X"), tir.decl_buffer((n,), "float32", "Y")
     launch = tir.Evaluate(tir.call("parallel_for", tir.StringImm("task"), n, 1, X.data, Y.data, n))
@@ -162,11 +201,30 @@ def test_tasks_kernels_and_host():
     def call(a, b):
         return tir.Evaluate(tir.Call(GlobalVar("kernel"), (a, b, m), DType("void")))
 
-    body = tir.Allocate(arena, tir.DeclBuffer(t, tir.Let(p, tir.call("constant_ptr", tir.StringImm(weights.key)), tir.DeclBuffer(w, tir.seq(
-        tir.Assert(tir.gt(m, 2), "too short"), call(tir.call("address_of", I[0]), tir.call("address_of", t[0])),
-        call(tir.call("address_of", t[0]), O.data), store(O, w[2], 1))))), Attrs(arena=True))
+    body = tir.Allocate(
+        arena,
+        tir.DeclBuffer(
+            t,
+            tir.Let(
+                p,
+                tir.call("constant_ptr", tir.StringImm(weights.key)),
+                tir.DeclBuffer(
+                    w,
+                    tir.seq(
+                        tir.Assert(tir.gt(m, 2), "too short"),
+                        call(tir.call("address_of", I[0]), tir.call("address_of", t[0])),
+                        call(tir.call("address_of", t[0]), O.data),
+                        store(O, w[2], 1),
+                    ),
+                ),
+            ),
+        ),
+        Attrs(arena=True),
+    )
     pi, po = var("pi", "handle"), var("po", "handle")
-    host = tir.PrimFunc((pi, po), body, ((pi, I), (po, O)), Attrs(kind="host", num_inputs=1, num_outputs=1, global_symbol="main"))
+    host = tir.PrimFunc(
+        (pi, po), body, ((pi, I), (po, O)), Attrs(kind="host", num_inputs=1, num_outputs=1, global_symbol="main")
+    )
     rt = interpret(IRModule({"main": host, "kernel": kernel, "task": task}))
     x = rand(7)
     want = x * 4
@@ -188,8 +246,10 @@ def test_unknown_function_and_unbound_variable():
 def test_packed_and_extern_calls():
     A = tir.decl_buffer(4, "float32", "A")
     view = tir.Call("tensor_view", (tir.StringImm("float32"), A.data, i64(1), i64(4)), HANDLE)
-    body = tir.seq(tir.Evaluate(tir.call("call_packed", tir.StringImm("test.double"), view, dtype="void")),
-                   store(A, tir.call("call_pure_extern", tir.StringImm("expf"), tir.const(0.0), dtype="float32"), 0))
+    body = tir.seq(
+        tir.Evaluate(tir.call("call_packed", tir.StringImm("test.double"), view, dtype="void")),
+        store(A, tir.call("call_pure_extern", tir.StringImm("expf"), tir.const(0.0), dtype="float32"), 0),
+    )
 
     def double(x):
         x *= 2
@@ -209,7 +269,9 @@ def test_int4_is_packed_low_nibble_first():
     raw = tir.decl_buffer(3, "uint8", "raw", data=C.data)
     R = tir.decl_buffer(3, "uint8", "R")
     i, j = var("i"), var("j")
-    body = tir.seq(serial(i, 5, tir.seq(store(B, tir.cast(A[i], "int8"), i), store(C, A[i], i))), serial(j, 3, store(R, raw[j], j)))
+    body = tir.seq(
+        serial(i, 5, tir.seq(store(B, tir.cast(A[i], "int8"), i), store(C, A[i], i))), serial(j, 3, store(R, raw[j], j))
+    )
     a = np.array([-8, 7, -1, 3, 2]).astype(ml_dtypes.int4)
     b, c, r = np.empty(5, "int8"), np.zeros(5, ml_dtypes.int4), np.empty(3, "uint8")
     run_prim_func(func([A, B, C, R], body), [a, b, c, r])

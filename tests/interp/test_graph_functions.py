@@ -148,8 +148,12 @@ def test_operators_without_numpy_follow_from_their_definition():
 
     info = graph.TensorInfo((2, 3), "float32")
     x, y, z = (graph.Var(n, info) for n in "xyz")
-    block = graph.BindingBlock((graph.VarBinding(y, graph.Call(Double(), (x,), Attrs(factor=2.0), sinfo=info)),
-                                graph.VarBinding(z, graph.Call(Quadruple(), (y,), sinfo=info))))
+    block = graph.BindingBlock(
+        (
+            graph.VarBinding(y, graph.Call(Double(), (x,), Attrs(factor=2.0), sinfo=info)),
+            graph.VarBinding(z, graph.Call(Quadruple(), (y,), sinfo=info)),
+        )
+    )
     mod = IRModule({"main": graph.Function((x,), graph.SeqExpr((block,), z), info)})
     a = rand(2, 3)
     np.testing.assert_allclose(interpret(mod)["main"](a), a * 8, rtol=1e-6)

@@ -70,7 +70,10 @@ def test_division_by_zero_and_its_guard():
 def test_float_to_int_saturates(dtype, source):
     x = np.array([np.nan, np.inf, -np.inf, 1.9, -1.9, 3e4, -3e4, 0.0], source)
     info = np.iinfo(dtype)
-    want = [0 if np.isnan(v) else info.max if v >= info.max else info.min if v <= info.min else int(v) for v in x.astype("float64")]
+    want = [
+        0 if np.isnan(v) else info.max if v >= info.max else info.min if v <= info.min else int(v)
+        for v in x.astype("float64")
+    ]
     assert compute(lambda v: tir.cast(v, dtype), x).tolist() == want
 
 
@@ -90,12 +93,40 @@ def test_narrow_floats_round_after_every_operation(dtype):
 
 
 UNARY = {
-    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: 10.0**x, "log": np.log,
-    "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "expm1": np.expm1, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
-    "acosh": np.arccosh, "atanh": np.arctanh, "erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc),
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint,
-    "neg": np.negative, "abs": np.abs, "sign": np.sign, "lgamma": np.vectorize(math.lgamma), "tgamma": np.vectorize(math.gamma),
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "exp10": lambda x: 10.0**x,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": np.vectorize(math.erf),
+    "erfc": np.vectorize(math.erfc),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "nearbyint": np.rint,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+    "lgamma": np.vectorize(math.lgamma),
+    "tgamma": np.vectorize(math.gamma),
 }
 
 
@@ -106,7 +137,9 @@ def test_unary_intrinsics(name, dtype):
     with np.errstate(all="ignore"):
         want = UNARY[name](x)
     tolerance = 1e-6 if dtype == "float32" else 1e-13
-    np.testing.assert_allclose(compute(lambda v: tir.call(name, v), x.astype(dtype)), want.astype(dtype), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        compute(lambda v: tir.call(name, v), x.astype(dtype)), want.astype(dtype), rtol=tolerance, atol=tolerance
+    )
 
 
 def test_rounding_classes_and_bits():
@@ -140,8 +173,11 @@ def test_bool_logic_and_select():
     np.testing.assert_array_equal(compute(lambda x, y: tir.select(x, y, tir.const(-1.0)), a, v), np.where(a, v, -1))
 
 
-index = st.recursive(st.one_of(st.integers(-9, 9), st.sampled_from(["i", "j"])),
-                     lambda inner: st.tuples(st.sampled_from(["+", "-", "*", "//", "%", "min", "max"]), inner, inner), max_leaves=7)
+index = st.recursive(
+    st.one_of(st.integers(-9, 9), st.sampled_from(["i", "j"])),
+    lambda inner: st.tuples(st.sampled_from(["+", "-", "*", "//", "%", "min", "max"]), inner, inner),
+    max_leaves=7,
+)
 
 
 def _evaluate(e, i, j):
@@ -152,7 +188,15 @@ def _evaluate(e, i, j):
     op, a, b = e[0], _evaluate(e[1], i, j), _evaluate(e[2], i, j)
     if op in ("//", "%"):
         b = 7 if isinstance(b, lanes.Lin | np.ndarray) or b == 0 else b
-    table = {"+": lanes.add, "-": lanes.sub, "*": lanes.mul, "//": lanes.floordiv, "%": lanes.floormod, "min": lanes.minimum, "max": lanes.maximum}
+    table = {
+        "+": lanes.add,
+        "-": lanes.sub,
+        "*": lanes.mul,
+        "//": lanes.floordiv,
+        "%": lanes.floormod,
+        "min": lanes.minimum,
+        "max": lanes.maximum,
+    }
     return table[op](a, b)
 
 
@@ -165,8 +209,15 @@ def _scalar(e, i, j, symbolic):
     if e[0] in ("//", "%"):
         divisor = _evaluate(e[2], *symbolic)
         b = 7 if isinstance(divisor, lanes.Lin | np.ndarray) or b == 0 else b
-    return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "//": lambda: a // b, "%": lambda: a % b,
-            "min": lambda: min(a, b), "max": lambda: max(a, b)}[e[0]]()
+    return {
+        "+": lambda: a + b,
+        "-": lambda: a - b,
+        "*": lambda: a * b,
+        "//": lambda: a // b,
+        "%": lambda: a % b,
+        "min": lambda: min(a, b),
+        "max": lambda: max(a, b),
+    }[e[0]]()
 
 
 @given(index, st.integers(1, 5), st.integers(1, 4), st.integers(-5, 5))
@@ -175,7 +226,11 @@ def test_lane_arithmetic_is_exact(e, n, m, base):
     i, j = lanes.lane(1, n, base), lanes.lane(2, m, 1, 3)
     got = _evaluate(e, i, j)
     lo, hi = lanes.bounds(got)
-    full = np.broadcast_to(np.asarray(lanes.dense(got)).reshape(np.shape(lanes.dense(got))), (m, n, 1)) if np.ndim(lanes.dense(got)) else np.full((m, n, 1), got)
+    full = (
+        np.broadcast_to(np.asarray(lanes.dense(got)).reshape(np.shape(lanes.dense(got))), (m, n, 1))
+        if np.ndim(lanes.dense(got))
+        else np.full((m, n, 1), got)
+    )
     for x in range(m):
         for y in range(n):
             want = _scalar(e, base + y, 1 + 3 * x, (i, j))

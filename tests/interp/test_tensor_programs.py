@@ -42,7 +42,9 @@ def test_contradicting_shapes():
 
 
 @T.prim_func
-def scheduled_matmul(A: T.Buffer((37, 19), "float32"), B: T.Buffer((19, 29), "float32"), C: T.Buffer((37, 29), "float32")):
+def scheduled_matmul(
+    A: T.Buffer((37, 19), "float32"), B: T.Buffer((19, 29), "float32"), C: T.Buffer((37, 29), "float32")
+):
     C_local = T.alloc_buffer((37, 29), "float32", scope="local")
     for i0 in T.parallel(5):
         for j0 in range(4):
@@ -76,14 +78,22 @@ def test_scheduled_matmul():
 
 def test_padded_convolution_loads_lazily():
     @T.prim_func
-    def conv(X: T.Buffer((3, 9, 7), "float32"), W: T.Buffer((4, 3, 3, 3), "float32"), Y: T.Buffer((4, 9, 7), "float32")):
+    def conv(
+        X: T.Buffer((3, 9, 7), "float32"), W: T.Buffer((4, 3, 3, 3), "float32"), Y: T.Buffer((4, 9, 7), "float32")
+    ):
         for k, y, x, c, r, s in T.grid(4, 9, 7, 3, 3, 3):
             with T.block("conv"):
                 vk, vy, vx, vc, vr, vs = T.axis.remap("SSSRRR", [k, y, x, c, r, s])
                 with T.init():
                     Y[vk, vy, vx] = 0.0
-                Y[vk, vy, vx] += T.if_then_else(vy + vr >= 1 and vy + vr < 10 and vx + vs >= 1 and vx + vs < 8,
-                                                X[vc, vy + vr - 1, vx + vs - 1], T.float32(0)) * W[vk, vc, vr, vs]
+                Y[vk, vy, vx] += (
+                    T.if_then_else(
+                        vy + vr >= 1 and vy + vr < 10 and vx + vs >= 1 and vx + vs < 8,
+                        X[vc, vy + vr - 1, vx + vs - 1],
+                        T.float32(0),
+                    )
+                    * W[vk, vc, vr, vs]
+                )
 
     x, w, y = rand(3, 9, 7), rand(4, 3, 3, 3), np.empty((4, 9, 7), "float32")
     run_prim_func(conv, [x, w, y])
@@ -147,7 +157,12 @@ def test_double_buffering():
 
 def test_scatter_last_wins_and_accumulates():
     @T.prim_func
-    def scatter(I: T.Buffer((6,), "int32"), V: T.Buffer((6,), "float32"), L: T.Buffer((3,), "float32"), S: T.Buffer((3,), "float32")):
+    def scatter(
+        I: T.Buffer((6,), "int32"),
+        V: T.Buffer((6,), "float32"),
+        L: T.Buffer((3,), "float32"),
+        S: T.Buffer((3,), "float32"),
+    ):
         for i in range(3):
             L[i] = 0.0
             S[i] = 0.0
@@ -283,8 +298,12 @@ def test_match_buffer_views():
                 vi, vj = T.axis.remap("SS", [io, jo])
                 s0, s1 = T.int64(), T.int64()
                 offset = T.int64()
-                a = T.match_buffer(A[vi * 4:vi * 4 + 4, vj * 4:vj * 4 + 4], (4, 4), "float32", strides=[s0, s1], offset_factor=1)
-                b = T.match_buffer(B[vi * 4:vi * 4 + 4, vj * 4:vj * 4 + 4], (4, 4), "float32", strides=[s0, s1], elem_offset=offset)
+                a = T.match_buffer(
+                    A[vi * 4 : vi * 4 + 4, vj * 4 : vj * 4 + 4], (4, 4), "float32", strides=[s0, s1], offset_factor=1
+                )
+                b = T.match_buffer(
+                    B[vi * 4 : vi * 4 + 4, vj * 4 : vj * 4 + 4], (4, 4), "float32", strides=[s0, s1], elem_offset=offset
+                )
                 for i, j in T.grid(4, 4):
                     b[i, j] = a[j, i] + T.cast(offset, "float32") + T.cast(s0, "float32")
 
@@ -293,7 +312,9 @@ def test_match_buffer_views():
     want = np.empty_like(a)
     for i in range(2):
         for j in range(3):
-            want[4 * i:4 * i + 4, 4 * j:4 * j + 4] = a[4 * i:4 * i + 4, 4 * j:4 * j + 4].T + np.float32(i * 48 + j * 4) + np.float32(12)
+            want[4 * i : 4 * i + 4, 4 * j : 4 * j + 4] = (
+                a[4 * i : 4 * i + 4, 4 * j : 4 * j + 4].T + np.float32(i * 48 + j * 4) + np.float32(12)
+            )
     np.testing.assert_array_equal(b, want)
 
 
@@ -345,7 +366,11 @@ def test_wrong_arguments():
 
 def test_performance_of_a_convolution():
     @T.prim_func
-    def conv(X: T.Buffer((64, 58, 58), "float32"), W: T.Buffer((64, 64, 3, 3), "float32"), Y: T.Buffer((64, 56, 56), "float32")):
+    def conv(
+        X: T.Buffer((64, 58, 58), "float32"),
+        W: T.Buffer((64, 64, 3, 3), "float32"),
+        Y: T.Buffer((64, 56, 56), "float32"),
+    ):
         for k, y, x, c, r, s in T.grid(64, 56, 56, 64, 3, 3):
             with T.block("conv"):
                 vk, vy, vx, vc, vr, vs = T.axis.remap("SSSRRR", [k, y, x, c, r, s])

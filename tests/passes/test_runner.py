@@ -60,7 +60,11 @@ def test_timing():
 
 def test_printing(capsys):
     seen = []
-    run(MODULE, [rename, nothing], observers=[PrintAfter("*", lambda name, mod: seen.append(name)), PrintAfter(["input"])])
+    run(
+        MODULE,
+        [rename, nothing],
+        observers=[PrintAfter("*", lambda name, mod: seen.append(name)), PrintAfter(["input"])],
+    )
     assert seen == ["test.rename"]
     assert capsys.readouterr().out.startswith("# after input")
 

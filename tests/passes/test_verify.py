@@ -118,7 +118,7 @@ def test_changed_signature_is_judged_by_callers():
 
     def both(mod):
         func = mod["main"]
-        x, w = func.params
+        _, w = func.params
         info = graph.TensorInfo((5, 6), "float32")
         turned = graph.DataflowVar("wt", info)
 
@@ -146,7 +146,9 @@ def test_ill_formed_modules_are_refused():
         f = mod["matmul"]
         return mod.with_functions({"matmul": f.replace(body=tir.seq(f.body, tir.Evaluate(stray)))})
 
-    with pytest.raises(VerifyError, match=r"ill-formed after pass broken\n.*variable stray is used before it is defined"):
+    with pytest.raises(
+        VerifyError, match=r"ill-formed after pass broken\n.*variable stray is used before it is defined"
+    ):
         run(Module, [broken], verify=True)
 
 
@@ -164,7 +166,9 @@ def test_what_cannot_run_is_reported_as_skipped():
     info = graph.TensorInfo((3,), "float32")
     x, y = graph.Var("x", info), graph.Var("y", info)
     call = graph.Call(calls, (x,), Attrs(), (info,), info)
-    mod = IRModule({"main": graph.Function((x,), graph.SeqExpr((graph.BindingBlock((graph.VarBinding(y, call),)),), y), info)})
+    mod = IRModule(
+        {"main": graph.Function((x,), graph.SeqExpr((graph.BindingBlock((graph.VarBinding(y, call),)),), y), info)}
+    )
     verify = Verify()
     run(mod, [f], observers=[verify])
     assert verify.skipped and "test.not.there" in verify.skipped[0][2]

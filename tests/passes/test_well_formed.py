@@ -23,7 +23,9 @@ def program(body):
 
 
 def loop(body, **kw):
-    return tir.For(I, tir.index_const(0), tir.index_const(4), kw.get("kind", tir.ForKind.SERIAL), body, kw.get("thread"))
+    return tir.For(
+        I, tir.index_const(0), tir.index_const(4), kw.get("kind", tir.ForKind.SERIAL), body, kw.get("thread")
+    )
 
 
 def at(*indices):
@@ -34,14 +36,23 @@ ONE = tir.const(1.0)
 BAD_PROGRAMS = {
     "variable i is used before it is defined": tir.BufferStore(A, ONE, at(I, 0)),
     "buffer A has 2 dimensions, 1 indices are given": tir.BufferStore(A, ONE, at(0)),
-    "buffer B is not a parameter, allocated or declared here": tir.BufferStore(tir.decl_buffer(4, "float32", "B"), ONE, at(0)),
+    "buffer B is not a parameter, allocated or declared here": tir.BufferStore(
+        tir.decl_buffer(4, "float32", "B"), ONE, at(0)
+    ),
     "a int64 is stored into buffer A of float32": tir.BufferStore(A, tir.index_const(1), at(0, 0)),
     "loop variable i is defined twice": loop(loop(tir.BufferStore(A, ONE, at(I, 0)))),
-    "loop i is thread_binding with thread None": loop(tir.BufferStore(A, ONE, at(I, 0)), kind=tir.ForKind.THREAD_BINDING),
+    "loop i is thread_binding with thread None": loop(
+        tir.BufferStore(A, ONE, at(I, 0)), kind=tir.ForKind.THREAD_BINDING
+    ),
     "function g is called, but is not in the module": tir.Evaluate(tir.Call(GlobalVar("g"), (), DType("void"))),
     "Add of int64 and float32": tir.Evaluate(tir.Add(tir.index_const(1), ONE)),
     "block b has 1 iteration variables and 0 values": tir.BlockRealize(
-        (), tir.const(True), tir.Block((tir.IterVar(I, tir.Range.of(4), tir.IterKind.SPATIAL),), (), (), "b", tir.BufferStore(A, ONE, at(I, 0)))),
+        (),
+        tir.const(True),
+        tir.Block(
+            (tir.IterVar(I, tir.Range.of(4), tir.IterKind.SPATIAL),), (), (), "b", tir.BufferStore(A, ONE, at(I, 0))
+        ),
+    ),
     "the condition of a If is int64": tir.If(tir.index_const(1), tir.BufferStore(A, ONE, at(0, 0))),
 }
 
@@ -73,7 +84,9 @@ X, Y, L = graph.Var("x", INFO), graph.Var("y", INFO), graph.DataflowVar("lv", IN
 
 
 def function(bindings, result, dataflow=False):
-    block = (graph.DataflowBlock if dataflow else graph.BindingBlock)(tuple(graph.VarBinding(v, e) for v, e in bindings))
+    block = (graph.DataflowBlock if dataflow else graph.BindingBlock)(
+        tuple(graph.VarBinding(v, e) for v, e in bindings)
+    )
     return IRModule({"main": graph.Function((X,), graph.SeqExpr((block,), result), INFO)})
 
 
@@ -87,9 +100,12 @@ BAD_GRAPHS = {
     "variable y is bound twice": function([(Y, call(X, X)), (Y, call(X, X))], Y),
     "dataflow variable lv is bound outside a dataflow block": function([(L, call(X, X))], X),
     "variable lv is used before it is defined": function([(L, call(X, X))], L, True),
-    "symbolic dimension n in the struct info of y is not defined": function([(graph.Var("y", graph.TensorInfo((N,), "float32")), call(X, X))], X),
+    "symbolic dimension n in the struct info of y is not defined": function(
+        [(graph.Var("y", graph.TensorInfo((N,), "float32")), call(X, X))], X
+    ),
     "function g is referred to, but is not in the module": function(
-        [(Y, graph.Call(get_op("call_tir"), (GlobalVar("g"), graph.Tuple((X,))), sinfo_args=(INFO,), sinfo=INFO))], Y),
+        [(Y, graph.Call(get_op("call_tir"), (GlobalVar("g"), graph.Tuple((X,))), sinfo_args=(INFO,), sinfo=INFO))], Y
+    ),
     "is not bound to a variable": function([(Y, call(call(X, X), X))], Y),
 }
 

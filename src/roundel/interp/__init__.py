@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference interpreter: runs any module at any stage with NumPy, and is the oracle that everything else is compared with."""
+"""The reference interpreter: runs any module at any stage with NumPy, and is the oracle that everything else is
+compared with.
+"""
 
 from .compare import Difference, compare
 from .runtime import Runtime, interpret, run_prim_func

@@ -46,13 +46,17 @@ def _elements(view: View) -> np.ndarray:
 def bind(ex: Executor, func: tir.PrimFunc, args: Sequence[Any]) -> list[Copied]:
     """Bind parameters to arrays, Pointers and numbers; returns what must be written back after the call."""
     if len(args) != len(func.params):
-        raise CallError(f"{ex.name} takes {len(func.params)} arguments, {len(args)} were given",
-                        why=f"its parameters are {', '.join(p.name for p in func.params)}")
+        raise CallError(
+            f"{ex.name} takes {len(func.params)} arguments, {len(args)} were given",
+            why=f"its parameters are {', '.join(p.name for p in func.params)}",
+        )
     buffers = func.buffers
     tensors = []
     for p, a in zip(func.params, args, strict=True):
         if p in buffers:
-            tensors.append((p, buffers[p], a if isinstance(a, Pointer | np.ndarray) else np.asarray(a, buffers[p].dtype.numpy)))
+            tensors.append(
+                (p, buffers[p], a if isinstance(a, Pointer | np.ndarray) else np.asarray(a, buffers[p].dtype.numpy))
+            )
         else:
             ex.env[p] = _scalar(ex, p, a)
     _solve_shapes(ex, tensors)
@@ -98,8 +102,11 @@ def _solve_shapes(ex: Executor, tensors: list[tuple]) -> None:
                 raise CallError(f"argument {buffer.name} of {ex.name} has {buffer.ndim} dimensions, got shape {shape}")
         elif len(shape) != buffer.ndim:
             continue
-        equations += [(e, n, f"dimension {d} of argument {buffer.name} of {ex.name}") for d, (e, n) in enumerate(zip(buffer.shape, shape))
-                      if isinstance(a, np.ndarray) or type(e) is tir.Var and e not in ex.env]
+        equations += [
+            (e, n, f"dimension {d} of argument {buffer.name} of {ex.name}")
+            for d, (e, n) in enumerate(zip(buffer.shape, shape))
+            if isinstance(a, np.ndarray) or (type(e) is tir.Var and e not in ex.env)
+        ]
     solve(equations, ex.env)
     for _, buffer, _ in tensors:
         compact = row_major(tuple(evaluate(n, ex.env) for n in buffer.shape)) if buffer.strides else ()
@@ -121,15 +128,25 @@ def _memory(ex: Executor, buffer: tir.Buffer, a: np.ndarray) -> Pointer:
     machine, lanes = ex.machine, buffer.dtype.lanes
     extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if a.size else 0
     storage = np.zeros(extent * machine.itemsize(buffer.dtype) * lanes, np.uint8)
-    view = View(buffer.name, buffer.dtype, storage, 0, shape, tuple(s * lanes for s in strides), machine.numpy(buffer.dtype),
-                machine.itemsize(buffer.dtype))
+    view = View(
+        buffer.name,
+        buffer.dtype,
+        storage,
+        0,
+        shape,
+        tuple(s * lanes for s in strides),
+        machine.numpy(buffer.dtype),
+        machine.itemsize(buffer.dtype),
+    )
     if a.size:
         _elements(view)[...] = machine.lift(a)
     return Pointer(storage, start, shape)
 
 
 def storage_of(machine: Machine, a: np.ndarray, dtype: DType | None = None) -> np.ndarray:
-    """An array's elements as bytes: shared where it is contiguous and of the type the machine keeps, else a converted copy."""
+    """An array's elements as bytes: shared where it is contiguous and of the type the machine keeps, else a converted
+    copy.
+    """
     dtype = dtype or DType(a.dtype)
     if dtype.storage_bits < 8:
         return pack(np.ascontiguousarray(a), dtype)
@@ -148,7 +165,11 @@ def aliases(ex: Executor, func: tir.PrimFunc) -> dict[tir.Var, tuple[Any, int]]:
     seen: list[tuple[int, int, tir.Var]] = []
     for buffer in func.buffer_params:
         view = ex.views[buffer]
-        if 0 in view.shape or type(view.offset) is not int or any(type(n) is not int for n in (*view.shape, *view.strides)):
+        if (
+            0 in view.shape
+            or type(view.offset) is not int
+            or any(type(n) is not int for n in (*view.shape, *view.strides))
+        ):
             continue
         extent = (1 + sum((n - 1) * abs(s) for n, s in zip(view.shape, view.strides))) * view.itemsize
         start = view.storage.__array_interface__["data"][0] + view.offset

@@ -28,8 +28,10 @@ class Difference:
     def __str__(self) -> str:
         if self.count < 0:
             return f"{self.output}: {self.got} instead of {self.want}"
-        return (f"{self.output}{list(self.index)} is {self.got}, expected {self.want} (tolerance {self.tolerance:.3g}); "
-                f"{self.count} of {self.total} elements differ")
+        return (
+            f"{self.output}{list(self.index)} is {self.got}, expected {self.want} (tolerance {self.tolerance:.3g}); "
+            f"{self.count} of {self.total} elements differ"
+        )
 
 
 def rounding(dtype: Any) -> float:
@@ -44,17 +46,23 @@ def rounding(dtype: Any) -> float:
     return 0.125
 
 
-def compare(got: Any, want: Any, magnitude: Any = None, *, name: str = "output", roundings: float = ROUNDINGS) -> Difference | None:
+def compare(
+    got: Any, want: Any, magnitude: Any = None, *, name: str = "output", roundings: float = ROUNDINGS
+) -> Difference | None:
     """The first difference between two results (arrays, numbers or tuples of them), or None.
 
-    ``magnitude`` (same structure as ``want``) is the size of what was added up in each element, as ``shadow_call`` gives it;
-    without it the element's own size and the array's mean size stand for it. Integers and bools must be equal; NaN equals NaN.
+    ``magnitude`` (same structure as ``want``) is the size of what was added up in each element, as ``shadow_call``
+    gives it; without it the element's own size and the array's mean size stand for it. Integers and bools must be
+    equal; NaN equals NaN.
     """
     if isinstance(want, tuple | list):
         if not isinstance(got, tuple | list) or len(got) != len(want):
             return Difference(name, (), type(got).__name__, f"a tuple of {len(want)}", 0.0, -1, 0)
         parts = magnitude if isinstance(magnitude, tuple | list) else [None] * len(want)
-        found = (compare(g, w, m, name=f"{name}[{k}]", roundings=roundings) for k, (g, w, m) in enumerate(zip(got, want, parts)))
+        found = (
+            compare(g, w, m, name=f"{name}[{k}]", roundings=roundings)
+            for k, (g, w, m) in enumerate(zip(got, want, parts))
+        )
         return next((d for d in found if d is not None), None)
     if isinstance(want, str) or want is None:
         return None if got == want else Difference(name, (), got, want, 0.0, -1, 0)
@@ -73,14 +81,22 @@ def _arrays(got: np.ndarray, want: np.ndarray, magnitude: Any, name: str, roundi
         return _worst(name, bad, bad.astype(float), got, want, np.zeros(got.shape)) if bad.any() else None
     wide, exact = got.astype(np.float64), want.astype(np.float64)
     finite = exact[np.isfinite(exact)]
-    size = np.abs(exact) + (float(np.abs(finite).mean()) if finite.size else 0.0) if magnitude is None else np.maximum(magnitude, np.abs(exact))
+    size = (
+        np.abs(exact) + (float(np.abs(finite).mean()) if finite.size else 0.0)
+        if magnitude is None
+        else np.maximum(magnitude, np.abs(exact))
+    )
     with np.errstate(all="ignore"):
-        tolerance = max(rounding(got.dtype), rounding(want.dtype) if want.dtype == got.dtype else 0.0) * roundings * size
+        tolerance = (
+            max(rounding(got.dtype), rounding(want.dtype) if want.dtype == got.dtype else 0.0) * roundings * size
+        )
         tolerance = tolerance + float(np.finfo(np.float32).tiny)
         error = np.abs(wide - exact)
         same = (wide == exact) | (np.isnan(wide) & np.isnan(exact)) | (error <= tolerance)
         same |= ~np.isfinite(tolerance)  # the magnitude overflows: nothing can be said
-        if got.dtype.itemsize < 8 and np.dtype(want.dtype).itemsize > got.dtype.itemsize:  # float64 that this type cannot hold
+        if (
+            got.dtype.itemsize < 8 and np.dtype(want.dtype).itemsize > got.dtype.itemsize
+        ):  # float64 that this type cannot hold
             largest = float(np.finfo(np.float32).max) if got.dtype.itemsize == 4 else 65504.0
             same |= np.isinf(wide) & (np.abs(exact) > 0.99 * largest)
     if same.all():
@@ -88,7 +104,17 @@ def _arrays(got: np.ndarray, want: np.ndarray, magnitude: Any, name: str, roundi
     return _worst(name, ~same, np.where(np.isnan(error), np.inf, error), got, want, tolerance)
 
 
-def _worst(name: str, bad: np.ndarray, error: np.ndarray, got: np.ndarray, want: np.ndarray, tolerance: np.ndarray) -> Difference:
+def _worst(
+    name: str, bad: np.ndarray, error: np.ndarray, got: np.ndarray, want: np.ndarray, tolerance: np.ndarray
+) -> Difference:
     at = np.unravel_index(int(np.argmax(np.where(bad, error, -1.0))), got.shape)
     index = tuple(int(i) for i in at)
-    return Difference(name, index, got[at].item(), want[at].item(), float(np.broadcast_to(tolerance, got.shape)[at]), int(bad.sum()), got.size)
+    return Difference(
+        name,
+        index,
+        got[at].item(),
+        want[at].item(),
+        float(np.broadcast_to(tolerance, got.shape)[at]),
+        int(bad.sum()),
+        got.size,
+    )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which loops of a tensor program may run all their iterations at once.
 
-A loop is independent when no two of its iterations touch one element of memory that outlives an iteration and one of them
-writes it. Proved per pair of accesses from linear forms; where the proof fails the loop runs in order, which is always right.
-Parallel and thread-bound loops are taken at their word (a race then shows as a wrong result) unless a reduction is bound to them.
+A loop is independent when no two of its iterations touch one element of memory that outlives an iteration and one of
+them writes it. Proved per pair of accesses from linear forms; where the proof fails the loop runs in order, which is
+always right. Parallel and thread-bound loops are taken at their word (a race then shows as a wrong result) unless a
+reduction is bound to them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ PAIRS = 4000  # most pairs of accesses that are tested for one loop
 
 @dataclass(slots=True)
 class Access:
-    """``indices`` per dimension, ``flat`` in bytes from the data pointer, ``width`` bytes; ``space`` is the memory it is in."""
+    """``indices`` per dimension, ``flat`` in bytes from the data pointer, ``width`` bytes; ``space`` is the memory it
+    is in.
+    """
 
     space: Any
     layout: Any
@@ -52,7 +55,9 @@ class Plan(Visitor):
     ``aliases`` maps data pointers that share memory to a representative and the distance from it in bytes.
     """
 
-    def __init__(self, func: tir.PrimFunc, values: Mapping[tir.Var, int], aliases: Mapping[tir.Var, tuple[Any, int]]) -> None:
+    def __init__(
+        self, func: tir.PrimFunc, values: Mapping[tir.Var, int], aliases: Mapping[tir.Var, tuple[Any, int]]
+    ) -> None:
         self.forms = Forms()
         self.forms.env = {v: Form(n) for v, n in values.items()}
         self.aliases = dict(aliases)
@@ -80,7 +85,7 @@ class Plan(Visitor):
         return max(widths)
 
     def factors(self, loop: tir.For, n: int) -> list[int]:
-        """Extents (outermost first) into which ``n`` iterations are cut so that quotients of a fused loop stay affine."""
+        """Extents (outermost first) that ``n`` iterations are cut into so that quotients of fused loops stay affine."""
         found, inner = [], 1
         for d in sorted(self.forms.divisors.get(self.loops[loop].atom, ())):
             if d % inner == 0 and n % d == 0 and inner < d < n:
@@ -108,7 +113,11 @@ class Plan(Visitor):
         """Whether different iterations of ``v`` never meet in these two accesses."""
         at = a.loops.index(v)
         outer = frozenset(a.loops[:at])
-        if a.layout is not None and a.layout == b.layout and any(_separate(v, outer, x, y, 1, 1) for x, y in zip(a.indices, b.indices)):
+        if (
+            a.layout is not None
+            and a.layout == b.layout
+            and any(_separate(v, outer, x, y, 1, 1) for x, y in zip(a.indices, b.indices))
+        ):
             return True
         return _separate(v, outer, recombine(self.forms, a.flat), recombine(self.forms, b.flat), a.width, b.width)
 
@@ -139,7 +148,9 @@ class Plan(Visitor):
             info.accesses.append(access)
 
     def _layout(self, buffer: tir.Buffer, strides: list[Form]) -> Any:
-        """Equal for buffers whose elements are at one place exactly when their indices are equal; None when indices say nothing."""
+        """Equal for buffers whose elements are at one place exactly when their indices are equal; None when indices say
+        nothing.
+        """
         offset = Form(0) if buffer.elem_offset is None else self.forms.of(buffer.elem_offset)
         if offset.uses or (buffer.strides and not self._injective(buffer, strides)):
             return None
@@ -180,7 +191,11 @@ class Plan(Visitor):
         """The form of an index; lanes of a vector index are one more inner variable."""
         if type(e) is tir.Ramp:
             stride = self.forms.of(e.stride)
-            lane = Form(0, {Atom(0, e.lanes - 1): stride.base}) if not stride.terms and stride.base else self.forms.unknown()
+            lane = (
+                Form(0, {Atom(0, e.lanes - 1): stride.base})
+                if not stride.terms and stride.base
+                else self.forms.unknown()
+            )
             return add(self.forms.of(e.base), lane)
         return self.forms.of(e)
 
@@ -273,9 +288,11 @@ def _signature(a: Access) -> tuple:
 
 
 def _separate(v: Atom, outer: frozenset[Atom], x: Form, y: Form, wx: int, wy: int) -> bool:
-    """Whether intervals [x, x + wx) and [y, y + wy) of different iterations of ``v`` are disjoint, whatever the inner loops do.
+    """Whether intervals [x, x + wx) and [y, y + wy) of different iterations of ``v`` are disjoint, whatever the inner
+    loops do.
 
-    With equal coefficient c of v the difference is c*k + rest for some k != 0: none of those multiples may be within reach.
+    With equal coefficient c of v the difference is c*k + rest for some k != 0: none of those multiples may be within
+    reach.
     """
     c = x.terms.get(v, 0)
     c = c if y.terms.get(v, 0) == c else 0
@@ -304,4 +321,3 @@ def _separate(v: Atom, outer: frozenset[Atom], x: Form, y: Form, wx: int, wy: in
 
 def _at(k: int, bound: float) -> float:
     return k * bound if k else 0
-

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluates expressions of tensor programs for all lanes at once.
 
-Integer expressions of the index sort stay exact (``lanes``); everything else is typed (``numeric``). A mask says which lanes
-are active: what they compute must be defined, what the others would compute is neither evaluated strictly nor stored.
+Integer expressions of the index sort stay exact (``lanes``); everything else is typed (``numeric``). A mask says which
+lanes are active: what they compute must be defined, what the others would compute is neither evaluated strictly nor
+stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,8 +23,21 @@ from .lanes import Lin, dense
 from .memory import Pointer, View, address, load, row_major
 from .numeric import DIVISIONS, Machine
 
-_EXACT = {tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max, tir.Select, tir.IfThenElse, tir.Ramp,
-          tir.Broadcast}
+_EXACT = {
+    tir.Add,
+    tir.Sub,
+    tir.Mul,
+    tir.Div,
+    tir.Mod,
+    tir.FloorDiv,
+    tir.FloorMod,
+    tir.Min,
+    tir.Max,
+    tir.Select,
+    tir.IfThenElse,
+    tir.Ramp,
+    tir.Broadcast,
+}
 
 
 def _wide(dtype: DType) -> bool:
@@ -39,9 +53,16 @@ def is_exact(e: tir.Expr) -> bool:
         e._facts = {}
     known = e._facts.get("exact")
     if known is None:
-        parts = (e.true_value, e.false_value) if kind in (tir.Select, tir.IfThenElse) else [getattr(e, f) for f in e._children]
-        known = e._facts["exact"] = (_wide(e.dtype) and (kind in _EXACT or (kind is tir.Cast and _wide(e.value.dtype)))
-                                     and all(is_exact(p) for p in parts))
+        parts = (
+            (e.true_value, e.false_value)
+            if kind in (tir.Select, tir.IfThenElse)
+            else [getattr(e, f) for f in e._children]
+        )
+        known = e._facts["exact"] = (
+            _wide(e.dtype)
+            and (kind in _EXACT or (kind is tir.Cast and _wide(e.value.dtype)))
+            and all(is_exact(p) for p in parts)
+        )
     return known
 
 
@@ -58,7 +79,7 @@ def active(mask: Any) -> bool:
 
 
 class _Handlers:
-    _eval: dict[type, Callable] = {}
+    _eval: ClassVar[dict[type, Callable]] = {}
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
@@ -67,7 +88,9 @@ class _Handlers:
 
 
 class Evaluator(_Handlers):
-    """Expressions in one activation of a function. ``env`` holds variables, ``views`` buffers, ``mask`` the active lanes."""
+    """Expressions in one activation of a function. ``env`` holds variables, ``views`` buffers, ``mask`` the active
+    lanes.
+    """
 
     def __init__(self, machine: Machine, name: str) -> None:
         self.machine, self.name = machine, name
@@ -141,8 +164,11 @@ class Evaluator(_Handlers):
         try:
             return self.env[e]
         except KeyError:
-            raise InterpretError(f"variable {e.name} has no value", where=self.name,
-                                 hint="pass it as an argument, or let a buffer's shape bind it") from None
+            raise InterpretError(
+                f"variable {e.name} has no value",
+                where=self.name,
+                hint="pass it as an argument, or let a buffer's shape bind it",
+            ) from None
 
     # --- arithmetic
 
@@ -264,7 +290,11 @@ class Evaluator(_Handlers):
     def _load(self, e: tir.BufferLoad) -> Any:
         mask = self.mask if e.predicate is None else combine(self.mask, self.condition(e.predicate))
         out = load(self.view(e.buffer), [self.index(i) for i in e.indices], mask)
-        return np.where(self.condition(e.predicate), out, self.machine.const(0, e.dtype.element)) if e.predicate is not None else out
+        return (
+            np.where(self.condition(e.predicate), out, self.machine.const(0, e.dtype.element))
+            if e.predicate is not None
+            else out
+        )
 
     def view(self, buffer: tir.Buffer) -> View:
         """The view a buffer stands for; one not declared yet is resolved through its data pointer."""

@@ -13,7 +13,9 @@ INF = float("inf")
 
 
 class Atom:
-    """A loop variable, or a part of an index that is not linear: its range, and the loop variables it depends on (None: anything)."""
+    """A loop variable, or a part of an index that is not linear: its range, and the loop variables it depends on (None:
+    anything).
+    """
 
     __slots__ = ("hi", "lo", "uses")
 
@@ -138,13 +140,22 @@ def _choice(self: Forms, e: Any) -> Form:
 
 
 _FORMS: dict[type, Callable[[Forms, Any], Form]] = {
-    tir.Var: _var, tir.IntImm: lambda self, e: Form(e.value), tir.Add: lambda self, e: add(self.of(e.a), self.of(e.b)),
-    tir.Sub: lambda self, e: add(self.of(e.a), self.of(e.b), -1), tir.Mul: _mul,
-    tir.FloorDiv: lambda self, e: _split(self, e)[0], tir.FloorMod: lambda self, e: _split(self, e)[1],
+    tir.Var: _var,
+    tir.IntImm: lambda self, e: Form(e.value),
+    tir.Add: lambda self, e: add(self.of(e.a), self.of(e.b)),
+    tir.Sub: lambda self, e: add(self.of(e.a), self.of(e.b), -1),
+    tir.Mul: _mul,
+    tir.FloorDiv: lambda self, e: _split(self, e)[0],
+    tir.FloorMod: lambda self, e: _split(self, e)[1],
     tir.Div: lambda self, e: _split(self, e)[0] if self.of(e.a).lo >= 0 else self.unknown(),
     tir.Mod: lambda self, e: _split(self, e)[1] if self.of(e.a).lo >= 0 else self.unknown(),
-    tir.Min: _extreme(min), tir.Max: _extreme(max), tir.Select: _choice, tir.IfThenElse: _choice,
-    tir.Cast: lambda self, e: self.of(e.value) if e.value.dtype.is_int and e.dtype.bits >= e.value.dtype.bits else self.unknown(),
+    tir.Min: _extreme(min),
+    tir.Max: _extreme(max),
+    tir.Select: _choice,
+    tir.IfThenElse: _choice,
+    tir.Cast: lambda self, e: (
+        self.of(e.value) if e.value.dtype.is_int and e.dtype.bits >= e.value.dtype.bits else self.unknown()
+    ),
     tir.Broadcast: lambda self, e: self.of(e.value),
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executes graph functions: bindings in order, operators by their NumPy definition, tensor programs by the interpreter."""
+"""Executes graph functions: bindings in order, operators by their NumPy definition, tensor programs interpreted."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _expand: Expand | None = None
 
 
 def install_expansion(expand: Expand) -> None:
-    """``expand(op, infos, attrs)`` gives a module whose ``main`` takes the operator's tensors (operands in order, tuples spread)
-    and computes it from its definition (``compute`` or ``decompose``). ``infos`` are the struct infos of the operands, with all
-    dimensions known, None for absent ones. ``roundel.ops`` installs it, for operators without ``numpy``.
+    """``expand(op, infos, attrs)`` gives a module whose ``main`` takes the operator's tensors (operands in order,
+    tuples spread) and computes it from its definition (``compute`` or ``decompose``). ``infos`` are the struct infos of
+    the operands, with all dimensions known, None for absent ones. ``roundel.ops`` installs it, for operators without
+    ``numpy``.
     """
     global _expand
     _expand = expand
@@ -49,8 +50,10 @@ class GraphEvaluator:
     def call(self, func: graph.Function, args: Sequence[Any]) -> Any:
         """Bind the parameters and evaluate the body."""
         if len(args) != len(func.params):
-            raise CallError(f"{self.name} takes {len(func.params)} arguments, {len(args)} were given",
-                            why=f"its parameters are {', '.join(p.name for p in func.params)}")
+            raise CallError(
+                f"{self.name} takes {len(func.params)} arguments, {len(args)} were given",
+                why=f"its parameters are {', '.join(p.name for p in func.params)}",
+            )
         values = [self.coerce(a, p.sinfo, f"argument {p.name} of {self.name}") for p, a in zip(func.params, args)]
         self.match([(p.sinfo, v, f"argument {p.name} of {self.name}") for p, v in zip(func.params, values)])
         self.env.update(zip(func.params, values))
@@ -131,7 +134,9 @@ class GraphEvaluator:
         """The value of a graph expression."""
         handler = _EVAL.get(type(e))
         if handler is None:
-            raise InterpretError(f"the interpreter does not know the graph expression {type(e).__name__}", where=self.name)
+            raise InterpretError(
+                f"the interpreter does not know the graph expression {type(e).__name__}", where=self.name
+            )
         return handler(self, e)
 
     def var(self, e: graph.Var) -> Any:
@@ -186,7 +191,9 @@ class GraphEvaluator:
                 raise InterpretError(f"{e.op.name} is a tensor program: reach it by call_tir", where=self.name)
             return GraphEvaluator(self.runtime, e.op.name).call(func, args)
         if isinstance(e.op, graph.ExternFunc):
-            return self.conform(self.runtime.packed(e.op.name)(*args), e.sinfo_args[0] if e.sinfo_args else e.sinfo, e.op.name)
+            return self.conform(
+                self.runtime.packed(e.op.name)(*args), e.sinfo_args[0] if e.sinfo_args else e.sinfo, e.op.name
+            )
         return self.eval(e.op)(*args)
 
     def operator(self, e: graph.Call) -> Any:
@@ -201,20 +208,29 @@ class GraphEvaluator:
             elif _expand is not None:
                 infos = tuple(None if a is None else _concrete(a.sinfo, v) for a, v in zip(given, args))
                 mod = _expand(op, infos, attrs)
-                out = type(self.runtime)(mod, self.runtime.machine).call("main", [v for v in _flat(args) if isinstance(v, np.ndarray)])
+                out = type(self.runtime)(mod, self.runtime.machine).call(
+                    "main", [v for v in _flat(args) if isinstance(v, np.ndarray)]
+                )
             else:
-                raise InterpretError(f"R.{op.name} has no NumPy definition", hint="import roundel.ops for what follows from its tensor expression")
+                raise InterpretError(
+                    f"R.{op.name} has no NumPy definition",
+                    hint="import roundel.ops for what follows from its tensor expression",
+                )
         except RoundelError:
             raise
         except Exception as error:
             shapes = ", ".join(_describe(a) for a in args)
-            raise InterpretError(f"R.{op.name}({shapes}) failed: {error}", where=e.span or self.name, why=f"attributes {dict(attrs)}") from error
+            raise InterpretError(
+                f"R.{op.name}({shapes}) failed: {error}", where=e.span or self.name, why=f"attributes {dict(attrs)}"
+            ) from error
         return self.conform(out, e.sinfo, f"R.{op.name}")
 
 
 def _absent(op: OpDef, k: int, a: Any) -> bool:
     """Whether operand ``k`` is an optional one left out: an empty tuple stands for it."""
-    return a is None or (isinstance(a, graph.Tuple) and not a.fields and k < len(op.operands) and op.operands[k].endswith("?"))
+    return a is None or (
+        isinstance(a, graph.Tuple) and not a.fields and k < len(op.operands) and op.operands[k].endswith("?")
+    )
 
 
 def _concrete(info: graph.StructInfo, value: Any) -> graph.StructInfo:
@@ -282,14 +298,24 @@ def _call_dps_packed(self: GraphEvaluator, e: graph.Call) -> Any:
     return _result(outs, e.sinfo_args[0])
 
 
-_SPECIAL: Mapping[str, Callable] = {"call_tir": _call_tir, "call_tir_inplace": _call_tir_inplace, "call_dps_packed": _call_dps_packed}
+_SPECIAL: Mapping[str, Callable] = {
+    "call_tir": _call_tir,
+    "call_tir_inplace": _call_tir_inplace,
+    "call_dps_packed": _call_dps_packed,
+}
 _EVAL: dict[type, Callable] = {
-    graph.Var: GraphEvaluator.var, graph.DataflowVar: GraphEvaluator.var, graph.Call: GraphEvaluator.invoke,
-    graph.Constant: lambda self, e: self.runtime.machine.lift(e.data.numpy()), graph.SeqExpr: GraphEvaluator.seq,
-    graph.If: GraphEvaluator.branch, graph.While: GraphEvaluator.loop, graph.Tuple: lambda self, e: tuple(self.eval(f) for f in e.fields),
+    graph.Var: GraphEvaluator.var,
+    graph.DataflowVar: GraphEvaluator.var,
+    graph.Call: GraphEvaluator.invoke,
+    graph.Constant: lambda self, e: self.runtime.machine.lift(e.data.numpy()),
+    graph.SeqExpr: GraphEvaluator.seq,
+    graph.If: GraphEvaluator.branch,
+    graph.While: GraphEvaluator.loop,
+    graph.Tuple: lambda self, e: tuple(self.eval(f) for f in e.fields),
     graph.TupleGetItem: lambda self, e: self.eval(e.tuple_value)[e.index],
     graph.ShapeExpr: lambda self, e: ShapeValue(evaluate(v, self.dims) for v in e.values),
-    graph.PrimValue: lambda self, e: evaluate(e.value, self.dims), graph.StringValue: lambda self, e: e.value,
+    graph.PrimValue: lambda self, e: evaluate(e.value, self.dims),
+    graph.StringValue: lambda self, e: e.value,
     graph.DTypeValue: lambda self, e: e.value,
     graph.ExternFunc: lambda self, e: self.runtime.packed(e.name),
     graph.GlobalVar: lambda self, e: self.runtime[e.name],

@@ -32,7 +32,16 @@ class HostExecutor(Executor):
         size = self.machine.itemsize(dtype)
         pointer = allocate(max(math.prod(shape), 1) * size, [])
         pointer.shape = shape
-        self.made[index] = View(self.declared[index].name, dtype, pointer.storage, 0, shape, row_major(shape), self.machine.numpy(dtype), size)
+        self.made[index] = View(
+            self.declared[index].name,
+            dtype,
+            pointer.storage,
+            0,
+            shape,
+            row_major(shape),
+            self.machine.numpy(dtype),
+            size,
+        )
         return pointer
 
 
@@ -50,7 +59,10 @@ def call_host(runtime: Runtime, func: tir.PrimFunc, args: Sequence[Any], name: s
     equations = []
     for p, a in zip(tensors, args):
         if p in buffers:
-            equations += [(e, n, f"dimension {d} of argument {p.name} of {name}") for d, (e, n) in enumerate(zip(buffers[p].shape, np.shape(a)))]
+            equations += [
+                (e, n, f"dimension {d} of argument {p.name} of {name}")
+                for d, (e, n) in enumerate(zip(buffers[p].shape, np.shape(a)))
+            ]
         else:
             dims[p] = a
     solve(equations, dims)
@@ -68,4 +80,8 @@ def _output(runtime: Runtime, buffer: tir.Buffer, dims: dict) -> Any:
     """An array for an output, or a placeholder when its shape depends on data."""
     if any(v not in dims for e in buffer.shape for v in free_vars(e)):
         return Pointer(np.zeros(0, np.uint8), 0, None)
-    return np.full(tuple(evaluate(e, dims) for e in buffer.shape), runtime.machine.blank(buffer.dtype), runtime.machine.numpy(buffer.dtype))
+    return np.full(
+        tuple(evaluate(e, dims) for e in buffer.shape),
+        runtime.machine.blank(buffer.dtype),
+        runtime.machine.numpy(buffer.dtype),
+    )

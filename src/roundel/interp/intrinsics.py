@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls in expressions do: pure intrinsics on values, pointers, external functions, other functions of the module."""
+"""What calls in expressions do: pure intrinsics, pointers, external functions, other functions of the module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from .memory import Pointer, View, row_major
 if TYPE_CHECKING:
     from .stmt import Executor
 
-SYNCHRONOUS = frozenset("prefetch storage_sync tvm_storage_sync start_profile stop_profile".split())  # no effect on lanes run in step
+SYNCHRONOUS = frozenset(
+    "prefetch storage_sync tvm_storage_sync start_profile stop_profile".split()
+)  # no effect on lanes run in step
 
 
 def is_lane_safe(e: tir.Call) -> bool:
@@ -46,7 +48,15 @@ def math_name(e: tir.Call) -> str | None:
 
 _MATH = frozenset(numeric.FLOAT) | frozenset(numeric.INTEGER) | frozenset(numeric.ANY) | {"fma"}
 _C = {"fabs": "abs", "rint": "nearbyint"}
-_LLVM = {"fabs": "abs", "rint": "nearbyint", "fmuladd": "fma", "ctpop": "popcount", "ctlz": "clz", "cttz": "ctz", "roundeven": "nearbyint"}
+_LLVM = {
+    "fabs": "abs",
+    "rint": "nearbyint",
+    "fmuladd": "fma",
+    "ctpop": "popcount",
+    "ctlz": "clz",
+    "cttz": "ctz",
+    "roundeven": "nearbyint",
+}
 
 
 def evaluate(ex: Executor, e: tir.Call) -> Any:
@@ -73,8 +83,8 @@ def _extern(ex: Executor, e: tir.Call) -> Any:
     name = math_name(e)
     if name is None:
         return _packed(ex, e)
-    operands = e.args[2 if e.op.startswith("call_llvm") else 1:]
-    return _math(ex, name, operands[:tir.intrin.get(name).arity], e.dtype)
+    operands = e.args[2 if e.op.startswith("call_llvm") else 1 :]
+    return _math(ex, name, operands[: tir.intrin.get(name).arity], e.dtype)
 
 
 def _packed(ex: Executor, e: tir.Call) -> Any:
@@ -96,14 +106,23 @@ def plain(ex: Executor, v: Any, dtype: DType) -> Any:
         raise InterpretError("a foreign function cannot be called from lanes that run at once", where=ex.name)
     if isinstance(v, Pointer):
         count = (v.storage.size - v.offset) // ex.machine.scale
-        return v.storage[v.offset:v.offset + count]
+        return v.storage[v.offset : v.offset + count]
     return v.item() if isinstance(v, np.generic) and not isinstance(v, np.void) else v
 
 
 def _tensor_view(ex: Executor, e: tir.Call) -> Any:
     dtype, pointer, ndim = DType(ex.eval(e.args[0])), ex.eval(e.args[1]), ex.index(e.args[2])
-    shape = tuple(ex.index(a) for a in e.args[3:3 + ndim])
-    view = View("tensor_view", dtype, pointer.storage, pointer.offset, shape, row_major(shape), ex.machine.numpy(dtype), ex.machine.itemsize(dtype))
+    shape = tuple(ex.index(a) for a in e.args[3 : 3 + ndim])
+    view = View(
+        "tensor_view",
+        dtype,
+        pointer.storage,
+        pointer.offset,
+        shape,
+        row_major(shape),
+        ex.machine.numpy(dtype),
+        ex.machine.itemsize(dtype),
+    )
     return view.array()
 
 
@@ -152,7 +171,9 @@ def _constant(ex: Executor, e: tir.Call) -> Pointer:
     try:
         array = lookup(key).numpy()
     except KeyError:
-        raise InterpretError(f"there is no constant {key}", where=ex.name, why="no module of this process holds it") from None
+        raise InterpretError(
+            f"there is no constant {key}", where=ex.name, why="no module of this process holds it"
+        ) from None
     return ex.runtime.constant(key, array)
 
 
@@ -187,11 +208,28 @@ class Returned(Exception):
 
 
 _TABLE: dict[str, Callable] = {
-    "likely": _likely, "if_then_else": _if_then_else, "reinterpret": _reinterpret, "undef": _undef, "dot_accumulate": _dot,
-    "reduce_add": _reduce, "reduce_mul": _reduce, "reduce_max": _reduce, "reduce_min": _reduce,
-    "address_of": _address_of, "access_ptr": _access_ptr, "tvm_access_ptr": _access_ptr,
-    "call_extern": _extern, "call_pure_extern": _extern, "call_llvm_pure_intrin": _extern, "call_llvm_intrin": _extern,
-    "call_packed": _packed, "tensor_view": _tensor_view, "constant_ptr": _constant, "parallel_for": _parallel_for,
-    "alloc_output": _alloc_output, "arena_ptr": _arena, "ret": _ret,
+    "likely": _likely,
+    "if_then_else": _if_then_else,
+    "reinterpret": _reinterpret,
+    "undef": _undef,
+    "dot_accumulate": _dot,
+    "reduce_add": _reduce,
+    "reduce_mul": _reduce,
+    "reduce_max": _reduce,
+    "reduce_min": _reduce,
+    "address_of": _address_of,
+    "access_ptr": _access_ptr,
+    "tvm_access_ptr": _access_ptr,
+    "call_extern": _extern,
+    "call_pure_extern": _extern,
+    "call_llvm_pure_intrin": _extern,
+    "call_llvm_intrin": _extern,
+    "call_packed": _packed,
+    "tensor_view": _tensor_view,
+    "constant_ptr": _constant,
+    "parallel_for": _parallel_for,
+    "alloc_output": _alloc_output,
+    "arena_ptr": _arena,
+    "ret": _ret,
 }
 _EFFECTS = frozenset("call_packed tensor_view constant_ptr parallel_for alloc_output arena_ptr ret".split())

@@ -165,7 +165,7 @@ def equal(a: Any, b: Any) -> Any:
         return a == b
     d = sub(a, b)
     lo, hi = bounds(d)
-    return (False if lo > 0 or hi < 0 else True if lo == hi == 0 else dense(d) == 0)
+    return False if lo > 0 or hi < 0 else True if lo == hi == 0 else dense(d) == 0
 
 
 def invert(c: Any) -> Any:
@@ -173,7 +173,22 @@ def invert(c: Any) -> Any:
     return not c if isinstance(c, bool | np.bool_) else ~c
 
 
-BINARY = {"Add": add, "Sub": sub, "Mul": mul, "FloorDiv": floordiv, "FloorMod": floormod, "Div": truncdiv, "Mod": truncmod,
-          "Min": minimum, "Max": maximum}
-COMPARE = {"LT": less, "GT": lambda a, b: less(b, a), "LE": lambda a, b: invert(less(b, a)), "GE": lambda a, b: invert(less(a, b)),
-           "EQ": equal, "NE": lambda a, b: invert(equal(a, b))}
+BINARY = {
+    "Add": add,
+    "Sub": sub,
+    "Mul": mul,
+    "FloorDiv": floordiv,
+    "FloorMod": floormod,
+    "Div": truncdiv,
+    "Mod": truncmod,
+    "Min": minimum,
+    "Max": maximum,
+}
+COMPARE = {
+    "LT": less,
+    "GT": lambda a, b: less(b, a),
+    "LE": lambda a, b: invert(less(b, a)),
+    "GE": lambda a, b: invert(less(a, b)),
+    "EQ": equal,
+    "NE": lambda a, b: invert(equal(a, b)),
+}

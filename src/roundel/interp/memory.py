@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of interpreted programs: byte storages, pointers into them, typed views, loads and stores of many lanes at once.
+"""Memory of interpreted programs: byte storages, pointers into them, typed views, loads and stores of many lanes at
+once.
 
-A pointer is (storage, byte offset); buffers are views over pointers, so buffers that share a ``data`` pointer alias as in
-native code. The offset may vary over lanes: memory allocated inside lanes is private to each and simply has their strides.
+A pointer is (storage, byte offset); buffers are views over pointers, so buffers that share a ``data`` pointer alias as
+in native code. The offset may vary over lanes: memory allocated inside lanes is private to each and simply has their
+strides.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ POISON = 0xFF  # fresh memory: NaN for floats
 
 @dataclass(slots=True)
 class Pointer:
-    """``offset`` bytes (an index value) into ``storage`` (a uint8 array); ``shape`` is what the buffer it came from has, where known."""
+    """``offset`` bytes (an index value) into ``storage`` (a uint8 array); ``shape`` is what the buffer it came from
+    has, where known.
+    """
 
     storage: np.ndarray
     offset: Any = 0
@@ -31,7 +35,9 @@ class Pointer:
 
 @dataclass(slots=True)
 class View:
-    """A typed view: ``offset`` in bytes; ``strides`` in elements; ``numpy`` the type elements are kept as, ``itemsize`` bytes apart."""
+    """A typed view: ``offset`` in bytes; ``strides`` in elements; ``numpy`` the type elements are kept as, ``itemsize``
+    bytes apart.
+    """
 
     name: str
     dtype: DType
@@ -51,10 +57,14 @@ class View:
         """The whole view as an array that shares memory (unpacked copy for packed types); uniform views only."""
         if self.packed:
             count = int(np.prod(self.shape, dtype=np.int64))
-            return unpack(self.storage, np.arange(count) + self.offset * 8 // self.dtype.bits, self.dtype).reshape(self.shape)
+            return unpack(self.storage, np.arange(count) + self.offset * 8 // self.dtype.bits, self.dtype).reshape(
+                self.shape
+            )
         if 0 in self.shape:
             return np.empty(self.shape, self.numpy)
-        return np.ndarray(self.shape, self.numpy, self.storage.data, self.offset, tuple(s * self.itemsize for s in self.strides))
+        return np.ndarray(
+            self.shape, self.numpy, self.storage.data, self.offset, tuple(s * self.itemsize for s in self.strides)
+        )
 
 
 def row_major(shape: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -91,7 +101,9 @@ def unpack(storage: np.ndarray, elements: Any, dtype: DType) -> np.ndarray:
     """The elements at these positions of packed storage."""
     per = 8 // dtype.bits
     elements = np.asarray(elements)
-    codes = (storage[elements // per] >> ((elements % per) * dtype.bits).astype(np.uint8)) & np.uint8((1 << dtype.bits) - 1)
+    codes = (storage[elements // per] >> ((elements % per) * dtype.bits).astype(np.uint8)) & np.uint8(
+        (1 << dtype.bits) - 1
+    )
     if dtype.kind == "int":
         sign = 1 << (dtype.bits - 1)
         return ((codes.astype(np.int8) ^ sign) - sign).astype(np.int8).astype(dtype.numpy)
@@ -106,7 +118,9 @@ def _insert(storage: np.ndarray, elements: np.ndarray, values: np.ndarray, dtype
     for k in range(per):  # two elements of one byte must not be written at once
         at = shifts == k * dtype.bits
         where = elements[at] // per
-        storage[where] = (storage[where] & np.uint8(~(field << (k * dtype.bits)) & 0xFF)) | (codes[at] << np.uint8(k * dtype.bits))
+        storage[where] = (storage[where] & np.uint8(~(field << (k * dtype.bits)) & 0xFF)) | (
+            codes[at] << np.uint8(k * dtype.bits)
+        )
 
 
 def _outside(view: View, indices: list[Any], mask: Any) -> None:
@@ -115,9 +129,15 @@ def _outside(view: View, indices: list[Any], mask: Any) -> None:
         bad = lanes.less(i, 0) | lanes.less(lanes.sub(n, 1), i)
         bad = bad if mask is None else bad & mask
         if np.any(bad):
-            at = tuple(int(np.broadcast_to(dense(j), np.shape(bad))[np.nonzero(bad)][0]) if np.ndim(bad) else j for j in indices)
+            at = tuple(
+                int(np.broadcast_to(dense(j), np.shape(bad))[np.nonzero(bad)][0]) if np.ndim(bad) else j
+                for j in indices
+            )
             shape = tuple(bounds(s)[1] for s in view.shape)
-            raise InterpretError(f"index {at} is out of bounds of buffer {view.name} of shape {shape}", why=f"dimension {d} has indices 0 to {shape[d] - 1}")
+            raise InterpretError(
+                f"index {at} is out of bounds of buffer {view.name} of shape {shape}",
+                why=f"dimension {d} has indices 0 to {shape[d] - 1}",
+            )
 
 
 def _inside(view: View, indices: list[Any]) -> bool:
@@ -160,7 +180,8 @@ def _strided(view: View, at: Any) -> np.ndarray:
 
 
 def load(view: View, indices: list[Any], mask: Any = None) -> Any:
-    """The elements at ``indices`` (index values, one per dimension), in lanes where ``mask`` holds; others get any value.
+    """The elements at ``indices`` (index values, one per dimension), in lanes where ``mask`` holds; others get any
+    value.
 
     The result may share memory: consume or copy it before the next store.
     """
@@ -168,10 +189,16 @@ def load(view: View, indices: list[Any], mask: Any = None) -> Any:
         _outside(view, indices, mask)
         if not np.any(True if mask is None else mask):
             return np.zeros((), view.numpy)[()]
-        indices = [lanes.maximum(lanes.minimum(i, lanes.sub(n, 1)), 0) for i, n in zip(indices, view.shape, strict=True)]
+        indices = [
+            lanes.maximum(lanes.minimum(i, lanes.sub(n, 1)), 0) for i, n in zip(indices, view.shape, strict=True)
+        ]
     if view.packed:
         return unpack(view.storage, dense(address(view, indices)), view.dtype)[()]
-    at = None if isinstance(view.offset, np.ndarray) or any(isinstance(i, np.ndarray) for i in indices) else address(view, indices)
+    at = (
+        None
+        if isinstance(view.offset, np.ndarray) or any(isinstance(i, np.ndarray) for i in indices)
+        else address(view, indices)
+    )
     if at is None or isinstance(at, np.ndarray):
         flat, places = _flat(view, indices)
         return flat[places]
@@ -181,13 +208,17 @@ def load(view: View, indices: list[Any], mask: Any = None) -> Any:
 def _flat(view: View, indices: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     """The storage as elements, and the positions in it of the elements at ``indices``."""
     phase = bounds(view.offset)[0] % view.itemsize
-    flat = np.ndarray(((view.storage.size - phase) // view.itemsize,), view.numpy, view.storage.data, phase, (view.itemsize,))
+    flat = np.ndarray(
+        ((view.storage.size - phase) // view.itemsize,), view.numpy, view.storage.data, phase, (view.itemsize,)
+    )
     start = lanes.floordiv(lanes.sub(view.offset, phase), view.itemsize)
     return flat, np.asarray(dense(_number(view, indices, start, 1)))
 
 
 def store(view: View, indices: list[Any], value: Any, mask: Any = None) -> None:
-    """Writes ``value`` (typed, broadcast over lanes) at ``indices`` in lanes where ``mask`` holds; of lanes that meet, one wins."""
+    """Writes ``value`` (typed, broadcast over lanes) at ``indices`` in lanes where ``mask`` holds; of lanes that meet,
+    one wins.
+    """
     if not view.storage.flags.writeable:
         raise InterpretError(f"buffer {view.name} is written, but the array passed for it is read-only")
     if not _inside(view, indices):
@@ -228,7 +259,7 @@ def _store_strided(view: View, at: Any, value: Any, mask: Any) -> bool:
 
 
 def affine_place(view: View, indices: list[Any]) -> np.ndarray | None:
-    """The elements at ``indices`` as a writable view of memory; None where that is not possible or not within bounds."""
+    """The elements at ``indices`` as a writable view of memory; None where that is impossible or out of bounds."""
     if view.packed or not view.storage.flags.writeable or not _inside(view, indices):
         return None
     at = address(view, indices)
@@ -241,9 +272,15 @@ def fits(out: np.ndarray, other: Any) -> bool:
         return True
     extra = max(other.ndim - out.ndim, 0)
     rest = other.shape[extra:]
-    return all(n == 1 for n in other.shape[:extra]) and all(n in (1, m) for n, m in zip(rest, out.shape[out.ndim - len(rest):], strict=True))
+    return all(n == 1 for n in other.shape[:extra]) and all(
+        n in (1, m) for n, m in zip(rest, out.shape[out.ndim - len(rest) :], strict=True)
+    )
 
 
 def trim(value: Any, ndim: int) -> Any:
     """``value`` without leading dimensions beyond ``ndim``."""
-    return value.reshape(value.shape[value.ndim - ndim:]) if isinstance(value, np.ndarray) and value.ndim > ndim else value
+    return (
+        value.reshape(value.shape[value.ndim - ndim :])
+        if isinstance(value, np.ndarray) and value.ndim > ndim
+        else value
+    )

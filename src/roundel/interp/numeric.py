@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic on typed values as machines do it: integers wrap at their width, floats round after every operation.
 
-Values are NumPy scalars or arrays of exactly the expression's type. ``Machine`` is the table of operations the evaluator
-asks; ``shadow.Shadow`` replaces it for float64 with magnitudes.
+Values are NumPy scalars or arrays of exactly the expression's type. ``Machine`` is the table of operations the
+evaluator asks; ``shadow.Shadow`` replaces it for float64 with magnitudes.
 """
 
 from __future__ import annotations
@@ -50,14 +50,48 @@ def _sigmoid(x: Any) -> Any:
 erf, erfc, lgamma, tgamma = _exactly(math.erf), _exactly(math.erfc), _exactly(_lgamma), _exactly(_gamma)
 
 FLOAT: dict[str, Callable] = {  # computed in at least float32
-    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(x.dtype.type(10), x),
-    "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "expm1": np.expm1,
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "erf": erf, "erfc": erfc, "sigmoid": _sigmoid, "lgamma": lgamma, "tgamma": tgamma,
-    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": _round_away, "nearbyint": np.rint,
-    "pow": np.power, "atan2": np.arctan2, "fmod": np.fmod, "hypot": np.hypot, "copysign": np.copysign, "nextafter": np.nextafter,
-    "ldexp": lambda x, n: np.ldexp(x, np.asarray(n).astype(np.int32)), "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "exp10": lambda x: np.power(x.dtype.type(10), x),
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": erf,
+    "erfc": erfc,
+    "sigmoid": _sigmoid,
+    "lgamma": lgamma,
+    "tgamma": tgamma,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": _round_away,
+    "nearbyint": np.rint,
+    "pow": np.power,
+    "atan2": np.arctan2,
+    "fmod": np.fmod,
+    "hypot": np.hypot,
+    "copysign": np.copysign,
+    "nextafter": np.nextafter,
+    "ldexp": lambda x, n: np.ldexp(x, np.asarray(n).astype(np.int32)),
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
 }
 
 
@@ -91,7 +125,11 @@ def _power(a: Any, b: Any) -> Any:
     a, b = np.asarray(a), np.asarray(b)
     negative = b < 0
     out = np.power(a, np.where(negative, 0, b).astype(b.dtype))
-    unit = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0)).astype(out.dtype) if np.any(negative) else out
+    unit = (
+        np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0)).astype(out.dtype)
+        if np.any(negative)
+        else out
+    )
     return np.where(negative, unit, out)[()]
 
 
@@ -104,17 +142,42 @@ def _shift(fn: Callable) -> Callable:
 
 
 INTEGER: dict[str, Callable] = {
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "bitwise_not": np.invert,
-    "shift_left": _shift(np.left_shift), "shift_right": _shift(np.right_shift),
-    "popcount": lambda x: np.bitwise_count(_bits(x)[0]), "clz": _clz, "ctz": _ctz, "pow": _power,
-    "floor": np.positive, "ceil": np.positive, "trunc": np.positive, "round": np.positive, "nearbyint": np.positive,
-    "isnan": lambda x: np.zeros(np.shape(x), bool)[()], "isinf": lambda x: np.zeros(np.shape(x), bool)[()],
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "bitwise_not": np.invert,
+    "shift_left": _shift(np.left_shift),
+    "shift_right": _shift(np.right_shift),
+    "popcount": lambda x: np.bitwise_count(_bits(x)[0]),
+    "clz": _clz,
+    "ctz": _ctz,
+    "pow": _power,
+    "floor": np.positive,
+    "ceil": np.positive,
+    "trunc": np.positive,
+    "round": np.positive,
+    "nearbyint": np.positive,
+    "isnan": lambda x: np.zeros(np.shape(x), bool)[()],
+    "isinf": lambda x: np.zeros(np.shape(x), bool)[()],
     "isfinite": lambda x: np.ones(np.shape(x), bool)[()],
 }
 ANY: dict[str, Callable] = {"neg": np.negative, "abs": np.abs, "sign": np.sign}
-BINARY: dict[str, Callable] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Min": np.minimum, "Max": np.maximum}
+BINARY: dict[str, Callable] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Min": np.minimum,
+    "Max": np.maximum,
+}
 FLOAT_DIVIDE: dict[str, Callable] = {"Div": np.divide, "Mod": np.fmod, "FloorDiv": np.floor_divide, "FloorMod": np.mod}
-COMPARE: dict[str, Callable] = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal}
+COMPARE: dict[str, Callable] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
 
 
 def _trunc_mod(a: Any, b: Any) -> Any:
@@ -128,7 +191,12 @@ def _trunc_div(a: Any, b: Any) -> Any:
     return (floor + inexact.astype(floor.dtype)).astype(a.dtype)[()]
 
 
-INT_DIVIDE: dict[str, Callable] = {"Div": _trunc_div, "Mod": _trunc_mod, "FloorDiv": np.floor_divide, "FloorMod": np.mod}
+INT_DIVIDE: dict[str, Callable] = {
+    "Div": _trunc_div,
+    "Mod": _trunc_mod,
+    "FloorDiv": np.floor_divide,
+    "FloorMod": np.mod,
+}
 DIVISIONS = frozenset(INT_DIVIDE)
 
 
@@ -174,7 +242,11 @@ class Machine:
     def const(self, value: Any, dtype: DType) -> Any:
         """A Python number, wrapped to the type."""
         if dtype.is_int and dtype.bits >= 8:
-            return np.asarray(value & ((1 << dtype.bits) - 1), np.uint64).astype(f"u{dtype.bits // 8}").view(dtype.numpy)[()]
+            return (
+                np.asarray(value & ((1 << dtype.bits) - 1), np.uint64)
+                .astype(f"u{dtype.bits // 8}")
+                .view(dtype.numpy)[()]
+            )
         return np.asarray(value).astype(dtype.numpy)[()]
 
     def from_index(self, value: Any, dtype: DType) -> Any:
@@ -185,11 +257,15 @@ class Machine:
         """Add, Sub, Mul, Min, Max, Div, Mod, FloorDiv, FloorMod; integer divisors are not 0."""
         fn = BINARY.get(name) or (FLOAT_DIVIDE if dtype.is_float else INT_DIVIDE)[name]
         if dtype.is_bool:
-            return {"Add": np.logical_or, "Mul": np.logical_and, "Min": np.logical_and, "Max": np.logical_or}[name](a, b)
+            return {"Add": np.logical_or, "Mul": np.logical_and, "Min": np.logical_and, "Max": np.logical_or}[name](
+                a, b
+            )
         if dtype.bits < 8:
             wide = np.float32 if dtype.is_float else np.int8 if dtype.kind == "int" else np.uint8
             return self.cast(fn(np.asarray(a, wide), np.asarray(b, wide)), DType(np.dtype(wide)), dtype)
-        return self._narrow(fn, (a, b), dtype) if dtype.bits < 32 and dtype.is_float and name not in BINARY else fn(a, b)
+        return (
+            self._narrow(fn, (a, b), dtype) if dtype.bits < 32 and dtype.is_float and name not in BINARY else fn(a, b)
+        )
 
     def _narrow(self, fn: Callable, args: tuple, dtype: DType) -> Any:
         out = fn(*(np.asarray(a, np.float32)[()] for a in args))
@@ -225,7 +301,9 @@ class Machine:
             return np.not_equal(x, 0) if not source.is_bool else x
         if source.is_float and to.is_int:
             if to.bits < 8:
-                lo, hi = (-(1 << (to.bits - 1)), (1 << (to.bits - 1)) - 1) if to.kind == "int" else (0, (1 << to.bits) - 1)
+                lo, hi = (
+                    (-(1 << (to.bits - 1)), (1 << (to.bits - 1)) - 1) if to.kind == "int" else (0, (1 << to.bits) - 1)
+                )
                 return np.clip(_saturate(x, np.dtype(np.int16)), lo, hi).astype(np.int8).astype(to.numpy)[()]
             return _saturate(x, to.numpy)
         if to.is_int and to.bits < 8:
@@ -243,5 +321,5 @@ class Machine:
         fn = {"reduce_add": np.add, "reduce_mul": np.multiply, "reduce_max": np.maximum, "reduce_min": np.minimum}[name]
         out = x[..., :1]
         for k in range(1, x.shape[-1]):
-            out = fn(out, x[..., k:k + 1])
+            out = fn(out, x[..., k : k + 1])
         return out

@@ -25,13 +25,15 @@ Packed = Callable[..., Any]
 
 
 class Runtime:
-    """A module ready to run. ``rt["name"](...)``: a tensor program writes into the arrays passed for its outputs, a graph
-    function (or the host function it became) returns its results.
+    """A module ready to run. ``rt["name"](...)``: a tensor program writes into the arrays passed for its outputs, a
+    graph function (or the host function it became) returns its results.
 
     ``packed`` gives foreign functions by name (asked before the FFI's registry).
     """
 
-    def __init__(self, mod: IRModule, machine: Machine | None = None, packed: Mapping[str, Packed] | None = None) -> None:
+    def __init__(
+        self, mod: IRModule, machine: Machine | None = None, packed: Mapping[str, Packed] | None = None
+    ) -> None:
         self.mod, self.machine = mod, machine or Machine()
         self._packed = dict(packed or {})
         self._plans: dict[tuple, Plan] = {}
@@ -88,7 +90,9 @@ class Runtime:
     def call_from_program(self, name: str, args: list[Any]) -> Any:
         """A call of another function of the module by a tensor program (pointers and scalars)."""
         if name not in self.mod:
-            raise InterpretError(f"there is no function {name!r} in the module", hint=f"it has {', '.join(self.mod.keys())}")
+            raise InterpretError(
+                f"there is no function {name!r} in the module", hint=f"it has {', '.join(self.mod.keys())}"
+            )
         return self.call_prim(self.mod[name], args, name)  # type: ignore[arg-type]
 
     def packed(self, name: str) -> Packed:
@@ -97,7 +101,9 @@ class Runtime:
             return self._packed[name]
         found = _registered(name)
         if found is None:
-            raise InterpretError(f"there is no foreign function {name!r}", hint=f'register it with rd.register_func("{name}")')
+            raise InterpretError(
+                f"there is no foreign function {name!r}", hint=f'register it with rd.register_func("{name}")'
+            )
         return found
 
     def constant(self, key: str, array: np.ndarray) -> Pointer:
@@ -115,7 +121,9 @@ def _registered(name: str) -> Packed | None:
 
 
 def as_value(a: Any) -> Any:
-    """An argument as the interpreter wants it: arrays as ndarray (sharing memory), tuples of those, numbers as they are."""
+    """An argument as the interpreter wants it: arrays as ndarray (sharing memory), tuples of those, numbers as they
+    are.
+    """
     if isinstance(a, np.ndarray | np.generic | int | float | bool | str | Pointer) or a is None:
         return a
     if isinstance(a, tuple | list):
@@ -125,8 +133,12 @@ def as_value(a: Any) -> Any:
     return np.asarray(a)
 
 
-def interpret(mod: IRModule | tir.PrimFunc | graph.Function, *, machine: Machine | None = None,
-              packed: Mapping[str, Packed] | None = None) -> Runtime:
+def interpret(
+    mod: IRModule | tir.PrimFunc | graph.Function,
+    *,
+    machine: Machine | None = None,
+    packed: Mapping[str, Packed] | None = None,
+) -> Runtime:
     """A module (or one function, which is then called ``main``) ready to run in the interpreter."""
     if not isinstance(mod, IRModule):
         mod = IRModule({mod.attrs.get("global_symbol", "main"): mod})

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The float64 shadow: a module run with every float as a float64 value and a magnitude, for comparing with a fair tolerance.
+"""The float64 shadow: a module run with every float as a float64 value and a magnitude, for comparing with a fair
+tolerance.
 
 The magnitude of a result is the size of what was added up on the way (``|a| + |b|`` for a sum however much cancels), so
-rounding errors of any evaluation order are a small multiple of machine epsilon times it. A pair is kept as a complex128.
+rounding errors of any evaluation order are a small multiple of machine epsilon times it. A pair is kept as a
+complex128.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def _is_pair(x: Any) -> bool:
 
 
 class Shadow(Machine):
-    """Arithmetic on pairs; integers are as on the machine. Storage has 16 bytes for each byte, so any element fits its place."""
+    """Arithmetic on pairs; integers are as on the machine. Storage has 16 bytes for each byte, so any element fits its
+    place.
+    """
 
     scale = 16
 
@@ -70,7 +74,9 @@ class Shadow(Machine):
         return pair(float(value), abs(float(value))) if dtype.is_float else super().const(value, dtype)
 
     def from_index(self, value: Any, dtype: DType) -> Any:
-        return pair(np.asarray(value, np.float64), np.abs(value)) if dtype.is_float else super().from_index(value, dtype)
+        return (
+            pair(np.asarray(value, np.float64), np.abs(value)) if dtype.is_float else super().from_index(value, dtype)
+        )
 
     def binary(self, name: str, a: Any, b: Any, dtype: DType) -> Any:
         if not dtype.is_float:
@@ -94,7 +100,7 @@ class Shadow(Machine):
         magnitude = np.abs(value)
         for k, x in enumerate(args):
             if _is_pair(x):
-                moved = fn(*values[:k], x.real + STEP * x.imag, *values[k + 1:])
+                moved = fn(*values[:k], x.real + STEP * x.imag, *values[k + 1 :])
                 magnitude = magnitude + np.abs(moved - value) / STEP
         return pair(value, np.where(np.isnan(magnitude) & ~np.isnan(value), np.inf, magnitude))
 
@@ -134,7 +140,7 @@ class Shadow(Machine):
         op = {"reduce_add": "Add", "reduce_mul": "Mul", "reduce_max": "Max", "reduce_min": "Min"}[name]
         out = x[..., :1]
         for k in range(1, x.shape[-1]):
-            out = self.binary(op, out, x[..., k:k + 1], DType("float64"))
+            out = self.binary(op, out, x[..., k : k + 1], DType("float64"))
         return out
 
     def operator(self, fn: Callable, args: tuple, attrs: Any) -> Any:
@@ -167,8 +173,11 @@ def _pairs(value: Any, *moved: Any) -> Any:
     return pair(wide, np.abs(wide) + 2 * shift)
 
 
-def shadow_call(mod: IRModule, name: str, args: Sequence[Any], *, packed: Mapping[str, Callable] | None = None) -> Shadowed | None:
-    """The results of ``mod[name](*args)`` in float64 with magnitudes (for a tensor program: of all its array arguments).
+def shadow_call(
+    mod: IRModule, name: str, args: Sequence[Any], *, packed: Mapping[str, Callable] | None = None
+) -> Shadowed | None:
+    """The results of ``mod[name](*args)`` in float64 with magnitudes (for a tensor program: of all its array
+    arguments).
 
     None when the program cannot be shadowed (foreign functions that insist on their types).
     """
@@ -184,7 +193,9 @@ def shadow_call(mod: IRModule, name: str, args: Sequence[Any], *, packed: Mappin
 
 
 def _lift(machine: Machine, a: Any) -> Any:
-    return tuple(_lift(machine, x) for x in a) if type(a) is tuple else machine.lift(a) if isinstance(a, np.ndarray) else a
+    return (
+        tuple(_lift(machine, x) for x in a) if type(a) is tuple else machine.lift(a) if isinstance(a, np.ndarray) else a
+    )
 
 
 def _part(out: Any, pick: Callable) -> Any:

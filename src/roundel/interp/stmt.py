@@ -66,7 +66,13 @@ class Executor(Evaluator):
         """The value that a variable is bound to: exact integers stay exact, views of memory are copied."""
         if is_exact(var):
             return self.index(value)
-        v = self.eval(value) if var.dtype.is_handle else self.condition(value) if var.dtype.is_bool else self.value(value)
+        v = (
+            self.eval(value)
+            if var.dtype.is_handle
+            else self.condition(value)
+            if var.dtype.is_bool
+            else self.value(value)
+        )
         return v.copy() if isinstance(v, np.ndarray) else v
 
     # --- loops
@@ -86,7 +92,14 @@ class Executor(Evaluator):
         for first in range(0, n, piece):
             size = min(piece, n - first)
             cut = self.plan.factors(s, size) if size == n else [size]  # type: ignore[union-attr]
-            self.lanes(s.loop_var, lanes.add(start, first * step), cut, step, s.body, None if type(count) is int else lanes.sub(count, first))
+            self.lanes(
+                s.loop_var,
+                lanes.add(start, first * step),
+                cut,
+                step,
+                s.body,
+                None if type(count) is int else lanes.sub(count, first),
+            )
 
     def _piece(self, s: tir.For, n: int) -> int:
         """How many iterations may run at once: 1 when they depend on each other."""
@@ -111,7 +124,7 @@ class Executor(Evaluator):
             self.mask = combine(saved, lanes.less(k, count))
         if active(self.mask):
             self.run(body)
-        del self.axes[len(self.axes) - len(extents):]
+        del self.axes[len(self.axes) - len(extents) :]
         self.mask = saved
 
     def _serial(self, s: tir.For, start: Any, count: Any, step: Any, n: int) -> None:
@@ -192,7 +205,9 @@ class Executor(Evaluator):
         if type(target.elem_offset) is tir.Var:
             self.env[target.data] = Pointer(source.storage, source.offset)
             moved = lanes.sub(offset, source.offset)
-            self.env[target.elem_offset] = lanes.floordiv(lanes.mul(moved, 8), target.dtype.bits * target.dtype.lanes * self.machine.scale)
+            self.env[target.elem_offset] = lanes.floordiv(
+                lanes.mul(moved, 8), target.dtype.bits * target.dtype.lanes * self.machine.scale
+            )
         else:
             self.env[target.data] = Pointer(source.storage, offset)
 
@@ -211,7 +226,12 @@ def _store(ex: Executor, s: tir.BufferStore) -> None:
 def _accumulate(ex: Executor, s: tir.BufferStore, sum_: tir.Add) -> bool:
     """``A[i] = A[i] + x`` in place, where that is one affine update: what reductions spend their time on."""
     old = sum_.a
-    if type(old) is not tir.BufferLoad or old.buffer is not s.buffer or old.indices != s.indices or s.predicate is not None:
+    if (
+        type(old) is not tir.BufferLoad
+        or old.buffer is not s.buffer
+        or old.indices != s.indices
+        or s.predicate is not None
+    ):
         return False
     if ex.mask is not None or ex.machine.scale != 1 or s.buffer.dtype.element.bits < 16:
         return False
@@ -278,7 +298,17 @@ def _attr(ex: Executor, s: tir.AttrStmt) -> None:
 
 
 _STATEMENTS: dict[type, Callable] = {
-    tir.BufferStore: _store, tir.For: Executor.loop, tir.While: Executor.while_loop, tir.If: _if, tir.Seq: _seq, tir.Let: _let,
-    tir.Assert: _assert, tir.Evaluate: _evaluate, tir.Allocate: _allocate, tir.DeclBuffer: _declare, tir.AttrStmt: _attr,
-    tir.BlockRealize: Executor.realize, tir.Block: Executor.block,
+    tir.BufferStore: _store,
+    tir.For: Executor.loop,
+    tir.While: Executor.while_loop,
+    tir.If: _if,
+    tir.Seq: _seq,
+    tir.Let: _let,
+    tir.Assert: _assert,
+    tir.Evaluate: _evaluate,
+    tir.Allocate: _allocate,
+    tir.DeclBuffer: _declare,
+    tir.AttrStmt: _attr,
+    tir.BlockRealize: Executor.realize,
+    tir.Block: Executor.block,
 }

@@ -18,7 +18,9 @@ Dims = dict[tir.Var, Any]
 
 
 def evaluate(e: tir.Expr, dims: Dims) -> int:
-    """The number that an index expression is when its variables have these values; raises InterpretError for a missing one."""
+    """The number that an index expression is when its variables have these values; raises InterpretError for a missing
+    one.
+    """
     if type(e) is tir.IntImm:
         return e.value
     known = dims.get(e)  # type: ignore[call-overload]
@@ -30,7 +32,8 @@ def evaluate(e: tir.Expr, dims: Dims) -> int:
 
 
 def solve(equations: Iterable[tuple[tir.Expr, int, str]], dims: Dims) -> None:
-    """Bind the variables in ``equations`` (dimension, actual extent, where it is) in ``dims``; raises CallError on a contradiction.
+    """Bind the variables in ``equations`` (dimension, actual extent, where it is) in ``dims``; raises CallError on a
+    contradiction.
 
     Plain variables bind first; then a dimension that is linear in one unknown (``4 * m``) determines it.
     """
@@ -57,7 +60,11 @@ def _settle(e: tir.Expr, actual: int, where: str, dims: Dims) -> bool:
         return False
     at = [evaluate(e, {**dims, unknown[0]: k}) for k in (1, 2)]
     slope = at[1] - at[0]
-    if slope == 0 or (actual - at[0]) % slope or evaluate(e, {**dims, unknown[0]: (actual - at[0]) // slope + 1}) != actual:
+    if (
+        slope == 0
+        or (actual - at[0]) % slope
+        or evaluate(e, {**dims, unknown[0]: (actual - at[0]) // slope + 1}) != actual
+    ):
         return False
     dims[unknown[0]] = (actual - at[0]) // slope + 1
     return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random arguments for a function, from the struct infos of its parameters or from its buffers, and running it on them."""
+"""Random arguments for a function, from its parameters' struct infos or from its buffers, and running it on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ SIZES = ((3, 5, 2, 7, 4), (4, 4, 4, 4, 4), (8, 16, 8, 16, 8), (1, 1, 1, 1, 1), (
 
 @dataclass
 class Case:
-    """Arguments of a function: ``dims`` by name; ``outputs``: the arguments that it writes (a tensor program's buffers)."""
+    """Arguments of a function: ``dims`` by name; ``outputs``: the arguments that it writes (a tensor program's
+    buffers).
+    """
 
     dims: dict[str, int]
     args: list[Any]
@@ -82,7 +84,9 @@ def _known(info: graph.StructInfo) -> bool:
 
 
 def make_case(func: BaseFunc, sizes: tuple[int, ...], seed: int = 0, positive: bool = False) -> Case:
-    """Arguments for ``func`` with its symbolic dimensions set from ``sizes``; ``positive``: no negative numbers, ints all 0."""
+    """Arguments for ``func`` with its symbolic dimensions set from ``sizes``; ``positive``: no negative numbers, ints
+    all 0.
+    """
     rng = np.random.default_rng(seed)
     dims: Dims = {v: sizes[k % len(sizes)] for k, v in enumerate(size_vars(func))}
     named = {v.name: n for v, n in dims.items()}
@@ -93,7 +97,11 @@ def make_case(func: BaseFunc, sizes: tuple[int, ...], seed: int = 0, positive: b
 
 def host_params(func: tir.PrimFunc) -> tuple[tir.Var, ...]:
     """The parameters that a caller gives: of a host function its inputs alone."""
-    return func.params[:int(func.attrs["num_inputs"])] if func.attrs.get("kind") == "host" and "num_inputs" in func.attrs else func.params
+    return (
+        func.params[: int(func.attrs["num_inputs"])]
+        if func.attrs.get("kind") == "host" and "num_inputs" in func.attrs
+        else func.params
+    )
 
 
 def _argument(func: tir.PrimFunc, p: tir.Var, dims: Dims, rng: np.random.Generator, positive: bool) -> Any:
@@ -131,7 +139,9 @@ def draw(shape: tuple[int, ...], dtype: DType, rng: np.random.Generator, positiv
 
 
 def execute(runtime: Runtime, name: str, case: Case) -> Any:
-    """The results on a copy of the arguments: what a graph or host function returns, or all arguments of a tensor program."""
+    """The results on a copy of the arguments: what a graph or host function returns, or all arguments of a tensor
+    program.
+    """
     args = case.copy()
     out = runtime.call(name, args)
     func = runtime.mod[name]

@@ -43,13 +43,20 @@ class Timing(Observer):
 
         table = Table("pass", "ms", "%", "changed", title="passes")
         for r in self.records:
-            table.add_row(r.name, f"{r.seconds * 1e3:.2f}", f"{100 * r.seconds / (self.total or 1):.0f}", "yes" if r.changed else "")
+            table.add_row(
+                r.name,
+                f"{r.seconds * 1e3:.2f}",
+                f"{100 * r.seconds / (self.total or 1):.0f}",
+                "yes" if r.changed else "",
+            )
         table.add_row("total", f"{self.total * 1e3:.2f}", "100", "", style="bold")
         return table
 
 
 class PrintAfter(Observer):
-    """Prints the module after the named passes (``"*"``: after each that changed something; ``"input"``: before the first)."""
+    """Prints the module after the named passes (``"*"``: after each that changed something; ``"input"``: before the
+    first).
+    """
 
     def __init__(self, names: Collection[str], show: Callable[[str, IRModule], None] | None = None) -> None:
         self.names, self.show = {names} if isinstance(names, str) else set(names), show or _print
@@ -78,13 +85,21 @@ class Rewrite:
 
     def scripts(self) -> tuple[str, str]:
         """The function before and after as script."""
-        return ("" if self.before is None else self.before.script()), ("" if self.after is None else self.after.script())
+        return ("" if self.before is None else self.before.script()), (
+            "" if self.after is None else self.after.script()
+        )
 
     def diff(self, context: int = 3) -> str:
         """Unified diff of the two scripts."""
         old, new = self.scripts()
-        lines = difflib.unified_diff(old.splitlines(), new.splitlines(), f"{self.function} before {self.pass_name}",
-                                     f"{self.function} after {self.pass_name}", lineterm="", n=context)
+        lines = difflib.unified_diff(
+            old.splitlines(),
+            new.splitlines(),
+            f"{self.function} before {self.pass_name}",
+            f"{self.function} after {self.pass_name}",
+            lineterm="",
+            n=context,
+        )
         return "\n".join(lines)
 
 

@@ -47,7 +47,10 @@ def get_pass(name: str) -> Pass:
     """The registered pass of this name; raises RoundelError naming close ones."""
     if name not in _passes:
         near = get_close_matches(name, _passes)
-        raise RoundelError(f"there is no pass {name!r}", hint=f"did you mean {', '.join(near)}?" if near else "see `roundel inspect --list-passes`")
+        raise RoundelError(
+            f"there is no pass {name!r}",
+            hint=f"did you mean {', '.join(near)}?" if near else "see `roundel inspect --list-passes`",
+        )
     return _passes[name]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs pipelines. What is to be seen of it (time, programs, correctness) is seen by observers, from outside the passes."""
+"""Runs pipelines. Observers see what is to be seen of it (time, programs, correctness), from outside the passes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ class Observer:
         """After the last pass."""
 
 
-def run(mod: IRModule, pipeline: Iterable[Any], *, observers: Sequence[Observer] = (), verify: bool = False) -> IRModule:
+def run(
+    mod: IRModule, pipeline: Iterable[Any], *, observers: Sequence[Observer] = (), verify: bool = False
+) -> IRModule:
     """Apply passes (functions, registered names or nested lists of them) in order.
 
-    ``verify`` adds an observer that interprets the module before and after each pass; raises VerifyError naming the first
-    pass after which results differ.
+    ``verify`` adds an observer that interprets the module before and after each pass; raises VerifyError naming the
+    first pass after which results differ.
     """
     watching = list(observers)
     if verify:

@@ -51,8 +51,11 @@ class Verify(Observer):
         if failure is not None:
             function, difference, case = failure
             dims = ", ".join(f"{k} = {v}" for k, v in case.dims.items())
-            raise VerifyError(f"results differ after pass {name}: {function} {difference}",
-                              why=f"with {dims}" if dims else "", hint=f"compare `roundel inspect --after {name}` with the pass before it")
+            raise VerifyError(
+                f"results differ after pass {name}: {function} {difference}",
+                why=f"with {dims}" if dims else "",
+                hint=f"compare `roundel inspect --after {name}` with the pass before it",
+            )
 
     def _check_form(self, name: str, mod: IRModule) -> None:
         problems = well_formed(mod)
@@ -60,7 +63,9 @@ class Verify(Observer):
             raise VerifyError(f"the module is ill-formed after pass {name}", why="\n".join(problems[:10]))
 
     def _judge(self, name: str, before: IRModule, after: IRModule, names: list[str]) -> Failure | None:
-        """Directly comparable functions first; what cannot be compared, or differs without being exported, goes to the callers."""
+        """Directly comparable functions first; what cannot be compared, or differs without being exported, goes to the
+        callers.
+        """
         callers = _callers(before)
         queue, seen = list(names), set(names)
         while queue:
@@ -133,7 +138,9 @@ def comparable(old: BaseFunc, new: BaseFunc) -> bool:
 
 
 def signature(func: BaseFunc) -> Any:
-    """What a caller sees: dtypes and shapes of tensor arguments (symbolic dimensions by order); None parameters are numbers."""
+    """What a caller sees: dtypes and shapes of tensor arguments (symbolic dimensions by order); None parameters are
+    numbers.
+    """
     numbers: dict[tir.Var, int] = {}
 
     def dim(e: tir.Expr) -> Any:
@@ -148,7 +155,7 @@ def signature(func: BaseFunc) -> Any:
 
     if isinstance(func, tir.PrimFunc):
         host = func.attrs.get("kind") == "host" and "num_inputs" in func.attrs
-        params = func.params[:int(func.attrs["num_inputs"])] if host else func.params
+        params = func.params[: int(func.attrs["num_inputs"])] if host else func.params
         buffers = func.buffers
         tensors = tuple((str(buffers[p].dtype), tuple(map(dim, buffers[p].shape))) for p in params if p in buffers)
         return ("value" if host else "in place"), tensors
@@ -165,7 +172,11 @@ def _adapt(case: Case, func: BaseFunc) -> Case:
 
 
 def _mostly_nan(values: Any) -> bool:
-    arrays = [np.asarray(v) for v in (values if isinstance(values, tuple) else (values,)) if not isinstance(v, tuple | str | None.__class__)]
+    arrays = [
+        np.asarray(v)
+        for v in (values if isinstance(values, tuple) else (values,))
+        if not isinstance(v, tuple | str | None.__class__)
+    ]
     floats = [a.astype(np.float64) for a in arrays if a.dtype.kind in "fV" and a.size]
     return any(np.isnan(a).mean() > 0.5 for a in floats)
 

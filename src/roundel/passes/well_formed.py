@@ -15,7 +15,8 @@ from ..ir.visit import Visitor, children, free_vars, on
 
 def well_formed(mod: IRModule) -> list[str]:
     """What is wrong with a module, one sentence each (empty: nothing): variables used before they are defined, unknown
-    buffers or functions, blocks whose values and iteration variables do not match, operands of unequal type, missing struct info.
+    buffers or functions, blocks whose values and iteration variables do not match, operands of unequal type, missing
+    struct info.
     """
     problems: list[str] = []
     for name, func in mod.items():
@@ -94,8 +95,25 @@ class _Program(Visitor):
             self.say(f"a {s.value.dtype} is stored into buffer {s.buffer.name} of {s.buffer.dtype} ({lanes} lanes)")
         self.generic(s)
 
-    @on(tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max, tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT,
-        tir.GE, tir.And, tir.Or)
+    @on(
+        tir.Add,
+        tir.Sub,
+        tir.Mul,
+        tir.Div,
+        tir.Mod,
+        tir.FloorDiv,
+        tir.FloorMod,
+        tir.Min,
+        tir.Max,
+        tir.EQ,
+        tir.NE,
+        tir.LT,
+        tir.LE,
+        tir.GT,
+        tir.GE,
+        tir.And,
+        tir.Or,
+    )
     def _binary(self, e: tir.BinaryOp) -> None:
         if e.a.dtype is not e.b.dtype:
             self.say(f"{type(e).__name__} of {e.a.dtype} and {e.b.dtype}")
@@ -162,7 +180,9 @@ class _Program(Visitor):
     @on(tir.BlockRealize)
     def _realize(self, s: tir.BlockRealize) -> None:
         if len(s.iter_values) != len(s.block.iter_vars):
-            self.say(f"block {s.block.name} has {len(s.block.iter_vars)} iteration variables and {len(s.iter_values)} values")
+            self.say(
+                f"block {s.block.name} has {len(s.block.iter_vars)} iteration variables and {len(s.iter_values)} values"
+            )
         for e in (*s.iter_values, s.predicate):
             self.visit(e)
         if not s.predicate.dtype.is_bool:
@@ -183,7 +203,11 @@ class _Program(Visitor):
                     self.visit(r.min)
                     self.visit(r.extent)
                 self._define(m.buffer)
-                for e in (*m.buffer.shape, *m.buffer.strides, *([] if m.buffer.elem_offset is None else [m.buffer.elem_offset])):
+                for e in (
+                    *m.buffer.shape,
+                    *m.buffer.strides,
+                    *([] if m.buffer.elem_offset is None else [m.buffer.elem_offset]),
+                ):
                     self.vars |= free_vars(e)
             for region in (*b.reads, *b.writes):
                 self._use(region.buffer, len(region.region))
@@ -259,7 +283,12 @@ class _Graph:
             if e not in self.vars:
                 self.say(f"variable {e.name} is used before it is defined")
             return
-        handler: Callable | None = {graph.Call: self.call, graph.If: self.branch, graph.While: self.loop, graph.SeqExpr: self.seq}.get(type(e))
+        handler: Callable | None = {
+            graph.Call: self.call,
+            graph.If: self.branch,
+            graph.While: self.loop,
+            graph.SeqExpr: self.seq,
+        }.get(type(e))
         if handler is not None:
             handler(e)
         elif isinstance(e, graph.GlobalVar):
