@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from roundel.ir import DType
+from roundel.ir import DType, options
 from roundel.ir.errors import CallError
 from roundel.runtime import Executable, get_func, has_func, register_func, remove_func, tensors
 from runtime.native_module import WEIGHT, load_in_process
@@ -299,6 +299,12 @@ def test_profile(in_process):
     times = rt["scale"].profile()
     assert times["add"][0] == 3 and times["add"][1] > 0 and times["double"] == (0, 0.0)
     assert rt["scale"].profile()["add"][0] == 0
+
+
+def test_number_of_threads(in_process):
+    with options.override(threads=3):
+        assert Executable.from_address(in_process[1], constants=[WEIGHT], keep=in_process[0]).num_threads == 3
+    assert Executable.from_address(in_process[1], constants=[WEIGHT], keep=in_process[0], threads=5).num_threads == 5
 
 
 def test_code_for_another_cpu_is_refused(tmp_path):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir import options
 from ..ir.dtype import DType
 from ..ir.errors import CallError
 from . import ffi, library, metadata, native, tensors
@@ -63,11 +64,11 @@ class Executable(Mapping[str, "BoundFunction"]):
         runtime = runtime or library.runtime()
         described = native.RdLibrary.from_address(address)
         arrays = [_aligned(c) for c in constants]
-        options = native.RdOptions(num_threads=threads or 0, profile=int(profile))
+        settings = native.RdOptions(num_threads=threads or options.get("threads") or 0, profile=int(profile))
         if arrays:
-            options.constants = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+            settings.constants = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
         handle = ctypes.c_void_p()
-        if runtime.roundel_open(ctypes.byref(described), ctypes.byref(options), ctypes.byref(handle)):
+        if runtime.roundel_open(ctypes.byref(described), ctypes.byref(settings), ctypes.byref(handle)):
             raise CallError("the module cannot be opened", why=runtime.roundel_last_error().decode())
         text = metadata_text if metadata_text is not None else (described.metadata or b"").decode()
         functions, extra = metadata.read(text) if text else ({}, {})

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from ..ir import options
 from ..ir.errors import CallError, ModelError
 from . import library, metadata, native, toolchain
 from .executable import Executable
@@ -37,9 +38,9 @@ def load_executable(path: str | Path, *, threads: int | None = None, profile: bo
             hint="compile it again",
         )
     library.declare(shared)
-    options = native.RdOptions(num_threads=threads or 0, profile=int(profile))
+    settings = native.RdOptions(num_threads=threads or options.get("threads") or 0, profile=int(profile))
     handle = ctypes.c_void_p()
-    if shared.rd_package_open(ctypes.byref(package), ctypes.byref(options), ctypes.byref(handle)):
+    if shared.rd_package_open(ctypes.byref(package), ctypes.byref(settings), ctypes.byref(handle)):
         raise CallError(f"{path.name} cannot be opened", why=shared.roundel_last_error().decode())
     text = (described.metadata or b"").decode()
     functions, extra = metadata.read(text) if text else ({}, {})
@@ -52,8 +53,8 @@ def load(path: str | Path, *, threads: int | None = None, profile: bool = False)
     executable = load_executable(path, threads=threads, profile=profile)
     name = "main" if "main" in executable else next(iter(executable))
 
-    def copy_to(target: Path, **options: Any) -> Path:
-        return _copy(Path(path).resolve(), target, **options)
+    def copy_to(target: Path, **changes: Any) -> Path:
+        return _copy(Path(path).resolve(), target, **changes)
 
     return Model(executable, name, copy_to)
 
