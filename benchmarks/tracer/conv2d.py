@@ -16,7 +16,7 @@ from tiles import register_tile
 
 from roundel import te
 from roundel.ir import PrimFunc
-from roundel.schedule import Schedule
+from roundel.schedule import BlockRV, Schedule
 from roundel.target import Target
 
 CHANNELS, SIZE, TAPS = 64, 56, 3
@@ -53,16 +53,26 @@ def schedule(target: Target, show: bool) -> tuple[Schedule, int]:
 
     o, p, q, i, r, s = sch.get_loops(conv)
     o0, o1, o2 = sch.split(o, [None, vectors, lanes])
-    q0, q1 = sch.split(q, [None, pixels])
     i0, i1, i2 = sch.split(i, [None, lanes // UNROLL, UNROLL])
-    sch.reorder(o0, p, q0, i0, r, s, i1, i2, q1, o1, o2)
-    step(f"tiles: {pixels} pixels x {vectors} vectors of {lanes} channels in registers")
+    sch.reorder(o0, p, q, i0, r, s, i1, i2, o1, o2)
+    sch.split(q, [None, pixels], mode="balanced")
+    parts = sch.get_child_blocks(sch.get_block("root"))
+    step(f"tiles of {pixels} pixels x {vectors} vectors of {lanes} channels; lower ones fill up to {SIZE} pixels")
 
+    for part in parts:
+        _tile(sch, part, step, lanes)
+    return sch, width
+
+
+def _tile(sch: Schedule, conv: BlockRV, step: Steps, lanes: int) -> None:
+    """One register tile: accumulators, the reduction, the way out."""
+    _, _, q0, q1, i0, r, s, i1, i2, o1, o2 = sch.get_loops(conv)
+    sch.reorder(q0, i0, r, s, i1, i2, q1, o1, o2)
     out = sch.cache_write(conv, 0, "local")
     sch.reverse_compute_at(out, q0)
     step("accumulators in registers, written out after the reduction")
 
-    panel = sch.cache_read(conv, 1, "local")
+    panel = sch.cache_read(conv, 1, "local", consumer_blocks=[conv])
     sch.compute_at(panel, i2)
     step("the weights of one input channel in registers, loaded once for all pixels of the tile")
 
@@ -78,7 +88,6 @@ def schedule(target: Target, show: bool) -> tuple[Schedule, int]:
             sch.unroll(loop)
     sch.unroll(i2)
     step("vectors and straight code")
-    return sch, width
 
 
 def reference(x: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A 768 x 768 x 768 float32 matrix product with a constant operand, from a tensor expression by schedule primitives.
 
-    python benchmarks/tracer/matmul.py            the program after every step, then the speed
-    python benchmarks/tracer/matmul.py --quiet    the speed
+python benchmarks/tracer/matmul.py            the program after every step, then the speed
+python benchmarks/tracer/matmul.py --quiet    the speed
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def schedule(target: Target, show: bool) -> tuple[Schedule, int]:
     lanes = target.lanes("float32")
     rows, vectors = register_tile(target, M, N)
     width = vectors * lanes
-    block = divisor_up_to(N, target.l2_bytes * 3 // 4 // (K * 4), width)  # so many columns of B stay in the second-level cache
+    block = divisor_up_to(
+        N, target.l2_bytes * 3 // 4 // (K * 4), width
+    )  # so many columns of B stay in the second-level cache
     sch = Schedule(program())
     step = Steps(sch, show)
     step("the tensor expression as a program")

@@ -48,7 +48,9 @@ def options() -> tuple[Target, bool]:
     """The target and whether to print every step, from the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quiet", action="store_true", help="only the speed, not the program after every step")
-    parser.add_argument("--target", default="host", help="a narrower machine that runs here, such as znver3 or x86-64-v3")
+    parser.add_argument(
+        "--target", default="host", help="a narrower machine that runs here, such as znver3 or x86-64-v3"
+    )
     given = parser.parse_args()
     return Target(given.target), not given.quiet
 
@@ -66,7 +68,8 @@ def report(mod: IRModule, target: Target, flops: int, arrays: list[np.ndarray], 
     loop = hottest_loop(inspect(mod, name, target).assembly)
     print(f"\ntarget        {target.cpu}, {target.vector_bytes * 8}-bit vectors, {target.vector_registers} registers")
     print(f"error         {error:.1e} (largest, relative to the largest value)")
-    print(f"inner loop    {len(loop.body)} instructions, {loop.multiply_adds} multiply-adds, {loop.stack_accesses} stack accesses")
+    counts = f"{loop.multiply_adds} multiply-adds, {loop.stack_accesses} stack accesses"
+    print(f"inner loop    {len(loop.body)} instructions, {counts}")
     print(f"time          {time_ms:.3f} ms")
     print(f"speed         {reached:.1f} GFLOP/s of {peak:.1f} measured peak: {100 * reached / peak:.1f} %")
     return reached / peak

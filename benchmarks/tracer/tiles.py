@@ -8,32 +8,41 @@ which makes them dearer: so a tile is rather tall than wide.
 
 from __future__ import annotations
 
+from roundel.schedule.loops import balanced_heights
 from roundel.target import Target
 
 STREAMED = 3.0  # cost of a vector that streams from the second-level cache, in broadcasts
 PER_LOAD = 0.1  # what a load costs beside the multiply-adds that hide most of it
+SECOND_NEST = 0.02  # what a second height of tiles costs
 
 
 def register_tile(target: Target, rows: int, columns: int) -> tuple[int, int]:
     """(rows, vectors) of the tile for a product of ``rows`` by ``columns`` float32.
 
-    It fits the registers, has enough independent multiply-adds to hide their latency, divides the product evenly, and
-    of those needs the fewest loads for its multiply-adds.
+    It fits the registers, has enough independent multiply-adds to hide their latency, and of those needs the fewest
+    loads for its multiply-adds. Where its height does not divide ``rows``, a balanced split makes some tiles lower.
     """
     lanes = target.lanes("float32")
-    best: tuple[float, int, int] | None = None
-    for vectors in (v for v in range(1, 5) if columns % (v * lanes) == 0):
-        for height in (h for h in range(1, target.vector_registers) if rows % h == 0):
-            if height * vectors + vectors + 1 > target.vector_registers:  # one holds the broadcast
-                break
-            chains = height * vectors
-            stall = max(1.0, target.fma_latency * target.fma_ports / chains, (height + vectors) / chains)
-            cost = stall * (1 + PER_LOAD * (height + STREAMED * vectors) / chains)
-            if best is None or cost < best[0]:
-                best = cost, height, vectors
-    if best is None:
-        raise SystemExit(f"no register tile of {target.cpu} divides {rows} x {columns}")
-    return best[1], best[2]
+    tiles = [
+        (height, vectors)
+        for vectors in range(1, 5)
+        for height in range(1, min(rows, target.vector_registers) + 1)
+        if columns % (vectors * lanes) == 0 and height * vectors + vectors + 1 <= target.vector_registers
+    ]
+    return min(tiles, key=lambda tile: _cost(target, rows, *tile))
+
+
+def _cost(target: Target, rows: int, height: int, vectors: int) -> float:
+    """Time of a multiply-add, in the least possible."""
+    parts = balanced_heights(rows, height)
+    total = sum(count * h * vectors * _tile_cost(target, h, vectors) for count, h in parts)
+    return total / (rows * vectors) + (SECOND_NEST if len(parts) > 1 else 0)
+
+
+def _tile_cost(target: Target, height: int, vectors: int) -> float:
+    chains, loads = height * vectors, height + vectors
+    busy = max(1.0, target.fma_latency * target.fma_ports / chains, loads / chains)  # latency; two loads per cycle
+    return busy * (1 + PER_LOAD * (height + STREAMED * vectors) / chains)
 
 
 def divisor_up_to(size: int, limit: int, step: int = 1) -> int:

@@ -17,7 +17,9 @@ def matmul(A: T.Buffer((7, 13), "float32"), B: T.Buffer((13, 11), "float32"), C:
 
 
 @T.prim_func
-def matmul_vector_reduction(A: T.Buffer((5, 13), "float32"), B: T.Buffer((13, 3), "float32"), C: T.Buffer((5, 3), "float32")):
+def matmul_vector_reduction(
+    A: T.Buffer((5, 13), "float32"), B: T.Buffer((13, 3), "float32"), C: T.Buffer((5, 3), "float32")
+):
     for i, j in T.grid(5, 3):
         for k in T.vectorized(13):
             with T.block("C"):
@@ -128,20 +130,30 @@ def softmax(A: T.Buffer((5, 9), "float32"), B: T.Buffer((5, 9), "float32")):
 
 
 @T.prim_func
-def conv_padded(X: T.Buffer((4, 7, 7), "float32"), W: T.Buffer((8, 4, 3, 3), "float32"), Y: T.Buffer((8, 7, 7), "float32")):
+def conv_padded(
+    X: T.Buffer((4, 7, 7), "float32"), W: T.Buffer((8, 4, 3, 3), "float32"), Y: T.Buffer((8, 7, 7), "float32")
+):
     for o in T.parallel(8):
         for h, w, i, r, s in T.grid(7, 7, 4, 3, 3):
             with T.block("Y"):
                 vo, vh, vw, vi, vr, vs = T.axis.remap("SSSRRR", [o, h, w, i, r, s])
                 with T.init():
                     Y[vo, vh, vw] = T.float32(0)
-                Y[vo, vh, vw] = Y[vo, vh, vw] + T.if_then_else(
-                    1 <= vh + vr and vh + vr < 8 and 1 <= vw + vs and vw + vs < 8, X[vi, vh + vr - 1, vw + vs - 1], T.float32(0)
-                ) * W[vo, vi, vr, vs]
+                Y[vo, vh, vw] = (
+                    Y[vo, vh, vw]
+                    + T.if_then_else(
+                        1 <= vh + vr and vh + vr < 8 and 1 <= vw + vs and vw + vs < 8,
+                        X[vi, vh + vr - 1, vw + vs - 1],
+                        T.float32(0),
+                    )
+                    * W[vo, vi, vr, vs]
+                )
 
 
 @T.prim_func
-def conv_padded_vector(X: T.Buffer((2, 6, 21), "float32"), W: T.Buffer((2, 3, 3), "float32"), Y: T.Buffer((6, 21), "float32")):
+def conv_padded_vector(
+    X: T.Buffer((2, 6, 21), "float32"), W: T.Buffer((2, 3, 3), "float32"), Y: T.Buffer((6, 21), "float32")
+):
     for h in range(6):
         for w0 in range(3):
             for i, r, s in T.grid(2, 3, 3):
@@ -153,9 +165,15 @@ def conv_padded_vector(X: T.Buffer((2, 6, 21), "float32"), W: T.Buffer((2, 3, 3)
                         T.where(w0 * 8 + w1 < 21)
                         with T.init():
                             Y[vh, vw] = T.float32(0)
-                        Y[vh, vw] = Y[vh, vw] + T.if_then_else(
-                            1 <= vh + vr and vh + vr < 7 and 1 <= vw + vs and vw + vs < 22, X[vi, vh + vr - 1, vw + vs - 1], T.float32(0)
-                        ) * W[vi, vr, vs]
+                        Y[vh, vw] = (
+                            Y[vh, vw]
+                            + T.if_then_else(
+                                1 <= vh + vr and vh + vr < 7 and 1 <= vw + vs and vw + vs < 22,
+                                X[vi, vh + vr - 1, vw + vs - 1],
+                                T.float32(0),
+                            )
+                            * W[vi, vr, vs]
+                        )
 
 
 @T.prim_func
@@ -342,7 +360,9 @@ def blockized(A: T.Buffer((8, 12), "float32"), B: T.Buffer((12, 8), "float32"), 
             for i, j, k in T.grid(4, 4, 4):
                 with T.block("inner"):
                     ii, jj, kk = T.axis.remap("SSR", [i, j, k])
-                    C[vi * 4 + ii, vj * 4 + jj] = C[vi * 4 + ii, vj * 4 + jj] + A[vi * 4 + ii, vk * 4 + kk] * B[vk * 4 + kk, vj * 4 + jj]
+                    C[vi * 4 + ii, vj * 4 + jj] = (
+                        C[vi * 4 + ii, vj * 4 + jj] + A[vi * 4 + ii, vk * 4 + kk] * B[vk * 4 + kk, vj * 4 + jj]
+                    )
 
 
 @T.prim_func

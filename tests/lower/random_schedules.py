@@ -22,7 +22,7 @@ def matmul_relu() -> PrimFunc:
 
 def padded_convolution() -> PrimFunc:
     x, w = te.placeholder((3, 9, 10), "float32", "X"), te.placeholder((4, 3, 3, 3), "float32", "W")
-    inside = lambda p, q: tir.logical_and(p >= 1, p < 10, q >= 1, q < 11)  # noqa: E731
+    inside = lambda p, q: tir.logical_and(p >= 1, p < 10, q >= 1, q < 11)
     pad = te.compute((3, 11, 12), lambda c, p, q: te.if_then_else(inside(p, q), x[c, p - 1, q - 1], 0.0), "P")
     c, r, s = te.reduce_axis((0, 3), "c"), te.reduce_axis((0, 3), "r"), te.reduce_axis((0, 3), "s")
     y = te.compute((4, 9, 10), lambda o, p, q: te.sum(pad[c, p + r, q + s] * w[o, c, r, s], axis=[c, r, s]), "Y")

@@ -2,9 +2,9 @@
 """The flat form: what lowering hands to code generation, written down as a checker.
 
 A flat kernel or task consists of serial ``For`` loops (constant or symbolic extents), ``While``, ``If``, ``Let``,
-``Seq``, ``Assert``, ``AttrStmt``, ``Evaluate`` of calls, ``Allocate`` and ``DeclBuffer``, and loads and stores of buffers with
-strides and element offset. At most one index of an access is a vector, and a predicate has as many lanes. There are no
-blocks, no other loop kinds, and every variable and buffer is defined where it is used.
+``Seq``, ``Assert``, ``AttrStmt``, ``Evaluate`` of calls, ``Allocate`` and ``DeclBuffer``, and loads and stores of
+buffers with strides and element offset. At most one index of an access is a vector, and a predicate has as many lanes.
+There are no blocks, no other loop kinds, and every variable and buffer is defined where it is used.
 """
 
 from __future__ import annotations

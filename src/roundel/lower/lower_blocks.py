@@ -117,7 +117,7 @@ class _LowerBlocks(Rewriter):
 
 
 def _alignment(buffer: tir.Buffer, body: tir.Stmt) -> Attrs:
-    """What ``storage_align`` asked for of a buffer, for ``place_allocations``: (axis, factor, offset)s as ``dim_align``."""
+    """What ``storage_align`` asked for of a buffer: (axis, factor, offset)s as ``dim_align``."""
     asked = [
         tuple(entry[1:])
         for n in walk(body)

@@ -40,7 +40,7 @@ _CHOICES = (tir.If, tir.IfThenElse, tir.Select)
 
 @dataclass
 class _Cut:
-    """Where the loop can be cut: the value of conditions between ``low`` and ``high`` (exclusive), or under ``test``."""
+    """Where the loop can be cut: conditions' values between ``low`` and ``high`` (exclusive) or under ``test``."""
 
     value: dict[tir.Expr, bool] = field(default_factory=dict)
     low: list[tir.Expr] = field(default_factory=list)

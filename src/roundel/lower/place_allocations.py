@@ -182,7 +182,7 @@ class _Place(Rewriter):
 
 
 def aligned_strides(shape: list[tir.Expr], asked: tuple) -> tuple[tir.Expr, ...]:
-    """Strides of which that of ``axis`` is ``factor * k + offset`` for each (axis, factor, offset); () when none is asked."""
+    """Strides of which that of ``axis`` is ``factor * k + offset`` for each (axis, factor, offset); () for none."""
     if not asked:
         return ()
     wanted = {axis: (factor, offset) for axis, factor, offset in asked}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indices become int64: loop variables, block variables and shape variables that a script declared as int32.
 
-Index arithmetic is exact, so its width does not show. Where an index is used as data (stored, cast, passed to a call) it
-is cast back to the type that it had.
+Index arithmetic is exact, so its width does not show. Where an index is used as data (stored, cast, passed to a call)
+it is cast back to the type that it had.
 """
 
 from __future__ import annotations
