@@ -225,3 +225,13 @@ def test_loops_that_share_their_variable():
         func = tir.PrimFunc((), body)
         again = parse(round_trip(func))
         assert structural_hash(func) == structural_hash(again)
+
+
+def test_shapes_of_outputs_that_the_body_computes():
+    n, k = tir.Var("n", INT64, True), tir.Var("k", INT64, True)
+    x, z = tir.decl_buffer((n,), "float32", "x"), tir.decl_buffer((k,), "float32", "z")
+    params = (tir.Var("x", HANDLE), tir.Var("z", HANDLE))
+    let = tir.Let(k, tir.min_(n, 3), tir.Evaluate(tir.call("alloc_output", 0, k)))
+    for body in (let, tir.seq(let, let)):
+        text = round_trip(tir.PrimFunc(params, body, ((params[0], x), (params[1], z))))
+        assert "T.min(n, 3), var=k)" in text

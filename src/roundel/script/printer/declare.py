@@ -34,6 +34,7 @@ class Declarations:
     def __init__(self, node: Node) -> None:
         defined: set[Any] = set()
         variables: dict[Var, None] = {}
+        shapes = {b for _, b in node.buffer_map} if isinstance(node, tir.PrimFunc) else set()  # of parameters: known before the body
         buffers: dict[Buffer, None] = {}
         for n in walk(node):
             defined.update(_DEFINES.get(type(n), lambda _: iter(()))(n))
@@ -50,7 +51,9 @@ class Declarations:
         for b in buffers:
             variables.update(dict.fromkeys(sorted(shape_vars(b), key=lambda v: v.name)))
         self.pointers = {b.data for b in buffers}
-        self.free_vars = [v for v in variables if v not in defined and v not in self.pointers]
+        params = set(node.params) if isinstance(node, tir.PrimFunc) else set()
+        early = {v for b in defined if isinstance(b, Buffer) and b in shapes for v in shape_vars(b)} - params
+        self.free_vars = [v for v in variables if (v not in defined or v in early) and v not in self.pointers]
         self.free_buffers = [b for b in buffers if b not in defined]
         self.provided = {v for v in defined if isinstance(v, Var)} | {b.data for b in defined if isinstance(b, Buffer)}
 

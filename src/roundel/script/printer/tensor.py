@@ -223,8 +223,12 @@ class TensorPrinter(ExprPrinter):
                 self.stmt(body, True)
 
     def let(self, s: tir.Let, tail: bool) -> None:
-        """``x: T.int32 = value``"""
+        """``x: T.int32 = value``; a variable that the signature mentions already is bound by ``T.bind``."""
         value = self.expr(s.value)
+        if s.var in self.names:
+            known = f"{value}, var={self.names[s.var]}"
+            self._scoped(f"T.bind({known})", f"with T.LetStmt({known}):", lambda: None, s.body, tail)
+            return
         if tail:
             name = self.names.define(s.var, s.var.name)
             size = "T.SizeVar" if s.var.dtype is INT64 else f'T.SizeVar("", "{s.var.dtype}")'
