@@ -81,8 +81,8 @@ def contraction(sch: Any, target: Any) -> bool:
     if found is None:
         return False
     position = infos.index(reductions[0])
-    prologue = [i.name for i in infos[:position]]
-    inline_producers(sch)
+    prologue = [i.name for i in infos[:position]]  # padding: a copy costs less than conditions in the inner loop
+    inline_producers(sch, keep=prologue)
     tile = _tile(found, target)
     epilogue = _epilogue(sch, found)
     _schedule(sch, found, tile, epilogue)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...ir import tir
@@ -11,10 +12,10 @@ from .accesses import BlockInfo, blocks_of, extent_of, product
 from .parallelism import parallelize
 
 
-def inline_producers(sch: Any) -> None:
-    """Inline every block without reduction into its consumers, where it is not an output."""
+def inline_producers(sch: Any, keep: Sequence[str] = ()) -> None:
+    """Inline every block without reduction into its consumers, where it is neither an output nor to be kept."""
     for info in blocks_of(sch.func):
-        if info.is_plain and not info.reduce:
+        if info.is_plain and not info.reduce and info.name not in keep:
             block = sch.get_block(info.name)
             if sch.get_consumers(block) and not _is_output(sch, info):
                 try:
