@@ -40,8 +40,8 @@ def cache_read(tree: Tree, block: BlockToken, read_buffer_index: int | str, stor
     cache = _like(buffer, storage_scope)
     copy, token = _copy(tree, buffer, cache, region)
     changes = _replaced(users, {buffer: cache}, tree)
-    position = _after(tree, scope, made) if made else 0
-    return Change(_insert(tree, scope, changes, copy, position, cache), token)
+    position = position_after(tree, scope, made) if made else 0
+    return Change(insert_stage(tree, scope, changes, copy, position, cache), token)
 
 
 @primitive
@@ -67,7 +67,7 @@ def cache_write(tree: Tree, block: BlockToken, write_buffer_index: int | str, st
     copy, token = _copy(tree, cache, buffer, region, name=f"{buffer.name}_{storage_scope}")
     users = [tree.realize(t) for t in consumer_blocks]
     changes = _replaced([realize, *users], {buffer: cache}, tree)
-    return Change(_insert(tree, scope, changes, copy, _after(tree, scope, [realize]), cache), token)
+    return Change(insert_stage(tree, scope, changes, copy, position_after(tree, scope, [realize]), cache), token)
 
 
 def _like(buffer: Buffer, scope: str) -> Buffer:
@@ -92,13 +92,17 @@ def _region(tree: Tree, users: list[BlockRealize], buffer: Buffer, *, written: b
 
 def _copy(tree: Tree, source: Buffer, target: Buffer, region: Region, name: str | None = None) -> tuple[Stmt, Token]:
     """A nest that copies a region element by element, and its block's token."""
-    loops = [serial(f"ax{k}", r.extent, r.extent) for k, r in enumerate(region)]
-    ivs = tuple(tir.IterVar(Var(f"v{k}", r.extent.dtype), r, tir.IterKind.SPATIAL) for k, r in enumerate(region))
+    ivs = [tir.IterVar(Var(f"v{k}", r.extent.dtype), r, tir.IterKind.SPATIAL) for k, r in enumerate(region)]
     at = tuple(iv.var for iv in ivs)
-    here = tuple(Range(v, tir.const(1, v.dtype)) for v in at)
-    block = Block(ivs, (BufferRegion(source, here),), (BufferRegion(target, here),), unique_block_name(tree, name or target.name),
-                  tir.BufferStore(target, source[at], at))  # fmt: skip
-    values = tuple(tir.add(r.min, x.loop_var) for r, x in zip(region, loops))
+    return copy_nest(tree, ivs, tir.BufferStore(target, source[at], at), name or target.name)
+
+
+def copy_nest(tree: Tree, ivs: Sequence[tir.IterVar], store: tir.BufferStore, name: str) -> tuple[Stmt, Token]:
+    """A nest of loops around a block with these variables that stores one loaded element; and the block's token."""
+    loops = [serial(f"ax{k}", iv.dom.extent, iv.var) for k, iv in enumerate(ivs)]
+    region = lambda x: BufferRegion(x.buffer, tuple(Range(i, tir.const(1, i.dtype)) for i in x.indices))
+    block = Block(tuple(ivs), (region(store.value),), (region(store),), unique_block_name(tree, name), store)
+    values = tuple(tir.add(iv.dom.min, x.loop_var) for iv, x in zip(ivs, loops))
     return wrap(loops, BlockRealize(values, TRUE, block)), block.token  # type: ignore[return-value]
 
 
@@ -106,7 +110,7 @@ def _replaced(users: Sequence[BlockRealize], table: dict[Buffer, Buffer], tree: 
     return {u: u.replace(block=replace_buffers(u.block, table)) for u in users}
 
 
-def _after(tree: Tree, scope: Block, blocks: list[BlockRealize]) -> int:
+def position_after(tree: Tree, scope: Block, blocks: list[BlockRealize]) -> int:
     """The position in the scope's body after the statement with the last of these blocks."""
     parts = _parts(scope)
     return 1 + max(k for k, p in enumerate(parts) if any(tree.under(b, p) for b in blocks))
@@ -116,13 +120,13 @@ def _parts(scope: Block) -> tuple[Stmt, ...]:
     return scope.body.stmts if type(scope.body) is tir.Seq else (scope.body,)
 
 
-def _insert(tree: Tree, scope: Block, changes: dict[Stmt, Stmt | None], stmt: Stmt, position: int, cache: Buffer) -> Tree:
+def insert_stage(tree: Tree, scope: Block, changes: dict[Stmt, Stmt | None], stmt: Stmt, position: int, buffer: Buffer | None) -> Tree:
     """The program with changes, a statement put into a scope's body and a buffer allocated there."""
-    changed = tree.edit(changes)
+    changed = tree.edit(changes) if changes else tree
     old: Block = changed.nodes[scope.token]  # type: ignore[index]
     parts = list(_parts(old))
     parts.insert(position, stmt)
-    new = old.replace(body=tir.seq(*parts), alloc_buffers=(*old.alloc_buffers, cache))
+    new = old.replace(body=tir.seq(*parts), alloc_buffers=(*old.alloc_buffers, *([buffer] if buffer is not None else [])))
     return changed.edit({old: new})
 
 

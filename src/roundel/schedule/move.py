@@ -11,6 +11,7 @@ from roundel.ir import Buffer, Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, Range, Stmt
 
 from . import legality
+from .inline import compute_inline
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import Region, regions_of, touched
@@ -26,8 +27,11 @@ def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: b
                                            for i1: C(i0 * 4 + i1)
 
     ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible.
+    For ``loop`` also -1 (leave the block where it is) and -2 (inline it), which sample_compute_location gives.
     """
-    move = _Move(tree, block, loop, "compute")
+    if type(loop) is tir.IntImm:
+        return compute_inline(tree, block) if loop.value == -2 else Change(tree)
+    move = _Move(tree, block, loop)
     legality.require_pure(tree, move.block, "move")
     legality.require_inner_buffers(tree, move.block, "move")
     users = legality.consumers(tree, move.block)
@@ -55,7 +59,9 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_
 
     ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible.
     """
-    move = _Move(tree, block, loop, "move")
+    if type(loop) is tir.IntImm:
+        return Change(tree)
+    move = _Move(tree, block, loop)
     sources = [p for p in legality.producers(tree, move.block) if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)]
     if not sources:
         move.refuse(f"no block under loop {move.loop.loop_var.name} writes what it reads")
@@ -75,7 +81,7 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_
 class _Move:
     """A block on its way under a loop."""
 
-    def __init__(self, tree: Tree, block: BlockToken, loop: Loop, doing: str) -> None:
+    def __init__(self, tree: Tree, block: BlockToken, loop: Loop) -> None:
         self.tree = tree
         self.realize = tree.realize(block)
         self.block: Block = tree.nodes[block]

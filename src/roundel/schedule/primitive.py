@@ -28,12 +28,14 @@ Target = Token  # a loop or a block
 @dataclass
 class Change:
     """``made`` is what the caller gets handles for (tokens, expressions, lists of them); ``forward`` says where tokens
-    that vanish went, or in words why they died; ``decision`` what a sampling primitive chose."""
+    that vanish went, or in words why they died; ``decision`` what a sampling primitive chose; ``recorded`` arguments
+    in the form in which the trace keeps them."""
 
     tree: Tree
     made: Any = None
     forward: Mapping[Token, Token | str] = field(default_factory=dict)
     decision: Any = None
+    recorded: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

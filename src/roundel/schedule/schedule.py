@@ -12,7 +12,7 @@ from roundel.ir import IRModule, Token, Var, free_vars, substitute, tir
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Expr, For, IndexMap, PrimFunc
 
-from . import cache, find, inline, kinds, loops, move, reduction
+from . import blockize, cache, find, inline, kinds, layout, loops, move, padding, reduction, rfactor, sampling, tensorize
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive
 from .trace import Instruction, Trace, flatten, has_handles
@@ -127,6 +127,20 @@ class Schedule:
     compute_inline = method(inline.compute_inline)
     reverse_compute_inline = method(inline.reverse_compute_inline)
     decompose_reduction = method(reduction.decompose_reduction)
+    rfactor = method(rfactor.rfactor)
+    blockize = method(blockize.blockize)
+    tensorize = method(tensorize.tensorize)
+
+    transform_layout = method(layout.transform_layout)
+    transform_block_layout = method(layout.transform_block_layout)
+    reindex = method(layout.reindex)
+    pad_einsum = method(padding.pad_einsum)
+    decompose_padding = method(padding.decompose_padding)
+    reorder_block_iter_var = method(layout.reorder_block_iter_var)
+
+    sample_categorical = method(sampling.sample_categorical)
+    sample_perfect_tile = method(sampling.sample_perfect_tile)
+    sample_compute_location = method(sampling.sample_compute_location)
 
     # --- doing
 
@@ -142,7 +156,7 @@ class Schedule:
             self._trees[func_name] = change.tree
             self._mod = self._mod.with_functions({func_name: change.tree.func})
             self._forward(kind, tree, change)
-        self._record(kind, values, flatten(made), change.decision)
+        self._record(kind, {**values, **change.recorded}, flatten(made), change.decision)
         return made
 
     def _record(self, kind: str, values: Mapping[str, Any], outputs: list[Any], decision: Any) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HANDLES = (BlockRV, LoopRV, Var)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Instruction:
     """One primitive as it was called: ``inputs`` by parameter name hold handles and expressions over sampled values
     (a ``*args`` parameter holds a list), ``attrs`` plain values; ``outputs`` are the handles it made."""

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""blockize: a loop nest becomes one block with a block inside."""
+
+from __future__ import annotations
+
+from roundel.arith import Division, subspace_divide
+from roundel.ir import Var, substitute, tir
+from roundel.ir.errors import ArithError
+from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
+
+from .primitive import Change, Target, primitive, refuse
+from .rebind import serial, wrap
+from .regions import domain, with_access
+from .tree import TRUE, Tree, is_one, unique_block_name
+
+
+@primitive
+def blockize(tree: Tree, target: Target) -> Change:
+    """Make the nest at a loop a block of its own, whose instances are tiles; gives back that block.
+
+        for i0, j0, i1, j1:                          for i0, j0:
+            with block("B"):                             with block("B_o"):
+                vi = i0 * 16 + i1               ->           vi_o, vj_o = i0, j0
+                vj = j0 * 16 + j1                            for i1, j1:
+                B(vi, vj)                                        with block("B"):
+                                                                     B(vi_o * 16 + vi_i, vj_o * 16 + vj_i)
+
+    Given a block, it is wrapped into one that does a single instance. An init goes to the outer block.
+    """
+    node = tree.nodes[target]
+    top: Stmt = node if type(node) is For else tree.realize(target)
+    found = tree.realizes(top)
+    if len(found) != 1:
+        refuse(tree, top, "cannot blockize this loop", f"it holds {len(found)} blocks and not just one")
+    realize = found[0]
+    loops = tree.loops(realize)
+    inner = loops[loops.index(top) :] if type(top) is For else []
+    if any(tree.parents[x] is not y for x, y in zip([*inner[1:], realize], inner)):
+        refuse(tree, top, "cannot blockize this loop", "there are other statements between it and the block")
+    divisions, outer_predicate, inner_predicate = _divide(tree, realize, loops, inner, top)
+    made = _outer_block(tree, realize, divisions, inner, inner_predicate)
+    outside = [(iv, d) for iv, d in zip(realize.block.iter_vars, divisions) if not _inner_only(d)]
+    new = BlockRealize(tuple(d.outer for _, d in outside), outer_predicate, made)
+    return Change(tree.edit({top: new}), made.token)
+
+
+def _divide(tree: Tree, realize: BlockRealize, loops: list[For], inner: list[For], top: Stmt) -> tuple[tuple[Division, ...], Expr, Expr]:
+    an = tree.analyzer(tree.scope(realize), inside=True)
+    try:
+        found = subspace_divide(realize.iter_values, domain(loops), [x.loop_var for x in inner], realize.predicate, an)
+    except ArithError as e:
+        refuse(tree, top, f"cannot divide block {realize.block.name} into tiles here", str(e))
+    return found.bindings, found.outer_predicate, found.inner_predicate
+
+
+def _inner_only(d: Division) -> bool:
+    return is_one(d.outer_extent) and not is_one(d.inner_extent) and type(d.outer) is tir.IntImm and d.outer.value == 0
+
+
+def _outer_block(tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner: list[For], predicate: Expr) -> Block:
+    block = realize.block
+    outer_ivs, inner_ivs, values = [], [], []
+    table: dict[Var, Expr] = {}
+    for iv, d in zip(block.iter_vars, divisions):
+        at: Expr = tir.const(0, iv.var.dtype)
+        if not _inner_only(d):
+            v = Var(iv.var.name + "_o", iv.var.dtype)
+            outer_ivs.append(IterVar(v, _domain(iv, d), iv.kind))
+            at = v * d.inner_extent
+        if not is_one(d.inner_extent):
+            v = Var(iv.var.name + "_i", iv.var.dtype)
+            inner_ivs.append(IterVar(v, Range.of(d.inner_extent), iv.kind))
+            values.append(d.inner)
+            at = at + v
+        table[iv.var] = at
+    body = substitute(block.replace(iter_vars=(), reads=(), writes=(), init=None), table).replace(iter_vars=tuple(inner_ivs))
+    update = with_access(tree, body)
+    nest = wrap(inner, BlockRealize(tuple(values), predicate, update))
+    init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)
+    outer = Block(tuple(outer_ivs), (), (), unique_block_name(tree, block.name + "_o"), nest, init)
+    return with_access(tree, outer)
+
+
+def _domain(iv: IterVar, d: Division) -> Range:
+    return iv.dom if is_one(d.inner_extent) else Range.of(d.outer_extent)
+
+
+def _init_nest(tree: Tree, block: Block, table: dict[Var, Expr], inner_ivs: list[IterVar]) -> Stmt:
+    spatial = [iv for iv in inner_ivs if iv.kind is not IterKind.REDUCE]
+    loops = [serial(f"{iv.var.name}_init", iv.dom.extent, iv.var) for iv in spatial]
+    fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in spatial}
+    body = substitute(substitute(block.init, table), fresh)
+    ivs = tuple(iv.replace(var=fresh[iv.var]) for iv in spatial)
+    init = with_access(tree, Block(ivs, (), (), unique_block_name(tree, block.name + "_init"), body))
+    return wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), TRUE, init))

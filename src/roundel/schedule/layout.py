@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layouts: of buffers (transform_layout), of iteration domains (transform_block_layout), of one block's accesses (reindex)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from roundel.arith import Analyzer, inverse_index_map, map_shape
+from roundel.ir import Buffer, Rewriter, Var, decl_buffer, free_vars, on, substitute, tir, walk
+from roundel.ir.errors import ArithError
+from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
+
+from . import legality
+from .cache import copy_nest, insert_stage, position_after
+from .kinds import read_buffer, written_buffer
+from .primitive import BlockToken, Change, primitive, refuse
+from .rebind import serial, wrap
+from .regions import with_access
+from .tree import Tree, is_true, unique_block_name
+
+
+def as_index_map(given: IndexMap | Callable, ndim: int) -> IndexMap:
+    """An index map, also from a Python function of ``ndim`` indices."""
+    return given if isinstance(given, IndexMap) else IndexMap.from_func(given, ndim)
+
+
+def named_buffer(tree: Tree, block: Block, buffer: Any) -> Buffer:
+    """``("read", 0)``, ``("write", 0)`` or the name of a buffer the block touches."""
+    if isinstance(buffer, str):
+        found = [b for b in (*legality.writes_of(block), *legality.reads_of(block)) if b.name == buffer]
+        if found:
+            return found[0]
+        refuse(tree, block, f"block {block.name} touches no buffer {buffer!r}")
+    if len(buffer) != 2 or buffer[0] not in ("read", "write"):
+        refuse(tree, block, f"{buffer!r} does not name a buffer", hint='("read", 0), ("write", 0), or its name')
+    return (read_buffer if buffer[0] == "read" else written_buffer)(tree, block, buffer[1])
+
+
+@primitive
+def transform_layout(tree: Tree, block: BlockToken, buffer: Any, index_map: Any, pad_value: Any = None) -> Change:
+    """Store a buffer in another order: every access of it in the function goes through ``index_map``.
+
+        B[i, j]                      ->  B[i // 4, j, i % 4]           # lambda i, j: (i // 4, j, i % 4)
+
+    ``buffer`` is ("read", n), ("write", n) or a name. A map that makes room for more elements needs ``pad_value``; it is
+    written to the padding of buffers made here, and a parameter's padding is the caller's. A parameter's shape changes.
+    """
+    node: Block = tree.nodes[block]
+    old = named_buffer(tree, node, buffer)
+    index_map = as_index_map(index_map, old.ndim)
+    an = Analyzer()
+    try:
+        inverse, padding = inverse_index_map(index_map, old.shape, an)
+        shape = map_shape(index_map, old.shape, an)
+    except ArithError as e:
+        refuse(tree, tree.realize(block), f"cannot lay out {old.name} by this index map", str(e))
+    padded = not (type(padding) is tir.IntImm and not padding.value)
+    if padded and pad_value is None:
+        refuse(tree, tree.realize(block), f"the layout of {old.name} has padding", f"where {padding.script()}", hint="give pad_value")
+    if any(m.source.buffer is old for b in tree.blocks() for m in b.match_buffers):
+        refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "a match_buffer views it")
+    new = decl_buffer(shape, old.dtype, old.name, scope=old.scope, align=old.align)
+    func = _Relayout(tree, old, new, index_map).rewrite(tree.func)
+    changed = tree.with_func(func)
+    recorded = {"index_map": index_map}
+    if padded and any(new in b.alloc_buffers for b in changed.blocks()):
+        changed = _fill_padding(changed, new, inverse, padding, tir.const(pad_value, new.dtype))
+    return Change(changed, None, recorded=recorded)
+
+
+class _Relayout(Rewriter):
+    """Accesses of one buffer go to another, through an index map; regions follow."""
+
+    def __init__(self, tree: Tree, old: Buffer, new: Buffer, index_map: IndexMap) -> None:
+        self.tree, self.old, self.new, self.map = tree, old, new, index_map
+        self.an = Analyzer()
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        return self.new if buffer is self.old else buffer
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(self.an.simplify(i) for i in self.map.map_indices(indices))
+
+    @on(BufferLoad)
+    def _load(self, load: BufferLoad) -> Expr:
+        if load.buffer is not self.old:
+            return self.generic(load)
+        return BufferLoad(self.new, self.at(tuple(map(self.rewrite, load.indices))))
+
+    @on(BufferStore)
+    def _store(self, store: BufferStore) -> Stmt:
+        if store.buffer is not self.old:
+            return self.generic(store)
+        indices = self.at(tuple(map(self.rewrite, store.indices)))
+        return store.replace(buffer=self.new, value=self.rewrite(store.value), indices=indices)
+
+    @on(For)
+    def _for(self, loop: For) -> Stmt:
+        with self.an.scope():
+            self.an.bind(loop.loop_var, Range(loop.min, loop.extent))
+            return self.generic(loop)
+
+    @on(Block)
+    def _block(self, block: Block) -> Stmt:
+        with self.an.scope():
+            for iv in block.iter_vars:
+                self.an.bind(iv.var, iv.dom)
+            new = self.generic(block)
+        touches = any(r.buffer in (self.old, self.new) for r in (*block.reads, *block.writes))
+        return with_access(self.tree, new) if touches else new
+
+
+def _fill_padding(tree: Tree, buffer: Buffer, inverse: IndexMap, padding: Expr, value: Expr) -> Tree:
+    """A block in front of the first writer stores ``value`` where the layout has no element."""
+    scope = next(b for b in tree.blocks() if buffer in b.alloc_buffers)
+    loops = [serial(f"ax{k}", n, n) for k, n in enumerate(buffer.shape)]
+    ivs = tuple(tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), IterKind.SPATIAL) for k, n in enumerate(buffer.shape))
+    at = tuple(iv.var for iv in ivs)
+    region = tir.BufferRegion(buffer, tuple(Range(v, tir.const(1, v.dtype)) for v in at))
+    block = Block(ivs, (), (region,), unique_block_name(tree, buffer.name + "_pad"), tir.BufferStore(buffer, value, at))
+    table = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
+    nest = wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), substitute(padding, table), block))
+    first = min(legality.writers(tree, scope, buffer), key=lambda w: tree.order[w])
+    return insert_stage(tree, scope, {}, nest, position_after(tree, scope, [first]) - 1, None)
+
+
+@primitive
+def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Change:
+    """Iterate over a block's domain in other variables; the loops around it are replaced by one per variable.
+
+        for i, j: B(i, j)           ->  for f in range(n * m): B(f // m, f % m)     # lambda i, j: i * m + j
+    """
+    node: Block = tree.nodes[block]
+    realize = tree.realize(block)
+    index_map = as_index_map(index_map, len(node.iter_vars))
+    shape = tuple(iv.dom.extent for iv in node.iter_vars)
+    if any(not _is_zero(iv.dom.min) for iv in node.iter_vars):
+        refuse(tree, realize, f"cannot transform the domain of block {node.name}", "a variable does not start at 0")
+    chain = sole_loops(tree, realize)
+    if tuple(x.loop_var for x in chain) != realize.iter_values or not is_true(realize.predicate):
+        refuse(tree, realize, f"cannot transform the domain of block {node.name}", "its loops are not exactly its variables",
+               hint="transform_block_layout comes before splitting")  # fmt: skip
+    try:
+        inverse, padding = inverse_index_map(index_map, shape)
+        extents = map_shape(index_map, shape)
+    except ArithError as e:
+        refuse(tree, realize, f"cannot transform the domain of block {node.name} by this index map", str(e))
+    kinds = _kinds(tree, realize, index_map)
+    ivs = tuple(tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), kind) for k, (n, kind) in enumerate(zip(extents, kinds)))
+    loops = [serial(f"ax{k}", n, n) for k, n in enumerate(extents)]
+    new_vars = dict(zip(inverse.initial_indices, (iv.var for iv in ivs)))
+    table = {iv.var: substitute(e, new_vars) for iv, e in zip(node.iter_vars, inverse.final_indices)}
+    new = substitute(node.replace(iter_vars=()), table).replace(iter_vars=ivs)
+    outside = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
+    inside = Analyzer().simplify(tir.logical_not(substitute(padding, outside)))
+    nest = wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), inside, with_access(tree, new)))
+    return Change(tree.edit({chain[0] if chain else realize: nest}), None, recorded={"index_map": index_map})
+
+
+def _kinds(tree: Tree, realize: BlockRealize, index_map: IndexMap) -> list[IterKind]:
+    kind_of = {v: iv.kind for v, iv in zip(index_map.initial_indices, realize.block.iter_vars)}
+    out = []
+    for e in index_map.final_indices:
+        kinds = {kind_of[v] for v in free_vars(e)}
+        if len(kinds) > 1:
+            refuse(tree, realize, f"cannot transform the domain of block {realize.block.name}", "a new variable would mix spatial and reduce ones")
+        out.append(kinds.pop() if kinds else IterKind.SPATIAL)
+    return out
+
+
+def sole_loops(tree: Tree, realize: BlockRealize) -> list[For]:
+    """The loops directly around a realize that hold nothing else, outermost first."""
+    chain: list[For] = []
+    at = tree.parents[realize]
+    while type(at) is For:
+        chain.append(at)
+        at = tree.parents[at]
+    return chain[::-1]
+
+
+def _is_zero(e: Expr) -> bool:
+    return type(e) is tir.IntImm and e.value == 0
+
+
+@primitive
+def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
+    """Put a stage between a block and a buffer so that the block's own variables index it; gives back that stage's block.
+
+        for i, j: C[i] += A[i + 1, j // 2]    ->    for ax0, ax1: A_reindex[ax0, ax1] = A[ax0 + 1, ax1 // 2]
+                                                    for i, j: C[i] += A_reindex[i, j]
+    """
+    node: Block = tree.nodes[block]
+    realize = tree.realize(block)
+    target = named_buffer(tree, node, buffer)
+    writes = target in legality.writes_of(node)
+    found = {_indices(n) for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target}
+    if len(found) != 1:
+        refuse(tree, realize, f"cannot reindex {target.name}", f"block {node.name} touches it at {len(found)} different places")
+    at = found.pop()
+    used = frozenset().union(*map(free_vars, at)) if at else frozenset()
+    ivs = [iv for iv in node.iter_vars if iv.var in used]
+    if not ivs or used - {iv.var for iv in ivs} or any(not _is_zero(iv.dom.min) for iv in ivs):
+        refuse(tree, realize, f"cannot reindex {target.name}", "its index is not made of the block's variables")
+    new = decl_buffer(tuple(iv.dom.extent for iv in ivs), target.dtype, target.name + "_reindex", scope=target.scope)
+    fresh = [iv.replace(var=Var(f"v{k}", iv.var.dtype), kind=IterKind.SPATIAL) for k, iv in enumerate(ivs)]
+    there = tuple(substitute(i, {a.var: b.var for a, b in zip(ivs, fresh)}) for i in at)
+    here = tuple(iv.var for iv in fresh)
+    store = BufferStore(target, new[here], there) if writes else BufferStore(new, target[there], here)
+    nest, token = copy_nest(tree, fresh, store, target.name + "_reindex")
+    scope = tree.scope(realize)
+    changes: dict[Stmt, Stmt | None] = {realize: realize.replace(block=with_access(tree, _Reindex(target, new, tuple(iv.var for iv in ivs)).rewrite(node)))}
+    made = legality.writers(tree, scope, target)
+    position = position_after(tree, scope, [realize]) if writes else position_after(tree, scope, made) if made else 0
+    return Change(insert_stage(tree, scope, changes, nest, position, new), token)
+
+
+def _indices(n: Any) -> tuple[Expr, ...]:
+    return n.indices
+
+
+class _Reindex(Rewriter):
+    """Accesses of one buffer become accesses of another at fixed indices."""
+
+    def __init__(self, old: Buffer, new: Buffer, at: tuple[Expr, ...]) -> None:
+        self.old, self.new, self.at = old, new, at
+
+    @on(BufferLoad)
+    def _load(self, load: BufferLoad) -> Expr:
+        return BufferLoad(self.new, self.at) if load.buffer is self.old else self.generic(load)
+
+    @on(BufferStore)
+    def _store(self, store: BufferStore) -> Stmt:
+        store = self.generic(store)
+        return store.replace(buffer=self.new, indices=self.at) if store.buffer is self.old else store
+
+
+@primitive
+def reorder_block_iter_var(tree: Tree, block: BlockToken, new_order: list[int]) -> Change:
+    """Put a block's iteration variables into another order (new_order[k] is the old position of the k-th)."""
+    node: Block = tree.nodes[block]
+    realize = tree.realize(block)
+    if sorted(new_order) != list(range(len(node.iter_vars))):
+        refuse(tree, realize, f"{list(new_order)} is no order of the {len(node.iter_vars)} variables of block {node.name}")
+    new = node.replace(iter_vars=tuple(node.iter_vars[k] for k in new_order))
+    values = tuple(realize.iter_values[k] for k in new_order)
+    return Change(tree.edit({realize: realize.replace(iter_values=values, block=new)}))
+
+

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Padding: of an einsum's domain to multiples of a tile (pad_einsum), and of pads into fill and copy (decompose_padding)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roundel.ir import Buffer, Var, decl_buffer, free_vars, substitute, tir, walk
+from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
+
+from . import legality
+from .cache import copy_nest
+from .kinds import replace_buffers
+from .layout import sole_loops
+from .primitive import BlockToken, Change, Loop, primitive, refuse
+from .rebind import wrap
+from .regions import bindings, with_access
+from .tree import TRUE, Tree, fresh_copy, is_true, unique_block_name
+
+
+@primitive
+def pad_einsum(tree: Tree, block: BlockToken, padding: Sequence[int]) -> Change:
+    """Round the extents of a block's variables up to multiples of ``padding`` (one number per variable).
+
+        for i, j, k in grid(127, 127, 127):         A_pad[i, k] = A[i, k] if inside, else 0     # and B_pad
+            C[i, j] += A[i, k] * B[k, j]     ->     for i, j, k in grid(128, 128, 128): C_pad[i, j] += A_pad[i, k] * B_pad[k, j]
+                                                    C[i, j] = C_pad[i, j]                       # over 127 x 127
+    """
+    return _PadEinsum(tree, block, [int(p) for p in padding]).run()
+
+
+class _PadEinsum:
+    def __init__(self, tree: Tree, block: BlockToken, padding: list[int]) -> None:
+        self.tree, self.block, self.realize = tree, tree.nodes[block], tree.realize(block)
+        self.loops = sole_loops(tree, self.realize)
+        self.check(padding)
+        an = tree.analyzer(self.realize)
+        extents = [an.simplify(tir.ceildiv(iv.dom.extent, p) * p) for iv, p in zip(self.block.iter_vars, padding)]
+        self.new = {iv.var: n for iv, n in zip(self.block.iter_vars, extents)}
+        self.grown = {iv.var for iv, n in zip(self.block.iter_vars, extents) if not an.prove_equal(iv.dom.extent, n)}
+        self.check_zeros()
+
+    def refuse(self, why: str) -> None:
+        refuse(self.tree, self.realize, f"cannot pad block {self.block.name}", why)
+
+    def check(self, padding: list[int]) -> None:
+        block, mine = self.block, {iv.var for iv in self.block.iter_vars}
+        if len(padding) != len(block.iter_vars) or min(padding, default=1) < 1:
+            self.refuse(f"it has {len(block.iter_vars)} variables, and the padding is {padding}")
+        if not legality.is_reduction(block) and not legality.is_complete(block):
+            self.refuse("it is neither complete nor a reduction with an init")
+        if tuple(x.loop_var for x in self.loops[-len(mine) :]) != self.realize.iter_values or not is_true(self.realize.predicate):
+            self.refuse("its loops are not exactly its variables; pad before splitting")
+        for n in walk(block.body):
+            if type(n) in (BufferLoad, BufferStore) and any(type(i) is not Var or i not in mine for i in n.indices):  # type: ignore[attr-defined]
+                self.refuse(f"{n.buffer.name} is not indexed by its variables alone")  # type: ignore[attr-defined]
+
+    def check_zeros(self) -> None:
+        """Along a padded reduction every term has a factor that is padded with 0."""
+        reduce = {iv.var for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE} & self.grown
+        if not reduce:
+            return
+        store = self.block.body
+        acc = BufferLoad(store.buffer, store.indices) if type(store) is BufferStore else None
+        if acc is None or type(store.value) is not tir.Add or acc not in (store.value.a, store.value.b):
+            self.refuse("a padded reduction has to be one sum")
+        term = store.value.b if store.value.a is acc else store.value.a
+        found = [set(f.indices) for f in map(_uncast, _product(term)) if type(f) is BufferLoad]
+        if any(not any(v in at for at in found) for v in reduce):
+            self.refuse("its terms are not products of elements that padding makes 0")
+
+    def run(self) -> Change:
+        """Pads in front, the block on padded buffers, a copy of the part that counts behind."""
+        written = {s.buffer: s.indices for s in walk(self.block.body) if type(s) is BufferStore}
+        read = {n.buffer: n.indices for n in walk(self.block.body) if type(n) is BufferLoad and n.buffer not in written}
+        table: dict[Buffer, Buffer] = {}
+        front, back = [], []
+        tree = self.tree
+        for b, at in (*read.items(), *written.items()):
+            if not set(at) & self.grown:
+                continue
+            new = table[b] = decl_buffer(tuple(self.new[v] for v in at), b.dtype, b.name + "_pad", scope=b.scope)
+            if b in written:
+                back.append(self._copy(new, b, at))
+            else:
+                front.append(self._pad(b, new, at))
+        ivs = tuple(iv.replace(dom=Range(iv.dom.min, self.new[iv.var])) for iv in self.block.iter_vars)
+        block = with_access(tree, replace_buffers(self.block, table).replace(iter_vars=ivs))
+        inner = self.loops[-len(ivs) :]
+        nest: Stmt = self.realize.replace(block=block)
+        for x, iv in zip(reversed(inner), reversed(ivs)):
+            nest = x.replace(extent=iv.dom.extent, body=nest)
+        changed = tree.edit({inner[0]: tir.seq(*front, nest, *back)})
+        scope: Block = changed.nodes[tree.scope(self.realize).token]
+        changed = changed.edit({scope: scope.replace(alloc_buffers=(*scope.alloc_buffers, *table.values()))})
+        return Change(changed)
+
+    def _vars(self, at: tuple[Expr, ...], *, padded: bool) -> list[IterVar]:
+        doms = {iv.var: iv.dom for iv in self.block.iter_vars}
+        return [IterVar(Var(f"v{k}", v.dtype), Range(doms[v].min, self.new[v]) if padded else doms[v], IterKind.SPATIAL) for k, v in enumerate(at)]
+
+    def _pad(self, source: Buffer, target: Buffer, at: tuple[Expr, ...]) -> Stmt:
+        ivs = self._vars(at, padded=True)
+        doms = {iv.var: iv.dom for iv in self.block.iter_vars}
+        here = tuple(iv.var for iv in ivs)
+        inside = tir.logical_and(*(v < doms[o].extent for v, o in zip(here, at) if o in self.grown))
+        store = BufferStore(target, source[here], here)
+        nest, _ = copy_nest(self.tree, ivs, store, target.name)
+        value = tir.if_then_else(inside, source[here], tir.const(0, source.dtype))
+        return _with_value(nest, store, value)
+
+    def _copy(self, source: Buffer, target: Buffer, at: tuple[Expr, ...]) -> Stmt:
+        ivs = self._vars(at, padded=False)
+        here = tuple(iv.var for iv in ivs)
+        return copy_nest(self.tree, ivs, BufferStore(target, source[here], here), target.name + "_unpad")[0]
+
+
+def _with_value(nest: Stmt, store: BufferStore, value: Expr) -> Stmt:
+    if type(nest) is For:
+        return nest.replace(body=_with_value(nest.body, store, value))
+    assert type(nest) is BlockRealize
+    return nest.replace(block=nest.block.replace(body=store.replace(value=value)))
+
+
+def _product(e: Expr) -> list[Expr]:
+    return [*_product(e.a), *_product(e.b)] if type(e) is tir.Mul else [e]
+
+
+def _uncast(e: Expr) -> Expr:
+    return _uncast(e.value) if type(e) is tir.Cast else e
+
+
+@primitive
+def decompose_padding(tree: Tree, block: BlockToken, loop: Loop) -> Change:
+    """Split a padding block into a block that fills with the pad value, in front of ``loop``, and a copy of the inside.
+
+        for i: P[i] = if_then_else(1 <= i < n + 1, A[i - 1], 0)    ->    for i: P[i] = 0
+                                                                         for i: if 1 <= i < n + 1: P[i] = A[i - 1]
+    """
+    node: Block = tree.nodes[block]
+    realize = tree.realize(block)
+    at: For = tree.nodes[loop]
+    store = node.body
+    if type(store) is not BufferStore or type(store.value) not in (tir.IfThenElse, tir.Select) or not legality.is_complete(node):
+        refuse(tree, realize, f"block {node.name} is no padding", "it does not store if_then_else(inside, value, pad)")
+    choice = store.value
+    pad = choice.false_value  # type: ignore[attr-defined]
+    if free_vars(pad) or any(type(n) is BufferLoad for n in walk(pad)):
+        refuse(tree, realize, f"block {node.name} is no padding", "the value outside is not a constant")
+    loops = tree.loops(realize)
+    if at not in loops:
+        refuse(tree, realize, f"loop {at.loop_var.name} is not around block {node.name} in its scope")
+    inner = loops[loops.index(at) :]
+    if any(tree.parents[x] is not y for x, y in zip([*inner[1:], realize], inner)):
+        refuse(tree, realize, f"cannot decompose block {node.name} here", "there are other statements in the loops between")
+    values = bindings(realize)
+    fill = with_access(tree, node.replace(body=store.replace(value=pad), name=unique_block_name(tree, node.name + "_pad_const")))
+    front, _ = fresh_copy(wrap(inner, realize.replace(block=fill)), lambda b: b.name)
+    an = tree.analyzer(realize)
+    inside = an.simplify(tir.logical_and(realize.predicate, substitute(choice.condition, values)))  # type: ignore[attr-defined]
+    copy = with_access(tree, node.replace(body=store.replace(value=choice.true_value)))  # type: ignore[attr-defined]
+    changed = tree.edit({realize: realize.replace(block=copy, predicate=TRUE if an.prove(inside) else inside)})
+    outer = changed.nodes[loop]
+    changed = changed.edit({outer: tir.seq(front, outer)})
+    made = next(b.token for b in changed.blocks() if b.token not in tree.nodes)
+    return Change(changed, made)

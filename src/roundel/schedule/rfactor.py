@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rfactor: partial results of a reduction along one of its loops, and a second reduction over those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from roundel.ir import Buffer, Rewriter, Token, Var, decl_buffer, free_vars, on, substitute, tir, walk
+from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, ForKind, IterKind, IterVar, Range, Stmt
+
+from .layout import sole_loops
+from .legality import is_reduction
+from .primitive import BlockToken, Change, Loop, primitive, refuse
+from .rebind import wrap
+from .regions import bindings, with_access
+from .tree import Tree, unique_block_name
+
+
+@primitive
+def rfactor(tree: Tree, loop: Loop, factor_axis: int = 0) -> Change:
+    """Make a reduction loop spatial: each of its iterations has a partial result in ``C_rf``, reduced in a second block.
+
+        for i, k0, k1:                            for i, k0, k1:
+            C[i] += A[i, k0 * 8 + k1]       ->        C_rf[k1, i] += A[i, k0 * 8 + k1]     # rfactor(k1, 0)
+                                                  for i, k1:
+                                                      C[i] += C_rf[k1, i]
+
+    ``factor_axis`` is where the loop's dimension goes in ``C_rf``. Gives back the block of partial results; handles of the
+    reduction's block and of its loops keep to the second stage's block and the first stage's loops.
+    """
+    target: For = tree.nodes[loop]
+    found = tree.realizes(target)
+    if len(found) != 1 or not is_reduction(found[0].block):
+        refuse(tree, target, f"cannot rfactor loop {target.loop_var.name}", "there is not just one reduction with an init inside")
+    work = _Rfactor(tree, found[0], target, factor_axis)
+    return work.run()
+
+
+class _Rfactor:
+    def __init__(self, tree: Tree, realize: BlockRealize, target: For, axis: int) -> None:
+        self.tree, self.realize, self.target = tree, realize, target
+        self.block = realize.block
+        self.values = bindings(realize)
+        self.chain = sole_loops(tree, realize)
+        self.stores = self._stores()
+        rank = self.stores[0].buffer.ndim
+        if not -rank - 1 <= axis <= rank:
+            self.refuse(f"factor_axis {axis} is out of range for {rank} dimensions")
+        self.axis = axis if axis >= 0 else axis + rank + 1
+        self._check()
+
+    def refuse(self, why: str) -> None:
+        refuse(self.tree, self.realize, f"cannot rfactor loop {self.target.loop_var.name} of block {self.block.name}", why)
+
+    def _stores(self) -> list[BufferStore]:
+        stores = [n for n in walk(self.block.body) if type(n) is BufferStore]
+        if not stores or any(s.indices != stores[0].indices for s in stores):
+            self.refuse("its stores are not at one index")
+        return stores
+
+    def _check(self) -> None:
+        v = self.target.loop_var
+        kinds = {iv.kind for iv in self.block.iter_vars if v in free_vars(self.values[iv.var])}
+        if kinds != {IterKind.REDUCE}:
+            self.refuse("the loop does not reduce" if IterKind.REDUCE not in kinds else "the loop is also part of a spatial variable")
+        reducing = {x for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE for x in free_vars(self.values[iv.var])}
+        outside = reducing - {x.loop_var for x in self.chain}
+        if outside:
+            self.refuse("loops of the reduction hold other statements too")
+
+    def run(self) -> Change:
+        """Both stages in place of the nest."""
+        factor = Var("v" + self.target.loop_var.name, self.target.loop_var.dtype)
+        buffers = [self._partial(s.buffer) for s in self.stores]
+        first = self._first(factor, buffers)
+        second = self._second(buffers)
+        top = self.chain[0]
+        nest = wrap(self.chain, first)
+        changed = self.tree.edit({top: tir.seq(nest, second)})
+        scope = changed.nodes[self.tree.scope(self.realize).token]
+        changed = changed.edit({scope: scope.replace(alloc_buffers=(*scope.alloc_buffers, *buffers))})
+        return Change(changed, first.block.token)
+
+    def _partial(self, buffer: Buffer) -> Buffer:
+        shape = (*buffer.shape[: self.axis], self.target.extent, *buffer.shape[self.axis :])
+        return decl_buffer(shape, buffer.dtype, buffer.name + "_rf", scope=buffer.scope)
+
+    def _at(self, indices: tuple[Expr, ...], factor: Expr) -> tuple[Expr, ...]:
+        return (*indices[: self.axis], factor, *indices[self.axis :])
+
+    def _first(self, factor: Var, buffers: list[Buffer]) -> BlockRealize:
+        spatial = [iv for iv in self.block.iter_vars if iv.kind is IterKind.SPATIAL]
+        ivs = [IterVar(factor, Range(self.target.min, self.target.extent), IterKind.SPATIAL), *spatial]
+        values: list[Expr] = [self.target.loop_var, *(self.values[iv.var] for iv in spatial)]
+        table: dict[Var, Expr] = {self.target.loop_var: factor}
+        reduce = [iv for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE]
+        used = frozenset().union(*(free_vars(self.values[iv.var]) for iv in reduce))
+        for x in self.chain:
+            if x.loop_var in used and x is not self.target:
+                v = Var("v" + x.loop_var.name, x.loop_var.dtype)
+                table[x.loop_var] = v
+                ivs.append(IterVar(v, Range(x.min, x.extent), IterKind.REDUCE))
+                values.append(x.loop_var)
+        inside = {iv.var: substitute(self.values[iv.var], table) for iv in reduce}
+        swap = _Swap(dict(zip((s.buffer for s in self.stores), buffers)), lambda at: self._at(at, factor))
+        assert self.block.init is not None
+        body = substitute(swap.rewrite(self.block.body), inside)
+        predicate, guard = self._split_predicate(ivs, values)
+        block = Block(tuple(ivs), (), (), unique_block_name(self.tree, self.block.name + "_rf"),
+                      body if guard is None else tir.If(guard, body), swap.rewrite(self.block.init), annotations=self.block.annotations)  # fmt: skip
+        return BlockRealize(tuple(values), predicate, with_access(self.tree, block))
+
+    def _split_predicate(self, ivs: list[IterVar], values: list[Expr]) -> tuple[Expr, Expr | None]:
+        """What stays a predicate, and what guards the body: every partial result needs its init, also one of no terms."""
+        reduce = {v for iv, v in zip(ivs, values) if iv.kind is IterKind.REDUCE} | {self.target.loop_var}
+        parts = _conjuncts(self.realize.predicate)
+        rest = tir.logical_and(*(c for c in parts if not free_vars(c) & reduce))
+        of_reduction = tir.logical_and(*(c for c in parts if free_vars(c) & reduce))
+        starts = {x.loop_var: x.min for x in self.chain if x.loop_var in reduce and x is not self.target}
+        if self.tree.analyzer(self.realize).prove(substitute(of_reduction, starts)):
+            return self.realize.predicate, None
+        inside = {v: iv.var for iv, v in zip(ivs, values) if type(v) is Var}
+        if free_vars(of_reduction) - inside.keys() - self._outer_vars():
+            self.refuse("its predicate mixes loops of the reduction with others")
+        return rest, substitute(of_reduction, inside)
+
+    def _outer_vars(self) -> set[Var]:
+        return {iv.var for iv in self.tree.scope(self.realize).iter_vars}
+
+    def _second(self, buffers: list[Buffer]) -> Stmt:
+        spatial = [iv for iv in self.block.iter_vars if iv.kind is IterKind.SPATIAL]
+        factor = Var("v" + self.target.loop_var.name, self.target.loop_var.dtype)
+        at = self._at(self.stores[0].indices, factor)
+        parts = _partial_values(self)
+        loads = {p: BufferLoad(b, at) for p, b in zip(parts, buffers)}
+        body = _Replace(loads).rewrite(self.block.body)
+        fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in spatial}
+        ivs = (*(iv.replace(var=fresh[iv.var]) for iv in spatial), IterVar(factor, Range(self.target.min, self.target.extent), IterKind.REDUCE))
+        new = self.block.replace(iter_vars=(), reads=(), writes=(), body=substitute(body, fresh), init=substitute(self.block.init, fresh))
+        block = with_access(self.tree, new.replace(iter_vars=ivs))
+        used = frozenset().union(*(free_vars(self.values[iv.var]) for iv in spatial), {self.target.loop_var})
+        loops = [x.replace(loop_var=Var(x.loop_var.name, x.loop_var.dtype), token=Token(), kind=ForKind.SERIAL, thread=None)
+                 for x in self.chain if x.loop_var in used]  # fmt: skip
+        table = dict(zip((x.loop_var for x in self.chain if x.loop_var in used), (x.loop_var for x in loops)))
+        loops = [x.replace(min=substitute(x.min, table), extent=substitute(x.extent, table)) for x in loops]
+        gone = {x.loop_var for x in self.chain} - used
+        predicate = tir.logical_and(*(substitute(c, table) for c in _conjuncts(self.realize.predicate) if not free_vars(c) & (gone | {self.target.loop_var})))
+        values = tuple(substitute(v, table) for v in (*(self.values[iv.var] for iv in spatial), self.target.loop_var))
+        return wrap(loops, BlockRealize(values, predicate, block))
+
+
+def _conjuncts(e: Expr) -> list[Expr]:
+    return [*_conjuncts(e.a), *_conjuncts(e.b)] if type(e) is tir.And else [e]
+
+
+class _Swap(Rewriter):
+    """Accesses of buffers go to others, with another dimension in their indices."""
+
+    def __init__(self, table: dict[Buffer, Buffer], at: Callable[[tuple[Expr, ...]], tuple[Expr, ...]]) -> None:
+        self.table, self.at = table, at
+
+    @on(BufferLoad)
+    def _load(self, load: BufferLoad) -> Expr:
+        load = self.generic(load)
+        return BufferLoad(self.table[load.buffer], self.at(load.indices)) if load.buffer in self.table else load
+
+    @on(BufferStore)
+    def _store(self, store: BufferStore) -> Stmt:
+        store = self.generic(store)
+        return store.replace(buffer=self.table[store.buffer], indices=self.at(store.indices)) if store.buffer in self.table else store
+
+
+class _Replace(Rewriter):
+    """Some expressions become others."""
+
+    def __init__(self, table: dict[Any, Expr]) -> None:
+        self.table = table
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, Expr) and node in self.table:
+            return self.table[node]
+        return super().rewrite(node)
+
+
+_COMMUTATIVE = (tir.Add, tir.Mul, tir.Min, tir.Max, tir.And, tir.Or)
+
+
+def _partial_values(work: _Rfactor) -> list[Expr]:
+    """Per store the expression that is combined with the accumulator."""
+    lets = {n.var: n.value for n in walk(work.block.body) if type(n) is tir.Let}
+    own = {BufferLoad(s.buffer, s.indices) for s in work.stores}
+    out = []
+    for s in work.stores:
+        value = lets.get(s.value, s.value) if type(s.value) is Var else s.value
+        part = _other_side(value, BufferLoad(s.buffer, s.indices))
+        if part is None or any(n in own for n in walk(part)):
+            work.refuse(f"the way it combines values of {s.buffer.name} is not known")
+        out.append(part)
+    return out  # type: ignore[return-value]
+
+
+def _other_side(value: Expr, acc: Expr) -> Expr | None:
+    """What is combined with the accumulator: the other operand, or the other choice."""
+    if type(value) in _COMMUTATIVE:
+        return value.b if value.a is acc else value.a if value.b is acc else None  # type: ignore[attr-defined]
+    if type(value) in (tir.Select, tir.IfThenElse):
+        yes, no = value.true_value, value.false_value  # type: ignore[attr-defined]
+        return no if yes is acc else yes if no is acc else None
+    return None

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random choices that the trace records as decisions: tile sizes, categories, where to compute a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from roundel.ir import Token
+from roundel.ir.errors import ScheduleError
+from roundel.ir.tir import For
+
+from . import legality, move
+from .primitive import BlockToken, Change, Loop, primitive, refuse
+from .tree import Tree, has_reduction, is_one
+
+
+@primitive
+def sample_categorical(tree: Tree, candidates: Sequence[int], probs: Sequence[float], decision: Any = None, rng: Random | None = None) -> Change:
+    """One of ``candidates``; the decision is its position."""
+    if len(candidates) != len(probs) or not candidates:
+        refuse(tree, tree.root, "sample_categorical needs as many probabilities as candidates")
+    if decision is None:
+        assert rng is not None
+        decision = rng.choices(range(len(candidates)), weights=probs)[0]
+    if not 0 <= int(decision) < len(candidates):
+        refuse(tree, tree.root, f"decision {decision} is not a position among {len(candidates)} candidates")
+    return Change(tree, candidates[int(decision)], decision=int(decision))
+
+
+@primitive
+def sample_perfect_tile(
+    tree: Tree, loop: Loop, n: int, max_innermost_factor: int = 16, decision: Any = None, rng: Random | None = None
+) -> Change:  # fmt: skip
+    """``n`` factors whose product is the loop's extent, the last at most ``max_innermost_factor``; the decision is the factors.
+
+    A decision recorded for another extent is brought to the nearest factors of this one.
+    """
+    node: For = tree.nodes[loop]
+    extent = tree.analyzer(node).value(node.extent)
+    if extent is None:
+        refuse(tree, node, f"cannot sample a perfect tile of loop {node.loop_var.name}", "its extent is not a constant",
+               hint="sample_categorical, and split by the result")  # fmt: skip
+    assert rng is not None
+    factors = _random_tile(extent, n, max_innermost_factor, rng) if decision is None else _fit(extent, [int(d) for d in decision], n)
+    return Change(tree, factors, decision=factors)
+
+
+def divisors(n: int) -> list[int]:
+    """All divisors of n > 0, ascending."""
+    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return small + [n // d for d in reversed(small) if d * d != n]
+
+
+def tiles(extent: int, n: int, limit: int) -> list[list[int]]:
+    """Every list of ``n`` factors with product ``extent`` and the last at most ``limit``."""
+    if n == 1:
+        return [[extent]] if extent <= limit else []
+    out = []
+    for d in divisors(extent):
+        if d <= limit:
+            out += [[*head, d] for head in tiles(extent // d, n - 1, extent)]
+    return out
+
+
+def _random_tile(extent: int, n: int, limit: int, rng: Random) -> list[int]:
+    """Uniform over ways to hand out the extent from the innermost factor on."""
+    rest, out = max(extent, 1), []
+    for k in range(n - 1):
+        options = [d for d in divisors(rest) if k > 0 or d <= limit]
+        out.append(rng.choice(options))
+        rest //= out[-1]
+    return [extent if extent == 0 else rest, *out[::-1]]
+
+
+def _fit(extent: int, wanted: list[int], n: int) -> list[int]:
+    if len(wanted) != n:
+        raise ScheduleError(f"a decision of {len(wanted)} factors where {n} are needed")
+    rest, out = max(extent, 1), []
+    for w in reversed(wanted[1:]):
+        out.append(min(divisors(rest), key=lambda d: (abs(d - w), d)))
+        rest //= out[-1]
+    return [rest, *out[::-1]]
+
+
+def locations(tree: Tree, block: BlockToken) -> list[Token]:
+    """Loops under which compute_at may put the block (outermost first), without loops of one iteration or of reductions."""
+    users = legality.consumers(tree, tree.nodes[block])
+    if not users:
+        return []
+    common = [x for x in tree.loops(users[0]) if all(x in tree.loops(u) for u in users)]
+    out = []
+    for x in common:
+        if is_one(x.extent):
+            continue
+        try:
+            move.compute_at(tree, block, x.token)  # type: ignore[arg-type]
+        except ScheduleError:
+            continue
+        out.append(x.token)
+    return out  # type: ignore[return-value]
+
+
+@primitive
+def sample_compute_location(tree: Tree, block: BlockToken, decision: Any = None, rng: Random | None = None) -> Change:
+    """A loop for compute_at, or -1 (leave the block) or -2 (inline it): the decision is the loop's position, -1 or -2."""
+    found = locations(tree, block)
+    if decision is None:
+        assert rng is not None
+        options = [-1, *range(len(found)), *([] if has_reduction(tree.nodes[block]) else [-2])]
+        decision = rng.choice(options)
+    decision = int(decision)
+    if not -2 <= decision < len(found):
+        decision = -1
+    return Change(tree, found[decision] if decision >= 0 else decision, decision=decision)
