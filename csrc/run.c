@@ -24,6 +24,12 @@ static void *stage(Context *ctx, const DLTensor *tensor, int copy_in) {
   return memory;
 }
 
+/* Generated code asks for the alignment of an element, as C does. */
+static int usable_in_place(const DLTensor *tensor) {
+  uintptr_t size = (uintptr_t)tensor->dtype.bits / 8, natural = size >= 8 ? 8 : size >= 4 ? 4 : size >= 2 ? 2 : 1;
+  return (uintptr_t)tensor_data(tensor) % natural == 0 && tensor_is_compact(tensor);
+}
+
 static int repeats_memory(const DLTensor *tensor) {
   if (tensor_is_compact(tensor)) return 0;
   for (int32_t i = 0; i < tensor->ndim; i++)
@@ -53,13 +59,13 @@ static int place_output(Context *ctx, int32_t index, const int64_t *dims) {
     if (!ctx->allocated[i] && ctx->outputs[i]->data && overlap(extent_of(output), extent_of(ctx->outputs[i])))
       return rd_context_error(ctx, RD_VALUE_ERROR, "outputs %d and %d share memory", (int)i, (int)index);
   *buffer = tensor_data(output);
-  if (!tensor_is_compact(output) && !(*buffer = stage(ctx, output, (param->flags & RD_INOUT) != 0))) return ctx->status;
+  if (!usable_in_place(output) && !(*buffer = stage(ctx, output, (param->flags & RD_INOUT) != 0))) return ctx->status;
   return 0;
 }
 
 static int place_input(Context *ctx, int32_t index, const DLTensor *input) {
   ctx->buffers[index] = tensor_data(input);
-  int copy = !tensor_is_compact(input);
+  int copy = !usable_in_place(input);
   Extent extent = extent_of(input);
   for (int32_t i = 0; i < ctx->function->num_outputs && !copy; i++)
     copy = !ctx->allocated[i] && ctx->outputs[i]->data && overlap(extent, extent_of(ctx->outputs[i]));
@@ -106,7 +112,7 @@ int rd_run(RdModel *model, int32_t index, const DLTensor *const *inputs, DLTenso
     if (!place_arguments(ctx, inputs, outputs)) execute(ctx);
   }
   for (int32_t i = 0; i < function->num_outputs && !ctx->status; i++)
-    if (!ctx->allocated[i] && !tensor_is_compact(outputs[i])) tensor_unpack(outputs[i], ctx->buffers[function->num_inputs + i]);
+    if (!ctx->allocated[i] && !usable_in_place(outputs[i])) tensor_unpack(outputs[i], ctx->buffers[function->num_inputs + i]);
   int status = ctx->status;
   if (status) {
     if (placed) output_discard(ctx);

@@ -93,9 +93,12 @@ def test_strided_and_overlapping_outputs(programs):
     np.testing.assert_array_equal(row, [1, 1, 3, 3, 5, 5, 7, 7])
 
 
-def test_unaligned_input(graphs):
+def test_unaligned_input(graphs, programs):
     raw = np.zeros(4 * 4 * 3 + 1, np.uint8)
     x = raw[1:].view(F).reshape(3, 4)
+    x[:] = 1
+    programs["scale"](x.copy(), x)
+    np.testing.assert_array_equal(x, 2 + np.tile(WEIGHT, (3, 1)))
     x[:] = 1
     np.testing.assert_array_equal(graphs["scale"](x), 2 + np.tile(WEIGHT, (3, 1)))
 
