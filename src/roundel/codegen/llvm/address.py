@@ -14,6 +14,7 @@ from ...ir import tir
 from ...ir.dtype import INT64
 from .emitter import Emitter, hoistable
 from .types import element_bytes
+from .values import ANYWHERE, NOWHERE
 
 Linear = tuple[dict[tir.Expr, int], int]  # term -> coefficient, and the constant
 
@@ -137,32 +138,42 @@ def _scaled_sum(em: Emitter, items: list[tuple[tir.Expr, int]]) -> str:
 def pointer(em: Emitter, buffer: tir.Buffer, where: Linear) -> str:
     """The address of the element (for packed types: of the byte unit) at this offset."""
     base = em.value(buffer.data)
-    depth = em.depth[buffer.data]
     unit = f"i{8 * element_bytes(buffer.dtype.element)}"
     terms, constant = where
     lanes = buffer.dtype.lanes
     if lanes > 1:
         terms, constant = {t: k * lanes for t, k in terms.items()}, constant * lanes
-    for level, items in _group(em, terms):
-        depth = max(depth, level)
-        key = (base, unit, *items)
-        local = depth >= len(em.scopes)
-        cache = em.values if local else em.scopes[depth].cache
-        hit = cache.get(key)
+    if terms:
+        key = (base, unit, *terms.items())
+        known = em.scopes[-1].cache if all(map(hoistable, terms)) else em.values.group(ANYWHERE)
+        hit = known.get(key)
         if hit is None:
-            saved = em.out
-            if not local:
-                em.out = em.scopes[depth].prelude
-            hit = cache[key] = em.op(f"getelementptr {unit}, ptr {base}, i64 {_scaled_sum(em, items)}")
-            em.out = saved
+            hit = known[key] = _add_terms(em, base, em.depth[buffer.data], unit, terms)
         base = hit
     if not constant:
         return base
-    key = (base, unit, constant)
-    hit = em.values.get(key)
+    known = em.values.group(NOWHERE)
+    hit = known.get((base, unit, constant))
     if hit is None:
-        hit = em.values[key] = em.op(f"getelementptr {unit}, ptr {base}, i64 {constant}")
+        hit = known[base, unit, constant] = em.op(f"getelementptr {unit}, ptr {base}, i64 {constant}")
     return hit
+
+
+def _add_terms(em: Emitter, base: str, depth: int, unit: str, terms: dict[tir.Expr, int]) -> str:
+    """The pointer with terms added, each group of them where its variables are bound."""
+    for level, items in _group(em, terms):
+        depth = max(depth, level)
+        if depth >= len(em.scopes):
+            base = em.op(f"getelementptr {unit}, ptr {base}, i64 {_scaled_sum(em, items)}")
+            continue
+        scope, key = em.scopes[depth], (base, unit, *items, depth)
+        hit = scope.cache.get(key)
+        if hit is None:
+            saved, em.out = em.out, scope.prelude
+            hit = scope.cache[key] = em.op(f"getelementptr {unit}, ptr {base}, i64 {_scaled_sum(em, items)}")
+            em.out = saved
+        base = hit
+    return base
 
 
 def halves(em: Emitter, where: Linear, per_byte: int) -> tuple[Linear, tir.Expr] | None:

@@ -3,7 +3,8 @@
 
 Expressions are interned, so a dictionary from expression to register is value numbering. Pure integer expressions
 (indices, conditions) are written once, at the top of the innermost scope that binds one of their variables: index
-arithmetic comes out hoisted from loops. Everything else is written where it stands and shared within one statement.
+arithmetic comes out hoisted from loops. Everything else is written where it stands and shared within straight code, until
+a store makes it stale (see ``values``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ...ir.dtype import DType
 from ...ir.errors import BuildError
 from ...ir.visit import free_vars
 from .types import float_text, int_text, llvm_type, suffix
+from .values import Values, memory_of
 
 EXPR: dict[type, Callable[[Emitter, Any], str]] = {}  # expression type -> writes it, returns the operand
 STMT: dict[type, Callable[[Emitter, Any], None]] = {}
@@ -109,7 +111,8 @@ class Emitter:
         self.depth: dict[tir.Var, int] = {}  # variable -> index of the scope that binds it
         self.env: dict[tir.Var, str] = {}
         self.nonneg_vars: set[tir.Var] = set()
-        self.values: dict[Any, str] = {}
+        self.values = Values()
+        self.distinct: set[tir.Var] = set()  # data pointers that do not overlap one another
         self.declares: dict[str, str] = {}
         self.globals: dict[str, str] = {}
         self.readonly: frozenset[tir.Var] = frozenset()  # data pointers whose memory nobody writes during the call
@@ -212,7 +215,7 @@ class Emitter:
     def branch_values(self) -> Iterator[None]:
         """What is written inside does not dominate what comes after."""
         saved = self.values
-        self.values = dict(saved)
+        self.values = saved.copy()
         yield
         self.values = saved
 
@@ -257,12 +260,13 @@ class Emitter:
                 hit = scope.cache[e] = EXPR[kind](self, e)
                 self.out = saved
             return hit
-        hit = self.values.get(e)
+        known = self.values.group(memory_of(e))
+        hit = known.get(e)
         if hit is None:
             handler = EXPR.get(kind)
             if handler is None:
                 raise BuildError(f"{kind.__name__} cannot be compiled", why=f"in {e!r}"[:400])
-            hit = self.values[e] = handler(self, e)
+            hit = known[e] = handler(self, e)
         return hit
 
     def typed(self, e: tir.Expr) -> str:

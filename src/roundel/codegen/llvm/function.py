@@ -189,9 +189,11 @@ def _bind_params(em: Emitter, func: tir.PrimFunc, noalias: bool, written: frozen
         buffer = buffers.get(p)
         if buffer is not None:
             em.bind(buffer.data, register, 0)
-            facts = _pointer_facts(buffer, noalias and p not in written, buffer.data not in written)
-            if noalias and buffer.data not in written and p not in written:
-                readonly.add(buffer.data)
+            facts = _pointer_facts(buffer, noalias, buffer.data not in written)
+            if noalias:
+                em.distinct.add(buffer.data)
+                if buffer.data not in written:
+                    readonly.add(buffer.data)
         out.append(Param(register, llvm_type(p.dtype), facts))
     em.readonly = frozenset(readonly)
     return out

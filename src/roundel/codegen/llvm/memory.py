@@ -199,7 +199,6 @@ def _guarded_lanes(em: Emitter, e: tir.BufferLoad, access: Access, mask: str) ->
 
 @writes(STMT, tir.BufferStore)
 def _store(em: Emitter, s: tir.BufferStore) -> None:
-    em.values.clear()
     access = access_of(em, s.buffer, s.indices)
     dtype = s.value.dtype
     if s.predicate is not None and s.predicate.dtype.lanes == 1:
@@ -215,7 +214,7 @@ def _store(em: Emitter, s: tir.BufferStore) -> None:
         if dtype.is_bool:
             value = _to_bytes(em, value, dtype)
         _store_value(em, s, access, dtype, value)
-    em.values.clear()
+    em.values.stored(s.buffer.data, em.distinct)
 
 
 def _to_bytes(em: Emitter, value: str, dtype: DType) -> str:

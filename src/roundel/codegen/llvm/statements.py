@@ -191,6 +191,7 @@ def _allocate(em: Emitter, s: tir.Allocate) -> None:
     else:
         operand = _scratch(em, size)
     em.align[s.buffer.data] = 64
+    em.distinct.add(s.buffer.data)
     em.open_scope()
     em.bind(s.buffer.data, operand)
     _scoped(em, s.body)
