@@ -31,12 +31,20 @@ def matmul_relu(n=12, m=16, l=8) -> PrimFunc:
 
 def conv2d(c=4, h=9, w=10, o=8, stride=1) -> PrimFunc:
     x, f = te.placeholder((c, h, w), "float32", "X"), te.placeholder((o, c, 3, 3), "float32", "W")
-    pad = te.compute((c, h + 2, w + 2), lambda ci, y, z: te.if_then_else(
-        tir.logical_and(y >= 1, y < h + 1, z >= 1, z < w + 1), x[ci, y - 1, z - 1], 0.0), "P")
+    pad = te.compute(
+        (c, h + 2, w + 2),
+        lambda ci, y, z: te.if_then_else(
+            tir.logical_and(y >= 1, y < h + 1, z >= 1, z < w + 1), x[ci, y - 1, z - 1], 0.0
+        ),
+        "P",
+    )
     rc, ry, rx = te.reduce_axis((0, c), "rc"), te.reduce_axis((0, 3), "ry"), te.reduce_axis((0, 3), "rx")
     out = ((h - 1) // stride + 1, (w - 1) // stride + 1)
-    y = te.compute((o, *out), lambda oc, i, j: te.sum(
-        pad[rc, i * stride + ry, j * stride + rx] * f[oc, rc, ry, rx], axis=[rc, ry, rx]), "Y")
+    y = te.compute(
+        (o, *out),
+        lambda oc, i, j: te.sum(pad[rc, i * stride + ry, j * stride + rx] * f[oc, rc, ry, rx], axis=[rc, ry, rx]),
+        "Y",
+    )
     return te.create_prim_func([x, f, y])
 
 

@@ -21,11 +21,11 @@ def test_rfactor_with_tail(axis, depth):
     sch = Schedule(func)
     block = sch.get_block("C")
     i, j, k = sch.get_loops(block)
-    k0, k1 = sch.split(k, [None, 5])
+    _k0, k1 = sch.split(k, [None, 5])
     partial = sch.rfactor(k1, axis)
     check(sch, func)
     assert sch.get(partial).name == "C_rf" and sch.get(block).name == "C"
-    i, j, k1 = sch.get_loops(block)
+    _i, _j, k1 = sch.get_loops(block)
     sch.reverse_compute_at(block, sch.get_loops(partial)[1])
     check(sch, func)
 
@@ -35,7 +35,8 @@ def test_rfactor_of_argmax():
     k = te.reduce_axis((0, 20), "k")
     argmax = te.comm_reducer(
         lambda x, y: (tir.select(x[1] >= y[1], x[0], y[0]), tir.select(x[1] >= y[1], x[1], y[1])),
-        lambda t0, t1: (tir.const(-1, t0), te.min_value(t1)))
+        lambda t0, t1: (tir.const(-1, t0), te.min_value(t1)),
+    )
     index, value = te.compute((6,), lambda i: argmax((k.var, a[i, k]), axis=k), "V")
     func = te.create_prim_func([a, index, value])
     sch = Schedule(func)

@@ -30,7 +30,12 @@ def test_register_tile_matmul(shape):
     sch.unroll(i1)
     sch.parallel(j0)
     check(sch, func)
-    assert [b.name for b in map(sch.get, sch.get_child_blocks(sch.get_block("root")))] == ["B_global", "C_init", "C_update", "C_local"]
+    assert [b.name for b in map(sch.get, sch.get_child_blocks(sch.get_block("root")))] == [
+        "B_global",
+        "C_init",
+        "C_update",
+        "C_local",
+    ]
 
 
 def test_balanced_split_gives_siblings_that_are_scheduled_alike():

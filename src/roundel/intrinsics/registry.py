@@ -34,7 +34,9 @@ class TensorIntrin:
             raise RoundelError(f"there is a tensor intrinsic {name!r} already", hint="override=True replaces it")
         shapes = [[(b.dtype, b.shape) for b in f.buffer_params] for f in (desc, impl)]
         if shapes[0] != shapes[1]:
-            raise RoundelError(f"description and implementation of {name!r} have different parameters", why=f"{shapes[0]}\n{shapes[1]}")
+            raise RoundelError(
+                f"description and implementation of {name!r} have different parameters", why=f"{shapes[0]}\n{shapes[1]}"
+            )
         if desc.root_block is None or impl.root_block is None:
             raise RoundelError(f"description and implementation of {name!r} have to be in block form")
         _table[name] = TensorIntrin(name, desc, impl)
@@ -46,7 +48,10 @@ class TensorIntrin:
         _load()
         if name not in _table:
             near = get_close_matches(name, _table)
-            raise RoundelError(f"there is no tensor intrinsic {name!r}", hint=f"did you mean {near[0]}?" if near else f"known are {', '.join(_table)}")
+            raise RoundelError(
+                f"there is no tensor intrinsic {name!r}",
+                hint=f"did you mean {near[0]}?" if near else f"known are {', '.join(_table)}",
+            )
         return _table[name]
 
     @staticmethod

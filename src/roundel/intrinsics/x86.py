@@ -31,7 +31,8 @@ def dot_4(lanes: int, data: str, weight: str) -> TensorIntrin:
             C[T.Ramp(0, 1, lanes)] = T.dot_accumulate(
                 C[T.Ramp(0, 1, lanes)],
                 T.Shuffle([A[T.Ramp(0, 1, 4)]], [k % 4 for k in range(4 * lanes)]),
-                T.Shuffle([B[i, T.Ramp(0, 1, 4)] for i in range(lanes)], list(range(4 * lanes))))
+                T.Shuffle([B[i, T.Ramp(0, 1, 4)] for i in range(lanes)], list(range(4 * lanes))),
+            )
 
     return TensorIntrin.register(f"dot_{lanes}x4_{data[0]}8{weight[0]}8i32", desc, impl)
 

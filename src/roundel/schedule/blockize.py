@@ -44,7 +44,9 @@ def blockize(tree: Tree, target: Target) -> Change:
     return Change(tree.edit({top: new}), made.token)
 
 
-def _divide(tree: Tree, realize: BlockRealize, loops: list[For], inner: list[For], top: Stmt) -> tuple[tuple[Division, ...], Expr, Expr]:
+def _divide(
+    tree: Tree, realize: BlockRealize, loops: list[For], inner: list[For], top: Stmt
+) -> tuple[tuple[Division, ...], Expr, Expr]:
     an = tree.analyzer(tree.scope(realize), inside=True)
     try:
         found = subspace_divide(realize.iter_values, domain(loops), [x.loop_var for x in inner], realize.predicate, an)
@@ -57,7 +59,9 @@ def _inner_only(d: Division) -> bool:
     return is_one(d.outer_extent) and not is_one(d.inner_extent) and type(d.outer) is tir.IntImm and d.outer.value == 0
 
 
-def _outer_block(tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner: list[For], predicate: Expr) -> Block:
+def _outer_block(
+    tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner: list[For], predicate: Expr
+) -> Block:
     block = realize.block
     outer_ivs, inner_ivs, values = [], [], []
     table: dict[Var, Expr] = {}
@@ -73,7 +77,9 @@ def _outer_block(tree: Tree, realize: BlockRealize, divisions: tuple[Division, .
             values.append(d.inner)
             at = at + v
         table[iv.var] = at
-    body = substitute(block.replace(iter_vars=(), reads=(), writes=(), init=None), table).replace(iter_vars=tuple(inner_ivs))
+    body = substitute(block.replace(iter_vars=(), reads=(), writes=(), init=None), table).replace(
+        iter_vars=tuple(inner_ivs)
+    )
     update = with_access(tree, body)
     nest = wrap(inner, BlockRealize(tuple(values), predicate, update))
     init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)

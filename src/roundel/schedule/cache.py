@@ -18,7 +18,13 @@ from .tree import TRUE, Tree, unique_block_name
 
 
 @primitive
-def cache_read(tree: Tree, block: BlockToken, read_buffer_index: int | str, storage_scope: str, consumer_blocks: Sequence[BlockToken] = ()) -> Change:
+def cache_read(
+    tree: Tree,
+    block: BlockToken,
+    read_buffer_index: int | str,
+    storage_scope: str,
+    consumer_blocks: Sequence[BlockToken] = (),
+) -> Change:
     """Copy what is read of a buffer into a buffer of another scope, and read that; gives back the copying block.
 
         for i: B[i] = A[i]     ->    for ax0: A_local[ax0] = A[ax0]
@@ -45,7 +51,13 @@ def cache_read(tree: Tree, block: BlockToken, read_buffer_index: int | str, stor
 
 
 @primitive
-def cache_write(tree: Tree, block: BlockToken, write_buffer_index: int | str, storage_scope: str, consumer_blocks: Sequence[BlockToken] = ()) -> Change:
+def cache_write(
+    tree: Tree,
+    block: BlockToken,
+    write_buffer_index: int | str,
+    storage_scope: str,
+    consumer_blocks: Sequence[BlockToken] = (),
+) -> Change:
     """Write into a buffer of another scope, and copy that to the original after; gives back the copying block.
 
         for i: B[i] = A[i]     ->    for i: B_local[i] = A[i]
@@ -59,8 +71,13 @@ def cache_write(tree: Tree, block: BlockToken, write_buffer_index: int | str, st
     buffer = written_buffer(tree, node, write_buffer_index)
     others = [w for w in legality.writers(tree, scope, buffer) if w is not realize]
     if buffer in legality.reads_of(node):
-        refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} also reads it",
-               hint="cache_write before decompose_reduction")  # fmt: skip
+        refuse(
+            tree,
+            realize,
+            f"cannot cache {buffer.name}",
+            f"block {node.name} also reads it",
+            hint="cache_write before decompose_reduction",
+        )
     legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
     region = _region(tree, [realize], buffer, written=True)
     cache = _like(buffer, storage_scope)
@@ -120,13 +137,15 @@ def _parts(scope: Block) -> tuple[Stmt, ...]:
     return scope.body.stmts if type(scope.body) is tir.Seq else (scope.body,)
 
 
-def insert_stage(tree: Tree, scope: Block, changes: dict[Stmt, Stmt | None], stmt: Stmt, position: int, buffer: Buffer | None) -> Tree:
+def insert_stage(
+    tree: Tree, scope: Block, changes: dict[Stmt, Stmt | None], stmt: Stmt, position: int, buffer: Buffer | None
+) -> Tree:
     """The program with changes, a statement put into a scope's body and a buffer allocated there."""
     changed = tree.edit(changes) if changes else tree
     old: Block = changed.nodes[scope.token]  # type: ignore[index]
     parts = list(_parts(old))
     parts.insert(position, stmt)
-    new = old.replace(body=tir.seq(*parts), alloc_buffers=(*old.alloc_buffers, *([buffer] if buffer is not None else [])))
+    new = old.replace(
+        body=tir.seq(*parts), alloc_buffers=(*old.alloc_buffers, *([buffer] if buffer is not None else []))
+    )
     return changed.edit({old: new})
-
-

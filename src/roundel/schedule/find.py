@@ -21,15 +21,21 @@ def find_block(tree: Tree, name: str) -> Block:
         return found[0]
     names = [b.name for b in tree.blocks()]
     if found:
-        raise ScheduleError(f"{len(found)} blocks are named {name!r}", where=tree.name, hint="use get_child_blocks, or rename them")
+        raise ScheduleError(
+            f"{len(found)} blocks are named {name!r}", where=tree.name, hint="use get_child_blocks, or rename them"
+        )
     near = get_close_matches(name, names)
-    raise ScheduleError(f"there is no block {name!r}", where=tree.name, why=f"the blocks are {', '.join(names)}",
-                        hint=f"did you mean {near[0]}?" if near else "")  # fmt: skip
+    raise ScheduleError(
+        f"there is no block {name!r}",
+        where=tree.name,
+        why=f"the blocks are {', '.join(names)}",
+        hint=f"did you mean {near[0]}?" if near else "",
+    )
 
 
 @primitive
-def get_block(tree: Tree, name: str) -> Change:
-    """The block of this name."""
+def get_block(tree: Tree, name: str, func_name: str | None = None) -> Change:
+    """The block of this name (``tree`` is that of the function ``func_name``)."""
     return Change(tree, find_block(tree, name).token)
 
 

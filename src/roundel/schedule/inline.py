@@ -19,8 +19,8 @@ from .tree import Tree
 def compute_inline(tree: Tree, block: BlockToken) -> Change:
     """Compute a block's value where it is used, and drop the block.
 
-        for i: B[i] = A[i] + 1
-        for i: C[i] = B[i] * 2    ->    for i: C[i] = (A[i] + 1) * 2
+    for i: B[i] = A[i] + 1
+    for i: C[i] = B[i] * 2    ->    for i: C[i] = (A[i] + 1) * 2
     """
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
@@ -30,7 +30,14 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     variables = _index_variables(tree, realize, store.indices, "inline")
     loose = free_vars(store.value) & {iv.var for iv in node.iter_vars} - set(variables)
     if node.init is not None or loose:
-        refuse(tree, realize, f"cannot inline block {node.name}", "it is a reduction" if node.init is not None else "its value depends on variables that are not in the index")
+        refuse(
+            tree,
+            realize,
+            f"cannot inline block {node.name}",
+            "it is a reduction"
+            if node.init is not None
+            else "its value depends on variables that are not in the index",
+        )
     legality.require_inner_buffers(tree, node, "inline")
     users = legality.readers(tree, tree.scope(realize), buffer)
     if not users:
@@ -41,7 +48,9 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     for u in users:
         new = inliner.rewrite(u.block)
         changes[u] = u.replace(block=with_access(tree, new))
-    return Change(_without(tree.edit(changes), tree.scope(realize), buffer), None, {block: "inlined into its consumers"})
+    return Change(
+        _without(tree.edit(changes), tree.scope(realize), buffer), None, {block: "inlined into its consumers"}
+    )
 
 
 def _single_store(tree: Tree, realize: BlockRealize, doing: str) -> BufferStore:
@@ -56,8 +65,13 @@ def _index_variables(tree: Tree, realize: BlockRealize, indices: tuple[Expr, ...
     mine = {iv.var for iv in realize.block.iter_vars}
     variables = [i for i in indices if type(i) is Var and i in mine]
     if len(set(variables)) != len(variables) or any(free_vars(i) & mine for i in indices if i not in variables):
-        refuse(tree, realize, f"cannot {doing} block {realize.block.name}", "its index is not a list of different block variables and constants",
-               hint="transform_layout or reindex first")  # fmt: skip
+        refuse(
+            tree,
+            realize,
+            f"cannot {doing} block {realize.block.name}",
+            "its index is not a list of different block variables and constants",
+            hint="transform_layout or reindex first",
+        )
     return variables
 
 
@@ -66,7 +80,12 @@ def _require_inputs_unchanged(tree: Tree, realize: BlockRealize, users: list[Blo
     last = max(tree.order[u] for u in users)
     for r in tree.children(tree.scope(realize)):
         if tree.order[realize] < tree.order[r] <= last and legality.writes_of(r.block) & inputs:
-            refuse(tree, realize, f"cannot inline block {realize.block.name}", f"block {r.block.name} overwrites its inputs before they would be read")
+            refuse(
+                tree,
+                realize,
+                f"cannot inline block {realize.block.name}",
+                f"block {r.block.name} overwrites its inputs before they would be read",
+            )
 
 
 class _Inline(Rewriter):
@@ -93,49 +112,92 @@ def _without(tree: Tree, scope: Block, buffer: Buffer) -> Tree:
 def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
     """Do in the producer what a block does with each of its values, and drop the block.
 
-        for i: B[i] = A[i] + 1
-        for i: C[i] = B[i] * 2    ->    for i: C[i] = (A[i] + 1) * 2
+    for i: B[i] = A[i] + 1
+    for i: C[i] = B[i] * 2    ->    for i: C[i] = (A[i] + 1) * 2
     """
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
     store = _single_store(tree, realize, "inline")
     if not legality.is_complete(node):
-        refuse(tree, realize, f"cannot inline block {node.name} into its producer", "it reduces, or reads back what it writes")
+        refuse(
+            tree,
+            realize,
+            f"cannot inline block {node.name} into its producer",
+            "it reduces, or reads back what it writes",
+        )
     producer, buffer = _only_producer(tree, realize)
     source = producer.block
     if not legality.is_complete(source):
-        refuse(tree, producer, f"cannot inline block {node.name} into block {source.name}", "that block is still reducing",
-               hint="cache_write the reduction, and inline into the copy")  # fmt: skip
+        refuse(
+            tree,
+            producer,
+            f"cannot inline block {node.name} into block {source.name}",
+            "that block is still reducing",
+            hint="cache_write the reduction, and inline into the copy",
+        )
     made = _single_store(tree, producer, "inline into")
     loads = {n for n in walk(store.value) if type(n) is BufferLoad and n.buffer is buffer}
     if len(loads) != 1:
-        refuse(tree, realize, f"cannot inline block {node.name} into its producer", f"it reads {buffer.name} at more than one place")
+        refuse(
+            tree,
+            realize,
+            f"cannot inline block {node.name} into its producer",
+            f"it reads {buffer.name} at more than one place",
+        )
     at = next(iter(loads)).indices
     variables = _index_variables(tree, realize, at, "inline into its producer")
     an = tree.analyzer(producer)
     missing = [iv for iv in node.iter_vars if iv.var not in variables and an.value(iv.dom.extent) != 1]
     if missing:
-        refuse(tree, realize, f"cannot inline block {node.name} into its producer", f"its variable {missing[0].var.name} does not index {buffer.name}")
+        refuse(
+            tree,
+            realize,
+            f"cannot inline block {node.name} into its producer",
+            f"its variable {missing[0].var.name} does not index {buffer.name}",
+        )
     table: dict[Var, Expr] = {iv.var: iv.dom.min for iv in node.iter_vars if iv.var not in variables}
     table |= {v: made.indices[k] for k, v in enumerate(at) if type(v) is Var and v in variables}
     value = _Put(next(iter(loads)), made.value, table).rewrite(store.value)
-    new = with_access(tree, source.replace(body=BufferStore(store.buffer, value, tuple(substitute(i, table) for i in store.indices)), name=source.name))
-    changes = {realize: None, producer: producer.replace(block=new, predicate=_guard(an, producer, node, table, at, made.indices))}
+    new = with_access(
+        tree,
+        source.replace(
+            body=BufferStore(store.buffer, value, tuple(substitute(i, table) for i in store.indices)), name=source.name
+        ),
+    )
+    changes = {
+        realize: None,
+        producer: producer.replace(block=new, predicate=_guard(an, producer, node, table, at, made.indices)),
+    }
     legality.require_no_conflict(tree, realize, _between(tree, producer, realize), "inline")
-    return Change(_without(tree.edit(changes), tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"})
+    return Change(
+        _without(tree.edit(changes), tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"}
+    )
 
 
 def _only_producer(tree: Tree, realize: BlockRealize) -> tuple[BlockRealize, Buffer]:
     scope, block = tree.scope(realize), realize.block
     found = [p for p in legality.producers(tree, block) if legality.writes_of(p.block) & legality.reads_of(block)]
-    inner = [(p, b) for p in found for b in legality.writes_of(p.block) & legality.reads_of(block) if b in scope.alloc_buffers]
-    usable = [(p, b) for p, b in inner if len(legality.writers(tree, scope, b)) == 1 and len(legality.readers(tree, scope, b)) == 1]
+    inner = [
+        (p, b)
+        for p in found
+        for b in legality.writes_of(p.block) & legality.reads_of(block)
+        if b in scope.alloc_buffers
+    ]
+    usable = [
+        (p, b)
+        for p, b in inner
+        if len(legality.writers(tree, scope, b)) == 1 and len(legality.readers(tree, scope, b)) == 1
+    ]
     if len(usable) == 1:
         return usable[0]
     last = max(usable, key=lambda u: tree.order[u[0]], default=None)
     if last is None:
-        refuse(tree, realize, f"cannot inline block {block.name} into its producer",
-               "there is no block that is the only writer of an inner buffer which this block alone reads")  # fmt: skip
+        refuse(
+            tree,
+            realize,
+            f"cannot inline block {block.name} into its producer",
+            "there is no block that is the only writer of an inner buffer which this block alone reads",
+        )
     return last
 
 
@@ -155,12 +217,19 @@ class _Put(Rewriter):
         return self.table.get(node, node) if type(node) is Var else super().rewrite(node)
 
 
-def _guard(an: Analyzer, producer: BlockRealize, node: Block, table: dict[Var, Expr], at: tuple[Expr, ...], made: tuple[Expr, ...]) -> Expr:
+def _guard(
+    an: Analyzer,
+    producer: BlockRealize,
+    node: Block,
+    table: dict[Var, Expr],
+    at: tuple[Expr, ...],
+    made: tuple[Expr, ...],
+) -> Expr:
     """Where the consumer computes less than the producer, only that part remains."""
     values = bindings(producer)
     checks = [producer.predicate]
     with an.scope():
-        for iv, v in zip(producer.block.iter_vars, producer.iter_values):
+        for iv in producer.block.iter_vars:
             an.bind(iv.var, iv.dom)
         for iv in node.iter_vars:
             here = table[iv.var]

@@ -64,7 +64,12 @@ def unannotate(tree: Tree, target: Target, ann_key: str) -> Change:
     """Remove an annotation of a loop or block."""
     node = tree.nodes[target]
     if ann_key not in node.annotations:
-        refuse(tree, target, f"there is no annotation {ann_key!r} to remove", f"there are {', '.join(node.annotations) or 'none'}")
+        refuse(
+            tree,
+            target,
+            f"there is no annotation {ann_key!r} to remove",
+            f"there are {', '.join(node.annotations) or 'none'}",
+        )
     return _annotated(tree, target, node.annotations.without(ann_key))
 
 
@@ -124,5 +129,9 @@ def storage_align(tree: Tree, block: BlockToken, buffer_index: int, axis: int, f
     buffer = written_buffer(tree, node, buffer_index)
     if factor <= 0 or not -buffer.ndim <= axis < buffer.ndim:
         refuse(tree, block, "storage_align needs a positive factor and an axis of the buffer")
-    old = [e for e in node.annotations.get("buffer_dim_align", ()) if tuple(e[:2]) != (buffer_index, axis % buffer.ndim)]
-    return _annotated(tree, block, node.annotations | {"buffer_dim_align": (*old, (buffer_index, axis % buffer.ndim, factor, offset))})
+    old = [
+        e for e in node.annotations.get("buffer_dim_align", ()) if tuple(e[:2]) != (buffer_index, axis % buffer.ndim)
+    ]
+    return _annotated(
+        tree, block, node.annotations | {"buffer_dim_align": (*old, (buffer_index, axis % buffer.ndim, factor, offset))}
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts: of buffers (transform_layout), of iteration domains (transform_block_layout), of one block's accesses (reindex)."""
+"""Layouts of buffers (transform_layout), of iteration domains (transform_block_layout), of accesses (reindex)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def transform_layout(tree: Tree, block: BlockToken, buffer: Any, index_map: Any,
 
         B[i, j]                      ->  B[i // 4, j, i % 4]           # lambda i, j: (i // 4, j, i % 4)
 
-    ``buffer`` is ("read", n), ("write", n) or a name. A map that makes room for more elements needs ``pad_value``; it is
+    ``buffer`` is ("read", n), ("write", n) or a name. A map that makes room for more elements needs ``pad_value``, which is
     written to the padding of buffers made here, and a parameter's padding is the caller's. A parameter's shape changes.
     """
     node: Block = tree.nodes[block]
@@ -57,7 +57,13 @@ def transform_layout(tree: Tree, block: BlockToken, buffer: Any, index_map: Any,
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} by this index map", str(e))
     padded = not (type(padding) is tir.IntImm and not padding.value)
     if padded and pad_value is None:
-        refuse(tree, tree.realize(block), f"the layout of {old.name} has padding", f"where {padding.script()}", hint="give pad_value")
+        refuse(
+            tree,
+            tree.realize(block),
+            f"the layout of {old.name} has padding",
+            f"where {padding.script()}",
+            hint="give pad_value",
+        )
     if any(m.source.buffer is old for b in tree.blocks() for m in b.match_buffers):
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "a match_buffer views it")
     new = decl_buffer(shape, old.dtype, old.name, scope=old.scope, align=old.align)
@@ -129,7 +135,7 @@ def _fill_padding(tree: Tree, buffer: Buffer, inverse: IndexMap, padding: Expr, 
 def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Change:
     """Iterate over a block's domain in other variables; the loops around it are replaced by one per variable.
 
-        for i, j: B(i, j)           ->  for f in range(n * m): B(f // m, f % m)     # lambda i, j: i * m + j
+    for i, j: B(i, j)           ->  for f in range(n * m): B(f // m, f % m)     # lambda i, j: i * m + j
     """
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
@@ -139,15 +145,22 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Cha
         refuse(tree, realize, f"cannot transform the domain of block {node.name}", "a variable does not start at 0")
     chain = sole_loops(tree, realize)
     if tuple(x.loop_var for x in chain) != realize.iter_values or not is_true(realize.predicate):
-        refuse(tree, realize, f"cannot transform the domain of block {node.name}", "its loops are not exactly its variables",
-               hint="transform_block_layout comes before splitting")  # fmt: skip
+        refuse(
+            tree,
+            realize,
+            f"cannot transform the domain of block {node.name}",
+            "its loops are not exactly its variables",
+            hint="transform_block_layout comes before splitting",
+        )
     try:
         inverse, padding = inverse_index_map(index_map, shape)
         extents = map_shape(index_map, shape)
     except ArithError as e:
         refuse(tree, realize, f"cannot transform the domain of block {node.name} by this index map", str(e))
     kinds = _kinds(tree, realize, index_map)
-    ivs = tuple(tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), kind) for k, (n, kind) in enumerate(zip(extents, kinds)))
+    ivs = tuple(
+        tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), kind) for k, (n, kind) in enumerate(zip(extents, kinds))
+    )
     loops = [serial(f"ax{k}", n, n) for k, n in enumerate(extents)]
     new_vars = dict(zip(inverse.initial_indices, (iv.var for iv in ivs)))
     table = {iv.var: substitute(e, new_vars) for iv, e in zip(node.iter_vars, inverse.final_indices)}
@@ -164,7 +177,12 @@ def _kinds(tree: Tree, realize: BlockRealize, index_map: IndexMap) -> list[IterK
     for e in index_map.final_indices:
         kinds = {kind_of[v] for v in free_vars(e)}
         if len(kinds) > 1:
-            refuse(tree, realize, f"cannot transform the domain of block {realize.block.name}", "a new variable would mix spatial and reduce ones")
+            refuse(
+                tree,
+                realize,
+                f"cannot transform the domain of block {realize.block.name}",
+                "a new variable would mix spatial and reduce ones",
+            )
         out.append(kinds.pop() if kinds else IterKind.SPATIAL)
     return out
 
@@ -185,10 +203,10 @@ def _is_zero(e: Expr) -> bool:
 
 @primitive
 def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
-    """Put a stage between a block and a buffer so that the block's own variables index it; gives back that stage's block.
+    """Put a stage between a block and a buffer so that the block's own variables index it; gives back its block.
 
-        for i, j: C[i] += A[i + 1, j // 2]    ->    for ax0, ax1: A_reindex[ax0, ax1] = A[ax0 + 1, ax1 // 2]
-                                                    for i, j: C[i] += A_reindex[i, j]
+    for i, j: C[i] += A[i + 1, j // 2]    ->    for ax0, ax1: A_reindex[ax0, ax1] = A[ax0 + 1, ax1 // 2]
+                                                for i, j: C[i] += A_reindex[i, j]
     """
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
@@ -196,7 +214,12 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     writes = target in legality.writes_of(node)
     found = {_indices(n) for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target}
     if len(found) != 1:
-        refuse(tree, realize, f"cannot reindex {target.name}", f"block {node.name} touches it at {len(found)} different places")
+        refuse(
+            tree,
+            realize,
+            f"cannot reindex {target.name}",
+            f"block {node.name} touches it at {len(found)} different places",
+        )
     at = found.pop()
     used = frozenset().union(*map(free_vars, at)) if at else frozenset()
     ivs = [iv for iv in node.iter_vars if iv.var in used]
@@ -209,7 +232,11 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     store = BufferStore(target, new[here], there) if writes else BufferStore(new, target[there], here)
     nest, token = copy_nest(tree, fresh, store, target.name + "_reindex")
     scope = tree.scope(realize)
-    changes: dict[Stmt, Stmt | None] = {realize: realize.replace(block=with_access(tree, _Reindex(target, new, tuple(iv.var for iv in ivs)).rewrite(node)))}
+    changes: dict[Stmt, Stmt | None] = {
+        realize: realize.replace(
+            block=with_access(tree, _Reindex(target, new, tuple(iv.var for iv in ivs)).rewrite(node))
+        )
+    }
     made = legality.writers(tree, scope, target)
     position = position_after(tree, scope, [realize]) if writes else position_after(tree, scope, made) if made else 0
     return Change(insert_stage(tree, scope, changes, nest, position, new), token)
@@ -241,9 +268,9 @@ def reorder_block_iter_var(tree: Tree, block: BlockToken, new_order: list[int]) 
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
     if sorted(new_order) != list(range(len(node.iter_vars))):
-        refuse(tree, realize, f"{list(new_order)} is no order of the {len(node.iter_vars)} variables of block {node.name}")
+        refuse(
+            tree, realize, f"{list(new_order)} is no order of the {len(node.iter_vars)} variables of block {node.name}"
+        )
     new = node.replace(iter_vars=tuple(node.iter_vars[k] for k in new_order))
     values = tuple(realize.iter_values[k] for k in new_order)
     return Change(tree.edit({realize: realize.replace(iter_values=values, block=new)}))
-
-

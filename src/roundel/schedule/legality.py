@@ -29,7 +29,11 @@ def reads_of(block: Block) -> set[Buffer]:
 
 def accumulates(block: Block) -> bool:
     """Whether running a block's instance twice could give another result than once."""
-    return block.init is not None or bool(reads_of(block) & writes_of(block)) or any(iv.kind is not IterKind.SPATIAL for iv in block.iter_vars)
+    return (
+        block.init is not None
+        or bool(reads_of(block) & writes_of(block))
+        or any(iv.kind is not IterKind.SPATIAL for iv in block.iter_vars)
+    )
 
 
 def is_complete(block: Block) -> bool:
@@ -45,8 +49,17 @@ def is_reduction(block: Block) -> bool:
 def require_pure(tree: Tree, block: Block, doing: str) -> None:
     """The block computes its outputs from its inputs alone: complete, or a reduction with its init."""
     if not is_complete(block) and not is_reduction(block):
-        why = "it reads back what it writes" if reads_of(block) & writes_of(block) else "it has opaque or ordered iteration variables"
-        refuse(tree, tree.realize(block.token), f"cannot {doing} block {block.name}", why + ", and is no reduction with an init")
+        why = (
+            "it reads back what it writes"
+            if reads_of(block) & writes_of(block)
+            else "it has opaque or ordered iteration variables"
+        )
+        refuse(
+            tree,
+            tree.realize(block.token),
+            f"cannot {doing} block {block.name}",
+            why + ", and is no reduction with an init",
+        )
 
 
 def writers(tree: Tree, scope: Block, buffer: Buffer) -> list[BlockRealize]:
@@ -63,13 +76,19 @@ def producers(tree: Tree, block: Block) -> list[BlockRealize]:
     """Blocks of the same scope, before this one, that write what it reads (or also writes)."""
     scope, me = tree.scope(tree.realize(block.token)), tree.realize(block.token)
     mine = reads_of(block) | writes_of(block)
-    return [r for r in tree.children(scope) if r is not me and tree.order[r] < tree.order[me] and writes_of(r.block) & mine]
+    return [
+        r for r in tree.children(scope) if r is not me and tree.order[r] < tree.order[me] and writes_of(r.block) & mine
+    ]
 
 
 def consumers(tree: Tree, block: Block) -> list[BlockRealize]:
     """Blocks of the same scope, after this one, that read what it writes."""
     scope, me = tree.scope(tree.realize(block.token)), tree.realize(block.token)
-    return [r for r in tree.children(scope) if r is not me and tree.order[r] > tree.order[me] and reads_of(r.block) & writes_of(block)]
+    return [
+        r
+        for r in tree.children(scope)
+        if r is not me and tree.order[r] > tree.order[me] and reads_of(r.block) & writes_of(block)
+    ]
 
 
 def is_output(tree: Tree, buffer: Buffer) -> bool:
@@ -84,7 +103,12 @@ def require_inner_buffer(tree: Tree, block: Block, doing: str) -> Buffer:
         refuse(tree, realize, f"cannot {doing} block {block.name}", "it writes several buffers")
     buffer = block.writes[0].buffer
     if buffer not in tree.scope(realize).alloc_buffers:
-        refuse(tree, realize, f"cannot {doing} block {block.name}", f"its result {buffer.name} is an output, seen outside of this scope")
+        refuse(
+            tree,
+            realize,
+            f"cannot {doing} block {block.name}",
+            f"its result {buffer.name} is an output, seen outside of this scope",
+        )
     return buffer
 
 
@@ -94,7 +118,12 @@ def require_inner_buffers(tree: Tree, block: Block, doing: str) -> None:
     scope = tree.scope(realize)
     for buffer in writes_of(block):
         if buffer not in scope.alloc_buffers:
-            refuse(tree, realize, f"cannot {doing} block {block.name}", f"its result {buffer.name} is an output, seen outside of this scope")
+            refuse(
+                tree,
+                realize,
+                f"cannot {doing} block {block.name}",
+                f"its result {buffer.name} is an output, seen outside of this scope",
+            )
         others = [w.block.name for w in writers(tree, scope, buffer) if w is not realize]
         if others:
             refuse(tree, realize, f"cannot {doing} block {block.name}", f"block {others[0]} writes {buffer.name} too")
@@ -113,7 +142,12 @@ def require_no_conflict(tree: Tree, moving: BlockRealize, passed: list[BlockReal
         clash |= {b for b in writes_of(me) & writes_of(other.block) if not _apart(tree, moving, other, b)}
         if clash:
             names = ", ".join(b.name for b in clash)
-            refuse(tree, moving, f"cannot {doing} block {me.name}", f"it would move past block {other.block.name}, and both touch {names}")
+            refuse(
+                tree,
+                moving,
+                f"cannot {doing} block {me.name}",
+                f"it would move past block {other.block.name}, and both touch {names}",
+            )
 
 
 def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool:
@@ -137,9 +171,19 @@ def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: s
     for r in inside:
         for iv in r.block.iter_vars:
             if iv.kind not in FREE_ORDER:
-                refuse(tree, chain[0], f"cannot {doing} loops around block {r.block.name}", f"its variable {iv.var.name} is {iv.kind.value}")
+                refuse(
+                    tree,
+                    chain[0],
+                    f"cannot {doing} loops around block {r.block.name}",
+                    f"its variable {iv.var.name} is {iv.kind.value}",
+                )
         if not r.block.iter_vars and any(x.loop_var in _used(r.block) for x in chain):
-            refuse(tree, chain[0], f"cannot {doing} loops around block {r.block.name}", "it is opaque: it uses the loop variables without bindings")
+            refuse(
+                tree,
+                chain[0],
+                f"cannot {doing} loops around block {r.block.name}",
+                "it is opaque: it uses the loop variables without bindings",
+            )
     for s in _bare(chain[-1].body):
         refuse(tree, chain[0], f"cannot {doing} loops around statements outside of blocks", f"{s!r}"[:200])
     if len(inside) > 1:
@@ -172,11 +216,18 @@ def _check_handed_on(tree: Tree, top: For, inside: list[BlockRealize], doing: st
                 continue
             if (before or after) and not _covered(tree, an, before, reader, region, top):
                 other = (before or after)[0].block.name
-                refuse(tree, top, f"cannot {doing} loop {top.loop_var.name}",
-                       f"block {reader.block.name} reads {region.buffer.name}, which block {other} writes in another iteration")  # fmt: skip
+                refuse(
+                    tree,
+                    top,
+                    f"cannot {doing} loop {top.loop_var.name}",
+                    f"block {reader.block.name} reads {region.buffer.name}, "
+                    f"which block {other} writes in another iteration",
+                )
 
 
-def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
+def _covered(
+    tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For
+) -> bool:
     wanted = touched(tree, reader, region, top, an)
     pieces = [p for w in before for p in _written(tree, w, region.buffer, top)]
     if any(_holds(an, p, wanted, region.buffer) for p in pieces):
@@ -189,13 +240,19 @@ def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: Block
 
 def _holds(an: Analyzer, outer: Region, inner: Region, buffer: Buffer) -> bool:
     """Whether ``outer`` provably holds what of ``inner`` lies in the buffer."""
-    return all((an.prove(x.min <= y.min) or an.prove(x.min <= 0)) and (an.prove(end(y) <= end(x)) or an.prove(n <= end(x)))
-               for x, y, n in zip(outer, inner, buffer.shape))  # fmt: skip
+    return all(
+        (an.prove(x.min <= y.min) or an.prove(x.min <= 0)) and (an.prove(end(y) <= end(x)) or an.prove(n <= end(x)))
+        for x, y, n in zip(outer, inner, buffer.shape)
+    )
 
 
 def _join(an: Analyzer, a: Region, b: Region) -> Region | None:
     """The union of two boxes where it is a box that could be shown: neighbours along one dimension."""
-    differing = [k for k, (x, y) in enumerate(zip(a, b)) if not (an.prove_equal(x.min, y.min) and an.prove_equal(x.extent, y.extent))]
+    differing = [
+        k
+        for k, (x, y) in enumerate(zip(a, b))
+        if not (an.prove_equal(x.min, y.min) and an.prove_equal(x.extent, y.extent))
+    ]
     if not differing:
         return a
     k = differing[0]
@@ -207,15 +264,32 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) 
     that accumulate see each of their instances once."""
     for r in tree.realizes(loop.body):
         users = [iv for iv, v in zip(r.block.iter_vars, r.iter_values) if loop.loop_var in free_vars(v)]
-        wrong = [iv for iv in users if iv.kind is not IterKind.SPATIAL and not (reduce_too and iv.kind is IterKind.REDUCE)]
+        wrong = [
+            iv for iv in users if iv.kind is not IterKind.SPATIAL and not (reduce_too and iv.kind is IterKind.REDUCE)
+        ]
         if wrong:
-            refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}",
-                   f"in block {r.block.name} it binds to {wrong[0].var.name}, which is {wrong[0].kind.value} and not spatial",
-                   hint="rfactor makes a reduction loop spatial")  # fmt: skip
+            refuse(
+                tree,
+                loop,
+                f"cannot {doing} loop {loop.loop_var.name}",
+                f"in block {r.block.name} it binds to {wrong[0].var.name}, "
+                f"which is {wrong[0].kind.value} and not spatial",
+                hint="rfactor makes a reduction loop spatial",
+            )
         if not users and accumulates(r.block) and r.block.iter_vars:
-            refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}", f"its iterations would all accumulate into the same elements in block {r.block.name}")
+            refuse(
+                tree,
+                loop,
+                f"cannot {doing} loop {loop.loop_var.name}",
+                f"its iterations would all accumulate into the same elements in block {r.block.name}",
+            )
         if not r.block.iter_vars and loop.loop_var in _used(r.block):
-            refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}", f"block {r.block.name} uses it without a binding, so it may do anything")
+            refuse(
+                tree,
+                loop,
+                f"cannot {doing} loop {loop.loop_var.name}",
+                f"block {r.block.name} uses it without a binding, so it may do anything",
+            )
     inside = tree.realizes(loop.body)
     if len(inside) > 1:
         _check_handed_on(tree, loop, inside, doing)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from roundel.ir import Token, free_vars, tir, walk
@@ -18,8 +19,12 @@ from .tree import TRUE, Tree, fresh_copy, is_one, unique_block_name
 def require_plain(tree: Tree, loop: For, doing: str) -> None:
     """A loop that is bound to threads or annotated is not restructured."""
     if loop.kind is ForKind.THREAD_BINDING or loop.annotations:
-        refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}",
-               f"it is bound to {loop.thread}" if loop.thread else f"it has annotations {loop.annotations}")  # fmt: skip
+        refuse(
+            tree,
+            loop,
+            f"cannot {doing} loop {loop.loop_var.name}",
+            f"it is bound to {loop.thread}" if loop.thread else f"it has annotations {loop.annotations}",
+        )
     if loop.step is not None and not is_one(loop.step):
         refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}", f"its step is {loop.step}")
 
@@ -28,7 +33,12 @@ def infer_factors(tree: Tree, loop: For, factors: Sequence[Any]) -> tuple[list[E
     """Factors with the missing one filled in, and whether their product is exactly the extent."""
     missing = [k for k, f in enumerate(factors) if f is None]
     if len(missing) > 1 or not factors:
-        refuse(tree, loop, f"cannot split loop {loop.loop_var.name} by {list(factors)}", "one factor at most may be left out (None)")
+        refuse(
+            tree,
+            loop,
+            f"cannot split loop {loop.loop_var.name} by {list(factors)}",
+            "one factor at most may be left out (None)",
+        )
     an = tree.analyzer(loop)
     known = [tir.cast(tir.as_index(f), loop.loop_var.dtype) for f in factors if f is not None]
     for f in known:
@@ -38,7 +48,12 @@ def infer_factors(tree: Tree, loop: For, factors: Sequence[Any]) -> tuple[list[E
     exact = an.prove_equal(tir.floormod(loop.extent, product), 0)
     if not missing:
         if not an.prove(product >= loop.extent):
-            refuse(tree, loop, f"cannot split loop {loop.loop_var.name} by {list(factors)}", f"the product {product!r} of the factors is less than the extent")
+            refuse(
+                tree,
+                loop,
+                f"cannot split loop {loop.loop_var.name} by {list(factors)}",
+                f"the product {product!r} of the factors is less than the extent",
+            )
         return known, an.prove_equal(product, loop.extent)
     quotient = an.simplify((tir.floordiv if exact else tir.ceildiv)(loop.extent, product))
     return [*known[: missing[0]], quotient, *known[missing[0] :]], exact
@@ -46,17 +61,22 @@ def infer_factors(tree: Tree, loop: For, factors: Sequence[Any]) -> tuple[list[E
 
 @primitive
 def split(
-    tree: Tree, loop: Loop, factors: Sequence[Any], preserve_unit_iters: bool = True, disable_predication: bool = False, mode: str = "tile"
-) -> Change:  # fmt: skip
+    tree: Tree,
+    loop: Loop,
+    factors: Sequence[Any],
+    preserve_unit_iters: bool = True,
+    disable_predication: bool = False,
+    mode: str = "tile",
+) -> Change:
     """Split a loop into a nest of loops, outermost factor first; one factor may be None.
 
         for i in range(n):            for i_0, i_1 in T.grid(ceildiv(n, 4), 4):
             S(i)                  ->      if i_0 * 4 + i_1 < n:  # only where 4 does not divide n
                                               S(i_0 * 4 + i_1)
 
-    ``mode="balanced"`` takes one factor f (``[None, f]``) and makes two sibling nests without any condition: n = f*a + g*b
-    with heights f and g = f - 1 (or a lower one, as even as possible), and gives back ``[i_0, i_1, j_0, j_1]``
-    (two loops only, when f divides n).
+    ``mode="balanced"`` takes one factor f (``[None, f]``) and makes sibling nests of constant height and no condition:
+    n = f*a + g*b with g = f - 1 (or both lower, as even as possible), and gives back ``[i_0, i_1, j_0, j_1]``
+    (two loops only, when f divides n). For a symbolic n a third nest takes an n too small for that, one by one.
     """
     node: For = tree.nodes[loop]
     require_plain(tree, node, "split")
@@ -98,21 +118,29 @@ def _split_balanced(tree: Tree, node: For, factors: Sequence[Any]) -> Change:
     an = tree.analyzer(node)
     constant = an.value(node.extent)
     if constant is not None:
-        parts = [(tir.const(c, node.loop_var.dtype), tir.const(h, node.loop_var.dtype)) for c, h in balanced_heights(constant, height)]
+        parts = [
+            (tir.const(c, node.loop_var.dtype), tir.const(h, node.loop_var.dtype))
+            for c, h in balanced_heights(constant, height)
+        ]
     else:
         parts = symbolic_heights(tree, node, height)
     return partition_tiles(tree, node, parts)
 
 
 def symbolic_heights(tree: Tree, node: For, height: int) -> list[tuple[Expr, Expr]]:
-    """n = h*a + 1*b with b < h: whole tiles of constant height, then single rows (n is not known, so no height near h fits all)."""
+    """Counts of tiles of heights h, h - 1 and 1 that make up an extent n that is not known: n = h*a + (h-1)*b + c."""
     an = tree.analyzer(node)
     n = node.extent
     if an.prove_equal(tir.floormod(n, height), 0):
         return [(an.simplify(n // height), tir.const(height, n.dtype))]
     if height <= 2:
-        return [(an.simplify(n // height), tir.const(height, n.dtype)), (an.simplify(n % height), tir.const(1, n.dtype))]
-    tiles = (n + (height - 1)) // height  # tiles of heights h and h-1 reach n when n >= (h-1)*(h-2); fewer rows go one by one
+        return [
+            (an.simplify(n // height), tir.const(height, n.dtype)),
+            (an.simplify(n % height), tir.const(1, n.dtype)),
+        ]
+    tiles = (
+        n + (height - 1)
+    ) // height  # tiles of heights h and h-1 reach n when n >= (h-1)*(h-2); fewer rows go one by one
     enough = n >= (height - 1) * (height - 2)
     small = tiles * height - n
     zero = tir.const(0, n.dtype)
@@ -179,7 +207,12 @@ def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Any], preserve_unit
         refuse(tree, node, "loop_partition lets one factor at most be None")
     rest = an.simplify(node.extent - tir.sum_of(known))
     if not an.prove(rest >= 0) or (len(known) == len(factors) and not an.prove_equal(rest, 0)):
-        refuse(tree, node, f"cannot partition loop {node.loop_var.name} into {list(factors)}", f"the extent is {node.extent!r}")
+        refuse(
+            tree,
+            node,
+            f"cannot partition loop {node.loop_var.name} into {list(factors)}",
+            f"the extent is {node.extent!r}",
+        )
     begin: Expr = node.min
     stmts: list[Stmt] = []
     made: list[Token] = []
@@ -197,22 +230,29 @@ def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Any], preserve_unit
 def fuse(tree: Tree, *loops: Loop, preserve_unit_iters: bool = True) -> Change:
     """Fuse directly nested loops, outermost first, into one.
 
-        for i, j in T.grid(n, m):         for f in range(n * m):
-            S(i, j)                   ->      S(f // m, f % m)
+    for i, j in T.grid(n, m):         for f in range(n * m):
+        S(i, j)                   ->      S(f // m, f % m)
     """
     nodes: list[For] = [tree.nodes[t] for t in loops]
     if not nodes:
         refuse(tree, tree.root, "fuse takes at least one loop")
-    for outer, inner in zip(nodes, nodes[1:]):
+    for outer, inner in pairwise(nodes):
         if outer.body is not inner:
-            refuse(tree, nodes[0], f"cannot fuse {outer.loop_var.name} with {inner.loop_var.name}",
-                   "the second has to be the only statement directly inside the first", "reorder first")  # fmt: skip
+            refuse(
+                tree,
+                nodes[0],
+                f"cannot fuse {outer.loop_var.name} with {inner.loop_var.name}",
+                "the second has to be the only statement directly inside the first",
+                "reorder first",
+            )
     for node in nodes:
         require_plain(tree, node, "fuse")
     bound = {n.loop_var for n in nodes}
     for node in nodes:
         if any(v in bound for e in (node.min, node.extent) for v in free_vars(e)):
-            refuse(tree, nodes[0], f"cannot fuse {node.loop_var.name}", "its bounds depend on a loop to be fused with it")
+            refuse(
+                tree, nodes[0], f"cannot fuse {node.loop_var.name}", "its bounds depend on a loop to be fused with it"
+            )
     an = tree.analyzer(nodes[0])
     extent = an.simplify(tir.product_of([n.extent for n in nodes]))
     fused = serial("_".join(n.loop_var.name for n in nodes) + "_fused", extent, nodes[0].loop_var)
@@ -222,15 +262,17 @@ def fuse(tree: Tree, *loops: Loop, preserve_unit_iters: bool = True) -> Change:
         table[node.loop_var] = node.min + (at if preserve_unit_iters or not is_one(node.extent) else 0)
         inner = an.simplify(inner * node.extent)
     body = rebind(tree, nodes[0], nodes[-1].body, table, [fused])
-    return Change(tree.edit({nodes[0]: wrap([fused], body)}), fused.token, {t: f"fused into {fused.loop_var.name}" for t in loops})
+    return Change(
+        tree.edit({nodes[0]: wrap([fused], body)}), fused.token, {t: f"fused into {fused.loop_var.name}" for t in loops}
+    )
 
 
 @primitive
 def reorder(tree: Tree, *loops: Loop) -> Change:
     """Put loops of one chain into the given order; others of the chain stay where they are.
 
-        for i, j, k in T.grid(n, m, l):          for k, j, i in T.grid(l, m, n):
-            S(i, j, k)                       ->      S(i, j, k)            # reorder(k, i) keeps j in the middle
+    for i, j, k in T.grid(n, m, l):          for k, j, i in T.grid(l, m, n):
+        S(i, j, k)                       ->      S(i, j, k)            # reorder(k, i) keeps j in the middle
     """
     nodes: list[For] = [tree.nodes[t] for t in loops]
     if len(set(loops)) != len(loops) or not nodes:
@@ -244,7 +286,9 @@ def reorder(tree: Tree, *loops: Loop) -> Change:
     for k, x in enumerate(order):
         for v in free_vars(x.min) | free_vars(x.extent):
             if inside.get(v, -1) >= k:
-                refuse(tree, chain[0], f"cannot move loop {x.loop_var.name} outside of {v.name}", "its bounds depend on it")
+                refuse(
+                    tree, chain[0], f"cannot move loop {x.loop_var.name} outside of {v.name}", "its bounds depend on it"
+                )
     return Change(tree.edit({chain[0]: wrap(order, chain[-1].body)}))
 
 
@@ -256,11 +300,21 @@ def _chain(tree: Tree, nodes: list[For]) -> list[For]:
     while chain[-1] is not top:
         up = tree.parents[chain[-1]]
         if type(up) is not For:
-            refuse(tree, top, "cannot reorder these loops", f"{top.loop_var.name} and {bottom.loop_var.name} are not on one chain of directly nested loops")
+            refuse(
+                tree,
+                top,
+                "cannot reorder these loops",
+                f"{top.loop_var.name} and {bottom.loop_var.name} are not on one chain of directly nested loops",
+            )
         chain.append(up)
     for x in nodes:
         if x not in chain:
-            refuse(tree, top, "cannot reorder these loops", f"{x.loop_var.name} is not between {top.loop_var.name} and {bottom.loop_var.name}")
+            refuse(
+                tree,
+                top,
+                "cannot reorder these loops",
+                f"{x.loop_var.name} is not between {top.loop_var.name} and {bottom.loop_var.name}",
+            )
     return chain[::-1]
 
 
@@ -268,15 +322,19 @@ def _chain(tree: Tree, nodes: list[For]) -> list[For]:
 def merge(tree: Tree, *loops: Loop) -> Change:
     """Merge sibling loops of equal extent, each alone in its nest below their common parent, into one.
 
-        for i in range(n): A(i)           for m in range(n):
-        for j in range(n): B(j)       ->      A(m)
-                                              B(m)
+    for i in range(n): A(i)           for m in range(n):
+    for j in range(n): B(j)       ->      A(m)
+                                          B(m)
     """
     nodes: list[For] = [tree.nodes[t] for t in loops]
     an = tree.analyzer(nodes[0])
     parent = tree.parents[nodes[0]]
     for x in nodes[1:]:
-        if tree.parents[x] is not parent or type(parent) is not tir.Seq or not an.prove_equal(x.extent, nodes[0].extent):
+        if (
+            tree.parents[x] is not parent
+            or type(parent) is not tir.Seq
+            or not an.prove_equal(x.extent, nodes[0].extent)
+        ):
             refuse(tree, parent or nodes[0], "cannot merge these loops", "they have to be neighbours with one extent")
     places = sorted(parent.stmts.index(x) for x in nodes)
     if places != list(range(places[0], places[-1] + 1)):
@@ -295,7 +353,7 @@ def merge(tree: Tree, *loops: Loop) -> Change:
 def add_unit_loop(tree: Tree, target: Target) -> Change:
     """Put a loop of one iteration around a loop or block.
 
-        S                ->      for u in range(1): S
+    S                ->      for u in range(1): S
     """
     node = tree.nodes[target]
     stmt = node if type(node) is For else tree.parents[node]

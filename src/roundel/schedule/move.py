@@ -50,7 +50,9 @@ def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: b
 
 
 @primitive
-def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: bool = False, index: int = -1) -> Change:
+def reverse_compute_at(
+    tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: bool = False, index: int = -1
+) -> Change:
     """Run a block on what one iteration of ``loop`` has produced, right after its producers.
 
         for i0, i1: B(i0 * 4 + i1)     for i0:
@@ -62,7 +64,11 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_
     if type(loop) is tir.IntImm:
         return Change(tree)
     move = _Move(tree, block, loop)
-    sources = [p for p in legality.producers(tree, move.block) if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)]
+    sources = [
+        p
+        for p in legality.producers(tree, move.block)
+        if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)
+    ]
     if not sources:
         move.refuse(f"no block under loop {move.loop.loop_var.name} writes what it reads")
     parts = list(move.parts)
@@ -95,7 +101,9 @@ class _Move:
 
     def refuse(self, why: str) -> None:
         """Raise, with the block shown."""
-        refuse(self.tree, self.realize, f"cannot move block {self.block.name} under loop {self.loop.loop_var.name}", why)
+        refuse(
+            self.tree, self.realize, f"cannot move block {self.block.name} under loop {self.loop.loop_var.name}", why
+        )
 
     def between(self) -> list[BlockRealize]:
         """Blocks of the scope between the block and the loop, in either direction, and those beside the loop's path."""
@@ -104,11 +112,14 @@ class _Move:
         inside = {r for r in self.tree.realizes(self.loop)}
         top = self._top()
         spanned = {r for r in self.tree.realizes(top)} if top is not None else set()
-        return [r for r in self.tree.children(self.tree.scope(self.realize))
-                if r is not self.realize and r not in inside and (low < order[r] < high or r in spanned)]  # fmt: skip
+        return [
+            r
+            for r in self.tree.children(self.tree.scope(self.realize))
+            if r is not self.realize and r not in inside and (low < order[r] < high or r in spanned)
+        ]
 
     def _top(self) -> Stmt | None:
-        """The outermost loop around the target that is not around the block: the block will run again in each iteration."""
+        """The outermost loop around the target that is not around the block, which will run in each iteration."""
         around = set(self.tree.ancestors(self.realize))
         return next((x for x in [*self.tree.loops(self.loop), self.loop] if x not in around), None)
 
@@ -117,14 +128,18 @@ class _Move:
         values, loops, predicate = self._bind(doms, conditions, keep_units)
         if legality.accumulates(self.block) and not legality.is_reduction(self.block):
             used = frozenset().union(*map(free_vars, values))
-            again = [x for x in (*self.tree.loops(self.loop), self.loop) if not is_one(x.extent) and x.loop_var not in used]
+            again = [
+                x for x in (*self.tree.loops(self.loop), self.loop) if not is_one(x.extent) and x.loop_var not in used
+            ]
             if again:
                 self.refuse(f"it accumulates, and would run again in each iteration of {again[0].loop_var.name}")
         moved = wrap(loops, self.realize.replace(iter_values=values, predicate=predicate))
         parts = [*self.parts[:at], moved, *self.parts[at:]]
         return Change(self.tree.edit({self.realize: None, self.loop.body: tir.seq(*parts)}))
 
-    def _bind(self, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool) -> tuple[tuple[Expr, ...], list[For], Expr]:
+    def _bind(
+        self, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool
+    ) -> tuple[tuple[Expr, ...], list[For], Expr]:
         values, loops, checks = [], [], list(conditions)
         with self.an.scope() as an:
             for k, iv in enumerate(self.block.iter_vars):
@@ -137,7 +152,9 @@ class _Move:
             return tuple(values), loops, TRUE if an.prove(predicate) else predicate
 
 
-def _cut(an: Analyzer, iv: tir.IterVar, need: Range | None, name: str, keep_units: bool) -> tuple[Expr, For | None, list[Expr]]:
+def _cut(
+    an: Analyzer, iv: tir.IterVar, need: Range | None, name: str, keep_units: bool
+) -> tuple[Expr, For | None, list[Expr]]:
     """Value, loop and conditions of an iteration variable that runs over the needed part of its domain."""
     if need is None or (an.prove_equal(need.min, iv.dom.min) and an.prove(need.extent >= iv.dom.extent)):
         need = iv.dom
@@ -168,7 +185,7 @@ def _loop_extent(an: Analyzer, extent: Expr) -> Expr | None:
 
 
 def _require_finished(move: _Move, sources: list[BlockRealize]) -> None:
-    """One iteration of the loop finishes the sources' reductions, and a block that accumulates runs on each part once."""
+    """One iteration of the loop finishes the sources' reductions."""
     new = {x.loop_var for x in (*move.tree.loops(move.loop), move.loop) if x not in move.tree.loops(move.realize)}
     for s in sources:
         for iv, value in zip(s.block.iter_vars, s.iter_values):
@@ -206,7 +223,7 @@ def _needed(move: _Move, users: list[BlockRealize]) -> dict[Var, Range]:
 
 
 def solve(an: Analyzer, block: Block, at: Range, need: Range) -> dict[Var, Range]:
-    """Domains (hulls) of the spatial variables in ``at`` for which it meets ``need``; absent variables are not limited."""
+    """Domains (hulls) of the spatial variables in ``at`` for which it meets ``need``; others are not limited."""
     spatial = {iv.var: iv.dom for iv in block.iter_vars if iv.kind is IterKind.SPATIAL}
     form = an.sum(at.min)
     movers = [(a, k) for a, k in form.terms.items() if free_vars(a) & spatial.keys()]
@@ -246,11 +263,13 @@ def _invert(an: Analyzer, atom: Expr, need: Range, spatial: dict[Var, Range]) ->
 
 
 def _provided(move: _Move, sources: list[BlockRealize]) -> tuple[dict[Var, Range], list[Expr]]:
-    """Domains of the block's variables whose reads one iteration of the loop has produced, and conditions that are exact."""
+    """Domains of the block's variables whose reads one iteration of the loop has produced, and exact conditions."""
     tree, an = move.tree, move.an
     found: dict[Var, Range] = {}
     conditions: list[Expr] = []
-    buffers: dict[Buffer, None] = dict.fromkeys(b for s in sources for b in legality.writes_of(s.block) & legality.reads_of(move.block))
+    buffers: dict[Buffer, None] = dict.fromkeys(
+        b for s in sources for b in legality.writes_of(s.block) & legality.reads_of(move.block)
+    )
     for buffer in buffers:
         made: Region | None = None
         for s in sources:
@@ -264,7 +283,9 @@ def _provided(move: _Move, sources: list[BlockRealize]) -> tuple[dict[Var, Range
     return found, conditions
 
 
-def _limit(move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var, Range], conditions: list[Expr]) -> None:
+def _limit(
+    move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var, Range], conditions: list[Expr]
+) -> None:
     """Take in what one dimension of a read says."""
     an, block = move.an, move.block
     with an.scope():
@@ -273,7 +294,9 @@ def _limit(move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var,
         if an.prove(have.min <= at.min) and an.prove(end(at) <= end(have)):
             return
     if not is_one(at.extent):
-        move.refuse(f"one iteration does not read {buffer.name} at single elements of what the loop has produced, so parts would be missing")
+        move.refuse(
+            f"it does not read {buffer.name} at single elements, so parts that are not there yet would be missing"
+        )
     spatial_or_reduce = block.replace(iter_vars=tuple(iv.replace(kind=IterKind.SPATIAL) for iv in block.iter_vars))
     for v, dom in solve(an, spatial_or_reduce, at, have).items():
         found[v] = intersect([found[v]], [dom], an)[0] if v in found else dom

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Padding: of an einsum's domain to multiples of a tile (pad_einsum), and of pads into fill and copy (decompose_padding)."""
+"""Padding of an einsum's domain to multiples of a tile (pad_einsum), and a pad as fill and copy (decompose_padding)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from .tree import TRUE, Tree, fresh_copy, is_true, unique_block_name
 def pad_einsum(tree: Tree, block: BlockToken, padding: Sequence[int]) -> Change:
     """Round the extents of a block's variables up to multiples of ``padding`` (one number per variable).
 
-        for i, j, k in grid(127, 127, 127):         A_pad[i, k] = A[i, k] if inside, else 0     # and B_pad
-            C[i, j] += A[i, k] * B[k, j]     ->     for i, j, k in grid(128, 128, 128): C_pad[i, j] += A_pad[i, k] * B_pad[k, j]
-                                                    C[i, j] = C_pad[i, j]                       # over 127 x 127
+    for i, j, k in grid(127, 127, 127):       A_pad[i, k] = A[i, k] if inside, else 0     # and B_pad
+        C[i, j] += A[i, k] * B[k, j]    ->    for i, j, k in grid(128, 128, 128):
+                                                      C_pad[i, j] += A_pad[i, k] * B_pad[k, j]
+                                                C[i, j] = C_pad[i, j]                       # over 127 x 127
     """
     return _PadEinsum(tree, block, [int(p) for p in padding]).run()
 
@@ -49,11 +50,13 @@ class _PadEinsum:
             self.refuse(f"it has {len(block.iter_vars)} variables, and the padding is {padding}")
         if not legality.is_reduction(block) and not legality.is_complete(block):
             self.refuse("it is neither complete nor a reduction with an init")
-        if tuple(x.loop_var for x in self.loops[-len(mine) :]) != self.realize.iter_values or not is_true(self.realize.predicate):
+        if tuple(x.loop_var for x in self.loops[-len(mine) :]) != self.realize.iter_values or not is_true(
+            self.realize.predicate
+        ):
             self.refuse("its loops are not exactly its variables; pad before splitting")
         for n in walk(block.body):
-            if type(n) in (BufferLoad, BufferStore) and any(type(i) is not Var or i not in mine for i in n.indices):  # type: ignore[attr-defined]
-                self.refuse(f"{n.buffer.name} is not indexed by its variables alone")  # type: ignore[attr-defined]
+            if type(n) in (BufferLoad, BufferStore) and any(type(i) is not Var or i not in mine for i in n.indices):
+                self.refuse(f"{n.buffer.name} is not indexed by its variables alone")
 
     def check_zeros(self) -> None:
         """Along a padded reduction every term has a factor that is padded with 0."""
@@ -97,7 +100,10 @@ class _PadEinsum:
 
     def _vars(self, at: tuple[Expr, ...], *, padded: bool) -> list[IterVar]:
         doms = {iv.var: iv.dom for iv in self.block.iter_vars}
-        return [IterVar(Var(f"v{k}", v.dtype), Range(doms[v].min, self.new[v]) if padded else doms[v], IterKind.SPATIAL) for k, v in enumerate(at)]
+        return [
+            IterVar(Var(f"v{k}", v.dtype), Range(doms[v].min, self.new[v]) if padded else doms[v], IterKind.SPATIAL)
+            for k, v in enumerate(at)
+        ]
 
     def _pad(self, source: Buffer, target: Buffer, at: tuple[Expr, ...]) -> Stmt:
         ivs = self._vars(at, padded=True)
@@ -134,17 +140,21 @@ def _uncast(e: Expr) -> Expr:
 def decompose_padding(tree: Tree, block: BlockToken, loop: Loop) -> Change:
     """Split a padding block into a block that fills with the pad value, in front of ``loop``, and a copy of the inside.
 
-        for i: P[i] = if_then_else(1 <= i < n + 1, A[i - 1], 0)    ->    for i: P[i] = 0
-                                                                         for i: if 1 <= i < n + 1: P[i] = A[i - 1]
+    for i: P[i] = if_then_else(1 <= i < n + 1, A[i - 1], 0)    ->    for i: P[i] = 0
+                                                                     for i: if 1 <= i < n + 1: P[i] = A[i - 1]
     """
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
     at: For = tree.nodes[loop]
     store = node.body
-    if type(store) is not BufferStore or type(store.value) not in (tir.IfThenElse, tir.Select) or not legality.is_complete(node):
+    if (
+        type(store) is not BufferStore
+        or type(store.value) not in (tir.IfThenElse, tir.Select)
+        or not legality.is_complete(node)
+    ):
         refuse(tree, realize, f"block {node.name} is no padding", "it does not store if_then_else(inside, value, pad)")
     choice = store.value
-    pad = choice.false_value  # type: ignore[attr-defined]
+    pad = choice.false_value
     if free_vars(pad) or any(type(n) is BufferLoad for n in walk(pad)):
         refuse(tree, realize, f"block {node.name} is no padding", "the value outside is not a constant")
     loops = tree.loops(realize)
@@ -152,13 +162,17 @@ def decompose_padding(tree: Tree, block: BlockToken, loop: Loop) -> Change:
         refuse(tree, realize, f"loop {at.loop_var.name} is not around block {node.name} in its scope")
     inner = loops[loops.index(at) :]
     if any(tree.parents[x] is not y for x, y in zip([*inner[1:], realize], inner)):
-        refuse(tree, realize, f"cannot decompose block {node.name} here", "there are other statements in the loops between")
+        refuse(
+            tree, realize, f"cannot decompose block {node.name} here", "there are other statements in the loops between"
+        )
     values = bindings(realize)
-    fill = with_access(tree, node.replace(body=store.replace(value=pad), name=unique_block_name(tree, node.name + "_pad_const")))
+    fill = with_access(
+        tree, node.replace(body=store.replace(value=pad), name=unique_block_name(tree, node.name + "_pad_const"))
+    )
     front, _ = fresh_copy(wrap(inner, realize.replace(block=fill)), lambda b: b.name)
     an = tree.analyzer(realize)
-    inside = an.simplify(tir.logical_and(realize.predicate, substitute(choice.condition, values)))  # type: ignore[attr-defined]
-    copy = with_access(tree, node.replace(body=store.replace(value=choice.true_value)))  # type: ignore[attr-defined]
+    inside = an.simplify(tir.logical_and(realize.predicate, substitute(choice.condition, values)))
+    copy = with_access(tree, node.replace(body=store.replace(value=choice.true_value)))
     changed = tree.edit({realize: realize.replace(block=copy, predicate=TRUE if an.prove(inside) else inside)})
     outer = changed.nodes[loop]
     changed = changed.edit({outer: tir.seq(front, outer)})

@@ -66,7 +66,7 @@ def primitive(fn: Callable[..., Change]) -> Callable[..., Change]:
 
 
 def refuse(tree: Tree, at: Any, what: str, why: str = "", hint: str = "") -> NoReturn:
-    """Raise the error that shows the offending statement (given itself or by token) as script, with the loops around it."""
+    """Raise the error that shows the offending statement (itself or its token) as script, with the loops around it."""
     stmt = tree.nodes[at] if isinstance(at, Token) else at
     outer = next(iter(tree.loops(stmt)), stmt) if stmt in tree.parents else stmt
     raise ScheduleError(what, where=tree.name, why="\n".join(t for t in (why, outer.script()) if t), hint=hint)

@@ -45,9 +45,7 @@ def settle(body: Stmt, facts: Analyzer, values: Analyzer, guard: Expr = TRUE) ->
     return _Settle(facts, values, guard).rewrite(body)
 
 
-def rebind(
-    tree: Tree, at: Stmt, body: Stmt, table: Mapping[Var, Expr], loops: list[For], guard: Expr = TRUE
-) -> Stmt:  # fmt: skip
+def rebind(tree: Tree, at: Stmt, body: Stmt, table: Mapping[Var, Expr], loops: list[For], guard: Expr = TRUE) -> Stmt:
     """``body`` under new ``loops`` that stand at ``at``, with variables replaced by ``table``."""
     facts, values = tree.analyzer(at), tree.analyzer(at, units=False)
     for loop in loops:

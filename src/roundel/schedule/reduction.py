@@ -16,10 +16,10 @@ from .tree import Tree, is_true, unique_block_name
 def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
     """Put the init of a reduction into a block of its own in front of ``loop``; the rest becomes ``<name>_update``.
 
-        for i, k:                              for i:
-            with block("C"):                       with block("C_init"): C[vi] = 0
-                with init(): C[vi] = 0     ->      for k:
-                C[vi] += A[vi, vk]                     with block("C_update"): C[vi] += A[vi, vk]
+    for i, k:                              for i:
+        with block("C"):                       with block("C_init"): C[vi] = 0
+            with init(): C[vi] = 0     ->      for k:
+            C[vi] += A[vi, vk]                     with block("C_update"): C[vi] += A[vi, vk]
     """
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
@@ -34,8 +34,12 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
     reducing = {v for iv in node.iter_vars if iv.kind is IterKind.REDUCE for v in free_vars(values[iv.var])}
     for x in loops[: loops.index(at)]:
         if x.loop_var in reducing:
-            refuse(tree, realize, f"cannot put the init of block {node.name} inside of loop {x.loop_var.name}",
-                   "that loop reduces, so the init would run again in each of its iterations")  # fmt: skip
+            refuse(
+                tree,
+                realize,
+                f"cannot put the init of block {node.name} inside of loop {x.loop_var.name}",
+                "that loop reduces, so the init would run again in each of its iterations",
+            )
     start = _init_nest(tree, realize, inner, reducing)
     update = node.replace(init=None, name=unique_block_name(tree, node.name + "_update"))
     update = with_access(tree, update)
@@ -56,14 +60,25 @@ def _init_nest(tree: Tree, realize: BlockRealize, inner: list[For], reducing: se
     nest: list[For] = []
     for x in inner:
         if x.loop_var in used:
-            new = serial(x.loop_var.name + "_init", substitute(x.extent, table), x.loop_var).replace(min=substitute(x.min, table))
+            new = serial(x.loop_var.name + "_init", substitute(x.extent, table), x.loop_var).replace(
+                min=substitute(x.min, table)
+            )
             kind = x.kind if x.kind in (ForKind.VECTORIZED, ForKind.UNROLLED) else ForKind.SERIAL
             nest.append(new.replace(kind=kind, thread=None))
             table[x.loop_var] = new.loop_var
-    predicate = tir.logical_and(*(substitute(c, table) for c in _conjuncts(realize.predicate) if not free_vars(c) & (reducing - table.keys())))
+    predicate = tir.logical_and(
+        *(substitute(c, table) for c in _conjuncts(realize.predicate) if not free_vars(c) & (reducing - table.keys()))
+    )
     ivs = tuple(iv.replace(var=fresh[iv.var]) for iv in spatial)
     assert node.init is not None
-    block = tir.Block(ivs, (), (), unique_block_name(tree, node.name + "_init"), substitute(node.init, fresh), annotations=node.annotations)
+    block = tir.Block(
+        ivs,
+        (),
+        (),
+        unique_block_name(tree, node.name + "_init"),
+        substitute(node.init, fresh),
+        annotations=node.annotations,
+    )
     block = with_access(tree, block)
     return wrap(nest, BlockRealize(tuple(substitute(values[iv.var], table) for iv in spatial), predicate, block))
 

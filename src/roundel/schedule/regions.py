@@ -28,7 +28,9 @@ def domain(loops: list[For]) -> dict[Var, Range]:
     return {x.loop_var: Range(x.min, x.extent) for x in loops}
 
 
-def touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: Stmt | None, an: Analyzer | None = None) -> Region:
+def touched(
+    tree: Tree, realize: BlockRealize, region: BufferRegion, top: Stmt | None, an: Analyzer | None = None
+) -> Region:
     """The box that a block's region makes during one iteration of the loop ``top`` (None: during the whole scope)."""
     an = an or tree.analyzer(top if top is not None else tree.scope(realize), inside=True)
     values = bindings(realize)

@@ -7,11 +7,23 @@ from collections.abc import Callable
 from typing import Any
 
 from roundel.ir import Buffer, Rewriter, Token, Var, decl_buffer, free_vars, on, substitute, tir, walk
-from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, ForKind, IterKind, IterVar, Range, Stmt
+from roundel.ir.tir import (
+    Block,
+    BlockRealize,
+    BufferLoad,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    IterKind,
+    IterVar,
+    Range,
+    Stmt,
+)
 
 from .layout import sole_loops
 from .legality import is_reduction
-from .primitive import BlockToken, Change, Loop, primitive, refuse
+from .primitive import Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, with_access
 from .tree import Tree, unique_block_name
@@ -19,20 +31,25 @@ from .tree import Tree, unique_block_name
 
 @primitive
 def rfactor(tree: Tree, loop: Loop, factor_axis: int = 0) -> Change:
-    """Make a reduction loop spatial: each of its iterations has a partial result in ``C_rf``, reduced in a second block.
+    """Make a reduction loop spatial: its iterations have partial results in ``C_rf``, reduced in a second block.
 
         for i, k0, k1:                            for i, k0, k1:
             C[i] += A[i, k0 * 8 + k1]       ->        C_rf[k1, i] += A[i, k0 * 8 + k1]     # rfactor(k1, 0)
                                                   for i, k1:
                                                       C[i] += C_rf[k1, i]
 
-    ``factor_axis`` is where the loop's dimension goes in ``C_rf``. Gives back the block of partial results; handles of the
-    reduction's block and of its loops keep to the second stage's block and the first stage's loops.
+    ``factor_axis`` is where the loop's dimension goes in ``C_rf``. Gives back the block of partial results; the handle of
+    the reduction's block keeps to the second stage's block, those of its loops to the first stage's.
     """
     target: For = tree.nodes[loop]
     found = tree.realizes(target)
     if len(found) != 1 or not is_reduction(found[0].block):
-        refuse(tree, target, f"cannot rfactor loop {target.loop_var.name}", "there is not just one reduction with an init inside")
+        refuse(
+            tree,
+            target,
+            f"cannot rfactor loop {target.loop_var.name}",
+            "there is not just one reduction with an init inside",
+        )
     work = _Rfactor(tree, found[0], target, factor_axis)
     return work.run()
 
@@ -51,7 +68,9 @@ class _Rfactor:
         self._check()
 
     def refuse(self, why: str) -> None:
-        refuse(self.tree, self.realize, f"cannot rfactor loop {self.target.loop_var.name} of block {self.block.name}", why)
+        refuse(
+            self.tree, self.realize, f"cannot rfactor loop {self.target.loop_var.name} of block {self.block.name}", why
+        )
 
     def _stores(self) -> list[BufferStore]:
         stores = [n for n in walk(self.block.body) if type(n) is BufferStore]
@@ -63,8 +82,14 @@ class _Rfactor:
         v = self.target.loop_var
         kinds = {iv.kind for iv in self.block.iter_vars if v in free_vars(self.values[iv.var])}
         if kinds != {IterKind.REDUCE}:
-            self.refuse("the loop does not reduce" if IterKind.REDUCE not in kinds else "the loop is also part of a spatial variable")
-        reducing = {x for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE for x in free_vars(self.values[iv.var])}
+            self.refuse(
+                "the loop does not reduce"
+                if IterKind.REDUCE not in kinds
+                else "the loop is also part of a spatial variable"
+            )
+        reducing = {
+            x for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE for x in free_vars(self.values[iv.var])
+        }
         outside = reducing - {x.loop_var for x in self.chain}
         if outside:
             self.refuse("loops of the reduction hold other statements too")
@@ -107,12 +132,19 @@ class _Rfactor:
         assert self.block.init is not None
         body = substitute(swap.rewrite(self.block.body), inside)
         predicate, guard = self._split_predicate(ivs, values)
-        block = Block(tuple(ivs), (), (), unique_block_name(self.tree, self.block.name + "_rf"),
-                      body if guard is None else tir.If(guard, body), swap.rewrite(self.block.init), annotations=self.block.annotations)  # fmt: skip
+        block = Block(
+            tuple(ivs),
+            (),
+            (),
+            unique_block_name(self.tree, self.block.name + "_rf"),
+            body if guard is None else tir.If(guard, body),
+            swap.rewrite(self.block.init),
+            annotations=self.block.annotations,
+        )
         return BlockRealize(tuple(values), predicate, with_access(self.tree, block))
 
     def _split_predicate(self, ivs: list[IterVar], values: list[Expr]) -> tuple[Expr, Expr | None]:
-        """What stays a predicate, and what guards the body: every partial result needs its init, also one of no terms."""
+        """What stays a predicate, and what guards the body: every partial result needs its init, if it has terms or not."""
         reduce = {v for iv, v in zip(ivs, values) if iv.kind is IterKind.REDUCE} | {self.target.loop_var}
         parts = _conjuncts(self.realize.predicate)
         rest = tir.logical_and(*(c for c in parts if not free_vars(c) & reduce))
@@ -136,16 +168,30 @@ class _Rfactor:
         loads = {p: BufferLoad(b, at) for p, b in zip(parts, buffers)}
         body = _Replace(loads).rewrite(self.block.body)
         fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in spatial}
-        ivs = (*(iv.replace(var=fresh[iv.var]) for iv in spatial), IterVar(factor, Range(self.target.min, self.target.extent), IterKind.REDUCE))
-        new = self.block.replace(iter_vars=(), reads=(), writes=(), body=substitute(body, fresh), init=substitute(self.block.init, fresh))
+        ivs = (
+            *(iv.replace(var=fresh[iv.var]) for iv in spatial),
+            IterVar(factor, Range(self.target.min, self.target.extent), IterKind.REDUCE),
+        )
+        new = self.block.replace(
+            iter_vars=(), reads=(), writes=(), body=substitute(body, fresh), init=substitute(self.block.init, fresh)
+        )
         block = with_access(self.tree, new.replace(iter_vars=ivs))
         used = frozenset().union(*(free_vars(self.values[iv.var]) for iv in spatial), {self.target.loop_var})
-        loops = [x.replace(loop_var=Var(x.loop_var.name, x.loop_var.dtype), token=Token(), kind=ForKind.SERIAL, thread=None)
-                 for x in self.chain if x.loop_var in used]  # fmt: skip
+        loops = [
+            x.replace(loop_var=Var(x.loop_var.name, x.loop_var.dtype), token=Token(), kind=ForKind.SERIAL, thread=None)
+            for x in self.chain
+            if x.loop_var in used
+        ]
         table = dict(zip((x.loop_var for x in self.chain if x.loop_var in used), (x.loop_var for x in loops)))
         loops = [x.replace(min=substitute(x.min, table), extent=substitute(x.extent, table)) for x in loops]
         gone = {x.loop_var for x in self.chain} - used
-        predicate = tir.logical_and(*(substitute(c, table) for c in _conjuncts(self.realize.predicate) if not free_vars(c) & (gone | {self.target.loop_var})))
+        predicate = tir.logical_and(
+            *(
+                substitute(c, table)
+                for c in _conjuncts(self.realize.predicate)
+                if not free_vars(c) & (gone | {self.target.loop_var})
+            )
+        )
         values = tuple(substitute(v, table) for v in (*(self.values[iv.var] for iv in spatial), self.target.loop_var))
         return wrap(loops, BlockRealize(values, predicate, block))
 
@@ -168,7 +214,11 @@ class _Swap(Rewriter):
     @on(BufferStore)
     def _store(self, store: BufferStore) -> Stmt:
         store = self.generic(store)
-        return store.replace(buffer=self.table[store.buffer], indices=self.at(store.indices)) if store.buffer in self.table else store
+        return (
+            store.replace(buffer=self.table[store.buffer], indices=self.at(store.indices))
+            if store.buffer in self.table
+            else store
+        )
 
 
 class _Replace(Rewriter):

@@ -17,7 +17,9 @@ from .tree import Tree, has_reduction, is_one
 
 
 @primitive
-def sample_categorical(tree: Tree, candidates: Sequence[int], probs: Sequence[float], decision: Any = None, rng: Random | None = None) -> Change:
+def sample_categorical(
+    tree: Tree, candidates: Sequence[int], probs: Sequence[float], decision: Any = None, rng: Random | None = None
+) -> Change:
     """One of ``candidates``; the decision is its position."""
     if len(candidates) != len(probs) or not candidates:
         refuse(tree, tree.root, "sample_categorical needs as many probabilities as candidates")
@@ -32,18 +34,27 @@ def sample_categorical(tree: Tree, candidates: Sequence[int], probs: Sequence[fl
 @primitive
 def sample_perfect_tile(
     tree: Tree, loop: Loop, n: int, max_innermost_factor: int = 16, decision: Any = None, rng: Random | None = None
-) -> Change:  # fmt: skip
-    """``n`` factors whose product is the loop's extent, the last at most ``max_innermost_factor``; the decision is the factors.
+) -> Change:
+    """``n`` factors (the decision) whose product is the loop's extent, the last at most ``max_innermost_factor``.
 
     A decision recorded for another extent is brought to the nearest factors of this one.
     """
     node: For = tree.nodes[loop]
     extent = tree.analyzer(node).value(node.extent)
     if extent is None:
-        refuse(tree, node, f"cannot sample a perfect tile of loop {node.loop_var.name}", "its extent is not a constant",
-               hint="sample_categorical, and split by the result")  # fmt: skip
+        refuse(
+            tree,
+            node,
+            f"cannot sample a perfect tile of loop {node.loop_var.name}",
+            "its extent is not a constant",
+            hint="sample_categorical, and split by the result",
+        )
     assert rng is not None
-    factors = _random_tile(extent, n, max_innermost_factor, rng) if decision is None else _fit(extent, [int(d) for d in decision], n)
+    factors = (
+        _random_tile(extent, n, max_innermost_factor, rng)
+        if decision is None
+        else _fit(extent, [int(d) for d in decision], n)
+    )
     return Change(tree, factors, decision=factors)
 
 
@@ -85,7 +96,7 @@ def _fit(extent: int, wanted: list[int], n: int) -> list[int]:
 
 
 def locations(tree: Tree, block: BlockToken) -> list[Token]:
-    """Loops under which compute_at may put the block (outermost first), without loops of one iteration or of reductions."""
+    """Loops of more than one iteration under which compute_at may put the block, outermost first."""
     users = legality.consumers(tree, tree.nodes[block])
     if not users:
         return []
@@ -104,7 +115,7 @@ def locations(tree: Tree, block: BlockToken) -> list[Token]:
 
 @primitive
 def sample_compute_location(tree: Tree, block: BlockToken, decision: Any = None, rng: Random | None = None) -> Change:
-    """A loop for compute_at, or -1 (leave the block) or -2 (inline it): the decision is the loop's position, -1 or -2."""
+    """A loop for compute_at, -1 (leave the block) or -2 (inline it); the decision is the loop's position, -1 or -2."""
     found = locations(tree, block)
     if decision is None:
         assert rng is not None

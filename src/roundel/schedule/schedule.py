@@ -12,7 +12,21 @@ from roundel.ir import IRModule, Token, Var, free_vars, substitute, tir
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Expr, For, IndexMap, PrimFunc
 
-from . import blockize, cache, find, inline, kinds, layout, loops, move, padding, reduction, rfactor, sampling, tensorize
+from . import (
+    blockize,
+    cache,
+    find,
+    inline,
+    kinds,
+    layout,
+    loops,
+    move,
+    padding,
+    reduction,
+    rfactor,
+    sampling,
+    tensorize,
+)
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive
 from .trace import Instruction, Trace, flatten, has_handles
@@ -28,7 +42,10 @@ def method(fn: Callable[..., Any]) -> Callable[..., Any]:
         bound = found.signature.bind(self, *args, **keywords)
         values = dict(list(bound.arguments.items())[1:])
         decision = values.pop("decision", None)
-        values = {k: list(v) if found.signature.parameters[k].kind is found.signature.parameters[k].VAR_POSITIONAL else v for k, v in values.items()}
+        values = {
+            k: list(v) if found.signature.parameters[k].kind is found.signature.parameters[k].VAR_POSITIONAL else v
+            for k, v in values.items()
+        }
         return self.perform(found.name, values, {}, decision)
 
     call.__signature__ = found.signature  # type: ignore[attr-defined]
@@ -38,8 +55,8 @@ def method(fn: Callable[..., Any]) -> Callable[..., Any]:
 class Schedule:
     """Transforms the tensor programs of a module by primitives; handles stay valid, and everything is traced.
 
-    ``mod`` is an IRModule or a PrimFunc (which becomes ``main``). ``sch.mod`` is the current program. Errors are ScheduleErrors that
-    show the offending statement and leave the schedule as it was.
+    ``mod`` is an IRModule or a PrimFunc (which becomes ``main``). ``sch.mod`` is the current program. Errors are
+    ScheduleErrors that show the offending statement and leave the schedule as it was.
     """
 
     def __init__(self, mod: IRModule | PrimFunc, *, seed: int | None = None) -> None:
@@ -95,6 +112,8 @@ class Schedule:
 
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
         """The block of this name, in ``func_name`` or the function worked on."""
+        if func_name is None and sum(isinstance(f, PrimFunc) for f in self._mod.functions.values()) > 1:
+            func_name = self._function()
         return self.perform("get_block", {}, {"name": name, **({"func_name": func_name} if func_name else {})})
 
     get_sblock = get_block
@@ -168,7 +187,7 @@ class Schedule:
         return {k: self.get_block(v) if k in primitive.blocks and isinstance(v, str) else v for k, v in values.items()}
 
     def _keywords(self, primitive: Primitive, values: Mapping[str, Any], decision: Any) -> dict[str, Any]:
-        out = {k: self._resolve(v) for k, v in values.items() if k not in ("func_name", _variadic(primitive))}
+        out = {k: self._resolve(v) for k, v in values.items() if k != _variadic(primitive)}
         if primitive.samples:
             out.update(decision=decision, rng=self._random)
         return out
@@ -195,7 +214,11 @@ class Schedule:
         names = [k for k, f in self._mod.items() if isinstance(f, PrimFunc)]
         if len(names) == 1 or "main" in names:
             return names[0] if len(names) == 1 else "main"
-        raise ScheduleError("which function?", why=f"the module has {', '.join(names) or 'no tensor programs'}", hint="sch.work_on(name)")
+        raise ScheduleError(
+            "which function?",
+            why=f"the module has {', '.join(names) or 'no tensor programs'}",
+            hint="sch.work_on(name)",
+        )
 
     def _tree(self, name: str) -> Tree:
         tree = self._trees.get(name)

@@ -32,10 +32,10 @@ from .tree import Tree, fresh_copy, is_true
 def tensorize(tree: Tree, target: Target, tensor_intrin: str) -> Change:
     """Replace a loop nest (or a blockized block) by the implementation of an instruction whose description it equals.
 
-        for i1, j1, k1:                      with block("C_o"):
-            C[vi, vj] += A[vi, vk] * B[..]      A1 = match_buffer(A[...])
-                                        ->      ...
-                                                implementation(A1, B1, C1)
+    for i1, j1, k1:                      with block("C_o"):
+        C[vi, vj] += A[vi, vk] * B[..]      A1 = match_buffer(A[...])
+                                    ->      ...
+                                            implementation(A1, B1, C1)
     """
     intrin = TensorIntrin.get(tensor_intrin)
     changed, token = tree, target
@@ -46,7 +46,12 @@ def tensorize(tree: Tree, target: Target, tensor_intrin: str) -> Change:
     match = _Match(changed, outer)
     why = match.function(intrin.desc)
     if why:
-        refuse(changed, changed.realize(token), f"this is not what {tensor_intrin} does", f"{why}; the instruction is\n{intrin.desc.script()}")
+        refuse(
+            changed,
+            changed.realize(token),
+            f"this is not what {tensor_intrin} does",
+            f"{why}; the instruction is\n{intrin.desc.script()}",
+        )
     new = _implement(outer, intrin.impl, dict(zip(intrin.impl.buffer_params, match.regions(intrin.desc))))
     return Change(changed.edit({outer: new}), token if changed is not tree else None)
 
@@ -63,7 +68,12 @@ def _single(stmt: Stmt) -> tuple[list[For], BlockRealize] | None:
 def _flat(stmt: Stmt) -> tuple[list[For], Stmt] | None:
     """Loops and the block's body in terms of their variables; None when it is no such nest."""
     found = _single(stmt)
-    if found is None or not is_true(found[1].predicate) or found[1].block.init is not None or found[1].block.alloc_buffers:
+    if (
+        found is None
+        or not is_true(found[1].predicate)
+        or found[1].block.init is not None
+        or found[1].block.alloc_buffers
+    ):
         return None
     loops, realize = found
     return loops, substitute(realize.block.body, bindings(realize))
@@ -91,7 +101,8 @@ class _Match:
             return f"it has {len(have[0])} loops, and the instruction {len(want[0])}"
         for w, h in zip(want[0], have[0]):
             if not self.an.prove_equal(w.extent, h.extent):
-                return f"loop {h.loop_var.name} has extent {h.extent.script()}, and the instruction's {w.loop_var.name} has {w.extent.script()}"
+                have_extent, want_extent = h.extent.script(), w.extent.script()
+                return f"loop {h.loop_var.name} runs {have_extent} times, and the instruction's {want_extent} times"
             self.vars[w.loop_var] = h.loop_var
             self.mine.add(h.loop_var)
             self.an.bind(h.loop_var, Range(h.min, h.extent))
@@ -104,15 +115,24 @@ class _Match:
         if isinstance(want, Expr) and want.dtype is not have.dtype:
             return False
         if type(want) in (BufferLoad, BufferStore):
-            return type(have) is type(want) and self.access(want, have) and (type(want) is BufferLoad or self.same(want.value, have.value))
+            return (
+                type(have) is type(want)
+                and self.access(want, have)
+                and (type(want) is BufferLoad or self.same(want.value, have.value))
+            )
         if isinstance(want, Expr) and want.is_index:
             return have.is_index and self.an.prove_equal(substitute(want, self.vars), have)
         if type(want) is not type(have):
             return False
         if type(want) in (tir.Add, tir.Mul):
             return self.either_way(want, have)
-        return all(self.same(getattr(want, f), getattr(have, f)) if f in want._children else getattr(want, f) == getattr(have, f)
-                   for f in want._fields if f not in want._hidden)  # fmt: skip
+        return all(
+            self.same(getattr(want, f), getattr(have, f))
+            if f in want._children
+            else getattr(want, f) == getattr(have, f)
+            for f in want._fields
+            if f not in want._hidden
+        )
 
     def either_way(self, want: Any, have: Any) -> bool:
         saved = dict(self.buffers)
@@ -150,6 +170,9 @@ def _implement(outer: Block, impl: PrimFunc, where: dict[Buffer, BufferRegion]) 
     views = tuple(MatchBufferRegion(b, r) for b, r in where.items())
     wrapper = Block((), (), (), outer.name, root.body, None, root.alloc_buffers, (*views, *root.match_buffers))
     copy: Any = fresh_copy(wrapper)[0]
-    new = outer.replace(body=copy.body, alloc_buffers=(*outer.alloc_buffers, *copy.alloc_buffers),
-                        match_buffers=(*outer.match_buffers, *copy.match_buffers))  # fmt: skip
+    new = outer.replace(
+        body=copy.body,
+        alloc_buffers=(*outer.alloc_buffers, *copy.alloc_buffers),
+        match_buffers=(*outer.match_buffers, *copy.match_buffers),
+    )
     return new

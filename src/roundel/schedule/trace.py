@@ -75,10 +75,15 @@ class Trace:
         table: dict[Any, Any] = {}
         for i in self.instructions:
             decision = decide(i) if decide is not None and i.samples else None
-            made = sch.perform(i.kind, _translate(dict(i.inputs), table), dict(i.attrs), i.decision if decision is None else decision)
+            made = sch.perform(
+                i.kind, _translate(dict(i.inputs), table), dict(i.attrs), i.decision if decision is None else decision
+            )
             flat = flatten(made)
             if len(flat) != len(i.outputs):
-                raise ScheduleError(f"{i.kind} made {len(flat)} handles where the trace has {len(i.outputs)}", hint="the program differs too much from the traced one")
+                raise ScheduleError(
+                    f"{i.kind} made {len(flat)} handles where the trace has {len(i.outputs)}",
+                    hint="the program differs too much from the traced one",
+                )
             table.update(zip(i.outputs, flat))
         return table
 
@@ -101,15 +106,30 @@ class Trace:
     def as_json(self) -> str:
         """A text that ``from_json`` reads."""
         names = _Names()
-        return json.dumps([[i.kind, encode(dict(i.inputs), names), encode(dict(i.attrs), names), encode(list(i.outputs), names), encode(i.decision, names)] for i in self.instructions])
+        return json.dumps(
+            [
+                [
+                    i.kind,
+                    encode(dict(i.inputs), names),
+                    encode(dict(i.attrs), names),
+                    encode(list(i.outputs), names),
+                    encode(i.decision, names),
+                ]
+                for i in self.instructions
+            ]
+        )
 
     @staticmethod
     def from_json(text: str) -> Trace:
         """The trace that ``as_json`` wrote."""
         handles: dict[str, Any] = {}
         read = lambda x: decode(x, handles)
-        return Trace([Instruction(kind, read(inputs), read(attrs), tuple(read(outputs)), read(decision))
-                      for kind, inputs, attrs, outputs, decision in json.loads(text)])  # fmt: skip
+        return Trace(
+            [
+                Instruction(kind, read(inputs), read(attrs), tuple(read(outputs)), read(decision))
+                for kind, inputs, attrs, outputs, decision in json.loads(text)
+            ]
+        )
 
 
 def flatten(made: Any) -> list[Any]:
@@ -172,7 +192,16 @@ def _line(i: Instruction, names: _Names) -> str:
 
 
 def _many(i: Instruction) -> bool:
-    return i.kind in ("get_loops", "get_child_blocks", "get_producers", "get_consumers", "get_output_blocks", "split", "loop_partition", "sample_perfect_tile")
+    return i.kind in (
+        "get_loops",
+        "get_child_blocks",
+        "get_producers",
+        "get_consumers",
+        "get_output_blocks",
+        "split",
+        "loop_partition",
+        "sample_perfect_tile",
+    )
 
 
 def python(value: Any, names: _Names) -> str:
@@ -197,8 +226,8 @@ def _expression(e: Expr, names: _Names, keep: set[Var] | None = None) -> str:
     if type(e) is Var:
         return e.name if keep and e in keep else names(e)
     if type(e) in _OPERATORS:
-        return f"({_expression(e.a, names, keep)} {_OPERATORS[type(e)]} {_expression(e.b, names, keep)})"  # type: ignore[attr-defined]
-    return repr(e.value) if type(e) in (tir.IntImm, tir.FloatImm, tir.StringImm) else repr(e)  # type: ignore[attr-defined]
+        return f"({_expression(e.a, names, keep)} {_OPERATORS[type(e)]} {_expression(e.b, names, keep)})"
+    return repr(e.value) if type(e) in (tir.IntImm, tir.FloatImm, tir.StringImm) else repr(e)
 
 
 _OP_NAMES = {"+": tir.add, "-": tir.sub, "*": tir.mul, "//": tir.floordiv, "%": tir.floormod}
@@ -213,7 +242,13 @@ def encode(value: Any, names: _Names) -> Any:
     if isinstance(value, tir.IntImm | tir.FloatImm | tir.StringImm):
         return {"imm": value.value, "dtype": str(value.dtype)}
     if isinstance(value, IndexMap):
-        return {"map": [encode(v, names) for v in value.initial_indices], "to": [encode(e, names) for e in value.final_indices], "cut": list(value.separators)}
+        for k, v in enumerate(value.initial_indices):
+            names.names[v] = f"${k}:{v.name}"
+        return {
+            "map": [encode(v, names) for v in value.initial_indices],
+            "to": [encode(e, names) for e in value.final_indices],
+            "cut": list(value.separators),
+        }
     if isinstance(value, Mapping):
         return {"dict": {k: encode(v, names) for k, v in value.items()}}
     if isinstance(value, list | tuple):
@@ -232,6 +267,8 @@ def decode(value: Any, handles: dict[str, Any]) -> Any:
     read = lambda x: decode(x, handles)
     if "rv" in value:
         name = value["rv"]
+        if name[0] == "$":
+            handles.setdefault(name, Var(name.split(":", 1)[1], tir.index_const(0).dtype))
         if name not in handles:
             handles[name] = {"b": BlockRV, "l": LoopRV}.get(name[0], lambda: Var(name, tir.index_const(0).dtype))()
         return handles[name]

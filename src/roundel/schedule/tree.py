@@ -12,10 +12,17 @@ from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, PrimFunc, Seq, Stmt
 
 FIELDS: dict[type, tuple[str, ...]] = {
-    tir.For: ("body",), tir.While: ("body",), tir.If: ("then_case", "else_case"), tir.Seq: ("stmts",),
-    tir.Let: ("body",), tir.Allocate: ("body",), tir.DeclBuffer: ("body",), tir.AttrStmt: ("body",),
-    tir.Block: ("init", "body"), tir.BlockRealize: ("block",),
-}  # fmt: skip
+    tir.For: ("body",),
+    tir.While: ("body",),
+    tir.If: ("then_case", "else_case"),
+    tir.Seq: ("stmts",),
+    tir.Let: ("body",),
+    tir.Allocate: ("body",),
+    tir.DeclBuffer: ("body",),
+    tir.AttrStmt: ("body",),
+    tir.Block: ("init", "body"),
+    tir.BlockRealize: ("block",),
+}
 
 
 def child_stmts(stmt: Stmt) -> Iterator[Stmt]:
@@ -111,7 +118,9 @@ class Tree:
         """The root block."""
         block = self.func.root_block
         if block is None:
-            raise ScheduleError(f"{self.name} has no root block", why="only tensor programs in block form can be scheduled")
+            raise ScheduleError(
+                f"{self.name} has no root block", why="only tensor programs in block form can be scheduled"
+            )
         return block
 
     def blocks(self) -> list[Block]:
@@ -273,9 +282,16 @@ class _Fresh(Rewriter):
         matches = tuple(m.replace(source=self.rewrite(m.source)) for m in block.match_buffers)
         matches = tuple(m.replace(buffer=self._own(m.buffer)) for m in matches)
         return block.replace(
-            iter_vars=tuple(ivs), reads=tuple(map(self.rewrite, block.reads)), writes=tuple(map(self.rewrite, block.writes)),
-            name=self.rename(block), body=self.rewrite(block.body), init=None if block.init is None else self.rewrite(block.init),
-            alloc_buffers=tuple(self.buffers[b] for b in block.alloc_buffers), match_buffers=matches, token=self._token(block))  # fmt: skip
+            iter_vars=tuple(ivs),
+            reads=tuple(map(self.rewrite, block.reads)),
+            writes=tuple(map(self.rewrite, block.writes)),
+            name=self.rename(block),
+            body=self.rewrite(block.body),
+            init=None if block.init is None else self.rewrite(block.init),
+            alloc_buffers=tuple(self.buffers[b] for b in block.alloc_buffers),
+            match_buffers=matches,
+            token=self._token(block),
+        )
 
     def _range(self, r: tir.Range) -> tir.Range:
         return tir.Range(self.rewrite(r.min), self.rewrite(r.extent))
@@ -290,9 +306,17 @@ class _Fresh(Rewriter):
 def substitute_buffer(buffer: tir.Buffer, table: Mapping[Var, Expr]) -> tir.Buffer:
     """A copy of a buffer with variables of its shape, strides and offset replaced; always a new identity."""
     return tir.Buffer(
-        buffer.name, buffer.dtype, tuple(substitute(s, table) for s in buffer.shape), tuple(substitute(s, table) for s in buffer.strides),
-        None if buffer.elem_offset is None else substitute(buffer.elem_offset, table), buffer.scope, buffer.data, buffer.align,
-        buffer.offset_factor, buffer.span)  # fmt: skip
+        buffer.name,
+        buffer.dtype,
+        tuple(substitute(s, table) for s in buffer.shape),
+        tuple(substitute(s, table) for s in buffer.strides),
+        None if buffer.elem_offset is None else substitute(buffer.elem_offset, table),
+        buffer.scope,
+        buffer.data,
+        buffer.align,
+        buffer.offset_factor,
+        buffer.span,
+    )
 
 
 def fresh_copy(stmt: Stmt, rename: Any = lambda block: block.name) -> tuple[Stmt, dict[Token, Token]]:
