@@ -19,10 +19,23 @@ def _trunc_div(a, b):
 
 
 OPS = {
-    tir.Add: np.add, tir.Sub: np.subtract, tir.Mul: np.multiply, tir.FloorDiv: np.floor_divide, tir.FloorMod: np.mod,
-    tir.Div: _trunc_div, tir.Mod: np.fmod, tir.Min: np.minimum, tir.Max: np.maximum,
-    tir.EQ: np.equal, tir.NE: np.not_equal, tir.LT: np.less, tir.LE: np.less_equal, tir.GT: np.greater, tir.GE: np.greater_equal,
-    tir.And: np.logical_and, tir.Or: np.logical_or,
+    tir.Add: np.add,
+    tir.Sub: np.subtract,
+    tir.Mul: np.multiply,
+    tir.FloorDiv: np.floor_divide,
+    tir.FloorMod: np.mod,
+    tir.Div: _trunc_div,
+    tir.Mod: np.fmod,
+    tir.Min: np.minimum,
+    tir.Max: np.maximum,
+    tir.EQ: np.equal,
+    tir.NE: np.not_equal,
+    tir.LT: np.less,
+    tir.LE: np.less_equal,
+    tir.GT: np.greater,
+    tir.GE: np.greater_equal,
+    tir.And: np.logical_and,
+    tir.Or: np.logical_or,
 }
 
 
@@ -69,24 +82,45 @@ def bind_all(an) -> None:
 
 
 _leaf = st.one_of(st.sampled_from([*VARS, SIZE]), st.integers(-9, 9).map(tir.index_const))
-_divisor = st.one_of(st.sampled_from([1, 2, 3, 4, 6, 8, 12, -1, -2, -4]).map(tir.index_const), st.just(SIZE + 1), st.just(VARS[2] + 2),
-                     st.just((SIZE + 1) * 4), st.just((SIZE + 1) * (VARS[2] + 1)))
+_divisor = st.one_of(
+    st.sampled_from([1, 2, 3, 4, 6, 8, 12, -1, -2, -4]).map(tir.index_const),
+    st.just(SIZE + 1),
+    st.just(VARS[2] + 2),
+    st.just((SIZE + 1) * 4),
+    st.just((SIZE + 1) * (VARS[2] + 1)),
+)
 
 
 def _grow(inner):
-    scaled = st.builds(lambda a, k: tir.Mul(a, tir.index_const(k)), inner, st.sampled_from([-4, -3, -2, -1, 2, 3, 4, 6, 8, 12]))
-    plain = st.builds(lambda op, a, b: op(a, b), st.sampled_from([tir.Add, tir.Sub, tir.Min, tir.Max, tir.Add]), inner, inner)
+    scaled = st.builds(
+        lambda a, k: tir.Mul(a, tir.index_const(k)), inner, st.sampled_from([-4, -3, -2, -1, 2, 3, 4, 6, 8, 12])
+    )
+    plain = st.builds(
+        lambda op, a, b: op(a, b), st.sampled_from([tir.Add, tir.Sub, tir.Min, tir.Max, tir.Add]), inner, inner
+    )
     product = st.builds(lambda a, b: tir.Mul(a, b), inner, _leaf)
-    divided = st.builds(lambda op, a, b: op(a, b), st.sampled_from([tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod]), inner, _divisor)
-    choice = st.builds(lambda op, c, a, b: op(c, a, b), st.sampled_from([tir.Select, tir.IfThenElse]), compare(inner), inner, inner)
+    divided = st.builds(
+        lambda op, a, b: op(a, b),
+        st.sampled_from([tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod]),
+        inner,
+        _divisor,
+    )
+    choice = st.builds(
+        lambda op, c, a, b: op(c, a, b), st.sampled_from([tir.Select, tir.IfThenElse]), compare(inner), inner, inner
+    )
     return st.one_of(scaled, plain, divided, divided, scaled, plain, product, choice)
 
 
 def compare(inner):
     """Comparisons of two expressions."""
-    return st.builds(lambda op, a, b: op(a, b), st.sampled_from([tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT, tir.GE]), inner, inner)
+    return st.builds(
+        lambda op, a, b: op(a, b), st.sampled_from([tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT, tir.GE]), inner, inner
+    )
 
 
 indices = st.recursive(_leaf, _grow, max_leaves=8)
-conditions = st.recursive(compare(st.recursive(_leaf, _grow, max_leaves=4)), lambda c: st.one_of(
-    st.builds(tir.And, c, c), st.builds(tir.Or, c, c), st.builds(tir.Not, c)), max_leaves=4)
+conditions = st.recursive(
+    compare(st.recursive(_leaf, _grow, max_leaves=4)),
+    lambda c: st.one_of(st.builds(tir.And, c, c), st.builds(tir.Or, c, c), st.builds(tir.Not, c)),
+    max_leaves=4,
+)

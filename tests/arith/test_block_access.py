@@ -35,8 +35,8 @@ def matmul(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"
     for i, j, k in T.grid(32, 128, 128):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            T.reads(A[vi * 4:vi * 4 + 4, vk], B[vj, vk])
-            T.writes(C[vi * 4:vi * 4 + 4, vj])
+            T.reads(A[vi * 4 : vi * 4 + 4, vk], B[vj, vk])
+            T.writes(C[vi * 4 : vi * 4 + 4, vj])
             with T.init():
                 for ii in range(4):
                     C[vi * 4 + ii, vj] = 0.0
@@ -49,8 +49,8 @@ def nested(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32")):
     for i, j in T.grid(4, 4):
         with T.block("outer"):
             vi, vj = T.axis.remap("SS", [i, j])
-            T.reads(A[vi * 16:vi * 16 + 16, vj * 16:vj * 16 + 16])
-            T.writes(B[vj * 16:vj * 16 + 16, vi * 16:vi * 16 + 16])
+            T.reads(A[vi * 16 : vi * 16 + 16, vj * 16 : vj * 16 + 16])
+            T.writes(B[vj * 16 : vj * 16 + 16, vi * 16 : vi * 16 + 16])
             buf = T.alloc_buffer((16, 16), "float32")
             for x, y in T.grid(16, 16):
                 with T.block("load"):
@@ -74,7 +74,7 @@ def conditional(a: T.handle, b: T.handle, idx: T.Buffer((32,), "int32")):
     for i in range(n):
         with T.block("pad"):
             vi = T.axis.spatial(n, i)
-            T.reads(A[vi - 1:vi + 3], idx[0:4])
+            T.reads(A[vi - 1 : vi + 3], idx[0:4])
             T.writes(B[vi, 0:16])
             for j in range(16):
                 B[vi, j] = T.if_then_else(j < 4, A[vi + j - 1] + T.Cast("float32", idx[j]), 0.0)
@@ -102,8 +102,8 @@ def vectors(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32")):
     for i in range(16):
         with T.block("v"):
             vi = T.axis.spatial(16, i)
-            T.reads(A[vi, vi * 4:vi * 4 + 4])
-            T.writes(B[vi, vi * 4:vi * 4 + 4])
+            T.reads(A[vi, vi * 4 : vi * 4 + 4])
+            T.writes(B[vi, vi * 4 : vi * 4 + 4])
             B[vi, T.Ramp(vi * 4, 1, 4)] = A[vi, T.Ramp(vi * 4, 1, 4)]
 
 
@@ -112,15 +112,29 @@ def view(A: T.Buffer((8, 64, 64), "float32"), B: T.Buffer((64, 64), "float32")):
     for i, j in T.grid(4, 4):
         with T.block("w"):
             vi, vj = T.axis.remap("SS", [i, j])
-            T.reads(A[vi, vi * 16 + 2, vj * 16:vj * 16 + 16])
-            T.writes(B[vi, vj * 16:vj * 16 + 16])
-            W = T.match_buffer(A[vi, vi * 16:vi * 16 + 16, vj * 16:vj * 16 + 16], (16, 16), "float32", offset_factor=1)
+            T.reads(A[vi, vi * 16 + 2, vj * 16 : vj * 16 + 16])
+            T.writes(B[vi, vj * 16 : vj * 16 + 16])
+            W = T.match_buffer(
+                A[vi, vi * 16 : vi * 16 + 16, vj * 16 : vj * 16 + 16], (16, 16), "float32", offset_factor=1
+            )
             for x in range(16):
                 B[vi, vj * 16 + x] = W[2, x]
 
 
-@pytest.mark.parametrize("func, name", [(matmul, "C"), (nested, "outer"), (nested, "load"), (nested, "store"), (conditional, "pad"),
-                                        (conditional, "gather"), (opaque, "call"), (vectors, "v"), (view, "w")])
+@pytest.mark.parametrize(
+    "func, name",
+    [
+        (matmul, "C"),
+        (nested, "outer"),
+        (nested, "load"),
+        (nested, "store"),
+        (conditional, "pad"),
+        (conditional, "gather"),
+        (opaque, "call"),
+        (vectors, "v"),
+        (view, "w"),
+    ],
+)
 def test_regions_are_the_declared_ones(func, name):
     check(blocks(func)[name], [b for b in func.buffer_params])
 

@@ -61,7 +61,7 @@ def test_dependent_domains():
 def test_regions():
     m = Var("m", INT64, True)
     buf = decl_buffer((N, m), name="A")
-    region = buf[I * 4:I * 4 + 4, J:J + 1]
+    region = buf[I * 4 : I * 4 + 4, J : J + 1]
     box = estimate_region(region, {I: Range.of(8)})
     an = Analyzer()
     assert an.prove_equal(box[0].min, 0) and an.prove_equal(box[0].extent, 32) and box[1].min is J
@@ -69,5 +69,7 @@ def test_regions():
     assert an.prove_equal(union(a, b)[0].extent, 12) and an.prove_equal(intersect(a, b)[0].extent, 4)
     assert covers(union(a, b), a) and not covers(a, b)
     assert disjoint((Range(I * 4, tir.index_const(4)),), (Range(I * 4 + 4, tir.index_const(4)),))
-    loaded = estimate_region(tir.BufferRegion(buf, (Range(decl_buffer((4,), "int64")[I], tir.index_const(1)), Range.of(1))), {I: Range.of(4)})
+    loaded = estimate_region(
+        tir.BufferRegion(buf, (Range(decl_buffer((4,), "int64")[I], tir.index_const(1)), Range.of(1))), {I: Range.of(4)}
+    )
     assert loaded[0].extent is N

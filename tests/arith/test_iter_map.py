@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Affine iteration maps: what is detected is what enumeration shows, and what is built by splits and fuses is detected."""
+"""Affine iteration maps: what is detected is true of all points, and what splits and fuses make is detected."""
 
 import numpy as np
 import pytest
@@ -79,11 +79,23 @@ def test_splits_and_fuses_are_detected(made):
 
 
 _atoms = st.one_of(st.sampled_from([I, J, K]), st.integers(0, 5).map(tir.index_const))
-_any = st.recursive(_atoms, lambda e: st.one_of(
-    st.builds(lambda a, b: a + b, e, e), st.builds(lambda a, k: a * k, e, st.sampled_from([2, 3, 4, 6, 12])),
-    st.builds(tir.floordiv, e, st.sampled_from([2, 3, 4])), st.builds(tir.floormod, e, st.sampled_from([2, 3, 4]))), max_leaves=4)
-_limits = st.one_of(st.just(True), st.builds(lambda a, k: tir.lt(a, k), st.sampled_from([I, I * 4 + J, J * 3 + K, I * 12 + J * 3 + K]), st.integers(1, 30)),
-                    st.builds(lambda a, k: tir.ge(a, k), st.sampled_from([I, I * 4 + J, J * 3 + K]), st.integers(0, 6)))
+_any = st.recursive(
+    _atoms,
+    lambda e: st.one_of(
+        st.builds(lambda a, b: a + b, e, e),
+        st.builds(lambda a, k: a * k, e, st.sampled_from([2, 3, 4, 6, 12])),
+        st.builds(tir.floordiv, e, st.sampled_from([2, 3, 4])),
+        st.builds(tir.floormod, e, st.sampled_from([2, 3, 4])),
+    ),
+    max_leaves=4,
+)
+_limits = st.one_of(
+    st.just(True),
+    st.builds(
+        lambda a, k: tir.lt(a, k), st.sampled_from([I, I * 4 + J, J * 3 + K, I * 12 + J * 3 + K]), st.integers(1, 30)
+    ),
+    st.builds(lambda a, k: tir.ge(a, k), st.sampled_from([I, I * 4 + J, J * 3 + K]), st.integers(0, 6)),
+)
 
 
 @settings(max_examples=400, deadline=None)
@@ -106,10 +118,14 @@ def test_what_is_detected_is_true(exprs, limit, bijective):
     assert len(distinct) == np.prod([an.value(n) for n in found.extents()])
     if bijective:
         assert len(distinct) == values.shape[1]
-    lower = estimate_region_lower([Range(e, tir.index_const(1)) for e in exprs], {v: as_range(r) for v, r in dom.items()}, limit)
+    lower = estimate_region_lower(
+        [Range(e, tir.index_const(1)) for e in exprs], {v: as_range(r) for v, r in dom.items()}, limit
+    )
     if lower is not None:
         box = [range(an.value(r.min), an.value(r.min) + an.value(r.extent)) for r in lower]
-        assert len(distinct) == np.prod([len(b) for b in box]) and all(all(x in b for x, b in zip(c, box, strict=True)) for c in distinct)
+        assert len(distinct) == np.prod([len(b) for b in box]) and all(
+            all(x in b for x, b in zip(c, box, strict=True)) for c in distinct
+        )
 
 
 def test_symbolic_extents():
@@ -123,16 +139,29 @@ def test_symbolic_extents():
     assert an.prove_equal(found.extents()[0], N)
 
 
-@pytest.mark.parametrize("indices, bijective", [([I + J], False), ([I * 2 + K], False), ([I, I], False), ([I * J], False), ([I], True), ([I // 2, J, K], True)])
+@pytest.mark.parametrize(
+    "indices, bijective",
+    [([I + J], False), ([I * 2 + K], False), ([I, I], False), ([I * J], False), ([I], True), ([I // 2, J, K], True)],
+)
 def test_what_is_no_map_is_refused(indices, bijective):
     with pytest.raises(ArithError, match="not an affine iteration map"):
         detect_iter_map(indices, {I: Range.of(8), J: Range.of(8), K: Range.of(4)}, check_bijective=bijective)
 
 
-@pytest.mark.parametrize("fn, shape", [
-    (lambda a, b, c, d: (a, b // 4, c, d, b % 4), (1, 8, 3, 5)), (lambda a, b: (a * 8 + b // 4, b % 4), (4, 32)), (lambda a: (a // 4, a % 4), (10,)),
-    (lambda a: ((a + 3) // 4, (a + 3) % 4), (10,)), (lambda a, b: (b, a), (3, 4)), (lambda a, b: (a // 4, b // 8, a % 4, b % 8), (10, 13)),
-    (lambda a, b: (a * 5 + b,), (4, 5)), (lambda a: (a // 6, a // 2 % 3, a % 2), (17,)), (lambda a, b: (a, b), (1, 1))])
+@pytest.mark.parametrize(
+    "fn, shape",
+    [
+        (lambda a, b, c, d: (a, b // 4, c, d, b % 4), (1, 8, 3, 5)),
+        (lambda a, b: (a * 8 + b // 4, b % 4), (4, 32)),
+        (lambda a: (a // 4, a % 4), (10,)),
+        (lambda a: ((a + 3) // 4, (a + 3) % 4), (10,)),
+        (lambda a, b: (b, a), (3, 4)),
+        (lambda a, b: (a // 4, b // 8, a % 4, b % 8), (10, 13)),
+        (lambda a, b: (a * 5 + b,), (4, 5)),
+        (lambda a: (a // 6, a // 2 % 3, a % 2), (17,)),
+        (lambda a, b: (a, b), (1, 1)),
+    ],
+)
 def test_inverse_of_an_index_map(fn, shape):
     index_map = IndexMap.from_func(fn)
     inverse, padding = inverse_index_map(index_map, shape)
@@ -157,15 +186,27 @@ def test_symbolic_shapes_of_index_maps():
     index_map = IndexMap.from_func(lambda a, b: (a // 16, b, a % 16))
     inverse, padding = inverse_index_map(index_map, (N, M))
     an = Analyzer()
-    assert [an.prove_equal(a, b) for a, b in zip(map_shape(index_map, (N, M)), (tir.ceildiv(N, 16), M, 16), strict=True)] == [True] * 3
+    assert [
+        an.prove_equal(a, b) for a, b in zip(map_shape(index_map, (N, M)), (tir.ceildiv(N, 16), M, 16), strict=True)
+    ] == [True] * 3
     o, _, q = inverse.initial_indices
     assert an.prove_equal(inverse.final_indices[0], o * 16 + q)
     assert an.simplify(padding) is an.simplify(tir.ge(o * 16 + q, N))
 
 
-@pytest.mark.parametrize("bindings, inner, predicate", [
-    ([I * 16 + J, K], [J], True), ([I * 16 + J, K], [J, K], True), ([(I * 16 + J) // 4, (I * 16 + J) % 4], [J], True), ([I * 64 + J * 4 + K], [J, K], True),
-    ([I * 64 + J * 4 + K], [K], True), ([I * 16 + J], [J], I * 16 + J < 100), ([I, J + 1, K], [J], True), ([K, J, I], [], True)])
+@pytest.mark.parametrize(
+    "bindings, inner, predicate",
+    [
+        ([I * 16 + J, K], [J], True),
+        ([I * 16 + J, K], [J, K], True),
+        ([(I * 16 + J) // 4, (I * 16 + J) % 4], [J], True),
+        ([I * 64 + J * 4 + K], [J, K], True),
+        ([I * 64 + J * 4 + K], [K], True),
+        ([I * 16 + J], [J], I * 16 + J < 100),
+        ([I, J + 1, K], [J], True),
+        ([K, J, I], [], True),
+    ],
+)
 def test_subspaces(bindings, inner, predicate):
     dom = {I: range(8), J: range(16), K: range(4)}
     got = subspace_divide(bindings, {v: as_range(r) for v, r in dom.items()}, inner, predicate)

@@ -48,7 +48,9 @@ def test_bounds_and_remainders_hold(e):
 @given(conditions)
 def test_conditions_keep_their_values(c):
     new = analyzer().simplify(c)
-    assert np.array_equal(np.broadcast_to(evaluate(c, ENV), 1728).astype(bool), np.broadcast_to(evaluate(new, ENV), 1728).astype(bool)), (c, new)
+    assert np.array_equal(
+        np.broadcast_to(evaluate(c, ENV), 1728).astype(bool), np.broadcast_to(evaluate(new, ENV), 1728).astype(bool)
+    ), (c, new)
 
 
 @FAST
@@ -76,4 +78,7 @@ def test_under_a_constraint(given_condition, e, c):
     values = np.broadcast_to(evaluate(e, env), count)
     assert np.array_equal(values, np.broadcast_to(evaluate(new, env), count)), (given_condition, e, new)
     assert low <= values.min() and values.max() <= high
-    assert np.array_equal(np.broadcast_to(evaluate(c, env), count).astype(bool), np.broadcast_to(evaluate(decided, env), count).astype(bool))
+    assert np.array_equal(
+        np.broadcast_to(evaluate(c, env), count).astype(bool),
+        np.broadcast_to(evaluate(decided, env), count).astype(bool),
+    )

@@ -10,6 +10,7 @@ from typing import Any
 from ..ir import free_vars, tir
 from ..ir.dtype import INT64, DType
 from ..ir.tir import Expr, IntImm, Range, Var
+from ..ir.tir.ops import wrap
 from . import bounds, compare, data_rules, facts, index_rules, int_set, modular, prove
 from .effects import reads_memory
 from .linear import Sum, to_expr
@@ -114,7 +115,8 @@ class Analyzer:
         dtype = e.dtype
         if dtype.lanes == 1:
             if dtype.is_int and (e.is_index or type(e) in _INTEGER_DATA):
-                return self.expr(self.sum(e), dtype)
+                out = self.expr(self.sum(e), dtype)
+                return wrap(out.value, dtype) if type(out) is IntImm else out
             if dtype.is_bool:
                 rule = compare.CONDITIONS.get(type(e))
                 return rule(self, e) if rule is not None else self.known(self.simplify_data(e))
@@ -222,7 +224,12 @@ class Analyzer:
         if not s.terms:
             return s.const == 0
         low, high = bounds.of_sum(self, s)
-        return low <= 0 <= high and self.at_most_zero(s) and self.at_most_zero(s * -1)
+        if not low <= 0 <= high:
+            return False
+        reduced = prove.reduce_divisions(self, s)
+        if not reduced.terms:
+            return reduced.const == 0
+        return self.at_most_zero(s) and self.at_most_zero(s * -1)
 
     def shares(self, e: Expr, others: list[Expr]) -> bool:
         """Whether some variable occurs in ``e`` and in one of the others."""
@@ -256,6 +263,12 @@ def _prove_either(an: Analyzer, c: Expr) -> bool:
         return an.prove(c.b)
 
 
-_PROVE = {tir.LT: _prove_order, tir.LE: _prove_order, tir.EQ: _prove_equality, tir.NE: _prove_inequation,
-          tir.And: _prove_both, tir.Or: _prove_either}
+_PROVE = {
+    tir.LT: _prove_order,
+    tir.LE: _prove_order,
+    tir.EQ: _prove_equality,
+    tir.NE: _prove_inequation,
+    tir.And: _prove_both,
+    tir.Or: _prove_either,
+}
 _INTEGER_DATA = {tir.Add, tir.Sub, tir.Mul, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max}

@@ -15,7 +15,9 @@ from .int_set import interval
 Accesses = tuple[tuple[BufferRegion, ...], tuple[BufferRegion, ...]]
 
 
-def block_access(block: Block, buffer_map: Mapping[Var, Buffer] | Iterable[Buffer] = (), an: Analyzer | None = None) -> Accesses:
+def block_access(
+    block: Block, buffer_map: Mapping[Var, Buffer] | Iterable[Buffer] = (), an: Analyzer | None = None
+) -> Accesses:
     """``(reads, writes)`` of a block's body and init, in order of first access.
 
     Loops inside the block are run over, nested blocks count with their own regions, data-dependent indices with the
@@ -89,8 +91,11 @@ class _Access(Visitor):
                 out.append(Range(index, tir.const(1, index.dtype)))
                 continue
             lanes = interval(self.an, index, {})
-            out.append(rg.between(self.an, lanes.min, lanes.max + 1) if lanes.min is not None and lanes.max is not None
-                       else Range.of(size))
+            out.append(
+                rg.between(self.an, lanes.min, lanes.max + 1)
+                if lanes.min is not None and lanes.max is not None
+                else Range.of(size)
+            )
         return out
 
     def whole(self, buffer: Buffer) -> None:
@@ -173,7 +178,9 @@ class _Access(Visitor):
             self.visit(v)
         self.visit(s.predicate)
         block = s.block
-        reads, writes = (block.reads, block.writes) if block.reads or block.writes else block_access(block, self.pointers, self.an)
+        reads, writes = (
+            (block.reads, block.writes) if block.reads or block.writes else block_access(block, self.pointers, self.an)
+        )
         table = {iv.var: substitute(v, self.lets) for iv, v in zip(block.iter_vars, s.iter_values, strict=True)}
         self.conditions.append(self.an.simplify(substitute(s.predicate, self.lets)))
         for found, regions in ((self.reads, reads), (self.writes, writes)):
@@ -187,4 +194,7 @@ def _in_source(an: Analyzer, source: BufferRegion, box: tuple[Range, ...]) -> tu
     lead = len(source.region) - len(box)
     if lead < 0:
         return source.region
-    return (*source.region[:lead], *(Range(an.simplify(tir.add(s.min, r.min)), r.extent) for s, r in zip(source.region[lead:], box, strict=True)))
+    return (
+        *source.region[:lead],
+        *(Range(an.simplify(tir.add(s.min, r.min)), r.extent) for s, r in zip(source.region[lead:], box, strict=True)),
+    )

@@ -192,7 +192,9 @@ def _bits_and(args: list[Bounds]) -> Bounds:
 _CALLS: dict[str, Callable[[list[Bounds]], Bounds]] = {
     "bitwise_and": _bits_and,
     "abs": lambda args: (0, max(abs(args[0][0]), abs(args[0][1]))),
-    "popcount": lambda args: (0, 64), "clz": lambda args: (0, 64), "ctz": lambda args: (0, 64),
+    "popcount": lambda args: (0, 64),
+    "clz": lambda args: (0, 64),
+    "ctz": lambda args: (0, 64),
     "likely": lambda args: args[0],
 }
 
@@ -207,9 +209,21 @@ def _imm(an: Analyzer, e: Expr) -> Bounds:
 
 
 _RULES: dict[type, Callable[[Analyzer, Any], Bounds]] = {
-    tir.Var: _var, tir.IntImm: _imm, tir.Mul: _mul, tir.FloorDiv: _floordiv, tir.FloorMod: _floormod, tir.Div: _truncdiv,
-    tir.Mod: _truncmod, tir.Min: _min, tir.Max: _max, tir.Select: _choice, tir.IfThenElse: _choice, tir.Cast: _cast,
-    tir.Call: _call, tir.Ramp: _ramp, tir.Broadcast: lambda an, e: an.bounds(e.value),
+    tir.Var: _var,
+    tir.IntImm: _imm,
+    tir.Mul: _mul,
+    tir.FloorDiv: _floordiv,
+    tir.FloorMod: _floormod,
+    tir.Div: _truncdiv,
+    tir.Mod: _truncmod,
+    tir.Min: _min,
+    tir.Max: _max,
+    tir.Select: _choice,
+    tir.IfThenElse: _choice,
+    tir.Cast: _cast,
+    tir.Call: _call,
+    tir.Ramp: _ramp,
+    tir.Broadcast: lambda an, e: an.bounds(e.value),
 }
 
 

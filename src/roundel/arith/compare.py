@@ -11,6 +11,7 @@ from ..ir import tir
 from ..ir.dtype import BOOL, DType
 from ..ir.tir import Expr, IntImm
 from . import bounds, modular
+from .effects import has_effect
 from .linear import Sum, order_key, to_expr
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _split_equality(an: Analyzer, d: Sum) -> tuple[Sum, Sum] | None:
 
 def compare(an: Analyzer, e: Expr) -> Expr:
     """A comparison in canonical form (LT, LE, EQ or NE; decided where bounds or facts decide)."""
-    if not (e.a.dtype.is_int and e.a.dtype.lanes == 1):
+    if not (e.a.dtype.is_int and e.a.dtype.lanes == 1) or has_effect(e):
         return an.simplify_data(e)
     return _COMPARE[type(e)](an, difference(an, e), e.a.dtype)
 
@@ -256,16 +257,44 @@ def _flip(an: Analyzer, e: Expr) -> Expr:
 
 
 _COMPARE: dict[type, Callable[[Analyzer, Sum, DType], Expr]] = {
-    tir.LT: at_most_zero, tir.LE: at_most_zero, tir.GT: at_most_zero, tir.GE: at_most_zero, tir.EQ: is_zero, tir.NE: _not_equal}
+    tir.LT: at_most_zero,
+    tir.LE: at_most_zero,
+    tir.GT: at_most_zero,
+    tir.GE: at_most_zero,
+    tir.EQ: is_zero,
+    tir.NE: _not_equal,
+}
 _NEGATE: dict[type, Callable[[Analyzer, Any], Expr]] = {
-    tir.LT: _flip, tir.LE: _flip, tir.GT: _flip, tir.GE: _flip,
-    tir.EQ: lambda an, e: an.known(tir.NE(e.a, e.b)), tir.NE: lambda an, e: an.known(tir.EQ(e.a, e.b)),
+    tir.LT: _flip,
+    tir.LE: _flip,
+    tir.GT: _flip,
+    tir.GE: _flip,
+    tir.EQ: lambda an, e: an.known(tir.NE(e.a, e.b)),
+    tir.NE: lambda an, e: an.known(tir.EQ(e.a, e.b)),
     tir.Not: lambda an, e: e.a,
     tir.And: lambda an, e: an.simplify(tir.Or(negation(an, e.a), negation(an, e.b))),
     tir.Or: lambda an, e: conjunction(an, [negation(an, e.a), negation(an, e.b)]),
 }
 CONDITIONS: dict[type, Callable[[Analyzer, Any], Expr]] = {
-    tir.LT: compare, tir.LE: compare, tir.GT: compare, tir.GE: compare, tir.EQ: compare, tir.NE: compare,
-    tir.And: logic_and, tir.Or: logic_or, tir.Not: lambda an, e: negation(an, an.simplify(e.a)),
+    tir.LT: compare,
+    tir.LE: compare,
+    tir.GT: compare,
+    tir.GE: compare,
+    tir.EQ: compare,
+    tir.NE: compare,
+    tir.And: logic_and,
+    tir.Or: logic_or,
+    tir.Not: lambda an, e: negation(an, an.simplify(e.a)),
 }
-__all__ = ["CONDITIONS", "FALSE", "TRUE", "at_most_zero", "compare", "conjunction", "difference", "is_zero", "negation", "tighten"]
+__all__ = [
+    "CONDITIONS",
+    "FALSE",
+    "TRUE",
+    "at_most_zero",
+    "compare",
+    "conjunction",
+    "difference",
+    "is_zero",
+    "negation",
+    "tighten",
+]

@@ -66,7 +66,12 @@ def _arithmetic(kind: type, build: Callable, rules: list[Callable[[Expr, Expr], 
     return apply
 
 
-_FLOAT_OPS: dict[type, Callable] = {tir.Add: operator.add, tir.Sub: operator.sub, tir.Mul: operator.mul, tir.Div: operator.truediv}
+_FLOAT_OPS: dict[type, Callable] = {
+    tir.Add: operator.add,
+    tir.Sub: operator.sub,
+    tir.Mul: operator.mul,
+    tir.Div: operator.truediv,
+}
 
 
 def _fold_float(kind: type, a: FloatImm, b: FloatImm, dtype: DType) -> Expr | None:
@@ -153,7 +158,7 @@ def _remainder_rules(a: Expr, b: Expr) -> Expr | None:
 
 
 def _extremum_rules(a: Expr, b: Expr) -> Expr | None:
-    return a if a is b else None
+    return a if a is b and not has_effect(a) else None
 
 
 def _zero(dtype: DType) -> Expr:
@@ -209,16 +214,30 @@ def _lane_quotient(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
 
 
 def _vector_floordiv(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
-    if type(a) is tir.Ramp and type(b) is tir.Broadcast and type(a.stride) is IntImm and type(b.value) is IntImm \
-            and b.value.value > 0 and a.stride.value % b.value.value == 0 and a.base.is_index:
+    if (
+        type(a) is tir.Ramp
+        and type(b) is tir.Broadcast
+        and type(a.stride) is IntImm
+        and type(b.value) is IntImm
+        and b.value.value > 0
+        and a.stride.value % b.value.value == 0
+        and a.base.is_index
+    ):
         return _ramp(an, tir.floordiv(a.base, b.value), tir.floordiv(a.stride, b.value), a.lanes)
     q = _lane_quotient(an, a, b)
     return None if q is None else tir.Broadcast(q, a.dtype.lanes)
 
 
 def _vector_floormod(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
-    if type(a) is tir.Ramp and type(b) is tir.Broadcast and type(a.stride) is IntImm and type(b.value) is IntImm \
-            and b.value.value > 0 and a.stride.value % b.value.value == 0 and a.base.is_index:
+    if (
+        type(a) is tir.Ramp
+        and type(b) is tir.Broadcast
+        and type(a.stride) is IntImm
+        and type(b.value) is IntImm
+        and b.value.value > 0
+        and a.stride.value % b.value.value == 0
+        and a.base.is_index
+    ):
         return tir.Broadcast(an.simplify(tir.floormod(a.base, b.value)), a.lanes)
     q = _lane_quotient(an, a, b)
     return None if q is None else _ramp(an, a.base - q * b.value, a.stride, a.dtype.lanes)
@@ -237,7 +256,11 @@ def _vector_compare(kind: type) -> Callable[[Any, Expr, Expr], Expr | None]:
 
 
 _VECTOR: dict[type, Callable[[Any, Expr, Expr], Expr | None]] = {
-    tir.Add: _vector_add, tir.Sub: _vector_sub, tir.Mul: _vector_mul, tir.FloorDiv: _vector_floordiv, tir.FloorMod: _vector_floormod,
+    tir.Add: _vector_add,
+    tir.Sub: _vector_sub,
+    tir.Mul: _vector_mul,
+    tir.FloorDiv: _vector_floordiv,
+    tir.FloorMod: _vector_floormod,
     **{k: _vector_compare(k) for k in (tir.LT, tir.LE, tir.GT, tir.GE)},
 }
 
@@ -265,7 +288,14 @@ def _condition(kind: type, build: Callable) -> Rule:
     return apply
 
 
-_FLOAT_COMPARE = {tir.EQ: operator.eq, tir.NE: operator.ne, tir.LT: operator.lt, tir.LE: operator.le, tir.GT: operator.gt, tir.GE: operator.ge}
+_FLOAT_COMPARE = {
+    tir.EQ: operator.eq,
+    tir.NE: operator.ne,
+    tir.LT: operator.lt,
+    tir.LE: operator.le,
+    tir.GT: operator.gt,
+    tir.GE: operator.ge,
+}
 
 
 def _logic(kind: type) -> Rule:
@@ -302,7 +332,11 @@ def _choice(an: Analyzer, e: Expr) -> Expr:
             yes = an.simplify(e.true_value)
         with an.constraint(tir.logical_not(condition)):
             no = an.simplify(e.false_value)
-    return yes if yes is no else e.replace(condition=condition, true_value=yes, false_value=no)
+    return (
+        yes
+        if yes is no and not has_effect(condition)
+        else e.replace(condition=condition, true_value=yes, false_value=no)
+    )
 
 
 def _cast(an: Analyzer, e: Expr) -> Expr:
@@ -324,7 +358,11 @@ def _cast_constant(value: Expr, e: Expr) -> Expr:
         with np.errstate(all="ignore"):
             return FloatImm(float(e.dtype.numpy.type(value.value)), e.dtype)
     if type(value) is IntImm and e.dtype.is_float and abs(value.value) > 2048:
-        return e.replace(value=value) if e.dtype.element not in _ROUNDED else FloatImm(float(e.dtype.numpy.type(value.value)), e.dtype)
+        return (
+            e.replace(value=value)
+            if e.dtype.element not in _ROUNDED
+            else FloatImm(float(e.dtype.numpy.type(value.value)), e.dtype)
+        )
     return tir.cast(value, e.dtype)
 
 
@@ -358,16 +396,30 @@ def _shuffle(an: Analyzer, e: Expr) -> Expr:
 
 
 _RULES: dict[type, Rule] = {
-    tir.Add: _arithmetic(tir.Add, tir.add, [_add_rules]), tir.Sub: _arithmetic(tir.Sub, tir.sub, [_sub_rules]),
-    tir.Mul: _arithmetic(tir.Mul, tir.mul, [_mul_rules]), tir.Div: _arithmetic(tir.Div, tir.truncdiv, [_quotient_rules]),
+    tir.Add: _arithmetic(tir.Add, tir.add, [_add_rules]),
+    tir.Sub: _arithmetic(tir.Sub, tir.sub, [_sub_rules]),
+    tir.Mul: _arithmetic(tir.Mul, tir.mul, [_mul_rules]),
+    tir.Div: _arithmetic(tir.Div, tir.truncdiv, [_quotient_rules]),
     tir.Mod: _arithmetic(tir.Mod, tir.truncmod, [_remainder_rules]),
     tir.FloorDiv: _arithmetic(tir.FloorDiv, tir.floordiv, [_quotient_rules]),
     tir.FloorMod: _arithmetic(tir.FloorMod, tir.floormod, [_remainder_rules]),
-    tir.Min: _arithmetic(tir.Min, tir.min_, [_extremum_rules]), tir.Max: _arithmetic(tir.Max, tir.max_, [_extremum_rules]),
-    tir.EQ: _condition(tir.EQ, tir.eq), tir.NE: _condition(tir.NE, tir.ne), tir.LT: _condition(tir.LT, tir.lt),
-    tir.LE: _condition(tir.LE, tir.le), tir.GT: _condition(tir.GT, tir.gt), tir.GE: _condition(tir.GE, tir.ge),
-    tir.And: _logic(tir.And), tir.Or: _logic(tir.Or), tir.Not: _not,
-    tir.Select: _choice, tir.IfThenElse: _choice, tir.Cast: _cast, tir.Call: _call, tir.BufferLoad: _load, tir.Shuffle: _shuffle,
+    tir.Min: _arithmetic(tir.Min, tir.min_, [_extremum_rules]),
+    tir.Max: _arithmetic(tir.Max, tir.max_, [_extremum_rules]),
+    tir.EQ: _condition(tir.EQ, tir.eq),
+    tir.NE: _condition(tir.NE, tir.ne),
+    tir.LT: _condition(tir.LT, tir.lt),
+    tir.LE: _condition(tir.LE, tir.le),
+    tir.GT: _condition(tir.GT, tir.gt),
+    tir.GE: _condition(tir.GE, tir.ge),
+    tir.And: _logic(tir.And),
+    tir.Or: _logic(tir.Or),
+    tir.Not: _not,
+    tir.Select: _choice,
+    tir.IfThenElse: _choice,
+    tir.Cast: _cast,
+    tir.Call: _call,
+    tir.BufferLoad: _load,
+    tir.Shuffle: _shuffle,
     tir.Ramp: lambda an, e: _ramp(an, e.base, e.stride, e.lanes),
     tir.Broadcast: lambda an, e: tir.Broadcast(an.simplify(e.value), e.lanes),
 }

@@ -85,7 +85,13 @@ def _div_atom(an: Analyzer, x: Sum, m: int, dtype: DType) -> Sum:
         if type(inner) is tir.FloorDiv:
             by = an.sum(inner.b)
             return floordiv(an, an.sum(inner.a).plus(by, x.const), by * m, dtype)
-        if type(inner) is tir.FloorMod and x.const == 0 and type(inner.b) is IntImm and inner.b.value > 0 and inner.b.value % m == 0:
+        if (
+            type(inner) is tir.FloorMod
+            and x.const == 0
+            and type(inner.b) is IntImm
+            and inner.b.value > 0
+            and inner.b.value % m == 0
+        ):
             return _floormod_const(an, _floordiv_const(an, an.sum(inner.a), m, dtype), inner.b.value // m, dtype)
     return an.atom(tir.FloorDiv(an.expr(x, dtype), IntImm(m, dtype)))
 
@@ -281,7 +287,7 @@ def _merge_div(an: Analyzer, s: Sum, atom: Expr, k: int, dtype: DType) -> Sum | 
     x, t = an.sum(atom.a), -(k // c)
     if _matches(s, x, t):
         return s.plus(x, -t).plus(Sum({atom: 1}), -k).plus(_floormod_const(an, x, c, dtype), t)
-    if an.facts.modular:
+    if an.facts.remainders:
         coeff, base = modular.of_sum(an, x)
         if coeff % c == 0:
             return s.plus(Sum({atom: 1}), -k).plus(x - base % c, -t)
@@ -300,6 +306,9 @@ def _merge_product(an: Analyzer, s: Sum, atom: Expr, k: int, dtype: DType) -> Su
             t = -(k // only[1])
             if _matches(s, x, t):
                 return s.plus(x, -t).plus(Sum({atom: 1}), -k).plus(floormod(an, x, by, dtype), t)
+            rest = floormod(an, x, by, dtype) if an.facts.remainders else x
+            if not rest.terms:  # n * (x // n) where x % n is known
+                return s.plus(Sum({atom: 1}), -k).plus(x - rest, -t)
     return None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an analyzer knows in its scope: values, bounds and remainders of atoms, inequalities, conditions taken as true."""
+"""What an analyzer knows in its scope: values, bounds and remainders of atoms, inequalities, true conditions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class Facts:
     """The facts of one scope; copied when a scope opens.
 
-    ``values``: a variable stands for this form. ``atoms``: constant bounds of atoms. ``modular``: (coeff, base) of atoms.
-    ``linear``: normalised linear part -> upper bound. ``inequalities``: forms known to be <= 0 (with symbols on both sides).
-    ``truths``: canonical conditions that hold (True) or do not (False).
+    ``values``: a variable stands for this form. ``atoms``: constant bounds. ``modular``: (coeff, base) of atoms.
+    ``linear``: normalised linear part -> upper bound. ``inequalities``: forms (of several atoms) known to be <= 0.
+    ``truths``: canonical conditions that hold (True) or do not (False). ``remainders``: some remainder is known.
     """
 
-    __slots__ = ("atoms", "inequalities", "linear", "modular", "truths", "values")
+    __slots__ = ("atoms", "inequalities", "linear", "modular", "remainders", "truths", "values")
 
     def __init__(self) -> None:
         self.values: dict[Var, Sum] = {}
@@ -34,12 +34,14 @@ class Facts:
         self.linear: dict[frozenset, int] = {}
         self.inequalities: tuple[Sum, ...] = ()
         self.truths: dict[Expr, bool] = {}
+        self.remainders = False
 
     def copy(self) -> Facts:
         """An independent copy."""
         out = Facts()
         out.values, out.atoms, out.modular = dict(self.values), dict(self.atoms), dict(self.modular)
         out.linear, out.inequalities, out.truths = dict(self.linear), self.inequalities, dict(self.truths)
+        out.remainders = self.remainders
         return out
 
     def linear_bounds(self, s: Sum) -> bounds.Bounds:
@@ -98,7 +100,13 @@ def _learn_inequation(an: Analyzer, e: Expr) -> None:
 
 def _learn_remainder(an: Analyzer, d: Sum) -> None:
     only = d.only()
-    if only is None or type(only[0]) is not tir.FloorMod or type(only[0].b) is not IntImm or d.const % only[1]:
+    if only is None or type(only[0]) is not tir.FloorMod:
+        return
+    an.facts.remainders = True
+    inner = only[0].a
+    if d.const == 0 and type(inner) is tir.FloorDiv and an.value(tir.floormod(inner.a, inner.b)) == 0:
+        learn(an, an.simplify(tir.eq(tir.floormod(inner.a, inner.b * only[0].b), 0)))  # t | x and u | x / t
+    if type(only[0].b) is not IntImm or d.const % only[1]:
         return
     x, r = an.sum(only[0].a), -d.const // only[1]
     part = x.only()
@@ -120,7 +128,9 @@ def _learn_value(an: Analyzer, d: Sum) -> None:
             if atom in s.terms:
                 an.facts.values[v] = s.plus(Sum({atom: 1}), -s.terms[atom]).plus(rest, s.terms[atom])
         an.facts.inequalities = tuple(
-            f.plus(Sum({atom: 1}), -f.terms[atom]).plus(rest, f.terms[atom]) if atom in f.terms else f for f in an.facts.inequalities)
+            f.plus(Sum({atom: 1}), -f.terms[atom]).plus(rest, f.terms[atom]) if atom in f.terms else f
+            for f in an.facts.inequalities
+        )
         if rest.terms and low != -inf:
             at_most_zero(an, rest * -1 + low)
         if rest.terms and high != inf:
@@ -152,6 +162,10 @@ def at_most_zero(an: Analyzer, d: Sum) -> None:
 
 _NEGATABLE = {tir.LT, tir.LE, tir.EQ, tir.NE, tir.Not, tir.Or}
 _LEARN: dict[type, Callable[[Analyzer, Any], None]] = {
-    tir.LT: _learn_inequality, tir.LE: _learn_inequality, tir.GT: _learn_inequality, tir.GE: _learn_inequality,
-    tir.EQ: _learn_equality, tir.NE: _learn_inequation,
+    tir.LT: _learn_inequality,
+    tir.LE: _learn_inequality,
+    tir.GT: _learn_inequality,
+    tir.GE: _learn_inequality,
+    tir.EQ: _learn_equality,
+    tir.NE: _learn_inequation,
 }

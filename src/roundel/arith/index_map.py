@@ -25,7 +25,7 @@ def inverse_affine_iter_map(found: IterMap, outputs: Sequence[Expr], an: Analyze
 
     for s, out in zip(found.indices, outputs, strict=True):
         if s.splits:
-            p, = s.splits
+            (p,) = s.splits
             give(p, an.simplify(tir.floordiv(tir.sub(out, s.base), p.scale)))
     result: dict[Var, Expr] = {}
     while parts:
@@ -77,7 +77,7 @@ def map_shape(index_map: IndexMap, shape: Sequence[Expr], an: Analyzer | None = 
 
 
 def inverse_index_map(index_map: IndexMap, shape: Sequence[Expr], an: Analyzer | None = None) -> tuple[IndexMap, Expr]:
-    """``(inverse, padding)``: the map from final to initial indices, and over the inverse's variables the condition that a
+    """``(inverse, padding)``: the map from final to initial indices, and the condition on its variables that a
     point is padding (false for a bijective map). Raises ArithError when the map loses indices.
     """
     an = an or Analyzer()
@@ -96,7 +96,9 @@ def inverse_index_map(index_map: IndexMap, shape: Sequence[Expr], an: Analyzer |
             if v not in back and not an.prove_equal(n, 1):
                 raise ArithError("the index map loses an index", why=f"{v.name} of extent {n!r} does not appear in it")
         inverse = tuple(back.get(v, ZERO) for v in index_map.initial_indices)
-        outside = [c for e, n in zip(inverse, shape, strict=True) for c in (tir.lt(e, 0), tir.ge(e, n))] if padded else []
+        outside = (
+            [c for e, n in zip(inverse, shape, strict=True) for c in (tir.lt(e, 0), tir.ge(e, n))] if padded else []
+        )
         padding = an.simplify(tir.logical_or(*outside)) if outside else tir.logical_or()
     return IndexMap(variables, inverse), padding
 
@@ -118,11 +120,14 @@ def is_identity(index_map: IndexMap) -> bool:
 def compose(outer: IndexMap, inner: IndexMap, an: Analyzer | None = None) -> IndexMap:
     """The map that applies ``inner``, then ``outer``."""
     an = an or Analyzer()
-    return IndexMap(inner.initial_indices, tuple(map(an.simplify, outer.map_indices(inner.final_indices))), outer.separators)
+    return IndexMap(
+        inner.initial_indices, tuple(map(an.simplify, outer.map_indices(inner.final_indices))), outer.separators
+    )
 
 
-def estimate_region_lower(region: Sequence[Range], dom: Mapping[Var, Range], predicate: Expr | bool = True,
-                          an: Analyzer | None = None) -> tuple[Range, ...] | None:
+def estimate_region_lower(
+    region: Sequence[Range], dom: Mapping[Var, Range], predicate: Expr | bool = True, an: Analyzer | None = None
+) -> tuple[Range, ...] | None:
     """The region that is covered without gaps when the variables of ``dom`` run; None where that is not known.
 
     Where ``estimate_region`` gives the same box, that box is exact.
@@ -137,7 +142,7 @@ def estimate_region_lower(region: Sequence[Range], dom: Mapping[Var, Range], pre
         if not s.splits:
             out.append(Range(s.base, r.extent))
             continue
-        p, = s.splits
+        (p,) = s.splits
         if not an.prove(tir.ge(r.extent, p.scale)):
             return None
         out.append(Range(s.base, an.simplify(tir.add(tir.mul(p.scale, tir.sub(p.extent, ONE)), r.extent))))

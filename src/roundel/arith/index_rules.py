@@ -10,6 +10,7 @@ from ..ir import tir
 from ..ir.dtype import DType
 from ..ir.tir import Expr, IntImm, Var
 from . import bounds, divide
+from .effects import has_effect
 from .linear import ZERO, Sum, factors, multiply, order_key
 
 if TYPE_CHECKING:
@@ -22,11 +23,13 @@ def linear(an: Analyzer, e: Expr) -> Sum:
     if rule is None or (not e.is_index and not _safe(an, e)):
         return _opaque(an, e)
     out = rule(an, e)
-    return divide.merge(an, out, e.dtype) if len(out.terms) > 1 or an.facts.modular else out
+    return divide.merge(an, out, e.dtype) if len(out.terms) > 1 or an.facts.remainders else out
 
 
 def _safe(an: Analyzer, e: Expr) -> bool:
     """Whether the rules, which negate operands, hold for data: only -(smallest value) could wrap, at divisions."""
+    if has_effect(e):
+        return False
     return type(e) not in _DIVISIONS or (type(e) in (tir.FloorDiv, tir.FloorMod) and an.bounds(e.b)[0] >= 0)
 
 
@@ -56,7 +59,7 @@ def gather(an: Analyzer, e: Expr, k: int, acc: dict[Expr, int]) -> int:
 
 def exact(an: Analyzer, e: Expr) -> bool:
     """Whether integer data arithmetic cannot wrap, with a margin that lets its terms be put in another order."""
-    if e.dtype.kind != "int" or e.dtype.bits < 32:
+    if e.dtype.kind != "int" or e.dtype.bits < 32 or has_effect(e):
         return False
     margin = 1 << (e.dtype.bits - 2)
     low, high = bounds._EXACT[type(e)](an.bounds(e.a), an.bounds(e.b))
@@ -215,8 +218,18 @@ def _widen(an: Analyzer, atom: Any, dtype: DType) -> Sum:
 _DIVISIONS = {tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod}
 _ARITHMETIC = {tir.Add, tir.Sub, tir.Mul, tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod, tir.Min, tir.Max}
 _RULES: dict[type, Callable[[Analyzer, Any], Sum]] = {
-    IntImm: lambda an, e: Sum({}, e.value) if e.value else ZERO, Var: _variable,
-    tir.Add: _sum, tir.Sub: _sum, tir.Mul: _product,
-    tir.FloorDiv: _floordiv, tir.FloorMod: _floormod, tir.Div: _trunc(divide.truncdiv), tir.Mod: _trunc(divide.truncmod),
-    tir.Min: _extremum(tir.Min), tir.Max: _extremum(tir.Max), tir.Select: _choice, tir.IfThenElse: _choice, tir.Cast: _cast,
+    IntImm: lambda an, e: Sum({}, e.value) if e.value else ZERO,
+    Var: _variable,
+    tir.Add: _sum,
+    tir.Sub: _sum,
+    tir.Mul: _product,
+    tir.FloorDiv: _floordiv,
+    tir.FloorMod: _floormod,
+    tir.Div: _trunc(divide.truncdiv),
+    tir.Mod: _trunc(divide.truncmod),
+    tir.Min: _extremum(tir.Min),
+    tir.Max: _extremum(tir.Max),
+    tir.Select: _choice,
+    tir.IfThenElse: _choice,
+    tir.Cast: _cast,
 }

@@ -157,8 +157,10 @@ def _floordiv(r: Relax, e: Expr, dtype: DType) -> Ends:
     if by is None:
         return UNBOUNDED
     low, high = r.of(e.a)
-    return (None if low is None else divide.floordiv(r.an, low, by, dtype),
-            None if high is None else divide.floordiv(r.an, high, by, dtype))
+    return (
+        None if low is None else divide.floordiv(r.an, low, by, dtype),
+        None if high is None else divide.floordiv(r.an, high, by, dtype),
+    )
 
 
 def _floormod(r: Relax, e: Expr, dtype: DType) -> Ends:
@@ -177,15 +179,17 @@ def _floormod(r: Relax, e: Expr, dtype: DType) -> Ends:
 def _extremum(r: Relax, e: Expr, dtype: DType) -> Ends:
     kind = type(e)
     (l, h), (m, n) = r.of(e.a), r.of(e.b)
-    either = (lambda a, b: a if b is None else b if a is None else r.least(a, b, dtype, kind))
-    both = (lambda a, b: None if a is None or b is None else r.least(a, b, dtype, kind))
+    either = lambda a, b: a if b is None else b if a is None else r.least(a, b, dtype, kind)
+    both = lambda a, b: None if a is None or b is None else r.least(a, b, dtype, kind)
     return (both(l, m), either(h, n)) if kind is tir.Min else (either(l, m), both(h, n))
 
 
 def _choice(r: Relax, e: Expr, dtype: DType) -> Ends:
     (l, h), (m, n) = r.of(e.true_value), r.of(e.false_value)
-    return (None if l is None or m is None else r.least(l, m, dtype, tir.Min),
-            None if h is None or n is None else r.least(h, n, dtype, tir.Max))
+    return (
+        None if l is None or m is None else r.least(l, m, dtype, tir.Min),
+        None if h is None or n is None else r.least(h, n, dtype, tir.Max),
+    )
 
 
 def _product(r: Relax, e: Expr, dtype: DType) -> Ends:
@@ -220,12 +224,19 @@ def _cast(r: Relax, e: Expr, dtype: DType) -> Ends:
     if not e.is_index:
         return UNBOUNDED
     low, high = r.of(e.value)
-    widen = (lambda s: None if s is None else r.an.sum(tir.cast(r.an.expr(s, e.value.dtype), e.dtype)))
+    widen = lambda s: None if s is None else r.an.sum(tir.cast(r.an.expr(s, e.value.dtype), e.dtype))
     return widen(low), widen(high)
 
 
 _ORDERED = {tir.LT, tir.LE, tir.GT, tir.GE, tir.EQ}
 _RULES: dict[type, Callable[[Relax, Any, DType], Ends]] = {
-    tir.Var: _var, tir.FloorDiv: _floordiv, tir.FloorMod: _floormod, tir.Min: _extremum, tir.Max: _extremum,
-    tir.Select: _choice, tir.IfThenElse: _choice, tir.Mul: _product, tir.Cast: _cast,
+    tir.Var: _var,
+    tir.FloorDiv: _floordiv,
+    tir.FloorMod: _floormod,
+    tir.Min: _extremum,
+    tir.Max: _extremum,
+    tir.Select: _choice,
+    tir.IfThenElse: _choice,
+    tir.Mul: _product,
+    tir.Cast: _cast,
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Affine iteration maps: indices that split and fuse loop variables without losing or repeating an iteration.
 
-A *mark* is a whole iterator: a variable or a fused sum, with its extent. A *split* ``((mark // lower) % extent) * scale``
-is a part of a mark. A *sum* adds splits and a base. ``(i * 16 + j) // 4`` over i < 8, j < 16 is the split (lower 4,
-extent 32) of the mark that fuses i and j.
+A *mark* is a whole iterator: a variable or a fused sum, with its extent. A *split*, which is
+``((mark // lower) % extent) * scale``, is a part of a mark. A *sum* adds splits and a base. ``(i * 16 + j) // 4`` over
+i < 8, j < 16 is the split (lower 4, extent 32) of the mark that fuses i and j.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class IterSum:
 
 @dataclass(frozen=True)
 class IterMap:
-    """What ``detect_iter_map`` found: per index a sum of at most one split; ``starts`` are the minima of the variables."""
+    """What ``detect_iter_map`` found: per index a sum of at most one split; ``starts`` are the variables' minima."""
 
     indices: tuple[IterSum, ...]
     starts: Mapping[Var, Expr]
@@ -66,8 +66,15 @@ class IterMap:
         return tuple(s.splits[0].extent if s.splits else ONE for s in self.indices)
 
 
-def detect_iter_map(indices: Sequence[Expr], dom: Mapping[Var, Range], predicate: Expr | bool = True, *,
-                    check_bijective: bool = False, padding: bool = False, an: Analyzer | None = None) -> IterMap:
+def detect_iter_map(
+    indices: Sequence[Expr],
+    dom: Mapping[Var, Range],
+    predicate: Expr | bool = True,
+    *,
+    check_bijective: bool = False,
+    padding: bool = False,
+    an: Analyzer | None = None,
+) -> IterMap:
     """How ``indices`` split and fuse the variables of ``dom`` (where ``predicate`` holds).
 
     Raises ArithError when an index is not such a map or two indices share part of an iterator; with
@@ -100,7 +107,9 @@ class _Detect:
         self.an, self.padding, self.dom, self.refine = an, padding, dom, refine
         self.starts = {v: r.min for v, r in dom.items()}
         self.marks = {v: IterMark(v, an.simplify(r.extent)) for v, r in dom.items()}
-        self.bounded: list[tuple[IterSum, IterSplit, Expr]] = []  # splits, what a condition makes of them, their new base
+        self.bounded: list[
+            tuple[IterSum, IterSplit, Expr]
+        ] = []  # splits, what a condition makes of them, their new base
         self.used: set[IterMark] = set()
         self.learn(condition)
 
@@ -139,7 +148,9 @@ class _Detect:
             if whole.base is not ZERO or len(whole.splits) != 1 or whole.splits[0].scale is not ONE:
                 raise self.fail("the condition does not bound one iterator", body)
             first = ZERO if low is None else self.an.simplify(tir.max_(low - body.base, 0))
-            last = whole.splits[0].extent - 1 if high is None else tir.min_(high - body.base, whole.splits[0].extent - 1)
+            last = (
+                whole.splits[0].extent - 1 if high is None else tir.min_(high - body.base, whole.splits[0].extent - 1)
+            )
             extent = self.an.simplify(last - first + 1)
             mark = IterMark(IterSum(whole.splits, self.an.simplify(ZERO - first)), extent)
             self.bounded.append((body, IterSplit(mark, ONE, extent, ONE), first))
@@ -195,7 +206,9 @@ class _Detect:
         if order is None:
             return s
         scale = order[-1].scale
-        splits = tuple(IterSplit(p.mark, p.lower, p.extent, self.an.simplify(tir.floordiv(p.scale, scale))) for p in order)
+        splits = tuple(
+            IterSplit(p.mark, p.lower, p.extent, self.an.simplify(tir.floordiv(p.scale, scale))) for p in order
+        )
         extent = self.an.simplify(tir.product_of([p.extent for p in splits]))
         mark = IterMark(IterSum(splits, ZERO), extent)
         whole = self.apply_bounds(IterSum((IterSplit(mark, ONE, extent, scale),), s.base))
@@ -262,7 +275,9 @@ class _Detect:
         quotient, rest = self.divide_splits(x.splits, by, e)
         return IterSum(quotient, high), IterSum(rest, ZERO)
 
-    def divide_splits(self, splits: Sequence[IterSplit], by: Expr, e: Expr) -> tuple[tuple[IterSplit, ...], tuple[IterSplit, ...]]:
+    def divide_splits(
+        self, splits: Sequence[IterSplit], by: Expr, e: Expr
+    ) -> tuple[tuple[IterSplit, ...], tuple[IterSplit, ...]]:
         """Quotient and remainder; low splits that have factors in common with the divisor are taken out first."""
         if not self.refine:
             splits = self.fused(IterSum(tuple(splits), ZERO)).splits
@@ -282,13 +297,17 @@ class _Detect:
             part = [] if rest is ONE else [IterSplit(p.mark, self.an.simplify(p.lower * g), rest, g)]
             order = [self.scaled_down(s, g) for s in (*order[:-1], *part)]
         if order and by is not ONE:
-            top, = self.fused(IterSum(tuple(order), ZERO)).splits
+            (top,) = self.fused(IterSum(tuple(order), ZERO)).splits
             if self.an.prove(top.extent <= by):
                 return (), (self.scaled(top, below), *low)
             low.append(IterSplit(top.mark, top.lower, by, below))
             if not self.padding and not self.an.prove_equal(tir.floormod(top.extent, by), 0):
                 raise self.fail(f"the divisor does not divide the extent {top.extent!r}", e)
-            order = [IterSplit(top.mark, self.an.simplify(top.lower * by), self.an.simplify(tir.ceildiv(top.extent, by)), ONE)]
+            order = [
+                IterSplit(
+                    top.mark, self.an.simplify(top.lower * by), self.an.simplify(tir.ceildiv(top.extent, by)), ONE
+                )
+            ]
         return tuple(order), tuple(low)
 
     def common(self, extent: Expr, by: Expr) -> Expr:
@@ -306,7 +325,7 @@ class _Detect:
     def shifted(self, s: IterSum, e: Expr) -> IterSum:
         """The iterator ``s + base`` over [0, base + extent) as one mark: padding on the left."""
         s = self.fused(s)
-        p, = s.splits
+        (p,) = s.splits
         if not self.padding or p.scale is not ONE or not self.an.prove(s.base >= 0):
             raise self.fail("an iterator with an offset is divided", e)
         extent = self.an.simplify(p.extent + s.base)
@@ -416,9 +435,13 @@ def _cast(d: _Detect, e: Expr) -> IterSum:
 
 
 _PARSE: dict[type, Callable[[_Detect, Any], IterSum]] = {
-    tir.Var: _variable, tir.Add: lambda d, e: d.add(d.parse(e.a), d.parse(e.b)),
-    tir.Sub: lambda d, e: d.add(d.parse(e.a), d.parse(e.b), -1), tir.Mul: _multiply,
-    tir.FloorDiv: lambda d, e: d.divide(e)[0], tir.FloorMod: lambda d, e: d.divide(e)[1], tir.Cast: _cast,
+    tir.Var: _variable,
+    tir.Add: lambda d, e: d.add(d.parse(e.a), d.parse(e.b)),
+    tir.Sub: lambda d, e: d.add(d.parse(e.a), d.parse(e.b), -1),
+    tir.Mul: _multiply,
+    tir.FloorDiv: lambda d, e: d.divide(e)[0],
+    tir.FloorMod: lambda d, e: d.divide(e)[1],
+    tir.Cast: _cast,
 }
 
 

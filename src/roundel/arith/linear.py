@@ -219,7 +219,7 @@ def to_expr(s: Sum, dtype: DType = INT64) -> Expr:
     if not terms:
         return imm(s.const, dtype)
     if len(terms) == 1:
-        (atom, k), = terms.items()
+        ((atom, k),) = terms.items()
         if k > 0:
             return _with_const(atom if k == 1 else tir.Mul(atom, imm(k, dtype)), s.const, dtype)
         items = [(atom, k)]

@@ -60,7 +60,11 @@ def _divide(an: Analyzer, e: Expr) -> Modular:
     if type(e.b) is not tir.IntImm or e.b.value <= 0:
         return ANY
     c, b = an.modular(e.a)
-    return normal(c // e.b.value, b // e.b.value) if c % e.b.value == 0 and (type(e) is tir.FloorDiv or b % e.b.value == 0) else ANY
+    return (
+        normal(c // e.b.value, b // e.b.value)
+        if c % e.b.value == 0 and (type(e) is tir.FloorDiv or b % e.b.value == 0)
+        else ANY
+    )
 
 
 def _floormod(an: Analyzer, e: Expr) -> Modular:
@@ -74,8 +78,13 @@ def _either(an: Analyzer, e: Expr) -> Modular:
 
 
 _RULES: dict[type, Callable[[Analyzer, Any], Modular]] = {
-    tir.IntImm: lambda an, e: (0, e.value), tir.Mul: _mul, tir.FloorDiv: _divide, tir.Div: _divide, tir.FloorMod: _floormod,
-    tir.Min: _either, tir.Max: _either,
+    tir.IntImm: lambda an, e: (0, e.value),
+    tir.Mul: _mul,
+    tir.FloorDiv: _divide,
+    tir.Div: _divide,
+    tir.FloorMod: _floormod,
+    tir.Min: _either,
+    tir.Max: _either,
     tir.Select: lambda an, e: join(an.modular(e.true_value), an.modular(e.false_value)),
     tir.IfThenElse: lambda an, e: join(an.modular(e.true_value), an.modular(e.false_value)),
     tir.Cast: lambda an, e: an.modular(e.value) if e.is_index else ANY,

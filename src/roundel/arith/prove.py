@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir import tir
 from ..ir.tir import Expr, IntImm
 from . import bounds
-from .linear import Sum, factors, monomial, multiply, order_key
+from .linear import Sum, factors, monomial, monomial_divide, multiply, order_key
 
 if TYPE_CHECKING:
     from .analyzer import Analyzer
@@ -55,14 +55,16 @@ class Search:
             rule = _STRUCTURE.get(type(atom))
             if rule is not None:
                 yield from rule(self.an, s, atom, k)
-        for f in reversed(self.an.facts.inequalities):
-            yield from _by_fact(self.an, s, f)
+        for _, goal in sorted(_by_facts(self.an, s), key=lambda move: move[0]):
+            yield (goal,)
         for atom, k in terms:
             if len(terms) > 1 and atom in s.terms:
                 l, h = bounds.of_atom(self.an, atom)
                 end = h if k > 0 else l
                 if end not in (inf, -inf):
                     yield (s.plus(Sum({atom: 1}), -k) + k * end,)
+            if type(atom) is tir.Mul:
+                yield from _factor_ends(self.an, s, atom, k)
 
 
 def at_most_zero(an: Analyzer, s: Sum, fuel: int) -> bool:
@@ -79,24 +81,17 @@ def _cancel(s: Sum, f: Sum, atom: Expr) -> Sum | None:
     return (s * abs(c // g)).plus(f, -abs(k // g))
 
 
-def _by_fact(an: Analyzer, s: Sum, f: Sum) -> Iterator[Goals]:
-    for atom in f.terms:
-        if atom in s.terms:
-            new = _cancel(s, f, atom)
-            if new is not None:
-                yield (new,)
-    for term in s.terms:
-        if type(term) is not tir.Mul:
-            continue
-        parts = factors(term)
-        for i, v in enumerate(parts):
-            if v in f.terms:
-                rest = parts[:i] + parts[i + 1:]
-                scaled = _scale_fact(an, f, rest)
-                if scaled is not None and term in scaled.terms:
-                    new = _cancel(s, scaled, term)
-                    if new is not None:
-                        yield (new,)
+def _by_facts(an: Analyzer, s: Sum) -> Iterator[tuple[int, Sum]]:
+    """Goals that known inequalities (times what is not negative) lead to; those that remove a loop variable first."""
+    for f in reversed(an.facts.inequalities):
+        for known in f.terms:
+            rank = all(type(v) is tir.Var and v.size for v in factors(known))
+            for term in s.terms:
+                rest = [] if term is known else monomial_divide(term, factors(known))
+                scaled = f if rest == [] else _scale_fact(an, f, rest) if rest else None
+                new = _cancel(s, scaled, term) if scaled is not None and term in scaled.terms else None
+                if new is not None:
+                    yield rank, new
 
 
 def _scale_fact(an: Analyzer, f: Sum, rest: list[Expr]) -> Sum | None:
@@ -105,17 +100,36 @@ def _scale_fact(an: Analyzer, f: Sum, rest: list[Expr]) -> Sum | None:
     return multiply(f, Sum({part: 1})) if an.bounds(part)[0] >= 0 else None
 
 
+def reduce_divisions(an: Analyzer, s: Sum) -> Sum:
+    """Remainders as quotients, coefficients below their divisor: ``(5 * n + 3) // 4 -> n + (n + 3) // 4``."""
+    out = Sum({}, s.const)
+    for atom, k in s.terms.items():
+        if type(atom) not in (tir.FloorDiv, tir.FloorMod) or type(atom.b) is not IntImm or atom.b.value <= 0:
+            out = out.plus(Sum({atom: 1}), k)
+            continue
+        x, c = an.sum(atom.a), atom.b.value
+        low = Sum({a: n % c for a, n in x.terms.items() if n % c}, x.const)
+        quotient = (x - low) // c + an.sum(tir.FloorDiv(an.expr(low, atom.dtype), atom.b))
+        out = out.plus(quotient if type(atom) is tir.FloorDiv else x - quotient * c, k)
+    return out
+
+
 # --- what defines an atom
 
 
 def _floordiv(an: Analyzer, s: Sum, q: Expr, k: int) -> Iterator[Goals]:
-    """c * q <= x <= c * q + c - 1"""
+    """c * q <= x <= c * q + c - 1; alone, q <= r is x < (r + 1) * c and q >= r is x >= r * c"""
     if type(q.b) is IntImm and q.b.value > 0:
         c, x = q.b.value, an.sum(q.a)
         below = Sum({q: c}).plus(x, -1) if k > 0 else Sum({q: -c}).plus(x, 1) - (c - 1)
         new = _cancel(s, below, q)
         if new is not None:
             yield (new,)
+    elif abs(k) == 1 and bounds.of_sum(an, an.sum(q.b))[0] >= 0:
+        rest, x = s.plus(Sum({q: 1}), -k), an.sum(q.a)
+        limit = multiply(rest * -1 + 1 if k > 0 else rest, an.sum(q.b))
+        if limit is not None:
+            yield (x - limit + 1 if k > 0 else limit - x,)
 
 
 def _floormod(an: Analyzer, s: Sum, r: Expr, k: int) -> Iterator[Goals]:
@@ -151,10 +165,10 @@ def _choice(an: Analyzer, s: Sum, e: Expr, k: int) -> Iterator[Goals]:
 
 
 def _product(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
-    """Products: divisions by a symbol (n * (x // n) <= x), and constant bounds of one factor."""
+    """Products: divisions by a symbol (n * (x // n) <= x), minima and maxima times something not negative."""
     parts = factors(m)
     for i, f in enumerate(parts):
-        rest = parts[:i] + parts[i + 1:]
+        rest = parts[:i] + parts[i + 1 :]
         if type(f) is tir.FloorDiv:
             by, x = an.sum(f.b), an.sum(f.a)
             whole = multiply(Sum({f: 1}), by)
@@ -172,8 +186,13 @@ def _product(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
                 yield (base.plus(b, k),)
             else:
                 yield base.plus(a, k), base.plus(b, k)
+
+
+def _factor_ends(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
+    """One factor of a product at its constant bound."""
+    parts = factors(m)
     for i, f in enumerate(parts):
-        rest = parts[:i] + parts[i + 1:]
+        rest = parts[:i] + parts[i + 1 :]
         l, h = an.bounds(f)
         part = monomial(rest)
         end = h if k > 0 else l
@@ -181,8 +200,21 @@ def _product(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
             yield (s.plus(Sum({m: 1}), -k).plus(Sum({part: 1}), k * end) if end else s.plus(Sum({m: 1}), -k),)
 
 
-_RANK: dict[type, int] = {tir.FloorDiv: 4, tir.FloorMod: 5, tir.Min: 6, tir.Max: 6, tir.Select: 7, tir.IfThenElse: 7, tir.Mul: 3}
+_RANK: dict[type, int] = {
+    tir.FloorDiv: 4,
+    tir.FloorMod: 5,
+    tir.Min: 6,
+    tir.Max: 6,
+    tir.Select: 7,
+    tir.IfThenElse: 7,
+    tir.Mul: 3,
+}
 _STRUCTURE: dict[type, Callable[[Analyzer, Sum, Any, int], Iterator[Goals]]] = {
-    tir.FloorDiv: _floordiv, tir.FloorMod: _floormod, tir.Min: _extremum, tir.Max: _extremum,
-    tir.Select: _choice, tir.IfThenElse: _choice, tir.Mul: _product,
+    tir.FloorDiv: _floordiv,
+    tir.FloorMod: _floormod,
+    tir.Min: _extremum,
+    tir.Max: _extremum,
+    tir.Select: _choice,
+    tir.IfThenElse: _choice,
+    tir.Mul: _product,
 }

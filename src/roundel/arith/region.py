@@ -31,8 +31,13 @@ def relax_range(an: Analyzer, r: Range, dom: Mapping[Var, Range], conditions: Se
     return None if low is None or high is None else between(an, low, high + 1)
 
 
-def estimate_region(region: BufferRegion | Region, dom: Mapping[Var, Range], *, predicate: Expr | None = None,
-                    an: Analyzer | None = None) -> tuple[Range, ...]:
+def estimate_region(
+    region: BufferRegion | Region,
+    dom: Mapping[Var, Range],
+    *,
+    predicate: Expr | None = None,
+    an: Analyzer | None = None,
+) -> tuple[Range, ...]:
     """A box that holds the region for all points of ``dom`` (with ``predicate``): the upper bound.
 
     A dimension without bound becomes the buffer's whole dimension; without a buffer this raises ArithError.
@@ -55,8 +60,10 @@ def estimate_region(region: BufferRegion | Region, dom: Mapping[Var, Range], *, 
 def union(a: Region, b: Region, an: Analyzer | None = None) -> tuple[Range, ...]:
     """The hull of two regions."""
     an = an or Analyzer()
-    return tuple(x if x.min is y.min and x.extent is y.extent else
-                 between(an, tir.min_(x.min, y.min), tir.max_(end(x), end(y))) for x, y in zip(a, b, strict=True))
+    return tuple(
+        x if x.min is y.min and x.extent is y.extent else between(an, tir.min_(x.min, y.min), tir.max_(end(x), end(y)))
+        for x, y in zip(a, b, strict=True)
+    )
 
 
 def intersect(a: Region, b: Region, an: Analyzer | None = None) -> tuple[Range, ...]:
@@ -72,7 +79,9 @@ def intersect(a: Region, b: Region, an: Analyzer | None = None) -> tuple[Range, 
 def covers(outer: Region, inner: Region, an: Analyzer | None = None) -> bool:
     """Whether ``outer`` provably holds all of ``inner``."""
     an = an or Analyzer()
-    return all(an.prove(tir.le(x.min, y.min)) and an.prove(tir.le(end(y), end(x))) for x, y in zip(outer, inner, strict=True))
+    return all(
+        an.prove(tir.le(x.min, y.min)) and an.prove(tir.le(end(y), end(x))) for x, y in zip(outer, inner, strict=True)
+    )
 
 
 def same_region(a: Region, b: Region, an: Analyzer | None = None) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dividing an iteration map into an outer and an inner map, as ``blockize`` needs: ``binding = outer * extent + inner``."""
+"""Dividing an iteration map into an outer and an inner one, as ``blockize`` needs: ``outer * extent + inner``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .iter_map import ONE, ZERO, IterMark, IterSplit, IterSum, _conjuncts, detec
 
 @dataclass(frozen=True)
 class Division:
-    """One binding as ``outer * inner_extent + inner``; ``outer`` takes ``outer_extent`` values, ``inner`` ``inner_extent``."""
+    """One binding as ``outer * inner_extent + inner``, and how many values ``outer`` and ``inner`` take."""
 
     outer: Expr
     outer_extent: Expr
@@ -32,8 +32,13 @@ class SubspaceDivision:
     inner_predicate: Expr
 
 
-def subspace_divide(bindings: Sequence[Expr], dom: Mapping[Var, Range], sub_iters: Iterable[Var], predicate: Expr | bool = True,
-                    an: Analyzer | None = None) -> SubspaceDivision:
+def subspace_divide(
+    bindings: Sequence[Expr],
+    dom: Mapping[Var, Range],
+    sub_iters: Iterable[Var],
+    predicate: Expr | bool = True,
+    an: Analyzer | None = None,
+) -> SubspaceDivision:
     """Divide ``bindings`` over ``dom`` into what ``sub_iters`` make and the rest.
 
     Raises ArithError when the bindings are no affine iteration map, or an iterator of the rest moves faster than one of
@@ -50,10 +55,17 @@ def subspace_divide(bindings: Sequence[Expr], dom: Mapping[Var, Range], sub_iter
         out = []
         for s in found.indices:
             d = divide.sum(s)
-            out.append(Division(an.simplify(d.outer), an.simplify(d.outer_extent), an.simplify(d.inner), an.simplify(d.inner_extent)))
+            out.append(
+                Division(
+                    an.simplify(d.outer), an.simplify(d.outer_extent), an.simplify(d.inner), an.simplify(d.inner_extent)
+                )
+            )
     parts = _conjuncts(condition)
-    return SubspaceDivision(tuple(out), tir.logical_and(*(c for c in parts if free_vars(c).isdisjoint(inner_vars))),
-                            tir.logical_and(*(c for c in parts if not free_vars(c).isdisjoint(inner_vars))))
+    return SubspaceDivision(
+        tuple(out),
+        tir.logical_and(*(c for c in parts if free_vars(c).isdisjoint(inner_vars))),
+        tir.logical_and(*(c for c in parts if not free_vars(c).isdisjoint(inner_vars))),
+    )
 
 
 class _Divide:
@@ -64,7 +76,7 @@ class _Divide:
         """A binding: one split (or none), times a scale, plus a base."""
         if not s.splits:
             return Division(s.base, ONE, ZERO, ONE)
-        p, = s.splits
+        (p,) = s.splits
         d = self.split(IterSplit(p.mark, p.lower, p.extent, ONE))
         if d.inner_extent is ONE:
             return Division(tir.add(tir.mul(d.outer, p.scale), s.base), d.outer_extent, ZERO, ONE)
@@ -100,7 +112,9 @@ class _Divide:
         """A whole iterator."""
         value = mark_expr(m, self.starts)
         if not isinstance(m.source, IterSum):
-            return Division(ZERO, ONE, value, m.extent) if m.source in self.inner else Division(value, m.extent, ZERO, ONE)
+            return (
+                Division(ZERO, ONE, value, m.extent) if m.source in self.inner else Division(value, m.extent, ZERO, ONE)
+            )
         parts = [(p, self.split(IterSplit(p.mark, p.lower, p.extent, ONE))) for p in m.source.splits]
         if all(d.inner_extent is ONE for _, d in parts):
             return Division(value, m.extent, ZERO, ONE)
@@ -120,7 +134,9 @@ class _Divide:
         for p, d in parts:
             if d.outer_extent is not ONE:
                 if below:
-                    raise ArithError("an outer iterator moves faster than an inner one", why=f"in {split_expr(p, self.starts)!r}")
+                    raise ArithError(
+                        "an outer iterator moves faster than an inner one", why=f"in {split_expr(p, self.starts)!r}"
+                    )
                 outer = tir.add(tir.mul(outer, d.outer_extent), d.outer)
                 outer_extent = tir.mul(outer_extent, d.outer_extent)
             if d.inner_extent is not ONE:

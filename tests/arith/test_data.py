@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data expressions: only folding that holds for every bit pattern; vectors of indices stay ramps."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roundel.arith import Analyzer
+from roundel.ir import decl_buffer, tir
+from roundel.ir.dtype import INT64
+from roundel.ir.tir import Broadcast, Ramp, Range, Var, const
+
+I = Var("i", INT64)
+F = decl_buffer((8,), "float32", "F")[I]
+X = decl_buffer((8,), "int32", "X")[I]
+B = decl_buffer((8,), "int8", "B")[I]
+W = decl_buffer((8,), "int64", "W")[I]
+
+
+def same(e, expected):
+    got = Analyzer().simplify(e)
+    assert got is expected, (e, got)
+
+
+def f32(value):
+    return const(value, "float32")
+
+
+@pytest.mark.parametrize(
+    "e",
+    [
+        F * f32(0.0),
+        F + f32(0.0),
+        f32(0.0) + F,
+        F - F,
+        tir.div(F, F),
+        f32(0.0) * F,
+        tir.eq(F, F),
+        tir.min_(F, f32(math.nan)),
+    ],
+)
+def test_floats_that_stay(e):
+    same(e, e)
+
+
+@pytest.mark.parametrize(
+    "e, expected",
+    [
+        (F * f32(1.0), F),
+        (f32(1.0) * F, F),
+        (F - f32(0.0), F),
+        (F + f32(-0.0), F),
+        (tir.div(F, f32(1.0)), F),
+        (tir.max_(F, F), F),
+        (tir.Add(f32(0.1), f32(0.2)), f32(float(np.float32(0.1) + np.float32(0.2)))),
+        (tir.Mul(f32(1e30), f32(1e30)), f32(math.inf)),
+        (tir.select(F < f32(0.0), F, F), F),
+        (tir.cast(tir.cast(F, "float64"), "float32"), F),
+        (tir.LT(f32(1.0), f32(2.0)), const(True)),
+    ],
+)
+def test_floats_that_fold(e, expected):
+    same(e, expected)
+
+
+@pytest.mark.parametrize(
+    "e, expected",
+    [
+        (X + 0, X),
+        (tir.Mul(X, const(0, "int32")), const(0, "int32")),
+        ((X + 3) - 3, X),
+        (X - X, const(0, "int32")),
+        (tir.Add(const(2**31 - 1, "int32"), const(1, "int32")), const(-(2**31), "int32")),
+        (tir.cast(tir.cast(B, "int32"), "int8"), B),
+        (tir.cast(tir.cast(B, "int16"), "int64"), tir.cast(B, "int64")),
+        (X // 1, X),
+        (X % 1, const(0, "int32")),
+    ],
+)
+def test_integers_that_fold(e, expected):
+    same(e, expected)
+
+
+def test_what_may_wrap_is_left_alone():
+    same(W * 8 // 8, W * 8 // 8)
+    same((X + 1) > X, tir.LT(X, X + 1))
+    assert Analyzer().simplify(tir.cast(X, "int64") * 8 // 8) is tir.cast(X, "int64")
+    assert Analyzer().bounds(tir.cast(B, "int64") * 4 + 1) == (-511, 509)
+
+
+def test_calls_with_effects_stay():
+    call = tir.call("call_packed", "f", dtype="int32")
+    same(tir.Mul(call, const(0, "int32")), tir.Mul(call, const(0, "int32")))
+    same(tir.Sub(call, call), tir.Sub(call, call))
+
+
+def test_operands_are_simplified():
+    buffer = decl_buffer((64,), "float32", "A")
+    an = Analyzer({I: Range.of(8)})
+    assert an.simplify(tir.call("exp", buffer[(I * 8 + 3) // 8])) is tir.call("exp", buffer[I])
+    assert an.simplify(tir.if_then_else(I < 8, buffer[I], f32(0.0))) is buffer[I]
+    assert an.simplify(tir.call("likely", I < 8)) is const(True)
+
+
+def test_vectors():
+    an = Analyzer({I: Range.of(16)})
+    ramp, four = Ramp(I * 4, const(1), 4), Broadcast(const(4), 4)
+    assert an.simplify(ramp + Broadcast(I, 4)) is Ramp(an.simplify(I * 5), const(1), 4)
+    assert an.simplify(tir.FloorDiv(ramp, four)) is Broadcast(I, 4)
+    assert an.simplify(tir.FloorMod(ramp, four)) is Ramp(const(0), const(1), 4)
+    assert an.simplify(ramp * four) is Ramp(an.simplify(I * 16), const(4), 4)
+    assert an.simplify(tir.LT(ramp, Broadcast(const(64), 4))) is Broadcast(const(True), 4)
+    assert an.simplify(tir.LT(ramp, Broadcast(const(63), 4))) is tir.LT(ramp, Broadcast(const(63), 4))
+    assert an.simplify(ramp - Ramp(I, const(1), 4)) is Broadcast(an.simplify(I * 3), 4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("+-*"), st.integers(-(2**31), 2**31 - 1), st.booleans()), max_size=5),
+    st.integers(-(2**31), 2**31 - 1),
+)
+def test_int32_chains_wrap(steps, start):
+    """Chains of constants around one load keep their value modulo 2**32."""
+    build = {"+": tir.Add, "-": tir.Sub, "*": tir.Mul}
+    e = X
+    for op, k, left in steps:
+        c = const(k, "int32")
+        e = build[op](c, e) if left else build[op](e, c)
+    assert _wrapping(e, start) == _wrapping(Analyzer().simplify(e), start)
+
+
+def _wrapping(e, start):
+    if e is X:
+        return start
+    if type(e) is tir.IntImm:
+        return e.value
+    a, b = _wrapping(e.a, start), _wrapping(e.b, start)
+    value = {tir.Add: a + b, tir.Sub: a - b, tir.Mul: a * b}[type(e)]
+    return (value + 2**31) % 2**32 - 2**31
