@@ -111,7 +111,7 @@ def test_struct_info(info):
 def test_operators_and_sugar():
     f = parse("""
 @R.function
-def f(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")):
+def f(x: "R.Tensor((2, 3), 'float32')", y: R.Tensor((2, 3), "float32")):
     with R.dataflow():
         a = R.nn.relu(x + y * 2.0)
         b = R.astype(a, "float16")

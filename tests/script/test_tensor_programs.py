@@ -235,3 +235,27 @@ def test_shapes_of_outputs_that_the_body_computes():
     for body in (let, tir.seq(let, let)):
         text = round_trip(tir.PrimFunc(params, body, ((params[0], x), (params[1], z))))
         assert "T.min(n, 3), var=k)" in text
+
+
+def test_targets_and_quoted_annotations():
+    f = parse("""
+@T.prim_func
+def f(A: "T.Buffer((8,), 'float32')", n: "T.int32") -> "T.int32":
+    T.func_attr({"target": T.target("llvm -mcpu=znver3")})
+    T.assume(n > 0)
+    return n
+""")
+    assert f.attrs["target"].cpu == "znver3" and f.ret_dtype == "int32"
+    round_trip(f)
+
+
+def test_device_intrinsics_are_opaque_calls():
+    f = parse("""
+@T.prim_func
+def f(A: T.Buffer((16, 16), "float16", scope="wmma.matrix_a"), B: T.Buffer((16, 16), "float16")):
+    T.tvm_load_matrix_sync(A.data, 16, 16, 16, 0, B.access_ptr("r"), 16, "row_major")
+    T.ptx_wait_group("handle", 0)
+    T.tvm_storage_sync("shared")
+""")
+    assert [s.value.op for s in f.body.stmts] == ["tvm_load_matrix_sync", "ptx_wait_group", "tvm_storage_sync"]
+    round_trip(f)

@@ -7,6 +7,7 @@ Also here by ``__getattr__``: every data type (``T.float32``, ``T.int32x4``) and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..ir import tir
 from ..ir.dtype import BOOL, HANDLE, INT32, INT64, VOID, DType
 from ..ir.graph import GlobalVar
 from ..ir.tir import IndexMap, intrin
+from ..target import Target
 from . import axis
 from .literals import float_of
 from .marks import (AssertHead, AttrHead, AttrsOf, BlockHead, BufferSpec, EnvThread, Evaluated, InitHead, Launch, LetHead, Loop, Loops, Meta, NewVar,
@@ -445,6 +447,11 @@ def ret(value: Any) -> tir.Expr:
     return tir.Call("ret", _exprs((value,)), VOID)
 
 
+def target(spec: Any = "llvm", host: Any = None) -> Target:
+    """A machine, as the value of an attribute."""
+    return Target(spec)
+
+
 def comm_reducer(combine: Callable[..., Any], identity: Sequence[Any]) -> Reducer:
     """A commutative reduction: how two values combine, and the identity."""
     return Reducer(combine, tuple(identity))
@@ -498,10 +505,25 @@ def _intrinsic(name: str) -> Callable[..., tir.Expr]:
     return build
 
 
+_FOREIGN = ("tvm_", "ptx_", "mma_", "simdgroup_", "cuda_", "dma_", "metal_")  # families of device intrinsics, kept as opaque calls
+
+
+def _foreign(name: str) -> Callable[..., tir.Expr]:
+    def build(*args: Any) -> tir.Expr:
+        typed = bool(args) and isinstance(args[0], str) and not name.startswith("tvm_")
+        return call_intrin(args[0] if typed else HANDLE, name, *args[typed:])
+
+    build.__name__, build.__doc__ = name, f"A call of the device intrinsic {name}."
+    return build
+
+
+@cache  # not into globals(): T.bool and T.abs must not hide Python's in this file
 def __getattr__(name: str) -> Any:
     name = _ALIASES.get(name, name)
     if name in intrin.REGISTRY:
         made: Any = _intrinsic(name)
+    elif name.startswith(_FOREIGN):
+        made = _foreign(name)
     else:
         try:
             made = ScalarType(name)
@@ -510,7 +532,6 @@ def __getattr__(name: str) -> Any:
 
             near = get_close_matches(name, [*globals(), *intrin.REGISTRY], 3)
             raise AttributeError(f"T has no {name!r}" + (f"; did you mean {', '.join('T.' + n for n in near)}?" if near else "")) from None
-    globals()[name] = made
     return made
 
 

@@ -63,6 +63,7 @@ _define("alloc_output", -1, Effect.OPAQUE, "handle", "(index, extents...): memor
 _define("constant_ptr", 1, Effect.PURE, "handle", "(key): pointer to a constant of the pool")
 _define("arena_ptr", 1, Effect.PURE, "handle", "(byte offset): pointer into the call's arena")
 _define("tvm_storage_sync storage_sync", -1, Effect.OPAQUE, "void", "barrier among the threads of a scope")
+_define("assume", 1, Effect.OPAQUE, "void", "(condition): a fact that holds here and the compiler may use")
 _define("start_profile stop_profile", 1, Effect.OPAQUE, "void")
 _define("ret", 1, Effect.OPAQUE, "void")
 

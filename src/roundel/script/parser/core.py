@@ -102,6 +102,15 @@ class Evaluator:
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, ZeroDivisionError, AssertionError) as e:
             raise self.error(node, _message(e)) from e
 
+    def annotation(self, node: ast.expr) -> Any:
+        """The value of an annotation, which may be quoted."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            inner = ast.parse(node.value, mode="eval").body
+            for n in ast.walk(inner):
+                ast.copy_location(n, node)
+            node = inner
+        return self.visit(node)
+
     # hooks
 
     def operand(self, value: Any) -> Any:

@@ -40,7 +40,7 @@ class Symbols(StaticEvaluator):
 
     def struct_info(self, node: ast.expr) -> StructInfo:
         """An annotation: struct info, or the bare name of a kind (``x: R.Tensor``)."""
-        value = self.visit(node)
+        value = self.annotation(node)
         value = value() if callable(value) and not isinstance(value, StructInfo) else value
         value = self.resolve(value)
         if not isinstance(value, StructInfo):

@@ -39,7 +39,7 @@ class TensorParser(Blocks):
             for arg in node.args.args:
                 self._parameter(arg)
             if node.returns is not None:
-                found = self.visit(node.returns)
+                found = self.annotation(node.returns)
                 ret = VOID if found is None else DType(getattr(found, "dtype", found))
             body = self.statements(_without_docstring(node.body))
         attrs = self.parts.attrs if private else {"global_symbol": name, **self.parts.attrs}
@@ -49,7 +49,7 @@ class TensorParser(Blocks):
     def _parameter(self, arg: ast.arg) -> None:
         if arg.annotation is None:
             raise self.error(arg, f"parameter {arg.arg} has no annotation", 'write its type, e.g. A: T.Buffer((128, 128), "float32") or n: T.int64')
-        kind = self.visit(arg.annotation)
+        kind = self.annotation(arg.annotation)
         kind = kind if isinstance(kind, marks.BufferSpec) or not callable(kind) else kind()
         if isinstance(kind, marks.BufferSpec):
             param = Var(arg.arg, DType("handle"))
@@ -174,7 +174,7 @@ class TensorParser(Blocks):
 
     @handles(ast.AnnAssign)
     def _annotated(self, node: ast.AnnAssign) -> None:
-        kind = self.visit(node.annotation)
+        kind = self.annotation(node.annotation)
         if node.value is None:
             if not isinstance(node.target, ast.Name):
                 raise self.error(node.target, "a variable is a plain name")
