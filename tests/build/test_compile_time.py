@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What generation costs and yields: text per line, no spills in an unrolled register tile, equal text for equal kernels."""
+"""What generation costs and yields: text per line, no spills in a register tile, equal text for equal kernels."""
 
 import re
 import time
@@ -15,7 +15,11 @@ from roundel.ir.dtype import INT64
 def register_tile(rows, vectors, lanes, unroll=4, m=480, n=512, k=512):
     """C = A B with a tile of accumulators in registers, all unrolled, as schedules produce it."""
     width = vectors * lanes
-    A, B, C = decl_buffer((m, k), "float32", "A"), decl_buffer((n // width, k, width), "float32", "B"), decl_buffer((m, n), "float32", "C")
+    A, B, C = (
+        decl_buffer((m, k), "float32", "A"),
+        decl_buffer((n // width, k, width), "float32", "B"),
+        decl_buffer((m, n), "float32", "C"),
+    )
     acc = decl_buffer((rows, width), "float32", "acc", scope="local")
     mo, no, ko = Var("mo", INT64), Var("no", INT64), Var("ko", INT64)
 
@@ -30,8 +34,17 @@ def register_tile(rows, vectors, lanes, unroll=4, m=480, n=512, k=512):
 
     places = [(i, ramp(j * lanes)) for i in range(rows) for j in range(vectors)]
     start = [store(acc, tir.Broadcast(tir.const(0.0), lanes), *p) for p in places]
-    steps = [store(acc, load(acc, i, j) + tir.Broadcast(load(A, mo * rows + i, ko * unroll + u), lanes) * load(B, no, ko * unroll + u, j), i, j)
-             for u in range(unroll) for i, j in places]
+    steps = [
+        store(
+            acc,
+            load(acc, i, j)
+            + tir.Broadcast(load(A, mo * rows + i, ko * unroll + u), lanes) * load(B, no, ko * unroll + u, j),
+            i,
+            j,
+        )
+        for u in range(unroll)
+        for i, j in places
+    ]
     end = [store(C, load(acc, i, j), mo * rows + i, tir.Add(tir.Broadcast(no * width, lanes), j)) for i, j in places]
     tile = tir.Allocate(acc, tir.seq(*start, loop(ko, k // unroll, tir.seq(*steps)), *end))
     return func([A, B, C], loop(mo, m // rows, loop(no, n // width, tile)))

@@ -3,8 +3,8 @@
 
 Expressions are interned, so a dictionary from expression to register is value numbering. Pure integer expressions
 (indices, conditions) are written once, at the top of the innermost scope that binds one of their variables: index
-arithmetic comes out hoisted from loops. Everything else is written where it stands and shared within straight code, until
-a store makes it stale (see ``values``).
+arithmetic comes out hoisted from loops. Everything else is written where it stands and shared within straight code,
+until a store makes it stale (see ``values``).
 """
 
 from __future__ import annotations
