@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.attrs import Attrs
+from ..ir.equal import structural_equal, structural_hash
 from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
 from ..ir.visit import free_vars
@@ -21,6 +22,7 @@ from .merge_programs import Step, merge_programs
 from .rewriter import operands
 
 _MAX_GROUP = 64
+Shared = dict[int, list[str]]  # structural hash of a merged program to the names of such programs
 
 
 @pass_("fuse")
@@ -67,9 +69,10 @@ class _Group:
 
 def _fuse_function(mod: IRModule, name: str, func: graph.Function) -> IRModule:
     blocks = []
+    shared: Shared = {}
     escaping = _used_outside_blocks(func)
     for block in func.body.blocks:
-        mod, new = _fuse_block(mod, block, escaping) if isinstance(block, graph.DataflowBlock) else (mod, block)
+        mod, new = _fuse_block(mod, block, escaping, shared) if isinstance(block, graph.DataflowBlock) else (mod, block)
         blocks.append(new)
     if all(a is b for a, b in zip(blocks, func.body.blocks, strict=True)):
         return mod
@@ -87,7 +90,7 @@ def _used_outside_blocks(func: graph.Function) -> set[graph.Var]:
     return found
 
 
-def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var]) -> tuple[IRModule, graph.BindingBlock]:
+def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var], shared: Shared) -> tuple[IRModule, graph.BindingBlock]:
     calls = _dataflow(mod, block, escaping)
     _post_dominators(calls)
     for phase in (_epilogues, _prologues):
@@ -101,7 +104,7 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
     bindings = []
     for binding in block.bindings:
         if binding in last:
-            mod, fused = _emit(mod, last[binding])
+            mod, fused = _emit(mod, last[binding], shared)
             bindings.append(fused)
         elif binding not in inside:
             bindings.append(binding)
@@ -227,7 +230,7 @@ def _expands(a: _Call, b: _Call) -> bool:
     return x is None or y is None or not (x is y or Analyzer().prove_equal(x, y))
 
 
-def _emit(mod: IRModule, group: _Group) -> tuple[IRModule, graph.VarBinding]:
+def _emit(mod: IRModule, group: _Group, shared: Shared) -> tuple[IRModule, graph.VarBinding]:
     """The merged program and the call of it."""
     last = group.members[-1]
     inputs: dict[graph.GraphExpr, tir.Buffer] = {}
@@ -247,10 +250,16 @@ def _emit(mod: IRModule, group: _Group) -> tuple[IRModule, graph.VarBinding]:
     first = mod[group.members[0].binding.value.args[0]]
     attrs = Attrs({"fuse_kind": int(group.kind), "noalias": True, **({"target": first.attrs["target"]} if "target" in first.attrs else {})})
     func = merge_programs(steps, params, scalars, temporaries, attrs)
-    name = mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80])
+    name = _share(mod, func, shared) or mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80])
+    shared.setdefault(structural_hash(func), []).append(name)
     call = last.binding.value.replace(args=(graph.GlobalVar(name), graph.Tuple(tuple(inputs)),
                                             *([graph.ShapeExpr(tuple(scalars))] if scalars else [])))
-    return mod.with_functions({name: func}), last.binding.replace(value=call)
+    return mod if name in mod else mod.with_functions({name: func}), last.binding.replace(value=call)
+
+
+def _share(mod: IRModule, func: tir.PrimFunc, shared: Shared) -> str | None:
+    """The name of a structurally equal program made before."""
+    return next((n for n in shared.get(structural_hash(func), ()) if structural_equal(mod[n], func)), None)
 
 
 def _input(inputs: dict, value: graph.GraphExpr) -> tir.Buffer:
