@@ -9,7 +9,24 @@ from roundel.interp.graph import install_expansion
 from roundel.ir import graph
 from roundel.ir.op import get_op
 
-from . import activation, binary, conv, create, index, manipulate, matmul, norm, pad, pool, reduce, select, shape, unary
+from . import (
+    activation,
+    binary,
+    conv,
+    create,
+    image,
+    index,
+    manipulate,
+    matmul,
+    norm,
+    pad,
+    pool,
+    reduce,
+    search,
+    select,
+    shape,
+    unary,
+)
 from .expand import expand
 
 install_expansion(expand)
@@ -20,5 +37,22 @@ def make(name: str, *args: Any, **attrs: Any) -> graph.Call:
     return graph.make_call(get_op(name), args, attrs)
 
 
-FAMILIES = (activation, binary, conv, create, index, manipulate, matmul, norm, pad, pool, reduce, select, shape, unary)
+FAMILIES = (
+    activation,
+    binary,
+    conv,
+    create,
+    image,
+    index,
+    manipulate,
+    matmul,
+    norm,
+    pad,
+    pool,
+    reduce,
+    search,
+    select,
+    shape,
+    unary,
+)
 __all__ = ["FAMILIES", "make"]

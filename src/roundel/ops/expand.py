@@ -13,7 +13,7 @@ from roundel.ir.op import OpDef
 
 
 def expand(op: OpDef, infos: tuple[Any, ...], attrs: Attrs) -> IRModule:
-    """A module whose ``main`` takes the operator's tensors, tuples spread, and computes it by ``decompose`` or ``compute``.
+    """A module whose ``main`` takes the operator's tensors, tuples spread, and runs ``decompose`` or ``compute``.
 
     ``infos`` are the operands' struct infos, None for absent ones; all dimensions are numbers.
     """

@@ -41,7 +41,8 @@ def compute(
 
 
 def _axis_names(fcompute: Callable[..., Any], ndim: int) -> list[str]:
-    params = list(inspect.signature(fcompute).parameters.values())
+    given = inspect.signature(fcompute).parameters.values()
+    params = [p for p in given if p.default is inspect.Parameter.empty]
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in params):
         names = [p.name for p in params if p.kind is not inspect.Parameter.VAR_POSITIONAL]
         return names + [f"i{k}" for k in range(len(names), ndim)]
