@@ -36,8 +36,8 @@ def program() -> PrimFunc:
     return te.create_prim_func([x, w, y])
 
 
-def schedule(target: Target, show: bool) -> tuple[Schedule, int]:
-    """The schedule, and the width of the panels in which it wants the weights."""
+def schedule(target: Target, show: bool) -> Schedule:
+    """The program scheduled for ``target``; ``show`` prints it after every step."""
     lanes = target.lanes("float32")
     pixels, vectors = register_tile(target, SIZE, CHANNELS)
     width = vectors * lanes
@@ -61,7 +61,7 @@ def schedule(target: Target, show: bool) -> tuple[Schedule, int]:
 
     for part in parts:
         _tile(sch, part, step, lanes)
-    return sch, width
+    return sch
 
 
 def _tile(sch: Schedule, conv: BlockRV, step: Steps, lanes: int) -> None:
@@ -102,16 +102,21 @@ def blocked(x: np.ndarray, lanes: int) -> np.ndarray:
     return np.ascontiguousarray(x.reshape(c // lanes, lanes, h, w).transpose(0, 2, 3, 1))
 
 
-def main() -> None:
-    target, show = options()
-    lanes = target.lanes("float32")
-    sch, width = schedule(target, show)
+def operands(target: Target) -> tuple[list[np.ndarray], np.ndarray]:
+    """Input, weights and room for the output in the layouts that the schedule wants, and the right output."""
+    lanes, width = target.lanes("float32"), register_tile(target, SIZE, CHANNELS)[1] * target.lanes("float32")
     rng = np.random.default_rng(0)
     x = np.pad(rng.standard_normal((CHANNELS, SIZE, SIZE), np.float32), ((0, 0), (1, 1), (1, 1)))
     w = rng.standard_normal((CHANNELS, CHANNELS, TAPS, TAPS), np.float32)
     panels = w.reshape(CHANNELS // width, width, CHANNELS // lanes, lanes, TAPS, TAPS).transpose(0, 2, 4, 5, 3, 1)
     want = blocked(reference(x, w), lanes)
-    arrays = [blocked(x, lanes), np.ascontiguousarray(panels), np.zeros_like(want)]
+    return [blocked(x, lanes), np.ascontiguousarray(panels), np.zeros_like(want)], want
+
+
+def main() -> None:
+    target, show = options()
+    sch = schedule(target, show)
+    arrays, want = operands(target)
     report(sch.mod, target, 2 * CHANNELS * CHANNELS * SIZE * SIZE * TAPS * TAPS, arrays, want)
 
 
