@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flat_programs import c, flat, func, loop
 
-from roundel.build import compile_module
+from roundel.build import compile_module, inspect
 from roundel.build.units import Units
 from roundel.codegen.llvm import MachineSpec
 from roundel.ir import Attrs, ConstData, DType, IRModule, Var, decl_buffer, options, tir
@@ -235,6 +235,27 @@ def test_profiled_kernels():
         rt["main"](np.zeros(10, "f"))
     times = rt["main"].profile()
     assert [times[k][0] for k in ("double", "add")] == [3, 3]
+
+
+def test_an_instruction_that_this_machine_lacks_is_an_error():
+    A, i = decl_buffer((4,), "int32", "A"), var()
+    value = tir.Call(
+        "call_llvm_intrin", (tir.StringImm("llvm.aarch64.crc32b"), tir.const(2, "uint32"), A[i], A[i]), DType("int32")
+    )
+    with pytest.raises(BuildError, match="LLVM gave up on main"):
+        flat(func([A], loop(i, 4, tir.BufferStore(A, value, (i,)))))
+
+
+def test_inspection_shows_every_stage():
+    n, i = Var("n", INT64, True), var()
+    A, B = decl_buffer((n,), "float32", "A"), decl_buffer((n,), "float32", "B")
+    seen = inspect(
+        func([A, B], tir.For(i, c(0), n, tir.ForKind.PARALLEL, tir.BufferStore(B, A[i] + 1.0, (i,))), kind=None)
+    )
+    assert "parallel" in seen.program.script() and "parallel_for" in seen.script
+    assert (
+        "call i32 @rd_parallel_for" in seen.llvm and "define" in seen.optimised and "rd_parallel_for" in seen.assembly
+    )
 
 
 def test_unusable_modules_say_why():

@@ -136,15 +136,12 @@ def compile_units(units: list[Unit], spec: MachineSpec, *, isolated: bool = Fals
     missing = [i for i, o in enumerate(objects) if o is None]
     work = sum(estimated_seconds(units[i]) for i in missing)
     several = len(missing) > 1 and options.get("workers") != 1
-    if missing and (isolated or (several and work > (_POOL_FROM if _pool is None else _WARM_POOL_FROM))):
-        workers = pool()
-        order = sorted(missing, key=lambda i: -estimated_seconds(units[i]))  # the longest first
-        futures = {i: workers.submit(units[i], spec) for i in order}
-        for i in missing:
-            objects[i] = futures[i].result()
-    else:
-        for i in missing:
-            objects[i] = _here(units[i], spec)
+    many = several and work > (_POOL_FROM if _pool is None else _WARM_POOL_FROM)
+    away = [i for i in missing if isolated or many or units[i].risky]
+    away.sort(key=lambda i: -estimated_seconds(units[i]))  # the longest first
+    futures = {i: pool().submit(units[i], spec) for i in away}
+    for i in missing:
+        objects[i] = futures[i].result() if i in futures else _here(units[i], spec)
     for i in missing:
         object_cache.store(keys[i], objects[i])
     return objects

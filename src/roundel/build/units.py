@@ -8,6 +8,7 @@ from the text's hash.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from ..ir import IRModule, tir
 from ..ir.errors import BuildError
 
 _PLACEHOLDER = "__kernel__"
+_MACHINE_INTRINSIC = re.compile(r"@llvm\.(x86|aarch64|arm|riscv|wasm|ppc|s390|nvvm|amdgcn)\.(?!avx512\.vpdpbusd)")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,11 @@ class Unit:
     symbol: str
     text: str
     pipeline: str
+
+    @property
+    def risky(self) -> bool:
+        """Instructions of one machine by name, asked for by the program: LLVM ends the process where there is none."""
+        return _MACHINE_INTRINSIC.search(self.text) is not None
 
 
 @dataclass

@@ -5,26 +5,11 @@ from __future__ import annotations
 
 from ...ir import tir
 from ...ir.dtype import INT64, DType
+from ...runtime.native import dlpack_code
 from .emitter import CALLS, Emitter, writes
 from .statements import check_memory
 
 _DLTENSOR = "{ ptr, i32, i32, i32, i8, i8, i16, ptr, ptr, i64 }"
-_SPECIAL_CODES = {
-    "bfloat16": 4,
-    "bool": 6,
-    "float8_e4m3fn": 10,
-    "float8_e4m3fnuz": 11,
-    "float8_e5m2": 12,
-    "float8_e5m2fnuz": 13,
-    "float8_e8m0fnu": 14,
-    "float4_e2m1fn": 17,
-}
-_KIND_CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "complex": 5}
-
-
-def dlpack_code(dtype: DType) -> tuple[int, int, int]:
-    """DLPack's (code, bits, lanes)."""
-    return _SPECIAL_CODES.get(dtype.element, _KIND_CODES.get(dtype.kind, 3)), dtype.storage_bits, dtype.lanes
 
 
 @writes(CALLS, "constant_ptr")
