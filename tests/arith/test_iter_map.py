@@ -139,6 +139,20 @@ def test_symbolic_extents():
     assert an.prove_equal(found.extents()[0], N)
 
 
+def test_simplified_divisions_of_a_bounded_iterator():
+    an = Analyzer({I: Range.of(7), J: Range.of(16)})
+    f = I * 16 + J
+    for limit in (f < 100, tir.logical_and(f < 104, f >= 8)):
+        found = detect_iter_map(
+            [an.simplify(f // 4), an.simplify(f % 4)], {I: Range.of(7), J: Range.of(16)}, limit, check_bijective=True
+        )
+        assert [an.value(n) for n in found.extents()] == [25 if limit is (f < 100) else 24, 4]
+    with pytest.raises(ArithError):
+        detect_iter_map(
+            [an.simplify(f // 4), an.simplify(f % 4)], {I: Range.of(7), J: Range.of(16)}, f < 101, check_bijective=True
+        )
+
+
 @pytest.mark.parametrize(
     "indices, bijective",
     [([I + J], False), ([I * 2 + K], False), ([I, I], False), ([I * J], False), ([I], True), ([I // 2, J, K], True)],

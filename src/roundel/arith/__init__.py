@@ -4,6 +4,7 @@
 from .analyzer import Analyzer
 from .block_access import block_access
 from .bounds import Bounds
+from .closed_form import numpy_function
 from .effects import has_effect, reads_memory
 from .index_map import (
     compose,
@@ -55,6 +56,7 @@ __all__ = [
     "is_identity",
     "is_point",
     "map_shape",
+    "numpy_function",
     "reads_memory",
     "relax_range",
     "same_region",

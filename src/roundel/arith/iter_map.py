@@ -110,7 +110,6 @@ class _Detect:
         self.bounded: list[
             tuple[IterSum, IterSplit, Expr]
         ] = []  # splits, what a condition makes of them, their new base
-        self.used: set[IterMark] = set()
         self.learn(condition)
 
     def run(self, exprs: Sequence[Expr], bijective: bool) -> IterMap:
@@ -237,13 +236,42 @@ class _Detect:
         """Splits that a condition bounds together become one split of the bounded mark."""
         for body, whole, first in reversed(self.bounded):
             found = self.find(s.splits, body.splits)
-            if found is None:
+            if found is not None:
+                s = self.put(s, found[0], self.scaled(whole, found[1]), first)
                 continue
-            taken, scale = found
-            self.used.add(whole.mark)
-            rest = tuple(p for p in s.splits if p not in taken)
-            s = IterSum((*rest, self.scaled(whole, scale)), self.an.simplify(s.base + first * scale))
+            parts = [self.part(s.splits, q, body, whole, first) for q in s.splits] if self.refine else []
+            for taken, made, shift in filter(None, parts):
+                if all(t in s.splits for t in taken):
+                    s = self.put(s, taken, made, shift)
         return s
+
+    def put(self, s: IterSum, taken: Sequence[IterSplit], made: IterSplit, first: Expr) -> IterSum:
+        """The sum with one split in place of others; ``first`` is the bounded iterator's first value."""
+        rest = tuple(p for p in s.splits if p not in taken)
+        return IterSum((*rest, made), self.an.simplify(s.base + first * made.scale))
+
+    def part(
+        self, splits: Sequence[IterSplit], q: IterSplit, body: IterSum, whole: IterSplit, first: Expr
+    ) -> tuple[list[IterSplit], IterSplit, Expr] | None:
+        """Where the bounded iterator was divided by g: its remainder ``q``, or its quotient, whose lowest part is ``q``."""
+        last = next((p for p in body.splits if p.scale is ONE), None)
+        if last is None or q.mark != last.mark:
+            return None
+        low = q.lower is last.lower
+        g = q.extent if low else self.an.simplify(tir.floordiv(q.lower, last.lower))
+        others = [p for p in body.splits if p is not last]
+        if not all(
+            self.an.prove_equal(tir.floormod(x, g), 0) for x in (whole.extent, first, *(p.scale for p in others))
+        ):
+            return None
+        if low:
+            return [q], IterSplit(whole.mark, ONE, g, q.scale), ZERO
+        if not (self.an.prove_equal(last.lower * g, q.lower) and self.an.prove_equal(q.extent * g, last.extent)):
+            return None
+        quotient = [self.scaled_down(p, g) for p in others] + [IterSplit(q.mark, q.lower, q.extent, ONE)]
+        found = self.find(splits, quotient)
+        extent, shift = (self.an.simplify(tir.floordiv(x, g)) for x in (whole.extent, first))
+        return None if found is None else (found[0], IterSplit(whole.mark, g, extent, found[1]), shift)
 
     def find(self, splits: Sequence[IterSplit], pattern: Sequence[IterSplit]) -> tuple[list[IterSplit], Expr] | None:
         """Those of ``splits`` that are the pattern times a common factor, and the factor."""
