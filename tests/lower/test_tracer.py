@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tracer programs of ``benchmarks/tracer``: right, and with their accumulators in registers (speed is not tested)."""
+"""The tracer programs of ``benchmarks/tracer``: right, and with accumulators in registers (speed is not tested)."""
 
 from __future__ import annotations
 
