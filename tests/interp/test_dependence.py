@@ -18,8 +18,9 @@ LOOPS = [tir.Var(n, DType("int64")) for n in "ijk"]
 A = tir.decl_buffer(SIZE, "int64", "A")
 B = tir.decl_buffer(SIZE, "int64", "B")
 M = tir.decl_buffer((SIZE // 4, 4), "int64", "M")
+C = tir.decl_buffer(6, "int64", "C")
 
-coefficient = st.integers(-3, 4)
+coefficient = st.sampled_from([0, 0, 1, 1, -1, 2, 3, 4, -3])
 linear = st.tuples(st.integers(0, 6), coefficient, coefficient, coefficient).map(
     lambda c: tir.as_index(c[0]) + LOOPS[0] * c[1] + LOOPS[1] * c[2] + LOOPS[2] * c[3]
 )
@@ -33,7 +34,9 @@ bare = st.one_of(linear, fused)
 @st.composite
 def place(draw):
     """A buffer element: an index brought into range by a modulus, or left as it is and guarded by a condition."""
-    buffer = draw(st.sampled_from([A, B, M]))
+    buffer = draw(st.sampled_from([A, B, M, C]))
+    if buffer is C:
+        return C[tir.floormod(draw(linear), 6) if draw(st.booleans()) else tir.as_index(draw(st.integers(0, 5)))], None
     if buffer is M:
         flat = draw(guarded)
         return M[tir.floordiv(flat, 4), tir.floormod(flat, 4)], None
@@ -46,7 +49,9 @@ def place(draw):
 @st.composite
 def statement(draw):
     target, inside = draw(place())
-    value = LOOPS[0] * 7 + LOOPS[1] * 3 + LOOPS[2] + 1
+    value = tir.as_index(1)
+    for v, k in zip(LOOPS, draw(st.sampled_from([(7, 3, 1), (0, 3, 1), (0, 0, 1), (7, 0, 0), (0, 0, 0)]))):
+        value = value + v * k
     for load, valid in draw(st.lists(place(), max_size=2)):
         value = value + (load if valid is None else tir.if_then_else(valid, load, tir.as_index(0)))
     if draw(st.booleans()):
@@ -58,13 +63,45 @@ def statement(draw):
 @st.composite
 def nest(draw):
     body = tir.seq(*draw(st.lists(statement(), min_size=1, max_size=2)))
-    for v in draw(st.permutations(LOOPS)):
+    order = draw(st.permutations(LOOPS))
+    for k, v in enumerate(order):
+        done = order[k + 1 :]  # loops around this one
         kind = draw(st.sampled_from([tir.ForKind.SERIAL, tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED]))
         body = tir.For(v, tir.as_index(draw(st.integers(0, 2))), tir.as_index(draw(st.integers(1, 4))), kind, body)
+        if draw(st.integers(0, 2)) == 0:  # a cache filled before it is used, or a part of it
+            filled, copied = tir.Var("l", DType("int64")), draw(st.sampled_from([A, B]))
+            fill = tir.BufferStore(
+                C, copied[filled + draw(st.integers(0, 9))] + draw(st.sampled_from([0, *done])), (filled,)
+            )
+            body = tir.seq(
+                tir.For(filled, tir.as_index(0), tir.as_index(draw(st.integers(3, 6))), tir.ForKind.SERIAL, fill), body
+            )
         if draw(st.integers(0, 3)) == 0:
             body = tir.seq(body, tir.BufferStore(A, A[5] + 1, (tir.as_index(2),)))
-    params = [tir.Var(n, DType("handle")) for n in "abm"]
-    return tir.PrimFunc(tuple(params), body, tuple(zip(params, (A, B, M))))
+    params = [tir.Var(n, DType("handle")) for n in "abmc"]
+    return tir.PrimFunc(tuple(params), body, tuple(zip(params, (A, B, M, C))))
+
+
+@st.composite
+def cached(draw):
+    """``for i, j: fill part of C; A[4 * i + j] = C[...]``, where the cache may or may not be filled before it is used."""
+    i, j, k = LOOPS
+    extent, stride = draw(st.integers(1, 6)), draw(st.integers(0, 1))
+    value = B[k + draw(st.integers(0, 3))] + draw(st.sampled_from([0, 0, i, j]))
+    place = k * stride + draw(st.sampled_from([0, 0, 0, tir.floormod(j, tir.as_index(1 + 5 * (extent == 1)))]))
+    fill = tir.For(k, tir.as_index(0), tir.as_index(extent), tir.ForKind.SERIAL, tir.BufferStore(C, value, (place,)))
+    if draw(st.integers(0, 3)) == 0:
+        fill = tir.If(tir.lt(draw(st.sampled_from([i, j])), 2), fill)
+    read = C[draw(st.sampled_from([tir.as_index(0), tir.as_index(2), tir.floormod(i + j, 3), j, i]))]
+    use = tir.BufferStore(A, read + 1, (i * 4 + j,))
+    body = tir.seq(*draw(st.permutations([fill, use]))) if draw(st.booleans()) else tir.seq(fill, use)
+    split = draw(st.booleans())
+    for v in draw(st.permutations([i, j])):
+        body = tir.For(v, tir.as_index(0), tir.as_index(4), tir.ForKind.SERIAL, body)
+        if split:
+            body, split = tir.seq(tir.BufferStore(C, i * 0 + 5, (tir.as_index(1),)), body), False
+    params = [tir.Var(n, DType("handle")) for n in "abmc"]
+    return tir.PrimFunc(tuple(params), body, tuple(zip(params, (A, B, M, C))))
 
 
 class _Serial(Plan):
@@ -76,13 +113,13 @@ def results(func, serial):
     rt = interpret(IRModule({"main": func}))
     if serial:
         rt._plan = lambda ex, f: _Serial(f, {}, {})
-    arrays = [np.arange(SIZE), np.arange(SIZE) * 5, np.arange(SIZE).reshape(-1, 4) * 11]
+    arrays = [np.arange(SIZE), np.arange(SIZE) * 5, np.arange(SIZE).reshape(-1, 4) * 11, np.arange(6) * 13]
     rt["main"](*arrays)
     return arrays
 
 
-@given(nest())
-@settings(max_examples=250, deadline=None)
+@given(st.one_of(nest(), cached()))
+@settings(max_examples=400, deadline=None)
 def test_lanes_agree_with_serial_execution(func):
     for got, want in zip(results(func, False), results(func, True)):
         np.testing.assert_array_equal(got, want)
@@ -123,6 +160,35 @@ def test_what_is_proved():
                 B[i // 2, w] = A[i, w]
 
     assert verdicts(fused, n=7) == {"fo": True, "fi": True, "i": False, "w": True}
+
+
+def test_caches_are_recognised():
+    @T.prim_func
+    def cached(A: T.Buffer((8, 6), "float32"), B: T.Buffer((6, 4), "float32"), C: T.Buffer((8, 4), "float32")):
+        row = T.alloc_buffer((6, 4), "float32", scope="local")
+        late = T.alloc_buffer((4,), "float32", scope="local")
+        for j in range(4):
+            late[j] = 0.0
+        for i, k in T.grid(8, 6):
+            for j in range(4):
+                row[k, j] = B[k, j]
+            for j in range(4):
+                C[i, j] = C[i, j] + A[i, k] * row[k, j]
+        for i in range(8):
+            for j in range(4):
+                C[i, j] = C[i, j] + late[j]
+            for j in range(4):
+                late[j] = B[0, j]
+
+    plan = Plan(cached, {}, {})
+    assert [plan.independent(s) for s in plan.loops if s.loop_var.name in "ik"] == [True, False, False]
+    a, b, c = (
+        np.random.default_rng(k).standard_normal(s).astype("float32") for k, s in enumerate([(8, 6), (6, 4), (8, 4)])
+    )
+    want = c + a @ b
+    want[1:] += b[0]
+    run_prim_func(cached, [a, b, c])
+    np.testing.assert_allclose(c, want, rtol=1e-5, atol=1e-6)
 
 
 def test_long_loops_run_in_pieces(monkeypatch):

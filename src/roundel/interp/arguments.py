@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,25 +159,40 @@ def storage_of(machine: Machine, a: np.ndarray, dtype: DType | None = None) -> n
     return storage
 
 
+Region = tuple[tir.Var, np.ndarray, int, int | None]
+
+
 def aliases(ex: Executor, func: tir.PrimFunc) -> dict[tir.Var, tuple[Any, int]]:
-    """Data pointers of parameters that share memory: each with a representative and its distance from it in bytes."""
-    found: dict[tir.Var, tuple[Any, int]] = {}
-    seen: list[tuple[int, int, tir.Var]] = []
-    for buffer in func.buffer_params:
-        view = ex.views[buffer]
-        if (
-            0 in view.shape
-            or type(view.offset) is not int
-            or any(type(n) is not int for n in (*view.shape, *view.strides))
-        ):
+    """Data pointers of parameters that may share memory: each with a representative and its distance in bytes."""
+    groups: list[list[Region]] = []
+    for region in _regions(ex, func):
+        apart = [g for g in groups if not any(_meet(region, r) for r in g)]
+        joined = [r for g in groups if any(_meet(region, r) for r in g) for r in g]
+        groups = [*apart, [*joined, region]]
+    shared = [g for g in groups if len(g) > 1]
+    return {p: (g[0][0], (start - g[0][2]) // ex.machine.scale) for g in shared for p, _, start, _ in g}
+
+
+def _meet(a: Region, b: Region) -> bool:
+    _, held, start, size = a
+    _, other, low, extent = b
+    if size is None or extent is None:
+        return held is other
+    return start < low + extent and low < start + size
+
+
+def _regions(ex: Executor, func: tir.PrimFunc) -> Iterator[Region]:
+    """Pointers of parameters with their storage, first address and number of bytes (None: not known)."""
+    buffers = func.buffers
+    for p in func.params:
+        value = ex.env.get(p)
+        if not isinstance(value, Pointer) or type(value.offset) is not int:
             continue
-        extent = (1 + sum((n - 1) * abs(s) for n, s in zip(view.shape, view.strides))) * view.itemsize
-        start = view.storage.__array_interface__["data"][0] + view.offset
-        for low, high, other in seen:
-            if start < high and low < start + extent:
-                space, base = found.get(other, (other, 0))
-                found[other] = (space, base)
-                found[buffer.data] = (space, (start - low) // ex.machine.scale + base)
-                break
-        seen.append((start, start + extent, buffer.data))
-    return found
+        extent = None
+        if p in buffers:
+            view = ex.views[buffers[p]]
+            if 0 in view.shape:
+                continue
+            extent = (1 + sum((n - 1) * abs(s) for n, s in zip(view.shape, view.strides))) * view.itemsize
+        start = value.storage.__array_interface__["data"][0] + value.offset
+        yield buffers[p].data if p in buffers else p, value.storage, start, extent

@@ -10,16 +10,35 @@ reduction is bound to them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir import tir
-from ..ir.visit import Visitor, on
+from ..ir.visit import Visitor, children, on
 from .forms import INF, Atom, Form, Forms, add, recombine
 from .intrinsics import is_lane_safe
 
 PAIRS = 4000  # most pairs of accesses that are tested for one loop
+
+
+@dataclass(slots=True)
+class Facts:
+    """What an expression depends on: loop variables, and memory that it reads."""
+
+    uses: frozenset[Atom] = frozenset()
+    sources: frozenset = frozenset()
+
+    def __or__(self, other: Facts) -> Facts:
+        return Facts(self.uses | other.uses, self.sources | other.sources)
+
+
+@dataclass(slots=True, eq=False)
+class Condition:
+    """A condition that stands around an access (by identity)."""
+
+    facts: Facts
 
 
 @dataclass(slots=True)
@@ -35,6 +54,9 @@ class Access:
     width: int
     store: bool
     loops: tuple[Atom, ...]
+    order: int
+    conditions: tuple[Condition, ...]
+    value: Facts
 
 
 @dataclass(slots=True)
@@ -42,6 +64,7 @@ class Loop:
     """A loop with what happens inside it."""
 
     atom: Atom
+    extent: Facts
     accesses: list[Access] = field(default_factory=list)
     private: set[tir.Var] = field(default_factory=set)
     opaque: bool = False
@@ -63,8 +86,12 @@ class Plan(Visitor):
         self.aliases = dict(aliases)
         self.loops: dict[tir.For, Loop] = {}
         self.stack: list[Loop] = []
+        self.conditions: list[Condition] = []
+        self.counted: set[Atom] = set()  # loop variables that take every value of their range
         self.views: dict[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]] = {}
         self.verdicts: dict[tir.For, bool] = {}
+        self.widths: dict[tir.For, int] = {}
+        self.count = 0
         self.visit(func.body)
 
     def independent(self, loop: tir.For) -> bool:
@@ -76,13 +103,14 @@ class Plan(Visitor):
 
     def width(self, loop: tir.For) -> int:
         """How many lanes the loops inside ``loop`` add to each of its iterations, at most."""
-        info = self.loops[loop]
-        widths = [1]
-        for inner in info.inner:
-            extent = self.loops[inner].atom.hi - self.loops[inner].atom.lo + 1
-            own = int(extent) if self.independent(inner) and abs(extent) != INF else 1
-            widths.append(max(own, 1) * self.width(inner))
-        return max(widths)
+        if loop not in self.widths:
+            widths = [1]
+            for inner in self.loops[loop].inner:
+                extent = self.loops[inner].atom.hi + 1
+                own = int(extent) if self.independent(inner) and extent != INF else 1
+                widths.append(max(own, 1) * self.width(inner))
+            self.widths[loop] = max(widths)
+        return self.widths[loop]
 
     def factors(self, loop: tir.For, n: int) -> list[int]:
         """Extents (outermost first) that ``n`` iterations are cut into so that quotients of fused loops stay affine."""
@@ -101,12 +129,45 @@ class Plan(Visitor):
         written = {a.space for a in info.accesses if a.store and a.space not in info.private}
         tested = 0
         for space in written:
+            if self._recomputed(info, space, written):
+                continue
             here = list({_signature(a): a for a in info.accesses if a.space is space}.values())
             for k, a in enumerate(here):
                 for b in here[k:]:
                     tested += 1
                     if tested > PAIRS or ((a.store or b.store) and not self._apart(info.atom, a, b)):
                         return False
+        return True
+
+    def _recomputed(self, info: Loop, space: Any, written: set) -> bool:
+        """Whether all iterations write the same values to the same places of ``space`` before reading them: a cache."""
+        here = [a for a in info.accesses if a.space is space]
+        stores = [a for a in here if a.store]
+        for a in stores:
+            facts = a.value
+            for c in a.conditions:
+                facts = facts | c.facts
+            if a.layout is None or info.atom in facts.uses or facts.sources & written:
+                return False
+        return all(any(s.order < a.order and self._covers(s, a) for s in stores) for a in here if not a.store)
+
+    def _covers(self, store: Access, load: Access) -> bool:
+        """Whether what ``load`` reads was written by ``store`` in the same iteration of the loops around both."""
+        if store.layout != load.layout or store.conditions != load.conditions[: len(store.conditions)]:
+            return False
+        shared = {x for x, y in zip(store.loops, load.loops) if x is y}
+        seen: set[Atom] = set()
+        for x, y in zip(store.indices, load.indices):
+            rest = add(y, Form(0, {a: c for a, c in x.terms.items() if a.uses <= shared}), -1)
+            span = 1
+            own = [(a, c) for a, c in x.terms.items() if not a.uses <= shared]
+            for atom, c in sorted(own, key=lambda t: t[1]):
+                if c != span or atom in seen or atom not in self.counted:
+                    return False
+                seen.add(atom)
+                span *= int(atom.hi) + 1
+            if not x.base <= rest.lo <= rest.hi < x.base + span:
+                return False
         return True
 
     def _apart(self, v: Atom, a: Access, b: Access) -> bool:
@@ -123,7 +184,30 @@ class Plan(Visitor):
 
     # --- walking
 
-    def _access(self, buffer: tir.Buffer, indices: tuple[Form, ...], store: bool) -> None:
+    def _space(self, buffer: tir.Buffer) -> tuple[Any, int]:
+        while buffer in self.views:
+            buffer = self.views[buffer][0]
+        return self.aliases.get(buffer.data, (buffer.data, 0))
+
+    def _facts(self, e: tir.Expr) -> Facts:
+        """What the value of an expression depends on."""
+        if type(e) is tir.Var:
+            return Facts(self.forms.of(e).uses)
+        out = Facts()
+        if type(e) is tir.BufferLoad:
+            out = Facts(frozenset(), frozenset((self._space(e.buffer)[0],)))
+        for c in children(e):
+            if isinstance(c, tir.Expr):
+                out = out | self._facts(c)
+        return out
+
+    @contextmanager
+    def _under(self, facts: Facts) -> Iterator[None]:
+        self.conditions.append(Condition(facts))
+        yield
+        self.conditions.pop()
+
+    def _access(self, buffer: tir.Buffer, indices: tuple[Form, ...], value: Facts | None) -> None:
         while buffer in self.views:
             buffer, base = self.views[buffer]
             drop = len(base) - len(indices)
@@ -137,13 +221,20 @@ class Plan(Visitor):
         for i, s in zip(indices, strides):
             flat = self.forms.unknown() if s.terms else add(flat, i, s.base)
         size = max(bits // 8, 1)
-        flat = add(Form(0), flat, size)
+        flat = self.forms.unknown() if bits % 8 else add(Form(0), flat, size)
         layout = self._layout(buffer, strides)
         loops = tuple(info.atom for info in self.stack)
-        space, delta = self.aliases.get(buffer.data, (buffer.data, 0))
+        space, delta = self._space(buffer)
         if delta:
             layout, flat = layout and (layout, delta), add(flat, Form(delta))
-        access = Access(space, layout, indices, flat, size, store, loops)
+        facts = Facts()
+        if value is not None:
+            for part in (value, *(info.extent for info in self.stack), *(Facts(i.uses) for i in indices)):
+                facts = facts | part
+        self.count += 1
+        access = Access(
+            space, layout, indices, flat, size, value is not None, loops, self.count, tuple(self.conditions), facts
+        )
         for info in self.stack:
             info.accesses.append(access)
 
@@ -180,23 +271,41 @@ class Plan(Visitor):
     @on(tir.BufferLoad)
     def _load(self, e: tir.BufferLoad) -> None:
         self.generic(e)
-        self._access(e.buffer, tuple(map(self._form, e.indices)), False)
+        self._access(e.buffer, tuple(map(self._form, e.indices)), None)
 
     @on(tir.BufferStore)
     def _store(self, s: tir.BufferStore) -> None:
         self.generic(s)
-        self._access(s.buffer, tuple(map(self._form, s.indices)), True)
+        value = self._facts(s.value)
+        for e in (*s.indices, *([] if s.predicate is None else [s.predicate])):
+            value = value | self._facts(e)
+        with self._under(Facts()) if s.predicate is not None else nullcontext():
+            self._access(s.buffer, tuple(map(self._form, s.indices)), value)
+
+    @on(tir.If)
+    def _if(self, s: tir.If) -> None:
+        self.visit(s.condition)
+        facts = self._facts(s.condition)
+        for part in (s.then_case, s.else_case):
+            if part is not None:
+                with self._under(facts):
+                    self.visit(part)
+
+    @on(tir.While)
+    def _while(self, s: tir.While) -> None:
+        with self._under(Facts(frozenset(self.forms.scope)) | self._facts(s.condition)):
+            self.visit(s.condition)
+            self.visit(s.body)
 
     def _form(self, e: tir.Expr) -> Form:
         """The form of an index; lanes of a vector index are one more inner variable."""
         if type(e) is tir.Ramp:
             stride = self.forms.of(e.stride)
-            lane = (
-                Form(0, {Atom(0, e.lanes - 1): stride.base})
-                if not stride.terms and stride.base
-                else self.forms.unknown()
-            )
-            return add(self.forms.of(e.base), lane)
+            if stride.terms or not stride.base:
+                return add(self.forms.of(e.base), self.forms.unknown())
+            lane = Atom(0, e.lanes - 1)
+            self.counted.add(lane)
+            return add(self.forms.of(e.base), Form(0, {lane: stride.base}))
         return self.forms.of(e)
 
     @on(tir.For)
@@ -206,7 +315,9 @@ class Plan(Visitor):
         start, extent = self.forms.of(s.min), self.forms.of(s.extent)
         step = 1 if s.step is None else self.forms.of(s.step).base
         atom = Atom(0, max(math.ceil(extent.hi / max(step, 1)) - 1, 0) if extent.hi != INF else INF)
-        info = self.loops[s] = Loop(atom)
+        info = self.loops[s] = Loop(atom, Facts(start.uses | extent.uses) | self._facts(s.min) | self._facts(s.extent))
+        if not extent.terms and extent.base > 0 and atom.hi == extent.base - 1:
+            self.counted.add(atom)
         self.forms.env[s.loop_var] = add(start, Form(0, {atom: step}))
         if self.stack:
             self.stack[-1].inner.append(s)
@@ -225,7 +336,7 @@ class Plan(Visitor):
         if s.key in ("thread_extent", "virtual_thread") and isinstance(var, tir.Var) and var not in self.forms.env:
             atom = Atom(0, self.forms.of(s.value).hi - 1)
             self.forms.env[var] = Form(0, {atom: 1})
-            self._inside(Loop(atom), s.body)
+            self._inside(Loop(atom, self._facts(s.value)), s.body)
             del self.forms.env[var]
         else:
             self.visit(s.body)
@@ -233,11 +344,9 @@ class Plan(Visitor):
     @on(tir.Let)
     def _let(self, s: tir.Let) -> None:
         self.visit(s.value)
-        if s.var.dtype.is_int:
-            self.forms.env[s.var] = self.forms.of(s.value)
-        elif s.var.dtype.is_handle:
-            if isinstance(s.value, tir.Var):
-                self.aliases[s.var] = self.aliases.get(s.value, (s.value, 0))
+        self.forms.env[s.var] = self.forms.of(s.value) if s.var.dtype.is_int else self.forms.unknown()
+        if s.var.dtype.is_handle and isinstance(s.value, tir.Var):
+            self.aliases[s.var] = self.aliases.get(s.value, (s.value, 0))
         self.visit(s.body)
 
     @on(tir.Allocate)
@@ -267,9 +376,13 @@ class Plan(Visitor):
             self.views[m.buffer] = (m.source.buffer, base)
             if type(m.buffer.elem_offset) is tir.Var:
                 self.forms.env.setdefault(m.buffer.elem_offset, self.forms.unknown())
-        if b.init is not None:
-            self.visit(b.init)
-        self.visit(b.body)
+        certain = type(s.predicate) is tir.IntImm
+        with nullcontext() if certain else self._under(self._facts(s.predicate)):
+            if b.init is not None:
+                started = frozenset().union(*(self.forms.env[iv.var].uses for iv in b.iter_vars))
+                with self._under(Facts(started)):
+                    self.visit(b.init)
+            self.visit(b.body)
 
     @on(tir.Call)
     def _call(self, e: tir.Call) -> None:
