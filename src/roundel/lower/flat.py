@@ -22,7 +22,7 @@ class _Check(Visitor):
         self.vars: set[tir.Var] = set(func.params)
         for _, buffer in func.buffer_map:
             self.vars.add(buffer.data)
-        self.scope = "parameter list"
+        self.seen: set[tir.Expr] = set()
 
     def fail(self, what: str, where: Any) -> None:
         raise LowerError(
@@ -32,6 +32,9 @@ class _Check(Visitor):
         )
 
     def use(self, expr: tir.Expr, where: Any) -> None:
+        if expr in self.seen:
+            return
+        self.seen.add(expr)
         for v in free_vars(expr):
             if v not in self.vars:
                 self.fail(f"variable {v.name} is used where it is not defined", where)

@@ -8,10 +8,11 @@ for j in range(n):                 if i < m:
 
 from __future__ import annotations
 
-from roundel.ir import Rewriter, free_vars, on, tir
+from roundel.ir import free_vars, on, tir
 from roundel.ir.visit import walk
 
 from .kernel_pass import kernel_pass
+from .statements import StatementRewriter
 from .vector_expr import conjuncts
 
 
@@ -20,7 +21,7 @@ def _stable(condition: tir.Expr, loop: tir.For) -> bool:
     return condition.is_index and loop.loop_var not in free_vars(condition)
 
 
-class _Hoist(Rewriter):
+class _Hoist(StatementRewriter):
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         loop = self.generic(loop)

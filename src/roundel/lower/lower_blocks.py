@@ -17,11 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roundel.arith import Analyzer
-from roundel.ir import Attrs, Rewriter, Var, free_vars, on, tir
+from roundel.ir import Attrs, Var, free_vars, on, tir
 from roundel.ir.visit import substitute, walk
 
 from .kernel_pass import kernel_pass
 from .match_buffers import inline_match_buffers
+from .statements import StatementRewriter
 
 
 @dataclass
@@ -46,7 +47,7 @@ def _vars_used(stmt: tir.Stmt) -> set[Var]:
     return {n for n in walk(stmt) if type(n) is Var}
 
 
-class _LowerBlocks(Rewriter):
+class _LowerBlocks(StatementRewriter):
     def __init__(self) -> None:
         self.loops: list[tir.For] = []
         self.fence = 0  # an init cannot leave the loops before this position

@@ -13,12 +13,13 @@ of iterations that a thread takes at once (0: the runtime chooses).
 
 from __future__ import annotations
 
-from roundel.ir import Attrs, IRModule, Rewriter, Var, Visitor, free_vars, on, tir
+from roundel.ir import Attrs, IRModule, Var, Visitor, free_vars, on, tir
 from roundel.ir.dtype import HANDLE, INT32, INT64
 from roundel.ir.visit import substitute, walk
 from roundel.passes import pass_
 
 from .kernel_pass import is_kernel
+from .statements import StatementRewriter
 
 
 class _Captures(Visitor):
@@ -109,14 +110,14 @@ def _renamed(b: tir.Buffer, renamed: dict) -> tir.Buffer:
     )
 
 
-class _Serial(Rewriter):
+class _Serial(StatementRewriter):
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         loop = self.generic(loop)
         return loop.replace(kind=tir.ForKind.SERIAL) if loop.kind is tir.ForKind.PARALLEL else loop
 
 
-class _Outline(Rewriter):
+class _Outline(StatementRewriter):
     def __init__(self, name: str, taken: IRModule) -> None:
         self.name, self.taken = name, taken
         self.tasks: dict[str, tir.PrimFunc] = {}

@@ -23,6 +23,7 @@ from roundel.ir.visit import substitute, walk
 from .accesses import interval
 from .copies import fresh_copy
 from .kernel_pass import kernel_pass
+from .statements import StatementRewriter
 from .vector_expr import conjuncts
 
 GROWTH = 6  # a function may grow to so many times its nodes
@@ -48,7 +49,7 @@ class _Cut:
     test: list[tir.Expr] = field(default_factory=list)
 
 
-class _Partition(Rewriter):
+class _Partition(StatementRewriter):
     def __init__(self, size: int) -> None:
         self.analyzer = Analyzer()
         self.budget = max(size * (GROWTH - 1), SMALL - size)

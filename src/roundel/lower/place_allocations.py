@@ -18,11 +18,12 @@ from roundel.ir.visit import substitute
 
 from .accesses import Access, accesses, hull, interval, pinned, uses
 from .kernel_pass import kernel_pass
+from .statements import StatementRewriter
 
 _SHARES = (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED)
 
 
-class _Place(Rewriter):
+class _Place(StatementRewriter):
     def __init__(self) -> None:
         self.analyzer = Analyzer()
 

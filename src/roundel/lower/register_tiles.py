@@ -7,11 +7,12 @@ function with the attribute ``register_tiles`` insists, and gets an error that n
 
 from __future__ import annotations
 
-from roundel.ir import Rewriter, Var, Visitor, on, tir
+from roundel.ir import Var, Visitor, on, tir
 from roundel.ir.errors import LowerError
 from roundel.ir.visit import substitute
 
 from .kernel_pass import kernel_pass
+from .statements import StatementRewriter
 
 
 class _Offence(Visitor):
@@ -55,7 +56,7 @@ def why_not_registers(alloc: tir.Allocate) -> str:
     return offence.found
 
 
-class _RegisterTiles(Rewriter):
+class _RegisterTiles(StatementRewriter):
     def __init__(self, insist: bool) -> None:
         self.insist = insist
 

@@ -6,15 +6,16 @@ A program with barriers needs its threads at the same time, which this pass refu
 
 from __future__ import annotations
 
-from roundel.ir import Rewriter, on, tir
+from roundel.ir import on, tir
 from roundel.ir.errors import LowerError
 
 from .kernel_pass import kernel_pass
+from .statements import StatementRewriter
 
 _BARRIERS = ("storage_sync", "tvm_storage_sync")
 
 
-class _SerialThreads(Rewriter):
+class _SerialThreads(StatementRewriter):
     def __init__(self) -> None:
         self.inside = False
 

@@ -11,16 +11,17 @@
 
 from __future__ import annotations
 
-from roundel.ir import Rewriter, Var, on, tir
+from roundel.ir import Var, on, tir
 from roundel.ir.visit import substitute
 
 from .kernel_pass import kernel_pass
+from .statements import StatementRewriter
 
 MAX_LANES = 64  # longer vectors are cut
 CUT_LANES = 16  # into these
 
 
-class _Split(Rewriter):
+class _Split(StatementRewriter):
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         loop = self.generic(loop)

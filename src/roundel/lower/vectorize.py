@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from roundel.ir import Rewriter, Var, on, tir
+from roundel.ir import Var, on, tir
 from roundel.ir.visit import substitute, walk
 
 from .kernel_pass import kernel_pass
+from .statements import StatementRewriter
 from .vector_expr import CannotWiden, Widen, as_vector, lanes_of
 
 _REDUCTIONS: dict[type, str] = {
@@ -172,7 +173,7 @@ def _loads(expr: tir.Expr, buffer: tir.Buffer) -> bool:
     return any(type(n) is tir.BufferLoad and n.buffer.data is buffer.data for n in walk(expr))
 
 
-class _Vectorize(Rewriter):
+class _Vectorize(StatementRewriter):
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         loop = self.generic(loop)
