@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypothesis strategies for programs: expressions, tensor programs (well formed, in bounds, terminating) and graph functions.
+"""Hypothesis strategies for programs: expressions, tensor programs (well formed, in bounds) and graph functions.
 
-``tensor_programs()`` covers every statement and expression node; ``runnable_programs()`` only what computes a result that does
-not depend on order or representation (no undefined memory, no external calls), for comparing executions.
+``tensor_programs()`` covers every statement and expression node; ``runnable_programs()`` only what terminates with a
+result that does not depend on order or representation (no external calls), for comparing executions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from roundel.ir.op import get_op
 from roundel.ir.tir import Buffer, Expr, ForKind, IntImm, IterKind, Range, Stmt, Var
 
 NAMES = st.sampled_from(["i", "j", "k", "x", "A", "lv", "i_1", "class", "T", "0x", "a.b", "n"])
-DTYPES = st.sampled_from([DType(n) for n in ("float32", "int32", "int64", "float16", "uint8", "int8", "bool", "bfloat16")])
+DTYPES = st.sampled_from(
+    [DType(n) for n in ("float32", "int32", "int64", "float16", "uint8", "int8", "bool", "bfloat16")]
+)
 _INT_OPS = (tir.Add, tir.Sub, tir.Mul, tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod, tir.Min, tir.Max)
 _FLOAT_OPS = (tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Min, tir.Max)
 _COMPARE = (tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT, tir.GE)
@@ -74,7 +76,9 @@ class Scope:
         loops = [v for v in self.variables if v.dtype is INT64]
         base = self.pick(*loops) if loops and self.draw(st.booleans()) else self.draw(constants(INT64))
         if depth and self.draw(st.booleans()):
-            base = self.pick(tir.Add, tir.Sub, tir.Mul)(base, self.pick(*loops) if loops else self.draw(constants(INT64)))
+            base = self.pick(tir.Add, tir.Sub, tir.Mul)(
+                base, self.pick(*loops) if loops else self.draw(constants(INT64))
+            )
         return tir.FloorMod(base, extent)
 
     def load(self, buffer: Buffer) -> Expr:
@@ -109,10 +113,16 @@ class Scope:
             name = self.pick("exp", "tanh", "sqrt", "abs", "floor", "fma")
             return tir.call(name, *(self.expr(dtype, depth) for _ in range(3 if name == "fma" else 1)))
         if self.runnable:
-            return tir.call(self.pick("bitwise_and", "bitwise_or", "bitwise_xor"), self.expr(dtype, depth), self.expr(dtype, depth))
-        return self.pick(lambda: tir.call("call_extern", "f.g", self.expr(FLOAT32, depth), dtype=dtype), lambda: tir.call("shift_left", self.expr(
-            dtype, depth), self.expr(dtype, depth)), lambda: tir.call("call_packed", "p", self.expr(BOOL, depth), dtype=dtype),
-            lambda: tir.call("reinterpret", self.expr(dtype, depth), dtype=dtype), lambda: tir.call("odd.name", self.expr(dtype, depth), dtype=dtype))()
+            return tir.call(
+                self.pick("bitwise_and", "bitwise_or", "bitwise_xor"), self.expr(dtype, depth), self.expr(dtype, depth)
+            )
+        return self.pick(
+            lambda: tir.call("call_extern", "f.g", self.expr(FLOAT32, depth), dtype=dtype),
+            lambda: tir.call("shift_left", self.expr(dtype, depth), self.expr(dtype, depth)),
+            lambda: tir.call("call_packed", "p", self.expr(BOOL, depth), dtype=dtype),
+            lambda: tir.call("reinterpret", self.expr(dtype, depth), dtype=dtype),
+            lambda: tir.call("odd.name", self.expr(dtype, depth), dtype=dtype),
+        )()
 
     # ---- statements
 
@@ -158,7 +168,9 @@ class Scope:
             extent = self.expr(INT64, 1)
         low = IntImm(self.pick(0, 0, 2), dtype)
         thread = "threadIdx.x" if kind is ForKind.THREAD_BINDING else None
-        annotations = Attrs({"k": 1, "v": (1.5, "s", None, True)}) if self.pick(0, 0, 1) and not self.runnable else Attrs()
+        annotations = (
+            Attrs({"k": 1, "v": (1.5, "s", None, True)}) if self.pick(0, 0, 1) and not self.runnable else Attrs()
+        )
         step = IntImm(2, dtype) if self.pick(0, 0, 0, 1) and not self.runnable else None
         return tir.For(var, low, extent, kind, self.inside(var).stmt(depth), thread, annotations, step)
 
@@ -168,7 +180,7 @@ class Scope:
         return tir.Let(var, self.expr(dtype), self.inside(var).stmt(depth))
 
     def _stmt_assert(self, depth: int) -> Stmt:
-        return tir.Assert(self.expr(BOOL), self.pick("plain", "it's \"quoted\"\n", ""))
+        return tir.Assert(self.expr(BOOL), self.pick("plain", 'it\'s "quoted"\n', ""))
 
     def _stmt_evaluate(self, depth: int) -> Stmt:
         return tir.Evaluate(self.expr(self.pick(INT32, FLOAT32)))
@@ -178,7 +190,11 @@ class Scope:
 
     def _stmt_allocate(self, depth: int) -> Stmt:
         buffer = self.draw(buffers())
-        return tir.Allocate(buffer, self._with_buffer(buffer).stmt(depth), Attrs({"arena": True}) if self.draw(st.booleans()) else Attrs())
+        return tir.Allocate(
+            buffer,
+            self._with_buffer(buffer).stmt(depth),
+            Attrs({"arena": True}) if self.draw(st.booleans()) else Attrs(),
+        )
 
     def _stmt_decl(self, depth: int) -> Stmt:
         buffer = self.draw(buffers()).replace(data=self.pick(*self.buffers).data)
@@ -199,7 +215,14 @@ class Scope:
         predicate = inner.expr(BOOL, 1) if self.draw(st.booleans()) else IntImm(1, BOOL)
         body = self.inside(*(iv.var for iv in ivs)).stmt(depth)
         region = tuple(tir.BufferRegion.full(b) for b in self.buffers)
-        block = tir.Block(tuple(ivs), region, region, self.draw(NAMES), body, annotations=Attrs({"a": 1}) if self.draw(st.booleans()) else Attrs())
+        block = tir.Block(
+            tuple(ivs),
+            region,
+            region,
+            self.draw(NAMES),
+            body,
+            annotations=Attrs({"a": 1}) if self.draw(st.booleans()) else Attrs(),
+        )
         stmt: Stmt = tir.BlockRealize(values, predicate, block)
         for v, n in reversed(list(zip(loops, extents))):
             stmt = tir.For(v, IntImm(0, INT64), n, ForKind.SERIAL, stmt)
@@ -212,8 +235,16 @@ def buffers(draw: Any, runnable: bool = False, symbols: tuple[Var, ...] = ()) ->
     dims: list[Any] = [1, 3, 4, 8, *symbols]
     shape = draw(st.lists(st.sampled_from(dims), min_size=1 if runnable else 0, max_size=3))
     dtype = draw(st.sampled_from([FLOAT32, INT32, INT64]) if runnable else DTYPES)
-    more = {} if runnable else {"scope": draw(st.sampled_from(["global", "global", "local"])), "align": draw(st.sampled_from([64, 64, 16])),
-                                "offset_factor": draw(st.sampled_from([1, 1, 8])), "elem_offset": draw(st.sampled_from([None, None, 0, 5]))}
+    more = (
+        {}
+        if runnable
+        else {
+            "scope": draw(st.sampled_from(["global", "global", "local"])),
+            "align": draw(st.sampled_from([64, 64, 16])),
+            "offset_factor": draw(st.sampled_from([1, 1, 8])),
+            "elem_offset": draw(st.sampled_from([None, None, 0, 5])),
+        }
+    )
     if not runnable and shape and draw(st.booleans()):
         more["strides"] = tuple(range(len(shape), 0, -1))
     return tir.decl_buffer(tuple(shape), dtype, draw(NAMES), **more)
@@ -228,13 +259,19 @@ def tensor_programs(draw: Any, runnable: bool = False) -> tir.PrimFunc:
     for b in draw(st.lists(buffers(runnable, symbols), min_size=1, max_size=3)):
         params.append(Var(b.name, HANDLE))
         pairs.append((params[-1], b))
-    scalars = [] if runnable else [Var(draw(NAMES), d) for d in draw(st.lists(st.sampled_from([INT32, INT64, FLOAT32, HANDLE]), max_size=2))]
+    scalars = (
+        []
+        if runnable
+        else [Var(draw(NAMES), d) for d in draw(st.lists(st.sampled_from([INT32, INT64, FLOAT32, HANDLE]), max_size=2))]
+    )
     scope = Scope(draw, [*(s for s in scalars if s.dtype is not HANDLE), *symbols], [b for _, b in pairs], runnable)
     body = tir.seq(*(scope.stmt(3) for _ in range(draw(st.integers(1, 3)))))
     blocks = any(isinstance(n, tir.BlockRealize) for n in graph_walk(body))
     if blocks and (runnable or draw(st.booleans())):
         body = tir.BlockRealize((), IntImm(1, BOOL), tir.Block((), (), (), "root", body))
-    attrs = Attrs({"global_symbol": "main", **({} if runnable else draw(st.sampled_from([{}, {"k": (1, {"a": None})}])))})
+    attrs = Attrs(
+        {"global_symbol": "main", **({} if runnable else draw(st.sampled_from([{}, {"k": (1, {"a": None})}])))}
+    )
     return tir.PrimFunc((*params, *scalars), body, tuple(pairs), attrs)
 
 
@@ -260,7 +297,12 @@ _BINARY = ("add", "multiply", "subtract", "maximum")
 def struct_infos(draw: Any, symbols: tuple[Var, ...] = (), depth: int = 2) -> graph.StructInfo:
     """Any struct info."""
     kind = draw(st.sampled_from(["tensor", "tensor", "shape", "prim", "object"] + (["tuple", "func"] if depth else [])))
-    dims = st.lists(st.one_of(st.integers(0, 8), *([st.sampled_from([*symbols, symbols[0] * 4, symbols[0] + 1])] if symbols else [])), max_size=3).map(tuple)
+    dims = st.lists(
+        st.one_of(
+            st.integers(0, 8), *([st.sampled_from([*symbols, symbols[0] * 4, symbols[0] + 1])] if symbols else [])
+        ),
+        max_size=3,
+    ).map(tuple)
     if kind == "tensor":
         if draw(st.booleans()):
             return graph.TensorInfo(draw(dims), draw(st.one_of(st.none(), DTYPES)))
@@ -268,11 +310,19 @@ def struct_infos(draw: Any, symbols: tuple[Var, ...] = (), depth: int = 2) -> gr
     if kind == "shape":
         return graph.ShapeInfo(draw(dims)) if draw(st.booleans()) else graph.ShapeInfo(None, draw(st.integers(-1, 4)))
     if kind == "prim":
-        return graph.PrimInfo(INT64, draw(st.sampled_from(symbols))) if symbols and draw(st.booleans()) else graph.PrimInfo(draw(DTYPES))
+        return (
+            graph.PrimInfo(INT64, draw(st.sampled_from(symbols)))
+            if symbols and draw(st.booleans())
+            else graph.PrimInfo(draw(DTYPES))
+        )
     inner = struct_infos(symbols, depth - 1) if depth else st.just(graph.ObjectInfo())
     if kind == "tuple":
         return graph.TupleInfo(tuple(draw(st.lists(inner, max_size=3))))
-    return graph.FuncInfo(tuple(draw(st.lists(inner, max_size=2))), draw(inner), draw(st.booleans())) if kind == "func" else graph.ObjectInfo()
+    return (
+        graph.FuncInfo(tuple(draw(st.lists(inner, max_size=2))), draw(inner), draw(st.booleans()))
+        if kind == "func"
+        else graph.ObjectInfo()
+    )
 
 
 class GraphScope:
@@ -287,26 +337,47 @@ class GraphScope:
 
     def leaf(self) -> graph.GraphExpr:
         """An operand."""
-        return self.pick(lambda: self.pick(*self.values), lambda: graph.Constant.of(self.pick(1.5, 2, True)),
-                         lambda: graph.ShapeExpr(tuple(self.draw(st.lists(st.sampled_from([tir.index_const(2), *self.symbols]), max_size=2)))),
-                         lambda: graph.PrimValue(self.pick(tir.index_const(3), *self.symbols)), lambda: graph.StringValue("s"),
-                         lambda: graph.DTypeValue(FLOAT32), lambda: graph.Tuple(()))()
+        return self.pick(
+            lambda: self.pick(*self.values),
+            lambda: graph.Constant.of(self.pick(1.5, 2, True)),
+            lambda: graph.ShapeExpr(
+                tuple(self.draw(st.lists(st.sampled_from([tir.index_const(2), *self.symbols]), max_size=2)))
+            ),
+            lambda: graph.PrimValue(self.pick(tir.index_const(3), *self.symbols)),
+            lambda: graph.StringValue("s"),
+            lambda: graph.DTypeValue(FLOAT32),
+            lambda: graph.Tuple(()),
+        )()
 
     def tensor(self) -> graph.Var:
         """A variable that is a float32 tensor."""
-        return self.pick(*(v for v in self.values if isinstance(v.sinfo, graph.TensorInfo) and v.sinfo.dtype == "float32" and v.sinfo.shape is not None))
+        return self.pick(
+            *(
+                v
+                for v in self.values
+                if isinstance(v.sinfo, graph.TensorInfo) and v.sinfo.dtype == "float32" and v.sinfo.shape is not None
+            )
+        )
 
     def value(self, depth: int) -> graph.GraphExpr:
         """What a binding may hold."""
         x = self.tensor()
         out = self.draw(struct_infos(self.symbols, 1).filter(lambda i: isinstance(i, graph.TensorInfo)))
         kinds = [
-            lambda: graph.make_call(get_op(self.pick(*_UNARY)), (x,)), lambda: graph.make_call(get_op(self.pick(*_BINARY)), (x, x)),
-            lambda: graph.make_call(get_op("sum"), (x,), {"keepdims": True}), self.leaf,
-            lambda: graph.Tuple((self.leaf(), self.leaf())), lambda: graph.Call(get_op("call_tir"), (graph.GlobalVar("k"), graph.Tuple((x,))), sinfo_args=(
-                out,), sinfo=out), lambda: graph.Call(graph.ExternFunc("e.f"), (x, self.leaf()), Attrs({"mode": "x"}), (out,), out),
-            lambda: graph.Call(get_op("call_dps_packed"), (graph.ExternFunc("e"), graph.Tuple((x, x))), sinfo_args=(out,), sinfo=out),
-            lambda: graph.Call(graph.GlobalVar("other"), (x,), sinfo=out)]
+            lambda: graph.make_call(get_op(self.pick(*_UNARY)), (x,)),
+            lambda: graph.make_call(get_op(self.pick(*_BINARY)), (x, x)),
+            lambda: graph.make_call(get_op("sum"), (x,), {"keepdims": True}),
+            self.leaf,
+            lambda: graph.Tuple((self.leaf(), self.leaf())),
+            lambda: graph.Call(
+                get_op("call_tir"), (graph.GlobalVar("k"), graph.Tuple((x,))), sinfo_args=(out,), sinfo=out
+            ),
+            lambda: graph.Call(graph.ExternFunc("e.f"), (x, self.leaf()), Attrs({"mode": "x"}), (out,), out),
+            lambda: graph.Call(
+                get_op("call_dps_packed"), (graph.ExternFunc("e"), graph.Tuple((x, x))), sinfo_args=(out,), sinfo=out
+            ),
+            lambda: graph.Call(graph.GlobalVar("other"), (x,), sinfo=out),
+        ]
         if depth:
             kinds.append(lambda: self._if(depth - 1))
         return self.pick(*kinds)()
@@ -338,7 +409,9 @@ class GraphScope:
         out = []
         for _ in range(self.draw(st.integers(0, 2))):
             dataflow = self.draw(st.booleans())
-            bindings = tuple(self.binding(depth, dataflow, self.draw(st.booleans())) for _ in range(self.draw(st.integers(0, 3))))
+            bindings = tuple(
+                self.binding(depth, dataflow, self.draw(st.booleans())) for _ in range(self.draw(st.integers(0, 3)))
+            )
             self.values = [v for v in self.values if not isinstance(v, graph.DataflowVar)]
             out.append((graph.DataflowBlock if dataflow else graph.BindingBlock)(bindings))
         return tuple(out)
@@ -353,5 +426,15 @@ def graph_functions(draw: Any) -> graph.Function:
     scope = GraphScope(draw, symbols, list(params))
     blocks = scope.blocks(2)
     body = scope.pick(*scope.values) if draw(st.booleans()) else scope.leaf()
-    attrs = draw(st.sampled_from([Attrs(), Attrs({"global_symbol": "main"}), Attrs({"global_symbol": "f", "input_names": ("a", "b"), "num_input": 1})]))
-    return graph.Function(tuple(params), graph.SeqExpr(blocks, body), draw(struct_infos(symbols)), draw(st.booleans()), attrs)
+    attrs = draw(
+        st.sampled_from(
+            [
+                Attrs(),
+                Attrs({"global_symbol": "main"}),
+                Attrs({"global_symbol": "f", "input_names": ("a", "b"), "num_input": 1}),
+            ]
+        )
+    )
+    return graph.Function(
+        tuple(params), graph.SeqExpr(blocks, body), draw(struct_infos(symbols)), draw(st.booleans()), attrs
+    )

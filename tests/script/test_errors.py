@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors in scripts: file, line and column, the line with a caret, and what would be right."""
+# ruff: noqa: E501  (scripts)
+
 
 from __future__ import annotations
 
@@ -51,7 +53,12 @@ GRAPH_ERRORS = [
     ('    y: R.Tensor((2, 3), "int8") = R.add(x, x)\n    return y', 3, 5, "annotated as int8, inferred as float32"),
     ("    if c:\n        y = x\n    return x", 3, 5, "a branch ends with an assignment"),
     ("    if c:\n        y = x\n    else:\n        z = x\n    return x", 3, 5, "different variables, y and z"),
-    ("    with R.dataflow():\n        if c:\n            y = x\n        else:\n            y = x\n        R.output(y)\n    return x", 4, 9, "no control flow"),
+    (
+        "    with R.dataflow():\n        if c:\n            y = x\n        else:\n            y = x\n        R.output(y)\n    return x",
+        4,
+        9,
+        "no control flow",
+    ),
     ("    return x[0]", 3, 12, "is not a tuple"),
     ("    return (x, c)[2]", 3, 12, "out of range"),
     ("    y = R.call_tir(I.GlobalVar('g'), (x,))\n    return y", 3, 9, "needs out_sinfo"),
@@ -62,7 +69,10 @@ GRAPH_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("head", "body", "line", "column", "says"), [(HEAD, *e) for e in TENSOR_ERRORS] + [(GRAPH, *e) for e in GRAPH_ERRORS])
+@pytest.mark.parametrize(
+    ("head", "body", "line", "column", "says"),
+    [(HEAD, *e) for e in TENSOR_ERRORS] + [(GRAPH, *e) for e in GRAPH_ERRORS],
+)
 def test_position_and_message(head, body, line, column, says):
     with pytest.raises(ScriptError) as caught:
         parse(head + body, file="a.py")
@@ -70,7 +80,11 @@ def test_position_and_message(head, body, line, column, says):
     assert says in text, text
     assert text.startswith(f"a.py:{line}:{column}: "), text
     source, caret = text.splitlines()[1:3]
-    assert source.strip() == (head + body).splitlines()[line - 1].strip() and caret.strip(" ^") == "" and caret.index("^") == 4 + column - 1
+    assert (
+        source.strip() == (head + body).splitlines()[line - 1].strip()
+        and caret.strip(" ^") == ""
+        and caret.index("^") == 4 + column - 1
+    )
 
 
 def test_missing_annotations():
@@ -86,7 +100,9 @@ def test_module_errors():
     with pytest.raises(ScriptError, match="neither a tensor program nor a graph function"):
         parse("@I.ir_module\nclass M:\n    def f():\n        pass")
     with pytest.raises(ScriptError, match="two functions called f"):
-        parse("@I.ir_module\nclass M:\n    @T.prim_func\n    def f():\n        pass\n    @T.prim_func\n    def f():\n        pass")
+        parse(
+            "@I.ir_module\nclass M:\n    @T.prim_func\n    def f():\n        pass\n    @T.prim_func\n    def f():\n        pass"
+        )
     with pytest.raises(ScriptError, match="has no function 'g'; it has f"):
         parse("@I.ir_module\nclass M:\n    @T.prim_func\n    def f():\n        M.g()")
     with pytest.raises(ScriptError, match="a module holds functions"):
@@ -101,18 +117,22 @@ def test_module_errors():
 
 def test_decorated_functions_point_into_their_file():
     with pytest.raises(ScriptError) as caught:
+
         @T.prim_func
         def f(A: T.Buffer((8,), "float32")):
-            A[wrong] = 1.0  # noqa: F821
+            A[wrong] = 1.0
+
     assert __file__ in str(caught.value) and "A[wrong] = 1.0" in str(caught.value) and caught.value.where.line > 100
 
 
 def test_functions_without_source():
     space = {"T": T, "R": R}
-    with pytest.raises(ScriptError, match="use roundel.script.parse"):
+    with pytest.raises(ScriptError, match=r"use roundel\.script\.parse"):
         exec("@T.prim_func\ndef f(): pass", space)
 
 
 def test_recursion_with_annotation_is_fine():
-    mod = parse("@I.ir_module\nclass M:\n    @R.function\n    def f(x: R.Tensor(('n',))) -> R.Tensor(('n',)):\n        y = M.f(x)\n        return y")
+    mod = parse(
+        "@I.ir_module\nclass M:\n    @R.function\n    def f(x: R.Tensor(('n',))) -> R.Tensor(('n',)):\n        y = M.f(x)\n        return y"
+    )
     assert mod["f"].body.bindings[0].var.sinfo.shape[0] is mod["f"].params[0].sinfo.shape[0]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graph functions parse as written, print, and parse back to equal functions."""
+# ruff: noqa: E501  (scripts)
+
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def round_trip(node):
     return text
 
 
-MLP = '''
+MLP = """
 @I.ir_module
 class Module:
     @T.prim_func(private=True)
@@ -51,7 +53,7 @@ class Module:
             lv2 = R.call_tir(Module.linear, (lv1, w1, b1), (1, 10), dtype="float32")
             R.output(lv2)
         return lv2
-'''
+"""
 
 
 def test_course_mlp():
@@ -68,14 +70,23 @@ def test_course_mlp():
 
 def test_symbolic_shapes_are_one_variable_per_name():
     @R.function
-    def f(x: R.Tensor(("n", "m"), "float32"), s: R.Shape(["4 * n", "T.max(m, 2)"]), p: R.Prim(value="m")) -> R.Tensor(("n", "2 * m"), "float32"):
+    def f(x: R.Tensor(("n", "m"), "float32"), s: R.Shape(["4 * n", "T.max(m, 2)"]), p: R.Prim(value="m")) -> R.Tensor(
+        ("n", "2 * m"), "float32"
+    ):
         n = T.int64()
         m = T.int64()
-        y: R.Tensor((n, 2 * m), "float32") = R.call_dps_packed("double", (x,), out_sinfo=R.Tensor((n, 2 * m), "float32"))
+        y: R.Tensor((n, 2 * m), "float32") = R.call_dps_packed(
+            "double", (x,), out_sinfo=R.Tensor((n, 2 * m), "float32")
+        )
         return y
 
     n, m = f.params[0].sinfo.shape
-    assert n.size and n.dtype is INT64 and f.params[1].sinfo.values == (4 * n, tir.max_(m, 2)) and f.params[2].sinfo.value is m
+    assert (
+        n.size
+        and n.dtype is INT64
+        and f.params[1].sinfo.values == (4 * n, tir.max_(m, 2))
+        and f.params[2].sinfo.value is m
+    )
     assert f.ret_sinfo.shape == (n, 2 * m)
     assert f.body.bindings[0].value.sinfo_args[0].shape == (n, 2 * m)
     assert '"T.max(m, 2)"' in round_trip(f)
@@ -93,11 +104,25 @@ def f(x: R.Tensor((n, 4 * m), "float32")) -> R.Tensor((n,), "float32"):
     round_trip(f)
 
 
-STRUCT_INFOS = ["R.Object", "R.Tensor()", "R.Tensor(ndim=2)", 'R.Tensor(dtype="int8", ndim=0)', "R.Tensor(())", "R.Shape()", "R.Shape(ndim=3)",
-                "R.Shape([1, 2])", 'R.Prim("float16")', "R.Prim(value=5)", "R.Tuple()", "R.Tuple(R.Tensor((1,)), R.Tuple(R.Object))",
-                'R.Tensor((2, 3), "float32", "cuda:0:global")', "R.Callable()", "R.Callable((R.Tensor((1,)), R.Object), R.Shape([1]))",
-                "R.Callable(None, R.Object, pure=False)",
-                'R.Tensor((1, 8, 4, 4), "float32", layout=R.Layout("NCHW8c", halo=((0, 0), (0, 0), (1, 1), (1, 1)), fill=0.0, pitch=(1, 8, 6, 8)))']
+STRUCT_INFOS = [
+    "R.Object",
+    "R.Tensor()",
+    "R.Tensor(ndim=2)",
+    'R.Tensor(dtype="int8", ndim=0)',
+    "R.Tensor(())",
+    "R.Shape()",
+    "R.Shape(ndim=3)",
+    "R.Shape([1, 2])",
+    'R.Prim("float16")',
+    "R.Prim(value=5)",
+    "R.Tuple()",
+    "R.Tuple(R.Tensor((1,)), R.Tuple(R.Object))",
+    'R.Tensor((2, 3), "float32", "cuda:0:global")',
+    "R.Callable()",
+    "R.Callable((R.Tensor((1,)), R.Object), R.Shape([1]))",
+    "R.Callable(None, R.Object, pure=False)",
+    'R.Tensor((1, 8, 4, 4), "float32", layout=R.Layout("NCHW8c", halo=((0, 0), (0, 0), (1, 1), (1, 1)), fill=0.0, pitch=(1, 8, 6, 8)))',
+]
 
 
 @pytest.mark.parametrize("info", STRUCT_INFOS)
@@ -235,28 +260,51 @@ def f(x: R.Tensor(ndim=2, dtype="float32"), t: R.Tuple(R.Tensor((1,)), R.Tuple(R
     kinds = [type(b).__name__ for b in f.body.blocks]
     assert kinds == ["BindingBlock", "DataflowBlock", "BindingBlock", "BindingBlock", "DataflowBlock", "BindingBlock"]
     assert isinstance(f.body.blocks[0].bindings[0], graph.MatchCast)
-    assert isinstance(f.body.blocks[1].bindings[0].var, graph.Var) and isinstance(f.body.blocks[1].bindings[1].var, graph.DataflowVar)
+    assert isinstance(f.body.blocks[1].bindings[0].var, graph.Var) and isinstance(
+        f.body.blocks[1].bindings[1].var, graph.DataflowVar
+    )
     round_trip(f)
 
 
-@pytest.mark.parametrize("array", [np.float32(1.5), np.array([1, 2, 3], "int64"), np.array([[True, False]]), np.zeros((0, 3), "float32"),
-                                   np.array([np.nan, np.inf], "float32"), np.array([-0.0, 0.1], "float32"), np.arange(100, dtype="int32"),
-                                   np.array(2**63 - 1, "int64"), np.array([255, 0], "uint8"), np.array([], "float64")])
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.float32(1.5),
+        np.array([1, 2, 3], "int64"),
+        np.array([[True, False]]),
+        np.zeros((0, 3), "float32"),
+        np.array([np.nan, np.inf], "float32"),
+        np.array([-0.0, 0.1], "float32"),
+        np.arange(100, dtype="int32"),
+        np.array(2**63 - 1, "int64"),
+        np.array([255, 0], "uint8"),
+        np.array([], "float64"),
+    ],
+)
 def test_constants(array):
     c = graph.Constant.of(array)
     f = graph.Function((), graph.SeqExpr((), c), c.sinfo)
     text = round_trip(f)
-    assert ("sha:" in text) == (array.size > 8 or array.shape == (0, 3) or array.size == 0 or not np.isfinite(array.astype("float64")).all())
+    assert ("sha:" in text) == (
+        array.size > 8 or array.shape == (0, 3) or array.size == 0 or not np.isfinite(array.astype("float64")).all()
+    )
 
 
 def test_tensor_programs_and_vars_as_operands():
     prim = parse(MM_RELU)["mm_relu"]
     x = graph.Var("x", graph.TensorInfo((128, 128), "float32"))
     out = graph.TensorInfo((128, 128), "float32")
-    call = graph.Call(get_op("call_tir"), (graph.GlobalVar("mm.relu"), graph.Tuple((x, x)), graph.ShapeExpr((tir.index_const(3),))), sinfo_args=(out,), sinfo=out)
+    call = graph.Call(
+        get_op("call_tir"),
+        (graph.GlobalVar("mm.relu"), graph.Tuple((x, x)), graph.ShapeExpr((tir.index_const(3),))),
+        sinfo_args=(out,),
+        sinfo=out,
+    )
     two = graph.TupleInfo((out, out))
     inplace = R.call_tir_inplace(graph.GlobalVar("mm.relu"), (x, x), [0, -1], [out, out])
-    odd = graph.Call(get_op("call_tir"), (graph.GlobalVar("gone"), graph.Tuple(())), sinfo_args=(graph.TupleInfo((out,)),), sinfo=two)
+    odd = graph.Call(
+        get_op("call_tir"), (graph.GlobalVar("gone"), graph.Tuple(())), sinfo_args=(graph.TupleInfo((out,)),), sinfo=two
+    )
     bindings = tuple(graph.VarBinding(graph.Var("v", i), c) for c, i in ((call, out), (inplace, two), (odd, out)))
     body = graph.SeqExpr((graph.BindingBlock(bindings),), bindings[0].var)
     mod = IRModule({"mm.relu": prim, "main": graph.Function((x,), body, out)}, {"a": 1} and IRModule({}).attrs)
@@ -267,8 +315,12 @@ def test_tensor_programs_and_vars_as_operands():
 def test_raw_calls():
     x = graph.Var("x", graph.TensorInfo((2,), "float32"))
     relu = get_op("nn.relu")
-    for call in (graph.Call(relu, (x, x)), graph.Call(relu, (x,), sinfo_args=(x.sinfo,)), graph.Call(graph.GlobalVar("g"), (x,), sinfo_args=(x.sinfo,)),
-                 graph.Call(relu, (x,), tir.PrimFunc((), tir.Seq(())).attrs | {"odd": 1})):
+    for call in (
+        graph.Call(relu, (x, x)),
+        graph.Call(relu, (x,), sinfo_args=(x.sinfo,)),
+        graph.Call(graph.GlobalVar("g"), (x,), sinfo_args=(x.sinfo,)),
+        graph.Call(relu, (x,), tir.PrimFunc((), tir.Seq(())).attrs | {"odd": 1}),
+    ):
         v = graph.Var("v", x.sinfo)
         func = graph.Function((x,), graph.SeqExpr((graph.BindingBlock((graph.VarBinding(v, call),)),), v), x.sinfo)
         round_trip(func)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor programs parse as written, print, and parse back to equal programs."""
+# ruff: noqa: E501  (scripts)
+
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from roundel.ir.dtype import HANDLE, INT64
 from roundel.script import ir as I
 from roundel.script import parse, print_script
 from roundel.script import tir as T
-from script_programs import ALL, HEADER, HANDLES, MM_RELU, OLD_BUFFER_SYNTAX
+from script_programs import ALL, HANDLES, HEADER, MM_RELU, OLD_BUFFER_SYNTAX
 
 N = 16
 
@@ -44,10 +46,14 @@ def test_matmul_relu_means_what_it_says():
 
 
 def test_older_and_newer_spellings_are_equal():
-    new = OLD_BUFFER_SYNTAX.replace('T.Buffer[(4, 4), "int64"]', 'T.Buffer((4, 4), "int64")').replace('T.Buffer[16, "int64"]', 'T.Buffer((16,), "int64")')
+    new = OLD_BUFFER_SYNTAX.replace('T.Buffer[(4, 4), "int64"]', 'T.Buffer((4, 4), "int64")').replace(
+        'T.Buffer[16, "int64"]', 'T.Buffer((16,), "int64")'
+    )
     new = new.replace("T.block(", "T.sblock(").replace("T.axis.spatial(4, i)", "T.axis.S((0, 4), i)")
     assert_structural_equal(parse(OLD_BUFFER_SYNTAX), parse(new))
-    assert_structural_equal(parse(OLD_BUFFER_SYNTAX), parse(new.replace("T.axis.spatial(4, j)", "T.axis.spatial(j, 4)")))
+    assert_structural_equal(
+        parse(OLD_BUFFER_SYNTAX), parse(new.replace("T.axis.spatial(4, j)", "T.axis.spatial(j, 4)"))
+    )
 
 
 def test_reads_and_writes_are_found_or_taken():
@@ -173,7 +179,10 @@ def test_statements_print_alone():
     f = parse(MM_RELU)["mm_relu"]
     loop = f.root_block.body.stmts[1]
     text = loop.script()
-    assert text.startswith('Y = T.Buffer((128, 128), "float32")\nC = T.Buffer') and "C[vi, vj] = T.max(Y[vi, vj], T.float32(0.0))" in text
+    assert (
+        text.startswith('Y = T.Buffer((128, 128), "float32")\nC = T.Buffer')
+        and "C[vi, vj] = T.max(Y[vi, vj], T.float32(0.0))" in text
+    )
     assert f.buffer_params[0].script() == 'A = T.Buffer((128, 128), "float32")'
     i = tir.Var("i", INT64)
     assert (i * 4 + 1).script() == "i * 4 + 1"
@@ -185,8 +194,14 @@ def test_statements_print_alone():
 
 def test_unfolded_expressions_keep_their_form():
     i = tir.Var("i", INT64)
-    for e in (tir.Add(i, tir.index_const(0)), tir.Mul(tir.index_const(2), tir.index_const(3)), tir.Not(tir.Not(tir.lt(i, 3))),
-              tir.And(tir.logical_and(), tir.lt(i, 1)), tir.Cast(INT64, i), tir.FloorDiv(i, tir.index_const(1))):
+    for e in (
+        tir.Add(i, tir.index_const(0)),
+        tir.Mul(tir.index_const(2), tir.index_const(3)),
+        tir.Not(tir.Not(tir.lt(i, 3))),
+        tir.And(tir.logical_and(), tir.lt(i, 1)),
+        tir.Cast(INT64, i),
+        tir.FloorDiv(i, tir.index_const(1)),
+    ):
         func = tir.PrimFunc((i,), tir.Evaluate(e))
         assert parse(print_script(func)).body.value.script() == e.script()
         assert_structural_equal(func, parse(print_script(func)))
@@ -196,8 +211,16 @@ def test_nested_and_single_sequences():
     one, two = tir.Evaluate(tir.index_const(1)), tir.Evaluate(tir.index_const(2))
     x = tir.Var("x", INT64)
     let = tir.Let(x, tir.index_const(5), tir.Evaluate(x + 1))
-    for body in (tir.Seq((tir.Seq((one, two)), two)), tir.Seq((one,)), tir.Seq(()), tir.Seq((let, one)), tir.Seq((one, let)),
-                 tir.Seq((tir.Seq(()), one)), tir.Seq((tir.Seq((let,)), one)), tir.Let(x, tir.index_const(5), tir.Seq((one, two)))):
+    for body in (
+        tir.Seq((tir.Seq((one, two)), two)),
+        tir.Seq((one,)),
+        tir.Seq(()),
+        tir.Seq((let, one)),
+        tir.Seq((one, let)),
+        tir.Seq((tir.Seq(()), one)),
+        tir.Seq((tir.Seq((let,)), one)),
+        tir.Let(x, tir.index_const(5), tir.Seq((one, two))),
+    ):
         round_trip(tir.PrimFunc((), body))
 
 
@@ -206,7 +229,11 @@ def test_buffers_without_declaration():
     p = tir.Var("p", HANDLE)
     n = tir.Var("n", INT64, True)
     a = tir.decl_buffer((n,), "float32", "a", data=p)
-    body = tir.Let(p, tir.call("constant_ptr", "sha:1"), tir.seq(tir.BufferStore(a, tir.const(1.0), (tir.index_const(0),)), tir.Evaluate(p)))
+    body = tir.Let(
+        p,
+        tir.call("constant_ptr", "sha:1"),
+        tir.seq(tir.BufferStore(a, tir.const(1.0), (tir.index_const(0),)), tir.Evaluate(p)),
+    )
     text = round_trip(tir.PrimFunc((n,), body))
     assert 'a = T.Buffer((n,), "float32", data=p)' in text and "n: T.SizeVar" in text
 

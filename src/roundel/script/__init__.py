@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TVMScript: programs as Python. ``from roundel.script import ir as I, relax as R, tir as T``; ``parse`` and ``print_script``."""
+"""TVMScript: programs as Python, ``from roundel.script import ir as I, relax as R, tir as T``."""
 
 from __future__ import annotations
 

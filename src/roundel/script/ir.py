@@ -35,4 +35,13 @@ def dummy_global_info() -> str:
     return "dummy"
 
 
-__all__ = ["FuseKind", "GlobalVar", "dummy_global_info", "ir_module", "module_attrs", "module_get_attrs", "module_global_infos", "vdevice"]
+__all__ = [
+    "FuseKind",
+    "GlobalVar",
+    "dummy_global_info",
+    "ir_module",
+    "module_attrs",
+    "module_get_attrs",
+    "module_global_infos",
+    "vdevice",
+]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the functions of ``T`` return where they stand for more than an expression: loops, block heads, declarations.
 
-The functions of the script namespaces are pure; the parser looks at the type of what they return and builds the statement.
+The functions of the script namespaces are pure; the parser builds the statement by the type of what they return.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class BufferSpec:
 
 @dataclass
 class Axes:
-    """Iteration variables of a block; ``doms`` has None where the domain is that of the loop bound to it (``remap``)."""
+    """Iteration variables of a block; ``doms`` has None for the domain of the loop bound to it (``remap``)."""
 
     kinds: list[IterKind]
     doms: list[Any]
@@ -185,7 +185,7 @@ class Reducer:
 
 @dataclass
 class Symbolic:
-    """Struct info whose dimensions are text (``R.Tensor(("n", "4 * m"))``); ``build`` gets the reader of a dimension."""
+    """Struct info whose dimensions are text (``R.Tensor(("n", "4 * m"))``); ``build`` takes their reader."""
 
     build: Callable[[Callable[[Any], Any]], Any]
 

@@ -32,7 +32,12 @@ def index_of(buffer: Buffer, items: tuple[Any, ...]) -> Any:
     if len(items) != len(buffer.shape):
         raise IndexError(f"buffer {buffer.name} has {len(buffer.shape)} dimensions, {len(items)} indices given")
     if any(isinstance(i, slice) and i.step is not None for i in items):
-        return BufferLoad(buffer, tuple(_vector(i, n) if isinstance(i, slice) else tir.as_index(_scalar(i)) for i, n in zip(items, buffer.shape)))
+        return BufferLoad(
+            buffer,
+            tuple(
+                _vector(i, n) if isinstance(i, slice) else tir.as_index(_scalar(i)) for i, n in zip(items, buffer.shape)
+            ),
+        )
     if any(isinstance(i, slice | Range) for i in items):
         return BufferRegion(buffer, tuple(_range(i, n) for i, n in zip(items, buffer.shape)))
     return BufferLoad(buffer, tuple(tir.as_index(_scalar(i)) for i in items))
@@ -52,7 +57,10 @@ def _range(item: Any, extent: Expr) -> Range:
 
 
 def _vector(item: slice, extent: Expr) -> Expr:
-    start, step = tir.as_index(0 if item.start is None else item.start), tir.as_index(1 if item.step is None else item.step)
+    start, step = (
+        tir.as_index(0 if item.start is None else item.start),
+        tir.as_index(1 if item.step is None else item.step),
+    )
     span = extent_between(start, extent if item.stop is None else item.stop)
     if not isinstance(span, IntImm) or not isinstance(step, IntImm):
         raise ValueError(f"the slice of a vector has a constant length and step, not {span!r} by {step!r}")

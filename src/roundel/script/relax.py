@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of graph functions: ``from roundel.script import relax as R``.
 
-Every operator of the table is here too, by ``__getattr__``: ``R.add``, ``R.nn.relu``. All functions also work in plain Python.
+Every operator of the table is here too, by ``__getattr__``: ``R.add``, ``R.nn.relu``. All work in plain Python too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,18 @@ import numpy as np
 from ..ir import constants, graph, tir
 from ..ir.attrs import Attrs
 from ..ir.dtype import DType
-from ..ir.graph import ExternFunc, FuncInfo, GlobalVar, Layout, ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
+from ..ir.graph import (
+    ExternFunc,
+    FuncInfo,
+    GlobalVar,
+    Layout,
+    ObjectInfo,
+    PrimInfo,
+    ShapeInfo,
+    StructInfo,
+    TensorInfo,
+    TupleInfo,
+)
 from ..ir.graph.make_call import as_operand, make_call
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, get_op
 from .marks import AttrsOf, BindingBlockHead, DataflowHead, Looping, MatchCasting, Output, Symbolic, Typed
@@ -61,7 +72,9 @@ def _built(build: Function[[Dim], StructInfo], *parts: Any) -> Any:
     return Symbolic(build) if any(isinstance(p, builtins.str | Symbolic) for p in parts) else build(lambda d: d)
 
 
-def Tensor(shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1, layout: Layout | None = None) -> Any:
+def Tensor(
+    shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1, layout: Layout | None = None
+) -> Any:
     """A tensor: ``R.Tensor((n, 4), "float32")``, ``R.Tensor(("n", "4 * m"))``, ``R.Tensor(ndim=2)``."""
     if isinstance(shape, builtins.str) and dtype is None:
         shape, dtype = None, shape
@@ -108,11 +121,15 @@ def Tuple(*fields: Any) -> Any:
 
 def Callable(params: Any = None, ret: Any = None, purity: bool = True, *, pure: bool = True) -> Any:
     """A function: ``R.Callable((R.Tensor(...),), R.Tensor(...))``."""
-    parts = None if params is None else builtins.tuple(params) if isinstance(params, list | builtins.tuple) else (params,)
+    parts = (
+        None if params is None else builtins.tuple(params) if isinstance(params, list | builtins.tuple) else (params,)
+    )
     result = ObjectInfo() if ret is None else ret
 
     def build(dim: Dim) -> StructInfo:
-        return FuncInfo(None if parts is None else builtins.tuple(_info(p, dim) for p in parts), _info(result, dim), purity and pure)
+        return FuncInfo(
+            None if parts is None else builtins.tuple(_info(p, dim) for p in parts), _info(result, dim), purity and pure
+        )
 
     return _built(build, *(parts or ()), result)
 
@@ -126,7 +143,9 @@ def const(value: Any, dtype: Any = None, sinfo: StructInfo | None = None) -> gra
         try:
             made = graph.Constant.of(constants.lookup(value))
         except KeyError:
-            raise ValueError(f"constant {value} is not alive: its content is in the module that printed it, not in the script") from None
+            raise ValueError(
+                f"constant {value} is not alive: its content is in the module that printed it, not in the script"
+            ) from None
     elif isinstance(value, np.ndarray) and dtype is None:
         made = graph.Constant.of(value)
     else:
@@ -187,7 +206,9 @@ def _out(out_sinfo: Any, dtype: Any) -> StructInfo:
     return out_sinfo
 
 
-def call_tir(func: Any, args: Any = (), out_sinfo: Any = None, tir_vars: Any = None, *, dtype: Any = None) -> graph.Call:
+def call_tir(
+    func: Any, args: Any = (), out_sinfo: Any = None, tir_vars: Any = None, *, dtype: Any = None
+) -> graph.Call:
     """A call of a tensor program, destination passing."""
     if isinstance(func, builtins.str | ExternFunc):
         return call_dps_packed(func, args, out_sinfo, dtype=dtype)
@@ -196,7 +217,9 @@ def call_tir(func: Any, args: Any = (), out_sinfo: Any = None, tir_vars: Any = N
     return graph.Call(CALL_TIR, (func, _args(args), *extra), sinfo_args=(out,), sinfo=out)
 
 
-def call_tir_inplace(func: Any, args: Any, inplace_indices: Any = (), out_sinfo: Any = None, tir_vars: Any = None) -> graph.Call:
+def call_tir_inplace(
+    func: Any, args: Any, inplace_indices: Any = (), out_sinfo: Any = None, tir_vars: Any = None
+) -> graph.Call:
     """``call_tir`` whose outputs overwrite operands."""
     out = _out(out_sinfo, None)
     indices = inplace_indices if isinstance(inplace_indices, list | builtins.tuple) else (inplace_indices,)
@@ -214,7 +237,13 @@ def call_dps_packed(func: Any, args: Any = (), out_sinfo: Any = None, *, dtype: 
 
 def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **attrs: Any) -> graph.Call:
     """A call of a function known to the FFI, which returns its result."""
-    infos = () if sinfo_args is None else builtins.tuple(sinfo_args) if isinstance(sinfo_args, list | builtins.tuple) else (sinfo_args,)
+    infos = (
+        ()
+        if sinfo_args is None
+        else builtins.tuple(sinfo_args)
+        if isinstance(sinfo_args, list | builtins.tuple)
+        else (sinfo_args,)
+    )
     infos = builtins.tuple(map(_known, infos))
     func = ExternFunc(func) if isinstance(func, builtins.str) else func
     result = infos[0] if len(infos) == 1 else TupleInfo(infos) if infos else ObjectInfo()
@@ -273,8 +302,8 @@ def func_attr(attrs: dict[builtins.str, Any]) -> AttrsOf:
 
 
 def while_loop(condition: Any, body: Any, init: Any) -> Looping:
-    """Repeats ``body`` (a function defined above, of the loop variables, that returns their next values) while ``condition``
-    of them holds, from ``init`` on; the value is the tuple of the last ones.
+    """Repeats ``body`` (a function defined above, of the loop variables, that returns their next values) while
+    ``condition`` of them holds, from ``init`` on; the value is the tuple of the last ones.
     """
     return Looping(condition, body, builtins.tuple(init) if isinstance(init, list | builtins.tuple) else (init,))
 

@@ -15,7 +15,7 @@ from ...ir.visit import walk
 from .. import marks
 from ..regions import extent_between
 from .core import StaticEvaluator
-from .frames import Body, BlockParts, FunctionParts
+from .frames import BlockParts, Body, FunctionParts
 
 
 class Blocks(StaticEvaluator):
@@ -43,12 +43,26 @@ class Blocks(StaticEvaluator):
         self.body.add(self._realize(parts, stmt, node))
 
     def _realize(self, parts: BlockParts, body: Stmt, node: ast.AST) -> Stmt:
-        block = Block(tuple(parts.iter_vars), parts.reads or (), parts.writes or (), parts.name, body, parts.init, tuple(parts.allocs),
-                      tuple(parts.matches), Attrs(parts.annotations), None, self.source.span(node))
+        block = Block(
+            tuple(parts.iter_vars),
+            parts.reads or (),
+            parts.writes or (),
+            parts.name,
+            body,
+            parts.init,
+            tuple(parts.allocs),
+            tuple(parts.matches),
+            Attrs(parts.annotations),
+            None,
+            self.source.span(node),
+        )
         if parts.reads is None or parts.writes is None:
             visible = [*self.parts.buffer_map.values(), *(b for p in (*self.blocks, parts) for b in p.allocs)]
             reads, writes = block_access(block, visible)
-            block = block.replace(reads=reads if parts.reads is None else block.reads, writes=writes if parts.writes is None else block.writes)
+            block = block.replace(
+                reads=reads if parts.reads is None else block.reads,
+                writes=writes if parts.writes is None else block.writes,
+            )
         return BlockRealize(tuple(parts.values), parts.predicate, block)
 
     def with_root(self, body: Stmt) -> Stmt:
@@ -57,10 +71,29 @@ class Blocks(StaticEvaluator):
         has_root = isinstance(body, BlockRealize) and not body.block.iter_vars
         if has_root and not root.allocs and not root.annotations:
             return body
-        if not (root.allocs or root.annotations or root.reads or root.writes or any(isinstance(n, BlockRealize) for n in walk(body))):
+        if not (
+            root.allocs
+            or root.annotations
+            or root.reads
+            or root.writes
+            or any(isinstance(n, BlockRealize) for n in walk(body))
+        ):
             return body
-        return BlockRealize((), root.predicate, Block((), root.reads or (), root.writes or (), "root", body, root.init, tuple(root.allocs),
-                                                      tuple(root.matches), Attrs(root.annotations)))
+        return BlockRealize(
+            (),
+            root.predicate,
+            Block(
+                (),
+                root.reads or (),
+                root.writes or (),
+                "root",
+                body,
+                root.init,
+                tuple(root.allocs),
+                tuple(root.matches),
+                Attrs(root.annotations),
+            ),
+        )
 
     # ---- axes
 
@@ -73,7 +106,7 @@ class Blocks(StaticEvaluator):
         if len(axes.kinds) > 1:
             return [self.bind_axis(f"{name}_{k}", a, node) for k, a in enumerate(self.split_axes(axes))]
         if len(self.blocks) == 1:
-            raise self.error(node, "T.axis stands outside of a block", "open one: with T.sblock(\"name\"):")
+            raise self.error(node, "T.axis stands outside of a block", 'open one: with T.sblock("name"):')
         dom, value = self._domain(axes.doms[0], self.operand(axes.values[0]), node)
         var = Var(name, axes.dtype or value.dtype)
         block = self.blocks[-1]
@@ -86,7 +119,11 @@ class Blocks(StaticEvaluator):
             dom, value = value, dom  # the oldest spelling: T.axis.spatial(i, 128)
         if dom is None:
             if not isinstance(value, Var) or value not in self.loops:
-                raise self.error(node, "T.axis.remap takes loop variables", "for other bindings use T.axis.spatial(extent, value) or T.axis.reduce")
+                raise self.error(
+                    node,
+                    "T.axis.remap takes loop variables",
+                    "for other bindings use T.axis.spatial(extent, value) or T.axis.reduce",
+                )
             return self.loops[value], value
         if isinstance(dom, Range):
             made = dom
@@ -109,8 +146,17 @@ class Blocks(StaticEvaluator):
         offset, factor = o.get("elem_offset"), o.get("offset_factor") or 0
         if offset is ...:
             offset = Var(f"{name}_elem_offset", INT64) if factor > 1 else None
-        return tir.decl_buffer([self.operand(s) for s in spec.shape], spec.dtype, name, strides=tuple(o.get("strides") or ()), elem_offset=offset,
-                               scope=o.get("scope") or "global", data=data, align=o["align"] if o.get("align", 0) > 0 else 64, offset_factor=factor or 1)
+        return tir.decl_buffer(
+            [self.operand(s) for s in spec.shape],
+            spec.dtype,
+            name,
+            strides=tuple(o.get("strides") or ()),
+            elem_offset=offset,
+            scope=o.get("scope") or "global",
+            data=data,
+            align=o["align"] if o.get("align", 0) > 0 else 64,
+            offset_factor=factor or 1,
+        )
 
     def bind_buffer(self, name: str, spec: marks.BufferSpec, node: ast.AST) -> Buffer:
         """The buffer called ``name``, declared where its role says."""
@@ -138,6 +184,9 @@ def _declare(p: Blocks, buffer: Buffer, spec: marks.BufferSpec, node: ast.AST) -
 
 
 _ROLES: dict[str, Any] = {
-    "param": lambda p, buffer, spec, node: None, "alloc": lambda p, buffer, spec, node: p.blocks[-1].allocs.append(buffer),
-    "allocate": _allocate, "decl": _declare, "match": Blocks._match,
+    "param": lambda p, buffer, spec, node: None,
+    "alloc": lambda p, buffer, spec, node: p.blocks[-1].allocs.append(buffer),
+    "allocate": _allocate,
+    "decl": _declare,
+    "match": Blocks._match,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluates the Python expressions of a script: constants, captured names, comprehensions, calls; IR values go through hooks."""
+"""Evaluates the Python expressions of a script: constants, captured names, comprehensions, calls; hooks for IR."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import builtins
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ...ir import graph, tir
 from ...ir.errors import RoundelError, ScriptError
@@ -17,16 +17,48 @@ from .source import Source
 F = TypeVar("F", bound=Callable)
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.MatMult: operator.matmul}
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.MatMult: operator.matmul,
+}
 COMPARE: dict[type, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any] | None]] = {
-    ast.Eq: (operator.eq, tir.eq), ast.NotEq: (operator.ne, tir.ne), ast.Lt: (operator.lt, tir.lt), ast.LtE: (operator.le, tir.le),
-    ast.Gt: (operator.gt, tir.gt), ast.GtE: (operator.ge, tir.ge), ast.Is: (operator.is_, None), ast.IsNot: (operator.is_not, None),
-    ast.In: (lambda a, b: a in b, None), ast.NotIn: (lambda a, b: a not in b, None)}
-GRAPH_BINARY = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide", ast.Mod: "mod",
-                ast.Pow: "power", ast.MatMult: "matmul", ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal",
-                ast.Gt: "greater", ast.GtE: "greater_equal"}
+    ast.Eq: (operator.eq, tir.eq),
+    ast.NotEq: (operator.ne, tir.ne),
+    ast.Lt: (operator.lt, tir.lt),
+    ast.LtE: (operator.le, tir.le),
+    ast.Gt: (operator.gt, tir.gt),
+    ast.GtE: (operator.ge, tir.ge),
+    ast.Is: (operator.is_, None),
+    ast.IsNot: (operator.is_not, None),
+    ast.In: (lambda a, b: a in b, None),
+    ast.NotIn: (lambda a, b: a not in b, None),
+}
+GRAPH_BINARY = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "mod",
+    ast.Pow: "power",
+    ast.MatMult: "matmul",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
 
 
 def handles(*types: type) -> Callable[[F], F]:
@@ -74,7 +106,7 @@ class Scope:
 class Evaluator:
     """Evaluates syntax nodes by a table from type to handler; ``error`` makes errors with a position."""
 
-    _table: dict[type, Callable] = {}
+    _table: ClassVar[dict[type, Callable]] = {}
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
@@ -151,7 +183,11 @@ class StaticEvaluator(Evaluator):
             from difflib import get_close_matches
 
             near = get_close_matches(node.id, self.scope.known(), 3)
-            hint = f"did you mean {', '.join(near)}?" if near else "define it above, or capture it from the Python scope around the script"
+            hint = (
+                f"did you mean {', '.join(near)}?"
+                if near
+                else "define it above, or capture it from the Python scope around the script"
+            )
             raise self.error(node, f"name {node.id!r} is not defined", hint) from None
 
     @handles(ast.Tuple)
@@ -205,7 +241,11 @@ class StaticEvaluator(Evaluator):
     def _unary(self, node: ast.UnaryOp) -> Any:
         value = self.visit(node.operand)
         if isinstance(value, graph.GraphExpr):
-            return self.graph_op(node, {ast.USub: "negative", ast.Not: "logical_not", ast.Invert: "bitwise_not"}.get(type(node.op), "?"), value)
+            return self.graph_op(
+                node,
+                {ast.USub: "negative", ast.Not: "logical_not", ast.Invert: "bitwise_not"}.get(type(node.op), "?"),
+                value,
+            )
         value = self.operand(value)
         if type(node.op) is ast.Not:
             return tir.logical_not(value) if isinstance(value, tir.Expr) else not value
@@ -236,7 +276,13 @@ class StaticEvaluator(Evaluator):
             plain, symbolic = COMPARE[type(op)]
             is_symbolic = symbolic is not None and (isinstance(a, tir.Expr) or isinstance(b, tir.Expr))
             one = symbolic(a, b) if is_symbolic and symbolic and not (a is None or b is None) else plain(a, b)
-            result = one if result is True else tir.logical_and(result, one) if isinstance(result, tir.Expr) or isinstance(one, tir.Expr) else result and one
+            result = (
+                one
+                if result is True
+                else tir.logical_and(result, one)
+                if isinstance(result, tir.Expr) or isinstance(one, tir.Expr)
+                else result and one
+            )
         return result
 
     @handles(ast.IfExp)
@@ -276,10 +322,17 @@ class StaticEvaluator(Evaluator):
     @handles(ast.Lambda)
     def _lambda(self, node: ast.Lambda) -> Callable[..., Any]:
         """A Python function with the lambda's own signature (``IndexMap.from_func`` looks at it)."""
-        spec = ast.copy_location(ast.Lambda(node.args, ast.Call(
-            ast.Name("_evaluate", ast.Load()), [ast.Call(ast.Name("locals", ast.Load()), [], [])], [])), node)
-        make = eval(compile(ast.fix_missing_locations(ast.Expression(_without_defaults(spec))), self.source.file, "eval"),
-                    {"_evaluate": lambda names: self._in_frame(names, node.body)})
+        spec = ast.copy_location(
+            ast.Lambda(
+                node.args,
+                ast.Call(ast.Name("_evaluate", ast.Load()), [ast.Call(ast.Name("locals", ast.Load()), [], [])], []),
+            ),
+            node,
+        )
+        make = eval(
+            compile(ast.fix_missing_locations(ast.Expression(_without_defaults(spec))), self.source.file, "eval"),
+            {"_evaluate": lambda names: self._in_frame(names, node.body)},
+        )
         return make
 
     def _in_frame(self, names: dict[str, Any], body: ast.expr) -> Any:

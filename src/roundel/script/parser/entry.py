@@ -40,13 +40,21 @@ def _decorate(kind: str, fn: Any, frame: Any) -> Any:
     return ModuleParser(source, _captured(fn, frame)).standalone(node)
 
 
-def prim_func(fn: Any = None, *, private: bool = False, name: str | None = None, root: bool = True, check_well_formed: bool = True) -> Any:
+def prim_func(
+    fn: Any = None, *, private: bool = False, name: str | None = None, root: bool = True, check_well_formed: bool = True
+) -> Any:
     """``@T.prim_func``: the function as a tensor program."""
     frame = sys._getframe(1)
-    return (lambda f: _decorate("tensor program", f, sys._getframe(1))) if fn is None else _decorate("tensor program", fn, frame)
+    return (
+        (lambda f: _decorate("tensor program", f, sys._getframe(1)))
+        if fn is None
+        else _decorate("tensor program", fn, frame)
+    )
 
 
-def function(fn: Any = None, *, pure: bool = True, private: bool = False, name: str | None = None, check_well_formed: bool = True) -> Any:
+def function(
+    fn: Any = None, *, pure: bool = True, private: bool = False, name: str | None = None, check_well_formed: bool = True
+) -> Any:
     """``@R.function``: the function as a graph function."""
     frame = sys._getframe(1)
     return (lambda f: _decorate("graph", f, sys._getframe(1))) if fn is None else _decorate("graph", fn, frame)
@@ -79,7 +87,9 @@ def _decorate_class(cls: Any, frame: Any) -> Any:
 
 def namespaces() -> dict[str, Any]:
     """The names that a text may use without importing them."""
-    return {short: import_module(f"roundel.script.{name}") for short, name in (("I", "ir"), ("T", "tir"), ("R", "relax"))}
+    return {
+        short: import_module(f"roundel.script.{name}") for short, name in (("I", "ir"), ("T", "tir"), ("R", "relax"))
+    }
 
 
 def parse(text: str, extra_vars: Mapping[str, Any] | None = None, file: str = "<script>") -> Any:

@@ -31,7 +31,16 @@ from .symbols import Symbols
 if TYPE_CHECKING:
     from .module import ModuleParser
 
-_LEAVES = (graph.Var, DataflowVar, graph.Constant, graph.ShapeExpr, graph.PrimValue, graph.StringValue, graph.DTypeValue, graph.ExternFunc)
+_LEAVES = (
+    graph.Var,
+    DataflowVar,
+    graph.Constant,
+    graph.ShapeExpr,
+    graph.PrimValue,
+    graph.StringValue,
+    graph.DTypeValue,
+    graph.ExternFunc,
+)
 
 
 class LocalFunction:
@@ -73,7 +82,11 @@ class GraphParser(Symbols):
         params = []
         for arg in node.args.args:
             if arg.annotation is None:
-                raise self.error(arg, f"parameter {arg.arg} has no annotation", 'write its type, e.g. x: R.Tensor((1, 10), "float32")')
+                raise self.error(
+                    arg,
+                    f"parameter {arg.arg} has no annotation",
+                    'write its type, e.g. x: R.Tensor((1, 10), "float32")',
+                )
             params.append(Var(arg.arg, self.struct_info(arg.annotation)))
             self.scope.define(arg.arg, params[-1])
         return params, None if node.returns is None else self.struct_info(node.returns)
@@ -133,8 +146,11 @@ class GraphParser(Symbols):
             whole = value if isinstance(value, graph.Tuple) else self.leaf(value, node)
             if not isinstance(whole.sinfo, TupleInfo):
                 raise self.error(node, f"the value is not a tuple of {len(target.elts)}")
-            value = whole.fields if isinstance(whole, graph.Tuple) else [
-                graph.TupleGetItem(whole, k) for k in range(len(whole.sinfo.fields))]
+            value = (
+                whole.fields
+                if isinstance(whole, graph.Tuple)
+                else [graph.TupleGetItem(whole, k) for k in range(len(whole.sinfo.fields))]
+            )
         if len(value) != len(target.elts):
             raise self.error(target, f"{len(target.elts)} names for {len(value)} values")
         for t, v in zip(target.elts, value):
@@ -181,8 +197,11 @@ class GraphParser(Symbols):
         name, then, annotated = self._branch(node, node.body)
         other, orelse, _ = self._branch(node, node.orelse)
         if name != other:
-            raise self.error(node, f"the branches end with different variables, {name} and {other}",
-                             "end both with an assignment to the variable that holds the result")
+            raise self.error(
+                node,
+                f"the branches end with different variables, {name} and {other}",
+                "end both with an assignment to the variable that holds the result",
+            )
         sinfo = annotated or join(then.sinfo, orelse.sinfo)
         self.scope.define(name, self._emit(name, graph.If(condition, then, orelse, sinfo), sinfo, node))
 
@@ -190,8 +209,11 @@ class GraphParser(Symbols):
         """The name that a branch assigns last, its value, and the annotation of that assignment."""
         last, target = _last_target(body)
         if not isinstance(target, ast.Name):
-            raise self.error(last or node, "a branch ends with an assignment to the variable that holds the result",
-                             "both branches are needed, e.g. if c: y = a  else: y = b")
+            raise self.error(
+                last or node,
+                "a branch ends with an assignment to the variable that holds the result",
+                "both branches are needed, e.g. if c: y = a  else: y = b",
+            )
         saved, self.blocks, self.bindings = (self.blocks, self.bindings), [], []
         sinfo = None
         with self.scope.frame():
@@ -218,7 +240,9 @@ class GraphParser(Symbols):
         value = self._bindable(value, node)
         if isinstance(value, marks.MatchCasting):
             source = self.leaf(self._bindable(value.value, node), node)
-            return self._append(graph.MatchCast(self._variable(name, sinfo or value.sinfo), source, value.sinfo, self.source.span(node)))
+            return self._append(
+                graph.MatchCast(self._variable(name, sinfo or value.sinfo), source, value.sinfo, self.source.span(node))
+            )
         if isinstance(value, marks.Typed):
             return self._emit(name, self.normal(value.value, node), sinfo or value.value.sinfo, node)
         if isinstance(value, marks.Looping):
@@ -236,7 +260,9 @@ class GraphParser(Symbols):
 
     def _bindable(self, value: Any, node: ast.AST) -> Any:
         """Python tuples with graph values inside are graph tuples."""
-        if isinstance(value, tuple | list) and (not value or any(isinstance(v, GraphExpr | tuple | list | marks.Typed) for v in value)):
+        if isinstance(value, tuple | list) and (
+            not value or any(isinstance(v, GraphExpr | tuple | list | marks.Typed) for v in value)
+        ):
             return graph.Tuple(tuple(self.leaf(self._bindable(v, node), node) for v in value))
         return value
 
@@ -280,8 +306,13 @@ class GraphParser(Symbols):
         init = tuple(self.leaf(self._bindable(v, node), node) for v in mark.init)
         args = mark.condition.node.args.args
         if len(args) != len(init) or len(mark.body.node.args.args) != len(init):
-            raise self.error(node, f"{len(init)} initial values, but the functions take {len(args)} and {len(mark.body.node.args.args)}")
-        loop_vars = tuple(Var(a.arg, i.sinfo if a.annotation is None else self.struct_info(a.annotation)) for a, i in zip(args, init))
+            raise self.error(
+                node,
+                f"{len(init)} initial values, but the functions take {len(args)} and {len(mark.body.node.args.args)}",
+            )
+        loop_vars = tuple(
+            Var(a.arg, i.sinfo if a.annotation is None else self.struct_info(a.annotation)) for a, i in zip(args, init)
+        )
         condition, body = self._inner(mark.condition.node, loop_vars), self._inner(mark.body.node, loop_vars)
         return graph.While(loop_vars, init, condition, body, TupleInfo(tuple(v.sinfo for v in loop_vars)))
 
@@ -310,7 +341,9 @@ class GraphParser(Symbols):
         if not isinstance(value, GraphExpr):
             return super().subscript(node, value, index)
         if not isinstance(value.sinfo, TupleInfo) and not isinstance(value.sinfo, ObjectInfo):
-            raise self.error(node, f"{ast.unparse(node.value)} is not a tuple", "slice tensors with R.strided_slice or R.take")
+            raise self.error(
+                node, f"{ast.unparse(node.value)} is not a tuple", "slice tensors with R.strided_slice or R.take"
+            )
         index = index.value if isinstance(index, tir.IntImm) else index
         if isinstance(value.sinfo, TupleInfo) and not -len(value.sinfo.fields) <= index < len(value.sinfo.fields):
             raise self.error(node, f"the tuple has {len(value.sinfo.fields)} fields, index {index} is out of range")
@@ -353,7 +386,12 @@ def _outputs(body: list[ast.stmt]) -> set[str]:
     """Names in the ``R.output(...)`` of a dataflow block."""
     found: set[str] = set()
     for n in body:
-        if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and isinstance(n.value.func, ast.Attribute) and n.value.func.attr == "output":
+        if (
+            isinstance(n, ast.Expr)
+            and isinstance(n.value, ast.Call)
+            and isinstance(n.value.func, ast.Attribute)
+            and n.value.func.attr == "output"
+        ):
             found.update(a.id for a in n.value.args if isinstance(a, ast.Name))
     return found
 

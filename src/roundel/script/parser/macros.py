@@ -25,11 +25,13 @@ class Macro:
         if self.hygienic:
             parser.scope = Scope(self.captured)
         try:
-            values = {n: parser.visit(d) for n, d in zip(names[len(names) - len(defaults):], defaults)}
+            values = {n: parser.visit(d) for n, d in zip(names[len(names) - len(defaults) :], defaults)}
             values |= {**dict(zip(names, args)), **kwargs}
             missing = [n for n in names if n not in values]
             if missing or len(args) > len(names) or set(kwargs) - set(names):
-                raise TypeError(f"macro {self.node.name}({', '.join(names)}) called with {len(args)} arguments and {sorted(kwargs)}")
+                raise TypeError(
+                    f"macro {self.node.name}({', '.join(names)}) called with {len(args)} arguments and {sorted(kwargs)}"
+                )
             with parser.scope.frame(**values):
                 for statement in self.node.body:
                     parser.visit(statement)

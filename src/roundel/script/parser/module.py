@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules from syntax: functions of both levels in a class, read on demand so that they may call each other; whole texts."""
+"""Modules from syntax: functions of both levels in a class, read on demand as they call each other; whole texts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,11 @@ class ModuleParser:
         if name not in self.done:
             node = self.nodes[name]
             if name in self.reading:
-                raise self.source.error(node, f"function {name} calls itself before its result is known", "annotate what it returns: -> R.Tensor(...)")
+                raise self.source.error(
+                    node,
+                    f"function {name} calls itself before its result is known",
+                    "annotate what it returns: -> R.Tensor(...)",
+                )
             self.reading.add(name)
             self.done[name] = self._read(node, *self._decorator(node))
             self.reading.discard(name)
@@ -100,9 +104,17 @@ class ModuleParser:
             value = StaticModule(self.source, Scope(self.captured)).visit(target)
             kind = {"prim_func": "tir", "function": "graph"}.get(getattr(value, "__name__", ""))
             if kind:
-                options = {k.arg: StaticModule(self.source, Scope(self.captured)).visit(k.value) for k in call.keywords} if call else {}
+                options = (
+                    {k.arg: StaticModule(self.source, Scope(self.captured)).visit(k.value) for k in call.keywords}
+                    if call
+                    else {}
+                )
                 return kind, {str(k): v for k, v in options.items()}
-        raise self.source.error(node, f"function {node.name} is neither a tensor program nor a graph function", "decorate it with @T.prim_func or @R.function")
+        raise self.source.error(
+            node,
+            f"function {node.name} is neither a tensor program nor a graph function",
+            "decorate it with @T.prim_func or @R.function",
+        )
 
     def _return_dtype(self, node: ast.FunctionDef) -> DType:
         if node.returns is None or self._decorator(node)[0] != "tir":
@@ -141,7 +153,11 @@ class TextParser(StaticModule):
         for item in tree.body:
             self.visit(item)
         if self.result is None:
-            raise self.source.error(tree, "the text defines no module and no function", "write a class under @I.ir_module or a function under @T.prim_func")
+            raise self.source.error(
+                tree,
+                "the text defines no module and no function",
+                "write a class under @I.ir_module or a function under @T.prim_func",
+            )
         return self.result
 
     def _names(self) -> dict[str, Any]:
@@ -165,7 +181,9 @@ class TextParser(StaticModule):
     def _import(self, node: ast.Import) -> None:
         for a in node.names:
             module = import_module(a.name)
-            self.scope.define(a.asname or a.name.split(".")[0], module if a.asname else import_module(a.name.split(".")[0]))
+            self.scope.define(
+                a.asname or a.name.split(".")[0], module if a.asname else import_module(a.name.split(".")[0])
+            )
 
     @handles(ast.Assign)
     def _assign(self, node: ast.Assign) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a script comes from: its text, the syntax tree of a decorated function or class, and errors that point into it."""
+"""Where a script comes from: its text, the syntax tree of a function or class, and errors that point into it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ class Source:
             self.tree = ast.parse(text, file)
         except SyntaxError as e:
             line = self.lines[(e.lineno or 1) - 1] if self.lines else ""
-            raise ScriptError(f"not valid Python: {e.msg}", where=Span(file, e.lineno or 1, e.offset or 1),
-                              why=_pointed(line, (e.offset or 1) - 1, 1)) from None
+            raise ScriptError(
+                f"not valid Python: {e.msg}",
+                where=Span(file, e.lineno or 1, e.offset or 1),
+                why=_pointed(line, (e.offset or 1) - 1, 1),
+            ) from None
 
     def span(self, node: ast.AST) -> Span:
         """Where ``node`` starts."""
@@ -42,7 +45,11 @@ class Source:
         """An error at ``node``: file:line:column, the line, a caret, and what would be right."""
         column, line = self._column(node), self._line(node)
         same_line = getattr(node, "end_lineno", None) == getattr(node, "lineno", 1)
-        width = (getattr(node, "end_col_offset", column + 1) - getattr(node, "col_offset", column)) if same_line else len(line) - column
+        width = (
+            (getattr(node, "end_col_offset", column + 1) - getattr(node, "col_offset", column))
+            if same_line
+            else len(line) - column
+        )
         return ScriptError(what, where=self.span(node), why=_pointed(line, column, width), hint=hint)
 
 
@@ -60,7 +67,9 @@ def file_source(file: str, module_globals: dict[str, Any] | None = None) -> Sour
     linecache.checkcache(file)
     lines = linecache.getlines(file, module_globals)
     if not lines:
-        raise ScriptError(f"the source of {file} cannot be read", hint="put the script into a file, or use roundel.script.parse(text)")
+        raise ScriptError(
+            f"the source of {file} cannot be read", hint="put the script into a file, or use roundel.script.parse(text)"
+        )
     return _source_of(file, "".join(lines))
 
 
@@ -71,17 +80,28 @@ def function_node(fn: FunctionType) -> tuple[Source, ast.FunctionDef]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.FunctionDef) and node.name == fn.__name__ and code.co_firstlineno in _first_lines(node):
             return source, node
-    raise RoundelError(f"the source of function {fn.__name__} was not found in {code.co_filename}", hint="has the file changed since it was loaded?")
+    raise RoundelError(
+        f"the source of function {fn.__name__} was not found in {code.co_filename}",
+        hint="has the file changed since it was loaded?",
+    )
 
 
 def class_node(cls: type, line: int, file: str) -> tuple[Source, ast.ClassDef]:
-    """The syntax tree of a class: the one of this name that holds its first function, or whose decorator is at ``line``."""
+    """The syntax tree of a class: the one of this name around its first function, or with its decorator at ``line``."""
     inside = [f.__code__.co_firstlineno for f in vars(cls).values() if isinstance(f, FunctionType)]
     source = file_source(file)
-    found = [n for n in ast.walk(source.tree) if isinstance(n, ast.ClassDef) and n.name == cls.__name__
-             and min(_first_lines(n)) <= (inside[0] if inside else line) <= (n.end_lineno or 0)]
+    found = [
+        n
+        for n in ast.walk(source.tree)
+        if isinstance(n, ast.ClassDef)
+        and n.name == cls.__name__
+        and min(_first_lines(n)) <= (inside[0] if inside else line) <= (n.end_lineno or 0)
+    ]
     if not found:
-        raise RoundelError(f"the source of class {cls.__name__} was not found in {file}", hint="has the file changed since it was loaded?")
+        raise RoundelError(
+            f"the source of class {cls.__name__} was not found in {file}",
+            hint="has the file changed since it was loaded?",
+        )
     return source, max(found, key=lambda n: n.lineno)
 
 

@@ -17,7 +17,9 @@ def _exprs(info: StructInfo) -> tuple[tir.Expr, ...]:
 
 
 _PARTS: dict[type, Callable[[Any], tuple[tir.Expr, ...]]] = {
-    TensorInfo: lambda i: i.shape or (), ShapeInfo: lambda i: i.values or (), PrimInfo: lambda i: () if i.value is None else (i.value,),
+    TensorInfo: lambda i: i.shape or (),
+    ShapeInfo: lambda i: i.values or (),
+    PrimInfo: lambda i: () if i.value is None else (i.value,),
     TupleInfo: lambda i: tuple(e for f in i.fields for e in _exprs(f)),
     FuncInfo: lambda i: (*(e for p in i.params or () for e in _exprs(p)), *_exprs(i.ret)),
 }
@@ -77,13 +79,20 @@ def join(a: StructInfo, b: StructInfo) -> StructInfo:
     if a is b:
         return a
     if isinstance(a, TensorInfo) and isinstance(b, TensorInfo):
-        return TensorInfo(a.shape if a.shape == b.shape else None, a.dtype if a.dtype is b.dtype else None,
-                          a.ndim if a.ndim == b.ndim else -1)
+        return TensorInfo(
+            a.shape if a.shape == b.shape else None,
+            a.dtype if a.dtype is b.dtype else None,
+            a.ndim if a.ndim == b.ndim else -1,
+        )
     if isinstance(a, TupleInfo) and isinstance(b, TupleInfo) and len(a.fields) == len(b.fields):
         return TupleInfo(tuple(join(x, y) for x, y in zip(a.fields, b.fields)))
     if isinstance(a, ShapeInfo) and isinstance(b, ShapeInfo):
         return ShapeInfo(None, a.ndim if a.ndim == b.ndim else -1)
-    return PrimInfo(a.dtype) if isinstance(a, PrimInfo) and isinstance(b, PrimInfo) and a.dtype is b.dtype else ObjectInfo()
+    return (
+        PrimInfo(a.dtype)
+        if isinstance(a, PrimInfo) and isinstance(b, PrimInfo) and a.dtype is b.dtype
+        else ObjectInfo()
+    )
 
 
 def contradiction(declared: StructInfo, inferred: StructInfo) -> str:
@@ -108,4 +117,6 @@ def contradiction(declared: StructInfo, inferred: StructInfo) -> str:
 
 
 def _noun(info: StructInfo) -> str:
-    return {TensorInfo: "tensor", ShapeInfo: "shape", TupleInfo: "tuple", PrimInfo: "scalar", FuncInfo: "function"}.get(type(info), "value")
+    return {TensorInfo: "tensor", ShapeInfo: "shape", TupleInfo: "tuple", PrimInfo: "scalar", FuncInfo: "function"}.get(
+        type(info), "value"
+    )

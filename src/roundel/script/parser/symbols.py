@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symbolic dimensions and struct info of a graph function: ``R.Tensor(("n", "4 * m"))`` and ``n = T.int64()`` are one variable."""
+"""Symbolic shapes and struct info: ``n`` of ``R.Tensor(("n", "4 * n"))`` and of ``n = T.int64()`` is one variable."""
 
 from __future__ import annotations
 
@@ -44,8 +44,11 @@ class Symbols(StaticEvaluator):
         value = value() if callable(value) and not isinstance(value, StructInfo) else value
         value = self.resolve(value)
         if not isinstance(value, StructInfo):
-            raise self.error(node, f"{ast.unparse(node)} is not the type of a graph value",
-                             'use R.Tensor((n, 4), "float32"), R.Shape, R.Tuple, R.Prim, R.Callable or R.Object')
+            raise self.error(
+                node,
+                f"{ast.unparse(node)} is not the type of a graph value",
+                'use R.Tensor((n, 4), "float32"), R.Shape, R.Tuple, R.Prim, R.Callable or R.Object',
+            )
         return value
 
     def resolve(self, value: Any) -> Any:
@@ -92,4 +95,6 @@ def _declares(value: ast.expr) -> bool:
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
         return False
     name = value.func.attr
-    return name in ("var", "Var", "SizeVar") or (not value.args and name.startswith(("int", "uint", "float", "bool", "handle")))
+    return name in ("var", "Var", "SizeVar") or (
+        not value.args and name.startswith(("int", "uint", "float", "bool", "handle"))
+    )

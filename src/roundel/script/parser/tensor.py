@@ -44,11 +44,22 @@ class TensorParser(Blocks):
             body = self.statements(_without_docstring(node.body))
         attrs = self.parts.attrs if private else {"global_symbol": name, **self.parts.attrs}
         pairs = tuple((p, self.parts.buffer_map[p]) for p in self.parts.params if p in self.parts.buffer_map)
-        return tir.PrimFunc(tuple(self.parts.params), self.with_root(body) if root else body, pairs, Attrs(attrs), ret, self.source.span(node))
+        return tir.PrimFunc(
+            tuple(self.parts.params),
+            self.with_root(body) if root else body,
+            pairs,
+            Attrs(attrs),
+            ret,
+            self.source.span(node),
+        )
 
     def _parameter(self, arg: ast.arg) -> None:
         if arg.annotation is None:
-            raise self.error(arg, f"parameter {arg.arg} has no annotation", 'write its type, e.g. A: T.Buffer((128, 128), "float32") or n: T.int64')
+            raise self.error(
+                arg,
+                f"parameter {arg.arg} has no annotation",
+                'write its type, e.g. A: T.Buffer((128, 128), "float32") or n: T.int64',
+            )
         kind = self.annotation(arg.annotation)
         kind = kind if isinstance(kind, marks.BufferSpec) or not callable(kind) else kind()
         if isinstance(kind, marks.BufferSpec):
@@ -56,11 +67,14 @@ class TensorParser(Blocks):
             self.parts.buffer_map[param] = buffer = self.buffer(arg.arg, kind)
             self.scope.define(arg.arg, buffer)
         elif isinstance(kind, marks.NewVar):
-            param = Var(arg.arg, kind.dtype, kind.size and kind.name is not None or _is_size(arg.annotation))
+            param = Var(arg.arg, kind.dtype, (kind.size and kind.name is not None) or _is_size(arg.annotation))
             self.scope.define(arg.arg, param)
         else:
-            raise self.error(arg.annotation, f"{ast.unparse(arg.annotation)} is not the type of a parameter of a tensor program",
-                             'use T.Buffer((128, 128), "float32"), T.handle or a scalar such as T.int64')
+            raise self.error(
+                arg.annotation,
+                f"{ast.unparse(arg.annotation)} is not the type of a parameter of a tensor program",
+                'use T.Buffer((128, 128), "float32"), T.handle or a scalar such as T.int64',
+            )
         self.parts.params.append(param)
 
     # ---- statements
@@ -90,7 +104,9 @@ class TensorParser(Blocks):
             return
         act = _ACTIONS.get(type(value))
         if act is None:
-            raise self.error(node, f"{ast.unparse(node.value)} is not a statement", "assign it to a name, or use T.evaluate(...)")
+            raise self.error(
+                node, f"{ast.unparse(node.value)} is not a statement", "assign it to a name, or use T.evaluate(...)"
+            )
         act(self, value, node)
 
     @handles(ast.Return)
@@ -114,8 +130,14 @@ class TensorParser(Blocks):
             for n in node.body if test else node.orelse:
                 self.visit(n)
             return
-        self.body.add(tir.If(tir.ops._truth(test), self.statements(node.body), self.statements(node.orelse) if node.orelse else None,
-                             self.source.span(node)))
+        self.body.add(
+            tir.If(
+                tir.ops._truth(test),
+                self.statements(node.body),
+                self.statements(node.orelse) if node.orelse else None,
+                self.source.span(node),
+            )
+        )
 
     @handles(ast.While)
     def _while(self, node: ast.While) -> None:
@@ -139,10 +161,18 @@ class TensorParser(Blocks):
         if isinstance(node, ast.Call) and self.visit(node.func) is builtins.range:
             args = [self.operand(self.visit(a)) for a in node.args]
             start, stop = (0, args[0]) if len(args) == 1 else args[:2]
-            return marks.Loops([marks.Loop(start, extent_between(start, stop), step=args[2] if len(args) == 3 else None)])
+            return marks.Loops(
+                [marks.Loop(start, extent_between(start, stop), step=args[2] if len(args) == 3 else None)]
+            )
         value = self.visit(node)
-        if not isinstance(value, marks.Loops | list | tuple | dict | set | builtins.zip | builtins.enumerate | builtins.range):
-            raise self.error(node, f"cannot loop over {ast.unparse(node)}", "use range(n), T.grid(n, m), T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding")
+        if not isinstance(
+            value, marks.Loops | list | tuple | dict | set | builtins.zip | builtins.enumerate | builtins.range
+        ):
+            raise self.error(
+                node,
+                f"cannot loop over {ast.unparse(node)}",
+                "use range(n), T.grid(n, m), T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding",
+            )
         return value
 
     def _nest(self, node: ast.For, loops: list[marks.Loop]) -> Stmt:
@@ -160,7 +190,18 @@ class TensorParser(Blocks):
                 self.loops[var] = tir.Range(low, extent)
             body = self.statements(node.body)
         for (var, low, extent, step), spec in reversed(list(zip(made, loops))):
-            body = tir.For(var, low, extent, spec.kind, body, spec.thread, Attrs(spec.annotations), step, None, self.source.span(node))
+            body = tir.For(
+                var,
+                low,
+                extent,
+                spec.kind,
+                body,
+                spec.thread,
+                Attrs(spec.annotations),
+                step,
+                None,
+                self.source.span(node),
+            )
         return body
 
     # ---- assignment
@@ -283,8 +324,11 @@ class TensorParser(Blocks):
         head = self.visit(item.context_expr)
         enter = _HEADS.get(type(head))
         if enter is None:
-            raise self.error(item.context_expr, f"{ast.unparse(item.context_expr)} does not open a block of a tensor program",
-                             "with takes T.sblock(name), T.init(), T.attr, T.allocate, T.decl_buffer, T.LetStmt, T.launch_thread, T.Assert or T.seq()")
+            raise self.error(
+                item.context_expr,
+                f"{ast.unparse(item.context_expr)} does not open a block of a tensor program",
+                "with takes T.sblock(name), T.init(), T.attr, T.allocate, T.decl_buffer, T.LetStmt, T.launch_thread",
+            )
         inner = ast.copy_location(ast.With(rest, node.body), node) if rest else None
         enter(self, head, item.optional_vars, [inner] if inner else node.body, node)
 
@@ -367,7 +411,11 @@ def _loop_parts(name: str, spec: marks.Loop) -> tuple[Var, Expr, Expr, Expr | No
         dtype = extent.dtype if isinstance(spec.extent, Expr) and not isinstance(spec.start, Expr) else low.dtype
     else:
         dtype = tir.promote(low.dtype, extent.dtype)
-    step = None if spec.step is None or (isinstance(spec.step, int) and spec.step == 1) else tir.cast(tir.as_index(spec.step), dtype)
+    step = (
+        None
+        if spec.step is None or (isinstance(spec.step, int) and spec.step == 1)
+        else tir.cast(tir.as_index(spec.step), dtype)
+    )
     return Var(name, dtype), tir.cast(low, dtype), tir.cast(extent, dtype), step
 
 
@@ -376,7 +424,9 @@ def _is_size(annotation: ast.expr) -> bool:
 
 
 def _is_scalar(value: Any) -> bool:
-    return isinstance(value, Expr | bool | int | float) or (hasattr(value, "item") and getattr(value, "shape", None) == ())
+    return isinstance(value, Expr | bool | int | float) or (
+        hasattr(value, "item") and getattr(value, "shape", None) == ()
+    )
 
 
 def _text(message: Any) -> str:
@@ -391,7 +441,11 @@ def _as_load(target: ast.expr) -> ast.expr:
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     first = body[0]
-    return body[1:] if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str) else body
+    return (
+        body[1:]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+        else body
+    )
 
 
 def _act_regions(p: TensorParser, mark: marks.Regions, node: ast.AST) -> None:
@@ -420,7 +474,11 @@ def _act_assert(p: TensorParser, mark: marks.AssertHead, node: ast.AST) -> None:
 
 
 _ACTIONS: dict[type, Callable[[TensorParser, Any, ast.AST], Any]] = {
-    marks.Regions: _act_regions, marks.Where: _act_where, marks.AttrsOf: _act_attrs, marks.AttrHead: _act_attr, marks.AssertHead: _act_assert,
+    marks.Regions: _act_regions,
+    marks.Where: _act_where,
+    marks.AttrsOf: _act_attrs,
+    marks.AttrHead: _act_attr,
+    marks.AssertHead: _act_assert,
     marks.Store: lambda p, m, n: p.body.add(p.stored(m, n)),
     marks.Evaluated: lambda p, m, n: p.body.add(tir.Evaluate(tir.const(p.operand(m.value)), p.source.span(n))),
     marks.LetHead: lambda p, m, n: p._bind_let("_", m, n),
@@ -428,13 +486,21 @@ _ACTIONS: dict[type, Callable[[TensorParser, Any, ast.AST], Any]] = {
 }
 _BINDINGS: dict[type, Callable[[TensorParser, str, Any, ast.AST], Any]] = {
     marks.BufferSpec: lambda p, name, m, n: p.bind_buffer(name, m, n),
-    marks.NewVar: TensorParser._bind_var, marks.LetHead: TensorParser._bind_let, marks.Launch: TensorParser._bind_launch,
-    marks.EnvThread: TensorParser._bind_env_thread, marks.Meta: lambda p, name, m, n: m.value,
+    marks.NewVar: TensorParser._bind_var,
+    marks.LetHead: TensorParser._bind_let,
+    marks.Launch: TensorParser._bind_launch,
+    marks.EnvThread: TensorParser._bind_env_thread,
+    marks.Meta: lambda p, name, m, n: m.value,
     marks.Axes: lambda p, name, m, n: p.bind_axis(name, m, n),
 }
 _HEADS: dict[type, Callable[..., None]] = {
-    marks.BlockHead: TensorParser.enter_block, marks.InitHead: TensorParser.enter_init, marks.SeqHead: TensorParser.enter_seq,
-    **{t: TensorParser.enter_scoped for t in (marks.BufferSpec, marks.LetHead, marks.Launch, marks.AttrHead, marks.AssertHead)},
+    marks.BlockHead: TensorParser.enter_block,
+    marks.InitHead: TensorParser.enter_init,
+    marks.SeqHead: TensorParser.enter_seq,
+    **{
+        t: TensorParser.enter_scoped
+        for t in (marks.BufferSpec, marks.LetHead, marks.Launch, marks.AttrHead, marks.AssertHead)
+    },
 }
 
 
@@ -471,6 +537,8 @@ def _vstore(p: TensorParser, b: Buffer) -> Callable[..., marks.Store]:
 
 
 _BUFFER: dict[str, Callable[[TensorParser, Buffer], Any]] = {
-    "vload": _vload, "vstore": _vstore, "access_ptr": _access_ptr,
+    "vload": _vload,
+    "vstore": _vstore,
+    "access_ptr": _access_ptr,
     "elem_offset": lambda p, b: tir.index_const(0) if b.elem_offset is None else b.elem_offset,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tree declares and what it uses without declaring it: free variables, buffers over pointers that exist elsewhere."""
+"""What a tree declares and what it uses without declaring it: free variables, buffers over other pointers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from ...ir.tir import Buffer, Var
 from ...ir.visit import free_vars, walk
 
 _DEFINES: dict[type, Callable[[Any], Iterator[Any]]] = {
-    tir.For: lambda n: iter((n.loop_var,)), tir.Let: lambda n: iter((n.var,)), tir.IterVar: lambda n: iter((n.var,)),
-    tir.Allocate: lambda n: iter((n.buffer,)), tir.DeclBuffer: lambda n: iter((n.buffer,)),
-    tir.MatchBufferRegion: lambda n: iter((n.buffer,)), tir.Block: lambda n: iter(n.alloc_buffers),
+    tir.For: lambda n: iter((n.loop_var,)),
+    tir.Let: lambda n: iter((n.var,)),
+    tir.IterVar: lambda n: iter((n.var,)),
+    tir.Allocate: lambda n: iter((n.buffer,)),
+    tir.DeclBuffer: lambda n: iter((n.buffer,)),
+    tir.MatchBufferRegion: lambda n: iter((n.buffer,)),
+    tir.Block: lambda n: iter(n.alloc_buffers),
     tir.PrimFunc: lambda n: iter((*n.params, *(b for _, b in n.buffer_map))),
     tir.IndexMap: lambda n: iter(n.initial_indices),
 }
 _USES: dict[type, Callable[[Any], Any]] = {
-    t: lambda n: n.buffer for t in (tir.BufferLoad, tir.BufferStore, tir.BufferRegion, tir.MatchBufferRegion, tir.Allocate, tir.DeclBuffer)}
+    t: lambda n: n.buffer
+    for t in (tir.BufferLoad, tir.BufferStore, tir.BufferRegion, tir.MatchBufferRegion, tir.Allocate, tir.DeclBuffer)
+}
 
 
 def shape_vars(b: Buffer) -> frozenset[Var]:
@@ -34,7 +40,9 @@ class Declarations:
     def __init__(self, node: Node) -> None:
         defined: set[Any] = set()
         variables: dict[Var, None] = {}
-        shapes = {b for _, b in node.buffer_map} if isinstance(node, tir.PrimFunc) else set()  # of parameters: known before the body
+        shapes = (
+            {b for _, b in node.buffer_map} if isinstance(node, tir.PrimFunc) else set()
+        )  # of parameters: known before the body
         buffers: dict[Buffer, None] = {}
         for n in walk(node):
             defined.update(_DEFINES.get(type(n), lambda _: iter(()))(n))
@@ -43,7 +51,9 @@ class Declarations:
             elif type(n) is Var:
                 variables[n] = None
             elif type(n) is tir.AttrStmt:
-                (buffers if isinstance(n.subject, Buffer) else variables if isinstance(n.subject, Var) else {}).setdefault(n.subject, None)
+                (
+                    buffers if isinstance(n.subject, Buffer) else variables if isinstance(n.subject, Var) else {}
+                ).setdefault(n.subject, None)
             elif type(n) is tir.Block:
                 buffers.update(dict.fromkeys(n.alloc_buffers))
             elif type(n) is tir.PrimFunc:

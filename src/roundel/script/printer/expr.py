@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions as script. Operators are written as Python's where reading them back gives the very same (interned) object, else as ``T.Add(a, b)``."""
+"""Expressions as script. An operator is Python's where that reads back as the very same object, else ``T.Add(a, b)``."""
 
 from __future__ import annotations
 
@@ -19,12 +19,27 @@ from .values import index_map_text, quoted, value_text
 
 _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = 4, 9, 10, 11, 20
 _OPERATORS: dict[type, tuple[str, int, Callable[[Any, Any], Any]]] = {
-    tir.Add: ("+", _SUM, tir.add), tir.Sub: ("-", _SUM, tir.sub), tir.Mul: ("*", _PRODUCT, tir.mul), tir.Div: ("/", _PRODUCT, tir.div),
-    tir.FloorDiv: ("//", _PRODUCT, tir.floordiv), tir.FloorMod: ("%", _PRODUCT, tir.floormod), tir.EQ: ("==", _COMPARE, tir.eq),
-    tir.NE: ("!=", _COMPARE, tir.ne), tir.LT: ("<", _COMPARE, tir.lt), tir.LE: ("<=", _COMPARE, tir.le), tir.GT: (">", _COMPARE, tir.gt),
-    tir.GE: (">=", _COMPARE, tir.ge), tir.And: ("and", 2, tir.logical_and), tir.Or: ("or", 1, tir.logical_or)}
+    tir.Add: ("+", _SUM, tir.add),
+    tir.Sub: ("-", _SUM, tir.sub),
+    tir.Mul: ("*", _PRODUCT, tir.mul),
+    tir.Div: ("/", _PRODUCT, tir.div),
+    tir.FloorDiv: ("//", _PRODUCT, tir.floordiv),
+    tir.FloorMod: ("%", _PRODUCT, tir.floormod),
+    tir.EQ: ("==", _COMPARE, tir.eq),
+    tir.NE: ("!=", _COMPARE, tir.ne),
+    tir.LT: ("<", _COMPARE, tir.lt),
+    tir.LE: ("<=", _COMPARE, tir.le),
+    tir.GT: (">", _COMPARE, tir.gt),
+    tir.GE: (">=", _COMPARE, tir.ge),
+    tir.And: ("and", 2, tir.logical_and),
+    tir.Or: ("or", 1, tir.logical_or),
+}
 _FUNCTIONS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
-    tir.Div: ("truncdiv", tir.truncdiv), tir.Mod: ("truncmod", tir.truncmod), tir.Min: ("min", tir.min_), tir.Max: ("max", tir.max_)}
+    tir.Div: ("truncdiv", tir.truncdiv),
+    tir.Mod: ("truncmod", tir.truncmod),
+    tir.Min: ("min", tir.min_),
+    tir.Max: ("max", tir.max_),
+}
 
 
 def stop_of(start: Expr, extent: Expr) -> Expr | None:
@@ -44,9 +59,11 @@ def _gives(node: Expr, build: Callable[..., Any], *args: Any) -> bool:
 
 
 class ExprPrinter:
-    """Prints expressions with the names given; ``module`` is how functions of the module are reached (None: by ``I.GlobalVar``)."""
+    """Prints expressions with the names given; ``module`` is the class whose functions they call (None: no class)."""
 
-    def __init__(self, names: Names, module: str | None = None, functions: dict[str, tuple[str, DType]] | None = None) -> None:
+    def __init__(
+        self, names: Names, module: str | None = None, functions: dict[str, tuple[str, DType]] | None = None
+    ) -> None:
         self.names, self.module_name, self.functions = names, module, functions or {}
 
     def expr(self, e: Any, level: int = 0) -> str:
@@ -100,7 +117,12 @@ class ExprPrinter:
         if type(e) in _OPERATORS:
             symbol, prec, build = _OPERATORS[type(e)]
             for a, b in ((e.a, _plain(e.b)), (_plain(e.a), e.b), (e.a, e.b)):
-                if a is not None and b is not None and (isinstance(a, Expr) or isinstance(b, Expr)) and _gives(e, build, a, b):
+                if (
+                    a is not None
+                    and b is not None
+                    and (isinstance(a, Expr) or isinstance(b, Expr))
+                    and _gives(e, build, a, b)
+                ):
                     left = prec + 1 if prec == _COMPARE else prec
                     text = f"{self._operand(a, left)} {symbol} {self._operand(b, prec + 1)}"
                     return f"({text})" if prec < level else text
@@ -153,7 +175,7 @@ class ExprPrinter:
     def load(self, e: BufferLoad, level: int) -> str:
         """``A[i, j]``"""
         if e.predicate is not None:
-            return f"{self.buffer(e.buffer)}.vload([{', '.join(map(self.expr, e.indices))}], predicate={self.expr(e.predicate)})"
+            return f"{self.buffer(e.buffer)}.vload([{self.args(e.indices)}], predicate={self.expr(e.predicate)})"
         return f"{self.buffer(e.buffer)}[{self.indices(e.indices)}]"
 
     def indices(self, indices: tuple[Expr, ...]) -> str:
@@ -207,7 +229,11 @@ class ExprPrinter:
         assert isinstance(e.op, GlobalVar)
         name, usual = self.functions.get(e.op.name, ("", VOID))
         where = f"{self.module_name}.{name}" if self.module_name and name else f'I.GlobalVar("{e.op.name}")'
-        return f"{where}({self.args(e.args)})" if e.dtype is usual else f'T.call({where}{self._rest(e.args)}, dtype="{e.dtype}")'
+        return (
+            f"{where}({self.args(e.args)})"
+            if e.dtype is usual
+            else f'T.call({where}{self._rest(e.args)}, dtype="{e.dtype}")'
+        )
 
     def typed_call(self, e: tir.Call) -> str:
         """``T.call_extern("float32", ...)``: the dtype first."""
@@ -217,7 +243,11 @@ class ExprPrinter:
         """``T.call_packed("name", ...)``"""
         if not e.args or type(e.args[0]) is not StringImm:
             return None
-        return f"T.call_packed({self.args(e.args)})" if e.dtype is INT32 else f'T.call_packed({self.args(e.args)}, dtype="{e.dtype}")'
+        return (
+            f"T.call_packed({self.args(e.args)})"
+            if e.dtype is INT32
+            else f'T.call_packed({self.args(e.args)}, dtype="{e.dtype}")'
+        )
 
     def access_ptr(self, e: tir.Call) -> str | None:
         """``T.tvm_access_ptr(T.type_annotation("float32"), A.data, 0, 16, 1)``"""
@@ -232,14 +262,28 @@ def _plain(e: Expr) -> Any:
 
 
 _EXPR: dict[type, Callable[..., str]] = {
-    Var: ExprPrinter.var, IntImm: ExprPrinter.int_imm, FloatImm: ExprPrinter.float_imm, StringImm: lambda p, e, level: quoted(e.value),
-    tir.Not: ExprPrinter.not_, tir.Cast: ExprPrinter.cast, tir.Select: ExprPrinter.choice, tir.IfThenElse: ExprPrinter.choice, Ramp: ExprPrinter.ramp,
-    tir.Broadcast: ExprPrinter.broadcast, tir.Shuffle: ExprPrinter.shuffle, BufferLoad: ExprPrinter.load, tir.Call: ExprPrinter.call,
+    Var: ExprPrinter.var,
+    IntImm: ExprPrinter.int_imm,
+    FloatImm: ExprPrinter.float_imm,
+    StringImm: lambda p, e, level: quoted(e.value),
+    tir.Not: ExprPrinter.not_,
+    tir.Cast: ExprPrinter.cast,
+    tir.Select: ExprPrinter.choice,
+    tir.IfThenElse: ExprPrinter.choice,
+    Ramp: ExprPrinter.ramp,
+    tir.Broadcast: ExprPrinter.broadcast,
+    tir.Shuffle: ExprPrinter.shuffle,
+    BufferLoad: ExprPrinter.load,
+    tir.Call: ExprPrinter.call,
     **{c: ExprPrinter.binary for c in (*_OPERATORS, *_FUNCTIONS)},
 }
 _CALLS: dict[str, Callable[[ExprPrinter, Any], str | None]] = {
-    "call_extern": ExprPrinter.typed_call, "call_pure_extern": ExprPrinter.typed_call, "call_llvm_intrin": ExprPrinter.typed_call,
-    "call_llvm_pure_intrin": ExprPrinter.typed_call, "reinterpret": lambda p, e: p.typed_call(e) if len(e.args) == 1 else None,
-    "call_packed": ExprPrinter.packed_call, "access_ptr": ExprPrinter.access_ptr,
+    "call_extern": ExprPrinter.typed_call,
+    "call_pure_extern": ExprPrinter.typed_call,
+    "call_llvm_intrin": ExprPrinter.typed_call,
+    "call_llvm_pure_intrin": ExprPrinter.typed_call,
+    "reinterpret": lambda p, e: p.typed_call(e) if len(e.args) == 1 else None,
+    "call_packed": ExprPrinter.packed_call,
+    "access_ptr": ExprPrinter.access_ptr,
     "ret": lambda p, e: f"T.ret({p.expr(e.args[0])})" if len(e.args) == 1 and e.dtype is VOID else None,
 }

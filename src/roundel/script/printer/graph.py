@@ -138,7 +138,10 @@ class GraphPrinter(ExprPrinter):
 
     def _if(self, var: Var, value: graph.If) -> None:
         name = self.names.fresh(var.name)
-        for head, branch in ((f"if {self.value_of(value.condition)}:", value.true_branch), ("else:", value.false_branch)):
+        for head, branch in (
+            (f"if {self.value_of(value.condition)}:", value.true_branch),
+            ("else:", value.false_branch),
+        ):
             with self.names.frame(), self.doc.body(head):
                 self.blocks(branch.blocks)
                 self.doc.line(f"{name}: {self.info(var.sinfo)} = {self.value_of(branch.body)}")
@@ -185,7 +188,11 @@ class GraphPrinter(ExprPrinter):
         data = c.data
         usual = graph.Constant.of(data).sinfo is c.sinfo
         extra = "" if usual else f", sinfo={self.info(c.sinfo)}"
-        if int(np.prod(data.shape)) <= _INLINE and data.dtype.kind in ("bool", "int", "uint", "float") and data.shape.count(0) == 0:
+        if (
+            int(np.prod(data.shape)) <= _INLINE
+            and data.dtype.kind in ("bool", "int", "uint", "float")
+            and data.shape.count(0) == 0
+        ):
             array = data.numpy()
             text = repr(array.astype(np.float64).tolist() if data.dtype.is_float else array.astype(object).tolist())
             written = np.array(eval(text, {"nan": np.nan, "inf": np.inf}), data.dtype.numpy)
@@ -230,9 +237,15 @@ class GraphPrinter(ExprPrinter):
         op: Any = c.op
         if c.sinfo_args:
             return None
-        given = {n: v for n, v in c.attrs.items() if n not in op.attributes or op.attributes[n] is ... or not _same(v, op.attributes[n])}
-        operands: list[Any] = [None if a is ABSENT or (isinstance(a, graph.Tuple) and not a.fields and _optional(op, k)) else a
-                               for k, a in enumerate(c.args)]
+        given = {
+            n: v
+            for n, v in c.attrs.items()
+            if n not in op.attributes or op.attributes[n] is ... or not _same(v, op.attributes[n])
+        }
+        operands: list[Any] = [
+            None if a is ABSENT or (isinstance(a, graph.Tuple) and not a.fields and _optional(op, k)) else a
+            for k, a in enumerate(c.args)
+        ]
         try:
             again = make_call(op, operands, given)
         except (RoundelError, TypeError, ValueError, KeyError, AttributeError, IndexError, NotImplementedError):
@@ -273,11 +286,17 @@ class GraphPrinter(ExprPrinter):
 
     def _packed(self, c: graph.Call) -> str:
         op: Any = c.op
-        parts = [quoted(op.name), *(self._operand(a) for a in c.args), *(f"{n}={self.value(v)}" for n, v in c.attrs.items())]
+        parts = [
+            quoted(op.name),
+            *(self._operand(a) for a in c.args),
+            *(f"{n}={self.value(v)}" for n, v in c.attrs.items()),
+        ]
         if not all(n.isidentifier() and n != "sinfo_args" for n in c.attrs):
             return self._raw(c, f"R.ExternFunc({quoted(op.name)})")
         if c.sinfo_args:
-            parts.append(f"sinfo_args=({', '.join(map(self.info, c.sinfo_args))}{',' if len(c.sinfo_args) == 1 else ''})")
+            parts.append(
+                f"sinfo_args=({', '.join(map(self.info, c.sinfo_args))}{',' if len(c.sinfo_args) == 1 else ''})"
+            )
         return f"R.call_packed({', '.join(parts)})"
 
 
@@ -285,7 +304,13 @@ def _same(a: Any, b: Any) -> bool:
     """Whether two attribute values are one, type and all (1 is not True)."""
     b = tuple(b) if isinstance(b, list) else b
     kinds = type(a) is type(b) or (isinstance(a, str) and isinstance(b, str))
-    return kinds and (all(map(_same, a, b)) and len(a) == len(b) if isinstance(a, tuple) else bool(a == b) if not isinstance(a, Node) else a is b)
+    return kinds and (
+        all(map(_same, a, b)) and len(a) == len(b)
+        if isinstance(a, tuple)
+        else bool(a == b)
+        if not isinstance(a, Node)
+        else a is b
+    )
 
 
 def _optional(op: Any, k: int) -> bool:
@@ -297,7 +322,13 @@ def symbolic_vars(func: graph.Function) -> list[tir.Var]:
     bound = {v for n in walk(func) if isinstance(n, tir.IndexMap) for v in n.initial_indices}
     infos: list[Node] = [*(p.sinfo for p in func.params), func.ret_sinfo]
     for n in walk(func):
-        infos += [n.var.sinfo] if isinstance(n, Binding) else [v.sinfo for v in n.loop_vars] if isinstance(n, graph.While) else []
+        infos += (
+            [n.var.sinfo]
+            if isinstance(n, Binding)
+            else [v.sinfo for v in n.loop_vars]
+            if isinstance(n, graph.While)
+            else []
+        )
         infos += [n.sinfo] if isinstance(n, graph.Constant) else []
     attrs = [v for n in walk(func) for v in _attr_nodes(getattr(n, "attrs", EMPTY))]
     found = {v: None for i in (*infos, func, *attrs) for v in walk(i) if isinstance(v, tir.Var)}
@@ -312,14 +343,25 @@ def _attr_nodes(value: Any) -> list[Node]:
 
 
 _VALUE: dict[type, Callable[[GraphPrinter, Any], str]] = {
-    Var: GraphPrinter.variable, graph.DataflowVar: GraphPrinter.variable, GlobalVar: GraphPrinter.function_name,
-    graph.ExternFunc: lambda p, e: f"R.ExternFunc({quoted(e.name)})" if isinstance(e.sinfo, graph.ObjectInfo)
-    else f"R.ExternFunc({quoted(e.name)}, {p.info(e.sinfo)})",
-    graph.Constant: GraphPrinter.constant, graph.ShapeExpr: lambda p, e: f"R.shape([{', '.join(map(p.expr, e.values))}])",
-    graph.PrimValue: lambda p, e: f"R.prim_value({p.expr(e.value)})", graph.StringValue: lambda p, e: f"R.str({quoted(e.value)})",
-    graph.DTypeValue: lambda p, e: f'R.dtype("{e.value}")', graph.Tuple: GraphPrinter.tuple,
-    graph.TupleGetItem: lambda p, e: f"{p.value_of(e.tuple_value)}[{e.index}]", graph.Call: GraphPrinter.call,
+    Var: GraphPrinter.variable,
+    graph.DataflowVar: GraphPrinter.variable,
+    GlobalVar: GraphPrinter.function_name,
+    graph.ExternFunc: lambda p, e: (
+        f"R.ExternFunc({quoted(e.name)})"
+        if isinstance(e.sinfo, graph.ObjectInfo)
+        else f"R.ExternFunc({quoted(e.name)}, {p.info(e.sinfo)})"
+    ),
+    graph.Constant: GraphPrinter.constant,
+    graph.ShapeExpr: lambda p, e: f"R.shape([{', '.join(map(p.expr, e.values))}])",
+    graph.PrimValue: lambda p, e: f"R.prim_value({p.expr(e.value)})",
+    graph.StringValue: lambda p, e: f"R.str({quoted(e.value)})",
+    graph.DTypeValue: lambda p, e: f'R.dtype("{e.value}")',
+    graph.Tuple: GraphPrinter.tuple,
+    graph.TupleGetItem: lambda p, e: f"{p.value_of(e.tuple_value)}[{e.index}]",
+    graph.Call: GraphPrinter.call,
 }
 _SPECIAL: dict[str, Callable[[GraphPrinter, graph.Call], str | None]] = {
-    CALL_TIR.name: GraphPrinter._call_tir, CALL_TIR_INPLACE.name: GraphPrinter._call_tir, CALL_DPS_PACKED.name: GraphPrinter._call_dps_packed,
+    CALL_TIR.name: GraphPrinter._call_tir,
+    CALL_TIR_INPLACE.name: GraphPrinter._call_tir,
+    CALL_DPS_PACKED.name: GraphPrinter._call_dps_packed,
 }

@@ -21,7 +21,7 @@ _IMPORT = {"I": "ir as I", "R": "relax as R", "T": "tir as T"}
 
 def print_script(node: Any, *, name: str | None = None, indent: int = 4, imports: bool = True) -> str:
     """The script of any node. ``name`` is the module's class name or the function's (by default ``Module``, and
-    ``global_symbol`` or ``main``); ``imports`` puts the import line that the script needs on top of modules and functions.
+    ``global_symbol`` or ``main``); ``imports`` puts the import line on top of modules and functions.
     """
     printer = _PRINT.get(type(node)) or next((p for t, p in _FAMILIES.items() if isinstance(node, t)), None)
     if printer is None:
@@ -98,11 +98,22 @@ def _graph(n: Any, doc: Doc, name: str | None) -> None:
 
 
 _PRINT: dict[type, Callable[[Any, Doc, str | None], None]] = {
-    IRModule: _module, tir.PrimFunc: _alone, graph.Function: _alone, tir.Buffer: _buffer, tir.BufferRegion: _expression, tir.IndexMap: _expression,
-    tir.Range: _range, tir.IterVar: _iter_var,
+    IRModule: _module,
+    tir.PrimFunc: _alone,
+    graph.Function: _alone,
+    tir.Buffer: _buffer,
+    tir.BufferRegion: _expression,
+    tir.IndexMap: _expression,
+    tir.Range: _range,
+    tir.IterVar: _iter_var,
 }
 _FAMILIES: dict[type, Callable[[Any, Doc, str | None], None]] = {
-    tir.Stmt: _statement, tir.Expr: _expression, graph.StructInfo: _graph, graph.GraphExpr: _graph, graph.Binding: _graph, graph.BindingBlock: _graph,
+    tir.Stmt: _statement,
+    tir.Expr: _expression,
+    graph.StructInfo: _graph,
+    graph.GraphExpr: _graph,
+    graph.Binding: _graph,
+    graph.BindingBlock: _graph,
     graph.GlobalVar: lambda n, doc, name: doc.line(f'I.GlobalVar("{n.name}")'),
 }
 

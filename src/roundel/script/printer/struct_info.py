@@ -44,7 +44,11 @@ class InfoPrinter:
         """``R.Prim("int64")``, ``R.Prim(value=n)``"""
         if i.value is None:
             return f'R.Prim("{i.dtype}")'
-        return f'R.Prim("{i.dtype}", value={self.dim(i.value)})' if i.value.dtype is not i.dtype else f"R.Prim(value={self.dim(i.value)})"
+        return (
+            f'R.Prim("{i.dtype}", value={self.dim(i.value)})'
+            if i.value.dtype is not i.dtype
+            else f"R.Prim(value={self.dim(i.value)})"
+        )
 
     def tuple(self, i: TupleInfo) -> str:
         """``R.Tuple(R.Tensor(...), ...)``"""
@@ -52,7 +56,9 @@ class InfoPrinter:
 
     def func(self, i: FuncInfo) -> str:
         """``R.Callable((R.Tensor(...),), R.Tensor(...))``"""
-        params = "None" if i.params is None else f"({', '.join(map(self, i.params))}{',' if len(i.params) == 1 else ''})"
+        params = (
+            "None" if i.params is None else f"({', '.join(map(self, i.params))}{',' if len(i.params) == 1 else ''})"
+        )
         return f"R.Callable({params}, {self(i.ret)}{'' if i.pure else ', pure=False'})"
 
 
@@ -66,6 +72,10 @@ def layout_text(layout: Layout) -> str:
 
 
 _INFO: dict[type, Callable[[InfoPrinter, Any], str]] = {
-    ObjectInfo: lambda p, i: "R.Object", TensorInfo: InfoPrinter.tensor, ShapeInfo: InfoPrinter.shape, PrimInfo: InfoPrinter.prim,
-    TupleInfo: InfoPrinter.tuple, FuncInfo: InfoPrinter.func,
+    ObjectInfo: lambda p, i: "R.Object",
+    TensorInfo: InfoPrinter.tensor,
+    ShapeInfo: InfoPrinter.shape,
+    PrimInfo: InfoPrinter.prim,
+    TupleInfo: InfoPrinter.tuple,
+    FuncInfo: InfoPrinter.func,
 }

@@ -17,9 +17,19 @@ from .expr import ExprPrinter, stop_of
 from .names import Names
 from .values import quoted
 
-_KINDS = {ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized", ForKind.UNROLLED: "unroll",
-          ForKind.THREAD_BINDING: "thread_binding"}
-_AXES = {IterKind.SPATIAL: ("spatial", "S"), IterKind.REDUCE: ("reduce", "R"), IterKind.OPAQUE: ("opaque", "O"), IterKind.SCAN: ("scan", "C")}
+_KINDS = {
+    ForKind.SERIAL: "serial",
+    ForKind.PARALLEL: "parallel",
+    ForKind.VECTORIZED: "vectorized",
+    ForKind.UNROLLED: "unroll",
+    ForKind.THREAD_BINDING: "thread_binding",
+}
+_AXES = {
+    IterKind.SPATIAL: ("spatial", "S"),
+    IterKind.REDUCE: ("reduce", "R"),
+    IterKind.OPAQUE: ("opaque", "O"),
+    IterKind.SCAN: ("scan", "C"),
+}
 
 
 def _is_true(e: Expr) -> bool:
@@ -29,7 +39,15 @@ def _is_true(e: Expr) -> bool:
 def has_implicit_root(func: tir.PrimFunc) -> bool:
     """Whether the root block is one that the parser adds by itself."""
     root, realize = func.root_block, func.body
-    if root is None or root.name != "root" or root.reads or root.writes or root.init or root.match_buffers or not _is_true(realize.predicate):
+    if (
+        root is None
+        or root.name != "root"
+        or root.reads
+        or root.writes
+        or root.init
+        or root.match_buffers
+        or not _is_true(realize.predicate)
+    ):
         return False
     if root.alloc_buffers or root.annotations:
         return True
@@ -125,7 +143,7 @@ class TensorPrinter(ExprPrinter):
         return name
 
     def buffer_args(self, b: Buffer, matched: bool = True, scope_position: bool = False) -> str:
-        """Shape, dtype and whatever differs from the defaults. ``matched`` forms make an offset variable for an ``offset_factor``."""
+        """Shape, dtype and what is not default. ``matched`` forms make an offset variable for an ``offset_factor``."""
         parts = [self._shape(b.shape), f'"{b.dtype}"']
         if scope_position:
             parts.append(f'"{b.scope}"')
@@ -179,11 +197,15 @@ class TensorPrinter(ExprPrinter):
             self.doc.line(f"{self.buffer(s.buffer)}[{self.indices(s.indices)}] = {self.expr(s.value)}")
         else:
             indices = ", ".join(map(self.expr, s.indices))
-            self.doc.line(f"{self.buffer(s.buffer)}.vstore([{indices}], {self.expr(s.value)}, predicate={self.expr(s.predicate)})")
+            self.doc.line(
+                f"{self.buffer(s.buffer)}.vstore([{indices}], {self.expr(s.value)}, predicate={self.expr(s.predicate)})"
+            )
 
     def evaluate(self, s: tir.Evaluate, tail: bool) -> None:
         """A call as it is, other expressions under ``T.evaluate``."""
-        is_return = isinstance(s.value, tir.Call) and s.value.op == "ret" and s.value.dtype is VOID and len(s.value.args) == 1
+        is_return = (
+            isinstance(s.value, tir.Call) and s.value.op == "ret" and s.value.dtype is VOID and len(s.value.args) == 1
+        )
         if is_return and tail:
             self.doc.line(f"return {self.expr(s.value.args[0])}")
         else:
@@ -232,18 +254,22 @@ class TensorPrinter(ExprPrinter):
         if tail:
             name = self.names.define(s.var, s.var.name)
             size = "T.SizeVar" if s.var.dtype is INT64 else f'T.SizeVar("", "{s.var.dtype}")'
-            self._scoped(f"{name}: {size if s.var.size else f'T.{s.var.dtype}'} = {value}", "", lambda: None, s.body, True)
+            self._scoped(
+                f"{name}: {size if s.var.size else f'T.{s.var.dtype}'} = {value}", "", lambda: None, s.body, True
+            )
             return
         with self.names.frame():
             name = self.names.define(s.var, s.var.name)
-            var = f", var=T.SizeVar({name!r}, \"{s.var.dtype}\")" if s.var.size else ""
+            var = f', var=T.SizeVar({name!r}, "{s.var.dtype}")' if s.var.size else ""
             self._scoped("", f"with T.LetStmt({value}{var}) as {name}:", lambda: None, s.body, False)
 
     def allocation(self, s: Any, tail: bool) -> None:
         """``A = T.allocate(...)``, ``A = T.decl_buffer(...)``"""
         b = s.buffer
         if isinstance(s, tir.Allocate):
-            text = f"T.allocate({self.buffer_args(b, False, True)}" + (f", annotations={self.attrs(s.annotations)})" if s.annotations else ")")
+            text = f"T.allocate({self.buffer_args(b, False, True)}" + (
+                f", annotations={self.attrs(s.annotations)})" if s.annotations else ")"
+            )
         else:
             text = f"T.decl_buffer({self.buffer_args(b, False)})"
 
@@ -269,8 +295,12 @@ class TensorPrinter(ExprPrinter):
     def for_(self, s: For, tail: bool) -> None:
         """``for``; perfect nests of plain loops as one ``T.grid``."""
         nest = [s]
-        while _plain_loop(nest[-1]) and isinstance(nest[-1].body, For) and _plain_loop(nest[-1].body) and not any(
-                v in {f.loop_var for f in nest} for v in walk(nest[-1].body.extent)):
+        while (
+            _plain_loop(nest[-1])
+            and isinstance(nest[-1].body, For)
+            and _plain_loop(nest[-1].body)
+            and not any(v in {f.loop_var for f in nest} for v in walk(nest[-1].body.extent))
+        ):
             nest.append(nest[-1].body)
         what = f"T.grid({', '.join(self.expr(f.extent) for f in nest)})" if len(nest) > 1 else self._iterations(s)
         with self.names.frame():
@@ -288,14 +318,20 @@ class TensorPrinter(ExprPrinter):
             args = [self.expr(s.extent)] if zero else [self.expr(s.min), self.expr(stop)]
         else:
             args = [self.expr(s.min), f"extent={self.expr(s.extent)}", f'dtype="{dtype}"']
-        plain = len(args) + (s.kind is not ForKind.SERIAL) < 3 and not s.annotations and s.step is None and s.thread is None
+        plain = (
+            len(args) + (s.kind is not ForKind.SERIAL) < 3 and not s.annotations and s.step is None and s.thread is None
+        )
         if s.thread is not None:
             args.append(f'thread="{s.thread}"')
         if s.annotations:
             args.append(f"annotations={self.attrs(s.annotations)}")
         if s.step is not None:
             args.append(f"step={self.value(s.step)}")
-        return f"range({', '.join(args)})" if plain and s.kind is ForKind.SERIAL else f"T.{_KINDS[s.kind]}({', '.join(args)})"
+        return (
+            f"range({', '.join(args)})"
+            if plain and s.kind is ForKind.SERIAL
+            else f"T.{_KINDS[s.kind]}({', '.join(args)})"
+        )
 
     # ---- blocks
 
@@ -305,7 +341,7 @@ class TensorPrinter(ExprPrinter):
 
     def block(self, b: Block, values: tuple[Expr, ...] | None, predicate: Expr) -> None:
         """A block; without ``values`` one that stands alone."""
-        with self.scope(f'with T.sblock({quoted(b.name)}{"" if values is not None else ", no_realize=True"}):'):
+        with self.scope(f"with T.sblock({quoted(b.name)}{'' if values is not None else ', no_realize=True'}):"):
             self._axes(b, values)
             if not _is_true(predicate):
                 self.doc.line(f"T.where({self.expr(predicate)})")
@@ -346,13 +382,19 @@ class TensorPrinter(ExprPrinter):
 
     def _is_loop(self, iv: tir.IterVar, value: Any) -> bool:
         loop = self.loops.get(value) if isinstance(value, Var) else None
-        return loop is not None and loop.min is iv.dom.min and loop.extent is iv.dom.extent and iv.var.dtype is value.dtype
+        return (
+            loop is not None and loop.min is iv.dom.min and loop.extent is iv.dom.extent and iv.var.dtype is value.dtype
+        )
 
     def _domain(self, dom: Range) -> str:
         stop = stop_of(dom.min, dom.extent)
         if dom.extent in self.loops or stop is None:
             return f"T.Range({self.expr(dom.min)}, {self.expr(dom.extent)})"
-        return self.expr(dom.extent) if type(dom.min) is IntImm and dom.min.value == 0 else f"({self.expr(dom.min)}, {self.expr(stop)})"
+        return (
+            self.expr(dom.extent)
+            if type(dom.min) is IntImm and dom.min.value == 0
+            else f"({self.expr(dom.min)}, {self.expr(stop)})"
+        )
 
 
 def variable_text(v: Var) -> str:
@@ -366,8 +408,17 @@ def _plain_loop(s: For) -> bool:
 
 
 _STMT: dict[type, Callable[[TensorPrinter, Any, bool], None]] = {
-    Seq: TensorPrinter.seq, tir.BufferStore: TensorPrinter.store, tir.Evaluate: TensorPrinter.evaluate, tir.If: TensorPrinter.if_,
-    tir.While: TensorPrinter.while_, tir.Assert: TensorPrinter.assert_, tir.Let: TensorPrinter.let, tir.Allocate: TensorPrinter.allocation,
-    tir.DeclBuffer: TensorPrinter.allocation, tir.AttrStmt: TensorPrinter.attr, For: TensorPrinter.for_, BlockRealize: TensorPrinter.realize,
+    Seq: TensorPrinter.seq,
+    tir.BufferStore: TensorPrinter.store,
+    tir.Evaluate: TensorPrinter.evaluate,
+    tir.If: TensorPrinter.if_,
+    tir.While: TensorPrinter.while_,
+    tir.Assert: TensorPrinter.assert_,
+    tir.Let: TensorPrinter.let,
+    tir.Allocate: TensorPrinter.allocation,
+    tir.DeclBuffer: TensorPrinter.allocation,
+    tir.AttrStmt: TensorPrinter.attr,
+    For: TensorPrinter.for_,
+    BlockRealize: TensorPrinter.realize,
     Block: lambda p, s, tail: p.block(s, None, tir.logical_and()),
 }

@@ -26,10 +26,17 @@ def _float(value: float) -> str:
 
 
 _PLAIN: dict[type, Callable[[Any], str]] = {
-    bool: repr, int: repr, str: quoted, type(None): repr, float: _float, DType: lambda v: quoted(str(v)),
+    bool: repr,
+    int: repr,
+    str: quoted,
+    type(None): repr,
+    float: _float,
+    DType: lambda v: quoted(str(v)),
     Target: lambda v: f"T.target({quoted(str(v))})",
-    GlobalVar: lambda v: f"I.GlobalVar({quoted(v.name)})", FuseKind: lambda v: f"I.FuseKind.{v.name}",
-    IntImm: lambda v: f"T.{v.dtype}({bool(v.value) if v.dtype.is_bool else v.value})", StringImm: lambda v: f"T.string({quoted(v.value)})",
+    GlobalVar: lambda v: f"I.GlobalVar({quoted(v.name)})",
+    FuseKind: lambda v: f"I.FuseKind.{v.name}",
+    IntImm: lambda v: f"T.{v.dtype}({bool(v.value) if v.dtype.is_bool else v.value})",
+    StringImm: lambda v: f"T.string({quoted(v.value)})",
 }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.dtype import DType
-from ..ir.tir import IterKind
-from .marks import Axes
+from ...ir.dtype import DType
+from ...ir.tir import IterKind
+from ..marks import Axes
 
 _LETTERS = {"S": IterKind.SPATIAL, "R": IterKind.REDUCE, "O": IterKind.OPAQUE, "C": IterKind.SCAN}
 
@@ -46,5 +46,9 @@ def remap(kinds: str, bindings: Any, dtype: Any = None) -> Axes:
         raise ValueError(f"{len(kinds)} kinds ({kinds!r}) for {len(bindings)} bindings")
     unknown = set(kinds) - set(_LETTERS)
     if unknown:
-        raise ValueError(f"unknown axis kind {sorted(unknown)[0]!r}; kinds are S (spatial), R (reduce), O (opaque), C (scan)")
-    return Axes([_LETTERS[k] for k in kinds], [None] * len(bindings), bindings, DType(dtype) if dtype is not None else None)
+        raise ValueError(
+            f"unknown axis kind {sorted(unknown)[0]!r}; kinds are S (spatial), R (reduce), O (opaque), C (scan)"
+        )
+    return Axes(
+        [_LETTERS[k] for k in kinds], [None] * len(bindings), bindings, DType(dtype) if dtype is not None else None
+    )

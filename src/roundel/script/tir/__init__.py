@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of tensor programs: ``from roundel.script import tir as T``.
+
+Also here by ``__getattr__``: every data type (``T.float32``, ``T.int32x4``) and every intrinsic (``T.exp``, ``T.fma``).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ...ir.tir import intrin
+from ..parser.entry import macro, prim_func
+from . import axis
+from .buffers import Buffer, alloc_buffer, allocate, decl_buffer, match_buffer, sblock_alloc_buffer
+from .calls import (
+    call,
+    call_extern,
+    call_intrin,
+    call_llvm_intrin,
+    call_llvm_pure_intrin,
+    call_packed,
+    call_pure_extern,
+    foreign,
+    intrinsic,
+    reinterpret,
+    ret,
+    string,
+    target,
+    tvm_access_ptr,
+    tvm_call_packed,
+    type_annotation,
+)
+from .expressions import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Broadcast,
+    Cast,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Range,
+    Select,
+    Shuffle,
+    Sub,
+    cast,
+    ceildiv,
+    comm_reducer,
+    div,
+    floordiv,
+    floormod,
+    if_then_else,
+    index_map,
+    infinity,
+    max,  # noqa: A004
+    max_value,
+    min,  # noqa: A004
+    min_value,
+    truncdiv,
+    truncmod,
+    vectorcombine,
+    vectorhigh,
+    vectorlow,
+)
+from .statements import (
+    Assert,
+    LetStmt,
+    attr,
+    bind,
+    block,
+    block_attr,
+    env_thread,
+    evaluate,
+    func_attr,
+    grid,
+    init,
+    launch_thread,
+    let,
+    meta_var,
+    parallel,
+    reads,
+    sblock,
+    sblock_attr,
+    seq,
+    serial,
+    thread_binding,
+    unroll,
+    unrolled,
+    vectorized,
+    where,
+    writes,
+)
+from .types import Ptr, ScalarType, SizeVar, Var, boolean, handle, ptr, var
+
+_ALIASES = {"power": "pow", "left_shift": "shift_left", "right_shift": "shift_right", "nearby_int": "nearbyint"}
+# families of device intrinsics, kept as opaque calls
+_FOREIGN = ("tvm_", "ptx_", "mma_", "simdgroup_", "cuda_", "dma_", "metal_")
+
+
+@cache  # not into globals(): T.bool and T.abs must not hide Python's in this file
+def __getattr__(name: str) -> Any:
+    name = _ALIASES.get(name, name)
+    if name in intrin.REGISTRY:
+        made: Any = intrinsic(name)
+    elif name.startswith(_FOREIGN):
+        made = foreign(name)
+    else:
+        try:
+            made = ScalarType(name)
+        except ValueError:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, [*globals(), *intrin.REGISTRY], 3)
+            raise AttributeError(
+                f"T has no {name!r}" + (f"; did you mean {', '.join('T.' + n for n in near)}?" if near else "")
+            ) from None
+    return made
+
+
+__all__ = [n for n in dir() if not n.startswith("_")]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls: of intrinsics, C functions, FFI functions, other functions of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...ir import tir
+from ...ir.dtype import HANDLE, INT32, VOID, DType
+from ...ir.graph import GlobalVar
+from ...ir.tir import intrin
+from ...target import Target
+from .types import operand, pair
+
+
+def _exprs(args: Sequence[Any]) -> tuple[tir.Expr, ...]:
+    return tuple(tir.const(a.data if isinstance(a, tir.Buffer) else operand(a)) for a in args)
+
+
+def call(function: Any, *args: Any, dtype: Any = VOID) -> tir.Expr:
+    """A call of another function of the module, with the dtype of its result."""
+    return tir.Call(function if isinstance(function, GlobalVar) else str(function), _exprs(args), DType(dtype))
+
+
+def call_intrin(dtype: Any, op: str, *args: Any) -> tir.Expr:
+    """A call of the intrinsic ``op`` with an explicit result dtype."""
+    return tir.Call(op.removeprefix("tir."), _exprs(args), DType(getattr(dtype, "dtype", dtype)))
+
+
+def call_extern(dtype: Any, name: str, *args: Any) -> tir.Expr:
+    """A call of a C function."""
+    return call_intrin(dtype, "call_extern", name, *args)
+
+
+def call_pure_extern(dtype: Any, name: str, *args: Any) -> tir.Expr:
+    """A call of a C function without effects."""
+    return call_intrin(dtype, "call_pure_extern", name, *args)
+
+
+def call_llvm_pure_intrin(dtype: Any, name: Any, *args: Any) -> tir.Expr:
+    """A call of an LLVM intrinsic; the first operand may be the number of signature operands."""
+    return call_intrin(dtype, "call_llvm_pure_intrin", name, *args)
+
+
+def call_llvm_intrin(dtype: Any, name: Any, *args: Any) -> tir.Expr:
+    """A call of an LLVM intrinsic with effects."""
+    return call_intrin(dtype, "call_llvm_intrin", name, *args)
+
+
+def call_packed(name: str, *args: Any, dtype: Any = INT32) -> tir.Expr:
+    """A call of a function registered with the FFI."""
+    return call_intrin(dtype, "call_packed", name, *args)
+
+
+tvm_call_packed = call_cpacked = call_packed
+
+
+def type_annotation(dtype: Any) -> tir.Expr:
+    """A data type as an operand."""
+    return tir.StringImm(str(DType(getattr(dtype, "dtype", dtype))))
+
+
+def string(value: str) -> tir.Expr:
+    """A string as an expression (for attribute values; operands of calls are plain strings)."""
+    return tir.StringImm(value)
+
+
+def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any) -> tir.Expr:
+    """A pointer for external code."""
+    return call_intrin(HANDLE, "access_ptr", ptype, data, offset, extent, rw_mask)
+
+
+def reinterpret(dtype: Any, value: Any) -> tir.Expr:
+    """The bits of ``value`` as another dtype."""
+    return call_intrin(dtype, "reinterpret", value)
+
+
+def ret(value: Any) -> tir.Expr:
+    """Returns a scalar from the function."""
+    return tir.Call("ret", _exprs((value,)), VOID)
+
+
+def target(spec: Any = "llvm", host: Any = None) -> Target:
+    """A machine, as the value of an attribute."""
+    return Target(spec)
+
+
+def intrinsic(name: str) -> Callable[..., tir.Expr]:
+    """The function ``T.name`` of an intrinsic of the table."""
+    found = intrin.get(name)
+
+    def build(*args: Any, dtype: Any = None) -> tir.Expr:
+        if found.arity >= 0 and len(args) != found.arity:
+            raise TypeError(f"T.{name} takes {found.arity} operands, {len(args)} given")
+        items: Sequence[Any] = [operand(a.data if isinstance(a, tir.Buffer) else a) for a in args]
+        if found.arity == 2:
+            items = pair(*items)
+        return tir.call(name, *items, dtype=dtype)
+
+    build.__name__, build.__doc__ = name, found.doc or f"The intrinsic {name}."
+    return build
+
+
+def foreign(name: str) -> Callable[..., tir.Expr]:
+    """A device intrinsic that is not in the table, kept as an opaque call."""
+
+    def build(*args: Any) -> tir.Expr:
+        typed = bool(args) and isinstance(args[0], str) and not name.startswith("tvm_")
+        return call_intrin(args[0] if typed else HANDLE, name, *args[typed:])
+
+    build.__name__, build.__doc__ = name, f"A call of the device intrinsic {name}."
+    return build

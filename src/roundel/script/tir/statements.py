@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of tensor programs: blocks, attributes, lets, assertions, launches, loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...ir import tir
+from ...ir.dtype import DType
+from ..marks import (
+    AssertHead,
+    AttrHead,
+    AttrsOf,
+    BlockHead,
+    EnvThread,
+    Evaluated,
+    InitHead,
+    Launch,
+    LetHead,
+    Loop,
+    Loops,
+    Meta,
+    Regions,
+    SeqHead,
+    Where,
+)
+from ..regions import as_region, extent_between
+from .types import operand
+
+
+def sblock(name: str = "", no_realize: bool = False) -> BlockHead:
+    """``with T.sblock("B"):`` a block."""
+    return BlockHead(name, no_realize)
+
+
+block = sblock
+
+
+def init() -> InitHead:
+    """``with T.init():`` runs at the first iteration of the reduction."""
+    return InitHead()
+
+
+def seq() -> SeqHead:
+    """``with T.seq():`` statements kept together as one."""
+    return SeqHead()
+
+
+def _regions(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    items = args[0] if len(args) == 1 and isinstance(args[0], tuple | list) else args
+    return tuple(as_region(r) for r in items)
+
+
+def reads(*regions: Any) -> Regions:
+    """The regions that the block reads."""
+    return Regions("reads", _regions(regions))
+
+
+def writes(*regions: Any) -> Regions:
+    """The regions that the block writes."""
+    return Regions("writes", _regions(regions))
+
+
+def where(predicate: Any) -> Where:
+    """The block runs only where ``predicate`` holds."""
+    return Where(predicate)
+
+
+def func_attr(attrs: dict[str, Any]) -> AttrsOf:
+    """Attributes of the function."""
+    return AttrsOf("func", attrs)
+
+
+def sblock_attr(attrs: dict[str, Any]) -> AttrsOf:
+    """Attributes of the block."""
+    return AttrsOf("block", attrs)
+
+
+block_attr = sblock_attr
+
+
+def attr(node: Any, attr_key: str, value: Any) -> AttrHead:
+    """An attribute about ``node`` that holds for the rest of the body."""
+    return AttrHead(node, attr_key, value)
+
+
+def bind(value: Any, var: Any = None) -> LetHead:
+    """Evaluates once: ``x = T.bind(expr)``."""
+    return LetHead(operand(value), var)
+
+
+def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> LetHead:
+    """``with T.LetStmt(expr) as x:``"""
+    return LetHead(operand(value), var)
+
+
+def let(first: Any, value: Any = None) -> LetHead:
+    """``x = T.let(expr)``, or ``with T.let(x, expr):`` in the older spelling."""
+    return LetHead(operand(first), None) if value is None else LetHead(operand(value), first)
+
+
+def Assert(condition: Any, message: str = "") -> AssertHead:
+    """Fails the call when the condition is false."""
+    return AssertHead(condition, message)
+
+
+def evaluate(value: Any) -> Evaluated:
+    """Evaluates an expression for its effect."""
+    return Evaluated(operand(value))
+
+
+def meta_var(value: Any) -> Meta:
+    """Keeps a value as a Python value of the parser."""
+    return Meta(value)
+
+
+def env_thread(thread: str) -> EnvThread:
+    """A thread axis, for ``launch_thread``."""
+    return EnvThread(thread)
+
+
+def launch_thread(thread: Any, extent: Any) -> Launch:
+    """Binds a thread axis of ``extent`` for the rest of the body."""
+    return Launch(thread, extent)
+
+
+# ---- loops
+
+
+def _loop(
+    kind: tir.ForKind,
+    start: Any,
+    stop: Any,
+    extent: Any = None,
+    thread: str | None = None,
+    annotations: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+) -> Loops:
+    if stop is None and extent is None:
+        start, stop = 0, start
+    extent = extent_between(start, stop) if extent is None else extent
+    return Loops([Loop(start, extent, kind, thread, dict(annotations or {}), step, dtype and DType(dtype))])
+
+
+def _loop_function(name: str, kind: tir.ForKind) -> Callable[..., Loops]:
+    def build(
+        start: Any,
+        stop: Any = None,
+        *,
+        annotations: Any = None,
+        step: Any = None,
+        extent: Any = None,
+        dtype: Any = None,
+    ) -> Loops:
+        return _loop(kind, start, stop, extent, None, annotations, step, dtype)
+
+    build.__name__, build.__doc__ = name, f"A {kind.value} loop over [0, stop) or [start, stop)."
+    return build
+
+
+serial = _loop_function("serial", tir.ForKind.SERIAL)
+parallel = _loop_function("parallel", tir.ForKind.PARALLEL)
+vectorized = _loop_function("vectorized", tir.ForKind.VECTORIZED)
+unroll = _loop_function("unroll", tir.ForKind.UNROLLED)
+unrolled = unroll
+
+
+def thread_binding(
+    start: Any,
+    stop: Any = None,
+    thread: str | None = None,
+    *,
+    annotations: Any = None,
+    step: Any = None,
+    extent: Any = None,
+    dtype: Any = None,
+) -> Loops:
+    """A loop whose iterations are the threads of an axis such as ``threadIdx.x``."""
+    if isinstance(stop, str):
+        stop, thread = None, stop
+    return _loop(tir.ForKind.THREAD_BINDING, start, stop, extent, thread, annotations, step, dtype)
+
+
+def grid(*extents: Any) -> Loops:
+    """A nest of serial loops; an extent may be (start, stop)."""
+    return Loops([_loop(tir.ForKind.SERIAL, *(e if isinstance(e, tuple) else (e, None))).loops[0] for e in extents])

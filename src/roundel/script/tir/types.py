@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data types and variables of tensor programs: ``T.int32``, ``n = T.int64()``, ``T.SizeVar``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir import tir
+from ...ir.dtype import BOOL, HANDLE, DType
+from ..literals import float_of
+from ..marks import NewVar
+from ..regions import as_value
+
+
+def operand(value: Any) -> Any:
+    """A slice of a buffer as a vector; anything else as it is."""
+    return as_value(value) if isinstance(value, tir.BufferRegion) else value
+
+
+def pair(a: Any, b: Any) -> tuple[tir.Expr, tir.Expr]:
+    """Both operands as expressions of one dtype."""
+    a, b = operand(a), operand(b)
+    return tir.ops._pair(a if isinstance(a, tir.Expr) or isinstance(b, tir.Expr) else tir.const(a), b)
+
+
+class ScalarType:
+    """A data type in a script: ``T.int32`` annotates, ``T.int32(5)`` a constant, ``n = T.int64()`` a variable."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = DType(dtype)
+
+    def __call__(self, value: Any = None, *args: Any, is_size_var: bool = True, **kw: Any) -> Any:
+        if self.dtype.is_handle and isinstance(value, int):
+            return tir.IntImm(value, self.dtype)
+        if value is None or self.dtype.is_handle:
+            return NewVar(self.dtype, is_size_var and self.dtype.is_int)
+        if isinstance(value, str):
+            return tir.FloatImm(float_of(value), self.dtype)
+        return tir.const(operand(value), self.dtype)
+
+    def __repr__(self) -> str:
+        return f"T.{self.dtype}"
+
+
+def var(dtype: Any = "int64", name: str | None = None) -> NewVar:
+    """A shape variable that takes its name from what it is assigned to."""
+    dtype = DType(getattr(dtype, "dtype", dtype))
+    return NewVar(dtype, dtype.is_int, name)
+
+
+def Var(name: str, dtype: Any = "int64") -> NewVar:
+    """A variable with a name."""
+    return NewVar(DType(getattr(dtype, "dtype", dtype)), False, name)
+
+
+def SizeVar(name: str = "", dtype: Any = "int64") -> NewVar:
+    """A shape variable with a name (``T.SizeVar`` alone annotates an int64 parameter)."""
+    return NewVar(DType(getattr(dtype, "dtype", dtype)), True, name or None)
+
+
+def ptr(dtype: Any = None, storage_scope: str = "global") -> NewVar:
+    """A pointer; as an annotation the same as ``T.handle``."""
+    return NewVar(HANDLE, False)
+
+
+Ptr = ptr
+boolean = ScalarType(BOOL)
+handle = ScalarType(HANDLE)
