@@ -11,6 +11,7 @@ from roundel.ir.op import get_op
 
 from . import (
     activation,
+    attention,
     binary,
     conv,
     create,
@@ -21,15 +22,15 @@ from . import (
     norm,
     pad,
     pool,
+    quantize,
     reduce,
     search,
     select,
     shape,
+    transform,
     unary,
 )
 from .expand import expand
-
-install_expansion(expand)
 
 
 def make(name: str, *args: Any, **attrs: Any) -> graph.Call:
@@ -37,8 +38,11 @@ def make(name: str, *args: Any, **attrs: Any) -> graph.Call:
     return graph.make_call(get_op(name), args, attrs)
 
 
+install_expansion(expand)
+
 FAMILIES = (
     activation,
+    attention,
     binary,
     conv,
     create,
@@ -49,10 +53,12 @@ FAMILIES = (
     norm,
     pad,
     pool,
+    quantize,
     reduce,
     search,
     select,
     shape,
+    transform,
     unary,
 )
 __all__ = ["FAMILIES", "make"]

@@ -15,7 +15,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .dims import axis_of, equal, fail, same_dtype, static, tensor_info
-from .elementwise import unary, widen
+from .elementwise import binary, unary, widen
 from .unary import reference_erf
 
 _SELU_ALPHA, _SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
@@ -123,6 +123,13 @@ unary(
     lambda x, beta: x * _np_sigmoid(x * beta),
     attributes={"beta": 1.0},
     doc="x * sigmoid(beta * x)",
+)
+
+binary(
+    "nn.prelu_broadcast",
+    lambda x, slope: te.select(x < 0.0, x * slope, x),
+    lambda x, slope: np.where(x < 0, x * slope, x),
+    doc="x where it is not negative, else x * slope; the slope broadcasts",
 )
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from roundel.arith import Analyzer
@@ -41,6 +43,35 @@ def equal(a: Any, b: Any) -> bool:
 def differ(a: Any, b: Any) -> bool:
     """Whether two dimensions are provably different."""
     return simplify(tir.ne(a, b)) is tir.const(True)
+
+
+_notes: ContextVar[list[tuple[tir.Expr, tir.Expr]] | None] = ContextVar("roundel_assumed", default=None)
+
+
+@contextmanager
+def assuming() -> Iterator[list[tuple[tir.Expr, tir.Expr]]]:
+    """Collects equalities of sizes that operators need and nobody can prove (``n`` and ``min(n, 512)``).
+
+    Importers run inference inside it and have the notes checked when the model runs, by ``R.match_cast``.
+    """
+    notes: list[tuple[tir.Expr, tir.Expr]] = []
+    mark = _notes.set(notes)
+    try:
+        yield notes
+    finally:
+        _notes.reset(mark)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two sizes that have to be equal are: proven, or assumed inside ``assuming`` where they may be."""
+    if equal(a, b):
+        return True
+    notes = _notes.get()
+    a, b = tir.as_index(a), tir.as_index(b)
+    if notes is None or (type(a) is tir.IntImm and type(b) is tir.IntImm) or differ(a, b):
+        return False
+    notes.append((a, b))
+    return True
 
 
 def describe(*infos: Any) -> str:
@@ -115,11 +146,11 @@ def _broadcast_dim(op: OpDef, dims: Sequence[tir.Expr], axis: int, infos: Sequen
             continue
         if static(found) == 1:
             found = d
-        elif not equal(found, d):
+        elif not same(found, d):
             what = f"dimensions {dim_text(found)} and {dim_text(d)} (axis {axis} of the result) do not broadcast"
             symbolic = static(found) is None or static(d) is None
             fail(op, what, *infos, hint="they cannot be proven equal; state it by R.match_cast" if symbolic else "")
-        elif static(d) is not None:
+        elif static(d) is not None or (isinstance(d, tir.Var) and static(found) is None):
             found = d
     return found
 

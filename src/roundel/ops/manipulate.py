@@ -13,7 +13,7 @@ from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axes_of, axis_of, equal, fail, same_dtype, simplify, static, tensor_info
+from .dims import axes_of, axis_of, equal, fail, same, same_dtype, simplify, static, tensor_info
 from .elementwise import label
 
 
@@ -203,7 +203,7 @@ class Concat(OpDef):
         axis, out = axis_of(self, attrs["axis"], ndim, *args), list(infos[0].shape)
         for i in infos[1:]:
             for k, (a, b) in enumerate(zip(out, i.shape)):
-                if k != axis and not equal(a, b):
+                if k != axis and not same(a, b):
                     fail(self, f"dimensions {k} of the tensors are not provably equal", *args)
         out[axis] = simplify(tir.sum_of([i.shape[axis] for i in infos]))
         return graph.TensorInfo(tuple(out), dtype)

@@ -13,7 +13,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import DType
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import broadcast_shapes, dim_text, equal, fail, fill, same_dtype, static, tensor_info
+from .dims import broadcast_shapes, dim_text, fail, fill, same, same_dtype, static, tensor_info
 from .elementwise import element, widen
 
 
@@ -49,7 +49,7 @@ class MatMul(OpDef):
             ndim = max(a.ndim, b.ndim, 2) - (a.ndim == 1) - (b.ndim == 1) if known else -1
             return graph.TensorInfo(None, dtype, ndim)
         inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
-        if not equal(a.shape[-1], inner):
+        if not same(a.shape[-1], inner):
             fail(self, f"inner dimensions {dim_text(a.shape[-1])} and {dim_text(inner)} are not equal", *args)
         return graph.TensorInfo(self._shape(a.shape, b.shape, args), dtype)
 

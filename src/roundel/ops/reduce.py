@@ -150,9 +150,18 @@ def _mean(v: Any, n: Any) -> Any:
 
 def _np_mean(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
     if x.dtype.kind == "f":
-        return x.mean(axis=axis, keepdims=keepdims)
+        return x.sum(axis=axis, keepdims=keepdims) / _count(x, axis)
     total = x.sum(axis=axis, keepdims=keepdims, dtype=x.dtype)
-    return np.trunc(total / np.prod([x.shape[a] for a in axis], dtype=np.int64))
+    return np.trunc(total / _count(x, axis))
+
+
+def _count(x: np.ndarray, axis: Any) -> np.generic:
+    return np.prod([x.shape[a] for a in axis], dtype=np.int64).astype(x.dtype)
+
+
+def _np_variance(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+    away = x - x.sum(axis=axis, keepdims=True) / _count(x, axis)
+    return np.sum(away * away, axis=axis, keepdims=keepdims) / _count(x, axis)
 
 
 def _logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
@@ -229,8 +238,8 @@ def _deviation(v: Any, total: Any, n: Any) -> Any:
 
 
 _finite = lambda top: te.select(te.isfinite(top), top, 0.0)
-register(_Centred("variance", te.sum, 0, _deviation, lambda v, first, n: v / n, np.var))
-register(_Centred("std", te.sum, 0, _deviation, lambda v, first, n: te.sqrt(v / n), np.std))
+register(_Centred("variance", te.sum, 0, _deviation, lambda v, first, n: v / n, _np_variance))
+register(_Centred("std", te.sum, 0, _deviation, lambda v, first, n: te.sqrt(v / n), _np(_np_variance, after=np.sqrt)))
 register(
     _Centred(
         "reduce_log_sum_exp",

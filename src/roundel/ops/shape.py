@@ -13,7 +13,7 @@ from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axes_of, dim_text, equal, fail, simplify, static, tensor_info
+from .dims import axes_of, dim_text, equal, fail, same, simplify, static, tensor_info
 from .elementwise import element, label
 
 
@@ -133,7 +133,7 @@ class Reshape(_Reshaping):
             fail(self, "more than one dimension is -1", x, *rest)
         if open_at:
             dims[open_at[0]] = self._remaining(x, dims, open_at[0], rest)
-        elif not equal(tir.product_of(dims), x.size):
+        elif not same(tir.product_of(dims), x.size):
             have, want = dim_text(simplify(x.size)), dim_text(simplify(tir.product_of(dims)))
             fail(self, f"{have} elements do not make a shape of {want}", x, *rest)
         return tuple(dims)
@@ -293,7 +293,7 @@ class BroadcastTo(OpDef):
             fail(self, f"{len(old)} dimensions do not broadcast to {len(new)}", *infos)
         out = tuple(old[k - skip] if k >= skip and static(d) == -1 else d for k, d in enumerate(new))
         for s, d in zip(old, out[skip:]):
-            if static(s) != 1 and not equal(s, d):
+            if static(s) != 1 and not same(s, d):
                 fail(self, f"dimension {dim_text(s)} does not broadcast to {dim_text(d)}", *infos)
         return out
 
@@ -329,3 +329,33 @@ class ShapeOf(OpDef):
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         return np.asarray(args[0], np.int64)
+
+
+@register
+class ShapeOfTensor(OpDef):
+    """The shape of x, as a shape."""
+
+    name, operands, kind = "shape_of", ("x",), FuseKind.OPAQUE
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x = tensor_info(self, args[0], args)
+        return graph.ShapeInfo(x.shape, x.ndim)
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return tuple(int(s) for s in args[0].shape)
+
+
+@register
+class TensorToShape(OpDef):
+    """The values of a one-dimensional integer tensor, as a shape."""
+
+    name, operands, kind = "tensor_to_shape", ("x",), FuseKind.OPAQUE
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x = tensor_info(self, args[0], args)
+        if x.ndim not in (-1, 1) or (x.dtype is not None and not x.dtype.is_int):
+            fail(self, "x is not a one-dimensional tensor of integers", *args)
+        return graph.ShapeInfo(None, -1 if x.shape is None or static(x.shape[0]) is None else x.shape[0].value)
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return tuple(int(v) for v in args[0])

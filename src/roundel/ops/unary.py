@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,21 @@ from roundel.ir.dtype import BOOL
 
 from .elementwise import unary
 
-_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+def _each(fn: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
+    """A function of Python floats on arrays, in float64."""
+    every = np.vectorize(fn, otypes=[np.float64])
+    return lambda x: every(x) if x.size else np.zeros(x.shape)
 
 
-def reference_erf(x: np.ndarray) -> np.ndarray:
-    """erf by the C library, in float64."""
-    return _erf(x) if x.size else np.zeros(x.shape)
+def _lgamma(x: float) -> float:
+    """The C function: infinite at 0 and negative integers."""
+    if math.isinf(x) or (x <= 0 and x == math.floor(x)):
+        return math.inf
+    return math.lgamma(x)
+
+
+reference_erf = _each(math.erf)
 
 
 def _sign(x: Any) -> Any:
@@ -59,6 +69,9 @@ _FLOATS = {
     "atanh": (te.atanh, np.arctanh),
     "erf": (te.erf, reference_erf),
     "sigmoid": (te.sigmoid, lambda x: 0.5 * (1 + np.tanh(0.5 * x.astype(np.float64)))),
+    "exp2": (te.exp2, np.exp2),
+    "erfc": (te.erfc, _each(math.erfc)),
+    "lgamma": (te.lgamma, _each(_lgamma)),
     "reciprocal": (lambda x: 1.0 / x, lambda x: 1 / x),
 }
 for _name, (_fn, _ref) in _FLOATS.items():

@@ -29,7 +29,7 @@ from roundel.ir.tir import (
 )
 
 _INTRINSICS = """exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh
-atanh erf sigmoid floor ceil trunc nearbyint abs isnan isinf isfinite popcount neg sign""".split()
+atanh erf erfc lgamma tgamma sigmoid floor ceil trunc nearbyint abs isnan isinf isfinite popcount neg sign""".split()
 
 
 def _intrinsic(name: str) -> Callable[..., tir.Expr]:
