@@ -20,7 +20,7 @@ from ..ir.errors import LowerError
 from ..ir.module import IRModule
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE
 from ..ir.tir.expr import StringImm
-from ..ir.visit import substitute
+from ..ir.visit import free_vars, substitute
 from ..lower.explicit_shape_params import explicit_shape_params
 from ..passes import pass_
 from .memory_plan import Request, plan
@@ -119,6 +119,7 @@ class _Host:
         if not isinstance(info, graph.TensorInfo) or info.shape is None or info.dtype is None:
             raise LowerError(f"parameter {var.name} of {self.name} is not a tensor of known rank and dtype", why=f"it is {info!r}")
         buffer = tir.decl_buffer(info.shape, info.dtype, var.name)
+        self.env.update({d: d for n in info.shape for d in free_vars(n)})
         self.env[var] = _Tensor(buffer, _Storage(_nbytes(buffer), "input", home=buffer))
         return buffer
 
@@ -269,10 +270,14 @@ class _Host:
                 self.env[dim] = is_now
                 self.entries.append(lambda body, dim=dim, is_now=is_now: tir.Let(dim, is_now, body))
             elif dim is not is_now:
-                self.entries.append(tir.Assert(tir.eq(dim, is_now), f"match_cast of {binding.var.name}: dimension {k} differs"))
+                self.entries.append(tir.Assert(tir.eq(dim, is_now), f"match_cast of {binding.var.name}: dimension {k} differs: {_text(dim)} is not {_text(is_now)}"))
         if wanted is not None and isinstance(value, _Tensor):
             value = self._view(value, info, binding.var.name)
         self.env[binding.var] = value
+
+
+def _text(e: tir.Expr) -> str:
+    return e.name if isinstance(e, tir.Var) else e.script()
 
 
 def _call(self: _Host, call: graph.Call, var: graph.Var) -> Any:

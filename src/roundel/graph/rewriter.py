@@ -18,6 +18,7 @@ from typing import Any
 from ..ir import graph, tir
 from ..ir.module import IRModule
 from ..ir.op import OpDef
+from ..ops.dims import assuming
 
 _ATOMS = (graph.Var, graph.DataflowVar, graph.Constant, graph.ShapeExpr, graph.PrimValue, graph.StringValue, graph.DTypeValue,
           graph.ExternFunc, graph.GlobalVar)
@@ -65,11 +66,12 @@ class GraphRewriter:
 
     def module(self) -> IRModule:
         """The module with all its graph functions rebuilt."""
-        for name in list(self.mod):
-            func = self.mod[name]
-            if isinstance(func, graph.Function):
-                rebuilt = self.function(func)  # may add functions to self.mod
-                self.mod = self.mod.with_functions({name: rebuilt})
+        with assuming():  # what had to be checked was noted when the function was made
+            for name in list(self.mod):
+                func = self.mod[name]
+                if isinstance(func, graph.Function):
+                    rebuilt = self.function(func)  # may add functions to self.mod
+                    self.mod = self.mod.with_functions({name: rebuilt})
         return self.mod
 
     def function(self, func: graph.Function) -> graph.Function:

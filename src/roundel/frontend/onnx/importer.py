@@ -17,6 +17,7 @@ from ...ir.dtype import INT64, DType
 from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ir.module import IRModule
 from ...ops import make
+from ...ops.dims import assuming
 from . import symbolic
 from .load import dtype_of, load_model, tensor_data
 from .registry import find
@@ -88,7 +89,10 @@ class NodeContext:
 
     def make(self, op: str, *args: Any, **attrs: Any) -> graph.GraphExpr:
         """Emit a call of a Roundel operator."""
-        return self.emit(make(op, *args, **attrs), self.node.op_type.lower())
+        with assuming() as notes:
+            call = make(op, *args, **attrs)
+        self.importer.check_sizes(notes)
+        return self.emit(call, self.node.op_type.lower())
 
     def value(self, content: Any, dtype: DType = INT64) -> Value:
         """An integer tensor with known content."""
@@ -148,10 +152,19 @@ class GraphImporter:
     def __init__(self, bb: BlockBuilder, opsets: Mapping[str, int], folder: Path | None, functions: Mapping[tuple[str, str], Any]) -> None:
         self.bb, self.opsets, self.folder, self.functions = bb, dict(opsets), folder, functions
         self.values: dict[str, Value | None] = {"": None}
+        self.checked: set[frozenset[tir.Expr]] = set()
 
     def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
         """Bind a call to a variable; atoms are returned as they are."""
         return self.bb.emit(value, hint) if isinstance(value, graph.Call | graph.If | graph.While | graph.TupleGetItem) else value
+
+    def check_sizes(self, notes: Sequence[tuple[tir.Expr, tir.Expr]]) -> None:
+        """Have equalities of sizes that inference assumed checked when the model runs."""
+        for a, b in notes:
+            key = frozenset((a, b))
+            if key not in self.checked:
+                self.checked.add(key)
+                self.bb.match_cast(graph.ShapeExpr((a,)), graph.ShapeInfo((b,)), "same_size")
 
     def wrap(self, out: Any) -> Value:
         """What a converter returned as a Value."""

@@ -13,6 +13,7 @@ from ...ir.attrs import Attrs
 from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ir.module import IRModule
 from ...ops import make
+from ...ops.dims import assuming
 from .dtypes import Sizes, const_data, dtype_of
 from .registry import find
 
@@ -43,7 +44,13 @@ class NodeContext:
 
     def make(self, op: str, *args: Any, **attrs: Any) -> graph.GraphExpr:
         """Emit a call of a Roundel operator."""
-        return self.emit(make(op, *args, **attrs))
+        with assuming() as notes:
+            call = make(op, *args, **attrs)
+        for a, b in notes:
+            if frozenset((a, b)) not in self.importer.checked:
+                self.importer.checked.add(frozenset((a, b)))
+                self.importer.bb.match_cast(graph.ShapeExpr((a,)), graph.ShapeInfo((b,)), "same_size")
+        return self.emit(call)
 
     def te(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> graph.GraphExpr:
         """Emit a tensor expression as a tensor program."""
@@ -74,6 +81,7 @@ class Importer:
     def __init__(self, bb: BlockBuilder, sizes: Sizes) -> None:
         self.bb, self.sizes = bb, sizes
         self.values: dict[Any, Any] = {}
+        self.checked: set[frozenset[tir.Expr]] = set()
 
     def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
         """Bind a call to a variable; atoms are returned as they are."""

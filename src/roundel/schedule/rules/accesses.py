@@ -37,6 +37,12 @@ class Access:
         return None if any(not v.size for v in free_vars(step)) or not step.is_index else step
 
 
+    def steps(self, var: tir.Var, size: int) -> bool:
+        """Whether the stride along ``var`` is this number."""
+        stride = self.stride(var)
+        return isinstance(stride, int) and stride == size
+
+
 def row_major(shape: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
     """Strides of a compact tensor."""
     out: list[tir.Expr] = []
@@ -90,19 +96,46 @@ class BlockInfo:
     def is_plain(self) -> bool:
         """Whether the block is a loop nest over spatial and reduce axes with one store, the kind that rules schedule."""
         kinds = {i.kind for i in self.block.iter_vars}
-        return kinds <= {tir.IterKind.SPATIAL, tir.IterKind.REDUCE} and len(self.stores) == 1 and not self.block.alloc_buffers \
+        return (
+            kinds <= {tir.IterKind.SPATIAL, tir.IterKind.REDUCE}
+            and len(self.stores) == 1
+            and not self.block.alloc_buffers
             and isinstance(self.block.body, tir.BufferStore)
+        )
 
     @cached_property
     def cost(self) -> float:
         """Rough cycles per iteration of a scalar: loads and stores count half, elementary functions ten."""
         total = 0.5 * len(self.accesses)
         for node in walk(self.block.body):
-            total += _COST.get(node.op, 1.0) if type(node) is tir.Call and isinstance(node.op, str) else 0.25 * isinstance(node, tir.BinaryOp)
+            total += (
+                _COST.get(node.op, 1.0)
+                if type(node) is tir.Call and isinstance(node.op, str)
+                else 0.25 * isinstance(node, tir.BinaryOp)
+            )
         return total
 
 
-_COST = {name: 10.0 for name in ("exp", "log", "tanh", "erf", "sigmoid", "pow", "sin", "cos", "tan", "exp2", "log2", "log1p", "expm1", "sinh", "cosh")}
+_COST = {
+    name: 10.0
+    for name in (
+        "exp",
+        "log",
+        "tanh",
+        "erf",
+        "sigmoid",
+        "pow",
+        "sin",
+        "cos",
+        "tan",
+        "exp2",
+        "log2",
+        "log1p",
+        "expm1",
+        "sinh",
+        "cosh",
+    )
+}
 
 
 def blocks_of(func: tir.PrimFunc) -> list[BlockInfo]:

@@ -52,13 +52,22 @@ def match(info: BlockInfo) -> Contraction | None:
         for k, it in enumerate(axes):
             if it.kind is not tir.IterKind.SPATIAL:
                 continue
-            a, b, c = broadcast.stride(it.var), vector.stride(it.var), store.stride(it.var)
-            if a == 0 and b == 1 and c == 1:
+            still, vector_still = broadcast.steps(it.var, 0), vector.steps(it.var, 0)
+            if still and vector.steps(it.var, 1) and store.steps(it.var, 1):
                 found = k
-            (columns if a == 0 and b != 0 else rows if b == 0 and a != 0 else batch).append(k)
+            (columns if still and not vector_still else rows if vector_still and not still else batch).append(k)
         if found is not None:
             reduce = tuple(k for k, it in enumerate(axes) if it.kind is tir.IterKind.REDUCE)
-            return Contraction(info, broadcast, vector, found, tuple(k for k in columns if k != found), tuple(rows), tuple(batch), reduce)
+            return Contraction(
+                info,
+                broadcast,
+                vector,
+                found,
+                tuple(k for k in columns if k != found),
+                tuple(rows),
+                tuple(batch),
+                reduce,
+            )
     return None
 
 
@@ -120,8 +129,13 @@ def _epilogue(sch: Any, c: Contraction) -> Any:
 def _same_shape(sch: Any, user: Any, c: Contraction) -> bool:
     info = BlockInfo(sch.get(user))
     reads = [a for a in info.loads if a.buffer is c.info.stores[0].buffer]
-    return info.is_plain and not info.reduce and len(reads) == 1 and len(info.spatial) == len(c.info.spatial) and \
-        reads[0].indices == info.stores[0].indices
+    return (
+        info.is_plain
+        and not info.reduce
+        and len(reads) == 1
+        and len(info.spatial) == len(c.info.spatial)
+        and reads[0].indices == info.stores[0].indices
+    )
 
 
 def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any) -> None:
@@ -149,7 +163,13 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any) -> None:
     step = None
     if unroll > 1:
         reduce[-1], step = sch.split(reduce[-1], [None, unroll])
-    order = [*(loops[k] for k in c.batch), *columns, *rows, *reduce, *[x for x in (step, row_inner, vectors, lanes) if x is not None]]
+    order = [
+        *(loops[k] for k in c.batch),
+        *columns,
+        *rows,
+        *reduce,
+        *[x for x in (step, row_inner, vectors, lanes) if x is not None],
+    ]
     sch.reorder(*order)
     outside = [*(loops[k] for k in c.batch), *columns, *rows]
     innermost = outside[-1] if outside else None

@@ -52,8 +52,12 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     if flat > 1:
         fused = sch.fuse(*loops[-flat:])
         loops = [*loops[:-flat], fused]
-    inner_extent = product([extent_of(a) for a in axes[len(axes) - flat:]], 1 << 20)
-    vectorizable = lanes > 1 and all(a.stride(axes[-1].var) in (0, 1) for a in info.accesses) and info.stores[0].stride(axes[-1].var) == 1
+    inner_extent = product([extent_of(a) for a in axes[len(axes) - flat :]], 1 << 20)
+    vectorizable = (
+        lanes > 1
+        and all(a.stride(axes[-1].var) in (0, 1) for a in info.accesses)
+        and info.stores[0].stride(axes[-1].var) == 1
+    )
     outer = loops[:-1]
     outer_extent = product([extent_of(a) for a in axes[: len(axes) - flat]], 64)
     per_element = info.cost / (lanes if vectorizable else 1)
@@ -82,7 +86,7 @@ def _flat_suffix(info: BlockInfo) -> int:
     axes = list(info.spatial)
     count = 1
     while count < len(axes):
-        tail = axes[len(axes) - count - 1:]
+        tail = axes[len(axes) - count - 1 :]
         if not all(_is_flat(a, tail) for a in info.accesses):
             break
         count += 1
@@ -91,7 +95,7 @@ def _flat_suffix(info: BlockInfo) -> int:
 
 def _is_flat(access: Any, axes: list[tir.IterVar]) -> bool:
     strides = [access.stride(a.var) for a in axes]
-    if all(s == 0 for s in strides if isinstance(s, int)) and all(isinstance(s, int) for s in strides):
+    if all(isinstance(s, int) and s == 0 for s in strides):
         return True
     expected: Any = 1
     for axis, stride in zip(reversed(axes), reversed(strides), strict=True):
@@ -104,7 +108,11 @@ def _is_flat(access: Any, axes: list[tir.IterVar]) -> bool:
 def _same(a: Any, b: Any) -> bool:
     from ...arith import Analyzer
 
-    return a == b if isinstance(a, int) and isinstance(b, int) else Analyzer().prove_equal(tir.as_index(a), tir.as_index(b))
+    return (
+        a == b
+        if isinstance(a, int) and isinstance(b, int)
+        else Analyzer().prove_equal(tir.as_index(a), tir.as_index(b))
+    )
 
 
 def _times(a: Any, extent: tir.Expr) -> Any:
