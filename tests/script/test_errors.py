@@ -2,7 +2,6 @@
 """Errors in scripts: file, line and column, the line with a caret, and what would be right."""
 # ruff: noqa: E501  (scripts)
 
-
 from __future__ import annotations
 
 import pytest

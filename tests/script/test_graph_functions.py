@@ -2,7 +2,6 @@
 """Graph functions parse as written, print, and parse back to equal functions."""
 # ruff: noqa: E501  (scripts)
 
-
 from __future__ import annotations
 
 import numpy as np

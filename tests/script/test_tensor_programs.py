@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor programs parse as written, print, and parse back to equal programs."""
-# ruff: noqa: E501  (scripts)
-
 
 from __future__ import annotations
 

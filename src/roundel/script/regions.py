@@ -77,6 +77,11 @@ def as_value(region: BufferRegion) -> BufferLoad:
     return BufferLoad(region.buffer, vector_indices(region))
 
 
+def operand(value: Any) -> Any:
+    """A slice of a buffer as a vector; anything else as it is."""
+    return as_value(value) if isinstance(value, BufferRegion) else value
+
+
 def vector_indices(region: BufferRegion) -> tuple[Expr, ...]:
     """Indices of a region used as a vector; raises ValueError where its length is not constant."""
     out = []

@@ -14,8 +14,9 @@ from ...ir.dtype import INT64, VOID, DType
 from ...ir.graph import GlobalVar
 from ...ir.tir import Buffer, BufferRegion, Expr, ForKind, Stmt, Var
 from .. import marks
-from ..regions import as_value, extent_between, index_of
+from ..regions import as_value, extent_between, index_of, operand
 from .blocks import Blocks
+from .buffer_methods import METHODS
 from .core import BINARY, handles
 from .frames import Body, FunctionParts
 
@@ -375,7 +376,7 @@ class TensorParser(Blocks):
 
     def operand(self, value: Any) -> Any:
         """Slices of buffers are vectors."""
-        return as_value(value) if isinstance(value, BufferRegion) else value
+        return operand(value)
 
     def subscript(self, node: ast.Subscript, value: Any, index: Any) -> Any:
         """Elements and regions of buffers."""
@@ -385,8 +386,8 @@ class TensorParser(Blocks):
 
     def attribute(self, node: ast.Attribute, value: Any) -> Any:
         """Attributes; those of buffers are also in the script's own table."""
-        if isinstance(value, Buffer) and node.attr in _BUFFER:
-            return _BUFFER[node.attr](self, value)
+        if isinstance(value, Buffer) and node.attr in METHODS:
+            return METHODS[node.attr](value)
         return super().attribute(node, value)
 
     def call(self, node: ast.Call, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -501,44 +502,4 @@ _HEADS: dict[type, Callable[..., None]] = {
         t: TensorParser.enter_scoped
         for t in (marks.BufferSpec, marks.LetHead, marks.Launch, marks.AttrHead, marks.AssertHead)
     },
-}
-
-
-def _access_ptr(p: TensorParser, b: Buffer) -> Callable[..., Expr]:
-    def build(mask: Any, ptr_type: Any = "handle", content_lanes: int = 1, offset: Any = 0, extent: Any = None) -> Expr:
-        bits = sum({"r": 1, "w": 2}[c] for c in mask) if isinstance(mask, str) else mask
-        whole = tir.product_of(b.shape) if extent is None else tir.as_index(extent)
-        start = tir.add(tir.index_const(0) if b.elem_offset is None else b.elem_offset, offset)
-        return tir.call("access_ptr", str(b.dtype), b.data, start, whole, bits)
-
-    return build
-
-
-def _operands(p: TensorParser, indices: Any) -> list[Any]:
-    return [p.operand(i) for i in (indices if isinstance(indices, tuple | list) else (indices,))]
-
-
-def _vload(p: TensorParser, b: Buffer) -> Callable[..., Expr]:
-    def build(indices: Any, dtype: Any = None, predicate: Any = None) -> Expr:
-        load = b.vload(_operands(p, indices), dtype)
-        return load if predicate is None else tir.BufferLoad(b, load.indices, p.operand(predicate))
-
-    return build
-
-
-def _vstore(p: TensorParser, b: Buffer) -> Callable[..., marks.Store]:
-    def build(indices: Any, value: Any, predicate: Any = None) -> marks.Store:
-        value = p.operand(value)
-        lanes = value.dtype.lanes if isinstance(value, Expr) else 1
-        load = b.vload(_operands(p, indices), b.dtype.with_lanes(lanes * b.dtype.lanes) if lanes > 1 else None)
-        return marks.Store(b, load.indices, value, None if predicate is None else p.operand(predicate))
-
-    return build
-
-
-_BUFFER: dict[str, Callable[[TensorParser, Buffer], Any]] = {
-    "vload": _vload,
-    "vstore": _vstore,
-    "access_ptr": _access_ptr,
-    "elem_offset": lambda p, b: tir.index_const(0) if b.elem_offset is None else b.elem_offset,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions as script. An operator is Python's where that reads back as the very same object, else ``T.Add(a, b)``."""
+"""Expressions as script. An operator is Python's where that reads back as the same object, else ``T.Add(a, b)``."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from ...ir.dtype import HANDLE, INT32, VOID, DType
 from ...ir.graph import GlobalVar
 from ...ir.tir import intrin
 from ...target import Target
-from .types import operand, pair
+from ..regions import operand
+from .types import pair
 
 
 def _exprs(args: Sequence[Any]) -> tuple[tir.Expr, ...]:

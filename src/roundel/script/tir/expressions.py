@@ -12,7 +12,8 @@ import numpy as np
 from ...ir import tir
 from ...ir.dtype import DType
 from ..marks import Reducer
-from .types import operand, pair
+from ..regions import operand
+from .types import pair
 
 
 def Range(start: Any, extent: Any) -> Any:

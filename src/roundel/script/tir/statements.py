@@ -25,8 +25,7 @@ from ..marks import (
     SeqHead,
     Where,
 )
-from ..regions import as_region, extent_between
-from .types import operand
+from ..regions import as_region, extent_between, operand
 
 
 def sblock(name: str = "", no_realize: bool = False) -> BlockHead:

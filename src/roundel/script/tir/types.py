@@ -9,12 +9,7 @@ from ...ir import tir
 from ...ir.dtype import BOOL, HANDLE, DType
 from ..literals import float_of
 from ..marks import NewVar
-from ..regions import as_value
-
-
-def operand(value: Any) -> Any:
-    """A slice of a buffer as a vector; anything else as it is."""
-    return as_value(value) if isinstance(value, tir.BufferRegion) else value
+from ..regions import operand
 
 
 def pair(a: Any, b: Any) -> tuple[tir.Expr, tir.Expr]:
