@@ -84,7 +84,7 @@ def nest(draw):
 
 @st.composite
 def cached(draw):
-    """``for i, j: fill part of C; A[4 * i + j] = C[...]``, where the cache may or may not be filled before it is used."""
+    """``for i, j: fill part of C; A[4 * i + j] = C[...]``, where the cache may be filled before use or not."""
     i, j, k = LOOPS
     extent, stride = draw(st.integers(1, 6)), draw(st.integers(0, 1))
     value = B[k + draw(st.integers(0, 3))] + draw(st.sampled_from([0, 0, i, j]))
@@ -119,7 +119,7 @@ def results(func, serial):
 
 
 @given(st.one_of(nest(), cached()))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_lanes_agree_with_serial_execution(func):
     for got, want in zip(results(func, False), results(func, True)):
         np.testing.assert_array_equal(got, want)
@@ -204,3 +204,17 @@ def test_long_loops_run_in_pieces(monkeypatch):
     a, b, c = np.arange(37, dtype="float32"), np.arange(29, dtype="float32"), np.empty((37, 29), "float32")
     run_prim_func(outer, [a, b, c])
     np.testing.assert_array_equal(c, a[:, None] * b)
+
+    @T.prim_func
+    def fused(A: T.Buffer((37, 29), "float32"), B: T.Buffer((29, 37), "float32")):
+        for f in T.parallel(37 * 29):
+            with T.block("B"):
+                vi = T.axis.spatial(37, f // 29)
+                vj = T.axis.spatial(29, f % 29)
+                tmp = T.alloc_buffer((40,), "float32")
+                tmp[vj] = A[vi, vj]
+                B[vj, vi] = tmp[vj]
+
+    d = np.empty((29, 37), "float32")
+    run_prim_func(fused, [c, d])
+    np.testing.assert_array_equal(d, c.T)

@@ -277,3 +277,70 @@ def test_int4_is_packed_low_nibble_first():
     run_prim_func(func([A, B, C, R], body), [a, b, c, r])
     assert b.tolist() == [-8, 7, -1, 3, 2] and (c == a).all()
     assert r.tolist()[:2] == [0x78, 0x3F]
+
+
+def test_outputs_of_data_dependent_shape():
+    I, count = tir.decl_buffer(6, "float32", "I"), tir.decl_buffer(1, "int64", "count")
+    n = tir.Var("n", DType("int64"), True)
+    O = tir.decl_buffer((n,), "float32", "O")
+    p, pi, po, i, j = var("p", "handle"), var("pi", "handle"), var("po", "handle"), var("i"), var("j")
+    out = tir.decl_buffer((n,), "float32", "out", data=p)
+    positive = tir.gt(I[i], 0.0)
+    body = tir.Allocate(
+        count,
+        tir.seq(
+            store(count, i64(0), 0),
+            serial(i, 6, tir.If(positive, store(count, count[0] + 1, 0))),
+            tir.Let(
+                n,
+                count[0],
+                tir.Let(
+                    p,
+                    tir.call("alloc_output", 0, n, dtype="handle"),
+                    tir.DeclBuffer(
+                        out,
+                        tir.seq(
+                            store(count, i64(0), 0),
+                            serial(
+                                j,
+                                6,
+                                tir.If(
+                                    tir.gt(I[j], 0.0),
+                                    tir.seq(store(out, I[j], count[0]), store(count, count[0] + 1, 0)),
+                                ),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )
+    attrs = Attrs(kind="host", num_inputs=1, num_outputs=1)
+    host = tir.PrimFunc((pi, po), body, ((pi, I), (po, O)), attrs)
+    x = np.array([1, -2, 3, 0, 5, -6], "float32")
+    assert interpret(IRModule({"main": host}))["main"](x).tolist() == [1, 3, 5]
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "bfloat16"])
+def test_narrow_types_in_memory(dtype):
+    A, B = tir.decl_buffer(5, dtype, "A"), tir.decl_buffer(5, dtype, "B")
+    i = var("i")
+    kept = DType(dtype).numpy
+    a = np.array([0.5, -1.25, 3.0, np.nan, 16.0]).astype(kept)
+    b = np.zeros(5, kept)
+    value = tir.max_(tir.cast(tir.cast(A[i], "float32") * tir.const(2.0), dtype), A[i])
+    run_prim_func(func([A, B], serial(i, 5, store(B, value, i))), [a, b])
+    want = np.maximum((a.astype("float32") * 2).astype(kept).astype("float32"), a.astype("float32"))
+    np.testing.assert_array_equal(b.astype("float32"), want)
+
+
+def test_launched_threads():
+    A = tir.decl_buffer((3, 8), "float32", "A")
+    bx, tx = var("blockIdx.x"), var("threadIdx.x")
+    body = tir.AttrStmt(
+        bx, "thread_extent", i64(3), tir.AttrStmt(tx, "thread_extent", i64(8), store(A, A[bx, tx] * 2.0, bx, tx))
+    )
+    a = rand(3, 8)
+    want = a * 2
+    run_prim_func(func([A], body), [a])
+    np.testing.assert_array_equal(a, want)

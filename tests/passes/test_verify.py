@@ -172,3 +172,18 @@ def test_what_cannot_run_is_reported_as_skipped():
     verify = Verify()
     run(mod, [f], observers=[verify])
     assert verify.skipped and "test.not.there" in verify.skipped[0][2]
+
+
+def test_a_wrong_kernel_shows_in_the_host_function():
+    from roundel.graph.legalize import legalize
+    from roundel.graph.lower_host import lower_host
+    from roundel.lower import PIPELINE
+
+    host = run(
+        IRModule({**Module.functions, "main": Module["main"].with_attr("global_symbol", "main")}),
+        [legalize, lower_host],
+    )
+    assert host["main"].attrs["kind"] == "host"
+    run(host, PIPELINE, verify=True)
+    with pytest.raises(VerifyError, match=r"after pass test\.break_program: main"):
+        run(host, [*PIPELINE[:3], break_program, *PIPELINE[3:]], verify=True)

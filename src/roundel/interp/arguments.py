@@ -12,6 +12,7 @@ import numpy as np
 from ..ir import tir
 from ..ir.dtype import DType
 from ..ir.errors import CallError
+from ..ir.visit import free_vars
 from .memory import Pointer, View, pack, row_major, unpack
 from .numeric import Machine
 from .stmt import Executor
@@ -65,7 +66,8 @@ def bind(ex: Executor, func: tir.PrimFunc, args: Sequence[Any]) -> list[Copied]:
     for p, buffer, a in tensors:
         if isinstance(a, Pointer):
             ex.env[p] = ex.env[buffer.data] = a
-            ex.declare(buffer, a)
+            if all(v in ex.env for e in buffer.shape for v in free_vars(e)):  # else its shape depends on data
+                ex.declare(buffer, a)
             continue
         fresh = id(a) not in shared
         pointer = shared.setdefault(id(a), _memory(ex, buffer, a)) if fresh else shared[id(a)]
@@ -189,7 +191,7 @@ def _regions(ex: Executor, func: tir.PrimFunc) -> Iterator[Region]:
         if not isinstance(value, Pointer) or type(value.offset) is not int:
             continue
         extent = None
-        if p in buffers:
+        if p in buffers and buffers[p] in ex.views:
             view = ex.views[buffers[p]]
             if 0 in view.shape:
                 continue

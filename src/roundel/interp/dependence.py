@@ -67,6 +67,7 @@ class Loop:
     extent: Facts
     accesses: list[Access] = field(default_factory=list)
     private: set[tir.Var] = field(default_factory=set)
+    elements: int = 0
     opaque: bool = False
     reduces: bool = False
     inner: list[Any] = field(default_factory=list)
@@ -102,9 +103,9 @@ class Plan(Visitor):
         return known
 
     def width(self, loop: tir.For) -> int:
-        """How many lanes the loops inside ``loop`` add to each of its iterations, at most."""
+        """How many lanes the loops inside ``loop`` add to each iteration, at most (private memory counts too)."""
         if loop not in self.widths:
-            widths = [1]
+            widths = [1, self.loops[loop].elements // 8]
             for inner in self.loops[loop].inner:
                 extent = self.loops[inner].atom.hi + 1
                 own = int(extent) if self.independent(inner) and extent != INF else 1
@@ -357,6 +358,9 @@ class Plan(Visitor):
     def _owned(self, buffer: tir.Buffer) -> None:
         for info in self.stack:
             info.private.add(buffer.data)
+        size = math.prod(self.forms.of(n).hi for n in buffer.shape)
+        if self.stack and size < INF:
+            self.stack[-1].elements += int(size)
 
     @on(tir.BlockRealize)
     def _realize(self, s: tir.BlockRealize) -> None:

@@ -89,17 +89,13 @@ class Executor(Evaluator):
         if piece <= 1:
             self._serial(s, start, count, step, n)
             return
+        cut = self.plan.factors(s, n)  # type: ignore[union-attr]
+        inner = math.prod(cut[1:])
+        piece = max(piece // inner, 1) * inner
         for first in range(0, n, piece):
             size = min(piece, n - first)
-            cut = self.plan.factors(s, size) if size == n else [size]  # type: ignore[union-attr]
-            self.lanes(
-                s.loop_var,
-                lanes.add(start, first * step),
-                cut,
-                step,
-                s.body,
-                None if type(count) is int else lanes.sub(count, first),
-            )
+            left = None if type(count) is int else lanes.sub(count, first)
+            self.lanes(s.loop_var, lanes.add(start, first * step), [size // inner, *cut[1:]], step, s.body, left)
 
     def _piece(self, s: tir.For, n: int) -> int:
         """How many iterations may run at once: 1 when they depend on each other."""
