@@ -36,6 +36,7 @@ class Analyzer:
         self._sums: dict[Expr, Sum] = {}
         self._simple: dict[Expr, Expr] = {}
         self._bounds: dict[Expr, bounds.Bounds] = {}
+        self._signs: dict[Expr, bool] = {}
 
     # --- facts
 
@@ -80,13 +81,13 @@ class Analyzer:
     @contextmanager
     def scope(self) -> Iterator[Analyzer]:
         """What is bound or assumed inside is forgotten at the end."""
-        saved = self.facts, self._sums, self._simple, self._bounds
+        saved = self.facts, self._sums, self._simple, self._bounds, self._signs
         self.facts = self.facts.copy()
         self.forget()
         try:
             yield self
         finally:
-            self.facts, self._sums, self._simple, self._bounds = saved
+            self.facts, self._sums, self._simple, self._bounds, self._signs = saved
 
     @contextmanager
     def constraint(self, condition: Any) -> Iterator[Analyzer]:

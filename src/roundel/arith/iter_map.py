@@ -253,7 +253,7 @@ class _Detect:
     def part(
         self, splits: Sequence[IterSplit], q: IterSplit, body: IterSum, whole: IterSplit, first: Expr
     ) -> tuple[list[IterSplit], IterSplit, Expr] | None:
-        """Where the bounded iterator was divided by g: its remainder ``q``, or its quotient, whose lowest part is ``q``."""
+        """Where the bounded iterator was divided by g: its remainder ``q``, or its quotient that ``q`` belongs to."""
         last = next((p for p in body.splits if p.scale is ONE), None)
         if last is None or q.mark != last.mark:
             return None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .analyzer import Analyzer
 
 Goals = tuple[Sum, ...]
+SHORT = 8  # steps of the proof that a factor is not negative
 
 
 class Search:
@@ -97,7 +98,19 @@ def _by_facts(an: Analyzer, s: Sum) -> Iterator[tuple[int, Sum]]:
 def _scale_fact(an: Analyzer, f: Sum, rest: list[Expr]) -> Sum | None:
     """f * rest, still <= 0 (so ``rest`` must not be negative)."""
     part = monomial(rest)
-    return multiply(f, Sum({part: 1})) if an.bounds(part)[0] >= 0 else None
+    return multiply(f, Sum({part: 1})) if _not_negative(an, rest) else None
+
+
+def _not_negative(an: Analyzer, parts: list[Expr]) -> bool:
+    """Whether every factor is >= 0, by bounds or a short proof."""
+    for f in parts:
+        known = an._signs.get(f)
+        if known is None:
+            an._signs[f] = False  # a proof of it cannot use it
+            known = an._signs[f] = an.bounds(f)[0] >= 0 or Search(an, SHORT).at_most_zero(an.sum(f) * -1)
+        if not known:
+            return False
+    return True
 
 
 def reduce_divisions(an: Analyzer, s: Sum) -> Sum:
@@ -170,15 +183,12 @@ def _product(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
     for i, f in enumerate(parts):
         rest = parts[:i] + parts[i + 1 :]
         if type(f) is tir.FloorDiv:
-            by, x = an.sum(f.b), an.sum(f.a)
-            whole = multiply(Sum({f: 1}), by)
-            if whole is not None and m in whole.terms and k % whole.terms[m] == 0 and bounds.of_sum(an, by)[0] >= 0:
-                t = k // whole.terms[m]
-                goal = s.plus(whole, -t).plus(x, t)  # x - n + 1 <= n * (x // n) <= x
-                yield (goal if k > 0 else goal.plus(by, -t) + t,)
+            new = _scaled_quotient(an, s, m, f, rest, k)
+            if new is not None:
+                yield (new,)
         if type(f) in (tir.Min, tir.Max):
             a, b = (multiply(an.sum(side), Sum({monomial(rest): 1})) for side in (f.a, f.b))
-            if a is None or b is None or an.bounds(monomial(rest))[0] < 0:
+            if a is None or b is None or not _not_negative(an, rest):
                 continue
             base = s.plus(Sum({m: 1}), -k)
             if (k > 0) == (type(f) is tir.Min):
@@ -186,6 +196,20 @@ def _product(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
                 yield (base.plus(b, k),)
             else:
                 yield base.plus(a, k), base.plus(b, k)
+
+
+def _scaled_quotient(an: Analyzer, s: Sum, m: Expr, f: Expr, rest: list[Expr], k: int) -> Sum | None:
+    """x - c + 1 <= c * (x // c) <= x, times the other factors, applied to the product ``m`` in ``s``."""
+    by, x = an.sum(f.b), an.sum(f.a)
+    lone = by.only()
+    others = rest if not by.terms else monomial_divide(m, [f, *factors(lone[0])]) if lone and not by.const else None
+    whole = multiply(Sum({f: 1}), by)
+    if others is None or whole is None or bounds.of_sum(an, by)[0] < 0 or not _not_negative(an, others):
+        return None
+    fact: Sum | None = whole - x if k > 0 else x - by - whole + 1
+    if others:
+        fact = multiply(fact, Sum({monomial(others): 1}))
+    return _cancel(s, fact, m) if fact is not None and m in fact.terms else None
 
 
 def _factor_ends(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
@@ -196,7 +220,7 @@ def _factor_ends(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
         l, h = an.bounds(f)
         part = monomial(rest)
         end = h if k > 0 else l
-        if end not in (inf, -inf) and an.bounds(part)[0] >= 0:
+        if end not in (inf, -inf) and _not_negative(an, rest):
             yield (s.plus(Sum({m: 1}), -k).plus(Sum({part: 1}), k * end) if end else s.plus(Sum({m: 1}), -k),)
 
 
