@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 from .attrs import Attrs
 from .errors import RoundelError
@@ -32,14 +32,14 @@ class OpDef:
     rather than tensors; ``signature`` the order of arguments in a call where it is not operands, then attributes.
     """
 
-    name: ClassVar[str] = ""
-    operands: ClassVar[tuple[str, ...]] = ()
-    attributes: ClassVar[dict[str, Any]] = {}
-    scalars: ClassVar[tuple[str, ...]] = ()
-    signature: ClassVar[tuple[str, ...]] = ()
-    kind: ClassVar[FuseKind] = FuseKind.OPAQUE
-    pure: ClassVar[bool] = True
-    num_outputs: ClassVar[int] = 1
+    name: str = ""
+    operands: tuple[str, ...] = ()
+    attributes: Mapping[str, Any] = {}
+    scalars: tuple[str, ...] = ()
+    signature: tuple[str, ...] = ()
+    kind: FuseKind = FuseKind.OPAQUE
+    pure: bool = True
+    num_outputs: int = 1
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         """Struct info of the result from the operands' struct infos (None for absent ones); raises TypeInferenceError."""

@@ -79,13 +79,13 @@ class Conv(_Convolution):
 
     def __init__(self, spatial: str) -> None:
         super().__init__(spatial)
-        self.name = f"nn.conv{len(spatial)}d"  # type: ignore[misc]
+        self.name = f"nn.conv{len(spatial)}d"
         self.attributes = {
             "strides": 1,
             "padding": 0,
             "dilation": 1,
             "groups": 1,
-            "data_layout": "NC" + spatial,  # type: ignore[misc]
+            "data_layout": "NC" + spatial,
             "kernel_layout": "OI" + spatial,
             "out_layout": None,
             "out_dtype": None,
@@ -178,7 +178,8 @@ def pad_spatial(
     grown = {c: simplify(n + sum(pads[c])) if c in pads else n for c, n in sizes.items()}
 
     def body(*index: Any) -> Any:
-        at, inside = layout.positions(index), []
+        inside: list[Any] = []
+        at = layout.positions(index)
         for c, (lo, hi) in pads.items():
             there = at[c].value - lo
             inside += [there >= 0] if static(lo) != 0 else []
@@ -197,13 +198,13 @@ class ConvTranspose(_Convolution):
 
     def __init__(self, spatial: str) -> None:
         super().__init__(spatial)
-        self.name = f"nn.conv{len(spatial)}d_transpose"  # type: ignore[misc]
+        self.name = f"nn.conv{len(spatial)}d_transpose"
         self.attributes = {
             "strides": 1,
             "padding": 0,
             "output_padding": 0,
             "dilation": 1,
-            "groups": 1,  # type: ignore[misc]
+            "groups": 1,
             "data_layout": "NC" + spatial,
             "kernel_layout": "IO" + spatial,
             "out_layout": None,
@@ -261,7 +262,8 @@ class ConvTranspose(_Convolution):
             before[c] = (kernel[c] - 1) * d - lo
 
         def body(*index: Any) -> Any:
-            at, inside = layout.positions(index), []
+            inside: list[Any] = []
+            at = layout.positions(index)
             for c, s in zip(self.spatial, strides):
                 there = at[c].value - before[c]
                 if s > 1:

@@ -69,9 +69,9 @@ class _Constant(OpDef):
     kind = FuseKind.ELEMENTWISE
 
     def __init__(self, name: str, value: int, like: bool) -> None:
-        self.name, self.value, self.like = name, value, like  # type: ignore[misc]
-        self.operands = ("x",) if like else ("shape",)  # type: ignore[misc]
-        self.attributes = {"dtype": None if like else "float32"}  # type: ignore[misc]
+        self.name, self.value, self.like = name, value, like
+        self.operands = ("x",) if like else ("shape",)
+        self.attributes = {"dtype": None if like else "float32"}
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         if not self.like:

@@ -124,9 +124,8 @@ def fill(args: Sequence[Any], count: int) -> tuple[Any, ...]:
 def broadcast(op: OpDef, infos: Sequence[graph.TensorInfo]) -> tuple[Shape | None, int]:
     """Shape and rank of NumPy's broadcast; the shape is None when one is unknown."""
     ndim = -1 if any(i.ndim < 0 for i in infos) else max(i.ndim for i in infos)
-    if any(i.shape is None for i in infos):
-        return None, ndim
-    return broadcast_shapes(op, [i.shape for i in infos], infos), ndim  # type: ignore[misc]
+    shapes = [i.shape for i in infos if i.shape is not None]
+    return (None if len(shapes) < len(infos) else broadcast_shapes(op, shapes, infos)), ndim
 
 
 def broadcast_shapes(op: OpDef, shapes: Sequence[Shape], infos: Sequence[Any] = ()) -> Shape:

@@ -48,10 +48,10 @@ class Elementwise(OpDef):
         doc: str = "",
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name, self.operands = name, tuple(operands)  # type: ignore[misc]
+        self.name, self.operands = name, tuple(operands)
         self.fn, self.reference, self.accepts, self.result, self.widen = fn, reference, accepts, result, widen
-        self.attributes = dict(attributes or {})  # type: ignore[misc]
-        self.kind = FuseKind.ELEMENTWISE if len(operands) == 1 else FuseKind.BROADCAST  # type: ignore[misc]
+        self.attributes = dict(attributes or {})
+        self.kind = FuseKind.ELEMENTWISE if len(operands) == 1 else FuseKind.BROADCAST
         self.__doc__ = doc or f"{name} of each element"
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:

@@ -80,7 +80,7 @@ class NamedLayout:
 
     def to_logical(self, array: np.ndarray, order: str) -> np.ndarray:
         """The array with one axis per letter of ``order``."""
-        places = {}
+        places: dict[str, list[int]] = {}
         for k, (c, f) in enumerate(self.axes):
             places.setdefault(c, []).insert(0 if f is None else 1, k)
         moved = array.transpose([k for c in order for k in places[c]])
@@ -88,7 +88,8 @@ class NamedLayout:
 
     def from_logical(self, array: np.ndarray, order: str) -> np.ndarray:
         """The inverse of ``to_logical``."""
-        split, labels = [], []
+        split: list[int] = []
+        labels: list[tuple[str, int | None]] = []
         for c, n in zip(order, array.shape):
             f = self.factor(c)
             split += [n // f, f] if f > 1 else [n]

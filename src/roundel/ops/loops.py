@@ -28,7 +28,7 @@ def store(buffer: tir.Buffer, index: Sequence[Any], value: Any) -> tir.Stmt:
 
 def load(buffer: tir.Buffer, index: Sequence[Any]) -> tir.Expr:
     """``buffer[index]``"""
-    return tir.BufferLoad(buffer, tuple(map(tir.as_index, index)))
+    return buffer[tuple(index)]
 
 
 def let(value: tir.Expr, body: Callable[[tir.Var], tir.Stmt], name: str = "v") -> tir.Stmt:

@@ -76,10 +76,10 @@ class Pad(OpDef):
         pairs = [(width[2 * k], width[2 * k + 1]) for k in range(x.ndim)]
         x = x[tuple(slice(max(-lo, 0), n - max(-hi, 0)) for (lo, hi), n in zip(pairs, x.shape))]
         pairs = [(max(lo, 0), max(hi, 0)) for lo, hi in pairs]
-        mode = _MODES[attrs["pad_mode"]]
-        return np.pad(
-            x, pairs, mode, **({"constant_values": 0 if value is None else value} if mode == "constant" else {})
-        )
+        mode: Any = _MODES[attrs["pad_mode"]]
+        if mode == "constant":
+            return np.pad(x, pairs, mode, constant_values=0 if value is None else value)
+        return np.pad(x, pairs, mode)
 
 
 def _nonpositive(width: Any) -> bool:
@@ -135,10 +135,10 @@ class StridedSlice(OpDef):
         axes, begin, end, strides = values
         where = axes_of(self, tuple(static(a) for a in axes), len(shape), *infos)
         steps = [1] * len(where) if strides is None else [static(s) for s in strides]
-        if any(s is None or s == 0 for s in steps):
-            fail(self, "strides have to be constants other than 0", *infos)
         out = {}
         for a, b, e, s in zip(where, begin, end, steps):
+            if not s:
+                fail(self, "strides have to be constants other than 0", *infos)
             if not attrs["assume_inbound"]:
                 b, e = _clamp(b, shape[a], s), _clamp(e, shape[a], s)
             span = tir.ceildiv(e - b, s) if s > 0 else tir.ceildiv(b - e, -s)

@@ -54,15 +54,15 @@ class Pool(_Pooling):
 
     def __init__(self, how: str, spatial: str) -> None:
         self.how, self.spatial = how, spatial
-        self.name = f"nn.{how}_pool{len(spatial)}d"  # type: ignore[misc]
-        more = {"max": {}, "avg": {"count_include_pad": False}, "lp": {"p": 2}}[how]
+        self.name = f"nn.{how}_pool{len(spatial)}d"
+        more: dict[str, Any] = {"max": {}, "avg": {"count_include_pad": False}, "lp": {"p": 2}}[how]
         self.attributes = {
             "pool_size": 1,
             "strides": 1,
             "padding": 0,
             "dilation": 1,
             "ceil_mode": False,
-            **more,  # type: ignore[misc]
+            **more,
             "layout": "NC" + spatial,
             "out_layout": None,
         }
@@ -186,8 +186,8 @@ class AdaptivePool(_Pooling):
 
     def __init__(self, how: str, spatial: str) -> None:
         self.how, self.spatial = how, spatial
-        self.name = f"nn.adaptive_{how}_pool{len(spatial)}d"  # type: ignore[misc]
-        self.attributes = {"output_size": None, "layout": "NC" + spatial, "out_layout": None}  # type: ignore[misc]
+        self.name = f"nn.adaptive_{how}_pool{len(spatial)}d"
+        self.attributes = {"output_size": None, "layout": "NC" + spatial, "out_layout": None}
 
     def extents(self, data: dict[str, Any], attrs: Attrs) -> dict[str, Any]:
         size = attrs["output_size"]

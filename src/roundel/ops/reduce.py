@@ -87,7 +87,7 @@ class Reduction(OpDef):
         after: Callable[[Any, Any], Any] | None = None,
         accepts: str = "number",
     ) -> None:
-        self.name, self.reducer, self.identity, self.reference = name, reducer, identity, reference  # type: ignore[misc]
+        self.name, self.reducer, self.identity, self.reference = name, reducer, identity, reference
         self.before, self.after, self.accepts = before or (lambda v: v), after, accepts
         self.__doc__ = f"{name} over axes"
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,10 +140,9 @@ for _name in ("cumsum", "cumprod"):
     register(type(_name, (_Scan,), {"name": _name, "__doc__": _Scan.__doc__}))
 
 
-def sorted_order(
-    n: Any, order: tir.Buffer, spare: tir.Buffer, cursor: tir.Buffer, first: Callable[[Any, Any], Any]
-) -> tir.Stmt:
-    """A stable merge sort of positions 0..n-1 in ``order``; ``first(p, q)``: position p goes strictly before q."""
+def sorted_order(n: Any, scratch: Sequence[tir.Buffer], first: Callable[[Any, Any], Any]) -> tir.Stmt:
+    """A stable merge sort of positions 0..n-1 into the first buffer; ``first(p, q)``: p goes strictly before q."""
+    order, spare, cursor = scratch
     passes = max((static(n) - 1).bit_length(), 0) if static(n) is not None else 62
 
     def merge(width: Any, q: Any) -> tir.Stmt:
@@ -187,7 +186,7 @@ def _sort_te(x: te.Tensor, axis: int, descending: bool, count: Any, outputs: lis
             value = {"values": lambda d: key(place), "indices": lambda d: te.cast(place, d)}
             return tir.seq(*(store(out, at(j), value[what](d)) for out, (what, d) in zip(outs, outputs)))
 
-        return tir.seq(sorted_order(n, *scratch, first), for_each([count], write))
+        return tir.seq(sorted_order(n, scratch, first), for_each([count], write))
 
     others = [s for k, s in enumerate(x.shape) if k != axis]
     return te.extern(

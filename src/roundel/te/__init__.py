@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: F401
 """Tensor expressions: the notation in which operators are defined."""
 
 from .compute import compute, extern, extern_primfunc

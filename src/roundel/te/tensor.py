@@ -11,14 +11,14 @@ from roundel.ir.attrs import EMPTY, Attrs
 from roundel.ir.dtype import HANDLE, INT64, DType
 from roundel.ir.errors import RoundelError
 from roundel.ir.node import node
-from roundel.ir.tir import Buffer, BufferLoad, Expr, IterVar, Stmt, Var, as_index, const
+from roundel.ir.tir import Buffer, Expr, IterVar, Stmt, Var, as_index, const
 
 
 @node
 class Tensor(Buffer):
     """``A[i, j]`` is one element. ``definition`` is the stage that makes it, ``value_index`` which output of it."""
 
-    definition: Definition
+    definition: Definition  # type: ignore[misc]
     value_index: int = 0
 
     _children = ()
@@ -29,7 +29,7 @@ class Tensor(Buffer):
             raise RoundelError(f"tensor {self.name} has {len(self.shape)} dimensions and is indexed with {len(items)}")
         if isinstance(self.definition, Literal):
             return self.definition.value
-        return BufferLoad(self, tuple(as_index(i) for i in items))
+        return Buffer.__getitem__(self, items)
 
     def __call__(self, *indices: Any) -> Expr:
         return self[indices]
