@@ -383,3 +383,36 @@ def test_performance_of_a_convolution():
     plan = Plan(conv, {}, {})
     loops = list(plan.loops)
     assert [plan.independent(s) for s in loops] == [True] * 3 + [False] * 3
+
+
+def test_temporaries_of_parallel_iterations_are_private():
+    @T.prim_func
+    def softmax(A: T.Buffer((6, 9), "float32"), B: T.Buffer((6, 9), "float32")):
+        largest = T.alloc_buffer((1,), "float32")
+        total = T.alloc_buffer((1,), "float32")
+        for i in T.parallel(6):
+            largest[0] = T.min_value("float32")
+            total[0] = 0.0
+            for j in range(9):
+                largest[0] = T.max(largest[0], A[i, j])
+            for j in range(9):
+                total[0] = total[0] + T.exp(A[i, j] - largest[0])
+            for j in range(9):
+                B[i, j] = T.exp(A[i, j] - largest[0]) / total[0]
+
+    a, b = rand(6, 9), np.empty((6, 9), "float32")
+    run_prim_func(softmax, [a, b])
+    want = np.exp(a - a.max(1, keepdims=True))
+    np.testing.assert_allclose(b, want / want.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_a_race_of_a_parallel_loop_shows():
+    @T.prim_func
+    def total(A: T.Buffer((16,), "float32"), B: T.Buffer((1,), "float32")):
+        B[0] = 0.0
+        for i in T.parallel(16):
+            B[0] = B[0] + A[i]
+
+    a, b = np.ones(16, "float32"), np.empty(1, "float32")
+    run_prim_func(total, [a, b])
+    assert b[0] != 16

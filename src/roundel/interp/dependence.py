@@ -4,7 +4,7 @@
 A loop is independent when no two of its iterations touch one element of memory that outlives an iteration and one of
 them writes it. Proved per pair of accesses from linear forms; where the proof fails the loop runs in order, which is
 always right. Parallel and thread-bound loops are taken at their word (a race then shows as a wrong result) unless a
-reduction is bound to them.
+reduction is bound to them, or iterations of a parallel loop share memory that the program itself allocates.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Plan(Visitor):
         self.conditions: list[Condition] = []
         self.counted: set[Atom] = set()  # loop variables that take every value of their range
         self.views: dict[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]] = {}
+        self.allocated: set[Any] = set()
         self.verdicts: dict[tir.For, bool] = {}
         self.widths: dict[tir.For, int] = {}
         self.count = 0
@@ -125,9 +126,11 @@ class Plan(Visitor):
     def _decide(self, loop: tir.For, info: Loop) -> bool:
         if info.opaque:
             return False
-        if loop.kind in (tir.ForKind.PARALLEL, tir.ForKind.THREAD_BINDING) and not info.reduces:
-            return True
         written = {a.space for a in info.accesses if a.store and a.space not in info.private}
+        if not info.reduces and loop.kind is tir.ForKind.THREAD_BINDING:
+            return True
+        if not info.reduces and loop.kind is tir.ForKind.PARALLEL:
+            written &= self.allocated  # lowering makes memory that one iteration uses private to it
         tested = 0
         for space in written:
             if self._recomputed(info, space, written):
@@ -356,6 +359,7 @@ class Plan(Visitor):
         self.visit(s.body)
 
     def _owned(self, buffer: tir.Buffer) -> None:
+        self.allocated.add(buffer.data)
         for info in self.stack:
             info.private.add(buffer.data)
         size = math.prod(self.forms.of(n).hi for n in buffer.shape)

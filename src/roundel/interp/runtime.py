@@ -22,6 +22,7 @@ from .numeric import Machine
 from .stmt import Executor
 
 Packed = Callable[..., Any]
+PLANS = 1024  # analyses of functions that are kept
 
 
 class Runtime:
@@ -84,6 +85,8 @@ class Runtime:
         shared = arguments.aliases(ex, func)
         key = (func, tuple(values.values()), tuple(shared.items()))
         if key not in self._plans:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
             self._plans[key] = Plan(func, values, shared)
         return self._plans[key]
 
