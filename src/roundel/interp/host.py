@@ -25,7 +25,8 @@ class HostExecutor(Executor):
 
     def __init__(self, runtime: Runtime, name: str, outputs: list[tir.Buffer]) -> None:
         super().__init__(runtime, name)
-        self.declared, self.made = outputs, {}
+        self.declared = outputs
+        self.made: dict[int, View] = {}
 
     def allocate_output(self, index: int, shape: tuple[int, ...]) -> Pointer:
         dtype = self.declared[index].dtype

@@ -40,7 +40,7 @@ def pass_(name: str) -> Callable[[Transform], Pass]:
 
 def name_of(p: Any) -> str:
     """The name of a pass, or of a plain function used as one."""
-    return getattr(p, "name", None) or getattr(p, "__name__", type(p).__name__)
+    return str(getattr(p, "name", None) or getattr(p, "__name__", type(p).__name__))
 
 
 def get_pass(name: str) -> Pass:
