@@ -199,4 +199,53 @@ def cumsum(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
         B[w] = 1.0
 '''
 
+VECTORS = '''
+from tvm.script import tir as T
+@T.prim_func
+def f(A: T.Buffer((16,), "float32"), p: T.ptr("float32"), C: T.Buffer((8,), "float32")):
+    T.func_attr({"map": T.index_map(lambda i, j: (i // 4, j, i % 4)), "m2": T.index_map(lambda *a: a[::-1], ndim=2)})
+    x: T.float32x4 = A.vload((4,), "float32x4")
+    lo = T.vectorlow("float32x2", x)
+    hi: T.float32x2 = T.vectorhigh("float32x2", x)
+    C[0:4] = T.vectorcombine("float32x4", lo, hi)
+    C[0:4] = T.float32x4(1.5)
+    for ij in T.grid(2, 2):
+        C[ij[0] * 2 + ij[1]] = 0.0
+    bx = T.env_thread("blockIdx.x")
+    T.attr(bx, "thread_extent", 4)
+    y: T.int32
+    with T.launch_thread("threadIdx.x", 2) as tx, T.attr(0, "pragma", True):
+        C[bx * 2 + tx] = A[tx]
+'''
+
+WMMA = '''
+from tvm.script import tir as T
+@T.prim_func
+def f(a: T.handle, c: T.handle):
+    A = T.match_buffer(a, (128, 128), "float16", offset_factor=16, scope="wmma.matrix_a", align=128)
+    d0 = T.int32()
+    d1 = T.int32()
+    C = T.match_buffer(c, (128, 128), "float32", strides=[d0, d1], elem_offset=T.int32(0))
+    with T.block("root"):
+        T.reads(A[0:128, 0:128], C[0:128, 0:128])
+        T.writes(C[0:128, 0:128])
+        for i in T.serial(0, 128):
+            with T.block():
+                vi = T.axis.S(128, i)
+                T.block_attr({"auto_copy": True, "l": ["a", 1]})
+                T.evaluate(T.tvm_mma_sync(C.data, C.elem_offset // d0 // 16, A.data, A.elem_offset, dtype="handle"))
+'''
+
+OLDER_FORMS = '''
+from tvm.script import tir as T
+@T.prim_func
+def f(A: T.Buffer((4,), "int32"), B: T.Buffer(4, "bool"), n: T.int64):
+    T.preflattened_buffer(A, (4,), dtype="int32", data=A.data)
+    B[0] = A[0] == 1 and (A[1] != 2 or not B[1])
+    A[1] = T.bitwise_and(A[0], 3) + T.shift_right(A[1], 1) + T.clz(A[2]) + T.abs(A[1]) + T.min(A[0], 3)
+    A[2] = T.Select(n > 2 and 0 <= n < 5, 1, 2)
+    A[3] = T.int32(n) + T.Cast("int32", n) + n.astype("int32")
+    assert 0 < n
+'''
+
 ALL = {k: v for k, v in dict(globals()).items() if isinstance(v, str) and k.isupper() and k != "HEADER"}

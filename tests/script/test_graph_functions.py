@@ -355,3 +355,25 @@ def test_functions_of_the_namespace_work_in_plain_python():
     x = graph.Var("x", R.Tensor((2, 3), "float32"))
     call = R.add(x, x)
     assert call.sinfo is R.Tensor((2, 3), "float32") and R.shape([1, 2]).values[1] is tir.index_const(2)
+
+
+def test_other_names_for_the_namespaces():
+    mod = parse("""
+from tvm.script import relax as rx, tir as T, ir as I
+@I.ir_module
+class M:
+    @rx.function
+    def f(x: rx.Tensor(("n",), "float32")):
+        n = T.int64()
+        with rx.dataflow():
+            y = rx.add(x, rx.const(1.0, "float32"))
+            z = rx.emit(rx.nn.relu(y))
+            w = rx.reshape(z, (1, n))
+            p = rx.permute_dims(w, axes=[1, 0])
+            q = rx.matmul(w, p, out_dtype="float32")
+            s = rx.split(w, [1], axis=0) if False else q
+            rx.output(q)
+        return q
+""")
+    assert mod["f"].ret_sinfo is graph.TensorInfo((1, 1), "float32")
+    round_trip(mod)

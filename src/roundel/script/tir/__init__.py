@@ -12,7 +12,7 @@ from typing import Any
 from ...ir.tir import intrin
 from ..parser.entry import macro, prim_func
 from . import axis
-from .buffers import Buffer, alloc_buffer, allocate, decl_buffer, match_buffer, sblock_alloc_buffer
+from .buffers import Buffer, alloc_buffer, allocate, decl_buffer, match_buffer, preflattened_buffer, sblock_alloc_buffer
 from .calls import (
     call,
     call_extern,

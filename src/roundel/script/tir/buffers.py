@@ -171,3 +171,7 @@ def decl_buffer(
 
 
 sblock_alloc_buffer = alloc_buffer
+
+
+def preflattened_buffer(postflattened: Any, shape: Any, dtype: Any = "float32", **options: Any) -> None:
+    """The shape that a parameter had before flattening: nothing follows from it."""

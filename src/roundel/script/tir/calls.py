@@ -106,9 +106,9 @@ def intrinsic(name: str) -> Callable[..., tir.Expr]:
 def foreign(name: str) -> Callable[..., tir.Expr]:
     """A device intrinsic that is not in the table, kept as an opaque call."""
 
-    def build(*args: Any) -> tir.Expr:
-        typed = bool(args) and isinstance(args[0], str) and not name.startswith("tvm_")
-        return call_intrin(args[0] if typed else HANDLE, name, *args[typed:])
+    def build(*args: Any, dtype: Any = None) -> tir.Expr:
+        typed = dtype is None and bool(args) and isinstance(args[0], str) and not name.startswith("tvm_")
+        return call_intrin(args[0] if typed else dtype or HANDLE, name, *args[typed:])
 
     build.__name__, build.__doc__ = name, f"A call of the device intrinsic {name}."
     return build
