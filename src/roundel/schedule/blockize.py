@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from roundel.arith import Division, subspace_divide
-from roundel.ir import Var, substitute, tir
+from typing import Any
+
+from roundel.arith import Analyzer, Division, subspace_divide
+from roundel.ir import Rewriter, Var, free_vars, substitute, tir
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
 
@@ -74,17 +76,54 @@ def _outer_block(
         if not is_one(d.inner_extent):
             v = Var(iv.var.name + "_i", iv.var.dtype)
             inner_ivs.append(IterVar(v, Range.of(d.inner_extent), iv.kind))
-            values.append(d.inner)
-            at = at + v
+            base = _base(tree, realize, d, inner)
+            values.append(tree.analyzer(realize).simplify(d.inner - base))
+            at = at + base + v
         table[iv.var] = at
     body = substitute(block.replace(iter_vars=(), reads=(), writes=(), init=None), table).replace(
         iter_vars=tuple(inner_ivs)
     )
     update = with_access(tree, body)
+    seen = {d.outer: iv.var for iv, d in zip(outer_ivs, (d for d in divisions if not _inner_only(d)))}
+    predicate = _Replace(seen).rewrite(predicate)
+    hidden = {x.loop_var for x in tree.loops(realize) if x not in inner} & free_vars(predicate)
+    if hidden:
+        refuse(
+            tree,
+            realize,
+            f"cannot divide block {block.name} into tiles here",
+            f"its condition {realize.predicate.script()} mixes loop {min(v.name for v in hidden)} with loops of the tile",
+        )
     nest = wrap(inner, BlockRealize(tuple(values), predicate, update))
     init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)
     outer = Block(tuple(outer_ivs), (), (), unique_block_name(tree, block.name + "_o"), nest, init)
     return with_access(tree, outer)
+
+
+def _base(tree: Tree, realize: BlockRealize, d: Division, inner: list[For]) -> Expr:
+    """The first value of the inner part; it takes all values from there."""
+    base = substitute(d.inner, {x.loop_var: x.min for x in inner})
+    an = Analyzer()
+    for x in inner:
+        an.bind(x.loop_var, Range(x.min, x.extent))
+    if free_vars(base) or not an.prove(d.inner - base >= 0) or not an.prove(d.inner - base < d.inner_extent):
+        refuse(
+            tree,
+            realize,
+            f"cannot divide block {realize.block.name} into tiles here",
+            f"the tile's part {d.inner.script()} of a variable is not a range",
+        )
+    return base
+
+
+class _Replace(Rewriter):
+    """Values of outer bindings become the variables bound to them."""
+
+    def __init__(self, table: dict[Expr, Var]) -> None:
+        self.table = table
+
+    def rewrite(self, node: Any) -> Any:
+        return self.table[node] if isinstance(node, Expr) and node in self.table else super().rewrite(node)
 
 
 def _domain(iv: IterVar, d: Division) -> Range:

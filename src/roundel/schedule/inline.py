@@ -43,11 +43,10 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     if not users:
         refuse(tree, realize, f"cannot inline block {node.name}", "nothing reads it")
     _require_inputs_unchanged(tree, realize, users)
-    inliner = _Inline(buffer, {v: k for k, v in enumerate(store.indices)}, store.value)
+    inliner = _Inline(tree, buffer, {v: k for k, v in enumerate(store.indices)}, store.value)
     changes: dict[Any, Any] = {realize: None}
     for u in users:
-        new = inliner.rewrite(u.block)
-        changes[u] = u.replace(block=with_access(tree, new))
+        changes[u] = u.replace(block=inliner.rewrite(u.block))
     return Change(
         _without(tree.edit(changes), tree.scope(realize), buffer), None, {block: "inlined into its consumers"}
     )
@@ -91,8 +90,13 @@ def _require_inputs_unchanged(tree: Tree, realize: BlockRealize, users: list[Blo
 class _Inline(Rewriter):
     """Loads of a buffer become its defining value at their indices."""
 
-    def __init__(self, buffer: Buffer, where: dict[Expr, int], value: Expr) -> None:
-        self.target, self.where, self.value = buffer, where, value
+    def __init__(self, tree: Tree, buffer: Buffer, where: dict[Expr, int], value: Expr) -> None:
+        self.tree, self.target, self.where, self.value = tree, buffer, where, value
+
+    @on(Block)
+    def _block(self, block: Block) -> Block:
+        new = self.generic(block)
+        return new if new is block else with_access(self.tree, new)
 
     @on(BufferLoad)
     def _load(self, load: BufferLoad) -> Expr:

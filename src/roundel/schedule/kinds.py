@@ -26,9 +26,12 @@ def parallel(tree: Tree, loop: Loop) -> Change:
 
 
 @primitive
-def vectorize(tree: Tree, loop: Loop) -> Change:
-    """for i in range(8)   ->   for i in T.vectorized(8)"""
-    check_parallel(tree, tree.nodes[loop], "vectorize")
+def vectorize(tree: Tree, loop: Loop, reassociate: bool = False) -> Change:
+    """for i in range(8)   ->   for i in T.vectorized(8)
+
+    A reduction loop needs ``reassociate``: its terms are then added up across the vector, in another order.
+    """
+    check_parallel(tree, tree.nodes[loop], "vectorize", reduce_too=reassociate)
     return _set_kind(tree, loop, ForKind.VECTORIZED)
 
 

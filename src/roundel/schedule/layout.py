@@ -12,11 +12,11 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
 
 from . import legality
-from .cache import copy_nest, insert_stage, position_after
 from .kinds import read_buffer, written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
 from .rebind import serial, wrap
 from .regions import with_access
+from .stages import copy_nest, place
 from .tree import Tree, is_true, unique_block_name
 
 
@@ -43,8 +43,8 @@ def transform_layout(tree: Tree, block: BlockToken, buffer: Any, index_map: Any,
 
         B[i, j]                      ->  B[i // 4, j, i % 4]           # lambda i, j: (i // 4, j, i % 4)
 
-    ``buffer`` is ("read", n), ("write", n) or a name. A map that makes room for more elements needs ``pad_value``, which is
-    written to the padding of buffers made here, and a parameter's padding is the caller's. A parameter's shape changes.
+    ``buffer`` is ("read", n), ("write", n) or a name. A map that makes room for more elements needs ``pad_value``, which
+    is written to the padding of buffers made here, and a parameter's padding is the caller's. A parameter's shape changes.
     """
     node: Block = tree.nodes[block]
     old = named_buffer(tree, node, buffer)
@@ -127,8 +127,8 @@ def _fill_padding(tree: Tree, buffer: Buffer, inverse: IndexMap, padding: Expr, 
     block = Block(ivs, (), (region,), unique_block_name(tree, buffer.name + "_pad"), tir.BufferStore(buffer, value, at))
     table = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
     nest = wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), substitute(padding, table), block))
-    first = min(legality.writers(tree, scope, buffer), key=lambda w: tree.order[w])
-    return insert_stage(tree, scope, {}, nest, position_after(tree, scope, [first]) - 1, None)
+    writers = legality.writers(tree, scope, buffer)
+    return place(tree, [], writers, writers[0]).insert(nest, {}, None)
 
 
 @primitive
@@ -212,6 +212,8 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     realize = tree.realize(block)
     target = named_buffer(tree, node, buffer)
     writes = target in legality.writes_of(node)
+    if writes and (target in legality.reads_of(node) or len(legality.writers(tree, tree.scope(realize), target)) > 1):
+        refuse(tree, realize, f"cannot reindex {target.name}", "the block also reads it, or another writes it too")
     found = {_indices(n) for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target}
     if len(found) != 1:
         refuse(
@@ -225,6 +227,11 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     ivs = [iv for iv in node.iter_vars if iv.var in used]
     if not ivs or used - {iv.var for iv in ivs} or any(not _is_zero(iv.dom.min) for iv in ivs):
         refuse(tree, realize, f"cannot reindex {target.name}", "its index is not made of the block's variables")
+    an = tree.analyzer(realize.block, inside=True)
+    if not all(an.prove(i >= 0) and an.prove(i < n) for i, n in zip(at, target.shape)):
+        refuse(
+            tree, realize, f"cannot reindex {target.name}", "its index may lie outside of the buffer, under a condition"
+        )
     new = decl_buffer(tuple(iv.dom.extent for iv in ivs), target.dtype, target.name + "_reindex", scope=target.scope)
     fresh = [iv.replace(var=Var(f"v{k}", iv.var.dtype), kind=IterKind.SPATIAL) for k, iv in enumerate(ivs)]
     there = tuple(substitute(i, {a.var: b.var for a, b in zip(ivs, fresh)}) for i in at)
@@ -233,13 +240,15 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     nest, token = copy_nest(tree, fresh, store, target.name + "_reindex")
     scope = tree.scope(realize)
     changes: dict[Stmt, Stmt | None] = {
-        realize: realize.replace(
-            block=with_access(tree, _Reindex(target, new, tuple(iv.var for iv in ivs)).rewrite(node))
-        )
+        realize: realize.replace(block=_Reindex(tree, target, new, tuple(iv.var for iv in ivs)).rewrite(node))
     }
-    made = legality.writers(tree, scope, target)
-    position = position_after(tree, scope, [realize]) if writes else position_after(tree, scope, made) if made else 0
-    return Change(insert_stage(tree, scope, changes, nest, position, new), token)
+    feeding = [] if writes else legality.writers(tree, scope, target)
+    later = [r for r in legality.readers(tree, scope, target) if r is not realize] if writes else [realize]
+    beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
+    site = place(tree, [realize] if writes else feeding, beside, realize)
+    if site.loop is not None:
+        refuse(tree, realize, f"cannot reindex {target.name}", "it is written and read in one loop nest")
+    return Change(site.insert(nest, changes, new), token)
 
 
 def _indices(n: Any) -> tuple[Expr, ...]:
@@ -249,8 +258,13 @@ def _indices(n: Any) -> tuple[Expr, ...]:
 class _Reindex(Rewriter):
     """Accesses of one buffer become accesses of another at fixed indices."""
 
-    def __init__(self, old: Buffer, new: Buffer, at: tuple[Expr, ...]) -> None:
-        self.old, self.new, self.at = old, new, at
+    def __init__(self, tree: Tree, old: Buffer, new: Buffer, at: tuple[Expr, ...]) -> None:
+        self.tree, self.old, self.new, self.at = tree, old, new, at
+
+    @on(Block)
+    def _block(self, block: Block) -> Block:
+        new = self.generic(block)
+        return new if new is block else with_access(self.tree, new)
 
     @on(BufferLoad)
     def _load(self, load: BufferLoad) -> Expr:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from roundel.arith import Analyzer, disjoint, end, union
-from roundel.ir import Buffer, free_vars, tir, walk
+from roundel.ir import Buffer, Var, free_vars, tir, walk
 from roundel.ir.tir import Block, BlockRealize, For, IterKind, Stmt
 
 from .primitive import refuse
@@ -37,8 +37,12 @@ def accumulates(block: Block) -> bool:
 
 
 def is_complete(block: Block) -> bool:
-    """Spatial variables only, nothing read back."""
-    return all(iv.kind is IterKind.SPATIAL for iv in block.iter_vars) and not reads_of(block) & writes_of(block)
+    """Spatial variables only, no init, nothing read back."""
+    return (
+        block.init is None
+        and all(iv.kind is IterKind.SPATIAL for iv in block.iter_vars)
+        and not reads_of(block) & writes_of(block)
+    )
 
 
 def is_reduction(block: Block) -> bool:
@@ -177,6 +181,13 @@ def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: s
                     f"cannot {doing} loops around block {r.block.name}",
                     f"its variable {iv.var.name} is {iv.kind.value}",
                 )
+        if r.block.init is not None and mixed_loops(r) & {x.loop_var for x in chain}:
+            refuse(
+                tree,
+                chain[0],
+                f"cannot {doing} loops around block {r.block.name}",
+                "a loop is part of a spatial and of a reduce variable, so the init might not come first",
+            )
         if not r.block.iter_vars and any(x.loop_var in _used(r.block) for x in chain):
             refuse(
                 tree,
@@ -188,6 +199,14 @@ def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: s
         refuse(tree, chain[0], f"cannot {doing} loops around statements outside of blocks", f"{s!r}"[:200])
     if len(inside) > 1:
         _check_handed_on(tree, chain[-1], inside, doing)
+
+
+def mixed_loops(realize: BlockRealize) -> frozenset[Var]:
+    """Variables that spatial and reduce variables of a block share."""
+    sides: dict[bool, set[Var]] = {True: set(), False: set()}
+    for iv, v in zip(realize.block.iter_vars, realize.iter_values):
+        sides[iv.kind is IterKind.SPATIAL] |= free_vars(v)
+    return frozenset(sides[True] & sides[False])
 
 
 def _used(block: Block) -> set:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from roundel.ir import Token, free_vars, tir, walk
-from roundel.ir.tir import Expr, For, ForKind, Stmt
+from roundel.ir.tir import Expr, For, ForKind, IterKind, Stmt
 
 from .legality import check_iterations_independent_of_order
 from .primitive import Change, Loop, Target, primitive, refuse
@@ -152,6 +152,8 @@ def symbolic_heights(tree: Tree, node: For, height: int) -> list[tuple[Expr, Exp
 
 def partition_tiles(tree: Tree, node: For, parts: list[tuple[Expr, Expr]]) -> Change:
     """Sibling nests ``count x height`` that walk the loop's range one after another."""
+    if len(parts) > 1:
+        require_no_init(tree, node, "cut")
     name, begin = node.loop_var.name, node.min
     stmts: list[Stmt] = []
     made: list[Token] = []
@@ -164,6 +166,20 @@ def partition_tiles(tree: Tree, node: For, parts: list[tuple[Expr, Expr]]) -> Ch
         made += [x.token for x in nested]
         begin = tree.analyzer(node).simplify(begin + count * height)
     return Change(tree.edit({node: tir.seq(*stmts)}), made, {node.token: "split into sibling loops"})
+
+
+def require_no_init(tree: Tree, node: For, doing: str) -> None:
+    """A reduction cut into pieces would run its init in each."""
+    for r in tree.realizes(node.body):
+        reducing = [v for iv, v in zip(r.block.iter_vars, r.iter_values) if iv.kind is IterKind.REDUCE]
+        if r.block.init is not None and any(node.loop_var in free_vars(v) for v in reducing):
+            refuse(
+                tree,
+                node,
+                f"cannot {doing} loop {node.loop_var.name}",
+                f"block {r.block.name} reduces over it",
+                hint="decompose_reduction first",
+            )
 
 
 def copy_blocks(tree: Tree, body: Stmt, others: list[Stmt]) -> Stmt:
@@ -213,6 +229,7 @@ def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Any], preserve_unit
             f"cannot partition loop {node.loop_var.name} into {list(factors)}",
             f"the extent is {node.extent!r}",
         )
+    require_no_init(tree, node, "partition")
     begin: Expr = node.min
     stmts: list[Stmt] = []
     made: list[Token] = []

@@ -9,12 +9,12 @@ from roundel.ir import Buffer, Var, decl_buffer, free_vars, substitute, tir, wal
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
 from . import legality
-from .cache import copy_nest
 from .kinds import replace_buffers
 from .layout import sole_loops
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, with_access
+from .stages import copy_nest
 from .tree import TRUE, Tree, fresh_copy, is_true, unique_block_name
 
 

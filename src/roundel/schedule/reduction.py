@@ -56,6 +56,7 @@ def _init_nest(tree: Tree, realize: BlockRealize, inner: list[For], reducing: se
     fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in spatial}
     values = bindings(realize)
     used = frozenset().union(*(free_vars(values[iv.var]) for iv in spatial)) if spatial else frozenset()
+    used |= free_vars(realize.predicate) - reducing
     table: dict[Var, Expr] = {}
     nest: list[For] = []
     for x in inner:

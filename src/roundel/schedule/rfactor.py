@@ -38,8 +38,8 @@ def rfactor(tree: Tree, loop: Loop, factor_axis: int = 0) -> Change:
                                                   for i, k1:
                                                       C[i] += C_rf[k1, i]
 
-    ``factor_axis`` is where the loop's dimension goes in ``C_rf``. Gives back the block of partial results; the handle of
-    the reduction's block keeps to the second stage's block, those of its loops to the first stage's.
+    ``factor_axis`` is where the loop's dimension goes in ``C_rf``. Gives back the block of partial results; the handle
+    of the reduction's block keeps to the second stage's block, those of its loops to the first stage's.
     """
     target: For = tree.nodes[loop]
     found = tree.realizes(target)
@@ -144,7 +144,7 @@ class _Rfactor:
         return BlockRealize(tuple(values), predicate, with_access(self.tree, block))
 
     def _split_predicate(self, ivs: list[IterVar], values: list[Expr]) -> tuple[Expr, Expr | None]:
-        """What stays a predicate, and what guards the body: every partial result needs its init, if it has terms or not."""
+        """What stays a predicate, and what guards the body: every partial result needs its init."""
         reduce = {v for iv, v in zip(ivs, values) if iv.kind is IterKind.REDUCE} | {self.target.loop_var}
         parts = _conjuncts(self.realize.predicate)
         rest = tir.logical_and(*(c for c in parts if not free_vars(c) & reduce))

@@ -3,7 +3,10 @@
 
 from .contraction import contraction
 from .elementwise import elementwise
+from .fallback import fallback
+from .rows import rows
+from .windows import windows
 
-RULES = [elementwise, contraction]
+RULES = [elementwise, contraction, windows, rows, fallback]
 
-__all__ = ["RULES", "contraction", "elementwise"]
+__all__ = ["RULES", "contraction", "elementwise", "fallback", "rows", "windows"]

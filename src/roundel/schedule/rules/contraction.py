@@ -93,7 +93,7 @@ def contraction(sch: Any, target: Any) -> bool:
     prologue = [i.name for i in infos[:position]]  # padding: a copy costs less than conditions in the inner loop
     inline_producers(sch, keep=prologue)
     tile = _tile(found, target)
-    epilogue = _epilogue(sch, found)
+    epilogue = store_of(sch, found.info)
     _schedule(sch, found, tile, epilogue)
     for info in blocks_of(sch.func):
         if info.name in prologue:
@@ -116,26 +116,23 @@ def _tile(c: Contraction, target: Any) -> Tile:
     return choose_tile(target, row, columns, lanes)
 
 
-def _epilogue(sch: Any, c: Contraction) -> Any:
-    """The one elementwise block that reads the result (others are inlined into it by now), or a copy out of the accumulators."""
-    block = sch.get_block(c.info.name)
+def store_of(sch: Any, info: BlockInfo) -> Any:
+    """The block that stores a reduction's result from its accumulators: the one elementwise block that reads it (others are
+    inlined into it by now), or a copy."""
+    block = sch.get_block(info.name)
     users = sch.get_consumers(block)
-    if len(users) == 1 and c.info.stores[0].buffer not in sch.func.buffer_params and _same_shape(sch, users[0], c):
+    if len(users) == 1 and info.stores[0].buffer not in sch.func.buffer_params and _same_shape(sch, users[0], info):
         sch.set_scope(block, 0, "local")
         return users[0]
     return sch.cache_write(block, 0, "local")
 
 
-def _same_shape(sch: Any, user: Any, c: Contraction) -> bool:
-    info = BlockInfo(sch.get(user))
-    reads = [a for a in info.loads if a.buffer is c.info.stores[0].buffer]
-    return (
-        info.is_plain
-        and not info.reduce
-        and len(reads) == 1
-        and len(info.spatial) == len(c.info.spatial)
-        and reads[0].indices == info.stores[0].indices
-    )
+def _same_shape(sch: Any, user: Any, info: BlockInfo) -> bool:
+    other = BlockInfo(sch.get(user))
+    reads = [a for a in other.loads if a.buffer is info.stores[0].buffer]
+    return other.is_plain and not other.reduce and len(reads) == 1 and len(other.spatial) == len(info.spatial) and \
+        all(i is v.var for i, v in zip(reads[0].indices, other.spatial, strict=True)) and \
+        all(i is v.var for i, v in zip(info.stores[0].indices, info.spatial, strict=True))
 
 
 def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any) -> None:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""New stages: where a copy goes between the blocks that write a buffer and those that read it, and the copying nest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from roundel.arith import Analyzer, end, union
+from roundel.ir import Buffer, Token, Var, free_vars, tir
+from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
+
+from .primitive import refuse
+from .rebind import serial, wrap
+from .regions import Region, regions_of, touched
+from .tree import TRUE, Tree, unique_block_name
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place for a stage: in the body of the loop or scope ``top``, in front of part ``position``."""
+
+    tree: Tree
+    scope: Block
+    top: For | Block
+    position: int
+
+    @property
+    def loop(self) -> For | None:
+        """The loop in whose iterations the stage runs; None at the top of the scope."""
+        return self.top if isinstance(self.top, For) else None
+
+    def insert(self, stmt: Stmt, changes: Mapping[Stmt, Stmt | None], buffer: Buffer | None) -> Tree:
+        """The program with changes, the stage, and a buffer allocated in the scope."""
+        changed = self.tree.edit(changes) if changes else self.tree
+        top = changed.nodes[self.top.token]
+        parts = list(parts_of(top))
+        parts.insert(self.position, stmt)
+        changed = changed.edit({top: top.replace(body=tir.seq(*parts))})
+        if buffer is None:
+            return changed
+        scope = changed.nodes[self.scope.token]
+        return changed.edit({scope: scope.replace(alloc_buffers=(*scope.alloc_buffers, buffer))})
+
+
+def parts_of(top: For | Block) -> tuple[Stmt, ...]:
+    """The statements of a body."""
+    return top.body.stmts if type(top.body) is tir.Seq else (top.body,)
+
+
+def place(tree: Tree, first: Sequence[BlockRealize], then: Sequence[BlockRealize], at: BlockRealize) -> Site:
+    """The place after the blocks ``first`` and before ``then``, as deep as some pair of them shares a loop.
+
+    Raises ScheduleError (shown at ``at``) where they are interleaved.
+    """
+    scope = tree.scope(at)
+    shared = [x for a in first for b in then for x in tree.loops(a) if x in tree.loops(b)]
+    top: For | Block = max(shared, key=lambda x: len(tree.loops(x)), default=scope)
+    parts = parts_of(top)
+    holds = lambda blocks: [k for k, p in enumerate(parts) if any(tree.under(b, p) for b in blocks)]
+    low, high = 1 + max(holds(first), default=-1), min(holds(then), default=len(parts))
+    if low > high:
+        refuse(tree, at, "there is no place for a copy", "blocks that write and blocks that read are interleaved")
+    return Site(tree, scope, top, low)
+
+
+def after(site: Site, blocks: Sequence[BlockRealize]) -> list[BlockRealize]:
+    """Those of the blocks that run after the site in its loop or scope."""
+    parts = parts_of(site.top)[site.position :]
+    return [b for b in blocks if any(site.tree.under(b, p) for p in parts)]
+
+
+def copied_region(site: Site, users: Sequence[BlockRealize], buffer: Buffer, *, written: bool) -> Region:
+    """What blocks touch of a buffer in one iteration of the site's loop, or in the scope."""
+    an = site.tree.analyzer(site.top, inside=True)
+    found = [
+        touched(site.tree, u, r, site.loop, an) for u in users for r in regions_of(u.block, buffer, written=written)
+    ]
+    region = found[0]
+    for other in found[1:]:
+        region = union(region, other, an)
+    return region
+
+
+def copy_region(site: Site, source: Buffer, target: Buffer, region: Region, name: str) -> tuple[Stmt, Token]:
+    """A nest that copies what of a region lies in the buffer, element by element; and its block's token."""
+    an = site.tree.analyzer(site.top, inside=True)
+    loops, ivs, values, checks = [], [], [], []
+    for k, (r, size) in enumerate(zip(region, source.shape)):
+        moving = any(not v.size for v in free_vars(r.min) | free_vars(r.extent))
+        dom = Range.of(size) if moving else _clip(an, r, size)
+        extent = r.extent if moving else dom.extent
+        loops.append(serial(f"ax{k}", extent, extent))
+        an.bind(loops[-1].loop_var, Range.of(extent))
+        values.append(tir.add(an.simplify(r.min if moving else dom.min), loops[-1].loop_var))
+        checks += [values[-1] >= 0, values[-1] < size] if moving else []
+        ivs.append(IterVar(Var(f"v{k}", extent.dtype), dom, IterKind.SPATIAL))
+    at = tuple(iv.var for iv in ivs)
+    block = _copy_block(site.tree, ivs, BufferStore(target, source[at], at), name)
+    predicate = an.simplify(tir.logical_and(*checks))
+    realize = BlockRealize(tuple(values), TRUE if an.prove(predicate) else predicate, block)
+    return wrap(loops, realize), block.token  # type: ignore[return-value]
+
+
+def _clip(an: Analyzer, r: Range, size: Expr) -> Range:
+    """The part of a range in [0, size)."""
+    low = r.min if an.prove(r.min >= 0) else an.simplify(tir.max_(r.min, 0))
+    high = end(r) if an.prove(end(r) <= size) else tir.min_(end(r), size)
+    return Range(low, an.simplify(high - low))
+
+
+def copy_nest(tree: Tree, ivs: Sequence[IterVar], store: BufferStore, name: str) -> tuple[Stmt, Token]:
+    """A nest of loops over all of the variables around a block that stores one loaded element; and the block's token."""
+    loops = [serial(f"ax{k}", iv.dom.extent, iv.var) for k, iv in enumerate(ivs)]
+    block = _copy_block(tree, ivs, store, name)
+    values = tuple(tir.add(iv.dom.min, x.loop_var) for iv, x in zip(ivs, loops))
+    return wrap(loops, BlockRealize(values, TRUE, block)), block.token  # type: ignore[return-value]
+
+
+def _copy_block(tree: Tree, ivs: Sequence[IterVar], store: BufferStore, name: str) -> Block:
+    region = lambda x: BufferRegion(x.buffer, tuple(Range(i, tir.const(1, i.dtype)) for i in x.indices))
+    return Block(tuple(ivs), (region(store.value),), (region(store),), unique_block_name(tree, name), store)
