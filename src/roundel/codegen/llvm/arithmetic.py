@@ -74,7 +74,7 @@ def _wide_operand(em: Emitter, e: Any, operand: tir.Expr) -> tir.Expr:
 def _multiply_add(em: Emitter, e: Any) -> str | None:
     """a * b + c, a * b - c and c - a * b as one instruction."""
     kind = type(e)
-    if kind is tir.Mul:
+    if kind not in (tir.Add, tir.Sub):
         return None
     t = llvm_type(e.dtype)
     a, b = e.a, e.b
