@@ -64,8 +64,12 @@ def softmax_like(n=6, m=9) -> PrimFunc:
 
 
 PROGRAMS: dict[str, Callable[[], PrimFunc]] = {
-    "matmul": matmul, "matmul_relu": matmul_relu, "conv2d": conv2d, "elementwise": elementwise, "softmax_like": softmax_like,
-}  # fmt: skip
+    "matmul": matmul,
+    "matmul_relu": matmul_relu,
+    "conv2d": conv2d,
+    "elementwise": elementwise,
+    "softmax_like": softmax_like,
+}
 
 
 def results(func: PrimFunc, shapes: dict[str, int] | None = None) -> list[np.ndarray]:

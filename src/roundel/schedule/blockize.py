@@ -92,7 +92,7 @@ def _outer_block(
             tree,
             realize,
             f"cannot divide block {block.name} into tiles here",
-            f"its condition {realize.predicate.script()} mixes loop {min(v.name for v in hidden)} with loops of the tile",
+            f"its condition {realize.predicate.script()} mixes loops of the tile with others",
         )
     nest = wrap(inner, BlockRealize(tuple(values), predicate, update))
     init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)
@@ -102,8 +102,8 @@ def _outer_block(
 
 def _base(tree: Tree, realize: BlockRealize, d: Division, inner: list[For]) -> Expr:
     """The first value of the inner part; it takes all values from there."""
-    base = substitute(d.inner, {x.loop_var: x.min for x in inner})
     an = Analyzer()
+    base = an.simplify(substitute(d.inner, {x.loop_var: x.min for x in inner}))
     for x in inner:
         an.bind(x.loop_var, Range(x.min, x.extent))
     if free_vars(base) or not an.prove(d.inner - base >= 0) or not an.prove(d.inner - base < d.inner_extent):

@@ -43,8 +43,8 @@ def transform_layout(tree: Tree, block: BlockToken, buffer: Any, index_map: Any,
 
         B[i, j]                      ->  B[i // 4, j, i % 4]           # lambda i, j: (i // 4, j, i % 4)
 
-    ``buffer`` is ("read", n), ("write", n) or a name. A map that makes room for more elements needs ``pad_value``, which
-    is written to the padding of buffers made here, and a parameter's padding is the caller's. A parameter's shape changes.
+    ``buffer`` is ("read", n), ("write", n) or a name. A map that makes more elements needs ``pad_value``,
+    which fills the padding of buffers made here; a parameter's padding is the caller's. A parameter's shape changes.
     """
     node: Block = tree.nodes[block]
     old = named_buffer(tree, node, buffer)

@@ -264,40 +264,56 @@ def _invert(an: Analyzer, atom: Expr, need: Range, spatial: dict[Var, Range]) ->
 
 def _provided(move: _Move, sources: list[BlockRealize]) -> tuple[dict[Var, Range], list[Expr]]:
     """Domains of the block's variables whose reads one iteration of the loop has produced, and exact conditions."""
-    tree, an = move.tree, move.an
     found: dict[Var, Range] = {}
     conditions: list[Expr] = []
     buffers: dict[Buffer, None] = dict.fromkeys(
         b for s in sources for b in legality.writes_of(s.block) & legality.reads_of(move.block)
     )
     for buffer in buffers:
-        made: Region | None = None
-        for s in sources:
-            for r in regions_of(s.block, buffer, written=True):
-                box = touched(tree, s, r, move.loop, an)
-                made = box if made is None else union(made, box, an)
-        assert made is not None
+        made, all_made = _made(move, sources, buffer, move.loop), _made(move, sources, buffer, None)
         for read in regions_of(move.block, buffer, written=False):
-            for at, have in zip(read.region, made):
+            for at, have, total in zip(read.region, made, all_made):
+                if _reads_within(move, at, have, found, conditions):
+                    continue
+                if not _reads_within(move, at, total, {}, []):
+                    move.refuse(f"it also reads parts of {buffer.name} that no block writes in that loop")
+                if buffer is not next(iter(buffers)):
+                    move.refuse(
+                        f"one iteration does not produce the parts of all the buffers, {buffer.name} among them"
+                    )
                 _limit(move, buffer, at, have, found, conditions)
     return found, conditions
+
+
+def _made(move: _Move, sources: list[BlockRealize], buffer: Buffer, top: For | None) -> Region:
+    """What the sources write of a buffer in one iteration of ``top``, or altogether."""
+    an = move.an if top is not None else move.tree.analyzer(move.tree.scope(move.realize), inside=True)
+    region: Region | None = None
+    for s in sources:
+        for r in regions_of(s.block, buffer, written=True):
+            box = touched(move.tree, s, r, top, an)
+            region = box if region is None else union(region, box, an)
+    assert region is not None
+    return region
+
+
+def _reads_within(move: _Move, at: Range, have: Range, doms: dict[Var, Range], conditions: list[Expr]) -> bool:
+    """Whether the block, with its variables in ``doms`` (and under conditions), reads only what is there."""
+    with move.an.scope() as an:
+        for iv in move.block.iter_vars:
+            an.bind(iv.var, doms.get(iv.var, iv.dom))
+        for c in conditions:
+            an.assume(c)
+        return an.prove(have.min <= at.min) and an.prove(end(at) <= end(have))
 
 
 def _limit(
     move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var, Range], conditions: list[Expr]
 ) -> None:
     """Take in what one dimension of a read says."""
-    an, block = move.an, move.block
-    with an.scope():
-        for iv in block.iter_vars:
-            an.bind(iv.var, iv.dom)
-        if an.prove(have.min <= at.min) and an.prove(end(at) <= end(have)):
-            return
     if not is_one(at.extent):
-        move.refuse(
-            f"it does not read {buffer.name} at single elements, so parts that are not there yet would be missing"
-        )
-    spatial_or_reduce = block.replace(iter_vars=tuple(iv.replace(kind=IterKind.SPATIAL) for iv in block.iter_vars))
-    for v, dom in solve(an, spatial_or_reduce, at, have).items():
-        found[v] = intersect([found[v]], [dom], an)[0] if v in found else dom
+        move.refuse(f"it reads more of {buffer.name} at a time than one iteration has produced")
+    block = move.block.replace(iter_vars=tuple(iv.replace(kind=IterKind.SPATIAL) for iv in move.block.iter_vars))
+    for v, dom in solve(move.an, block, at, have).items():
+        found[v] = intersect([found[v]], [dom], move.an)[0] if v in found else dom
     conditions += [at.min >= have.min, at.min < end(have)]

@@ -110,7 +110,7 @@ def _clip(an: Analyzer, r: Range, size: Expr) -> Range:
 
 
 def copy_nest(tree: Tree, ivs: Sequence[IterVar], store: BufferStore, name: str) -> tuple[Stmt, Token]:
-    """A nest of loops over all of the variables around a block that stores one loaded element; and the block's token."""
+    """A nest of loops over the variables around a block that stores one loaded element; and the block's token."""
     loops = [serial(f"ax{k}", iv.dom.extent, iv.var) for k, iv in enumerate(ivs)]
     block = _copy_block(tree, ivs, store, name)
     values = tuple(tir.add(iv.dom.min, x.loop_var) for iv, x in zip(ivs, loops))
