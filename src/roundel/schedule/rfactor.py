@@ -153,12 +153,9 @@ class _Rfactor:
         if self.tree.analyzer(self.realize).prove(substitute(of_reduction, starts)):
             return self.realize.predicate, None
         inside = {v: iv.var for iv, v in zip(ivs, values) if type(v) is Var}
-        if free_vars(of_reduction) - inside.keys() - self._outer_vars():
+        if (free_vars(of_reduction) & {x.loop_var for x in self.chain}) - inside.keys():
             self.refuse("its predicate mixes loops of the reduction with others")
         return rest, substitute(of_reduction, inside)
-
-    def _outer_vars(self) -> set[Var]:
-        return {iv.var for iv in self.tree.scope(self.realize).iter_vars}
 
     def _second(self, buffers: list[Buffer]) -> Stmt:
         spatial = [iv for iv in self.block.iter_vars if iv.kind is IterKind.SPATIAL]
