@@ -3,24 +3,28 @@
 
     opcheck("add", T("n", 1, 5), T(7, 1), dims={"n": 3})
 
-runs the operator with the dimension n as 3 and as a symbolic variable.
+runs the operator with the dimension n as 3 and as a symbolic variable. With OPCHECK_COMPILED=1 in the environment (or
+``opcheck.COMPILED`` set) the tensor program is compiled as well.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from roundel.build import compile_module
 from roundel.builder import BlockBuilder
 from roundel.interp import interpret
-from roundel.ir import graph, tir
+from roundel.ir import IRModule, graph, tir
 from roundel.ir.dtype import DType
 from roundel.ir.op import get_op
 from roundel.ir.visit import substitute
 from roundel.ops import make
 
+COMPILED = os.environ.get("OPCHECK_COMPILED", "") == "1"
 TOLERANCE = {"float16": (4e-3, 1e-3), "bfloat16": (3e-2, 1e-2), "float32": (2e-5, 2e-5), "float64": (1e-10, 1e-10)}
 
 
@@ -94,7 +98,22 @@ def _check(name: str, operands: Any, arrays: Any, variables: Any, sizes: Any, at
     mod = _module(op, call, params)
     out = interpret(mod)["main"](*inputs)
     _close(out, reference, tolerance, f"R.{name}: the tensor expression and the NumPy definition")
+    if COMPILED and not op.has("decompose"):
+        made = _run_compiled(mod, dict(zip(params, inputs)), reference, sizes)
+        _close(made, reference, tolerance, f"R.{name}: compiled code and the NumPy definition")
     return reference
+
+
+def _run_compiled(mod: Any, values: dict[Any, Any], reference: Any, sizes: dict[str, int]) -> Any:
+    """What the operator's tensor program gives when it is compiled."""
+    call = mod["main"].body.bindings[0].value
+    func = mod[call.args[0].name].with_attr("global_symbol", "f")
+    several = isinstance(reference, tuple)
+    outs = tuple(np.empty_like(np.asarray(r)) for r in (reference if several else (reference,)))
+    args = [values[a] if isinstance(a, graph.Var) else a.data.numpy() for a in call.args[1].fields]
+    scalars = [sizes[v.name] for v in call.args[2].values] if len(call.args) > 2 else []
+    compile_module(IRModule({"f": func})).load()["f"](*args, *outs, *scalars)
+    return outs if several else outs[0]
 
 
 def _module(op: Any, call: graph.Call, params: list[graph.Var]) -> Any:

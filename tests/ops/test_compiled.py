@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sample of operators through code generation; OPCHECK_COMPILED=1 does it in the other tests of this folder too."""
+
+from __future__ import annotations
+
+import numpy as np
+import opcheck as checker
+import pytest
+from opcheck import T, opcheck
+
+N = {"n": 3}
+INDEX = T(values=np.array([[0, 3], [1, -1]]), dtype="int64")
+CASES = [
+    ("add", (T("n", 1, 5), T(7, 1)), {}),
+    ("nn.gelu", (T("n", 9, dtype="float16"),), {}),
+    ("power", (T("n", 4, dtype="int32"), T(4, dtype="int32", low=0)), {}),
+    ("sum", (T("n", 5, 4),), {"axis": (0, 2)}),
+    ("argmax", (T("n", 9),), {"axis": 1}),
+    ("matmul", (T("n", 5, 7), T(7, 3)), {}),
+    ("nn.conv2d", (T("n", 4, 7, 6), T(6, 2, 3, 3)), {"groups": 2, "padding": 1, "strides": 2}),
+    ("nn.conv2d_transpose", (T("n", 4, 5, 6), T(4, 3, 3, 3)), {"strides": 2, "padding": 1}),
+    ("nn.avg_pool2d", (T("n", 3, 7, 8),), {"pool_size": 3, "strides": 2, "padding": 1, "ceil_mode": True}),
+    ("nn.layer_norm", (T("n", 5, 7), T(7), T(7)), {}),
+    ("nn.softmax", (T("n", 5, 7),), {}),
+    ("reshape", (T("n", 4, 6), (-1, 8)), {}),
+    ("concat", ((T("n", 4), T("n", 3)),), {"axis": 1}),
+    ("split", (T("n", 7),), {"indices_or_sections": 3, "axis": 1}),
+    ("nn.pad", (T("n", 5), (1, 2, 3, 0)), {"pad_mode": "reflect"}),
+    ("take", (T(4, "n"), INDEX), {"axis": 0}),
+    ("scatter_nd", (T(4, "n"), T(values=np.array([[0], [3], [0]]), dtype="int64"), T(3, "n")), {"reduction": "add"}),
+    ("cumsum", (T("n", 4, 3),), {"axis": 1}),
+    ("topk", (T("n", 9), 3), {}),
+    ("image.resize", (T(1, 2, 5, 4), (1, 2, 7, 9)), {"method": "cubic"}),
+    ("quantize", (T("n", 4, 3), T(4, low=0.01, high=0.1), T(4, dtype="uint8")), {"axis": 1, "out_dtype": "uint8"}),
+]
+
+
+@pytest.mark.parametrize("name, operands, attrs", CASES, ids=[c[0] for c in CASES])
+def test_compiled(name, operands, attrs, monkeypatch):
+    monkeypatch.setattr(checker, "COMPILED", True)
+    opcheck(name, *operands, dims=N, **attrs)
