@@ -14,6 +14,15 @@ from roundel.lower import shape_params
 ALL = {name: f for name, f in vars(programs).items() if isinstance(f, PrimFunc)}
 DYNAMIC = {name: f for name, f in ALL.items() if shape_params(f)}
 
+SIZES = {
+    "exp_dynamic": [{"n": n} for n in (0, 1, 5, 16, 17, 33)],
+    "row_bias_dynamic": [{"n": n, "m": m} for n, m in ((1, 1), (3, 8), (2, 17), (4, 7))],
+    "narrow_indices": [{"n": n, "m": m} for n, m in ((1, 1), (3, 21))],
+    "symbolic_pad": [{"n": n} for n in (0, 1, 2, 4, 7, 11, 12, 20)],
+    "short_windows": [{"n": n, "m": m} for n, m in ((1, 1), (1, 20), (2, 2), (3, 15), (5, 16), (4, 17), (2, 40))],
+}
+SIZED = [(name, dims) for name, several in SIZES.items() for dims in several]
+
 
 def arguments(func: PrimFunc, dims: dict[str, int], seed: int = 0) -> list[np.ndarray]:
     """Random arrays of the parameters' shapes; ``dims`` gives the shape variables by name."""

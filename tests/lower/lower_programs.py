@@ -433,3 +433,39 @@ def narrow_indices(a: T.handle, b: T.handle):
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj * 2] = T.Cast("int32", A[vi, vj] * T.float32(20))
                 B[vi, vj * 2 + 1] = T.max(n, m) * 1000 + T.Cast("int32", vj)
+
+
+@T.prim_func
+def symbolic_pad(x: T.handle, y: T.handle):
+    n = T.int64()
+    X = T.match_buffer(x, (n, 5), "float32")
+    Y = T.match_buffer(y, (n * 2 + 1, n + 5), "float32")
+    for i in T.parallel(n * 2 + 1):
+        for j0 in range((n + 4) // 16 + 1):
+            for j1 in T.vectorized(16):
+                with T.block("Y"):
+                    vi = T.axis.spatial(n * 2 + 1, i)
+                    vj = T.axis.spatial(n + 5, j0 * 16 + j1)
+                    T.where(j0 * 16 + j1 < n + 5)
+                    Y[vi, vj] = T.if_then_else(n <= vi and vi < 2 * n and vj < 5, X[vi - n, vj], T.float32(0))
+
+
+@T.prim_func
+def short_windows(x: T.handle, y: T.handle):
+    """Sums over windows that a border cuts; the loops over whole vectors may not run at all."""
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m), "float32")
+    Y = T.match_buffer(y, (n, m), "float32")
+    for i in range(n):
+        for r, s in T.grid(3, 3):
+            for j in T.vectorized(m):
+                with T.block("Y"):
+                    vi, vr, vs, vj = T.axis.remap("SRRS", [i, r, s, j])
+                    with T.init():
+                        Y[vi, vj] = T.float32(0)
+                    Y[vi, vj] = Y[vi, vj] + T.if_then_else(
+                        1 <= vi + vr and vi + vr < n + 1 and 1 <= vj + vs and vj + vs < m + 1,
+                        X[vi + vr - 1, vj + vs - 1],
+                        T.float32(0),
+                    )

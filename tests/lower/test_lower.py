@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lower_helpers import ALL, DYNAMIC, arguments, programs
+from lower_helpers import ALL, DYNAMIC, SIZED, arguments
 
 from roundel.interp import interpret
 from roundel.ir import IRModule
@@ -40,16 +40,6 @@ def test_every_pass_keeps_results(name):
     same_after_every_pass(ALL[name])
 
 
-@pytest.mark.parametrize("n", [1, 5, 16, 17, 33, 0])
-def test_dynamic_vector(n):
-    same_after_every_pass(programs.exp_dynamic, {"n": n})
-
-
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 8), (2, 17), (4, 7)])
-def test_dynamic_rows(n, m):
-    same_after_every_pass(programs.row_bias_dynamic, {"n": n, "m": m})
-
-
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 21)])
-def test_narrow_indices(n, m):
-    same_after_every_pass(programs.narrow_indices, {"n": n, "m": m})
+@pytest.mark.parametrize(("name", "dims"), SIZED, ids=str)
+def test_dynamic(name, dims):
+    same_after_every_pass(ALL[name], dims)

@@ -15,6 +15,7 @@ from roundel.ir import Rewriter, Var, decl_buffer, on, tir
 from roundel.ir.visit import free_vars
 
 from .kernel_pass import kernel_pass
+from .loop_facts import inside
 
 
 class _Flatten(Rewriter):
@@ -26,7 +27,10 @@ class _Flatten(Rewriter):
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
-        self.an.bind(loop.loop_var, tir.Range(loop.min, loop.extent))
+        with inside(self.an, loop):
+            return self._within(loop)
+
+    def _within(self, loop: tir.For) -> tir.Stmt:
         if loop.kind is not tir.ForKind.VECTORIZED:
             return self.generic(loop)
         saved, self.views = self.views, {}

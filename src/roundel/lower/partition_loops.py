@@ -23,6 +23,7 @@ from roundel.ir.visit import substitute, walk
 from .accesses import interval
 from .copies import fresh_copy
 from .kernel_pass import kernel_pass
+from .loop_facts import inside
 from .statements import StatementRewriter
 from .vector_expr import conjuncts
 
@@ -56,19 +57,24 @@ class _Partition(StatementRewriter):
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
-        self.analyzer.bind(loop.loop_var, tir.Range(loop.min, loop.extent))
+        """Where to cut is asked outside of the loop: that it runs at all is not known there."""
         if loop.kind in (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED) or loop.step is not None:
-            return self.generic(loop)
+            return self.whole(loop)
         inner = {n.loop_var: n for n in walk(loop.body) if type(n) is tir.For}
         cut = self.find(loop, inner)
         size = _size(loop.body)
         if not cut.value or size * 2 > self.budget:
-            return self.generic(loop)
+            return self.whole(loop)
         linear = loop.kind is tir.ForKind.SERIAL and not cut.test
         if not linear and not inner:
-            return self.generic(loop)
+            return self.whole(loop)
         self.budget -= size * (2 if linear else 1)
         return self.split(loop, cut) if linear else self.choose(loop, cut)
+
+    def whole(self, loop: tir.For) -> tir.Stmt:
+        """The loop as it is, with the loops inside cut."""
+        with inside(self.analyzer, loop):
+            return self.generic(loop)
 
     def find(self, loop: tir.For, inner: dict[Var, tir.For]) -> _Cut:
         cut = _Cut()
@@ -138,7 +144,7 @@ class _Partition(StatementRewriter):
         clean = _Decide(cut.value).rewrite(loop.body)
         parts = [
             self.piece(loop, loop.min, start, loop.body),
-            self.generic(loop.replace(min=start, extent=an.simplify(stop - start), body=clean)),
+            self.whole(loop.replace(min=start, extent=an.simplify(stop - start), body=clean)),
             self.piece(loop, stop, end, loop.body),
         ]
         return tir.seq(
@@ -151,7 +157,8 @@ class _Partition(StatementRewriter):
     def choose(self, loop: tir.For, cut: _Cut) -> tir.Stmt:
         v = loop.loop_var
         tests = [*cut.test, *(v >= low for low in cut.low), *(v < high for high in cut.high)]
-        clean = self.rewrite(_Decide(cut.value).rewrite(loop.body))
+        with inside(self.analyzer, loop):
+            clean = self.rewrite(_Decide(cut.value).rewrite(loop.body))
         return loop.replace(body=tir.If(tir.logical_and(*tests), clean, fresh_copy(loop.body)))
 
 

@@ -18,6 +18,7 @@ from roundel.ir.visit import substitute
 
 from .accesses import Access, accesses, hull, interval, pinned, uses
 from .kernel_pass import kernel_pass
+from .loop_facts import inside
 from .statements import StatementRewriter
 
 _SHARES = (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED)
@@ -29,8 +30,8 @@ class _Place(StatementRewriter):
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
-        self.analyzer.bind(loop.loop_var, tir.Range(loop.min, loop.extent))
-        return self.generic(loop)
+        with inside(self.analyzer, loop):
+            return self.generic(loop)
 
     @on(tir.Allocate)
     def _allocate(self, alloc: tir.Allocate) -> tir.Stmt:
@@ -59,8 +60,8 @@ class _Place(StatementRewriter):
     def into_for(self, alloc: tir.Allocate, loop: tir.For) -> tir.Stmt | None:
         if uses(alloc.buffer, loop.min) or uses(alloc.buffer, loop.extent):
             return None
-        self.analyzer.bind(loop.loop_var, tir.Range(loop.min, loop.extent))
-        return loop.replace(body=self.sink(alloc, loop.body)) if self.may_enter(alloc.buffer, loop) else None
+        with inside(self.analyzer, loop):
+            return loop.replace(body=self.sink(alloc, loop.body)) if self.may_enter(alloc.buffer, loop) else None
 
     def may_enter(self, buffer: tir.Buffer, loop: tir.For) -> bool:
         """Whether each iteration can have memory of its own (lanes and unrolled iterations rather share a tile)."""

@@ -11,6 +11,7 @@ from roundel.ir import Rewriter, on, tir
 from roundel.ir.visit import substitute
 
 from .kernel_pass import kernel_pass
+from .loop_facts import inside
 
 
 class _Simplify(Rewriter):
@@ -28,9 +29,10 @@ class _Simplify(Rewriter):
             return tir.Seq(())
         if type(extent) is tir.IntImm and extent.value == 1 and loop.kind is not tir.ForKind.THREAD_BINDING:
             return self.rewrite(substitute(loop.body, {loop.loop_var: low}))
-        self.analyzer.bind(loop.loop_var, tir.Range(low, extent))
-        body = self.rewrite(loop.body)
-        return body if is_empty(body) else loop.replace(min=low, extent=extent, body=body)
+        loop = loop.replace(min=low, extent=extent)
+        with inside(self.analyzer, loop):
+            body = self.rewrite(loop.body)
+        return body if is_empty(body) else loop.replace(body=body)
 
     @on(tir.Seq)
     def _seq(self, stmt: tir.Seq) -> tir.Stmt:
