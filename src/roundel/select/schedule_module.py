@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..ir import tir
@@ -12,29 +13,38 @@ from ..passes import pass_
 from ..schedule import Schedule
 from ..schedule.rules import RULES
 from ..target import Target
+from .pack_constants import constant_params, repack
 
 
 @pass_("schedule")
 def schedule_module(mod: IRModule) -> IRModule:
-    """Apply the first schedule rule that fits to each program in block form that is not scheduled; the attribute ``scheduled``
-    names the rule."""
+    """Apply the first schedule rule that fits to each program in block form that is not scheduled, and lay constants out as
+    the schedules want them. The attribute ``scheduled`` names the rule."""
     target = mod.attrs.get("target") or Target.host()
-    return mod.with_functions({name: schedule_program(f, target) for name, f in mod.items() if _wants_schedule(f)})
+    constants = constant_params(mod)
+    changes, layouts = {}, {}
+    for name, func in mod.items():
+        if isinstance(func, tir.PrimFunc) and func.root_block is not None and "scheduled" not in func.attrs:
+            changes[name], wanted = schedule_program(func, target, constants.get(name, ()))
+            if wanted:
+                layouts[name] = wanted
+    return repack(mod.with_functions(changes), layouts)
 
 
-def _wants_schedule(func: Any) -> bool:
-    return isinstance(func, tir.PrimFunc) and func.root_block is not None and "scheduled" not in func.attrs
+def schedule_program(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = ()) -> tuple[tir.PrimFunc, Mapping[int, tir.IndexMap]]:
+    """The program under the first rule that fits, and the layouts it wants for the constant parameters ``constants``.
 
-
-def schedule_program(func: tir.PrimFunc, target: Any) -> tir.PrimFunc:
-    """The program under the first rule that fits. A rule that meets an illegal step is noted in the attribute
-    ``schedule_notes`` and the next one is tried; without any the loops stay serial."""
+    A rule that meets an illegal step is noted in the attribute ``schedule_notes`` and the next one is tried.
+    """
     notes: list[str] = []
     for rule in RULES:
-        sch = Schedule(func)
+        sch = Schedule(func.with_attr("constant_params", constants))
         try:
-            if rule(sch, target):
-                return sch.func.replace(attrs=sch.func.attrs | {"scheduled": rule.__name__})
+            applied = rule(sch, target)
         except ScheduleError as error:
             notes.append(f"{rule.__name__}: {error.what}")
-    return func.replace(attrs=func.attrs | {"scheduled": "serial", **({"schedule_notes": tuple(notes)} if notes else {})})
+            continue
+        if applied is not None:
+            marks = {"scheduled": rule.__name__, **({"schedule_notes": tuple(notes)} if notes else {})}
+            return sch.func.replace(attrs=sch.func.attrs.without("constant_params") | marks), applied.layouts
+    raise AssertionError("the fallback rule fits every program")

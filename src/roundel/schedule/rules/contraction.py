@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir import tir
+from .applied import Applied
 from .accesses import Access, BlockInfo, blocks_of, extent_of
 from .elementwise import inline_producers, schedule_spatial
 from .parallelism import parallelize
@@ -80,25 +81,26 @@ def _sums_products(info: BlockInfo) -> bool:
     return type(product) is tir.Mul
 
 
-def contraction(sch: Any, target: Any) -> bool:
+def contraction(sch: Any, target: Any) -> Applied | None:
     """Fits programs with exactly one reduction block, a contraction; elementwise blocks after it go into its store."""
     infos = blocks_of(sch.func)
     reductions = [i for i in infos if i.reduce]
     if len(reductions) != 1 or not all(i.is_plain for i in infos):
-        return False
+        return None
     found = match(reductions[0])
     if found is None:
-        return False
+        return None
     position = infos.index(reductions[0])
     prologue = [i.name for i in infos[:position]]  # padding: a copy costs less than conditions in the inner loop
     inline_producers(sch, keep=prologue)
     tile = _tile(found, target)
+    layouts = _pack(sch, found, tile)
     epilogue = store_of(sch, found.info)
-    _schedule(sch, found, tile, epilogue)
+    _schedule(sch, found, tile, epilogue, next(iter(layouts), None))
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
-    return True
+    return Applied(layouts)
 
 
 def _tile(c: Contraction, target: Any) -> Tile:
@@ -114,6 +116,24 @@ def _tile(c: Contraction, target: Any) -> Tile:
         other = c.extent(c.columns[-1]) if c.columns else 1
         columns = [v for v in range(1, 5) if other is not None and other % v == 0] or [1]
     return choose_tile(target, row, columns, lanes)
+
+
+def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
+    """A constant vector operand goes into panels as wide as the tile, so that the reduction streams through it."""
+    params = sch.func.buffer_params
+    buffer = c.vector.buffer
+    width = tile.vectors * tile.lanes
+    axis = c.info.block.iter_vars[c.vector_axis]
+    position = params.index(buffer) if buffer in params else -1
+    extent = extent_of(axis)
+    if position not in sch.func.attrs.get("constant_params", ()) or extent is None or extent <= width or c.vector.indices[-1] is not axis.var:
+        return {}
+    if buffer.ndim != len(c.reduce) + 1:
+        return {}
+    mapping = tir.IndexMap.from_func(lambda *i: (i[-1] // width, *i[:-1], i[-1] % width), buffer.ndim)
+    read = _read_index(sch, sch.get_block(c.info.name), buffer)
+    sch.transform_layout(sch.get_block(c.info.name), ("read", read), mapping, pad_value=0)
+    return {position: mapping}
 
 
 def store_of(sch: Any, info: BlockInfo) -> Any:
@@ -135,7 +155,7 @@ def _same_shape(sch: Any, user: Any, info: BlockInfo) -> bool:
         all(i is v.var for i, v in zip(info.stores[0].indices, info.spatial, strict=True))
 
 
-def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any) -> None:
+def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int | None) -> None:
     block = sch.get_block(c.info.name)
     loops = sch.get_loops(block)
     vector_extent = c.extent(c.vector_axis)
@@ -173,7 +193,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any) -> None:
     if innermost is not None:
         sch.reverse_compute_at(epilogue, innermost)
     panel = None
-    operand = _read_index(sch, block, c.vector.buffer)
+    operand = _read_index(sch, block, sch.func.buffer_params[packed] if packed is not None else c.vector.buffer)
     if tile.rows > 1 and operand is not None and innermost is not None:
         panel = sch.cache_read(block, operand, "local")
         sch.compute_at(panel, step if step is not None else reduce[-1])

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...ir import tir
 from ...ir.errors import ScheduleError
+from .applied import Applied
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .parallelism import parallelize
 
@@ -29,15 +30,15 @@ def _is_output(sch: Any, info: BlockInfo) -> bool:
     return any(a.buffer in outputs for a in info.stores)
 
 
-def elementwise(sch: Any, target: Any) -> bool:
+def elementwise(sch: Any, target: Any) -> Applied | None:
     """Fits programs whose blocks are all plain and spatial."""
     infos = blocks_of(sch.func)
     if not infos or not all(i.is_plain and not i.reduce for i in infos):
-        return False
+        return None
     inline_producers(sch)
     for info in blocks_of(sch.func):
         schedule_spatial(sch, info, target)
-    return True
+    return Applied()
 
 
 def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .applied import Applied
 from .accesses import blocks_of, extent_of, product
 from .parallelism import parallelize
 
 
-def fallback(sch: Any, target: Any) -> bool:
+def fallback(sch: Any, target: Any) -> Applied | None:
     """Fits every program."""
     for info in blocks_of(sch.func):
         block = sch.get_block(info.name)
@@ -21,4 +22,4 @@ def fallback(sch: Any, target: Any) -> bool:
             continue
         whole = sch.fuse(*spatial) if len(spatial) > 1 else spatial[0]
         parallelize(sch, whole, info.cost * product([extent_of(i) for i in info.reduce], 64))
-    return True
+    return Applied()

@@ -12,6 +12,7 @@ from typing import Any
 from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...ir.visit import free_vars, walk
+from .applied import Applied
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .elementwise import vector_lanes
 from .parallelism import parallelize
@@ -19,19 +20,19 @@ from .parallelism import parallelize
 CHAINS = 4  # vectors that a reduction accumulates side by side, to hide the latency of an addition
 
 
-def rows(sch: Any, target: Any) -> bool:
+def rows(sch: Any, target: Any) -> Applied | None:
     """Fits programs of plain blocks, some of them reductions, whose stages share leading axes."""
     infos = blocks_of(sch.func)
     if not all(i.is_plain for i in infos) or not any(i.reduce for i in infos):
-        return False
+        return None
     _inline_cheap(sch)
     infos = blocks_of(sch.func)
     outputs = [i for i in infos if any(a.buffer in sch.func.buffer_params for a in i.stores)]
     if len(outputs) != 1 or outputs[0] is not infos[-1]:
-        return False
+        return None
     count = shared_axes(infos)
     if count == 0:
-        return False
+        return None
     out = sch.get_block(infos[-1].name)
     loops = sch.get_loops(out)[:count]
     row = sch.fuse(*loops) if count > 1 else loops[0]
@@ -44,7 +45,7 @@ def rows(sch: Any, target: Any) -> bool:
         work += info.cost * product([extent_of(a) for a in info.block.iter_vars[count:]], 512) / 4
         _inside(sch, info, target, _position(sch, info, row))
     parallelize(sch, row, work)
-    return True
+    return Applied()
 
 
 def _inline_cheap(sch: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir import tir
+from .applied import Applied
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .contraction import store_of
 from .elementwise import inline_producers, schedule_spatial, vector_lanes
@@ -19,23 +20,23 @@ NEIGHBOURS = 8   # results that accumulate together
 UNROLLED = 16    # steps of the reduction that become straight code
 
 
-def windows(sch: Any, target: Any) -> bool:
+def windows(sch: Any, target: Any) -> Applied | None:
     """Fits programs with exactly one reduction, contiguous along its innermost spatial axis."""
     infos = blocks_of(sch.func)
     reductions = [i for i in infos if i.reduce]
     if len(reductions) != 1 or not all(i.is_plain for i in infos):
-        return False
+        return None
     info = reductions[0]
     lanes = vector_lanes(info, target)
     if not fits(info, lanes):
-        return False
+        return None
     prologue = [i.name for i in infos[: infos.index(info)]]
     inline_producers(sch, keep=prologue)
     _schedule(sch, info, lanes, store_of(sch, info))
     for other in blocks_of(sch.func):
         if other.name in prologue:
             schedule_spatial(sch, other, target)
-    return True
+    return Applied()
 
 
 def fits(info: BlockInfo, lanes: int) -> bool:

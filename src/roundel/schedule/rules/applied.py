@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rule hands back beside the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...ir import tir
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A rule fitted. ``layouts`` says how it wants constant parameters laid out: position among the buffer parameters to index map."""
+
+    layouts: Mapping[int, tir.IndexMap] = field(default_factory=dict)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is learnt below changes what stands above: constants are laid out as the schedules of their users want them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir import graph, tir
+from ..ir.constants import ConstData
+from ..ir.module import IRModule
+from ..ir.op import CALL_TIR
+
+
+def constant_params(mod: IRModule) -> dict[str, tuple[int, ...]]:
+    """For each tensor program the positions of operands that are constants at every call of it."""
+    seen: dict[str, list[set[int]]] = {}
+    for _, value in _calls(mod):
+        fields = value.args[1].fields
+        seen.setdefault(value.args[0].name, []).append({k for k, a in enumerate(fields) if isinstance(a, graph.Constant)})
+    return {name: tuple(sorted(set.intersection(*found))) for name, found in seen.items()}
+
+
+def _calls(mod: IRModule) -> list[tuple[graph.VarBinding, graph.Call]]:
+    out = []
+    for _, func in mod.items():
+        if isinstance(func, graph.Function):
+            stack: list[Any] = [func.body]
+            while stack:
+                seq = stack.pop()
+                for binding in seq.bindings:
+                    value = binding.value
+                    if isinstance(value, graph.Call) and value.op is CALL_TIR:
+                        out.append((binding, value))
+                    elif isinstance(value, graph.If):
+                        stack += [value.true_branch, value.false_branch]
+                    elif isinstance(value, graph.While):
+                        stack += [value.condition, value.body]
+    return out
+
+
+def repack(mod: IRModule, layouts: Mapping[str, Mapping[int, tir.IndexMap]]) -> IRModule:
+    """The module with constants laid out at the calls of these programs."""
+    done: dict[tuple, graph.Constant] = {}
+
+    def operand(name: str, position: int, value: Any) -> Any:
+        index_map = layouts[name].get(position)
+        if index_map is None:
+            return value
+        key = (id(value.data), repr(index_map.final_indices), index_map.initial_indices)
+        if key not in done:
+            done[key] = _packed(value, mod[name].buffer_params[position].shape, index_map)
+        return done[key]
+
+    class Repack:
+        def seq(self, seq: graph.SeqExpr) -> graph.SeqExpr:
+            blocks = tuple(b.replace(bindings=tuple(self.binding(x) for x in b.bindings)) for b in seq.blocks)
+            return seq.replace(blocks=blocks)
+
+        def binding(self, binding: graph.Binding) -> graph.Binding:
+            value = binding.value
+            if isinstance(value, graph.If):
+                value = value.replace(true_branch=self.seq(value.true_branch), false_branch=self.seq(value.false_branch))
+            elif isinstance(value, graph.While):
+                value = value.replace(condition=self.seq(value.condition), body=self.seq(value.body))
+            elif isinstance(value, graph.Call) and value.op is CALL_TIR and value.args[0].name in layouts:
+                name = value.args[0].name
+                fields = tuple(operand(name, k, a) for k, a in enumerate(value.args[1].fields))
+                value = value.replace(args=(value.args[0], graph.Tuple(fields), *value.args[2:]))
+            return binding if value is binding.value else binding.replace(value=value)
+
+    if not layouts:
+        return mod
+    return mod.with_functions({n: f.replace(body=Repack().seq(f.body)) for n, f in mod.items() if isinstance(f, graph.Function)})
+
+
+def _packed(value: graph.Constant, shape: Sequence[tir.Expr], index_map: tir.IndexMap) -> graph.Constant:
+    extents = tuple(s.value for s in shape)
+    source = value.data
+    data = ConstData(load=lambda: relayout(source.numpy(), index_map, extents), shape=extents, dtype=source.dtype)
+    return graph.Constant(data, graph.TensorInfo(extents, source.dtype))
+
+
+def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -> np.ndarray:
+    """The array laid out by an index map whose results are ``i``, ``i // c`` or ``i % c``; padding is zero."""
+    parts = [_part(f, index_map.initial_indices) for f in index_map.final_indices]
+    cuts: dict[int, int] = {axis: by for axis, kind, by in parts if kind != "whole"}
+    pads, split, place = [], [], {}
+    for axis, n in enumerate(array.shape):
+        by = cuts.get(axis)
+        pads.append((0, -n % by if by else 0))
+        place[axis] = len(split)
+        split += [-(-n // by), by] if by else [n]
+    if any(p[1] for p in pads):
+        array = np.pad(array, pads)
+    order = [place[axis] + (1 if kind == "mod" else 0) for axis, kind, _ in parts]
+    return np.ascontiguousarray(array.reshape(split).transpose(order)).reshape(tuple(shape))
+
+
+def _part(e: tir.Expr, variables: Sequence[tir.Var]) -> tuple[int, str, int]:
+    if isinstance(e, tir.Var):
+        return variables.index(e), "whole", 1
+    kinds = {tir.FloorDiv: "div", tir.FloorMod: "mod"}
+    if type(e) not in kinds or not isinstance(e.a, tir.Var) or not isinstance(e.b, tir.IntImm):
+        raise ValueError(f"{e!r} is not a split of one index")
+    return variables.index(e.a), kinds[type(e)], e.b.value
