@@ -92,7 +92,15 @@ def cached(draw):
     fill = tir.For(k, tir.as_index(0), tir.as_index(extent), tir.ForKind.SERIAL, tir.BufferStore(C, value, (place,)))
     if draw(st.integers(0, 3)) == 0:
         fill = tir.If(tir.lt(draw(st.sampled_from([i, j])), 2), fill)
-    read = C[draw(st.sampled_from([tir.as_index(0), tir.as_index(2), tir.floormod(i + j, 3), j, i]))]
+    choices = [tir.as_index(0), tir.as_index(2), tir.floormod(i + j, 3), j, i]
+    if draw(st.booleans()):  # a window that moves
+        extent, place = draw(st.integers(1, 3)), k + draw(st.sampled_from([i, j]))
+        value = draw(st.sampled_from([B[k], B[place], B[place] + k, B[k] + i]))
+        fill = tir.For(
+            k, tir.as_index(0), tir.as_index(extent), tir.ForKind.SERIAL, tir.BufferStore(C, value, (place,))
+        )
+        choices = [i, j, i + (extent - 1), j + (extent - 1)]
+    read = C[draw(st.sampled_from(choices))]
     use = tir.BufferStore(A, read + 1, (i * 4 + j,))
     body = tir.seq(*draw(st.permutations([fill, use]))) if draw(st.booleans()) else tir.seq(fill, use)
     split = draw(st.booleans())
@@ -189,6 +197,25 @@ def test_caches_are_recognised():
     want[1:] += b[0]
     run_prim_func(cached, [a, b, c])
     np.testing.assert_allclose(c, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_moving_window_is_not_a_cache():
+    @T.prim_func
+    def window(A: T.Buffer((6,), "int64"), B: T.Buffer((4,), "int64")):
+        tmp = T.alloc_buffer((6,), "int64")
+        for i in range(4):
+            for k in range(3):
+                with T.block("fill"):
+                    v = T.axis.spatial(6, i + k)
+                    w = T.axis.opaque(3, k)
+                    tmp[v] = A[w]
+            with T.block("use"):
+                v = T.axis.spatial(4, i)
+                B[v] = tmp[v]
+
+    a, b = np.arange(6) * 7 + 1, np.zeros(4, "int64")
+    run_prim_func(window, [a, b])
+    assert (b == 1).all()
 
 
 def test_long_loops_run_in_pieces(monkeypatch):

@@ -25,13 +25,17 @@ PAIRS = 4000  # most pairs of accesses that are tested for one loop
 
 @dataclass(slots=True)
 class Facts:
-    """What an expression depends on: loop variables, and memory that it reads."""
+    """What an expression depends on: variables (as frozen forms), and memory that it reads."""
 
-    uses: frozenset[Atom] = frozenset()
+    leaves: frozenset = frozenset()
     sources: frozenset = frozenset()
 
     def __or__(self, other: Facts) -> Facts:
-        return Facts(self.uses | other.uses, self.sources | other.sources)
+        return Facts(self.leaves | other.leaves, self.sources | other.sources)
+
+    def depends(self, atoms: tuple[Atom, ...], given: frozenset = frozenset()) -> bool:
+        """Whether the value changes with ``atoms`` while the forms in ``given`` stay the same."""
+        return any(a in t.uses for _, terms in self.leaves - given for t, _ in terms for a in atoms)
 
 
 @dataclass(slots=True, eq=False)
@@ -57,13 +61,14 @@ class Access:
     order: int
     conditions: tuple[Condition, ...]
     value: Facts
+    around: Facts
 
 
 @dataclass(slots=True)
 class Loop:
-    """A loop with what happens inside it."""
+    """A loop with what happens inside it. ``digits``: its variable, or the parts of a fused one, highest first."""
 
-    atom: Atom
+    digits: tuple[Atom, ...]
     extent: Facts
     accesses: list[Access] = field(default_factory=list)
     private: set[tir.Var] = field(default_factory=set)
@@ -82,19 +87,38 @@ class Plan(Visitor):
     def __init__(
         self, func: tir.PrimFunc, values: Mapping[tir.Var, int], aliases: Mapping[tir.Var, tuple[Any, int]]
     ) -> None:
+        self.given, self.shared = values, dict(aliases)
+        self.cuts: dict[tir.For, list[int]] = {}
+        self._walk(func)
+        self.cuts = {s: cut for s, info in self.loops.items() if len(cut := self._digits(info)) > 1}
+        if self.cuts:
+            self._walk(func)
+        self.verdicts: dict[tir.For, bool] = {}
+        self.widths: dict[tir.For, int] = {}
+
+    def _walk(self, func: tir.PrimFunc) -> None:
         self.forms = Forms()
-        self.forms.env = {v: Form(n) for v, n in values.items()}
-        self.aliases = dict(aliases)
+        self.forms.env = {v: Form(n) for v, n in self.given.items()}
+        self.aliases = dict(self.shared)
         self.loops: dict[tir.For, Loop] = {}
         self.stack: list[Loop] = []
         self.conditions: list[Condition] = []
         self.counted: set[Atom] = set()  # loop variables that take every value of their range
         self.views: dict[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]] = {}
         self.allocated: set[Any] = set()
-        self.verdicts: dict[tir.For, bool] = {}
-        self.widths: dict[tir.For, int] = {}
         self.count = 0
         self.visit(func.body)
+
+    def _digits(self, info: Loop) -> list[int]:
+        """Extents of the digits of a loop whose variable is taken apart by quotients and remainders."""
+        atom = info.digits[0]
+        found, inner = [], 1
+        if atom in self.counted:
+            for d in sorted(self.forms.divisors.get(atom, ())):
+                if d % inner == 0 and (int(atom.hi) + 1) % d == 0 and inner < d <= atom.hi:
+                    found.append(d // inner)
+                    inner = d
+        return [(int(atom.hi) + 1) // inner, *reversed(found)] if found else []
 
     def independent(self, loop: tir.For) -> bool:
         """Whether the iterations of ``loop`` may run at once."""
@@ -108,7 +132,7 @@ class Plan(Visitor):
         if loop not in self.widths:
             widths = [1, self.loops[loop].elements // 8]
             for inner in self.loops[loop].inner:
-                extent = self.loops[inner].atom.hi + 1
+                extent = math.prod(a.hi + 1 for a in self.loops[inner].digits)
                 own = int(extent) if self.independent(inner) and extent != INF else 1
                 widths.append(max(own, 1) * self.width(inner))
             self.widths[loop] = max(widths)
@@ -116,12 +140,8 @@ class Plan(Visitor):
 
     def factors(self, loop: tir.For, n: int) -> list[int]:
         """Extents (outermost first) that ``n`` iterations are cut into so that quotients of fused loops stay affine."""
-        found, inner = [], 1
-        for d in sorted(self.forms.divisors.get(self.loops[loop].atom, ())):
-            if d % inner == 0 and n % d == 0 and inner < d < n:
-                found.append(d // inner)
-                inner = d
-        return [n // inner, *reversed(found)]
+        cut = self.cuts.get(loop, ())
+        return list(cut) if math.prod(cut) == n and cut else [n]
 
     def _decide(self, loop: tir.For, info: Loop) -> bool:
         if info.opaque:
@@ -139,7 +159,7 @@ class Plan(Visitor):
             for k, a in enumerate(here):
                 for b in here[k:]:
                     tested += 1
-                    if tested > PAIRS or ((a.store or b.store) and not self._apart(info.atom, a, b)):
+                    if tested > PAIRS or ((a.store or b.store) and not self._apart(info, a, b)):
                         return False
         return True
 
@@ -148,10 +168,14 @@ class Plan(Visitor):
         here = [a for a in info.accesses if a.space is space]
         stores = [a for a in here if a.store]
         for a in stores:
-            facts = a.value
+            around = a.around
             for c in a.conditions:
-                facts = facts | c.facts
-            if a.layout is None or info.atom in facts.uses or facts.sources & written:
+                around = around | c.facts
+            if a.layout is None or around.depends(info.digits) or (around.sources | a.value.sources) & written:
+                return False
+            inside = a.loops[a.loops.index(info.digits[0]) :]
+            by_place = not a.value.depends(inside, frozenset(map(_frozen, a.indices)))  # equal places, equal values
+            if not by_place and a.value.depends(info.digits):
                 return False
         return all(any(s.order < a.order and self._covers(s, a) for s in stores) for a in here if not a.store)
 
@@ -174,17 +198,16 @@ class Plan(Visitor):
                 return False
         return True
 
-    def _apart(self, v: Atom, a: Access, b: Access) -> bool:
-        """Whether different iterations of ``v`` never meet in these two accesses."""
-        at = a.loops.index(v)
-        outer = frozenset(a.loops[:at])
-        if (
-            a.layout is not None
-            and a.layout == b.layout
-            and any(_separate(v, outer, x, y, 1, 1) for x, y in zip(a.indices, b.indices))
-        ):
-            return True
-        return _separate(v, outer, recombine(self.forms, a.flat), recombine(self.forms, b.flat), a.width, b.width)
+    def _apart(self, info: Loop, a: Access, b: Access) -> bool:
+        """Whether different iterations never meet in these two accesses: whichever digit of the loop differs."""
+        outer = frozenset(a.loops[: a.loops.index(info.digits[0])])
+        comparable = a.layout is not None and a.layout == b.layout
+        x, y = recombine(self.forms, a.flat), recombine(self.forms, b.flat)
+        return all(
+            (comparable and any(_separate(v, outer, p, q, 1, 1) for p, q in zip(a.indices, b.indices)))
+            or _separate(v, outer, x, y, a.width, b.width)
+            for v in info.digits
+        )
 
     # --- walking
 
@@ -196,7 +219,7 @@ class Plan(Visitor):
     def _facts(self, e: tir.Expr) -> Facts:
         """What the value of an expression depends on."""
         if type(e) is tir.Var:
-            return Facts(self.forms.of(e).uses)
+            return Facts(frozenset((_frozen(self.forms.of(e)),)))
         out = Facts()
         if type(e) is tir.BufferLoad:
             out = Facts(frozenset(), frozenset((self._space(e.buffer)[0],)))
@@ -204,6 +227,9 @@ class Plan(Visitor):
             if isinstance(c, tir.Expr):
                 out = out | self._facts(c)
         return out
+
+    def _anything(self) -> Facts:
+        return Facts(frozenset((_frozen(self.forms.unknown()),)))
 
     @contextmanager
     def _under(self, facts: Facts) -> Iterator[None]:
@@ -227,17 +253,18 @@ class Plan(Visitor):
         size = max(bits // 8, 1)
         flat = self.forms.unknown() if bits % 8 else add(Form(0), flat, size)
         layout = self._layout(buffer, strides)
-        loops = tuple(info.atom for info in self.stack)
+        loops = tuple(a for info in self.stack for a in info.digits)
         space, delta = self._space(buffer)
         if delta:
             layout, flat = layout and (layout, delta), add(flat, Form(delta))
-        facts = Facts()
-        if value is not None:
-            for part in (value, *(info.extent for info in self.stack), *(Facts(i.uses) for i in indices)):
-                facts = facts | part
+        around = Facts()
+        for info in self.stack:
+            around = around | info.extent
         self.count += 1
+        facts = value or Facts()
+        around_it = tuple(self.conditions)
         access = Access(
-            space, layout, indices, flat, size, value is not None, loops, self.count, tuple(self.conditions), facts
+            space, layout, indices, flat, size, value is not None, loops, self.count, around_it, facts, around
         )
         for info in self.stack:
             info.accesses.append(access)
@@ -297,7 +324,7 @@ class Plan(Visitor):
 
     @on(tir.While)
     def _while(self, s: tir.While) -> None:
-        with self._under(Facts(frozenset(self.forms.scope)) | self._facts(s.condition)):
+        with self._under(self._anything() | self._facts(s.condition)):
             self.visit(s.condition)
             self.visit(s.body)
 
@@ -319,19 +346,27 @@ class Plan(Visitor):
         start, extent = self.forms.of(s.min), self.forms.of(s.extent)
         step = 1 if s.step is None else self.forms.of(s.step).base
         atom = Atom(0, max(math.ceil(extent.hi / max(step, 1)) - 1, 0) if extent.hi != INF else INF)
-        info = self.loops[s] = Loop(atom, Facts(start.uses | extent.uses) | self._facts(s.min) | self._facts(s.extent))
-        if not extent.terms and extent.base > 0 and atom.hi == extent.base - 1:
-            self.counted.add(atom)
-        self.forms.env[s.loop_var] = add(start, Form(0, {atom: step}))
+        exact = not extent.terms and extent.base > 0 and atom.hi == extent.base - 1
+        digits = tuple(Atom(0, n - 1) for n in self.cuts[s]) if s in self.cuts else (atom,)
+        if exact:
+            self.counted.update(digits)
+        bounds = Facts(frozenset((_frozen(start), _frozen(extent)))) | self._facts(s.min) | self._facts(s.extent)
+        info = self.loops[s] = Loop(digits, bounds)
+        place = start
+        weight = step
+        for digit in reversed(digits):
+            place = add(place, Form(0, {digit: weight}))
+            weight *= int(digit.hi) + 1 if len(digits) > 1 else 1
+        self.forms.env[s.loop_var] = place
         if self.stack:
             self.stack[-1].inner.append(s)
         self._inside(info, s.body)
 
     def _inside(self, info: Loop, body: tir.Stmt) -> None:
         self.stack.append(info)
-        self.forms.scope.append(info.atom)
+        self.forms.scope.extend(info.digits)
         self.visit(body)
-        self.forms.scope.pop()
+        del self.forms.scope[len(self.forms.scope) - len(info.digits) :]
         self.stack.pop()
 
     @on(tir.AttrStmt)
@@ -340,7 +375,7 @@ class Plan(Visitor):
         if s.key in ("thread_extent", "virtual_thread") and isinstance(var, tir.Var) and var not in self.forms.env:
             atom = Atom(0, self.forms.of(s.value).hi - 1)
             self.forms.env[var] = Form(0, {atom: 1})
-            self._inside(Loop(atom, self._facts(s.value)), s.body)
+            self._inside(Loop((atom,), self._facts(s.value)), s.body)
             del self.forms.env[var]
         else:
             self.visit(s.body)
@@ -375,7 +410,7 @@ class Plan(Visitor):
             self.forms.env[iv.var] = form
             if iv.kind is not tir.IterKind.SPATIAL:
                 for info in self.stack:
-                    info.reduces = info.reduces or info.atom in form.uses
+                    info.reduces = info.reduces or not form.uses.isdisjoint(info.digits)
         b = s.block
         for buffer in b.alloc_buffers:
             self._owned(buffer)
@@ -387,8 +422,7 @@ class Plan(Visitor):
         certain = type(s.predicate) is tir.IntImm
         with nullcontext() if certain else self._under(self._facts(s.predicate)):
             if b.init is not None:
-                started = frozenset().union(*(self.forms.env[iv.var].uses for iv in b.iter_vars))
-                with self._under(Facts(started)):
+                with self._under(Facts(frozenset(_frozen(self.forms.env[iv.var]) for iv in b.iter_vars))):
                     self.visit(b.init)
             self.visit(b.body)
 
