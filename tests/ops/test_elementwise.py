@@ -80,7 +80,9 @@ def test_integer_powers_wrap(dtype):
 
 def test_shifts_beyond_the_width():
     for dtype in ("uint8", "int32"):
-        a, b = np.meshgrid([1, 3, 100], [0, 1, 7, 8, 31, 32, 40])
+        a, b = np.meshgrid(
+            [1, 3, 100] + [-5] * (dtype == "int32"), [0, 1, 7, 8, 31, 32, 40] + [-1, -9] * (dtype == "int32")
+        )
         opcheck("left_shift", T(dtype=dtype, values=a), T(dtype=dtype, values=b))
         opcheck("right_shift", T(dtype=dtype, values=a), T(dtype=dtype, values=b))
 

@@ -23,6 +23,11 @@ def test_pad(mode):
     opcheck("nn.pad", T(3, 5, dtype="int32"), (1, 0, 1, 1), 7 if mode == "constant" else None, pad_mode=mode)
 
 
+def test_values_of_one_element():
+    opcheck("nn.pad", T("n", 5), (1, 0, 0, 2), T(1), dims=N)
+    opcheck("full", lambda n: (n, 3), T(1, 1), dims=N)
+
+
 def test_pad_by_symbolic_widths():
     opcheck("nn.pad", T("n", 5), lambda n: (n, 1, 0, n), dims=N)
 

@@ -73,14 +73,17 @@ def _int_power(a: int, b: int, dtype: np.dtype) -> Any:
 
 
 def _shift_left(x: Any, y: Any) -> Any:
-    return te.select(te.logical_and(y >= 0, y < x.dtype.bits), x << te.min_(y, x.dtype.bits - 1), tir.const(0, x.dtype))
+    """Shifts outside the width leave nothing."""
+    inside = te.logical_and(y >= 0, y < x.dtype.bits)
+    return te.select(inside, x << te.select(inside, y, 0), tir.const(0, x.dtype))
 
 
 def _shift_right(x: Any, y: Any) -> Any:
-    """Of signed integers with their sign; shifts of the width and more leave the sign alone."""
-    low = te.min_(te.max_(y, 0), x.dtype.bits - 1)
-    out = x >> low
-    return out if x.dtype.kind == "int" else te.select(y < x.dtype.bits, out, tir.const(0, x.dtype))
+    """Of signed integers with their sign; shifts outside the width leave nothing but the sign."""
+    bits = x.dtype.bits
+    inside = te.logical_and(y >= 0, y < bits)
+    out = x >> te.select(inside, y, bits - 1)
+    return out if x.dtype.kind == "int" else te.select(inside, out, tir.const(0, x.dtype))
 
 
 def _xor(x: Any, y: Any) -> Any:

@@ -14,6 +14,7 @@ from roundel.ir.dtype import DType
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .dims import fail, fill, simplify, static, tensor_info
+from .elementwise import only_element
 from .select import convert
 
 
@@ -25,24 +26,24 @@ def _shape_info(op: OpDef, info: Any, dtype: Any, infos: Any) -> graph.TensorInf
 
 @register
 class Full(OpDef):
-    """A tensor of ``shape`` that is ``fill_value`` (a scalar tensor) everywhere."""
+    """A tensor of ``shape`` that is ``fill_value`` (a tensor of one element) everywhere."""
 
     name, operands, attributes, kind = "full", ("shape", "fill_value"), {"dtype": None}, FuseKind.ELEMENTWISE
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         value = tensor_info(self, args[1], args)
-        if value.ndim > 0:
+        if any(static(s) != 1 for s in value.shape or ()):
             fail(self, "fill_value is not a scalar", *args)
         return _shape_info(self, args[0], attrs["dtype"] or value.dtype, args)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         shape, value = args
-        return te.compute(shape, lambda *i: te.cast(value(), attrs["dtype"] or value.dtype), "full")
+        return te.compute(shape, lambda *i: te.cast(only_element(value), attrs["dtype"] or value.dtype), "full")
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         shape, value = args
         value = np.asarray(value)
-        return np.full(shape, convert(value, DType(attrs["dtype"] or value.dtype)))
+        return np.full(shape, convert(value.reshape(()), DType(attrs["dtype"] or value.dtype)))
 
 
 @register
@@ -57,10 +58,10 @@ class FullLike(OpDef):
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x, value = args
-        return te.compute(x.shape, lambda *i: te.cast(value(), attrs["dtype"] or x.dtype), "full_like")
+        return te.compute(x.shape, lambda *i: te.cast(only_element(value), attrs["dtype"] or x.dtype), "full_like")
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        return np.full(args[0].shape, convert(np.asarray(args[1]), DType(attrs["dtype"] or args[0].dtype)))
+        return np.full(args[0].shape, convert(np.asarray(args[1]).reshape(()), DType(attrs["dtype"] or args[0].dtype)))
 
 
 class _Constant(OpDef):

@@ -87,6 +87,11 @@ def element(t: te.Tensor, at: Sequence[Any], shape: Sequence[Any]) -> tir.Expr:
     ]
 
 
+def only_element(t: te.Tensor) -> tir.Expr:
+    """The element of a tensor of one element."""
+    return t(*(tir.index_const(0) for _ in t.shape))
+
+
 def widen(array: np.ndarray) -> np.ndarray:
     """Narrow floats as float32."""
     return array.astype(np.float32) if DType(array.dtype).is_float and DType(array.dtype).bits < 32 else array
@@ -112,4 +117,4 @@ def comparison(name: str, fn: Callable[..., Any], reference: Callable[..., Any],
     binary(name, fn, reference, accepts=accepts, result=BOOL, doc=f"whether x1 is {name.replace('_', ' ')} x2")
 
 
-__all__ = ["Elementwise", "binary", "comparison", "element", "label", "unary", "widen"]
+__all__ = ["Elementwise", "binary", "comparison", "element", "label", "only_element", "unary", "widen"]

@@ -13,6 +13,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .dims import axes_of, fail, fill, simplify, static, tensor_info
+from .elementwise import only_element
 
 _MODES = {
     "constant": "constant",
@@ -58,7 +59,9 @@ class Pad(OpDef):
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x, width, value = fill(args, 3)
         mode, before = _MODES[attrs["pad_mode"]], width[0::2]
-        other = value() if isinstance(value, te.Tensor) else tir.const(0 if value is None else value, x.dtype)
+        other = (
+            only_element(value) if isinstance(value, te.Tensor) else tir.const(0 if value is None else value, x.dtype)
+        )
 
         def body(*at: Any) -> Any:
             if mode != "constant":
@@ -78,7 +81,7 @@ class Pad(OpDef):
         pairs = [(max(lo, 0), max(hi, 0)) for lo, hi in pairs]
         mode: Any = _MODES[attrs["pad_mode"]]
         if mode == "constant":
-            return np.pad(x, pairs, mode, constant_values=0 if value is None else value)
+            return np.pad(x, pairs, mode, constant_values=0 if value is None else np.asarray(value).item())
         return np.pad(x, pairs, mode)
 
 
