@@ -33,9 +33,7 @@ def conv2d(c=4, h=9, w=10, o=8, stride=1) -> PrimFunc:
     x, f = te.placeholder((c, h, w), "float32", "X"), te.placeholder((o, c, 3, 3), "float32", "W")
     pad = te.compute(
         (c, h + 2, w + 2),
-        lambda ci, y, z: te.if_then_else(
-            tir.logical_and(y >= 1, y < h + 1, z >= 1, z < w + 1), x[ci, y - 1, z - 1], 0.0
-        ),
+        lambda ci, y, z: te.if_then_else(tir.logical_and(y >= 1, y < h + 1, z >= 1, z < w + 1), x[ci, y - 1, z - 1], 0.0),
         "P",
     )
     rc, ry, rx = te.reduce_axis((0, c), "rc"), te.reduce_axis((0, 3), "ry"), te.reduce_axis((0, 3), "rx")

@@ -88,9 +88,7 @@ def _layout(s: Steps, sch: Schedule) -> None:
 
 STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "split": lambda s, sch: sch.split(s.loop(), s.pick([None, 2], [None, 4], [3, None], [None, 2, 3], [None, 5])),
-    "split_without_units": lambda s, sch: sch.split(
-        s.loop(), s.pick([None, 1, 4], [1, None]), preserve_unit_iters=False
-    ),
+    "split_without_units": lambda s, sch: sch.split(s.loop(), s.pick([None, 1, 4], [1, None]), preserve_unit_iters=False),
     "balanced": lambda s, sch: sch.split(s.loop(), [None, s.pick(2, 4, 6)], mode="balanced"),
     "loop_partition": lambda s, sch: sch.loop_partition(s.loop(), s.pick([1, None], [None, 2], [2, None, 1])),
     "fuse": lambda s, sch: sch.fuse(*s.neighbours()),
@@ -104,9 +102,7 @@ STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "cache_write": lambda s, sch: sch.cache_write(s.block(), 0, s.pick("local", "global")),
     "reindex": lambda s, sch: sch.reindex(s.block(), (s.pick("read", "write"), s.random.randrange(2))),
     "compute_at": lambda s, sch: sch.compute_at(s.block(), s.loop(), s.pick(False, True), s.pick(-1, -2)),
-    "reverse_compute_at": lambda s, sch: sch.reverse_compute_at(
-        s.block(), s.loop(), s.pick(False, True), s.pick(-1, -2)
-    ),
+    "reverse_compute_at": lambda s, sch: sch.reverse_compute_at(s.block(), s.loop(), s.pick(False, True), s.pick(-1, -2)),
     "compute_inline": lambda s, sch: sch.compute_inline(s.block()),
     "reverse_compute_inline": lambda s, sch: sch.reverse_compute_inline(s.block()),
     "decompose_reduction": lambda s, sch: (lambda b: sch.decompose_reduction(b, s.loop(b)))(s.block()),
@@ -114,9 +110,7 @@ STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "blockize": lambda s, sch: sch.blockize(s.pick(s.loop(), s.block())),
     "transform_layout": lambda s, sch: _layout(s, sch),
     "transform_block_layout": lambda s, sch: _block_layout(s, sch),
-    "pad_einsum": lambda s, sch: (lambda b: sch.pad_einsum(b, [s.pick(1, 2, 4) for _ in sch.get(b).iter_vars]))(
-        s.block()
-    ),
+    "pad_einsum": lambda s, sch: (lambda b: sch.pad_einsum(b, [s.pick(1, 2, 4) for _ in sch.get(b).iter_vars]))(s.block()),
     "decompose_padding": lambda s, sch: (lambda b: sch.decompose_padding(b, s.loop(b)))(s.block()),
     "set_scope": lambda s, sch: sch.set_scope(s.block(), 0, "local"),
 }

@@ -13,7 +13,7 @@ from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Ra
 from .primitive import Change, Target, primitive, refuse
 from .rebind import serial, wrap
 from .regions import domain, with_access
-from .tree import TRUE, Tree, is_one, unique_block_name
+from .tree import TRUE, Tree, is_one, is_true, unique_block_name
 
 
 @primitive
@@ -46,14 +46,15 @@ def blockize(tree: Tree, target: Target) -> Change:
     return Change(tree.edit({top: new}), made.token)
 
 
-def _divide(
-    tree: Tree, realize: BlockRealize, loops: list[For], inner: list[For], top: Stmt
-) -> tuple[tuple[Division, ...], Expr, Expr]:
+def _divide(tree: Tree, realize: BlockRealize, loops: list[For], inner: list[For], top: Stmt) -> tuple[tuple[Division, ...], Expr, Expr]:
     an = tree.analyzer(tree.scope(realize), inside=True)
     try:
         found = subspace_divide(realize.iter_values, domain(loops), [x.loop_var for x in inner], realize.predicate, an)
     except ArithError as e:
         refuse(tree, top, f"cannot divide block {realize.block.name} into tiles here", str(e))
+    inside = {x.loop_var for x in inner}
+    if any(free_vars(d.outer) & inside for d in found.bindings):
+        refuse(tree, top, f"cannot divide block {realize.block.name} into tiles here", "the tile is cut by a condition")
     return found.bindings, found.outer_predicate, found.inner_predicate
 
 
@@ -61,9 +62,7 @@ def _inner_only(d: Division) -> bool:
     return is_one(d.outer_extent) and not is_one(d.inner_extent) and type(d.outer) is tir.IntImm and d.outer.value == 0
 
 
-def _outer_block(
-    tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner: list[For], predicate: Expr
-) -> Block:
+def _outer_block(tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner: list[For], predicate: Expr) -> Block:
     block = realize.block
     outer_ivs, inner_ivs, values = [], [], []
     table: dict[Var, Expr] = {}
@@ -80,9 +79,7 @@ def _outer_block(
             values.append(tree.analyzer(realize).simplify(d.inner - base))
             at = at + base + v
         table[iv.var] = at
-    body = substitute(block.replace(iter_vars=(), reads=(), writes=(), init=None), table).replace(
-        iter_vars=tuple(inner_ivs)
-    )
+    body = substitute(block.replace(iter_vars=(), reads=(), writes=(), init=None), table).replace(iter_vars=tuple(inner_ivs))
     update = with_access(tree, body)
     seen = {d.outer: iv.var for iv, d in zip(outer_ivs, (d for d in divisions if not _inner_only(d)))}
     predicate = _Replace(seen).rewrite(predicate)
@@ -94,6 +91,9 @@ def _outer_block(
             f"cannot divide block {block.name} into tiles here",
             f"its condition {realize.predicate.script()} mixes loops of the tile with others",
         )
+    if block.init is not None and not is_true(predicate):
+        why = f"its init would run outside of the condition {realize.predicate.script()}"
+        refuse(tree, realize, f"cannot divide block {block.name} into tiles here", why, "decompose_reduction first")
     nest = wrap(inner, BlockRealize(tuple(values), predicate, update))
     init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)
     outer = Block(tuple(outer_ivs), (), (), unique_block_name(tree, block.name + "_o"), nest, init)

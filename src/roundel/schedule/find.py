@@ -21,9 +21,7 @@ def find_block(tree: Tree, name: str) -> Block:
         return found[0]
     names = [b.name for b in tree.blocks()]
     if found:
-        raise ScheduleError(
-            f"{len(found)} blocks are named {name!r}", where=tree.name, hint="use get_child_blocks, or rename them"
-        )
+        raise ScheduleError(f"{len(found)} blocks are named {name!r}", where=tree.name, hint="use get_child_blocks, or rename them")
     near = get_close_matches(name, names)
     raise ScheduleError(
         f"there is no block {name!r}",

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from roundel.arith import Analyzer
+from roundel.arith import Analyzer, end
 from roundel.ir import Buffer, Rewriter, Var, free_vars, on, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
 
 from . import legality
 from .primitive import BlockToken, Change, primitive, refuse
-from .regions import bindings, with_access
+from .regions import bindings, regions_of, run_domain, touched, with_access
 from .tree import Tree
 
 
@@ -34,9 +34,7 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
             tree,
             realize,
             f"cannot inline block {node.name}",
-            "it is a reduction"
-            if node.init is not None
-            else "its value depends on variables that are not in the index",
+            "it is a reduction" if node.init is not None else "its value depends on variables that are not in the index",
         )
     legality.require_inner_buffers(tree, node, "inline")
     users = legality.readers(tree, tree.scope(realize), buffer)
@@ -47,9 +45,7 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     changes: dict[Any, Any] = {realize: None}
     for u in users:
         changes[u] = u.replace(block=inliner.rewrite(u.block))
-    return Change(
-        _without(tree.edit(changes), tree.scope(realize), buffer), None, {block: "inlined into its consumers"}
-    )
+    return Change(_without(tree.edit(changes), tree.scope(realize), buffer), None, {block: "inlined into its consumers"})
 
 
 def _single_store(tree: Tree, realize: BlockRealize, doing: str) -> BufferStore:
@@ -150,7 +146,12 @@ def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
         )
     at = next(iter(loads)).indices
     variables = _index_variables(tree, realize, at, "inline into its producer")
+    box = run_domain(tree, realize)
+    if box is None:
+        refuse(tree, realize, f"cannot inline block {node.name} into its producer", "the domain it runs on is no box")
+    node = node.replace(iter_vars=tuple(iv.replace(dom=box[iv.var]) for iv in node.iter_vars))
     an = tree.analyzer(producer)
+    _require_all_made(tree, producer, node, buffer, at)
     missing = [iv for iv in node.iter_vars if iv.var not in variables and an.value(iv.dom.extent) != 1]
     if missing:
         refuse(
@@ -164,34 +165,37 @@ def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
     value = _Put(next(iter(loads)), made.value, table).rewrite(store.value)
     new = with_access(
         tree,
-        source.replace(
-            body=BufferStore(store.buffer, value, tuple(substitute(i, table) for i in store.indices)), name=source.name
-        ),
+        source.replace(body=BufferStore(store.buffer, value, tuple(substitute(i, table) for i in store.indices)), name=source.name),
     )
     changes = {
         realize: None,
         producer: producer.replace(block=new, predicate=_guard(an, producer, node, table, at, made.indices)),
     }
     legality.require_no_conflict(tree, realize, _between(tree, producer, realize), "inline")
-    return Change(
-        _without(tree.edit(changes), tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"}
-    )
+    return Change(_without(tree.edit(changes), tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"})
+
+
+def _require_all_made(tree: Tree, producer: BlockRealize, node: Block, buffer: Buffer, at: tuple[Expr, ...]) -> None:
+    """The producer makes every element that the consumer's domain asks for (a guarded read may ask for more)."""
+    an = tree.analyzer(tree.scope(producer), inside=True)
+    doms = {iv.var: iv.dom for iv in node.iter_vars}
+    made = touched(tree, producer, regions_of(producer.block, buffer, written=True)[0], None, an)
+    for i, have in zip(at, made):
+        need = doms[i] if type(i) is Var else None
+        if need is not None and not (an.prove(have.min <= need.min) and an.prove(end(need) <= end(have))):
+            refuse(
+                tree,
+                producer,
+                f"cannot inline block {node.name} into block {producer.block.name}",
+                f"it also runs where no element of {buffer.name} is made",
+            )
 
 
 def _only_producer(tree: Tree, realize: BlockRealize) -> tuple[BlockRealize, Buffer]:
     scope, block = tree.scope(realize), realize.block
     found = [p for p in legality.producers(tree, block) if legality.writes_of(p.block) & legality.reads_of(block)]
-    inner = [
-        (p, b)
-        for p in found
-        for b in legality.writes_of(p.block) & legality.reads_of(block)
-        if b in scope.alloc_buffers
-    ]
-    usable = [
-        (p, b)
-        for p, b in inner
-        if len(legality.writers(tree, scope, b)) == 1 and len(legality.readers(tree, scope, b)) == 1
-    ]
+    inner = [(p, b) for p in found for b in legality.writes_of(p.block) & legality.reads_of(block) if b in scope.alloc_buffers]
+    usable = [(p, b) for p, b in inner if len(legality.writers(tree, scope, b)) == 1 and len(legality.readers(tree, scope, b)) == 1]
     if len(usable) == 1:
         return usable[0]
     last = max(usable, key=lambda u: tree.order[u[0]], default=None)

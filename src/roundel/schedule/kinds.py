@@ -132,9 +132,5 @@ def storage_align(tree: Tree, block: BlockToken, buffer_index: int, axis: int, f
     buffer = written_buffer(tree, node, buffer_index)
     if factor <= 0 or not -buffer.ndim <= axis < buffer.ndim:
         refuse(tree, block, "storage_align needs a positive factor and an axis of the buffer")
-    old = [
-        e for e in node.annotations.get("buffer_dim_align", ()) if tuple(e[:2]) != (buffer_index, axis % buffer.ndim)
-    ]
-    return _annotated(
-        tree, block, node.annotations | {"buffer_dim_align": (*old, (buffer_index, axis % buffer.ndim, factor, offset))}
-    )
+    old = [e for e in node.annotations.get("buffer_dim_align", ()) if tuple(e[:2]) != (buffer_index, axis % buffer.ndim)]
+    return _annotated(tree, block, node.annotations | {"buffer_dim_align": (*old, (buffer_index, axis % buffer.ndim, factor, offset))})

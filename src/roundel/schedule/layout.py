@@ -144,7 +144,7 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Cha
     if any(not _is_zero(iv.dom.min) for iv in node.iter_vars):
         refuse(tree, realize, f"cannot transform the domain of block {node.name}", "a variable does not start at 0")
     chain = sole_loops(tree, realize)
-    if tuple(x.loop_var for x in chain) != realize.iter_values or not is_true(realize.predicate):
+    if not loops_are_variables(realize, chain):
         refuse(
             tree,
             realize,
@@ -158,9 +158,7 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Cha
     except ArithError as e:
         refuse(tree, realize, f"cannot transform the domain of block {node.name} by this index map", str(e))
     kinds = _kinds(tree, realize, index_map)
-    ivs = tuple(
-        tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), kind) for k, (n, kind) in enumerate(zip(extents, kinds))
-    )
+    ivs = tuple(tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), kind) for k, (n, kind) in enumerate(zip(extents, kinds)))
     loops = [serial(f"ax{k}", n, n) for k, n in enumerate(extents)]
     new_vars = dict(zip(inverse.initial_indices, (iv.var for iv in ivs)))
     table = {iv.var: substitute(e, new_vars) for iv, e in zip(node.iter_vars, inverse.final_indices)}
@@ -169,6 +167,16 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Cha
     inside = Analyzer().simplify(tir.logical_not(substitute(padding, outside)))
     nest = wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), inside, with_access(tree, new)))
     return Change(tree.edit({chain[0] if chain else realize: nest}), None, recorded={"index_map": index_map})
+
+
+def loops_are_variables(realize: BlockRealize, chain: list[For]) -> bool:
+    """Whether exactly these loops, over whole domains, bind to a block's variables one by one."""
+    an = Analyzer()
+    return (
+        is_true(realize.predicate)
+        and tuple(x.loop_var for x in chain) == realize.iter_values
+        and all(an.prove_equal(x.min, iv.dom.min) and an.prove_equal(x.extent, iv.dom.extent) for x, iv in zip(chain, realize.block.iter_vars))
+    )
 
 
 def _kinds(tree: Tree, realize: BlockRealize, index_map: IndexMap) -> list[IterKind]:
@@ -229,9 +237,7 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
         refuse(tree, realize, f"cannot reindex {target.name}", "its index is not made of the block's variables")
     an = tree.analyzer(realize.block, inside=True)
     if not all(an.prove(i >= 0) and an.prove(i < n) for i, n in zip(at, target.shape)):
-        refuse(
-            tree, realize, f"cannot reindex {target.name}", "its index may lie outside of the buffer, under a condition"
-        )
+        refuse(tree, realize, f"cannot reindex {target.name}", "its index may lie outside of the buffer, under a condition")
     new = decl_buffer(tuple(iv.dom.extent for iv in ivs), target.dtype, target.name + "_reindex", scope=target.scope)
     fresh = [iv.replace(var=Var(f"v{k}", iv.var.dtype), kind=IterKind.SPATIAL) for k, iv in enumerate(ivs)]
     there = tuple(substitute(i, {a.var: b.var for a, b in zip(ivs, fresh)}) for i in at)
@@ -239,9 +245,7 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     store = BufferStore(target, new[here], there) if writes else BufferStore(new, target[there], here)
     nest, token = copy_nest(tree, fresh, store, target.name + "_reindex")
     scope = tree.scope(realize)
-    changes: dict[Stmt, Stmt | None] = {
-        realize: realize.replace(block=_Reindex(tree, target, new, tuple(iv.var for iv in ivs)).rewrite(node))
-    }
+    changes: dict[Stmt, Stmt | None] = {realize: realize.replace(block=_Reindex(tree, target, new, tuple(iv.var for iv in ivs)).rewrite(node))}
     feeding = [] if writes else legality.writers(tree, scope, target)
     later = [r for r in legality.readers(tree, scope, target) if r is not realize] if writes else [realize]
     beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
@@ -282,9 +286,7 @@ def reorder_block_iter_var(tree: Tree, block: BlockToken, new_order: list[int]) 
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
     if sorted(new_order) != list(range(len(node.iter_vars))):
-        refuse(
-            tree, realize, f"{list(new_order)} is no order of the {len(node.iter_vars)} variables of block {node.name}"
-        )
+        refuse(tree, realize, f"{list(new_order)} is no order of the {len(node.iter_vars)} variables of block {node.name}")
     new = node.replace(iter_vars=tuple(node.iter_vars[k] for k in new_order))
     values = tuple(realize.iter_values[k] for k in new_order)
     return Change(tree.edit({realize: realize.replace(iter_values=values, block=new)}))

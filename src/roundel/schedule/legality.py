@@ -29,20 +29,12 @@ def reads_of(block: Block) -> set[Buffer]:
 
 def accumulates(block: Block) -> bool:
     """Whether running a block's instance twice could give another result than once."""
-    return (
-        block.init is not None
-        or bool(reads_of(block) & writes_of(block))
-        or any(iv.kind is not IterKind.SPATIAL for iv in block.iter_vars)
-    )
+    return block.init is not None or bool(reads_of(block) & writes_of(block)) or any(iv.kind is not IterKind.SPATIAL for iv in block.iter_vars)
 
 
 def is_complete(block: Block) -> bool:
     """Spatial variables only, no init, nothing read back."""
-    return (
-        block.init is None
-        and all(iv.kind is IterKind.SPATIAL for iv in block.iter_vars)
-        and not reads_of(block) & writes_of(block)
-    )
+    return block.init is None and all(iv.kind is IterKind.SPATIAL for iv in block.iter_vars) and not reads_of(block) & writes_of(block)
 
 
 def is_reduction(block: Block) -> bool:
@@ -53,11 +45,7 @@ def is_reduction(block: Block) -> bool:
 def require_pure(tree: Tree, block: Block, doing: str) -> None:
     """The block computes its outputs from its inputs alone: complete, or a reduction with its init."""
     if not is_complete(block) and not is_reduction(block):
-        why = (
-            "it reads back what it writes"
-            if reads_of(block) & writes_of(block)
-            else "it has opaque or ordered iteration variables"
-        )
+        why = "it reads back what it writes" if reads_of(block) & writes_of(block) else "it has opaque or ordered iteration variables"
         refuse(
             tree,
             tree.realize(block.token),
@@ -80,19 +68,13 @@ def producers(tree: Tree, block: Block) -> list[BlockRealize]:
     """Blocks of the same scope, before this one, that write what it reads (or also writes)."""
     scope, me = tree.scope(tree.realize(block.token)), tree.realize(block.token)
     mine = reads_of(block) | writes_of(block)
-    return [
-        r for r in tree.children(scope) if r is not me and tree.order[r] < tree.order[me] and writes_of(r.block) & mine
-    ]
+    return [r for r in tree.children(scope) if r is not me and tree.order[r] < tree.order[me] and writes_of(r.block) & mine]
 
 
 def consumers(tree: Tree, block: Block) -> list[BlockRealize]:
     """Blocks of the same scope, after this one, that read what it writes."""
     scope, me = tree.scope(tree.realize(block.token)), tree.realize(block.token)
-    return [
-        r
-        for r in tree.children(scope)
-        if r is not me and tree.order[r] > tree.order[me] and reads_of(r.block) & writes_of(block)
-    ]
+    return [r for r in tree.children(scope) if r is not me and tree.order[r] > tree.order[me] and reads_of(r.block) & writes_of(block)]
 
 
 def is_output(tree: Tree, buffer: Buffer) -> bool:
@@ -239,14 +221,11 @@ def _check_handed_on(tree: Tree, top: For, inside: list[BlockRealize], doing: st
                     tree,
                     top,
                     f"cannot {doing} loop {top.loop_var.name}",
-                    f"block {reader.block.name} reads {region.buffer.name}, "
-                    f"which block {other} writes in another iteration",
+                    f"block {reader.block.name} reads {region.buffer.name}, which block {other} writes in another iteration",
                 )
 
 
-def _covered(
-    tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For
-) -> bool:
+def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
     wanted = touched(tree, reader, region, top, an)
     pieces = [p for w in before for p in _written(tree, w, region.buffer, top)]
     if any(_holds(an, p, wanted, region.buffer) for p in pieces):
@@ -267,11 +246,7 @@ def _holds(an: Analyzer, outer: Region, inner: Region, buffer: Buffer) -> bool:
 
 def _join(an: Analyzer, a: Region, b: Region) -> Region | None:
     """The union of two boxes where it is a box that could be shown: neighbours along one dimension."""
-    differing = [
-        k
-        for k, (x, y) in enumerate(zip(a, b))
-        if not (an.prove_equal(x.min, y.min) and an.prove_equal(x.extent, y.extent))
-    ]
+    differing = [k for k, (x, y) in enumerate(zip(a, b)) if not (an.prove_equal(x.min, y.min) and an.prove_equal(x.extent, y.extent))]
     if not differing:
         return a
     k = differing[0]
@@ -283,16 +258,13 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) 
     that accumulate see each of their instances once."""
     for r in tree.realizes(loop.body):
         users = [iv for iv, v in zip(r.block.iter_vars, r.iter_values) if loop.loop_var in free_vars(v)]
-        wrong = [
-            iv for iv in users if iv.kind is not IterKind.SPATIAL and not (reduce_too and iv.kind is IterKind.REDUCE)
-        ]
+        wrong = [iv for iv in users if iv.kind is not IterKind.SPATIAL and not (reduce_too and iv.kind is IterKind.REDUCE)]
         if wrong:
             refuse(
                 tree,
                 loop,
                 f"cannot {doing} loop {loop.loop_var.name}",
-                f"in block {r.block.name} it binds to {wrong[0].var.name}, "
-                f"which is {wrong[0].kind.value} and not spatial",
+                f"in block {r.block.name} it binds to {wrong[0].var.name}, which is {wrong[0].kind.value} and not spatial",
                 hint="rfactor makes a reduction loop spatial",
             )
         if not users and accumulates(r.block) and r.block.iter_vars:

@@ -118,10 +118,7 @@ def _split_balanced(tree: Tree, node: For, factors: Sequence[Any]) -> Change:
     an = tree.analyzer(node)
     constant = an.value(node.extent)
     if constant is not None:
-        parts = [
-            (tir.const(c, node.loop_var.dtype), tir.const(h, node.loop_var.dtype))
-            for c, h in balanced_heights(constant, height)
-        ]
+        parts = [(tir.const(c, node.loop_var.dtype), tir.const(h, node.loop_var.dtype)) for c, h in balanced_heights(constant, height)]
     else:
         parts = symbolic_heights(tree, node, height)
     return partition_tiles(tree, node, parts)
@@ -138,9 +135,7 @@ def symbolic_heights(tree: Tree, node: For, height: int) -> list[tuple[Expr, Exp
             (an.simplify(n // height), tir.const(height, n.dtype)),
             (an.simplify(n % height), tir.const(1, n.dtype)),
         ]
-    tiles = (
-        n + (height - 1)
-    ) // height  # tiles of heights h and h-1 reach n when n >= (h-1)*(h-2); fewer rows go one by one
+    tiles = (n + (height - 1)) // height  # tiles of heights h and h-1 reach n when n >= (h-1)*(h-2); fewer rows go one by one
     enough = n >= (height - 1) * (height - 2)
     small = tiles * height - n
     zero = tir.const(0, n.dtype)
@@ -267,9 +262,7 @@ def fuse(tree: Tree, *loops: Loop, preserve_unit_iters: bool = True) -> Change:
     bound = {n.loop_var for n in nodes}
     for node in nodes:
         if any(v in bound for e in (node.min, node.extent) for v in free_vars(e)):
-            refuse(
-                tree, nodes[0], f"cannot fuse {node.loop_var.name}", "its bounds depend on a loop to be fused with it"
-            )
+            refuse(tree, nodes[0], f"cannot fuse {node.loop_var.name}", "its bounds depend on a loop to be fused with it")
     an = tree.analyzer(nodes[0])
     extent = an.simplify(tir.product_of([n.extent for n in nodes]))
     fused = serial("_".join(n.loop_var.name for n in nodes) + "_fused", extent, nodes[0].loop_var)
@@ -279,9 +272,7 @@ def fuse(tree: Tree, *loops: Loop, preserve_unit_iters: bool = True) -> Change:
         table[node.loop_var] = node.min + (at if preserve_unit_iters or not is_one(node.extent) else 0)
         inner = an.simplify(inner * node.extent)
     body = rebind(tree, nodes[0], nodes[-1].body, table, [fused])
-    return Change(
-        tree.edit({nodes[0]: wrap([fused], body)}), fused.token, {t: f"fused into {fused.loop_var.name}" for t in loops}
-    )
+    return Change(tree.edit({nodes[0]: wrap([fused], body)}), fused.token, {t: f"fused into {fused.loop_var.name}" for t in loops})
 
 
 @primitive
@@ -303,9 +294,7 @@ def reorder(tree: Tree, *loops: Loop) -> Change:
     for k, x in enumerate(order):
         for v in free_vars(x.min) | free_vars(x.extent):
             if inside.get(v, -1) >= k:
-                refuse(
-                    tree, chain[0], f"cannot move loop {x.loop_var.name} outside of {v.name}", "its bounds depend on it"
-                )
+                refuse(tree, chain[0], f"cannot move loop {x.loop_var.name} outside of {v.name}", "its bounds depend on it")
     return Change(tree.edit({chain[0]: wrap(order, chain[-1].body)}))
 
 
@@ -343,15 +332,11 @@ def merge(tree: Tree, *loops: Loop) -> Change:
     for j in range(n): B(j)       ->      A(m)
                                           B(m)
     """
-    nodes: list[For] = [tree.nodes[t] for t in loops]
+    nodes: list[For] = sorted((tree.nodes[t] for t in loops), key=lambda x: tree.order[x])
     an = tree.analyzer(nodes[0])
     parent = tree.parents[nodes[0]]
     for x in nodes[1:]:
-        if (
-            tree.parents[x] is not parent
-            or type(parent) is not tir.Seq
-            or not an.prove_equal(x.extent, nodes[0].extent)
-        ):
+        if tree.parents[x] is not parent or type(parent) is not tir.Seq or not an.prove_equal(x.extent, nodes[0].extent):
             refuse(tree, parent or nodes[0], "cannot merge these loops", "they have to be neighbours with one extent")
     places = sorted(parent.stmts.index(x) for x in nodes)
     if places != list(range(places[0], places[-1] + 1)):

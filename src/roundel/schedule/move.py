@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from roundel.arith import Analyzer, end, intersect, union
 from roundel.arith.int_set import interval
@@ -14,7 +15,7 @@ from . import legality
 from .inline import compute_inline
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
-from .regions import Region, regions_of, touched
+from .regions import Region, regions_of, run_domain, touched
 from .tree import TRUE, Tree, is_one
 
 
@@ -50,9 +51,7 @@ def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: b
 
 
 @primitive
-def reverse_compute_at(
-    tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: bool = False, index: int = -1
-) -> Change:
+def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: bool = False, index: int = -1) -> Change:
     """Run a block on what one iteration of ``loop`` has produced, right after its producers.
 
         for i0, i1: B(i0 * 4 + i1)     for i0:
@@ -64,11 +63,7 @@ def reverse_compute_at(
     if type(loop) is tir.IntImm:
         return Change(tree)
     move = _Move(tree, block, loop)
-    sources = [
-        p
-        for p in legality.producers(tree, move.block)
-        if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)
-    ]
+    sources = [p for p in legality.producers(tree, move.block) if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)]
     if not sources:
         move.refuse(f"no block under loop {move.loop.loop_var.name} writes what it reads")
     parts = list(move.parts)
@@ -96,14 +91,16 @@ class _Move:
             self.refuse(f"loop {self.loop.loop_var.name} is in another scope")
         if tree.under(self.realize, self.loop):
             self.refuse(f"it is already under loop {self.loop.loop_var.name}")
+        box = run_domain(tree, self.realize)
+        if box is None:
+            self.refuse("the part of its domain that it runs on is not known to be a box")
+        self.block = self.block.replace(iter_vars=tuple(iv.replace(dom=box[iv.var]) for iv in self.block.iter_vars))
         self.an = tree.analyzer(self.loop, inside=True)
         self.parts: Sequence[Stmt] = self.loop.body.stmts if type(self.loop.body) is tir.Seq else (self.loop.body,)
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> NoReturn:
         """Raise, with the block shown."""
-        refuse(
-            self.tree, self.realize, f"cannot move block {self.block.name} under loop {self.loop.loop_var.name}", why
-        )
+        refuse(self.tree, self.realize, f"cannot move block {self.block.name} under loop {self.loop.loop_var.name}", why)
 
     def between(self) -> list[BlockRealize]:
         """Blocks of the scope between the block and the loop, in either direction, and those beside the loop's path."""
@@ -128,18 +125,14 @@ class _Move:
         values, loops, predicate = self._bind(doms, conditions, keep_units)
         if legality.accumulates(self.block) and not legality.is_reduction(self.block):
             used = frozenset().union(*map(free_vars, values))
-            again = [
-                x for x in (*self.tree.loops(self.loop), self.loop) if not is_one(x.extent) and x.loop_var not in used
-            ]
+            again = [x for x in (*self.tree.loops(self.loop), self.loop) if not is_one(x.extent) and x.loop_var not in used]
             if again:
                 self.refuse(f"it accumulates, and would run again in each iteration of {again[0].loop_var.name}")
         moved = wrap(loops, self.realize.replace(iter_values=values, predicate=predicate))
         parts = [*self.parts[:at], moved, *self.parts[at:]]
         return Change(self.tree.edit({self.realize: None, self.loop.body: tir.seq(*parts)}))
 
-    def _bind(
-        self, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool
-    ) -> tuple[tuple[Expr, ...], list[For], Expr]:
+    def _bind(self, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool) -> tuple[tuple[Expr, ...], list[For], Expr]:
         values, loops, checks = [], [], list(conditions)
         with self.an.scope() as an:
             for k, iv in enumerate(self.block.iter_vars):
@@ -152,9 +145,7 @@ class _Move:
             return tuple(values), loops, TRUE if an.prove(predicate) else predicate
 
 
-def _cut(
-    an: Analyzer, iv: tir.IterVar, need: Range | None, name: str, keep_units: bool
-) -> tuple[Expr, For | None, list[Expr]]:
+def _cut(an: Analyzer, iv: tir.IterVar, need: Range | None, name: str, keep_units: bool) -> tuple[Expr, For | None, list[Expr]]:
     """Value, loop and conditions of an iteration variable that runs over the needed part of its domain."""
     if need is None or (an.prove_equal(need.min, iv.dom.min) and an.prove(need.extent >= iv.dom.extent)):
         need = iv.dom
@@ -266,9 +257,7 @@ def _provided(move: _Move, sources: list[BlockRealize]) -> tuple[dict[Var, Range
     """Domains of the block's variables whose reads one iteration of the loop has produced, and exact conditions."""
     found: dict[Var, Range] = {}
     conditions: list[Expr] = []
-    buffers: dict[Buffer, None] = dict.fromkeys(
-        b for s in sources for b in legality.writes_of(s.block) & legality.reads_of(move.block)
-    )
+    buffers: dict[Buffer, None] = dict.fromkeys(b for s in sources for b in legality.writes_of(s.block) & legality.reads_of(move.block))
     for buffer in buffers:
         made, all_made = _made(move, sources, buffer, move.loop), _made(move, sources, buffer, None)
         for read in regions_of(move.block, buffer, written=False):
@@ -278,9 +267,7 @@ def _provided(move: _Move, sources: list[BlockRealize]) -> tuple[dict[Var, Range
                 if not _reads_within(move, at, total, {}, []):
                     move.refuse(f"it also reads parts of {buffer.name} that no block writes in that loop")
                 if buffer is not next(iter(buffers)):
-                    move.refuse(
-                        f"one iteration does not produce the parts of all the buffers, {buffer.name} among them"
-                    )
+                    move.refuse(f"one iteration does not produce the parts of all the buffers, {buffer.name} among them")
                 _limit(move, buffer, at, have, found, conditions)
     return found, conditions
 
@@ -307,9 +294,7 @@ def _reads_within(move: _Move, at: Range, have: Range, doms: dict[Var, Range], c
         return an.prove(have.min <= at.min) and an.prove(end(at) <= end(have))
 
 
-def _limit(
-    move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var, Range], conditions: list[Expr]
-) -> None:
+def _limit(move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var, Range], conditions: list[Expr]) -> None:
     """Take in what one dimension of a read says."""
     if not is_one(at.extent):
         move.refuse(f"it reads more of {buffer.name} at a time than one iteration has produced")

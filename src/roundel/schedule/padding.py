@@ -10,12 +10,12 @@ from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, F
 
 from . import legality
 from .kinds import replace_buffers
-from .layout import sole_loops
+from .layout import loops_are_variables, sole_loops
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, with_access
 from .stages import copy_nest
-from .tree import TRUE, Tree, fresh_copy, is_true, unique_block_name
+from .tree import TRUE, Tree, fresh_copy, unique_block_name
 
 
 @primitive
@@ -50,13 +50,16 @@ class _PadEinsum:
             self.refuse(f"it has {len(block.iter_vars)} variables, and the padding is {padding}")
         if not legality.is_reduction(block) and not legality.is_complete(block):
             self.refuse("it is neither complete nor a reduction with an init")
-        if tuple(x.loop_var for x in self.loops[-len(mine) :]) != self.realize.iter_values or not is_true(
-            self.realize.predicate
-        ):
+        if not loops_are_variables(self.realize, self.loops[-len(mine) :]):
             self.refuse("its loops are not exactly its variables; pad before splitting")
+        doms, an = {iv.var: iv.dom for iv in block.iter_vars}, self.tree.analyzer(self.realize)
         for n in walk(block.body):
-            if type(n) in (BufferLoad, BufferStore) and any(type(i) is not Var or i not in mine for i in n.indices):
+            if type(n) not in (BufferLoad, BufferStore):
+                continue
+            if any(type(i) is not Var or i not in mine for i in n.indices):
                 self.refuse(f"{n.buffer.name} is not indexed by its variables alone")
+            if not all(an.prove_equal(doms[i].extent, size) for i, size in zip(n.indices, n.buffer.shape)):
+                self.refuse(f"its variables do not run over exactly {n.buffer.name}")
 
     def check_zeros(self) -> None:
         """Along a padded reduction every term has a factor that is padded with 0."""
@@ -100,10 +103,7 @@ class _PadEinsum:
 
     def _vars(self, at: tuple[Expr, ...], *, padded: bool) -> list[IterVar]:
         doms = {iv.var: iv.dom for iv in self.block.iter_vars}
-        return [
-            IterVar(Var(f"v{k}", v.dtype), Range(doms[v].min, self.new[v]) if padded else doms[v], IterKind.SPATIAL)
-            for k, v in enumerate(at)
-        ]
+        return [IterVar(Var(f"v{k}", v.dtype), Range(doms[v].min, self.new[v]) if padded else doms[v], IterKind.SPATIAL) for k, v in enumerate(at)]
 
     def _pad(self, source: Buffer, target: Buffer, at: tuple[Expr, ...]) -> Stmt:
         ivs = self._vars(at, padded=True)
@@ -147,11 +147,7 @@ def decompose_padding(tree: Tree, block: BlockToken, loop: Loop) -> Change:
     realize = tree.realize(block)
     at: For = tree.nodes[loop]
     store = node.body
-    if (
-        type(store) is not BufferStore
-        or type(store.value) not in (tir.IfThenElse, tir.Select)
-        or not legality.is_complete(node)
-    ):
+    if type(store) is not BufferStore or type(store.value) not in (tir.IfThenElse, tir.Select) or not legality.is_complete(node):
         refuse(tree, realize, f"block {node.name} is no padding", "it does not store if_then_else(inside, value, pad)")
     choice = store.value
     pad = choice.false_value
@@ -162,13 +158,9 @@ def decompose_padding(tree: Tree, block: BlockToken, loop: Loop) -> Change:
         refuse(tree, realize, f"loop {at.loop_var.name} is not around block {node.name} in its scope")
     inner = loops[loops.index(at) :]
     if any(tree.parents[x] is not y for x, y in zip([*inner[1:], realize], inner)):
-        refuse(
-            tree, realize, f"cannot decompose block {node.name} here", "there are other statements in the loops between"
-        )
+        refuse(tree, realize, f"cannot decompose block {node.name} here", "there are other statements in the loops between")
     values = bindings(realize)
-    fill = with_access(
-        tree, node.replace(body=store.replace(value=pad), name=unique_block_name(tree, node.name + "_pad_const"))
-    )
+    fill = with_access(tree, node.replace(body=store.replace(value=pad), name=unique_block_name(tree, node.name + "_pad_const")))
     front, _ = fresh_copy(wrap(inner, realize.replace(block=fill)), lambda b: b.name)
     an = tree.analyzer(realize)
     inside = an.simplify(tir.logical_and(realize.predicate, substitute(choice.condition, values)))

@@ -61,15 +61,11 @@ def _init_nest(tree: Tree, realize: BlockRealize, inner: list[For], reducing: se
     nest: list[For] = []
     for x in inner:
         if x.loop_var in used:
-            new = serial(x.loop_var.name + "_init", substitute(x.extent, table), x.loop_var).replace(
-                min=substitute(x.min, table)
-            )
+            new = serial(x.loop_var.name + "_init", substitute(x.extent, table), x.loop_var).replace(min=substitute(x.min, table))
             kind = x.kind if x.kind in (ForKind.VECTORIZED, ForKind.UNROLLED) else ForKind.SERIAL
             nest.append(new.replace(kind=kind, thread=None))
             table[x.loop_var] = new.loop_var
-    predicate = tir.logical_and(
-        *(substitute(c, table) for c in _conjuncts(realize.predicate) if not free_vars(c) & (reducing - table.keys()))
-    )
+    predicate = tir.logical_and(*(substitute(c, table) for c in _conjuncts(realize.predicate) if not free_vars(c) & (reducing - table.keys())))
     ivs = tuple(iv.replace(var=fresh[iv.var]) for iv in spatial)
     assert node.init is not None
     block = tir.Block(

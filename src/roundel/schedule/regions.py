@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from roundel.arith import Analyzer, block_access, estimate_region
+from roundel.arith import Analyzer, block_access, detect_iter_map, end, estimate_region
 from roundel.ir import Buffer, Var, substitute, tir
+from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, Range, Stmt
 
-from .tree import Tree
+from .tree import Tree, is_true
 
 Region = tuple[Range, ...]
 
@@ -28,9 +29,7 @@ def domain(loops: list[For]) -> dict[Var, Range]:
     return {x.loop_var: Range(x.min, x.extent) for x in loops}
 
 
-def touched(
-    tree: Tree, realize: BlockRealize, region: BufferRegion, top: Stmt | None, an: Analyzer | None = None
-) -> Region:
+def touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: Stmt | None, an: Analyzer | None = None) -> Region:
     """The box that a block's region makes during one iteration of the loop ``top`` (None: during the whole scope)."""
     an = an or tree.analyzer(top if top is not None else tree.scope(realize), inside=True)
     values = bindings(realize)
@@ -52,3 +51,29 @@ def with_access(tree: Tree, block: Block) -> Block:
 def full_region(buffer: Buffer) -> Region:
     """All of a buffer."""
     return tuple(Range(tir.index_const(0), n) for n in buffer.shape)
+
+
+def run_domain(tree: Tree, realize: BlockRealize) -> dict[Var, Range] | None:
+    """The box of variables for which a block really runs in its scope; None where that is not known to be a box.
+
+    Loops that were partitioned, and conditions, make it smaller than the variables' domains.
+    """
+    an = tree.analyzer(tree.scope(realize), inside=True)
+    loops = domain(tree.loops(realize))
+    try:
+        found = detect_iter_map(realize.iter_values, loops, realize.predicate, an=an)
+    except ArithError:
+        return None
+    box: dict[Var, Range] = {}
+    for iv, s, extent in zip(realize.block.iter_vars, found.indices, found.extents()):
+        if s.splits and not an.prove_equal(s.splits[0].scale, 1):
+            return None
+        box[iv.var] = Range(an.simplify(s.base), an.simplify(extent))
+    if not is_true(realize.predicate):
+        for v, r in loops.items():
+            an.bind(v, r)
+        for v, value in bindings(realize).items():
+            an.assume(value < end(box[v]))
+        if not an.prove(realize.predicate):
+            return None
+    return box

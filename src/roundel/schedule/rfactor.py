@@ -68,9 +68,7 @@ class _Rfactor:
         self._check()
 
     def refuse(self, why: str) -> None:
-        refuse(
-            self.tree, self.realize, f"cannot rfactor loop {self.target.loop_var.name} of block {self.block.name}", why
-        )
+        refuse(self.tree, self.realize, f"cannot rfactor loop {self.target.loop_var.name} of block {self.block.name}", why)
 
     def _stores(self) -> list[BufferStore]:
         stores = [n for n in walk(self.block.body) if type(n) is BufferStore]
@@ -82,14 +80,8 @@ class _Rfactor:
         v = self.target.loop_var
         kinds = {iv.kind for iv in self.block.iter_vars if v in free_vars(self.values[iv.var])}
         if kinds != {IterKind.REDUCE}:
-            self.refuse(
-                "the loop does not reduce"
-                if IterKind.REDUCE not in kinds
-                else "the loop is also part of a spatial variable"
-            )
-        reducing = {
-            x for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE for x in free_vars(self.values[iv.var])
-        }
+            self.refuse("the loop does not reduce" if IterKind.REDUCE not in kinds else "the loop is also part of a spatial variable")
+        reducing = {x for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE for x in free_vars(self.values[iv.var])}
         outside = reducing - {x.loop_var for x in self.chain}
         if outside:
             self.refuse("loops of the reduction hold other statements too")
@@ -169,9 +161,7 @@ class _Rfactor:
             *(iv.replace(var=fresh[iv.var]) for iv in spatial),
             IterVar(factor, Range(self.target.min, self.target.extent), IterKind.REDUCE),
         )
-        new = self.block.replace(
-            iter_vars=(), reads=(), writes=(), body=substitute(body, fresh), init=substitute(self.block.init, fresh)
-        )
+        new = self.block.replace(iter_vars=(), reads=(), writes=(), body=substitute(body, fresh), init=substitute(self.block.init, fresh))
         block = with_access(self.tree, new.replace(iter_vars=ivs))
         used = frozenset().union(*(free_vars(self.values[iv.var]) for iv in spatial), {self.target.loop_var})
         loops = [
@@ -182,13 +172,7 @@ class _Rfactor:
         table = dict(zip((x.loop_var for x in self.chain if x.loop_var in used), (x.loop_var for x in loops)))
         loops = [x.replace(min=substitute(x.min, table), extent=substitute(x.extent, table)) for x in loops]
         gone = {x.loop_var for x in self.chain} - used
-        predicate = tir.logical_and(
-            *(
-                substitute(c, table)
-                for c in _conjuncts(self.realize.predicate)
-                if not free_vars(c) & (gone | {self.target.loop_var})
-            )
-        )
+        predicate = tir.logical_and(*(substitute(c, table) for c in _conjuncts(self.realize.predicate) if not free_vars(c) & (gone | {self.target.loop_var})))
         values = tuple(substitute(v, table) for v in (*(self.values[iv.var] for iv in spatial), self.target.loop_var))
         return wrap(loops, BlockRealize(values, predicate, block))
 
@@ -211,11 +195,7 @@ class _Swap(Rewriter):
     @on(BufferStore)
     def _store(self, store: BufferStore) -> Stmt:
         store = self.generic(store)
-        return (
-            store.replace(buffer=self.table[store.buffer], indices=self.at(store.indices))
-            if store.buffer in self.table
-            else store
-        )
+        return store.replace(buffer=self.table[store.buffer], indices=self.at(store.indices)) if store.buffer in self.table else store
 
 
 class _Replace(Rewriter):

@@ -17,9 +17,7 @@ from .tree import Tree, has_reduction, is_one
 
 
 @primitive
-def sample_categorical(
-    tree: Tree, candidates: Sequence[int], probs: Sequence[float], decision: Any = None, rng: Random | None = None
-) -> Change:
+def sample_categorical(tree: Tree, candidates: Sequence[int], probs: Sequence[float], decision: Any = None, rng: Random | None = None) -> Change:
     """One of ``candidates``; the decision is its position."""
     if len(candidates) != len(probs) or not candidates:
         refuse(tree, tree.root, "sample_categorical needs as many probabilities as candidates")
@@ -32,9 +30,7 @@ def sample_categorical(
 
 
 @primitive
-def sample_perfect_tile(
-    tree: Tree, loop: Loop, n: int, max_innermost_factor: int = 16, decision: Any = None, rng: Random | None = None
-) -> Change:
+def sample_perfect_tile(tree: Tree, loop: Loop, n: int, max_innermost_factor: int = 16, decision: Any = None, rng: Random | None = None) -> Change:
     """``n`` factors (the decision) whose product is the loop's extent, the last at most ``max_innermost_factor``.
 
     A decision recorded for another extent is brought to the nearest factors of this one.
@@ -50,11 +46,7 @@ def sample_perfect_tile(
             hint="sample_categorical, and split by the result",
         )
     assert rng is not None
-    factors = (
-        _random_tile(extent, n, max_innermost_factor, rng)
-        if decision is None
-        else _fit(extent, [int(d) for d in decision], n)
-    )
+    factors = _random_tile(extent, n, max_innermost_factor, rng) if decision is None else _fit(extent, [int(d) for d in decision], n)
     return Change(tree, factors, decision=factors)
 
 

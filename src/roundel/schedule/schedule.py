@@ -42,10 +42,7 @@ def method(fn: Callable[..., Any]) -> Callable[..., Any]:
         bound = found.signature.bind(self, *args, **keywords)
         values = dict(list(bound.arguments.items())[1:])
         decision = values.pop("decision", None)
-        values = {
-            k: list(v) if found.signature.parameters[k].kind is found.signature.parameters[k].VAR_POSITIONAL else v
-            for k, v in values.items()
-        }
+        values = {k: list(v) if found.signature.parameters[k].kind is found.signature.parameters[k].VAR_POSITIONAL else v for k, v in values.items()}
         return self.perform(found.name, values, {}, decision)
 
     call.__signature__ = found.signature  # type: ignore[attr-defined]

@@ -73,9 +73,7 @@ def after(site: Site, blocks: Sequence[BlockRealize]) -> list[BlockRealize]:
 def copied_region(site: Site, users: Sequence[BlockRealize], buffer: Buffer, *, written: bool) -> Region:
     """What blocks touch of a buffer in one iteration of the site's loop, or in the scope."""
     an = site.tree.analyzer(site.top, inside=True)
-    found = [
-        touched(site.tree, u, r, site.loop, an) for u in users for r in regions_of(u.block, buffer, written=written)
-    ]
+    found = [touched(site.tree, u, r, site.loop, an) for u in users for r in regions_of(u.block, buffer, written=written)]
     region = found[0]
     for other in found[1:]:
         region = union(region, other, an)

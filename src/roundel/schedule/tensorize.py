@@ -68,12 +68,7 @@ def _single(stmt: Stmt) -> tuple[list[For], BlockRealize] | None:
 def _flat(stmt: Stmt) -> tuple[list[For], Stmt] | None:
     """Loops and the block's body in terms of their variables; None when it is no such nest."""
     found = _single(stmt)
-    if (
-        found is None
-        or not is_true(found[1].predicate)
-        or found[1].block.init is not None
-        or found[1].block.alloc_buffers
-    ):
+    if found is None or not is_true(found[1].predicate) or found[1].block.init is not None or found[1].block.alloc_buffers:
         return None
     loops, realize = found
     return loops, substitute(realize.block.body, bindings(realize))
@@ -115,11 +110,7 @@ class _Match:
         if isinstance(want, Expr) and want.dtype is not have.dtype:
             return False
         if type(want) in (BufferLoad, BufferStore):
-            return (
-                type(have) is type(want)
-                and self.access(want, have)
-                and (type(want) is BufferLoad or self.same(want.value, have.value))
-            )
+            return type(have) is type(want) and self.access(want, have) and (type(want) is BufferLoad or self.same(want.value, have.value))
         if isinstance(want, Expr) and want.is_index:
             return have.is_index and self.an.prove_equal(substitute(want, self.vars), have)
         if type(want) is not type(have):
@@ -127,9 +118,7 @@ class _Match:
         if type(want) in (tir.Add, tir.Mul):
             return self.either_way(want, have)
         return all(
-            self.same(getattr(want, f), getattr(have, f))
-            if f in want._children
-            else getattr(want, f) == getattr(have, f)
+            self.same(getattr(want, f), getattr(have, f)) if f in want._children else getattr(want, f) == getattr(have, f)
             for f in want._fields
             if f not in want._hidden
         )

@@ -75,9 +75,7 @@ class Trace:
         table: dict[Any, Any] = {}
         for i in self.instructions:
             decision = decide(i) if decide is not None and i.samples else None
-            made = sch.perform(
-                i.kind, _translate(dict(i.inputs), table), dict(i.attrs), i.decision if decision is None else decision
-            )
+            made = sch.perform(i.kind, _translate(dict(i.inputs), table), dict(i.attrs), i.decision if decision is None else decision)
             flat = flatten(made)
             if len(flat) != len(i.outputs):
                 raise ScheduleError(
@@ -125,10 +123,7 @@ class Trace:
         handles: dict[str, Any] = {}
         read = lambda x: decode(x, handles)
         return Trace(
-            [
-                Instruction(kind, read(inputs), read(attrs), tuple(read(outputs)), read(decision))
-                for kind, inputs, attrs, outputs, decision in json.loads(text)
-            ]
+            [Instruction(kind, read(inputs), read(attrs), tuple(read(outputs)), read(decision)) for kind, inputs, attrs, outputs, decision in json.loads(text)]
         )
 
 

@@ -118,9 +118,7 @@ class Tree:
         """The root block."""
         block = self.func.root_block
         if block is None:
-            raise ScheduleError(
-                f"{self.name} has no root block", why="only tensor programs in block form can be scheduled"
-            )
+            raise ScheduleError(f"{self.name} has no root block", why="only tensor programs in block form can be scheduled")
         return block
 
     def blocks(self) -> list[Block]:
