@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ....ir import graph
@@ -109,12 +110,22 @@ def _bitshift(node: NodeContext, a: Value, b: Value) -> Any:
 
 @converter("Cast")
 def _cast(node: NodeContext, x: Value) -> Any:
-    return node.make("astype", x.expr, dtype=dtype_of(node.attr("to"), node.name))
+    return _converted(node, x.expr, dtype_of(node.attr("to"), node.name))
 
 
 @converter("CastLike")
 def _cast_like(node: NodeContext, x: Value, like: Value) -> Any:
-    return node.make("astype", x.expr, dtype=like.expr.sinfo.dtype)
+    return _converted(node, x.expr, like.expr.sinfo.dtype)
+
+
+def _converted(node: NodeContext, v: Any, dtype: Any) -> Any:
+    """ONNX converts floats to 8-bit floats with saturation unless told otherwise, and to integers below 8 bits by wrapping."""
+    if v.sinfo.dtype.is_float and dtype.is_int and dtype.bits < 8:
+        v = node.make("astype", v, dtype="int32")
+    if v.sinfo.dtype.is_float and dtype.is_float and dtype.bits == 8 and node.attr("saturate", 1) and dtype != "float8_e8m0fnu":
+        top = float(ml_dtypes.finfo(dtype.numpy).max)
+        v = node.make("clip", v, -top, top)
+    return node.make("astype", v, dtype=dtype)
 
 
 @converter("Identity", "Dropout")

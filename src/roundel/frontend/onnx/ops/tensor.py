@@ -134,7 +134,7 @@ def _depth_to_space(node: NodeContext, x: Value) -> Any:
 
 @converter("SpaceToDepth")
 def _space_to_depth(node: NodeContext, x: Value) -> Any:
-    return node.make("space_to_depth", x.expr, block_size=node.attr("blocksize"))
+    return node.make("space_to_depth", x.expr, block_size=node.attr("blocksize"), mode=node.attr("mode", "DCR"))
 
 
 @converter("Trilu")
