@@ -56,8 +56,8 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     inner_extent = product([extent_of(a) for a in axes[len(axes) - flat :]], 1 << 20)
     vectorizable = (
         lanes > 1
-        and all(a.stride(axes[-1].var) in (0, 1) for a in info.accesses)
-        and info.stores[0].stride(axes[-1].var) == 1
+        and all(a.steps(axes[-1].var, 0) or a.steps(axes[-1].var, 1) for a in info.accesses)
+        and info.stores[0].steps(axes[-1].var, 1)
     )
     outer = loops[:-1]
     outer_extent = product([extent_of(a) for a in axes[: len(axes) - flat]], 64)
