@@ -279,7 +279,7 @@ def _bind_attributes(node: onnx.NodeProto, given: Mapping[str, Any]) -> onnx.Nod
 
 def _contents(inputs: list[Value | None]) -> list[np.ndarray | None] | None:
     """Contents of all inputs where known and where at least one is (plain constants count when they are small)."""
-    if not any(v is not None and v.content is not None for v in inputs):
+    if not any(v is not None and (v.content is not None or _is_small_integer(v)) for v in inputs):
         return None
     out: list[np.ndarray | None] = []
     for v in inputs:
@@ -291,6 +291,12 @@ def _contents(inputs: list[Value | None]) -> list[np.ndarray | None] | None:
             return None
         out.append(symbolic.content(known))
     return out
+
+
+def _is_small_integer(value: Value) -> bool:
+    """A constant such as models write shapes with, 32-bit ones cast to 64 bits included."""
+    known = value.constant()
+    return known is not None and known.size <= 16 and known.dtype.name in ("int32", "int64")
 
 
 def _content_dtype(context: NodeContext, inputs: list[Value | None]) -> DType:
@@ -427,5 +433,6 @@ def _input_info(info: Any, scope: _Dimensions, given: Sequence[Any] | None) -> g
         if d.HasField("dim_value") and d.dim_value >= 0:
             dims.append(d.dim_value)
         else:
-            dims.append(scope.get(d.dim_param or f"{info.name}_dim{k}"))
+            name = d.dim_param if any(c.isalnum() for c in d.dim_param) else ""  # some exporters write "?" for every unknown size
+            dims.append(scope.get(name or f"{info.name}_dim{k}"))
     return graph.TensorInfo(tuple(dims), dtype)
