@@ -18,6 +18,7 @@ from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
 from ..ir.visit import free_vars
 from ..passes import pass_
+from .legalize import without_units
 from .merge_programs import Step, merge_programs
 from .rewriter import operands
 
@@ -219,7 +220,9 @@ def _one_output(members: dict[int, _Call], sink: _Call) -> bool:
 
 
 def _same_shape(a: _Call, b: _Call) -> bool:
-    return a.info.shape is not None and a.info.shape == b.info.shape
+    if a.info.shape is None or b.info.shape is None:
+        return False
+    return without_units(a.info.shape) == without_units(b.info.shape)
 
 
 def _expands(a: _Call, b: _Call) -> bool:

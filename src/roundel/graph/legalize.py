@@ -56,13 +56,14 @@ class _Legalize(GraphRewriter):
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         op = call.op
-        if not isinstance(op, OpDef) or op.name in KEPT:
+        if not isinstance(op, OpDef) or (op.name in KEPT and not _moves_units(call)):
             return call
         if not op.has("compute"):
             raise LowerError(f"R.{op.name} has no tensor expression", where=binding.span, hint="give the operator `compute` or `decompose`")
         program = make_program(lambda *args, **attrs: op.compute(args, Attrs(attrs)), call.args, dict(call.attrs))
         single = isinstance(program.sinfo, graph.TensorInfo) and not program.scalars
-        func = program.func.with_attr("fuse_kind", int(op.kind if single else FuseKind.OPAQUE))
+        kind = FuseKind.ELEMENTWISE if op.name in VIEWS else op.kind if single else FuseKind.OPAQUE
+        func = program.func.replace(attrs=program.func.attrs | {"fuse_kind": int(kind), **({"view": True} if op.name in VIEWS else {})})
         made = program.call(self._share(func, op.name.split(".")[-1]))
         info = call.sinfo if _complete(call.sinfo) else made.sinfo
         return made.replace(sinfo=info, sinfo_args=(info,), span=binding.span)
@@ -75,6 +76,20 @@ class _Legalize(GraphRewriter):
                 return name
         known.append(self.add_function(hint, func))
         return known[-1]
+
+
+def _moves_units(call: graph.Call) -> bool:
+    """Whether a reshape only adds or drops dimensions of extent 1: then it can be fused through, and alone it is a view."""
+    if call.op.name not in VIEWS:
+        return False
+    before, after = call.args[0].sinfo, call.sinfo
+    return isinstance(before, graph.TensorInfo) and before.shape is not None and after.shape is not None and \
+        without_units(before.shape) == without_units(after.shape)
+
+
+def without_units(shape: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
+    """The dimensions that are not 1."""
+    return tuple(n for n in shape if not (isinstance(n, tir.IntImm) and n.value == 1))
 
 
 def _complete(info: graph.StructInfo) -> bool:

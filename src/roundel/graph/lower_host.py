@@ -292,6 +292,8 @@ def _call(self: _Host, call: graph.Call, var: graph.Var) -> Any:
 
 
 def _call_tir(self: _Host, call: graph.Call, var: graph.Var) -> Any:
+    if self.mod[call.args[0]].attrs.get("view"):
+        return self._view(self._tensor(self._use(call.args[1].fields[0])), var.sinfo, var.name)
     args = [self._tensor(self._use(a)) for a in call.args[1].fields]
     result = self._results(call.sinfo_args[0] if call.sinfo_args else var.sinfo, var.name)
     explicit = call.args[2].values if len(call.args) > 2 else ()

@@ -150,9 +150,22 @@ def store_of(sch: Any, info: BlockInfo) -> Any:
 def _same_shape(sch: Any, user: Any, info: BlockInfo) -> bool:
     other = BlockInfo(sch.get(user))
     reads = [a for a in other.loads if a.buffer is info.stores[0].buffer]
-    return other.is_plain and not other.reduce and len(reads) == 1 and len(other.spatial) == len(info.spatial) and \
-        all(i is v.var for i, v in zip(reads[0].indices, other.spatial, strict=True)) and \
-        all(i is v.var for i, v in zip(info.stores[0].indices, info.spatial, strict=True))
+    if not other.is_plain or other.reduce or len(reads) != 1:
+        return False
+    mine, theirs = _long_axes(info), _long_axes(other)
+    if [i.dom.extent for i in mine] != [i.dom.extent for i in theirs]:
+        return False
+    return _indexed_by(reads[0], theirs) and _indexed_by(info.stores[0], mine)
+
+
+def _long_axes(info: BlockInfo) -> list[tir.IterVar]:
+    return [i for i in info.spatial if extent_of(i) != 1]
+
+
+def _indexed_by(access: Access, axes: list[tir.IterVar]) -> bool:
+    """Whether the buffer's dimensions, those of extent 1 aside, are just these axes in order."""
+    long = [i for i, n in zip(access.indices, access.buffer.shape, strict=True) if not (isinstance(n, tir.IntImm) and n.value == 1)]
+    return len(long) == len(axes) and all(i is v.var for i, v in zip(long, axes, strict=True))
 
 
 def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int | None) -> None:

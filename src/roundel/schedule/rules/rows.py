@@ -13,7 +13,7 @@ from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...ir.visit import free_vars, walk
 from .applied import Applied
-from .accesses import BlockInfo, blocks_of, extent_of, product
+from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .elementwise import vector_lanes
 from .parallelism import parallelize
 
@@ -34,15 +34,16 @@ def rows(sch: Any, target: Any) -> Applied | None:
     if count == 0:
         return None
     out = sch.get_block(infos[-1].name)
-    loops = sch.get_loops(out)[:count]
-    row = sch.fuse(*loops) if count > 1 else loops[0]
+    last = list(infos[-1].spatial).index(long_axes(infos[-1])[count - 1])
+    loops = sch.get_loops(out)[: last + 1]
+    row = sch.fuse(*loops) if len(loops) > 1 else loops[0]
     for info in reversed(infos[:-1]):
         block = sch.get_block(info.name)
         sch.set_scope(block, 0, "local" if _is_scalar(info, count) else "global")
         sch.compute_at(block, row)
     work = 0.0
     for info in infos:
-        work += info.cost * product([extent_of(a) for a in info.block.iter_vars[count:]], 512) / 4
+        work += info.cost * product([extent_of(a) for a in [*long_axes(info)[count:], *info.reduce]], 512) / 4
         _inside(sch, info, target, _position(sch, info, row))
     parallelize(sch, row, work)
     return Applied()
@@ -64,7 +65,7 @@ def _inline_cheap(sch: Any) -> None:
 
 
 def _volume(info: BlockInfo) -> Any:
-    return frozenset((a.dom.extent, k) for k, a in enumerate(info.block.iter_vars) if not _is_unit(a))
+    return tuple(a.dom.extent for a in info.block.iter_vars if not _is_unit(a))
 
 
 def _is_unit(axis: tir.IterVar) -> bool:
@@ -72,19 +73,31 @@ def _is_unit(axis: tir.IterVar) -> bool:
 
 
 def shared_axes(infos: list[BlockInfo]) -> int:
-    """How many leading spatial axes all blocks have in common, with intermediate buffers indexed by just them."""
-    count = min(len(i.spatial) for i in infos)
+    """How many leading spatial axes (those of extent 1 aside) all blocks have in common, with intermediate buffers indexed by just them."""
+    axes = [long_axes(i) for i in infos]
     made = {a.buffer for i in infos for a in i.stores}
+    count = min(map(len, axes))
     for k in range(count):
-        extents = {i.spatial[k].dom.extent for i in infos}
-        direct = all(len(a.indices) > k and (a.indices[k] is i.spatial[k].var or _is_unit(i.spatial[k])) for i in infos for a in i.accesses if a.buffer in made)
-        if len(extents) > 1 or not direct:
+        if len({own[k].dom.extent for own in axes}) > 1:
+            return k
+        if not all(_leads(a, k, own[k].var) for i, own in zip(infos, axes, strict=True) for a in i.accesses if a.buffer in made):
             return k
     return count
 
 
+def _leads(access: Access, k: int, var: tir.Var) -> bool:
+    """Whether the buffer's dimension ``k``, not counting those of extent 1, is indexed by ``var``."""
+    long = [i for i, n in zip(access.indices, access.buffer.shape, strict=True) if not (isinstance(n, tir.IntImm) and n.value == 1)]
+    return len(long) > k and long[k] is var
+
+
+def long_axes(info: BlockInfo) -> list[tir.IterVar]:
+    """Spatial axes that are not of extent 1."""
+    return [i for i in info.spatial if not _is_unit(i)]
+
+
 def _is_scalar(info: BlockInfo, count: int) -> bool:
-    return all(_is_unit(a) for a in info.spatial[count:])
+    return len(long_axes(info)) <= count
 
 
 def _position(sch: Any, info: BlockInfo, row: Any) -> int:
