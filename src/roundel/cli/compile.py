@@ -34,4 +34,5 @@ def compile_command(
     if header:
         from ..build.link import write_header
 
-        console.print(f"[bold]{write_header(path.with_suffix(".h"), [compiled.function.info], path.stem)}[/]")
+        written = write_header(path.with_suffix(".h"), [compiled.function.info], path.stem)
+        console.print(f"[bold]{written}[/]")
