@@ -10,6 +10,7 @@ from roundel.ir import Rewriter, Var, free_vars, substitute, tir
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
 
+from .legality import require_no_idle
 from .primitive import Change, Target, primitive, refuse
 from .rebind import serial, wrap
 from .regions import domain, with_access
@@ -91,6 +92,7 @@ def _outer_block(tree: Tree, realize: BlockRealize, divisions: tuple[Division, .
             f"cannot divide block {block.name} into tiles here",
             f"its condition {realize.predicate.script()} mixes loops of the tile with others",
         )
+    require_no_idle(tree, realize, inner, "blockize")
     if block.init is not None and not is_true(predicate):
         why = f"its init would run outside of the condition {realize.predicate.script()}"
         refuse(tree, realize, f"cannot divide block {block.name} into tiles here", why, "decompose_reduction first")

@@ -181,7 +181,7 @@ def _require_all_made(tree: Tree, producer: BlockRealize, node: Block, buffer: B
     doms = {iv.var: iv.dom for iv in node.iter_vars}
     made = touched(tree, producer, regions_of(producer.block, buffer, written=True)[0], None, an)
     for i, have in zip(at, made):
-        need = doms[i] if type(i) is Var else None
+        need = doms.get(i) if type(i) is Var else None
         if need is not None and not (an.prove(have.min <= need.min) and an.prove(end(need) <= end(have))):
             refuse(
                 tree,

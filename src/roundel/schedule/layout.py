@@ -183,7 +183,7 @@ def _kinds(tree: Tree, realize: BlockRealize, index_map: IndexMap) -> list[IterK
     kind_of = {v: iv.kind for v, iv in zip(index_map.initial_indices, realize.block.iter_vars)}
     out = []
     for e in index_map.final_indices:
-        kinds = {kind_of[v] for v in free_vars(e)}
+        kinds = {kind_of[v] for v in free_vars(e) if v in kind_of}
         if len(kinds) > 1:
             refuse(
                 tree,

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from roundel.arith import Analyzer, disjoint, end, union
 from roundel.ir import Buffer, Var, free_vars, tir, walk
 from roundel.ir.tir import Block, BlockRealize, For, IterKind, Stmt
 
 from .primitive import refuse
 from .regions import Region, regions_of, touched
-from .tree import Tree, child_stmts
+from .tree import Tree, child_stmts, is_one
 
 FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
 
@@ -170,6 +172,7 @@ def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: s
                 f"cannot {doing} loops around block {r.block.name}",
                 "a loop is part of a spatial and of a reduce variable, so the init might not come first",
             )
+        require_no_idle(tree, r, chain, doing)
         if not r.block.iter_vars and any(x.loop_var in _used(r.block) for x in chain):
             refuse(
                 tree,
@@ -181,6 +184,21 @@ def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: s
         refuse(tree, chain[0], f"cannot {doing} loops around statements outside of blocks", f"{s!r}"[:200])
     if len(inside) > 1:
         _check_handed_on(tree, chain[-1], inside, doing)
+
+
+def require_no_idle(tree: Tree, realize: BlockRealize, loops: Sequence[For], doing: str) -> None:
+    """A reduction with an init starts anew in each iteration of a loop that none of its variables uses."""
+    if realize.block.init is None:
+        return
+    used = frozenset().union(*map(free_vars, realize.iter_values))
+    for x in loops:
+        if not is_one(x.extent) and x.loop_var not in used:
+            refuse(
+                tree,
+                realize,
+                f"cannot {doing} here",
+                f"block {realize.block.name} is computed again in each iteration of {x.loop_var.name}, init included",
+            )
 
 
 def mixed_loops(realize: BlockRealize) -> frozenset[Var]:
@@ -253,6 +271,15 @@ def _join(an: Analyzer, a: Region, b: Region) -> Region | None:
     return None if len(differing) > 1 or not an.prove(b[k].min <= end(a[k])) else union(a, b, an)
 
 
+def _private(tree: Tree, realize: BlockRealize, loop: For) -> bool:
+    """A whole reduction into a buffer that only blocks under the loop touch: each iteration has its own."""
+    scope = tree.scope(realize)
+    mine = writes_of(realize.block)
+    if not is_reduction(realize.block) or not mine <= set(scope.alloc_buffers):
+        return False
+    return all(tree.under(r, loop) for b in mine for r in (*writers(tree, scope, b), *readers(tree, scope, b)))
+
+
 def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) -> None:
     """Refuses unless the loop's iterations touch different elements: it binds to spatial variables only, and blocks
     that accumulate see each of their instances once."""
@@ -267,7 +294,7 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) 
                 f"in block {r.block.name} it binds to {wrong[0].var.name}, which is {wrong[0].kind.value} and not spatial",
                 hint="rfactor makes a reduction loop spatial",
             )
-        if not users and accumulates(r.block) and r.block.iter_vars:
+        if not users and accumulates(r.block) and r.block.iter_vars and not _private(tree, r, loop):
             refuse(
                 tree,
                 loop,

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from roundel.arith import Analyzer
 from roundel.ir import Token, free_vars, tir, walk
 from roundel.ir.tir import Expr, For, ForKind, IterKind, Stmt
 
-from .legality import check_iterations_independent_of_order
+from .legality import check_iterations_independent_of_order, require_no_idle
 from .primitive import Change, Loop, Target, primitive, refuse
 from .rebind import rebind, serial, wrap
 from .tree import TRUE, Tree, fresh_copy, is_one, unique_block_name
@@ -230,6 +231,8 @@ def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Any], preserve_unit
     made: list[Token] = []
     for k, f in enumerate(factors):
         extent = rest if f is None else tir.as_index(f)
+        if an.bounds(extent)[1] <= 0:
+            refuse(tree, node, f"cannot partition loop {node.loop_var.name} into {list(factors)}", "a part would be empty")
         part = serial(f"{node.loop_var.name}_{k}", extent, node.loop_var)
         body = node.body if k == 0 else copy_blocks(tree, node.body, stmts)
         stmts.append(wrap([part], rebind(tree, node, body, {node.loop_var: begin + part.loop_var}, [part])))
@@ -263,16 +266,26 @@ def fuse(tree: Tree, *loops: Loop, preserve_unit_iters: bool = True) -> Change:
     for node in nodes:
         if any(v in bound for e in (node.min, node.extent) for v in free_vars(e)):
             refuse(tree, nodes[0], f"cannot fuse {node.loop_var.name}", "its bounds depend on a loop to be fused with it")
+    for r in tree.realizes(nodes[-1].body):
+        if len([n for n in nodes if not is_one(n.extent)]) > 1:
+            require_no_idle(tree, r, nodes, "fuse loops")
     an = tree.analyzer(nodes[0])
     extent = an.simplify(tir.product_of([n.extent for n in nodes]))
     fused = serial("_".join(n.loop_var.name for n in nodes) + "_fused", extent, nodes[0].loop_var)
     table, rest, inner = {}, fused.loop_var, tir.const(1, nodes[0].loop_var.dtype)
     for k, node in reversed(list(enumerate(nodes))):
-        at = rest // inner if k == 0 else (rest // inner) % node.extent
+        at = _digit(an, rest, inner, node.extent, k == 0)
         table[node.loop_var] = node.min + (at if preserve_unit_iters or not is_one(node.extent) else 0)
         inner = an.simplify(inner * node.extent)
     body = rebind(tree, nodes[0], nodes[-1].body, table, [fused])
     return Change(tree.edit({nodes[0]: wrap([fused], body)}), fused.token, {t: f"fused into {fused.loop_var.name}" for t in loops})
+
+
+def _digit(an: Analyzer, fused: Expr, below: Expr, extent: Expr, outermost: bool) -> Expr:
+    """One loop's part of a fused index (0 where loops are empty, so that nothing divides by 0)."""
+    if an.value(below) == 0 or an.value(extent) == 0:
+        return tir.const(0, fused.dtype)
+    return fused // below if outermost else (fused // below) % extent
 
 
 @primitive
