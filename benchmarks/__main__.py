@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m benchmarks models | kernels | random | report``; run it from the project's root."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+ENGINES = "roundel,ort,openvino,inductor,eager,tvm"
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@app.command()
+def models(
+    models: str = typer.Option("all", help="Names, separated by commas."),
+    threads: str = typer.Option("1,2", help="Numbers of threads."),
+    engines: str = typer.Option(ENGINES, help="Engines; those not installed are skipped."),
+    batch: str = typer.Option("1", help="Batch sizes."),
+    budget: float = typer.Option(20.0, help="Seconds of timing for each model and number of threads."),
+) -> None:
+    """Whole models: latency of each engine, in turns in one process per model and number of threads."""
+    from .latency import run_all
+    from .models import cases
+
+    run_all(cases(_list(models), [int(b) for b in _list(batch)]), [int(t) for t in _list(threads)], _list(engines), budget)
+
+
+@app.command(hidden=True)
+def one(model: str, batch: int = 1, threads: int = 1, engines: str = ENGINES, budget: float = 20.0, length: int = typer.Option(None)) -> None:
+    """One model in this process; the result as JSON in the last line."""
+    from .latency import run_case
+    from .models import Case
+
+    print(json.dumps(run_case(Case(model, batch, length), threads, _list(engines), budget)))
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks")
