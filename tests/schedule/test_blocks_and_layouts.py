@@ -20,7 +20,7 @@ def test_rfactor_with_tail(axis, depth):
     func = matmul(5, 4, depth)
     sch = Schedule(func)
     block = sch.get_block("C")
-    i, j, k = sch.get_loops(block)
+    *_, k = sch.get_loops(block)
     _k0, k1 = sch.split(k, [None, 5])
     partial = sch.rfactor(k1, axis)
     check(sch, func)

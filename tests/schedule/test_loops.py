@@ -68,7 +68,7 @@ def test_split_infers_and_checks_factors():
 def test_fuse_then_split_cancels():
     sch = Schedule(matmul(12, 8, 4))
     block = sch.get_block("C")
-    i, j, k = sch.get_loops(block)
+    i, *_ = sch.get_loops(block)
     i0, i1 = sch.split(i, [3, 4])
     sch.fuse(i0, i1)
     assert 'T.axis.remap("SSR"' in sch.mod.script()

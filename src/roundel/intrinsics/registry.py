@@ -34,9 +34,7 @@ class TensorIntrin:
             raise RoundelError(f"there is a tensor intrinsic {name!r} already", hint="override=True replaces it")
         shapes = [[(b.dtype, b.shape) for b in f.buffer_params] for f in (desc, impl)]
         if shapes[0] != shapes[1]:
-            raise RoundelError(
-                f"description and implementation of {name!r} have different parameters", why=f"{shapes[0]}\n{shapes[1]}"
-            )
+            raise RoundelError(f"description and implementation of {name!r} have different parameters", why=f"{shapes[0]}\n{shapes[1]}")
         if desc.root_block is None or impl.root_block is None:
             raise RoundelError(f"description and implementation of {name!r} have to be in block form")
         _table[name] = TensorIntrin(name, desc, impl)

@@ -63,6 +63,7 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_
     if type(loop) is tir.IntImm:
         return Change(tree)
     move = _Move(tree, block, loop)
+    legality.require_pure(tree, move.block, "move")
     sources = [p for p in legality.producers(tree, move.block) if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)]
     if not sources:
         move.refuse(f"no block under loop {move.loop.loop_var.name} writes what it reads")
@@ -123,11 +124,6 @@ class _Move:
     def to(self, at: int, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool) -> Change:
         """The program with the block in front of part ``at`` of the loop, over ``doms`` of its variables."""
         values, loops, predicate = self._bind(doms, conditions, keep_units)
-        if legality.accumulates(self.block) and not legality.is_reduction(self.block):
-            used = frozenset().union(*map(free_vars, values))
-            again = [x for x in (*self.tree.loops(self.loop), self.loop) if not is_one(x.extent) and x.loop_var not in used]
-            if again:
-                self.refuse(f"it accumulates, and would run again in each iteration of {again[0].loop_var.name}")
         moved = wrap(loops, self.realize.replace(iter_values=values, predicate=predicate))
         parts = [*self.parts[:at], moved, *self.parts[at:]]
         return Change(self.tree.edit({self.realize: None, self.loop.body: tir.seq(*parts)}))
@@ -298,6 +294,9 @@ def _limit(move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var,
     """Take in what one dimension of a read says."""
     if not is_one(at.extent):
         move.refuse(f"it reads more of {buffer.name} at a time than one iteration has produced")
+    reduce = {iv.var for iv in move.block.iter_vars if iv.kind is not IterKind.SPATIAL}
+    if free_vars(at.min) & reduce:
+        move.refuse(f"one iteration has only a part of what it reduces over in {buffer.name}")
     block = move.block.replace(iter_vars=tuple(iv.replace(kind=IterKind.SPATIAL) for iv in move.block.iter_vars))
     for v, dom in solve(move.an, block, at, have).items():
         found[v] = intersect([found[v]], [dom], move.an)[0] if v in found else dom

@@ -33,6 +33,7 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
     loops = tree.loops(realize)
     inner = loops[loops.index(at) :]
     reducing = {v for iv in node.iter_vars if iv.kind is IterKind.REDUCE for v in free_vars(values[iv.var])}
+    reducing &= {x.loop_var for x in loops}
     for x in loops[: loops.index(at)]:
         if x.loop_var in reducing:
             refuse(

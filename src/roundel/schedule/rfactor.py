@@ -22,7 +22,7 @@ from roundel.ir.tir import (
 )
 
 from .layout import sole_loops
-from .legality import is_reduction
+from .legality import is_reduction, mixed_loops
 from .primitive import Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, with_access
@@ -72,6 +72,10 @@ class _Rfactor:
 
     def _stores(self) -> list[BufferStore]:
         stores = [n for n in walk(self.block.body) if type(n) is BufferStore]
+        if any(type(n) is Block for n in walk(self.block.body)):
+            self.refuse("it has blocks inside")
+        if mixed_loops(self.realize) & {x.loop_var for x in self.chain}:
+            self.refuse("a loop is part of a spatial and of a reduce variable")
         if not stores or any(s.indices != stores[0].indices for s in stores):
             self.refuse("its stores are not at one index")
         return stores
@@ -82,8 +86,7 @@ class _Rfactor:
         if kinds != {IterKind.REDUCE}:
             self.refuse("the loop does not reduce" if IterKind.REDUCE not in kinds else "the loop is also part of a spatial variable")
         reducing = {x for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE for x in free_vars(self.values[iv.var])}
-        outside = reducing - {x.loop_var for x in self.chain}
-        if outside:
+        if reducing & {x.loop_var for x in self.tree.loops(self.realize) if x not in self.chain}:
             self.refuse("loops of the reduction hold other statements too")
 
     def run(self) -> Change:
