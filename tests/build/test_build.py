@@ -278,3 +278,16 @@ def test_dtype_of_scalars_that_are_sizes():
         out, np.int32(3)
     )
     assert out.tolist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_building_and_running_in_several_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def task(k):
+        rt = flat(IRModule({"f": scale(k), "g": add()}))
+        out = np.zeros(5, "f")
+        rt["f"](np.ones(5, "f"), out)
+        return out[0]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(task, range(60, 84))) == list(range(60, 84))

@@ -96,6 +96,28 @@ def test_let_and_the_same_loop_variable_twice():
     np.testing.assert_array_equal(out, a * a + np.arange(8, dtype="f"))
 
 
+def test_a_variable_bound_again_means_the_new_value():
+    B, i, s = decl_buffer((40,), "int64", "B"), var(), var("s")
+
+    def bound(value):
+        return tir.Let(s, value, tir.BufferStore(B, s * 3 + tir.floordiv(s - 4, 2), (s,)))
+
+    once = tir.For(s, i * 2 + 20, c(1), tir.ForKind.SERIAL, tir.BufferStore(B, s * 3, (s,)))
+    out = np.zeros(40, np.int64)
+    flat(
+        func(
+            [B],
+            loop(i, 3, tir.seq(bound(i), bound(i + 5), once, tir.Let(s, i * 2 + 21, tir.BufferStore(B, s * 3, (s,))))),
+        )
+    )["main"](out)
+    want = np.zeros(40, np.int64)
+    for k in range(3):
+        for v in (k, k + 5):
+            want[v] = v * 3 + (v - 4) // 2
+        want[2 * k + 20], want[2 * k + 21] = 3 * (2 * k + 20), 3 * (2 * k + 21)
+    np.testing.assert_array_equal(out, want)
+
+
 @pytest.mark.parametrize("size", [16, 100_000])
 def test_private_memory_on_the_stack_and_in_the_workspace(size):
     A, B, i = decl_buffer((size,), "float32", "A"), decl_buffer((size,), "float32", "B"), var()

@@ -13,7 +13,8 @@ import numpy as np
 
 from .. import __version__
 from ..codegen.llvm import MachineSpec, Piece, emit_function, facts_of, platform_of
-from ..ir import ConstData, IRModule, constants, graph, tir
+from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, tir
+from ..ir.dtype import VOID
 from ..ir.errors import BuildError
 from ..runtime import Executable, library, metadata
 from ..target import Target
@@ -167,7 +168,7 @@ def _hosts(mod: IRModule, units: Units, spec: MachineSpec, profile: bool) -> tup
         symbol = f"rd.host.{len(functions)}"
         func, kernels = with_sizes(func), facts_of(func).callees
         if profile:
-            func = _profiled(func, kernels)
+            func = _Timed(kernels).rewrite(func)
         pieces[symbol] = emit_function(func, symbol, platform, units.symbols.__getitem__)
         functions.append(describe(mod, name, symbol, func))
         functions[-1].constants = list(pieces[symbol].constants)
@@ -175,23 +176,19 @@ def _hosts(mod: IRModule, units: Units, spec: MachineSpec, profile: bool) -> tup
     return functions, pieces
 
 
-def _profiled(func: tir.PrimFunc, kernels: list[str]) -> tir.PrimFunc:
-    """The host function with the time of each kernel call taken."""
-    from ..ir.visit import Rewriter, on
+class _Timed(Rewriter):
+    """A host function with the time of each kernel call taken."""
 
-    class Timed(Rewriter):
-        @on(tir.Evaluate)
-        def _evaluate(self, s: tir.Evaluate) -> tir.Stmt:
-            if type(s.value) is not tir.Call or isinstance(s.value.op, str):
-                return s
-            index = tir.const(kernels.index(s.value.op.name), "int32")
-            begin, end = (
-                tir.Evaluate(tir.Call(n, (index,), tir.const(0, "int32").dtype))
-                for n in ("start_profile", "stop_profile")
-            )
-            return tir.seq(begin, s, end)
+    def __init__(self, kernels: list[str]) -> None:
+        self.kernels = kernels
 
-    return Timed().rewrite(func)
+    @on(tir.Evaluate)
+    def _evaluate(self, s: tir.Evaluate) -> tir.Stmt:
+        if type(s.value) is not tir.Call or isinstance(s.value.op, str):
+            return s
+        index = tir.const(self.kernels.index(s.value.op.name), "int32")
+        begin, end = (tir.Evaluate(tir.Call(n, (index,), VOID)) for n in ("start_profile", "stop_profile"))
+        return tir.seq(begin, s, end)
 
 
 def _constant(mod: IRModule, key: str) -> ConstData:

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..codegen.llvm import MachineSpec, Piece, emit_function, module_text, platform_of
+from ..codegen.llvm.types import llvm_type
 from ..ir import tir
 from ..ir.attrs import Attrs
-from ..ir.dtype import HANDLE, INT64
+from ..ir.dtype import HANDLE, INT64, VOID
 from ..ir.errors import BuildError
-from ..ir.visit import walk
+from ..ir.visit import free_vars, walk
 from ..runtime.native import ABI, COMPUTED, SCALAR, dlpack_code
 from .interface import Interface, Parameter
 
@@ -146,8 +147,6 @@ def _param(p: Parameter, table: Globals, index: Mapping[tir.Var, int]) -> str:
 
 def _run(f: Interface, name: str, index: Mapping[tir.Var, int]) -> Piece:
     """``i32 run(ctx, symbols, buffers)``: takes the arguments apart and calls the function."""
-    from ..codegen.llvm.types import llvm_type
-
     lines, values = [], {}
     for k, v in enumerate(f.symbols):
         lines += [f"  %sp{k} = getelementptr i64, ptr %symbols, i64 {k}", f"  %s{k} = load i64, ptr %sp{k}, align 8"]
@@ -180,26 +179,19 @@ def _run(f: Interface, name: str, index: Mapping[tir.Var, int]) -> Piece:
 
 def _with_symbols(
     f: Interface,
-    make: Callable[[tir.Var], tir.Stmt],
+    body: tir.Stmt,
     name: str,
     extra: tuple[tir.Var, ...],
-    result: str,
+    result: bool,
     spec: MachineSpec,
 ) -> Piece:
     """A helper that takes the symbols' values and whose body may use the symbols."""
     handle = tir.Var("symbols", HANDLE)
     table = tir.decl_buffer((len(f.symbols),), "int64", "symbols", data=handle)
-    body = make(handle)
     for k, v in reversed(list(enumerate(f.symbols))):
         body = tir.Let(v, tir.cast(tir.BufferLoad(table, (tir.index_const(k),)), v.dtype), body)
-    func = tir.PrimFunc(
-        (handle, *extra),
-        body,
-        ((handle, table),),
-        Attrs(kind="plain", noalias=False),
-        tir.Var("_", INT64).dtype if result else table.dtype,
-    )
-    func = func.replace(ret_dtype=INT64 if result == "int64" else func.ret_dtype.__class__("void"))
+    attrs = Attrs(kind="plain", noalias=False)
+    func = tir.PrimFunc((handle, *extra), body, ((handle, table),), attrs, INT64 if result else VOID)
     try:
         piece = emit_function(func, name, platform_of(spec.triple, spec.features), str)
     except BuildError as error:
@@ -216,21 +208,9 @@ def _shapes(f: Interface, name: str, spec: MachineSpec) -> Piece:
     dims = [d for p in f.params for d in p.dims]
     table = tir.decl_buffer((len(dims),), "int64", "dims", data=out)
 
-    def make(_: tir.Var) -> tir.Stmt:
-        from ..ir.visit import free_vars
-
-        return tir.seq(
-            *(
-                tir.BufferStore(
-                    table,
-                    tir.cast(d, "int64") if free_vars(d) <= known else tir.IntImm(COMPUTED, INT64),
-                    (tir.index_const(k),),
-                )
-                for k, d in enumerate(dims)
-            )
-        )
-
-    return _with_symbols(f, make, name, (out,), "", spec)
+    values = [tir.cast(d, "int64") if free_vars(d) <= known else tir.IntImm(COMPUTED, INT64) for d in dims]
+    body = tir.seq(*(tir.BufferStore(table, v, (tir.index_const(k),)) for k, v in enumerate(values)))
+    return _with_symbols(f, body, name, (out,), False, spec)
 
 
 def arena_bytes(func: tir.PrimFunc) -> tir.Expr | None:
@@ -244,6 +224,5 @@ def arena_bytes(func: tir.PrimFunc) -> tir.Expr | None:
 
 
 def _arena(f: Interface, name: str, size: tir.Expr, spec: MachineSpec) -> Piece:
-    return _with_symbols(
-        f, lambda _: tir.Evaluate(tir.Call("ret", (tir.cast(size, "int64"),), INT64)), name, (), "int64", spec
-    )
+    body = tir.Evaluate(tir.Call("ret", (tir.cast(size, "int64"),), INT64))
+    return _with_symbols(f, body, name, (), True, spec)

@@ -30,14 +30,10 @@ def _for(em: Emitter, s: tir.For) -> None:
     count = s.extent.value if type(s.extent) is tir.IntImm else None
     if count is not None and count <= 0:
         return
-    if em.nonneg(s.min):
-        em.nonneg_vars.add(s.loop_var)
-    else:
-        em.nonneg_vars.discard(s.loop_var)
-    if count is not None and step and count <= step:
-        _bind_let(em, s.loop_var, s.min)
-        _scoped(em, s.body)
+    if count is not None and step and count <= step:  # one iteration
+        _let(em, tir.Let(s.loop_var, tir.cast(s.min, s.loop_var.dtype), s.body))
         return
+    _note_sign(em, s.loop_var, s.min)
     t = llvm_type(s.loop_var.dtype)
     low = em.value(tir.cast(s.min, s.loop_var.dtype))
     end = em.value(tir.cast(tir.add(s.min, s.extent), s.loop_var.dtype))
@@ -51,7 +47,7 @@ def _for(em: Emitter, s: tir.For) -> None:
     counter = "%" + em.name("i")
     lines, slot = em.out, len(em.out)
     lines.append("")
-    scope = em.open_scope()
+    em.open_scope()
     em.bind(s.loop_var, counter)
     em.statement(s.body)
     em.close_scope()
@@ -60,7 +56,6 @@ def _for(em: Emitter, s: tir.For) -> None:
     lines[slot] = f"  {counter} = phi {t} [ {low}, %{ahead} ], [ {following}, %{em.block} ]"
     em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done)
     em.start(done)
-    assert scope is not None
 
 
 def _scoped(em: Emitter, body: tir.Stmt) -> None:
@@ -68,15 +63,20 @@ def _scoped(em: Emitter, body: tir.Stmt) -> None:
     em.values.clear()
 
 
+def _note_sign(em: Emitter, var: tir.Var, value: tir.Expr) -> None:
+    """Whether a variable that starts from ``value`` is known to be >= 0."""
+    (em.nonneg_vars.add if em.nonneg(value) else em.nonneg_vars.discard)(var)
+
+
 def _bind_let(em: Emitter, var: tir.Var, value: tir.Expr) -> bool:
-    """Make ``var`` stand for ``value``; True when that opened a scope."""
-    if hoistable(value) and value.dtype is var.dtype:
-        operand = em.value(value)
-        depth = em.home(value)
-        if depth < len(em.scopes):
-            em.bind(var, operand, depth)
-            return False
+    """Make ``var`` stand for ``value``; True when that opened a scope.
+
+    A variable that was bound before gets a scope: what was computed from its former value stays behind.
+    """
     operand = em.value(value)
+    if hoistable(value) and var not in em.depth and (depth := em.home(value)) < len(em.scopes):
+        em.bind(var, operand, depth)
+        return False
     em.open_scope()
     em.bind(var, operand)
     return True
@@ -85,8 +85,7 @@ def _bind_let(em: Emitter, var: tir.Var, value: tir.Expr) -> bool:
 @writes(STMT, tir.Let)
 def _let(em: Emitter, s: tir.Let) -> None:
     em.values.clear()
-    if em.nonneg(s.value):
-        em.nonneg_vars.add(s.var)
+    _note_sign(em, s.var, s.value)
     opened = _bind_let(em, s.var, s.value)
     _scoped(em, s.body)
     if opened:
