@@ -115,7 +115,10 @@ def comm_reducer(
     combiner = Combiner(name, wrapped, start)
 
     def reducer(expr: Any, axis: Any, where: Any = None) -> Any:
-        """``expr`` (or a tuple of them) reduced over ``axis`` (one or several reduce axes) where ``where`` holds."""
+        """``expr`` (or a tuple of them) reduced over ``axis`` (one or several reduce axes) where ``where`` holds; of two scalars,
+        ``te.max(x, 0.0)``, just their combination."""
+        if isinstance(axis, tir.Expr | int | float):
+            return wrapped((expr,), (axis,))[0]
         sources = tuple(tir.const(e) for e in (expr if isinstance(expr, tuple | list) else (expr,)))
         axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
         if not all(isinstance(a, tir.IterVar) and a.kind is tir.IterKind.REDUCE for a in axes):

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every code block of the README and of docs/ runs, in order, one page at a time in a folder with a ``model.onnx``.
+
+``python`` blocks share one namespace; ``sh`` blocks run in the shell with ``roundel`` and ``python`` being those under test;
+``c`` blocks are written to the file that their first line names. The README's first two blocks install Roundel and are run
+by .ci/run and by people, not here.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from . import small_model
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+_INSTALLS = "pip install"
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    small_model.write(tmp_path / "model.onnx")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, command in (("roundel", f'"{sys.executable}" -m roundel "$@"'), ("python", f'"{sys.executable}" "$@"')):
+        (tools / name).write_text(f"#!/bin/sh\nexec {command}\n")
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("ROUNDEL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_python(text: str, name: str, scope: dict) -> None:
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)  # decorators of scripts read their source
+    exec(compile(text, name, "exec"), scope)
+
+
+def run_shell(text: str, name: str, folder: Path) -> None:
+    done = subprocess.run(["sh", "-e"], input=text, text=True, cwd=folder, capture_output=True, timeout=240)
+    assert done.returncode == 0, f"{name}:\n{text}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_page(page, workplace):
+    scope = {"__name__": f"page_{page.stem}"}
+    text = page.read_text()
+    ran = 0
+    for found in _BLOCK.finditer(text):
+        language, block = found.groups()
+        name = f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}"
+        if language == "python":
+            run_python(block, name, scope)
+        elif language == "sh" and _INSTALLS not in block:
+            run_shell(block, name, workplace)
+        elif language == "c":
+            target = re.match(r"/\* (\S+\.c)", block)
+            assert target, f"{name}: the first line names the file"
+            (workplace / target[1]).write_text(block)
+        ran += 1
+    assert ran or page.stem == "index"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_links(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
