@@ -17,13 +17,14 @@ from ..ir.op import CALL_TIR
 def constant_params(mod: IRModule) -> dict[str, tuple[int, ...]]:
     """For each tensor program the positions of operands that are constants at every call of it."""
     seen: dict[str, list[set[int]]] = {}
-    for _, value in _calls(mod):
+    for _, value in calls_of(mod):
         fields = value.args[1].fields
         seen.setdefault(value.args[0].name, []).append({k for k, a in enumerate(fields) if isinstance(a, graph.Constant)})
     return {name: tuple(sorted(set.intersection(*found))) for name, found in seen.items()}
 
 
-def _calls(mod: IRModule) -> list[tuple[graph.VarBinding, graph.Call]]:
+def calls_of(mod: IRModule) -> list[tuple[graph.VarBinding, graph.Call]]:
+    """Every call of a tensor program in the graph functions, with its binding."""
     out = []
     for _, func in mod.items():
         if isinstance(func, graph.Function):

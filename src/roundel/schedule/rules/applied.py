@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...ir import tir
 
 
 @dataclass(frozen=True)
 class Applied:
-    """A rule fitted. ``layouts`` says how it wants constant parameters laid out: position among the buffer parameters to index map."""
+    """A rule fitted. ``layouts`` says how it wants constant parameters laid out: position among the buffer parameters to index map.
+    ``decisions`` are its free choices by name, for people."""
 
     layouts: Mapping[int, tir.IndexMap] = field(default_factory=dict)
+    decisions: Mapping[str, Any] = field(default_factory=dict)

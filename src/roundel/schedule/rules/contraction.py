@@ -100,7 +100,7 @@ def contraction(sch: Any, target: Any) -> Applied | None:
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
-    return Applied(layouts)
+    return Applied(layouts, vars(tile))
 
 
 def _tile(c: Contraction, target: Any) -> Tile:

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``roundel explain``: how each kernel is computed, why, and how close it comes to what the machine can do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from .arguments import DIM, TARGET, THREADS, dims, gather_inputs, step
+
+
+def explain_command(
+    model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
+    kernel: str = typer.Option(None, "--kernel", "-f", help="Only this kernel: its schedule as Python, and what was passed over."),
+    measure: bool = typer.Option(True, "--measure/--no-measure", help="Also run the model (random inputs) and time each kernel."),
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS,
+    seconds: float = typer.Option(1.0, "--seconds", help="For how long to measure."),
+    top: int = typer.Option(25, "--top", help="Kernels to show, the most expensive first."),
+    as_json: bool = typer.Option(False, "--json", help="Everything as JSON."),
+) -> None:
+    """Show per kernel the implementation and decisions chosen, its FLOPs and bytes, predicted and measured time, share of the roofline."""
+    from rich.console import Console
+
+    from ..target.host import usable_cores
+
+    sizes, threads = dims(dim), threads or usable_cores()
+    with step(f"explaining {model.name}"):
+        rows = explained(model, target=target, threads=threads, sizes=sizes)
+    if kernel is not None:
+        _print_kernel(rows, kernel)
+        return
+    if measure:
+        with step(f"measuring {model.name}"):
+            add_measured(rows, model, target=target, threads=threads, sizes=sizes, seconds=seconds)
+    rows.sort(key=lambda r: -r["calls"] * r.get("measured_ms", r["bound_ms"]))
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    console = Console()
+    wide = console if console.is_terminal else Console(width=180)
+    wide.print(table(rows[:top], f"{model.name}, {threads} thread{'s' if threads > 1 else ''}"))
+    typer.echo(summary(rows))
+
+
+def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
+    """One mapping per kernel: names as in the table's heads. Times are of one call, in milliseconds. Raises RoundelError."""
+    from .. import api, driver
+    from ..select.cost import rates, roofline
+    from ..select.explain import explain_module, predicted_seconds
+    from ..select.schedule_module import schedule_module
+    from ..target import Target
+
+    machine = driver.target_of(target)
+    before = driver.DEFAULT[: driver.DEFAULT.index(schedule_module)]
+    found = explain_module(driver.prepare(api.import_model(model), target=machine, pipeline=before), machine, sizes)
+    speed = rates(machine, threads, _measured_peak() if machine == Target.host() else None)
+    constants = sum(e.calls * e.cost.constant_bytes for e in found)
+    out = []
+    for e in found:
+        bound = roofline(e.cost, speed, constants)
+        out.append({
+            "kernel": e.name, "calls": e.calls, "rule": e.rule, "decisions": dict(e.decisions), "mflop": e.cost.flops / 1e6, "mbytes": e.cost.bytes / 1e6,
+            "intensity": e.cost.intensity, "limit": bound.limit, "bound_ms": bound.seconds * 1e3,
+            "predicted_ms": predicted_seconds(e, machine, speed, constants) * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
+        })
+    return out
+
+
+def _measured_peak() -> Any:
+    from ..target.peak import machine_peak
+
+    return machine_peak()
+
+
+def add_measured(rows: list[dict[str, Any]], model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None,
+                 seconds: float = 1.0, arrays: list[Any] | None = None) -> None:
+    """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows. ``arrays``: inputs (default: random)."""
+    import time
+
+    from .. import api
+
+    compiled = api.compile(model, target=target, threads=threads, profile=True)
+    given = gather_inputs(compiled.inputs, [], sizes or {}) if arrays is None else arrays
+    for _ in range(3):
+        compiled(*given)
+    compiled.function.profile()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        compiled(*given)
+    times = {name: s / calls * 1e3 for name, (calls, s) in compiled.function.profile().items() if calls}
+    for row in rows:
+        if row["kernel"] in times:
+            row["measured_ms"] = times[row["kernel"]]
+            row["roofline"] = row["bound_ms"] / max(row["measured_ms"], 1e-9)
+
+
+def table(rows: list[dict[str, Any]], title: str) -> Any:
+    """The rows as a table; times of all calls in one run."""
+    from rich.table import Table
+
+    out = Table(title=title)
+    for name in ("kernel", "rule"):
+        out.add_column(name, overflow="fold")
+    for name in ("calls", "MFLOP", "MB", "bound", "predicted", "measured ms", "% of roofline"):
+        out.add_column(name, justify="right")
+    for r in rows:
+        chosen = " ".join(f"{k}={v}" for k, v in r["decisions"].items())
+        times = [f"{r['calls'] * r['bound_ms']:.3f} {r['limit'][0]}", f"{r['calls'] * r['predicted_ms']:.3f}"]
+        times += [f"{r['calls'] * r['measured_ms']:.3f}", f"{r['roofline']:.0%}"] if "measured_ms" in r else ["", ""]
+        out.add_row(r["kernel"], f"{r['rule']} {chosen}".strip(), str(r["calls"]), f"{r['mflop']:.1f}", f"{r['mbytes']:.2f}", *times)
+    return out
+
+
+def summary(rows: list[dict[str, Any]]) -> str:
+    """All kernels together, and how to see more."""
+    bound, measured = (sum(r["calls"] * r.get(k, 0.0) for r in rows) for k in ("bound_ms", "measured_ms"))
+    text = f"{len(rows)} kernels, {sum(r['calls'] * r['mflop'] for r in rows) / 1e3:.2f} GFLOP; bound {bound:.3f} ms (c: by arithmetic, m: by memory)"
+    if measured:
+        text += f", measured {measured:.3f} ms: {bound / measured:.0%} of the roofline"
+    return text + "\nOne kernel's schedule: roundel explain MODEL -f KERNEL. Its code: roundel inspect MODEL -f KERNEL --form script|llvm|asm"
+
+
+def _print_kernel(rows: list[dict[str, Any]], kernel: str) -> None:
+    from ..ir.errors import OptionError
+
+    row = next((r for r in rows if r["kernel"] == kernel), None)
+    if row is None:
+        raise OptionError(f"there is no kernel {kernel!r}", hint=f"one of {', '.join(r['kernel'] for r in rows)}")
+    typer.echo(f"# {kernel}: rule {row['rule']}, {row['decisions'] or 'no free choices'}\n"
+               f"# {row['mflop']:.2f} MFLOP, {row['mbytes']:.3f} MB, bound {row['bound_ms']:.4f} ms by {row['limit']}, predicted {row['predicted_ms']:.4f} ms")
+    for rule, why in row["passed_over"].items():
+        typer.echo(f"# passed over {rule}: {why}")
+    typer.echo(row["schedule"])

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tensor program must do at least, read off the program, and how fast a machine could do it (its roofline).
+
+FLOPs are counted at every store: loops around it times floating-point operations of its value (an elementary function counts as
+the polynomial that computes it). Bytes are those that must cross: each operand once, each result once; of a table that is read
+in few places only these. A kernel can be no faster than the slower of its arithmetic and its memory traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..arith import Analyzer
+from ..ir import tir
+from ..ir.visit import Visitor, on, substitute, walk
+
+ELEMENTARY = {
+    "exp": 14, "exp2": 12, "log": 20, "log2": 20, "log10": 21, "log1p": 24, "expm1": 18, "tanh": 24, "erf": 24, "sigmoid": 18, "pow": 40,
+    "sin": 20, "cos": 20, "tan": 30, "sinh": 24, "cosh": 22, "asin": 20, "acos": 20, "atan": 20, "sqrt": 4, "rsqrt": 5, "fma": 2,
+}
+"""Operations of the polynomial behind a function, about."""
+_ARITHMETIC = frozenset({tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Max, tir.Min})
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one call: floating-point operations; bytes of constant operands, of other operands and results."""
+
+    flops: float
+    constant_bytes: float
+    data_bytes: float
+
+    @property
+    def bytes(self) -> float:
+        """All that must be read or written."""
+        return self.constant_bytes + self.data_bytes
+
+    @property
+    def intensity(self) -> float:
+        """FLOPs per byte."""
+        return self.flops / max(self.bytes, 1.0)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a number of threads reaches: GFLOP/s, and GB/s for a working set (pairs of largest bytes and rate, smallest first)."""
+
+    gflops: float
+    levels: tuple[tuple[float, float], ...]
+
+    def gbs(self, working_set: float) -> float:
+        """The bandwidth of the level that holds so much."""
+        return next((rate for size, rate in self.levels if working_set <= size), self.levels[-1][1])
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The least time of one call in seconds, and of its arithmetic and memory traffic alone."""
+
+    compute: float
+    memory: float
+
+    @property
+    def seconds(self) -> float:
+        return max(self.compute, self.memory)
+
+    @property
+    def limit(self) -> str:
+        """``compute`` or ``memory``."""
+        return "compute" if self.compute >= self.memory else "memory"
+
+
+def program_cost(func: tir.PrimFunc, constants: Sequence[int] = (), sizes: Mapping[str, int] | None = None) -> Cost:
+    """The cost of a tensor program in block form. ``constants``: positions of buffer parameters that are constants;
+    ``sizes``: values of symbolic dimensions by name (1 where one is missing)."""
+    count = _Count(func, sizes or {})
+    count.visit(func.body)
+    params, fixed = func.buffer_params, {func.buffer_params[k] for k in constants if k < len(func.buffer_params)}
+    sides = {b: count.traffic(b) for b in params}
+    constant = sum(n for b, n in sides.items() if b in fixed)
+    return Cost(count.flops, constant, sum(sides.values()) - constant)
+
+
+class _Count(Visitor):
+    """Walks statements with the number of times that each runs."""
+
+    def __init__(self, func: tir.PrimFunc, sizes: Mapping[str, int]) -> None:
+        self.analyzer = Analyzer()
+        self.sizes = sizes
+        self.times = 1.0
+        self.flops = 0.0
+        self.reads: dict[tir.Buffer, float] = {}
+        self.writes: dict[tir.Buffer, float] = {}
+
+    def number(self, e: tir.Expr) -> float:
+        """The value of a size; of one that varies with a loop around it, the largest."""
+        if isinstance(e, tir.IntImm):
+            return e.value
+        known = {v: tir.index_const(self.sizes.get(v.name, 1)) for v in walk(e) if type(v) is tir.Var and v.size}
+        return max(0.0, float(min(self.analyzer.bounds(self.analyzer.simplify(substitute(e, known)))[1], 1e18)))
+
+    @on(tir.For)
+    def _loop(self, loop: tir.For) -> None:
+        extent = self.number(loop.extent) / (self.number(loop.step) if loop.step is not None else 1)
+        outside, self.times = self.times, self.times * extent
+        with self.analyzer.scope():
+            if extent >= 1 and isinstance(loop.min, tir.IntImm):
+                self.analyzer.bind(loop.loop_var, tir.Range(loop.min, tir.index_const(int(extent))))
+            self.visit(loop.body)
+        self.times = outside
+
+    @on(tir.Block)
+    def _block(self, block: tir.Block) -> None:
+        self.visit(block.body)  # what init stores are constants
+
+    @on(tir.BufferStore)
+    def _store(self, store: tir.BufferStore) -> None:
+        lanes = store.value.dtype.lanes
+        self.writes[store.buffer] = self.writes.get(store.buffer, 0.0) + self.times * lanes
+        own = {store.buffer}
+        stack: list[Any] = [store.value]
+        seen: set[Any] = set()
+        while stack:
+            e = stack.pop()
+            if e in seen:
+                continue
+            seen.add(e)
+            if type(e) is tir.BufferLoad:
+                if e.buffer not in own:
+                    self.reads[e.buffer] = self.reads.get(e.buffer, 0.0) + self.times * e.dtype.lanes
+                stack += [x for i in e.indices for x in walk(i) if type(x) is tir.BufferLoad]  # a gather reads its indices
+                continue
+            self.flops += self.times * operations(e) * e.dtype.lanes
+            stack += [c for c in (e.a, e.b) if isinstance(c, tir.Expr)] if type(e) in _ARITHMETIC else _operands(e)
+
+    def traffic(self, buffer: tir.Buffer) -> float:
+        """Bytes of a buffer that must be moved: no more than it has in each direction."""
+        size = 1.0
+        for n in buffer.shape:
+            size *= self.number(n)
+        moved = min(size, self.reads.get(buffer, 0.0)) + min(size, self.writes.get(buffer, 0.0))
+        return moved * buffer.dtype.bits / 8
+
+
+def operations(e: tir.Expr) -> int:
+    """Operations per lane of one node."""
+    if type(e) in _ARITHMETIC:
+        return 1
+    return ELEMENTARY.get(e.op, 1) if type(e) is tir.Call and isinstance(e.op, str) else 0
+
+
+def _operands(e: tir.Expr) -> list[tir.Expr]:
+    """Children of an expression that are data; conditions are not counted."""
+    skipped = ("condition",) if type(e) in (tir.IfThenElse, tir.Select) else ()
+    out: list[tir.Expr] = []
+    for name in e._children:
+        if name not in skipped:
+            value = getattr(e, name)
+            out += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, tir.Expr)]
+    return out
+
+
+def rates(target: Any, threads: int = 1, measured: Any = None) -> Rates:
+    """Of a target's figures, or of a ``Peak`` that was measured on it."""
+    share = min(threads, measured.cores if measured else target.cores)
+    sizes = (target.l1_bytes * share, target.l2_bytes * share, target.l3_bytes)
+    if measured is None:
+        levels = [(size, share * target.bandwidth_gbs(size // share)) for size in sizes if size]
+        return Rates(target.peak_gflops("float32", share), (*levels, (float("inf"), target.dram_gbs * min(share, 2))))
+    inside = zip(sizes, (measured.l1_gbs, measured.l2_gbs, measured.l3_gbs), strict=True)
+    of_all = share / measured.cores
+    dram = measured.dram_gbs if share == 1 else max(measured.dram_gbs, measured.all_dram_gbs * of_all)
+    gflops = measured.gflops if share == 1 else measured.all_gflops * of_all
+    return Rates(gflops, (*((size, share * rate) for size, rate in inside if size), (float("inf"), dram)))
+
+
+def roofline(cost: Cost, machine: Rates, constants: float | None = None) -> Roofline:
+    """The bound of one call. ``constants``: bytes of all constants that the model reads in a run (they push each other out of the
+    caches, so this decides where they come from; default: those of this program)."""
+    from_constants = cost.constant_bytes / machine.gbs(cost.constant_bytes if constants is None else constants)
+    return Roofline(cost.flops / machine.gflops * 1e-9, (from_constants + cost.data_bytes / machine.gbs(cost.data_bytes)) * 1e-9)
