@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The PyTorch frontend: ``from_torch`` (modules and ExportedPrograms) and the ``torch.compile`` backend."""
 
-__all__ = ["from_exported_program", "from_torch", "operator"]
+__all__ = ["from_exported_program", "from_torch", "operator", "roundel"]
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    homes = {"from_torch": "importer", "from_exported_program": "importer", "operator": "registry"}
+    homes = {"from_torch": "export", "from_exported_program": "export", "operator": "registry", "roundel": "backend"}
     if name in homes:
         return getattr(import_module(f"{__name__}.{homes[name]}"), name)
     raise AttributeError(name)

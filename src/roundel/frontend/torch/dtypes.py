@@ -51,15 +51,18 @@ class Sizes:
         node = getattr(size, "node", None)
         return self.expr(node.expr if node is not None else size)
 
+    def variable(self, symbol: str) -> tir.Var:
+        """The size variable of a symbol."""
+        if symbol not in self.variables:
+            self.variables[symbol] = tir.Var(self.names.get(symbol, symbol), INT64, True)
+        return self.variables[symbol]
+
     def expr(self, e: Any) -> Any:
         """A sympy expression as an int or an index expression."""
         if e.is_Integer:
             return int(e)
         if e.is_Symbol:
-            name = str(e)
-            if name not in self.variables:
-                self.variables[name] = tir.Var(self.names.get(name, name), INT64, True)
-            return self.variables[name]
+            return self.variable(str(e))
         build = _SYMPY.get(type(e).__name__)
         if build is None:
             raise UnsupportedError(f"the size {e} ({type(e).__name__}) is not supported")
@@ -77,7 +80,8 @@ def _fold(fn: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 _SYMPY: dict[str, Callable[..., Any]] = {
-    "Add": _fold(lambda a, b: a + b), "Mul": _fold(lambda a, b: a * b), "Pow": lambda a, n: _fold(lambda x, y: x * y)(*[a] * int(n)),
+    "Add": _fold(lambda a, b: a + b), "Mul": _fold(lambda a, b: a * b), 
+    "Pow": lambda a, n: _fold(lambda x, y: x * y)(*[a] * int(n)),
     "FloorDiv": tir.floordiv, "CleanDiv": tir.floordiv, "floor": lambda a: a, "CeilDiv": tir.ceildiv,
     "Mod": tir.floormod, "PythonMod": tir.floormod, "ModularIndexing": lambda a, b, c: tir.floormod(tir.floordiv(a, b), c),
     "Max": _fold(tir.max_), "Min": _fold(tir.min_), "Identity": lambda a: a,

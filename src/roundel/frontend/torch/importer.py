@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.export programs to graph functions: the walk over FX nodes. Converters live in ``ops/``, one file per family."""
+"""FX graphs of ATen operators to graph functions: the walk over nodes. Converters live in ``ops/``, one file per family."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ...builder import BlockBuilder
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
-from ...ir.errors import ModelError, RoundelError, UnsupportedError
+from ...ir.errors import RoundelError, UnsupportedError
 from ...ir.module import IRModule
 from ...ops import make
 from ...ops.dims import assuming
@@ -99,6 +99,15 @@ class Importer:
             return self.sizes.get(arg)
         return arg
 
+    def constants(self, tensors: Mapping[Any, Any]) -> None:
+        """Bind nodes to tensors known now; a tensor that occurs twice becomes one constant, sharing its memory."""
+        known: dict[int, graph.Constant] = {}
+        for node, tensor in tensors.items():
+            if id(tensor) not in known:
+                data = const_data(tensor)
+                known[id(tensor)] = graph.Constant(data, graph.TensorInfo(data.shape, data.dtype))
+            self.values[node] = known[id(tensor)]
+
     def call(self, node: Any) -> Any:
         """The value of a call_function node."""
         name = str(node.target)
@@ -143,88 +152,49 @@ def check_program(nodes: Sequence[Any]) -> None:
                                hint="supply them with @roundel.torch.operator(name)")
 
 
-def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic_shapes: Any = None,
-               example_kwargs: Mapping[str, Any] | None = None) -> IRModule:
-    """A ``torch.nn.Module`` (exported with the example inputs) or a ``torch.export.ExportedProgram`` as a module."""
+def decompositions() -> dict[Any, Any]:
+    """PyTorch's table of operators to take apart, less those that are imported whole."""
     import torch
 
-    if isinstance(model, torch.export.ExportedProgram):
-        return from_exported_program(model)
-    if not isinstance(model, torch.nn.Module):
-        raise ModelError(f"cannot compile a {type(model).__name__}", hint="give a torch.nn.Module or a torch.export.ExportedProgram")
-    if example_inputs is None and example_kwargs is None:
-        raise ModelError("a torch.nn.Module needs example inputs", hint="rd.compile(model, (x, y))")
-    args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else (example_inputs,)
-    with torch.no_grad():
-        program = torch.export.export(model.eval(), args, dict(example_kwargs or {}), dynamic_shapes=dynamic_shapes or None)
-    return from_exported_program(program)
-
-
-def from_exported_program(program: Any) -> IRModule:
-    """An exported program as a module with the graph function ``main``; parameters and buffers become constants."""
-    import torch
-
-    table = torch.export.default_decompositions()
+    table = dict(torch.export.default_decompositions())
     for name in KEEP:
         base, overload = name.rsplit(".", 1)
         table.pop(getattr(getattr(torch.ops.aten, base), overload), None)
-    program = program.run_decompositions(table)
-    nodes = list(program.graph.nodes)
+    return table
+
+
+def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mapping[Any, Any], results: Sequence[Any], sizes: Sizes,
+                  witnesses: Mapping[str, tir.Var] | None = None) -> IRModule:
+    """The nodes of a functional ATen graph as the graph function ``main``.
+
+    ``inputs``: the placeholders that become parameters; ``constants``: placeholders whose tensors are known; ``results``: nodes (or
+    numbers) returned. ``witnesses``: size variables that no input's shape tells; each gets a last parameter of shape ``(size, 0)``.
+    """
     check_program(nodes)
-    signature = program.graph_signature
     bb = BlockBuilder()
-    importer = Importer(bb, Sizes(_symbol_names(program)))
-    user = [n for n in nodes if n.op == "placeholder" and n.name in signature.user_inputs and hasattr(n.meta.get("val"), "shape")]
-    params = [graph.Var(n.name, _info(n.meta["val"], importer.sizes)) for n in user]
-    importer.values.update(zip(user, params, strict=True))
-    _constants(program, nodes, importer)
+    importer = Importer(bb, sizes)
+    params = [graph.Var(n.name, tensor_info(n.meta["val"], sizes)) for n in inputs]
+    importer.values.update(zip(inputs, params, strict=True))
+    importer.constants(constants)
+    for name, var in (witnesses or {}).items():
+        params.append(graph.Var(name, graph.TensorInfo((var, tir.index_const(0)), dtype_of("uint8"))))
     for n in nodes:
         if n.op == "placeholder" and n not in importer.values:
             value = n.meta.get("val")
-            importer.values[n] = importer.sizes.get(value) if hasattr(value, "node") else value
-    attrs = Attrs(global_symbol="main", input_names=tuple(n.name for n in user))
+            importer.values[n] = sizes.get(value) if hasattr(value, "node") else value
+    attrs = Attrs(global_symbol="main", input_names=tuple(p.name for p in params))
     with bb.function("main", params, attrs=attrs):
         with bb.dataflow():
             for n in nodes:
                 if n.op == "call_function" and str(n.target) not in _IGNORED:
                     importer.values[n] = importer.call(n)
-            result = bb.emit_output(_result(nodes, importer, signature))
+            values = [importer.operand(r) for r in results]
+            fields = [graph.ShapeExpr((tir.as_index(v),)) if isinstance(v, int | tir.Expr) else v for v in values]
+            result = bb.emit_output(fields[0] if len(fields) == 1 else graph.Tuple(tuple(fields)))
         bb.emit_func_output(result)
     return bb.get()
 
 
-def _symbol_names(program: Any) -> dict[str, str]:
-    """The user's names of dynamic dimensions, where torch.export keeps them."""
-    names: dict[str, str] = {}
-    for n in program.graph.nodes:
-        value = n.meta.get("val")
-        if n.op == "placeholder" and hasattr(value, "shape"):
-            for k, s in enumerate(value.shape):
-                if hasattr(s, "node"):
-                    names.setdefault(str(s.node.expr), f"{n.name}_{k}")
-    return names
-
-
-def _info(value: Any, sizes: Sizes) -> graph.TensorInfo:
+def tensor_info(value: Any, sizes: Sizes) -> graph.TensorInfo:
+    """The struct info of a (fake) tensor."""
     return graph.TensorInfo(tuple(sizes.get(s) for s in value.shape), dtype_of(value.dtype))
-
-
-def _constants(program: Any, nodes: Sequence[Any], importer: Importer) -> None:
-    signature = program.graph_signature
-    homes = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants}
-    known: dict[int, graph.Constant] = {}
-    for n in nodes:
-        if n.op == "placeholder" and n.name in homes:
-            tensor = program.state_dict.get(homes[n.name], program.constants.get(homes[n.name]))
-            if id(tensor) not in known:
-                data = const_data(tensor)
-                known[id(tensor)] = graph.Constant(data, graph.TensorInfo(data.shape, data.dtype))
-            importer.values[n] = known[id(tensor)]
-
-
-def _result(nodes: Sequence[Any], importer: Importer, signature: Any) -> graph.GraphExpr:
-    output = next(n for n in nodes if n.op == "output")
-    wanted = [o for spec, o in zip(signature.output_specs, output.args[0], strict=True) if spec.kind.name == "USER_OUTPUT"]
-    values = [importer.operand(o) for o in wanted if o is not None]
-    fields = [graph.ShapeExpr((tir.as_index(v),)) if isinstance(v, int | tir.Expr) else v for v in values]
-    return fields[0] if len(fields) == 1 else graph.Tuple(tuple(fields))

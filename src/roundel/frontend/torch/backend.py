@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``torch.compile(model, backend="roundel")``: AOTAutograd's functional ATen graphs, compiled by Roundel.
+
+Without gradients, parameters and buffers are constants of the compiled model (folded, packed); a change in place is noticed at the next
+call, which compiles again, and what changes twice becomes an input. With gradients the forward graph is compiled with parameters as
+inputs and the backward graph runs in PyTorch. Symbolic sizes stay symbolic: one artifact for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._subclasses import FakeTensor
+from torch.fx import GraphModule, Node
+from torch.utils._python_dispatch import _disable_current_modes
+
+from ...driver import compile_module
+from ...ir import options as option_registry
+from ...ir import tir
+from ...ir.errors import OptionError, UnsupportedError
+from ...runtime import Model
+from .dtypes import Sizes
+from .importer import convert_graph, decompositions
+
+OPTIONS = ("target", "threads", "pipeline")
+
+
+def roundel(gm: GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+    """The backend. ``options``: ``target``, ``threads``, ``pipeline`` of ``rd.compile``. Raises RoundelError (wrapped by PyTorch)."""
+    settings = dict(options or {})
+    if unknown := [k for k in settings if k not in OPTIONS]:
+        raise OptionError(f"the backend has no option {unknown[0]!r}", hint=f"one of {', '.join(OPTIONS)}")
+    own = [t for _, t in (*gm.named_parameters(remove_duplicate=False), *gm.named_buffers(remove_duplicate=False))]
+    lasting = [*own, *(x if _lasting(x) else None for x in example_inputs)]
+    compiled = aot_autograd(
+        fw_compiler=lambda graph, inputs: _boxed(CompiledGraph(graph, [None] * len(inputs), settings)),
+        inference_compiler=lambda graph, inputs: _boxed(CompiledGraph(graph, lasting if len(lasting) == len(inputs) else [None] * len(inputs), settings)),
+        bw_compiler=lambda graph, inputs: _boxed(lambda args: graph(*args)),
+        decompositions=decompositions(),
+    )
+    return compiled(gm, example_inputs)
+
+
+def _lasting(value: Any) -> bool:
+    """Whether an input of the graph is a parameter or buffer of the model, with content to look at."""
+    if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor) or value.is_inference():
+        return False
+    return isinstance(value, torch.nn.Parameter) or getattr(value, "_dynamo_static_input_type", None) is not None
+
+
+def _boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    def run(args: list[Any]) -> Any:
+        taken = list(args)
+        args.clear()  # PyTorch's "boxed" convention: what is not needed any more can be freed
+        return call(taken)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def _state(tensor: Any) -> tuple[int, int]:
+    return tensor.data_ptr(), tensor._version
+
+
+class CompiledGraph:
+    """One ATen graph as a compiled model; ``known`` has the tensor of every placeholder that is a constant, else None."""
+
+    def __init__(self, gm: GraphModule, known: Sequence[Any], settings: Mapping[str, Any]) -> None:
+        self.nodes, self.settings = list(gm.graph.nodes), settings
+        self.placeholders = [n for n in self.nodes if n.op == "placeholder"]
+        self.attributes = {n: getattr(gm, n.target) for n in self.nodes if n.op == "get_attr"}
+        self.results = list(next(n for n in self.nodes if n.op == "output").args[0])
+        for value in (n.meta.get("val") for n in self.placeholders):
+            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+                raise UnsupportedError(f"an input is on {value.device}", hint="the backend compiles for CPUs; move the model with .cpu()")
+        changing = {self.placeholders.index(r) for r in self.results if isinstance(r, Node) and r in self.placeholders}
+        self.known = {k: t for k, t in enumerate(known) if t is not None and k not in changing}
+        self.refreshed: set[int] = set()
+        with _disable_current_modes():  # PyTorch traces with fake tensors; these are real
+            self._compile(self.known)
+
+    def _compile(self, constants: Mapping[int, Any]) -> None:
+        self.constants = {k: (t, _state(t)) for k, t in constants.items()}
+        self.computed = list(dict.fromkeys(r for r in self.results if _is_tensor(r) and r.op not in ("placeholder", "get_attr")))
+        self.inputs = [k for k, n in enumerate(self.placeholders) if k not in constants and _is_tensor(n)]
+        self.symbols = {str(n.meta["val"].node.expr): k for k, n in enumerate(self.placeholders) if hasattr(n.meta.get("val"), "node")}
+        if not self.computed:
+            return
+        sizes = Sizes()
+        inputs = [self.placeholders[k] for k in self.inputs]
+        told = {str(s.node.expr) for n in inputs for s in n.meta["val"].shape if hasattr(s, "node")}
+        self.witnesses = [name for name in self.symbols if name not in told and not name.isdigit()]
+        variables = {name: sizes.variable(name) for name in self.witnesses}
+        tensors = {**{self.placeholders[k]: t for k, t in constants.items()}, **self.attributes}
+        module = convert_graph(self.nodes, inputs, tensors, self.computed, sizes, _named(variables))
+        threads = self.settings.get("threads") or option_registry.get("threads")
+        built = compile_module(module, target=self.settings.get("target"), pipeline=self.settings.get("pipeline"))
+        self.model = Model(built.load(threads=threads), saver=built.save)
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        """Run on the graph's inputs; a list of its results."""
+        self._check_constants(args)
+        found: dict[Any, Any] = dict(zip(self.placeholders, args))
+        found.update(self.attributes)
+        if self.computed:
+            tensors = [args[k].detach() for k in self.inputs]
+            tensors += [torch.empty((int(args[self.symbols[name]]), 0), dtype=torch.uint8) for name in self.witnesses]
+            out = self.model(*tensors)
+            for node, value in zip(self.computed, out if len(self.computed) > 1 else (out,)):
+                found[node] = _laid_out(value, node.meta["val"])
+        return [found[r] if isinstance(r, Node) and r in found else self._number(r, args) for r in self.results]
+
+    def _check_constants(self, args: Sequence[Any]) -> None:
+        """Compile again when a parameter has changed; one that changes a second time becomes an input."""
+        changed = [k for k, (_, state) in self.constants.items() if _state(args[k]) != state]
+        if changed:
+            again = self.refreshed.intersection(changed)
+            self.refreshed.update(changed)
+            self._compile({k: args[k] for k in self.constants if k not in again})
+
+    def _number(self, result: Any, args: Sequence[Any]) -> Any:
+        """A result that is no tensor: a symbolic size at these inputs, a number, None."""
+        value = result.meta.get("val") if isinstance(result, Node) else result
+        if not hasattr(value, "node"):
+            return value
+        at = {}
+        for node, arg in zip(self.placeholders, args):
+            known = node.meta.get("val")
+            pairs = zip(known.shape, arg.shape) if isinstance(known, torch.Tensor) else [(known, arg)]
+            at.update({s.node.expr: int(a) for s, a in pairs if hasattr(s, "node") and s.node.expr.is_Symbol})
+        return int(value.node.expr.xreplace(at))
+
+
+def _named(variables: Mapping[str, tir.Var]) -> dict[str, tir.Var]:
+    return {f"size_{name}": v for name, v in variables.items()}
+
+
+def _is_tensor(node: Any) -> bool:
+    return isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _laid_out(value: Any, like: Any) -> Any:
+    """A result with the strides that PyTorch expects; results come contiguous."""
+    if like.is_contiguous() or any(not isinstance(s, int) for s in like.stride()):
+        return value
+    return torch.empty_strided(value.shape, like.stride(), dtype=value.dtype).copy_(value)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules and exported programs to graph functions: signatures, parameters and names of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...ir.errors import ModelError, UnsupportedError
+from ...ir.module import IRModule
+from .dtypes import Sizes
+from .importer import convert_graph, decompositions
+
+
+def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic_shapes: Any = None,
+               example_kwargs: Mapping[str, Any] | None = None) -> IRModule:
+    """A ``torch.nn.Module`` (exported with the example inputs) or a ``torch.export.ExportedProgram`` as a module.
+
+    Raises ModelError for anything else, UnsupportedError (with the full list) for operators Roundel does not know.
+    """
+    import torch
+
+    if isinstance(model, torch.export.ExportedProgram):
+        return from_exported_program(model)
+    if not isinstance(model, torch.nn.Module):
+        raise ModelError(f"cannot compile a {type(model).__name__}", hint="give a torch.nn.Module or a torch.export.ExportedProgram")
+    if example_inputs is None and example_kwargs is None:
+        raise ModelError("a torch.nn.Module needs example inputs", hint="rd.compile(model, (x, y))")
+    args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else () if example_inputs is None else (example_inputs,)
+    with torch.no_grad():
+        program = torch.export.export(model.eval(), args, dict(example_kwargs or {}), dynamic_shapes=dynamic_shapes or None)
+    return from_exported_program(program)
+
+
+def from_exported_program(program: Any) -> IRModule:
+    """An exported program as a module with the graph function ``main``; parameters and buffers become constants."""
+    program = program.run_decompositions(decompositions())
+    nodes, signature = list(program.graph.nodes), program.graph_signature
+    placeholders = [n for n in nodes if n.op == "placeholder"]
+    user = [n for n in placeholders if n.name in signature.user_inputs and hasattr(n.meta.get("val"), "shape")]
+    homes = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants}
+    tensors = {**program.state_dict, **program.constants}
+    constants = {n: tensors[homes[n.name]] for n in placeholders if n.name in homes}
+    return convert_graph(nodes, user, constants, _results(nodes, signature), Sizes(_symbol_names(placeholders)))
+
+
+def _symbol_names(placeholders: Sequence[Any]) -> dict[str, str]:
+    """Names of dynamic dimensions: after the first input and axis that have them."""
+    names: dict[str, str] = {}
+    for n in placeholders:
+        value = n.meta.get("val")
+        for k, s in enumerate(value.shape if hasattr(value, "shape") else ()):
+            if hasattr(s, "node"):
+                names.setdefault(str(s.node.expr), f"{n.name}_{k}")
+    return names
+
+
+def _results(nodes: Sequence[Any], signature: Any) -> list[Any]:
+    """What the user gets; a program that also changes its buffers or inputs is refused."""
+    output = next(n for n in nodes if n.op == "output")
+    kept, changed = [], []
+    for spec, node in zip(signature.output_specs, output.args[0], strict=True):
+        if spec.kind.name == "USER_OUTPUT":
+            kept.append(node)
+        elif spec.kind.name.endswith("MUTATION"):
+            changed.append(str(spec.target))
+    if changed:
+        raise UnsupportedError(f"the program changes {', '.join(changed[:8])} in place", why="a compiled model has no state",
+                               hint="pass the state as an input and return the new one, or use torch.compile(model, backend='roundel')")
+    return [n for n in kept if n is not None]
