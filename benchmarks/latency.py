@@ -57,15 +57,14 @@ def difference(out: np.ndarray, reference: np.ndarray | None) -> dict[str, float
 
 def fastest_variants(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """One entry per engine; it names its variant, and the times of the others stay in ``variants``."""
-    out: dict[str, Any] = {}
+    groups: dict[str, dict[str, dict[str, Any]]] = {}
     for label, entry in found.items():
         engine, _, variant = label.partition(":")
-        named = {**entry, "variant": variant} if variant else entry
-        best = out.get(engine)
-        times = {**(best or {}).get("variants", {}), **({variant or "default": entry["ms"]} if "ms" in entry else {})}
-        if best is None or entry.get("ms", np.inf) < best.get("ms", np.inf):
-            best = dict(named)
-        best.pop("variants", None)
+        groups.setdefault(engine, {})[variant] = {**entry, "variant": variant} if variant else entry
+    out = {}
+    for engine, variants in groups.items():
+        best = min(variants.values(), key=lambda e: e.get("ms", np.inf))
+        times = {variant or "default": e["ms"] for variant, e in variants.items() if "ms" in e}
         out[engine] = {**best, "variants": times} if len(times) > 1 else best
     return out
 
