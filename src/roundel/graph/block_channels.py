@@ -22,13 +22,14 @@ from ..ops import make
 from ..passes import pass_
 from ..target import Target
 from .rewriter import GraphRewriter
+from .winograd import winograd_tile, winograd_weight
 
 
 @pass_("block_channels")
 def block_channels(mod: IRModule) -> IRModule:
     """Give 2-D convolutions and what lies between them blocked layouts, where the channels divide into blocks."""
     target = mod.attrs.get("target") or Target.host()
-    return _Block(mod, target.lanes("float32")).module()
+    return _Block(mod, target).module()
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,10 @@ class _Blocked:
 
 
 class _Block(GraphRewriter):
-    def __init__(self, mod: IRModule, lanes: int) -> None:
+    def __init__(self, mod: IRModule, target: Target) -> None:
         super().__init__(mod)
-        self.lanes = lanes
+        self.target = target
+        self.lanes = target.lanes("float32")
         self.blocked: dict[graph.Var, _Blocked] = {}
         self.pending: dict[graph.Var, graph.Var] = {}
 
@@ -113,6 +115,13 @@ def _conv2d(self: _Block, call: graph.Call) -> Made:
     block = self.block_for(out_channels)
     if not block:
         return None
+    tile = winograd_tile(data.sinfo, weight.sinfo, a, self.target)
+    if tile:
+        inner = self.block_of(data) or block
+        x = self.in_blocks(data, inner)
+        if x is not None:
+            kernel = winograd_weight(weight, tile, inner, block)
+            return make("nn.winograd_conv2d", x, kernel, tile=tile, padding=a["padding"], data_layout=f"NCHW{inner}c"), block
     if groups == 1:
         inner = self.block_of(data) or self.block_for(in_channels)
         x = self.in_blocks(data, inner) if inner else self._operand(data)

@@ -29,6 +29,7 @@ from . import (
     shape,
     transform,
     unary,
+    winograd,
 )
 from .expand import expand
 
@@ -60,5 +61,6 @@ FAMILIES = (
     shape,
     transform,
     unary,
+    winograd,
 )
 __all__ = ["FAMILIES", "make"]

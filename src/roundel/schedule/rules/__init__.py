@@ -6,7 +6,8 @@ from .elementwise import elementwise
 from .fallback import fallback
 from .rows import rows
 from .windows import windows
+from .winograd import winograd
 
-RULES = [elementwise, contraction, windows, rows, fallback]
+RULES = [elementwise, winograd, contraction, windows, rows, fallback]
 
-__all__ = ["RULES", "contraction", "elementwise", "fallback", "rows", "windows"]
+__all__ = ["RULES", "contraction", "elementwise", "fallback", "rows", "windows", "winograd"]

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a convolution runs by Winograd's algorithm, and with which tiles: by modelled time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import graph, options
+from ..ir.constants import ConstData
+from ..ops.dims import paddings, per_axis, static
+from ..ops.winograd import transform_weight
+from ..target import Target
+
+TILES = (2, 4)
+DIRECT_SHARE = 0.93    # of peak that a direct convolution reaches
+PRODUCT_SHARE = 0.85   # ... the products of the positions, whose matrices are small
+TRANSFORM_OPS = {2: 70, 4: 220}  # vector instructions of both transforms of a tile of one block of channels (loads and stores included)
+STREAM_BYTES = 24.0    # per cycle, of weights that are in the last cache
+MEMORY_BYTES = 6.0     # ... that are not
+
+
+def winograd_tile(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> int:
+    """The tile (2 or 4) with which a convolution NCHW by OIHW is expected to run fastest, 0 for the direct way."""
+    if options.get("accuracy") == "strict" or int(attrs["groups"]) != 1:
+        return 0
+    kernel = [static(n) for n in weight.shape[2:]]
+    if kernel != [3, 3] or tuple(per_axis(attrs["strides"], 2)) != (1, 1) or tuple(per_axis(attrs["dilation"], 2)) != (1, 1):
+        return 0
+    pads = paddings(attrs["padding"], 2)
+    channels, height, width = (static(n) for n in data.shape[1:])
+    outer = static(weight.shape[0])
+    if channels is None or height is None or width is None or outer is None:
+        return 0
+    rows, cols = (n + sum(p) - 2 for n, p in zip((height, width), pads, strict=True))
+    lanes = target.lanes("float32")
+    if rows <= 0 or cols <= 0 or channels % lanes or outer % lanes:
+        return 0
+    batch = static(data.shape[0]) or 1
+    times = {m: _cycles(m, batch, rows, cols, channels, outer, target) for m in (0, *TILES)}
+    return min(times, key=times.__getitem__)
+
+
+def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int, target: Target) -> float:
+    """Modelled cycles of one core; ``m`` 0 is the direct way."""
+    lanes = target.lanes("float32")
+    pairs = channels * outer / (lanes * target.fma_ports)
+    edge = m + 2 if m else 3
+    stream = edge**2 * channels * outer * 4
+    reading = stream / (STREAM_BYTES if stream < target.l3_bytes / 4 else MEMORY_BYTES)
+    if not m:
+        return max(batch * 9 * rows * cols * pairs / DIRECT_SHARE, reading)
+    tiles = batch * -(-rows // m) * -(-cols // m)
+    products = max(edge**2 * tiles * pairs / PRODUCT_SHARE, reading)
+    return products + tiles * TRANSFORM_OPS[m] * (channels + outer) / lanes / 2
+
+
+def winograd_weight(weight: graph.Constant, tile: int, inner: int, outer: int) -> graph.Constant:
+    """A kernel OIHW transformed: [tile + 2, tile + 2, O / outer, I / inner, inner, outer]."""
+    o, i = (static(n) for n in weight.sinfo.shape[:2])
+    shape = (tile + 2, tile + 2, o // outer, i // inner, inner, outer)
+    source = weight.data
+
+    def load() -> np.ndarray:
+        cut = transform_weight(source.numpy(), tile).reshape(tile + 2, tile + 2, o // outer, outer, i // inner, inner)
+        return np.ascontiguousarray(cut.transpose(0, 1, 2, 4, 5, 3))
+
+    data = ConstData(load=load, shape=shape, dtype=source.dtype)
+    return graph.Constant(data, graph.TensorInfo(shape, source.dtype))

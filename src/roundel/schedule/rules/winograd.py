@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch of small matrix products between two transforms of tiles: Winograd convolutions.
+
+The program is a chain: (padding,) a transform of columns, one of rows, the products of every position of the tiles,
+a transform of columns, one of rows, and a store. A block of tiles goes through the whole chain at a time, so that what is
+between the stages stays in the second-level cache. Where few such blocks would be left for the cores, all tiles are
+transformed first and the blocks are blocks of result channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir import tir
+from .accesses import BlockInfo, blocks_of, extent_of, product
+from .applied import Applied
+from .contraction import Contraction, match
+from .elementwise import inline_producers
+from .parallelism import parallelize
+from .register_tile import Tile, choose_tile
+
+UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
+CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The blocks by role; ``products`` is the contraction."""
+
+    padding: str | None
+    data_columns: BlockInfo
+    data: BlockInfo
+    products: Contraction
+    result_columns: BlockInfo
+    result: BlockInfo
+    store: BlockInfo
+
+    @property
+    def edge(self) -> int:
+        """Positions per axis of a tile's data."""
+        return extent_of(self.data.spatial[0]) or 0
+
+    @property
+    def tile(self) -> int:
+        """Results per axis of a tile."""
+        return extent_of(self.result.spatial[4]) or 0
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """Free choices: ``rows`` of tiles that go through together, ``vectors`` of result channels per step, whether the data
+    of all tiles is transformed first, the register tile."""
+
+    rows: int
+    channels: int
+    first: bool
+    tile: Tile
+
+
+def find(sch: Any) -> Stages | None:
+    """The stages of the program, or None where it is not such a chain."""
+    infos = blocks_of(sch.func)
+    if len(infos) not in (6, 7) or not all(i.is_plain for i in infos):
+        return None
+    padding = infos[0].name if len(infos) == 7 else None
+    stages = infos[-6:]
+    if [bool(i.reduce) for i in infos] != [False] * (len(infos) - 4) + [True, False, False, False]:
+        return None
+    if [len(i.spatial) for i in stages] != [6, 6, 6, 7, 7, 5]:
+        return None
+    products = match(stages[2])
+    if products is None or len(products.batch) != 2 or len(products.reduce) != 2:
+        return None
+    chain = zip(infos, infos[1:])
+    if not all(a.stores[0].buffer in {x.buffer for x in b.loads} for a, b in chain):
+        return None
+    return Stages(padding, stages[0], stages[1], products, *stages[3:])
+
+
+def winograd(sch: Any, target: Any) -> Applied | None:
+    """Fits chains of two transforms, batched products, two transforms and a store (elementwise blocks go into the store)."""
+    if len(blocks_of(sch.func)) < 6 or sum(bool(i.reduce) for i in blocks_of(sch.func)) != 1:
+        return None
+    inline_producers(sch, keep=_chain_of(sch))
+    stages = find(sch)
+    if stages is None or stages.edge not in (4, 6) or stages.tile != stages.edge - 2:
+        return None
+    blocking = choose_blocking(stages, target)
+    if blocking is None:
+        return None
+    _schedule(sch, stages, blocking)
+    return Applied()
+
+
+def _chain_of(sch: Any) -> list[str]:
+    """Everything up to the second transform of the results: the blocks after it are elementwise."""
+    infos = blocks_of(sch.func)
+    at = next(k for k, i in enumerate(infos) if i.reduce)
+    return [i.name for i in infos[: at + 3]]
+
+
+def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
+    """Blocks of tiles whose data and products fit the second-level cache, and enough of them for the cores."""
+    lanes = extent_of(stages.store.spatial[-1])
+    blocks, inner = (extent_of(stages.data.spatial[k]) for k in (3, 5))
+    outer, down, across = (extent_of(stages.result.spatial[k]) for k in (1, 2, 3))
+    if lanes is None or blocks is None or inner is None or outer is None or down is None or across is None:
+        return None
+    if lanes * 4 != target.vector_bytes:
+        return None
+    counts = [v for v in (1, 2, 3, 4) if outer % v == 0]
+    room = target.l2_bytes * CACHE_SHARE
+    per_tile = stages.edge**2 * 4
+    heights = [r for r in range(1, down + 1) if down % r == 0]
+    fitting = [r for r in heights if r * across * per_tile * (blocks * inner + outer * lanes) <= room] or heights[:1]
+    rows = max(fitting)
+    first = down // rows < 4
+    channels = outer
+    if first:
+        rows = down
+        channels = max(v for v in counts)
+    tile = choose_tile(target, rows * across, [v for v in counts if channels % v == 0], lanes)
+    return Blocking(rows, channels, first, tile)
+
+
+def _schedule(sch: Any, stages: Stages, b: Blocking) -> None:
+    n, k, y, x, lane = sch.get_loops(sch.get_block(stages.store.name))
+    yo, yi, i = sch.split(y, [None, b.rows, stages.tile])
+    xo, j = sch.split(x, [None, stages.tile])
+    ko, ki = sch.split(k, [None, b.channels])
+    sch.reorder(n, yo, ko, ki, yi, xo, i, j, lane)
+    for loop in (i, j):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    for name in (stages.result.name, stages.result_columns.name):
+        _straight(sch, sch.get_block(name), xo, 6)
+    products, data = sch.get_block(stages.products.info.name), sch.get_block(stages.data.name)
+    accumulated = sch.cache_write(products, 0, "local")
+    sch.compute_at(accumulated, ko, preserve_unit_loops=True)
+    sch.compute_at(products, ko, preserve_unit_loops=True)
+    if not b.first:
+        sch.compute_at(data, yo, preserve_unit_loops=True)
+    _products(sch, products, accumulated, stages.products, b.tile)
+    _data(sch, data, stages, b)
+    whole = sch.fuse(n, yo, ko) if b.first else sch.fuse(n, yo)
+    parallelize(sch, whole, _cycles(stages, b))
+
+
+def _straight(sch: Any, block: Any, loop: Any, outside: int) -> None:
+    """Compute a block under a loop in registers: straight code in vectors."""
+    sch.set_scope(block, 0, "local")
+    sch.compute_at(block, loop)
+    loops = sch.get_loops(block)[outside:]
+    for inner in loops[:-1]:
+        sch.unroll(inner)
+    sch.vectorize(loops[-1])
+
+
+def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile) -> None:
+    """A matrix product per position: the register tile over all input channels."""
+    x, y, n, k, p, lane, rk, rc = sch.get_loops(block)[3:]
+    ko, ki = sch.split(k, [None, tile.vectors])
+    po, pi = sch.split(p, [None, tile.rows])
+    most = max(1, UNROLLED_FMAS // (tile.rows * tile.vectors))
+    extent = c.extent(c.reduce[1])
+    ro, ri = sch.split(rc, [None, max(u for u in range(1, min(most, 16) + 1) if extent % u == 0)])
+    sch.reorder(x, y, n, ko, po, rk, ro, ri, pi, ki, lane)
+    sch.reverse_compute_at(accumulated, po)
+    reads = [r.buffer for r in sch.get(block).reads]
+    panel = sch.cache_read(block, reads.index(c.vector.buffer), "local") if tile.rows > 1 else None
+    if panel is not None:
+        sch.compute_at(panel, ri)
+    init = sch.decompose_reduction(block, rk)
+    for other, outside in ((init, 8), (accumulated, 8), (panel, 11)):
+        if other is not None:
+            inner = sch.get_loops(other)[outside:]
+            for loop in inner[:-1]:
+                sch.unroll(loop)
+            sch.vectorize(inner[-1])
+    for loop in (ri, pi, ki):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+
+
+def _data(sch: Any, block: Any, stages: Stages, b: Blocking) -> None:
+    """Tiles of data one after another, each in registers; padded rows of one block of channels are copied before."""
+    loops = sch.get_loops(block)
+    x, y, n, k, p, c = loops[-6:]
+    row, tile = sch.split(p, [None, extent_of(stages.result.spatial[3])])
+    sch.reorder(n, k, row, tile, x, y, c)
+    sch.unroll(x)
+    sch.unroll(y)
+    sch.vectorize(c)
+    _straight(sch, sch.get_block(stages.data_columns.name), tile, len(loops) - 6 + 4)
+    if stages.padding is not None:
+        padding = sch.get_block(stages.padding)
+        sch.compute_at(padding, k)
+        sch.vectorize(sch.get_loops(padding)[-1])
+    if b.first:
+        parallelize(sch, sch.fuse(n, k), product([extent_of(a) for a in stages.data.spatial[4:]], 1) * stages.edge**2)
+
+
+def _cycles(stages: Stages, b: Blocking) -> float:
+    steps = product([extent_of(stages.products.info.block.iter_vars[k]) for k in stages.products.reduce], 64)
+    tiles = b.rows * product([extent_of(stages.result.spatial[3])], 8)
+    return stages.edge**2 * tiles * b.channels * steps / 2.0
