@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from roundel.arith import Analyzer, inverse_index_map, map_shape
+from roundel.arith import Analyzer, inverse_index_map, map_shape, same_region
 from roundel.ir import Buffer, Rewriter, Var, decl_buffer, free_vars, on, substitute, tir, walk
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
@@ -15,7 +15,7 @@ from . import legality
 from .kinds import read_buffer, written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
 from .rebind import serial, wrap
-from .regions import with_access
+from .regions import run_domain, with_access
 from .stages import copy_nest, place
 from .tree import Tree, is_true, unique_block_name
 
@@ -236,6 +236,9 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     if not ivs or used - {iv.var for iv in ivs} or any(not _is_zero(iv.dom.min) for iv in ivs):
         refuse(tree, realize, f"cannot reindex {target.name}", "its index is not made of the block's variables")
     an = tree.analyzer(realize.block, inside=True)
+    box = run_domain(tree, realize)
+    if writes and (box is None or not all(same_region([box[iv.var]], [iv.dom], an) for iv in ivs)):
+        refuse(tree, realize, f"cannot reindex {target.name}", "the block does not run on the whole domain of its variables")
     if not all(an.prove(i >= 0) and an.prove(i < n) for i, n in zip(at, target.shape)):
         refuse(tree, realize, f"cannot reindex {target.name}", "its index may lie outside of the buffer, under a condition")
     new = decl_buffer(tuple(iv.dom.extent for iv in ivs), target.dtype, target.name + "_reindex", scope=target.scope)

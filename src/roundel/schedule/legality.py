@@ -183,7 +183,7 @@ def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: s
     for s in _bare(chain[-1].body):
         refuse(tree, chain[0], f"cannot {doing} loops around statements outside of blocks", f"{s!r}"[:200])
     if len(inside) > 1:
-        _check_handed_on(tree, chain[-1], inside, doing)
+        _check_handed_on(tree, chain, inside, doing)
 
 
 def require_no_idle(tree: Tree, realize: BlockRealize, loops: Sequence[For], doing: str) -> None:
@@ -224,8 +224,9 @@ def _bare(stmt: Stmt) -> list[Stmt]:
     return out
 
 
-def _check_handed_on(tree: Tree, top: For, inside: list[BlockRealize], doing: str) -> None:
-    """What blocks under ``top`` read from each other was written in the same iteration."""
+def _check_handed_on(tree: Tree, chain: Sequence[For], inside: list[BlockRealize], doing: str) -> None:
+    """What blocks under nested loops read from each other was written, and finished, in the same iteration."""
+    top = chain[-1]
     an = tree.analyzer(top, inside=True)
     for k, reader in enumerate(inside):
         for region in reader.block.reads:
@@ -233,6 +234,10 @@ def _check_handed_on(tree: Tree, top: For, inside: list[BlockRealize], doing: st
             after = [w for w in inside[k + 1 :] if region.buffer in writes_of(w.block)]
             if region.buffer in writes_of(reader.block) and not before:
                 continue
+            reducing = next((w for w in before if _reduces_over(w, chain)), None)
+            if reducing is not None:
+                why = f"block {reader.block.name} reads {region.buffer.name}, which block {reducing.block.name} is still reducing there"
+                refuse(tree, top, f"cannot {doing} loop {top.loop_var.name}", why)
             if (before or after) and not _covered(tree, an, before, reader, region, top):
                 other = (before or after)[0].block.name
                 refuse(
@@ -241,6 +246,12 @@ def _check_handed_on(tree: Tree, top: For, inside: list[BlockRealize], doing: st
                     f"cannot {doing} loop {top.loop_var.name}",
                     f"block {reader.block.name} reads {region.buffer.name}, which block {other} writes in another iteration",
                 )
+
+
+def _reduces_over(realize: BlockRealize, chain: Sequence[For]) -> bool:
+    """Whether some of the loops are part of a variable that reduces."""
+    loops = {x.loop_var for x in chain}
+    return any(iv.kind is not IterKind.SPATIAL and free_vars(v) & loops for iv, v in zip(realize.block.iter_vars, realize.iter_values))
 
 
 def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
@@ -310,4 +321,4 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) 
             )
     inside = tree.realizes(loop.body)
     if len(inside) > 1:
-        _check_handed_on(tree, loop, inside, doing)
+        _check_handed_on(tree, [loop], inside, doing)

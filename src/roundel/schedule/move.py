@@ -255,6 +255,9 @@ def _provided(move: _Move, sources: list[BlockRealize]) -> tuple[dict[Var, Range
     conditions: list[Expr] = []
     buffers: dict[Buffer, None] = dict.fromkeys(b for s in sources for b in legality.writes_of(s.block) & legality.reads_of(move.block))
     for buffer in buffers:
+        for w in legality.writers(move.tree, move.tree.scope(move.realize), buffer):
+            if w not in sources and w is not move.realize:
+                move.refuse(f"block {w.block.name}, outside of that loop, writes {buffer.name} too")
         made, all_made = _made(move, sources, buffer, move.loop), _made(move, sources, buffer, None)
         for read in regions_of(move.block, buffer, written=False):
             for at, have, total in zip(read.region, made, all_made):
