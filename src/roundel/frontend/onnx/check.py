@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir.errors import UnsupportedError
+from .functions import has_body
 from .registry import find
 
 
@@ -49,7 +50,7 @@ def check_model(model: Any) -> Report:
         domain = "" if node.domain == "ai.onnx" else node.domain
         report.operators[node.op_type] = report.operators.get(node.op_type, 0) + 1
         version = opsets.get(domain, 1)
-        if find(domain, node.op_type, version) is None and (domain, node.op_type) not in functions:
+        if find(domain, node.op_type, version) is None and (domain, node.op_type) not in functions and not has_body(domain, node.op_type, version):
             report.unsupported.setdefault((domain, node.op_type, version), []).append(node.name or "/".join(node.output))
     return report
 

@@ -14,11 +14,12 @@ from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.constants import ConstData
 from ...ir.dtype import INT64, DType
-from ...ir.errors import ModelError, RoundelError, UnsupportedError
+from ...ir.errors import ModelError, OptionError, RoundelError, UnsupportedError
 from ...ir.module import IRModule
 from ...ops import make
 from ...ops.dims import assuming
 from . import symbolic
+from .functions import body_of
 from .load import dtype_of, load_model, tensor_data
 from .registry import find
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     import onnx
 
 _MISSING = object()
+
+
+class DataDependentError(UnsupportedError):
+    """Something that must be known when the model is compiled depends on its inputs."""
 
 
 class Value:
@@ -106,7 +111,7 @@ class NodeContext:
             return list(value.content.reshape(-1))
         known = value.constant()
         if known is None:
-            raise self.unsupported(f"{what} depends on the model's data")
+            raise self.data_dependent(what)
         return [int(v) for v in known.reshape(-1)]
 
     def static_ints(self, value: Value | None, what: str) -> list[int]:
@@ -127,6 +132,11 @@ class NodeContext:
     def error(self, what: str) -> ModelError:
         """An error about this node."""
         return ModelError(what, where=f"node {self.name!r} ({self.node.op_type})")
+
+    def data_dependent(self, what: str) -> DataDependentError:
+        """A refusal because something must be known at compile time and is not."""
+        return DataDependentError(f"{what}: this depends on the model's data", where=f"node {self.name!r} ({self.node.op_type})",
+                                  hint="fix the input that it comes from: from_onnx(model, constants={name: value})")
 
     def unsupported(self, what: str) -> UnsupportedError:
         """A refusal of this node."""
@@ -188,11 +198,13 @@ class GraphImporter:
         function = self.functions.get((domain, node.op_type))
         opset = self.opsets.get(domain, 1)
         convert = find(domain, node.op_type, opset)
+        context = NodeContext(self, node, opset)
+        inputs = [self.lookup(name, context) for name in node.input]
+        if convert is None and function is None:
+            function = body_of(node, opset, inputs)
         if convert is None and function is not None:
             outputs = self.call_function(function, node)
         else:
-            context = NodeContext(self, node, opset)
-            inputs = [self.lookup(name, context) for name in node.input]
             outputs = self.convert(context, convert, inputs)
         for name, out in zip(node.output, outputs, strict=False):
             if name:
@@ -217,7 +229,7 @@ class GraphImporter:
             if e.where is None:
                 raise type(e)(e.what, where=f"node {context.name!r} ({context.node.op_type})", why=e.why, hint=e.hint) from e
             raise
-        except (TypeError, IndexError, KeyError, AttributeError, ValueError) as e:
+        except (TypeError, IndexError, KeyError, AttributeError, ValueError, ZeroDivisionError) as e:
             raise ModelError(f"the node is not valid: {e}", where=f"node {context.name!r} ({context.node.op_type})",
                              why=f"it has {len(inputs)} inputs, opset {context.opset}") from e
         return [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
@@ -360,10 +372,12 @@ def _needs(node: Any) -> list[str]:
     return out
 
 
-def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[Any]] | None = None) -> IRModule:
+def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[Any]] | None = None,
+              constants: Mapping[str, np.ndarray] | None = None) -> IRModule:
     """An ONNX model (path, bytes or ModelProto) as a module with the graph function ``main``.
 
-    ``dims`` fixes symbolic dimensions by name (``{"batch": 1}``); ``shapes`` gives inputs other shapes. Raises ModelError for
+    ``dims`` fixes symbolic dimensions by name (``{"batch": 1}``); ``shapes`` gives inputs other shapes;
+    ``constants`` gives inputs fixed values, which are then no parameters any more. Raises ModelError for
     broken models and UnsupportedError, which lists everything unsupported, before any work is done.
     """
     from . import ops  # noqa: F401  (fills the table)
@@ -375,15 +389,18 @@ def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Map
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
     bb = BlockBuilder()
     proto = model.graph
-    constants = {t.name for t in proto.initializer}
-    inputs = [i for i in proto.input if i.name not in constants]
+    fixed = dict(constants or {})
+    initial = {t.name for t in proto.initializer}
+    inputs = [i for i in proto.input if i.name not in initial and i.name not in fixed]
     scope = _Dimensions(dims or {})
     params = [graph.Var(_identifier(i.name), _input_info(i, scope, (shapes or {}).get(i.name))) for i in inputs]
+    scope.check()
     importer = GraphImporter(bb, opsets, folder, functions)
     with bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
                                                  output_names=tuple(o.name for o in proto.output))):
         with bb.dataflow():
             importer.initializers(proto)
+            importer.values.update({name: Value(graph.Constant.of(value)) for name, value in fixed.items()})
             for info, var in zip(inputs, params, strict=True):
                 importer.values[info.name] = Value(var)
             importer.run(proto)
@@ -403,14 +420,21 @@ class _Dimensions:
     """Named dimensions become one shape variable each."""
 
     def __init__(self, fixed: Mapping[str, int]) -> None:
-        self.fixed, self.variables = dict(fixed), {}
+        self.fixed, self.variables, self.used = dict(fixed), {}, set()
 
     def get(self, name: str) -> Any:
+        self.used.add(name)
         if name in self.fixed:
             return self.fixed[name]
         if name not in self.variables:
             self.variables[name] = tir.Var(_identifier(name), INT64, True)
         return self.variables[name]
+
+    def check(self) -> None:
+        """Raises OptionError for fixed dimensions that no input has."""
+        if unknown := [n for n in self.fixed if n not in self.used]:
+            hint = f"they are {', '.join(sorted(self.used))}" if self.used else "all its dimensions are numbers"
+            raise OptionError(f"the model has no symbolic dimension {unknown[0]!r}", hint=hint)
 
 
 def _identifier(name: str) -> str:

@@ -30,6 +30,14 @@ def dtype_of(code: int, where: Any = None) -> DType:
     return DType(_DTYPES[code])
 
 
+_CODES = {name: code for code, name in _DTYPES.items()}
+
+
+def code_of(dtype: DType) -> int:
+    """The ONNX TensorProto code of a data type."""
+    return _CODES[dtype]
+
+
 def load_model(source: Any) -> tuple[onnx.ModelProto, Path | None]:
     """A ModelProto from a path, bytes or a ModelProto, and the folder of its external data.
 

@@ -66,7 +66,7 @@ def _one_hot(node: NodeContext, indices: Value, depth: Value, values: Value) -> 
     n = int(node.static_ints(depth, "the depth")[0])
     known = values.constant()
     if known is None:
-        raise node.unsupported("the values depend on the model's data")
+        raise node.data_dependent("the values")
     off, on = known.reshape(-1)
     index = indices.expr
     index = node.make("astype", index, dtype="int64") if index.sinfo.dtype != "int64" else index

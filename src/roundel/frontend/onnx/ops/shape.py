@@ -136,7 +136,7 @@ def _range(node: NodeContext, start: Value, limit: Value, delta: Value) -> Any:
         return node.make("arange", graph.PrimValue(tir.as_index(s)), graph.PrimValue(tir.as_index(e)), graph.PrimValue(tir.as_index(d)), dtype=dtype)
     known = [v.constant() for v in (start, limit, delta)]
     if any(k is None for k in known):
-        raise node.unsupported("the range depends on the model's data")
+        raise node.data_dependent("the range")
     return graph.Constant.of(np.arange(*(k.item() for k in known), dtype=dtype.numpy))
 
 

@@ -159,7 +159,7 @@ def _resize(node: NodeContext, x: Value, roi: Value | None = None, scales: Value
     factors = None if scales is None or scales.constant() is None or scales.constant().size == 0 else [float(v) for v in scales.constant()]
     target = None if sizes is None else node.ints(sizes, "the sizes")
     if factors is None and target is None:
-        raise node.unsupported("the scales depend on the model's data")
+        raise node.data_dependent("the scales")
     return _resize_to(node, x, factors, target, node.attr("mode", "nearest"), node.attr("coordinate_transformation_mode", "half_pixel"),
                       node.attr("nearest_mode", "round_prefer_floor"), None if roi is None else roi.constant())
 
