@@ -15,6 +15,7 @@ from .ir.errors import ModelError
 from .ir.module import IRModule
 
 if TYPE_CHECKING:
+    from .build import Built
     from .runtime.executable import Executable
     from .runtime.model import Model
 
@@ -35,12 +36,17 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     verify = options.get("verify") if verify is None else verify
     plain = pipeline is None and not verify and not observers and not profile
     key = cache.model_key(model, (str(target), repr(dynamic))) if plain else None
-    if key is not None and (path := cache.find(key)) is not None:
-        return load(path, threads=threads)
-    from .driver import compile_module
 
-    built = compile_module(import_model(model, example_inputs, dynamic=dynamic), target=target, pipeline=pipeline, verify=verify, observers=observers,
-                           profile=profile)
+    def compiled() -> Built:
+        from .driver import compile_module
+
+        return compile_module(import_model(model, example_inputs, dynamic=dynamic), target=target, pipeline=pipeline, verify=verify,
+                              observers=observers, profile=profile)
+
+    if key is not None and (path := cache.find(key)) is not None:
+        # What is kept is linked under another name and with its weights beside it; a file is linked anew, from kept objects.
+        return Model(load(path, threads=threads).executable, saver=lambda path, **how: compiled().save(path, **how))
+    built = compiled()
     if key is not None:
         cache.keep(key, built.save)
     return Model(built.load(threads=threads or options.get("threads"), profile=profile), saver=built.save)

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
-    """Entry point: errors that Roundel raises become one paragraph and exit status 1, an interrupt 130."""
+    """Entry point: errors of Roundel and of the system become one paragraph and exit status 1, an interrupt 130."""
     import typer
 
     from ..ir.errors import RoundelError
@@ -15,10 +16,14 @@ def main() -> None:
 
     try:
         status = app(standalone_mode=False)
-    except RoundelError as error:
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough; do not complain at exit either
+        sys.exit(0)
+    except (RoundelError, OSError) as error:
         from rich.console import Console
 
-        Console(stderr=True).print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
+        text = str(error) if isinstance(error, RoundelError) or not error.filename else f"{error.filename}: {error.strerror}"
+        Console(stderr=True).print(f"[bold red]error:[/] {_escape(text)}", soft_wrap=True, highlight=False)
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import typer
@@ -52,10 +54,26 @@ def open_model(path: Path, *, target: str | None = None, threads: int | None = N
     """A callable Model from an ONNX file or a compiled one."""
     from .. import api
 
-    if path.suffix in (".so", ".dylib", ".dll"):
+    if is_compiled(path):
+        given = {"--target": target, "--verify": verify, "--dim": dynamic}
+        if late := [name for name, value in given.items() if value]:
+            raise OptionError(f"{path.name} is compiled already, {' and '.join(late)} comes too late", hint="give it to `roundel compile`")
         return api.load(path, threads=threads)
     with step(f"compiling {path.name}"):
         return api.compile(path, target=target, threads=threads, verify=verify, dynamic=dynamic or None, profile=profile)
+
+
+def is_compiled(path: Path) -> bool:
+    """Whether a file's name says that it is a shared library."""
+    return path.suffix in (".so", ".dylib", ".dll")
+
+
+def known_dims(infos: Sequence[Any], sizes: Mapping[str, int]) -> None:
+    """Raises OptionError for sizes of dimensions that no input has."""
+    names = sorted({name for i in infos for d in i.shape if isinstance(d, str) for name in re.findall(r"[A-Za-z_]\w*", d)})
+    if unknown := [n for n in sizes if n not in names]:
+        hint = f"they are {', '.join(names)}" if names else "all its dimensions are numbers"
+        raise OptionError(f"the model has no symbolic dimension {unknown[0]!r}", hint=hint)
 
 
 def shape_of(info: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -90,6 +108,7 @@ def random_input(info: Any, sizes: Mapping[str, int], seed: int = 0) -> np.ndarr
 
 def gather_inputs(infos: Sequence[Any], given: Sequence[str], sizes: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
     """Arrays for all inputs: from ``name=file.npy``, ``file.npz`` (by name), random where nothing is given."""
+    known_dims(infos, sizes)
     known: dict[str, np.ndarray] = {}
     names = [i.name for i in infos]
     for item in given:
@@ -97,7 +116,10 @@ def gather_inputs(infos: Sequence[Any], given: Sequence[str], sizes: Mapping[str
         path = Path(file if eq else name)
         if not path.is_file():
             raise CallError(f"there is no input file {path}")
-        loaded = np.load(path, allow_pickle=False)
+        try:
+            loaded = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError, OSError, BadZipFile):
+            raise CallError(f"{path} is not a NumPy file, or it is cut off", hint="write it with numpy.save or numpy.savez") from None
         if isinstance(loaded, np.lib.npyio.NpzFile):
             known.update({k: loaded[k] for k in loaded.files if k in names})
         elif eq:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from .arguments import DIM, MODEL, TARGET, THREADS, dims, gather_inputs, open_model
+from .arguments import DIM, MODEL, TARGET, THREADS, dims, gather_inputs, is_compiled, open_model
 
 
 def bench_command(
@@ -31,7 +31,7 @@ def bench_command(
     p = np.percentile(times * 1e3, [0, 50, 90, 99])
     console.print(f"latency over {len(times)} runs, {compiled.executable.num_threads} threads: "
                   f"min {p[0]:.3f}  [bold]median {p[1]:.3f}[/]  p90 {p[2]:.3f}  p99 {p[3]:.3f} ms")
-    if profile and model.suffix not in (".so", ".dylib", ".dll"):
+    if profile and not is_compiled(model):
         console.print(profile_table(model, arrays, target, threads, min(seconds, 2.0), top))
 
 
