@@ -71,6 +71,7 @@ def test_page(page, workplace):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_links(page):
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+    prose = re.sub(r"`[^`\n]+`", "", _BLOCK.sub("", page.read_text()))
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

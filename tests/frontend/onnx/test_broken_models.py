@@ -126,7 +126,7 @@ BROKEN = {
     "not a protobuf": (foreign, "not an ONNX model"),
     "a text": (text, "not an ONNX model"),
     "empty": (empty, "the file is empty"),
-    "cyclic": (cyclic, "cycle.*'first'|cycle.*'second'"),
+    "cyclic": (cyclic, "(?s)cycle.*'first', 'second'"),
     "unknown operators": (unknown_operators, r"(?s)2 operators.*Frobnicate \(opset 17\), 1 node: n1.*Mangle"),
     "wrong dtype": (wrong_dtype, "(?s)'mixed'.*(float32.*int64|int64.*float32)"),
     "wrong rank": (wrong_rank, "'conv'"),
@@ -137,9 +137,9 @@ BROKEN = {
     "external data at an absolute path": (external("/etc/passwd"), "(?s)outside the model's folder.*passwd"),
     "external data too short": (external("short.bin"), "(?s)does not fit.*8 bytes"),
     "absurd initializer": (absurd_initializer, "(?s)tensor 'w'.*absurdly large"),
-    "absurd input": (absurd_input, "(?s)absurdly large.*1099511627776|1099511627776.*too large"),
-    "absurd intermediate": (absurd_middle, "absurdly large"),
-    "absurd constant": (absurd_constant, "absurdly large"),
+    "absurd input": (absurd_input, "(?s)input 'x'.*absurdly large.*1099511627776"),
+    "absurd intermediate": (absurd_middle, "'e'.*absurdly large"),
+    "absurd constant": (absurd_constant, "'fill'.*absurdly large"),
 }
 
 
@@ -186,7 +186,7 @@ def product():
     (np.ones((2, 3, 1), np.float32), np.ones((3, 4), np.float32), "dimensions"),
     (np.ones((2, 3), np.float32), np.ones((5, 4), np.float32), "dimension 0 of input 1 .*5.*3"),
     (np.ones((2, 3), np.float32), np.ones((3, 5), np.float32), "dimension 1 of input 1 .*5.*4"),
-    ("a", np.ones((3, 4), np.float32), "input 0|'x'"),
+    ("a", np.ones((3, 4), np.float32), "str is not a tensor"),
 ], ids=["dtype", "rank", "symbolic size", "size", "not a tensor"])
 def test_calls(product, x, y, message):
     with pytest.raises((rd.RoundelError, TypeError), match=message):
@@ -197,7 +197,7 @@ def test_calls(product, x, y, message):
 
 def test_absurd_call(product):
     """Sizes whose product overflows are refused before anything is computed: the tensor takes no memory, all strides are 0."""
-    x = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (1 << 40, 1 << 22), (0, 0))
-    y = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (1 << 22, 4), (0, 0))
-    with pytest.raises((rd.RoundelError, MemoryError), match="large|memory|overflow|fit"):
+    x = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (1 << 40, 1 << 18), (0, 0))
+    y = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (1 << 18, 4), (0, 0))
+    with pytest.raises((rd.RoundelError, MemoryError), match="large|llocate|overflow|fit"):
         product(x, y)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...builder import BlockBuilder
+from ...graph.convert_to_dataflow import convert_to_dataflow
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.constants import ConstData
@@ -19,8 +21,8 @@ from ...ir.module import IRModule
 from ...ops import make
 from ...ops.dims import assuming
 from . import symbolic
-from .functions import body_of
-from .load import dtype_of, load_model, tensor_data
+from .functions import body_of, defaults_of
+from .load import MAX_BYTES, dtype_of, load_model, tensor_data
 from .registry import find
 
 if TYPE_CHECKING:
@@ -207,7 +209,7 @@ class GraphImporter:
         else:
             outputs = self.convert(context, convert, inputs)
         for name, out in zip(node.output, outputs, strict=False):
-            if name:
+            if name and out is not None:
                 self.values[name] = out
 
     def convert(self, context: NodeContext, convert: Callable[..., Any] | None, inputs: list[Value | None]) -> list[Value]:
@@ -216,7 +218,7 @@ class GraphImporter:
         rule = symbolic.TABLE.get(context.node.op_type) if context.node.domain in ("", "ai.onnx") else None
         if rule is not None and known is not None:
             try:
-                content = rule(context, *known)
+                content = np.asarray(rule(context, *known), dtype=object)
                 dtype = DType("bool") if content.size and all(isinstance(v, bool) for v in content.reshape(-1)) else _content_dtype(context, inputs)
                 return [Value(content=content, dtype=dtype, emit=self.emit)]
             except symbolic.Unknown:
@@ -232,7 +234,11 @@ class GraphImporter:
         except (TypeError, IndexError, KeyError, AttributeError, ValueError, ZeroDivisionError) as e:
             raise ModelError(f"the node is not valid: {e}", where=f"node {context.name!r} ({context.node.op_type})",
                              why=f"it has {len(inputs)} inputs, opset {context.opset}") from e
-        return [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
+        made = [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
+        for value in made:
+            if value is not None and value.content is None:
+                require_possible(value.expr.sinfo, f"node {context.name!r} ({context.node.op_type})")
+        return made
 
     def lookup(self, name: str, context: NodeContext) -> Value | None:
         """The value of this name; raises ModelError when nothing defines it."""
@@ -256,8 +262,7 @@ class GraphImporter:
 
     def call_function(self, function: onnx.FunctionProto, node: onnx.NodeProto) -> list[Value]:
         """Inline a model-local function, its attributes replaced by the node's."""
-        given = {a.name: a for a in node.attribute}
-        given = {**{a.name: a for a in function.attribute_proto}, **given}
+        given = {a.name: a for a in (*defaults_of(node, self.opsets), *function.attribute_proto, *node.attribute)}
         inner = GraphImporter(self.bb, {**self.opsets, **{o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}},
                               self.folder, self.functions)
         context = NodeContext(self, node, 1)
@@ -265,7 +270,7 @@ class GraphImporter:
             inner.values[name] = self.lookup(node.input[k], context) if k < len(node.input) else None
         for inner_node in sorted_nodes(function, inner.values):
             inner.node(_bind_attributes(inner_node, given))
-        return [inner.values[name] for name in function.output]  # type: ignore[misc]
+        return [inner.values.get(name) for name in function.output]  # type: ignore[misc]
 
 
 def _bind_attributes(node: onnx.NodeProto, given: Mapping[str, Any]) -> onnx.NodeProto:
@@ -287,6 +292,17 @@ def _bind_attributes(node: onnx.NodeProto, given: Mapping[str, Any]) -> onnx.Nod
             del copy.g.node[:]
             copy.g.node.extend(bound)
     return new
+
+
+def require_possible(info: graph.StructInfo, where: str) -> None:
+    """Raises ModelError for a tensor that no machine holds, its symbolic sizes left aside."""
+    shape = getattr(info, "shape", None)
+    if not shape or not isinstance(info, graph.TensorInfo):
+        return
+    sizes = [d.value for d in shape if isinstance(d, tir.IntImm)]
+    if info.dtype.nbytes(math.prod(sizes)) > MAX_BYTES:
+        raise ModelError("the tensor is absurdly large", where=where, why=f"its shape is {[d.value if isinstance(d, tir.IntImm) else str(d) for d in shape]}, "
+                         f"elements are {info.dtype}")
 
 
 def _contents(inputs: list[Value | None]) -> list[np.ndarray | None] | None:
@@ -398,16 +414,14 @@ def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Map
     importer = GraphImporter(bb, opsets, folder, functions)
     with bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
                                                  output_names=tuple(o.name for o in proto.output))):
-        with bb.dataflow():
-            importer.initializers(proto)
-            importer.values.update({name: Value(graph.Constant.of(value)) for name, value in fixed.items()})
-            for info, var in zip(inputs, params, strict=True):
-                importer.values[info.name] = Value(var)
-            importer.run(proto)
-            outputs = [_result(importer, o) for o in proto.output]
-            result = bb.emit_output(outputs[0] if len(outputs) == 1 else graph.Tuple(tuple(outputs)))
-        bb.emit_func_output(result)
-    return bb.get()
+        importer.initializers(proto)
+        importer.values.update({name: Value(graph.Constant.of(value)) for name, value in fixed.items()})
+        for info, var in zip(inputs, params, strict=True):
+            importer.values[info.name] = Value(var)
+        importer.run(proto)
+        outputs = [_result(importer, o) for o in proto.output]
+        bb.emit_func_output(bb.emit(outputs[0] if len(outputs) == 1 else graph.Tuple(tuple(outputs)), "result"))
+    return convert_to_dataflow(bb.get())
 
 
 def _result(importer: GraphImporter, info: Any) -> graph.GraphExpr:
@@ -459,4 +473,6 @@ def _input_info(info: Any, scope: _Dimensions, given: Sequence[Any] | None) -> g
         else:
             name = d.dim_param if any(c.isalnum() for c in d.dim_param) else ""  # some exporters write "?" for every unknown size
             dims.append(scope.get(name or f"{info.name}_dim{k}"))
-    return graph.TensorInfo(tuple(dims), dtype)
+    made = graph.TensorInfo(tuple(dims), dtype)
+    require_possible(made, f"input {info.name!r}")
+    return made

@@ -16,7 +16,7 @@ from ...ir.errors import ModelError
 if TYPE_CHECKING:
     import onnx
 
-_MAX_BYTES = 1 << 40
+MAX_BYTES = 1 << 40  # a larger tensor is a mistake
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64",
            12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
            19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2"}
@@ -82,7 +82,7 @@ def tensor_data(tensor: onnx.TensorProto, folder: Path | None) -> ConstData:
     count = 1
     for d in shape:
         count *= d
-    if dtype.nbytes(count) > _MAX_BYTES:
+    if dtype.nbytes(count) > MAX_BYTES:
         raise ModelError("the tensor is absurdly large", where=where, why=f"shape {list(shape)} of {dtype} takes {dtype.nbytes(count)} bytes")
     if tensor.data_location == 1:
         return _external(tensor, dtype, shape, count, folder, where)
