@@ -14,10 +14,12 @@ from ..ir.errors import LowerError
 from ..ir.module import IRModule
 from ..ir.op import FuseKind, OpDef
 from ..passes import pass_
-from .lower_host import VIEWS
 from .rewriter import GraphRewriter
 
-KEPT = {*VIEWS, "call_tir", "call_tir_inplace", "call_dps_packed", "shape_of", "shape_to_tensor"}
+VIEWS = ("reshape", "squeeze", "expand_dims", "flatten")
+"""Operators that only change the shape: the host function has no code for them."""
+
+KEPT = {*VIEWS, "call_tir", "call_tir_inplace", "call_dps_packed", "shape_of", "shape_to_tensor", "tensor_to_shape"}
 
 
 @pass_("decompose")

@@ -7,415 +7,159 @@ it; ``call_tir`` becomes a kernel call, reshapes become views, control flow beco
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from ..arith import Analyzer
 from ..ir import graph, tir
-from ..ir.attrs import Attrs
 from ..ir.constants import ConstData
-from ..ir.dtype import HANDLE, INT32, VOID, DType
-from ..ir.errors import LowerError
+from ..ir.dtype import HANDLE, INT32
 from ..ir.module import IRModule
-from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE
-from ..ir.tir.expr import StringImm
-from ..ir.visit import free_vars, substitute
+from ..ir.visit import free_vars
 from ..lower.explicit_shape_params import explicit_shape_params
 from ..passes import pass_
-from .memory_plan import Request, plan
-from .merge_programs import bind_shape
-
-VIEWS = ("reshape", "squeeze", "expand_dims", "flatten")
+from . import host_calls, host_control
+from .host_builder import HostBuilder, Shape, flatten
+from .host_memory import Storage, Tensor, close, nbytes, place
+from .inplace import ReplaceCalls, overwrite_operands
 
 
 @pass_("lower_host")
 def lower_host(mod: IRModule) -> IRModule:
     """Every exported graph function becomes a host function; the tensor programs it calls become its kernels."""
     mod = explicit_shape_params(mod)
-    constants = dict(mod.constants or {})
+    constants: dict[str, ConstData] = dict(mod.constants or {})
     for name, func in list(mod.items()):
         if isinstance(func, graph.Function):
-            host = _Host(mod, name, func)
-            mod = mod.with_functions({name: host.lower()})
+            host = HostLowering(mod, name, func)
+            lowered = host.lower()
+            mod = host.mod.with_functions({name: lowered})
             constants.update(host.data)
     mod = mod.replace(constants=constants) if constants else mod
     return mod.with_functions({n: f.with_attr("kind", "kernel") for n, f in mod.items()
                                if isinstance(f, tir.PrimFunc) and "kind" not in f.attrs and "global_symbol" not in f.attrs})
 
 
-@dataclass(eq=False)
-class _Storage:
-    """Memory for tensors, needed from step ``first`` to step ``last``. ``home`` is the parameter that holds it, if any."""
-
-    nbytes: tir.Expr
-    kind: str  # "arena", "input", "output", "constant"
-    first: int = 0
-    last: int = 0
-    home: tir.Buffer | None = None
-
-
-@dataclass(eq=False)
-class _Tensor:
-    """A buffer over a storage. Where it lies is settled when all lifetimes are known."""
-
-    buffer: tir.Buffer
-    storage: _Storage
-
-
-@dataclass(eq=False)
-class _Shape:
-    """A shape value: index expressions."""
-
-    values: tuple[tir.Expr, ...]
-
-
-Entry = tir.Stmt | Callable[[tir.Stmt], tir.Stmt]
-
-
-def _close(entries: list[Entry]) -> tir.Stmt:
-    """Statements in order; an entry that is callable wraps all that follow it (declarations, lets)."""
-    body: list[tir.Stmt] = []
-    for entry in reversed(entries):
-        if isinstance(entry, tir.Stmt):
-            body.insert(0, entry)
-        else:
-            body = [entry(tir.seq(*body) if body else tir.Seq(()))]
-    return tir.seq(*body) if body else tir.Seq(())
-
-
-class _Host:
+class HostLowering(HostBuilder):
     """Lowers one function."""
 
     def __init__(self, mod: IRModule, name: str, func: graph.Function) -> None:
-        self.mod, self.name, self.func = mod, name, func
-        self.env: dict[Any, Any] = {}
-        self.constants: dict[str, _Tensor] = {}
-        self.data: dict[str, ConstData] = {}
-        self.tensors: list[_Tensor] = []
-        self.prologue: list[Entry] = []
-        self.entries: list[Entry] = []
-        self.clock = 0
-        self.an = Analyzer()
+        super().__init__(mod, name)
+        self.func = func
+        self.params: list[tuple[tir.Var, tir.Buffer | None]] = []
+        self.outputs: list[tir.Buffer] = []
 
     def lower(self) -> tir.PrimFunc:
         """The host function."""
         func = self.func
-        inputs = [self._parameter(p) for p in func.params]
-        result = self.seq(func.body)
-        outputs = [self._output(k, value) for k, value in enumerate(_flatten(result))]
-        body = self._place(_close([*self.prologue, *self.entries]))
-        params = [*inputs, *outputs]
-        handles = tuple(tir.Var(b.name + "_handle", HANDLE) for b in params)
-        attrs = func.attrs | {"kind": "host", "global_symbol": func.attrs.get("global_symbol", self.name),
-                              "num_inputs": len(inputs), "num_outputs": len(outputs), "returns_tuple": isinstance(result, tuple)}
-        host = tir.PrimFunc(handles, body, tuple(zip(handles, params, strict=True)), attrs, INT32, func.span)
-        return explicit_shape_params.on_func(host)
+        arguments = tuple(map(self.parameter, func.params))
+        inputs = len(self.params)
+        value = self.seq(func.body)
+        results = flatten(value)
+        for k, result in enumerate(results):
+            self.output(k, result)
+        self.mod, calls = overwrite_operands(self)
+        body = close([*self.prologue, *self.entries])
+        body = place(ReplaceCalls(calls).rewrite(body) if calls else body, self.tensors, self.sizes.order)
+        params = [*self.params, *((tir.Var(b.name + "_handle", HANDLE), b) for b in self.outputs)]
+        attrs = func.attrs | {"kind": "host", "global_symbol": func.attrs.get("global_symbol", self.name), "num_inputs": inputs,
+                              "num_outputs": len(results), "returns_tuple": isinstance(value, tuple)}
+        if any(isinstance(a, tuple) for a in arguments):
+            attrs = attrs | {"arguments": arguments}
+        if isinstance(value, tuple) and any(isinstance(v, tuple) for v in value):
+            attrs = attrs | {"result": _template(value, iter(range(len(results))))}
+        host = tir.PrimFunc(tuple(p for p, _ in params), body, tuple((p, b) for p, b in params if b is not None), attrs, INT32, func.span)
+        return _with_sizes(host, inputs)
 
-    # -- storage
+    # -- parameters and results
 
-    def _parameter(self, var: graph.Var) -> tir.Buffer:
-        info = var.sinfo
+    def parameter(self, var: graph.Var) -> Any:
+        """Declare a parameter of the graph function; returns the positions of its inputs as a template."""
+        template, self.env[var] = self._argument(var.sinfo, var.name)
+        return template
+
+    def _argument(self, info: graph.StructInfo, name: str) -> tuple[Any, Any]:
+        if isinstance(info, graph.TupleInfo):
+            parts = [self._argument(f, f"{name}_{i}") for i, f in enumerate(info.fields)]
+            return tuple(t for t, _ in parts), tuple(v for _, v in parts)
+        if isinstance(info, graph.ShapeInfo) and info.values is not None:
+            scalars = [self._scalar(v, tir.const(0, "int64").dtype, f"{name}_{k}") for k, v in enumerate(info.values)]
+            return tuple(t for t, _ in scalars), Shape(tuple(v for _, v in scalars))
+        if isinstance(info, graph.PrimInfo):
+            return self._scalar(info.value, info.dtype, name)
         if not isinstance(info, graph.TensorInfo) or info.shape is None or info.dtype is None:
-            raise LowerError(f"parameter {var.name} of {self.name} is not a tensor of known rank and dtype", why=f"it is {info!r}")
-        buffer = tir.decl_buffer(info.shape, info.dtype, var.name)
-        self.env.update({d: d for n in info.shape for d in free_vars(n)})
-        self.env[var] = _Tensor(buffer, _Storage(_nbytes(buffer), "input", home=buffer))
-        return buffer
-
-    def _allocate(self, info: graph.TensorInfo, name: str) -> _Tensor:
-        """A new tensor, declared here."""
+            raise self.error(f"parameter {name} is not a tensor of known rank and dtype, a shape, a number or a tuple of them",
+                             why=f"it is {info!r}", hint="annotate it, as in R.Tensor((n, 3), \"float32\")")
         buffer = tir.decl_buffer(info.shape, info.dtype, name)
-        return self._declare(buffer, _Storage(self.an.simplify(_nbytes(buffer)), "arena", self.clock, self.clock))
+        self.env.update({d: d for n in info.shape for d in free_vars(n)})
+        self.params.append((tir.Var(buffer.name + "_handle", HANDLE), buffer))
+        return len(self.params) - 1, Tensor(buffer, Storage(nbytes(buffer), "input", home=buffer))
 
-    def _view(self, source: _Tensor, info: graph.TensorInfo, name: str) -> _Tensor:
-        """The same elements under another shape."""
-        return self._declare(tir.decl_buffer(info.shape, info.dtype or source.buffer.dtype, name), source.storage)
+    def _scalar(self, value: tir.Expr | None, dtype: Any, name: str) -> tuple[int, tir.Expr]:
+        """A number as a parameter: the variable that it is to be, or one that is checked against the expression it is to be."""
+        new = type(value) is tir.Var and value not in self.env
+        var = value if isinstance(value, tir.Var) and new else tir.Var(name, dtype)
+        self.params.append((var, None))
+        self.env[var] = var
+        if value is None or new:
+            return len(self.params) - 1, var
+        self.emit(tir.Assert(tir.eq(var, value), f"argument {name} of {self.name} is {{0}}, not {{1}}"))
+        return len(self.params) - 1, value
 
-    def _declare(self, buffer: tir.Buffer, storage: _Storage) -> _Tensor:
-        self.entries.append(lambda body: tir.DeclBuffer(buffer, body))
-        self.tensors.append(_Tensor(buffer, storage))
-        return self.tensors[-1]
-
-    def _constant(self, value: graph.Constant) -> _Tensor:
-        key = value.data.key
-        if key not in self.constants:
-            buffer = tir.decl_buffer(value.data.shape, value.data.dtype, "const")
-            load = tir.Call("constant_ptr", (StringImm(key),), HANDLE)
-            self.prologue.append(lambda body: tir.Let(buffer.data, load, tir.DeclBuffer(buffer, body)))
-            self.data[key] = value.data
-            self.constants[key] = _Tensor(buffer, _Storage(_nbytes(buffer), "constant", home=buffer))
-        return self.constants[key]
-
-    def _touch(self, tensor: _Tensor) -> _Tensor:
-        tensor.storage.last = max(tensor.storage.last, self.clock)
-        return tensor
-
-    def _place(self, body: tir.Stmt) -> tir.Stmt:
-        """Settle where every storage lies, move the buffers there and allocate the arena."""
-        inner = list({id(t.storage): t.storage for t in self.tensors if t.storage.kind == "arena"}.values())
-        made = plan([Request(s.nbytes, s.first, s.last) for s in inner])
-        offsets = {id(s): o for s, o in zip(inner, made.offsets, strict=True)}
-        arena = tir.decl_buffer((made.total,), "uint8", "arena")
-        table: dict[tir.Buffer, tir.Buffer] = {}
-        for t in self.tensors:
-            if t.storage.kind == "arena":
-                offset = _elements(offsets[id(t.storage)], t.buffer.dtype)
-                table[t.buffer] = t.buffer.replace(data=arena.data, elem_offset=offset)
-            else:
-                assert t.storage.home is not None
-                table[t.buffer] = t.buffer.replace(data=t.storage.home.data)
-        body = substitute(body, {}, table)
-        return tir.Allocate(arena, body, Attrs(arena=True)) if inner else body
-
-    def _output(self, index: int, value: Any) -> tir.Buffer:
-        """The parameter that receives result ``index``: in place of the tensor's own storage where that is possible."""
-        tensor = self._tensor(value)
+    def output(self, index: int, value: Any) -> None:
+        """Give result ``index`` its parameter: in place of the tensor's own storage where that is possible."""
+        tensor = self.tensor(value, f"result {index}")
         names = self.func.attrs.get("output_names") or ()
-        out = tir.decl_buffer(tensor.buffer.shape, tensor.buffer.dtype, names[index] if index < len(names) else f"out_{index}")
-        storage = tensor.storage
-        if storage.kind == "arena" and self.an.prove_equal(storage.nbytes, _nbytes(out)):
+        shape = tuple(self.sizes.resolve(d) for d in tensor.buffer.shape)
+        out = tir.decl_buffer(shape, tensor.buffer.dtype, names[index] if index < len(names) else f"out_{index}")
+        self.outputs.append(out)
+        storage = tensor.storage.settled()
+        movable = storage.kind == "arena" and storage.depth == 0 and tensor.offset is None
+        late = any(self.sizes.late(d) for d in shape)
+        if late:
+            self._late_output(index, out, tensor, movable and storage.home is tensor.buffer)
+        elif movable and self.an.prove_equal(storage.nbytes, nbytes(out)):
             storage.kind, storage.home = "output", out
         else:
-            self._copy(out, self._touch(tensor).buffer)
-        return out
+            self.copy(out, self.touch(tensor).buffer)
 
-    def _copy(self, target: tir.Buffer, source: tir.Buffer) -> None:
-        call = tir.Call("copy_bytes", (_address(target), _address(source), self.an.simplify(_nbytes(target))), VOID)
-        self.entries.append(_unless_empty(tir.Evaluate(call), target.shape))
+    def _late_output(self, index: int, out: tir.Buffer, tensor: Tensor, movable: bool) -> None:
+        """A result whose shape only the run can tell: its memory comes from the caller when the shape is known."""
+        memory = tir.Call("alloc_output", (tir.const(index, "int32"), *out.shape), HANDLE)
+        if movable:
+            storage = tensor.storage
+            storage.kind, storage.makes = "output", memory
+            return
+        target = self.made(out.shape, out.dtype, memory, out.name)
+        self.copy(target.buffer, self.touch(tensor).buffer)
 
-    # -- values
+    # -- expressions
 
     def seq(self, expr: graph.SeqExpr) -> Any:
         """Lower the bindings and return the lowered result."""
         for binding in expr.bindings:
             self.clock += 1
             if isinstance(binding, graph.MatchCast):
-                self._match_cast(binding)
+                host_calls.match_cast(self, binding)
             else:
                 self.env[binding.var] = self.value(binding.value, binding.var)
         self.clock += 1
-        return self._use(expr.body)
+        return self.use(expr.body)
 
     def value(self, value: graph.GraphExpr, var: graph.Var) -> Any:
-        """What a bound expression is at run time: a tensor, a tuple, a shape, a scalar."""
+        """What a bound expression is at run time."""
         handler = _VALUES.get(type(value))
-        return handler(self, value, var) if handler else self._use(value)
-
-    def _use(self, value: Any) -> Any:
-        """An operand: marks its storage as used now."""
-        if isinstance(value, graph.Var):
-            found = self.env[value]
-            for t in _flatten(found):
-                if isinstance(t, _Tensor):
-                    self._touch(t)
-            return found
-        if isinstance(value, graph.Constant):
-            return self._constant(value)
-        if isinstance(value, graph.Tuple):
-            return tuple(self._use(f) for f in value.fields)
-        if isinstance(value, graph.TupleGetItem):
-            return self._use(value.tuple_value)[value.index]
-        if isinstance(value, graph.ShapeExpr):
-            return _Shape(value.values)
-        if isinstance(value, graph.PrimValue | graph.StringValue | graph.DTypeValue):
-            return value.value
-        raise LowerError(f"{type(value).__name__} is not an operand", where=self.name)
-
-    def _tensor(self, value: Any) -> _Tensor:
-        if isinstance(value, _Tensor):
-            return value
-        if isinstance(value, _Shape):  # a shape that is a result: as an int64 tensor
-            tensor = self._allocate(graph.TensorInfo((len(value.values),), "int64"), "shape")
-            for i, v in enumerate(value.values):
-                self.entries.append(tir.BufferStore(tensor.buffer, tir.cast(v, "int64"), (tir.index_const(i),)))
-            return tensor
-        if isinstance(value, tir.Expr):
-            tensor = self._allocate(graph.TensorInfo((), value.dtype), "scalar")
-            self.entries.append(tir.BufferStore(tensor.buffer, value, ()))
-            return tensor
-        raise LowerError(f"a result of {self.name} is not a tensor", why=f"it is a {type(value).__name__}")
-
-    def _results(self, info: graph.StructInfo, name: str) -> Any:
-        """Fresh tensors for a result of this struct info."""
-        if isinstance(info, graph.TupleInfo):
-            return tuple(self._results(f, f"{name}_{i}") for i, f in enumerate(info.fields))
-        if not isinstance(info, graph.TensorInfo) or info.shape is None or info.dtype is None:
-            raise LowerError(f"the shape or dtype of {name} is not known", where=self.name, why=f"it is {info!r}",
-                             hint="bind it with R.match_cast")
-        return self._allocate(info, name)
-
-    def _kernel_call(self, callee: graph.GlobalVar, args: list[Any], out: list[_Tensor], explicit: tuple[tir.Expr, ...]) -> tir.Stmt:
-        kernel = self.mod[callee]
-        buffers = dict(zip((p for p in kernel.params if p in kernel.buffers), (t.buffer for t in [*args, *out]), strict=True))
-        variables: dict[Any, tir.Expr] = {}
-        for p, actual in buffers.items():
-            bind_shape(kernel.buffers[p].shape, actual.shape, variables)
-        variables.update(zip((p for p in kernel.params if p not in buffers), explicit, strict=False))
-        missing = [p.name for p in kernel.params if p not in buffers and p not in variables]
-        if missing:
-            raise LowerError(f"the call of {callee.name} does not give its scalar parameter {', '.join(missing)}", where=self.name,
-                             hint="pass it in tir_vars")
-        operands = [_address(buffers[p]) if p in buffers else variables[p] for p in kernel.params]
-        call = tir.Evaluate(tir.Call(callee, tuple(operands), VOID))
-        return _unless_empty(call, *(t.buffer.shape for t in out))
-
-    def _match_cast(self, binding: graph.MatchCast) -> None:
-        value = self._use(binding.value)
-        info = binding.sinfo
-        actual = value.values if isinstance(value, _Shape) else value.buffer.shape if isinstance(value, _Tensor) else ()
-        wanted = info.values if isinstance(info, graph.ShapeInfo) else info.shape if isinstance(info, graph.TensorInfo) else None
-        for k, (dim, is_now) in enumerate(zip(wanted or (), actual, strict=False)):
-            if type(dim) is tir.Var and dim not in self.env:
-                self.env[dim] = is_now
-                self.entries.append(lambda body, dim=dim, is_now=is_now: tir.Let(dim, is_now, body))
-            elif dim is not is_now:
-                self.entries.append(tir.Assert(tir.eq(dim, is_now), f"match_cast of {binding.var.name}: dimension {k} differs: {_text(dim)} is not {_text(is_now)}"))
-        if wanted is not None and isinstance(value, _Tensor):
-            value = self._view(value, info, binding.var.name)
-        self.env[binding.var] = value
+        return handler(self, value, var) if handler else self.use(value)
 
 
-def _text(e: tir.Expr) -> str:
-    return e.name if isinstance(e, tir.Var) else e.script()
+_VALUES: dict[type, Any] = {graph.Call: host_calls.call, graph.If: host_control.branch, graph.While: host_control.loop}
 
 
-def _call(self: _Host, call: graph.Call, var: graph.Var) -> Any:
-    op = call.op
-    if isinstance(op, graph.ExternFunc):
-        return _packed(self, call, var)
-    handler = _CALLS.get(op.name) if not isinstance(op, graph.GlobalVar | graph.Var) else None
-    if handler is None:
-        what = getattr(op, "name", str(op))
-        raise LowerError(f"{what} is not lowered to a tensor program", where=self.name, hint="run the pass `legalize` before `lower_host`")
-    return handler(self, call, var)
+def _template(value: Any, count: Any) -> Any:
+    return tuple(_template(v, count) for v in value) if isinstance(value, tuple) else next(count)
 
 
-def _call_tir(self: _Host, call: graph.Call, var: graph.Var) -> Any:
-    if self.mod[call.args[0]].attrs.get("view"):
-        return self._view(self._tensor(self._use(call.args[1].fields[0])), var.sinfo, var.name)
-    args = [self._tensor(self._use(a)) for a in call.args[1].fields]
-    result = self._results(call.sinfo_args[0] if call.sinfo_args else var.sinfo, var.name)
-    explicit = call.args[2].values if len(call.args) > 2 else ()
-    self.entries.append(self._kernel_call(call.args[0], args, _flatten(result), explicit))
-    return result
-
-
-def _call_tir_inplace(self: _Host, call: graph.Call, var: graph.Var) -> Any:
-    args = [self._tensor(self._use(a)) for a in call.args[1].fields]
-    self.entries.append(self._kernel_call(call.args[0], args, [], call.args[2].values if len(call.args) > 2 else ()))
-    chosen = tuple(args[i] for i in call.attrs["inplace_indices"])
-    return chosen if isinstance(var.sinfo, graph.TupleInfo) else chosen[0]
-
-
-def _call_dps_packed(self: _Host, call: graph.Call, var: graph.Var) -> Any:
-    args = [self._use(a) for a in call.args[1].fields]
-    result = self._results(call.sinfo_args[0] if call.sinfo_args else var.sinfo, var.name)
-    operands = [_packed_operand(a) for a in [*args, *_flatten(result)]]
-    self.entries.append(tir.Evaluate(tir.Call("call_packed", (StringImm(call.args[0].name), *operands), INT32)))
-    return result
-
-
-def _packed(self: _Host, call: graph.Call, var: graph.Var) -> Any:
-    operands = [_packed_operand(a) for arg in call.args for a in _flatten(self._use(arg))]
-    name = StringImm(call.op.name)
-    info = call.sinfo_args[0] if call.sinfo_args else var.sinfo
-    if not isinstance(info, graph.TensorInfo):
-        self.entries.append(tir.Evaluate(tir.Call("call_packed", (name, *operands), INT32)))
-        return ()
-    result = self._results(info, var.name)
-    self.entries.append(tir.Evaluate(tir.Call("call_packed_into", (name, *operands, _packed_operand(result)), INT32)))
-    return result
-
-
-def _packed_operand(value: Any) -> tir.Expr:
-    if not isinstance(value, _Tensor):
-        return tir.const(value)
-    b = value.buffer
-    return tir.Call("tensor_view", (StringImm(str(b.dtype)), _address(b), tir.index_const(b.ndim), *b.shape), HANDLE)
-
-
-def _reshape(self: _Host, call: graph.Call, var: graph.Var) -> Any:
-    source = self._tensor(self._use(call.args[0]))
-    return self._view(source, var.sinfo, var.name)
-
-
-def _shape_of(self: _Host, call: graph.Call, var: graph.Var) -> Any:
-    return _Shape(self._tensor(self._use(call.args[0])).buffer.shape)
-
-
-def _shape_to_tensor(self: _Host, call: graph.Call, var: graph.Var) -> Any:
-    return self._tensor(self._use(call.args[0]))
-
-
-def _if(self: _Host, value: graph.If, var: graph.Var) -> Any:
-    condition = self._tensor(self._use(value.condition)).buffer
-    result = self._results(value.sinfo, var.name)
-    branches = [_branch(self, b, _flatten(result)) for b in (value.true_branch, value.false_branch)]
-    self.entries.append(tir.If(tir.BufferLoad(condition, (tir.index_const(0),) * condition.ndim), *branches))
-    return result
-
-
-def _branch(self: _Host, body: graph.SeqExpr, targets: list[_Tensor], extra: Callable[[], None] | None = None) -> tir.Stmt:
-    """A nested sequence whose results are copied into ``targets``."""
-    saved, self.entries = self.entries, []
-    values = _flatten(self.seq(body))
-    self.clock += 1
-    for target, value in zip(targets, values, strict=True):
-        self._copy(self._touch(target).buffer, self._touch(self._tensor(value)).buffer)
-    if extra is not None:
-        extra()
-    stmt = _close(self.entries)
-    self.entries = saved
-    return stmt
-
-
-def _while(self: _Host, value: graph.While, var: graph.Var) -> Any:
-    start = self.clock
-    state = [self._results(v.sinfo, v.name) for v in value.loop_vars]
-    for target, initial in zip(state, value.init, strict=True):
-        self._copy(target.buffer, self._tensor(self._use(initial)).buffer)
-    flag = self._allocate(graph.TensorInfo((), "bool"), "go_on")
-    self.env.update(zip(value.loop_vars, state, strict=True))
-    self.entries.append(_branch(self, value.condition, [flag]))
-    body = _branch(self, value.body, state, lambda: self.entries.append(_branch(self, value.condition, [flag])))
-    self.entries.append(tir.While(tir.BufferLoad(flag.buffer, ()), body))
-    self.clock += 1
-    for t in self.tensors:  # what the loop uses and did not make must last until its end
-        if t.storage.first <= start < t.storage.last:
-            t.storage.last = self.clock
-    return tuple(state)
-
-
-_VALUES: dict[type, Callable[[_Host, Any, graph.Var], Any]] = {graph.Call: _call, graph.If: _if, graph.While: _while}
-_CALLS: dict[str, Callable[[_Host, graph.Call, graph.Var], Any]] = {
-    CALL_TIR.name: _call_tir, CALL_TIR_INPLACE.name: _call_tir_inplace, CALL_DPS_PACKED.name: _call_dps_packed,
-    "shape_of": _shape_of, "shape_to_tensor": _shape_to_tensor, **{name: _reshape for name in VIEWS}}
-
-
-def _flatten(value: Any) -> list[Any]:
-    return [t for v in value for t in _flatten(v)] if isinstance(value, tuple) else [value]
-
-
-def _nbytes(buffer: tir.Buffer) -> tir.Expr:
-    """Bytes of a compact buffer (two 4-bit elements a byte)."""
-    count, bits = tir.product_of(buffer.shape), buffer.dtype.storage_bits
-    return count * (bits // 8) if bits >= 8 else tir.ceildiv(count, 8 // bits)
-
-
-def _elements(nbytes: tir.Expr, dtype: DType) -> tir.Expr:
-    bits = dtype.storage_bits
-    return tir.floordiv(nbytes, bits // 8) if bits >= 8 else nbytes * (8 // bits)
-
-
-def _address(buffer: tir.Buffer) -> tir.Expr:
-    return tir.Call("address_of", (tir.BufferLoad(buffer, (tir.index_const(0),) * buffer.ndim),), HANDLE)
-
-
-def _unless_empty(stmt: tir.Stmt, *shapes: tuple[tir.Expr, ...]) -> tir.Stmt:
-    """The statement, unless all outputs are empty: kernels may assume extents >= 1 for what they compute at all."""
-    sizes = [Analyzer().simplify(tir.product_of(s)) for s in shapes]
-    if not sizes or any(isinstance(n, tir.IntImm) and n.value > 0 for n in sizes):
-        return stmt
-    conditions = [tir.gt(n, 0) for n in sizes if not isinstance(n, tir.IntImm)]
-    return tir.If(tir.logical_or(*dict.fromkeys(conditions)), stmt) if conditions else tir.Seq(())
+def _with_sizes(host: tir.PrimFunc, inputs: int) -> tir.PrimFunc:
+    """The sizes in the inputs' shapes as further parameters, as kernels have them; those of results are computed from them."""
+    buffers = host.buffers
+    dims = [d for p in host.params[:inputs] if p in buffers for d in buffers[p].shape]
+    extra = {v: None for d in dims for v in sorted(free_vars(d), key=lambda v: v.name) if v not in host.params}
+    return host.replace(params=(*host.params, *extra))

@@ -163,9 +163,12 @@ class GraphEvaluator:
     def loop(self, e: graph.While) -> Any:
         """The loop variables' last values."""
         values = tuple(self.eval(v) for v in e.init)
+        outside = dict(self.dims)
         while True:
             self.env.update(zip(e.loop_vars, values))
+            self.dims = dict(outside)  # sizes that the body binds are new in every iteration
             if not bool(np.asarray(self.eval(e.condition)).item()):
+                self.dims = outside
                 return values
             values = tuple(self.eval(e.body))
 

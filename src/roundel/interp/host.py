@@ -52,29 +52,41 @@ def call_host(runtime: Runtime, func: tir.PrimFunc, args: Sequence[Any], name: s
     if len(args) == len(func.params):
         return runtime.call_prim(func, args, name)
     buffers = func.buffers
-    tensors = [p for p in func.params if p in buffers]
-    if len(args) not in (count, len(tensors)):
+    inputs = func.params[:count]
+    outputs = [buffers[p] for p in func.params[count:] if p in buffers]
+    args = _spread(func.attrs.get("arguments"), args)
+    if len(args) not in (count, count + len(outputs)):
         raise InterpretError(f"{name} takes {count} inputs, {len(args)} were given")
-    outputs = [buffers[p] for p in tensors[count:]]
     dims: dict[tir.Var, Any] = {}
     equations = []
-    for p, a in zip(tensors, args):
+    for p, a in zip(inputs, args):
         if p in buffers:
             equations += [
                 (e, n, f"dimension {d} of argument {p.name} of {name}")
                 for d, (e, n) in enumerate(zip(buffers[p].shape, np.shape(a)))
             ]
-        else:
-            dims[p] = a
+        elif p.dtype.is_int:
+            dims[p] = int(a)
     solve(equations, dims)
-    sizes = [dims[p] for p in func.params if p not in buffers]  # explicit after lowering
+    sizes = [dims[p] for p in func.params[count:] if p not in buffers]  # explicit after lowering
     if len(args) > count:
         return runtime.call_prim(func, [*args, *sizes], name)
     arrays = [_output(runtime, b, dims) for b in outputs]
     ex = HostExecutor(runtime, name, outputs)
     runtime.execute(ex, func, [*args, *arrays, *sizes])
     results = [ex.made[k].array() if k in ex.made else a for k, a in enumerate(arrays)]
-    return results[0] if len(results) == 1 else tuple(results)
+    return _assemble(func.attrs.get("result", 0 if len(results) == 1 else tuple(range(len(results)))), results)
+
+
+def _spread(template: Any, args: Sequence[Any]) -> list[Any]:
+    """The inputs in order, from arguments of which some are tuples."""
+    if template is None:
+        return list(args)
+    return [x for t, a in zip(template, args) for x in (_spread(t, a) if isinstance(t, tuple) else [a])]
+
+
+def _assemble(template: Any, results: list[Any]) -> Any:
+    return tuple(_assemble(t, results) for t in template) if isinstance(template, tuple) else results[template]
 
 
 def _output(runtime: Runtime, buffer: tir.Buffer, dims: dict) -> Any:

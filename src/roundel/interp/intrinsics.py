@@ -13,7 +13,7 @@ from ..ir.constants import lookup
 from ..ir.dtype import DType
 from ..ir.errors import InterpretError
 from . import lanes, numeric
-from .memory import Pointer, View, row_major
+from .memory import Pointer, View, allocate, row_major
 
 if TYPE_CHECKING:
     from .stmt import Executor
@@ -94,6 +94,20 @@ def _packed(ex: Executor, e: tir.Call) -> Any:
     return 0 if e.dtype == "void" or out is None else _typed(ex, out, e.dtype)
 
 
+def _packed_into(ex: Executor, e: tir.Call) -> int:
+    """A foreign function whose result is copied into the last operand."""
+    *args, result = (plain(ex, ex.eval(a), a.dtype) for a in e.args[1:])
+    made = np.asarray(ex.runtime.packed(ex.eval(e.args[0]))(*args))
+    if made.shape != result.shape or made.dtype != result.dtype:
+        raise InterpretError(
+            f"{ex.eval(e.args[0])} returned {made.dtype} of shape {made.shape}",
+            where=ex.name,
+            why=f"{result.dtype} of shape {result.shape} was declared",
+        )
+    result[...] = made
+    return 0
+
+
 def _typed(ex: Executor, out: Any, dtype: DType) -> Any:
     if dtype.is_handle:
         return out
@@ -168,8 +182,9 @@ def _access_ptr(ex: Executor, e: tir.Call) -> Pointer:
 
 def _constant(ex: Executor, e: tir.Call) -> Pointer:
     key = ex.eval(e.args[0])
+    held = ex.runtime.mod.constants or {}
     try:
-        array = lookup(key).numpy()
+        array = (held[key] if key in held else lookup(key)).numpy()
     except KeyError:
         raise InterpretError(
             f"there is no constant {key}", where=ex.name, why="no module of this process holds it"
@@ -185,6 +200,29 @@ def _parallel_for(ex: Executor, e: tir.Call) -> Any:
 
 def _alloc_output(ex: Executor, e: tir.Call) -> Pointer:
     return ex.allocate_output(ex.index(e.args[0]), tuple(ex.index(a) for a in e.args[1:]))
+
+
+def _heap_alloc(ex: Executor, e: tir.Call) -> Pointer:
+    return allocate(max(ex.index(e.args[0]), 1) * ex.machine.scale, [])
+
+
+def _heap_keep(ex: Executor, e: tir.Call) -> int:
+    ex.slots[ex.index(e.args[0])] = ex.eval(e.args[1])
+    return 0
+
+
+def _heap_kept(ex: Executor, e: tir.Call) -> Pointer:
+    slot = ex.index(e.args[0])
+    if slot not in ex.slots:
+        raise InterpretError(f"slot {slot} holds no memory yet", where=ex.name)
+    return ex.slots[slot]
+
+
+def _copy_bytes(ex: Executor, e: tir.Call) -> int:
+    target, source = ex.eval(e.args[0]), ex.eval(e.args[1])
+    count = ex.index(e.args[2]) * ex.machine.scale
+    target.storage[target.offset : target.offset + count] = source.storage[source.offset : source.offset + count]
+    return 0
 
 
 def _arena(ex: Executor, e: tir.Call) -> Pointer:
@@ -229,7 +267,16 @@ _TABLE: dict[str, Callable] = {
     "constant_ptr": _constant,
     "parallel_for": _parallel_for,
     "alloc_output": _alloc_output,
+    "heap_alloc": _heap_alloc,
+    "heap_free": lambda ex, e: 0,
+    "heap_keep": _heap_keep,
+    "heap_kept": _heap_kept,
+    "copy_bytes": _copy_bytes,
+    "call_packed_into": _packed_into,
     "arena_ptr": _arena,
     "ret": _ret,
 }
-_EFFECTS = frozenset("call_packed tensor_view constant_ptr parallel_for alloc_output arena_ptr ret".split())
+_EFFECTS = frozenset(
+    "call_packed call_packed_into tensor_view constant_ptr parallel_for alloc_output arena_ptr ret "
+    "heap_alloc heap_free heap_keep heap_kept copy_bytes".split()
+)

@@ -31,6 +31,7 @@ class Executor(Evaluator):
         super().__init__(runtime.machine, name)
         self.runtime, self.plan = runtime, plan
         self.outputs: dict[int, View] = {}
+        self.slots: dict[int, Pointer] = {}  # memory that heap_keep has put there
 
     def run(self, s: tir.Stmt) -> None:
         """Executes a statement in the active lanes."""
@@ -266,7 +267,16 @@ def _assert(ex: Executor, s: tir.Assert) -> None:
     holds = ex.condition(s.condition)
     fails = lanes.invert(holds)
     if active(combine(ex.mask, fails)):
-        raise InterpretError(s.message, where=ex.name, why=f"assertion {s.condition.script()} does not hold")
+        raise InterpretError(
+            _message(ex, s), where=ex.name, why=f"assertion {s.condition.script()} does not hold"
+        )
+
+
+def _message(ex: Executor, s: tir.Assert) -> str:
+    """The message, ``{0}`` and ``{1}`` in it replaced by the two sides of the comparison."""
+    if "{0}" not in s.message or not isinstance(s.condition, tir.Compare):
+        return s.message
+    return s.message.format(ex.eval(s.condition.a), ex.eval(s.condition.b))
 
 
 def _evaluate(ex: Executor, s: tir.Evaluate) -> None:

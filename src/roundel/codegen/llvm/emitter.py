@@ -116,6 +116,7 @@ class Emitter:
         self.declares: dict[str, str] = {}
         self.globals: dict[str, str] = {}
         self.readonly: frozenset[tir.Var] = frozenset()  # data pointers whose memory nobody writes during the call
+        self.slots: dict[int, str] = {}  # variables that keep heap memory across branches and iterations
         self.align: dict[tir.Var, int] = {}  # data pointer -> known alignment in bytes
         self.linear_memo: dict[tir.Expr, Any] = {}
         self.strides: dict[tir.Buffer, Any] = {}

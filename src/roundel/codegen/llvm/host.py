@@ -69,6 +69,29 @@ def _heap_free(em: Emitter, e: tir.Call) -> str:
     return ""
 
 
+def _slot(em: Emitter, e: tir.Call) -> str:
+    """Where the pointer of a slot is kept: a variable of the function, null at first."""
+    number = e.args[0].value
+    if number not in em.slots:
+        em.slots[number] = em.alloca("ptr, align 8")
+        em.entry.append(f"  store ptr null, ptr {em.slots[number]}, align 8")
+    return em.slots[number]
+
+
+@writes(CALLS, "heap_keep")
+def _heap_keep(em: Emitter, e: tir.Call) -> str:
+    slot, memory = _slot(em, e), em.typed(e.args[1])
+    former = em.op(f"load ptr, ptr {slot}, align 8")
+    em.line(f"call void {em.declare('rd_heap_free', 'void', 'ptr', 'ptr')}(ptr %ctx, ptr {former})")
+    em.line(f"store {memory}, ptr {slot}, align 8")
+    return ""
+
+
+@writes(CALLS, "heap_kept")
+def _heap_kept(em: Emitter, e: tir.Call) -> str:
+    return em.op(f"load ptr, ptr {_slot(em, e)}, align 8")
+
+
 @writes(CALLS, "tensor_view")
 def _tensor_view(em: Emitter, e: tir.Call) -> str:
     """(dtype, pointer, rank, extents...) as a DLTensor on the stack."""

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of a host function: what holds each tensor, the sizes that are known only while it runs, and where all of it lies.
+
+Three classes (design decision 13). What follows from the shapes of the inputs, exactly or as an upper bound, lies in the
+arena. A size that depends on data opens a *region*: memory allocated where the size becomes known, planned like the arena,
+for all tensors whose size depends on it. Results of branches and loops whose shape differs live on the heap (``slots``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ..arith import Analyzer
+from ..ir import tir
+from ..ir.attrs import Attrs
+from ..ir.dtype import HANDLE, DType
+from ..ir.visit import free_vars, substitute
+from .memory_plan import Request, plan
+
+LARGEST = 1 << 46
+"""Bytes that a tensor whose shape depends on data may have: products of such sizes must not wrap."""
+
+Entry = tir.Stmt | Callable[[tir.Stmt], tir.Stmt]
+
+
+@dataclass(eq=False)
+class Region:
+    """Memory for the tensors of one scope of sizes: the arena (``heap`` false), or allocated where the sizes are known."""
+
+    heap: bool
+    buffer: tir.Buffer = field(default_factory=lambda: tir.decl_buffer((0,), "uint8", "memory"))
+    used: bool = False
+
+
+@dataclass(eq=False)
+class Storage:
+    """Memory for tensors, needed from step ``first`` to step ``last``.
+
+    ``kind``: "arena" (of ``region``), "input", "output", "constant", "heap". ``home`` is the buffer whose data holds it (all but
+    arena); ``merged`` another storage that stands for this one; ``makes`` what allocates a heap or late output, where its first
+    tensor is declared.
+    """
+
+    nbytes: tir.Expr
+    kind: str
+    first: int = 0
+    last: int = 0
+    region: Region | None = None
+    home: tir.Buffer | None = None
+    merged: Storage | None = None
+    makes: tir.Expr | None = None
+    depth: int = 0
+
+    def settled(self) -> Storage:
+        """The storage that finally holds what was put here."""
+        s = self
+        while s.merged is not None:
+            s = s.merged
+        return s
+
+
+@dataclass(eq=False)
+class Tensor:
+    """A buffer over a storage, ``offset`` bytes from its start. Where it lies is settled when all lifetimes are known."""
+
+    buffer: tir.Buffer
+    storage: Storage
+    offset: tir.Expr | None = None
+
+
+class Sizes:
+    """Shape variables that are bound inside the function: their exact value or upper bound in terms of the inputs' shapes, or
+    the region that they open."""
+
+    def __init__(self, root: Region) -> None:
+        self.root = root
+        self.exact: dict[tir.Var, tir.Expr] = {}
+        self.upper: dict[tir.Var, tir.Expr] = {}
+        self.regions: dict[tir.Var, Region] = {}
+        self.order: list[Region] = [root]
+        self.an = Analyzer()
+
+    def resolve(self, e: tir.Expr) -> tir.Expr:
+        """The expression with variables of known value replaced."""
+        return self.an.simplify(substitute(e, self.exact)) if free_vars(e) & self.exact.keys() else e
+
+    def late(self, e: tir.Expr) -> frozenset[tir.Var]:
+        """The variables in it whose value only the run can tell."""
+        return frozenset(v for v in free_vars(self.resolve(e)) if v in self.regions)
+
+    def bound(self, e: tir.Expr) -> tuple[tir.Expr, Region]:
+        """What ``e`` is at most, and the region where that can be said: the arena's wherever possible."""
+        e = self.resolve(e)
+        late = self.late(e)
+        if not late:
+            return e, self.root
+        bounded = {v: tir.Range.of(self.upper[v] + 1) for v in late if v in self.upper}
+        if bounded:
+            top = self.an.int_set(e, bounded).max
+            if top is not None and not free_vars(top) & bounded.keys():
+                e, late = self.an.simplify(top), late - bounded.keys()
+        if not late:
+            return e, self.root
+        return e, max((self.regions[v] for v in late), key=self.order.index)
+
+    def opened(self, variables: Iterable[tir.Var], uppers: dict[tir.Var, tir.Expr]) -> Region:
+        """A region for variables whose values become known now."""
+        region = Region(True)
+        self.order.append(region)
+        for v in variables:
+            self.regions[v] = region
+            if v in uppers and not self.late(uppers[v]):
+                self.upper[v] = self.resolve(uppers[v])
+        return region
+
+
+def close(entries: list[Entry]) -> tir.Stmt:
+    """Statements in order; an entry that is callable wraps all that follow it (declarations, lets)."""
+    body: list[tir.Stmt] = []
+    for entry in reversed(entries):
+        if isinstance(entry, tir.Stmt):
+            body.append(entry)
+        else:
+            body = [entry(tir.seq(*reversed(body)))]
+    return tir.seq(*reversed(body))
+
+
+def declaration(tensor: Tensor) -> Callable[[tir.Stmt], tir.Stmt]:
+    """The entry that declares a tensor, and allocates its memory where it is the first in a storage that is made here."""
+
+    def wrap(body: tir.Stmt) -> tir.Stmt:
+        storage, body = tensor.storage.settled(), tir.DeclBuffer(tensor.buffer, body)
+        if storage.makes is not None and storage.home is tensor.buffer:
+            return tir.Let(tensor.buffer.data, storage.makes, body)
+        return body
+
+    return wrap
+
+
+def allocation(region: Region) -> Callable[[tir.Stmt], tir.Stmt]:
+    """The entry that allocates a region, where something lies in it."""
+    return lambda body: tir.Allocate(region.buffer, body) if region.used else body
+
+
+def place(body: tir.Stmt, tensors: list[Tensor], regions: list[Region]) -> tir.Stmt:
+    """Settle where every storage lies, move the buffers there and allocate the arena (the first region)."""
+    table: dict[tir.Buffer, tir.Buffer] = {}
+    offsets: dict[Storage, tir.Expr] = {}
+    inner: dict[Region, dict[Storage, None]] = {r: {} for r in regions}
+    for t in tensors:
+        s = t.storage.settled()
+        if s.kind == "arena":
+            assert s.region is not None
+            inner[s.region][s] = None
+    memory = {}
+    for region, storages in inner.items():
+        made = plan([Request(s.nbytes, s.first, s.last) for s in storages])
+        offsets.update(zip(storages, made.offsets, strict=True))
+        memory[region] = table[region.buffer] = tir.decl_buffer((made.total,), "uint8", "heap" if region.heap else "arena")
+    for t in tensors:
+        table[t.buffer] = _placed(t, t.storage.settled(), offsets, memory)
+    body = substitute(body, {}, table)
+    root = regions[0]
+    return tir.Allocate(memory[root], body, Attrs(arena=True)) if inner[root] else body
+
+
+def _placed(t: Tensor, s: Storage, offsets: dict[Storage, tir.Expr], memory: dict[Region, tir.Buffer]) -> tir.Buffer:
+    if s.kind != "arena":
+        if s.home is t.buffer:
+            return t.buffer
+        assert s.home is not None
+        offset = None if t.offset is None else elements(t.offset, t.buffer.dtype)
+        return t.buffer.replace(data=s.home.data, elem_offset=offset)
+    assert s.region is not None
+    start = offsets[s] if t.offset is None else offsets[s] + t.offset
+    return t.buffer.replace(data=memory[s.region].data, elem_offset=elements(start, t.buffer.dtype))
+
+
+def nbytes(buffer: tir.Buffer) -> tir.Expr:
+    """Bytes of a compact buffer (two 4-bit elements a byte)."""
+    count, bits = tir.product_of(buffer.shape), buffer.dtype.storage_bits
+    return count * (bits // 8) if bits >= 8 else tir.ceildiv(count, 8 // bits)
+
+
+def elements(size: tir.Expr, dtype: DType) -> tir.Expr:
+    """A number of bytes as a number of elements."""
+    bits = dtype.storage_bits
+    return Analyzer().simplify(tir.floordiv(size, bits // 8) if bits >= 8 else size * (8 // bits))
+
+
+def address(buffer: tir.Buffer) -> tir.Expr:
+    """Pointer to the first element."""
+    return tir.Call("address_of", (tir.BufferLoad(buffer, (tir.index_const(0),) * buffer.ndim),), HANDLE)
+
+
+def fits(buffer: tir.Buffer, name: str, late: Callable[[tir.Expr], object]) -> list[tir.Stmt]:
+    """Checks of a shape that depends on data: no dimension is negative and the bytes are a number that does not wrap."""
+    checks: list[tir.Stmt] = []
+    an = Analyzer()
+    for k, dim in enumerate(buffer.shape):
+        if late(dim) and not an.prove(tir.ge(dim, 0)):
+            checks.append(tir.Assert(tir.ge(dim, 0), f"dimension {k} of {name} is negative"))
+    if sum(bool(late(d)) for d in buffer.shape) > 1:
+        total = tir.const(float(max(buffer.dtype.storage_bits // 8, 1)), "float64")
+        for dim in buffer.shape:
+            total = tir.Mul(total, tir.cast(dim, "float64"))
+        checks.append(tir.Assert(tir.le(total, tir.const(float(LARGEST), "float64")), f"the shape of {name} is too large"))
+    return checks
