@@ -39,5 +39,18 @@ def one(model: str, batch: int = 1, threads: int = 1, engines: str = ENGINES, bu
     print(json.dumps(run_case(Case(model, batch, length), threads, _list(engines), budget)))
 
 
+@app.command()
+def kernels(
+    threads: int = typer.Option(1, help="Number of threads."),
+    engines: str = typer.Option("roundel,ort,openvino,eager", help="Engines; oneDNN with packed weights is added for convolutions."),
+    only: str = typer.Option("", help="Only layers with this in their family or name."),
+    budget: float = typer.Option(1.5, help="Seconds of timing for each layer."),
+) -> None:
+    """Single layers: matrix products, every convolution of three models, softmax, layer norm."""
+    from .kernels import run_kernels
+
+    run_kernels(_list(engines), threads, budget, only)
+
+
 if __name__ == "__main__":
     app(prog_name="python -m benchmarks")

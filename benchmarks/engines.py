@@ -2,7 +2,7 @@
 """The engines that are compared. Each is a function from a Workload to its *variants*: ways to set it up, of which the fastest counts.
 
 A variant is a Session: a call without arguments (inputs are in the engine's own tensors already) and what turns its result into
-an array. Whoever is not installed raises ImportError and is skipped.
+an array. Whoever is not installed raises ModuleNotFoundError and is skipped.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _torch(work: Workload, prepare: Callable[[Any], Any], channels_last: bool = 
     import torch
 
     if work.module is None:
-        raise ImportError("this workload has no PyTorch form")
+        raise ModuleNotFoundError("this workload has no PyTorch form")
     torch.set_num_threads(work.threads)
     module, inputs = work.module(), [torch.from_numpy(v) for v in work.inputs.values()]
     if channels_last:

@@ -8,39 +8,41 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from .engines import ENGINES, Session, Workload, pin_threads
-from .measure import interleave
+from .engines import ENGINES, Session, Variants, Workload, pin_threads
+from .measure import BLOCK, interleave
 from .models import Case, data, load, onnx_file
 from .results import machine, merge
 
 TIME_LIMIT = 900  # seconds for one process
 
 
-def compare(work: Workload, reference: np.ndarray | None, engines: Sequence[str], budget: float) -> dict[str, Any]:
+def compare(work: Workload, reference: np.ndarray | None, engines: Sequence[str], budget: float, *, block: float = BLOCK,
+            more: Mapping[str, Callable[[Workload], Variants]] | None = None) -> dict[str, Any]:
     """By engine: ``ms`` and the other figures of its fastest variant, how far its output is from the reference, seconds until the
-    first result; or ``error`` / ``skipped`` with the reason."""
+    first result; or ``error`` / ``skipped`` with the reason. ``more``: engines beside those of the table."""
+    table = {**ENGINES, **(more or {})}
     sessions: dict[str, Session] = {}
     found: dict[str, dict[str, Any]] = {}
     for engine in engines:
         try:
-            for variant, make in ENGINES[engine](work).items():
+            for variant, make in table[engine](work).items():
                 label = engine + (f":{variant}" if variant else "")
                 start = time.perf_counter()
                 session = make()
                 out = session.array(session.call())
                 found[label] = {"first_result_s": round(time.perf_counter() - start, 3), **difference(out, reference)}
                 sessions[label] = session
-        except ImportError as missing:
+        except ModuleNotFoundError as missing:
             found[engine] = {"skipped": str(missing)}
         except Exception as failure:  # an engine that fails is a result of the benchmark
             found[engine] = {"error": f"{type(failure).__name__}: {str(failure)[:300]}"}
     if sessions:
-        for label, timing in interleave({k: s.call for k, s in sessions.items()}, budget=budget).items():
+        for label, timing in interleave({k: s.call for k, s in sessions.items()}, budget=budget, block=block).items():
             found[label].update(timing.summary())
     return fastest_variants(found)
 

@@ -22,7 +22,7 @@ QUIET = 0.04  # most CPU time of others, as a share of the machine, in a block t
 ENOUGH = 8  # quiet calls that make a median worth reporting
 PAUSE = 0.02  # seconds between blocks: idle workers of the last engine leave their spin loops
 BLOCK = 0.12  # seconds that a block of calls should last
-MOST_CALLS = 200
+MOST_CALLS = 2000
 
 
 @dataclass
@@ -64,9 +64,10 @@ def foreign_seconds() -> float:
     return busy / os.sysconf("SC_CLK_TCK") - own.ru_utime - own.ru_stime
 
 
-def interleave(contenders: Mapping[str, Callable[[], Any]], *, budget: float = 20.0, rounds: tuple[int, int] = (4, 25), seed: int = 0) -> dict[str, Timing]:
+def interleave(contenders: Mapping[str, Callable[[], Any]], *, budget: float = 20.0, rounds: tuple[int, int] = (4, 25), block: float = BLOCK,
+               seed: int = 0) -> dict[str, Timing]:
     """Time the contenders in turns for about ``budget`` seconds (up to 2.5 times that while quiet blocks are missing)."""
-    calls = {name: _calls_per_block(call) for name, call in contenders.items()}
+    calls = {name: _calls_per_block(call, block) for name, call in contenders.items()}
     timings = {name: Timing() for name in contenders}
     order, shuffle = list(contenders), random.Random(seed)
     start, done = time.perf_counter(), 0
@@ -84,14 +85,14 @@ def _go_on(timings: Mapping[str, Timing], elapsed: float, budget: float, done: i
     return elapsed < 2.5 * budget and any(len(t.quiet) < ENOUGH for t in timings.values())
 
 
-def _calls_per_block(call: Callable[[], Any]) -> int:
+def _calls_per_block(call: Callable[[], Any], block: float) -> int:
     call()
     best = float("inf")
     for _ in range(2):
         start = time.perf_counter()
         call()
         best = min(best, time.perf_counter() - start)
-    return max(1, min(MOST_CALLS, int(BLOCK / best)))
+    return max(1, min(MOST_CALLS, int(block / best)))
 
 
 def _block(call: Callable[[], Any], count: int, timing: Timing) -> None:

@@ -13,9 +13,8 @@ from benchmarks import latency, measure, results
 
 
 def test_interleave_orders_contenders(monkeypatch):
-    monkeypatch.setattr(measure, "BLOCK", 0.004)
     monkeypatch.setattr(measure, "PAUSE", 0.0)
-    found = measure.interleave({"slow": lambda: time.sleep(0.002), "fast": lambda: time.sleep(0.0005)}, budget=0.05)
+    found = measure.interleave({"slow": lambda: time.sleep(0.002), "fast": lambda: time.sleep(0.0005)}, budget=0.05, block=0.004)
     assert found["fast"].seconds < found["slow"].seconds
     assert set(found["fast"].summary()) == {"ms", "min_ms", "median_all_ms", "quiet", "calls", "quiet_calls"}
 
