@@ -154,3 +154,19 @@ def test_looking_around():
     assert sch.get(sch.get_block("S")).writes[0].buffer.scope == "local"
     with pytest.raises(ScheduleError, match="parameter"):
         sch.set_scope("C", 0, "local")
+
+
+def test_merge_of_init_and_update():
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    i, _, _ = sch.get_loops(block)
+    init = sch.decompose_reduction(block, i)
+    sch.merge(sch.get_loops(init)[0], i)
+    check(sch, matmul())
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    fused = sch.fuse(i, j, k)
+    init = sch.decompose_reduction(block, fused)
+    with pytest.raises(ScheduleError, match="may overwrite"):
+        sch.merge(sch.get_loops(init)[0], fused)

@@ -115,64 +115,51 @@ def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
     for i: B[i] = A[i] + 1
     for i: C[i] = B[i] * 2    ->    for i: C[i] = (A[i] + 1) * 2
     """
-    node: Block = tree.nodes[block]
     realize = tree.realize(block)
     store = _single_store(tree, realize, "inline")
-    if not legality.is_complete(node):
-        refuse(
-            tree,
-            realize,
-            f"cannot inline block {node.name} into its producer",
-            "it reduces, or reads back what it writes",
-        )
-    producer, buffer = _only_producer(tree, realize)
+    producer, buffer = _epilogue_of(tree, realize)
     source = producer.block
-    if not legality.is_complete(source):
-        refuse(
-            tree,
-            producer,
-            f"cannot inline block {node.name} into block {source.name}",
-            "that block is still reducing",
-            hint="cache_write the reduction, and inline into the copy",
-        )
     made = _single_store(tree, producer, "inline into")
     loads = {n for n in walk(store.value) if type(n) is BufferLoad and n.buffer is buffer}
+    what = f"cannot inline block {realize.block.name} into its producer"
     if len(loads) != 1:
-        refuse(
-            tree,
-            realize,
-            f"cannot inline block {node.name} into its producer",
-            f"it reads {buffer.name} at more than one place",
-        )
+        refuse(tree, realize, what, f"it reads {buffer.name} at more than one place")
     at = next(iter(loads)).indices
     variables = _index_variables(tree, realize, at, "inline into its producer")
     box = run_domain(tree, realize)
     if box is None:
-        refuse(tree, realize, f"cannot inline block {node.name} into its producer", "the domain it runs on is no box")
-    node = node.replace(iter_vars=tuple(iv.replace(dom=box[iv.var]) for iv in node.iter_vars))
+        refuse(tree, realize, what, "the domain it runs on is no box")
+    node = realize.block.replace(iter_vars=tuple(iv.replace(dom=box[iv.var]) for iv in realize.block.iter_vars))
     an = tree.analyzer(producer)
     _require_all_made(tree, producer, node, buffer, at)
     missing = [iv for iv in node.iter_vars if iv.var not in variables and an.value(iv.dom.extent) != 1]
     if missing:
-        refuse(
-            tree,
-            realize,
-            f"cannot inline block {node.name} into its producer",
-            f"its variable {missing[0].var.name} does not index {buffer.name}",
-        )
+        refuse(tree, realize, what, f"its variable {missing[0].var.name} does not index {buffer.name}")
     table: dict[Var, Expr] = {iv.var: iv.dom.min for iv in node.iter_vars if iv.var not in variables}
     table |= {v: made.indices[k] for k, v in enumerate(at) if type(v) is Var and v in variables}
     value = _Put(next(iter(loads)), made.value, table).rewrite(store.value)
-    new = with_access(
-        tree,
-        source.replace(body=BufferStore(store.buffer, value, tuple(substitute(i, table) for i in store.indices)), name=source.name),
-    )
-    changes = {
-        realize: None,
-        producer: producer.replace(block=new, predicate=_guard(an, producer, node, table, at, made.indices)),
-    }
+    body = BufferStore(store.buffer, value, tuple(substitute(i, table) for i in store.indices))
+    new = producer.replace(block=with_access(tree, source.replace(body=body)), predicate=_guard(an, producer, node, table, at, made.indices))
     legality.require_no_conflict(tree, realize, _between(tree, producer, realize), "inline")
-    return Change(_without(tree.edit(changes), tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"})
+    changed = tree.edit({realize: None, producer: new})
+    return Change(_without(changed, tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"})
+
+
+def _epilogue_of(tree: Tree, realize: BlockRealize) -> tuple[BlockRealize, Buffer]:
+    """The finished producer whose values the block takes one by one, and the buffer between them."""
+    node = realize.block
+    if not legality.is_complete(node):
+        refuse(tree, realize, f"cannot inline block {node.name} into its producer", "it reduces, or reads back what it writes")
+    producer, buffer = _only_producer(tree, realize)
+    if not legality.is_complete(producer.block):
+        refuse(
+            tree,
+            producer,
+            f"cannot inline block {node.name} into block {producer.block.name}",
+            "that block is still reducing",
+            hint="cache_write the reduction, and inline into the copy",
+        )
+    return producer, buffer
 
 
 def _require_all_made(tree: Tree, producer: BlockRealize, node: Block, buffer: Buffer, at: tuple[Expr, ...]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roundel.arith import Analyzer, disjoint, end, union
-from roundel.ir import Buffer, Var, free_vars, tir, walk
+from roundel.ir import Buffer, Var, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, For, IterKind, Stmt
 
 from .primitive import refuse
@@ -246,6 +246,21 @@ def _check_handed_on(tree: Tree, chain: Sequence[For], inside: list[BlockRealize
                     f"cannot {doing} loop {top.loop_var.name}",
                     f"block {reader.block.name} reads {region.buffer.name}, which block {other} writes in another iteration",
                 )
+
+
+def check_writes_apart(tree: Tree, loop: For, doing: str) -> None:
+    """Refuses when two blocks under a loop write one buffer, and some iteration could touch what another one wrote."""
+    inside = tree.realizes(loop.body)
+    later = Var(loop.loop_var.name, loop.loop_var.dtype)
+    with tree.analyzer(loop, inside=True).scope() as an:
+        an.bind(later, tir.Range(loop.loop_var + 1, loop.min + loop.extent - loop.loop_var - 1))
+        for k, first in enumerate(inside):
+            for second in inside[k + 1 :]:
+                for buffer in writes_of(first.block) & writes_of(second.block):
+                    boxes = [[touched(tree, r, w, loop, an) for w in regions_of(r.block, buffer, written=True)] for r in (first, second)]
+                    if not all(disjoint([substitute(x, {loop.loop_var: later}) for x in a], b, an) for a in boxes[0] for b in boxes[1]):
+                        why = f"a later iteration of block {first.block.name} may overwrite what block {second.block.name} wrote to {buffer.name}"
+                        refuse(tree, loop, f"cannot {doing} these loops", why)
 
 
 def _reduces_over(realize: BlockRealize, chain: Sequence[For]) -> bool:

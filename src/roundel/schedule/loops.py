@@ -11,7 +11,7 @@ from roundel.arith import Analyzer
 from roundel.ir import Token, free_vars, tir, walk
 from roundel.ir.tir import Expr, For, ForKind, IterKind, Stmt
 
-from .legality import check_iterations_independent_of_order, require_no_idle
+from .legality import check_iterations_independent_of_order, check_writes_apart, require_no_idle
 from .primitive import Change, Loop, Target, primitive, refuse
 from .rebind import rebind, serial, wrap
 from .tree import TRUE, Tree, fresh_copy, is_one, unique_block_name
@@ -361,6 +361,7 @@ def merge(tree: Tree, *loops: Loop) -> Change:
     made = wrap([merged], tir.seq(*bodies))
     changed = tree.edit({nodes[0]: made, **dict.fromkeys(nodes[1:])})
     check_iterations_independent_of_order(changed, [changed.nodes[merged.token]], "merge")
+    check_writes_apart(changed, changed.nodes[merged.token], "merge")
     return Change(changed, merged.token, {t: f"merged into {merged.loop_var.name}" for t in loops})
 
 
