@@ -93,6 +93,20 @@ class BlockBuilder:
         finally:
             frame.dataflow = False
 
+    def sequence(self, build: Callable[[], Any]) -> graph.SeqExpr:
+        """What ``build`` emits, and its result, as a nested sequence: a branch, or the body of a loop."""
+        frame = self._frame()
+        if frame.dataflow:
+            raise RoundelError("a dataflow block holds no control flow", hint="emit branches and loops outside of it")
+        saved = frame.blocks, frame.current
+        frame.blocks, frame.current = [], []
+        try:
+            result = self._atom(self.normalize(build()))
+            frame.close()
+            return graph.SeqExpr(tuple(frame.blocks), result)
+        finally:
+            frame.blocks, frame.current = saved
+
     def _frame(self) -> _Frame:
         if not self._frames:
             raise RoundelError("there is no function to emit into", hint="use `with bb.function(name, params):`")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,13 @@ def body_of(node: onnx.NodeProto, opset: int, inputs: Sequence[Any]) -> onnx.Fun
                 function.ParseFromString(text)
                 return function
     return None
+
+
+def defaults_of(node: onnx.NodeProto, opsets: Mapping[str, int]) -> list[onnx.AttributeProto]:
+    """Default values of the operator's attributes, where the standard has some."""
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    schema = schema_of(domain, node.op_type, opsets.get(domain, 1))
+    return [a.default_value for a in schema.attributes.values() if a.default_value.name] if schema is not None else []
 
 
 def _type(value: Any) -> onnx.TypeProto:
