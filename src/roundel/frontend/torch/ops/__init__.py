@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converters of ATen operators, one file per family; importing this package fills the table."""
 
-from . import create, index, math, nn, reduce, tensor  # noqa: F401
+from . import create, index, math, nn, reduce, tensor

@@ -66,4 +66,5 @@ def _scatter(node: NodeContext, x: Any, dim: int, index: Any, src: Any) -> Any:
         n = index.sinfo.ndim
         updates = node.make("strided_slice", updates, axes=tuple(range(n)), begin=(tir.index_const(0),) * n, end=index.sinfo.shape,
                             strides=(tir.index_const(1),) * n)
-    return node.make("scatter_elements", x, index, updates, axis=dim % max(x.sinfo.ndim, 1), reduction="add" if "scatter_add" in str(node.node.target) else "update")
+    reduction = "add" if "scatter_add" in str(node.node.target) else "update"
+    return node.make("scatter_elements", x, index, updates, axis=dim % max(x.sinfo.ndim, 1), reduction=reduction)

@@ -92,3 +92,21 @@ def _cumsum(node: NodeContext, x: Any, dim: int, *, dtype: Any = None) -> Any:
 def _topk(node: NodeContext, x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
     out = node.make("topk", x, k=k, axis=dim, ret_type="both", largest=largest, dtype="int64")
     return graph.TupleGetItem(out, 0), graph.TupleGetItem(out, 1)
+
+
+@converter("linalg_vector_norm")
+def _vector_norm(node: NodeContext, x: Any, order: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    out = node.out_dtype()
+    x = tensor(node, x, out)
+    along = {"axis": axes(x, dim), "keepdims": bool(keepdim)}
+    if order == 2:
+        return node.make("sqrt", node.make("sum", node.make("multiply", x, x), **along))
+    size = node.make("abs", x)
+    if abs(order) == float("inf"):
+        return node.make("max" if order > 0 else "min", size, **along)
+    if order == 0:
+        return node.make("sum", node.make("astype", node.make("not_equal", x, scalar(0, out)), dtype=out), **along)
+    if order == 1:
+        return node.make("sum", size, **along)
+    total = node.make("sum", node.make("power", size, scalar(order, out)), **along)
+    return node.make("power", total, scalar(1 / order, out))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from ....ir import graph, tir
 from ..importer import NodeContext
 from ..registry import converter
