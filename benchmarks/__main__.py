@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import typer
 
@@ -50,6 +51,36 @@ def kernels(
     from .kernels import run_kernels
 
     run_kernels(_list(engines), threads, budget, only)
+
+
+@app.command()
+def roofline(
+    models: str = typer.Option("all", help="Names, separated by commas."),
+    threads: int = typer.Option(1, help="Number of threads."),
+    seconds: float = typer.Option(2.0, help="For how long to measure each model."),
+) -> None:
+    """Every kernel of the models against the roofline; prints those that lose most."""
+    from .models import cases
+    from .roofline import run_roofline
+
+    run_roofline([c for c in cases(_list(models), [1]) if c.length in (None, 128)], threads, seconds)
+
+
+@app.command()
+def report(
+    charts: str = typer.Option("docs/charts", help="Folder for the charts."),
+    out: str = typer.Option("", help="Write the tables here; default: print them."),
+) -> None:
+    """Tables in Markdown and charts (SVG, PNG) of what is under ``benchmarks/results``."""
+    from .charts import draw_all
+    from .report import report as tables
+
+    if out:
+        Path(out).write_text(tables())
+    else:
+        typer.echo(tables())
+    for path in draw_all(Path(charts)):
+        typer.echo(path, err=True)
 
 
 if __name__ == "__main__":

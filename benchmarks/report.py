@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results as Markdown tables. ``°`` marks a figure without enough quiet blocks: the median of its fastest quarter of calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import geometric_mean, median
+from typing import Any
+
+from . import results
+from .engines import OURS
+from .latency import ratio
+
+PEERS = ("ort", "openvino", "onednn", "inductor", "eager", "tvm")
+
+
+def report() -> str:
+    """All tables for which there are results."""
+    parts = []
+    if models := results.read("models"):
+        parts += ["## Models", models_table(models), models_summary(models)]
+    if kernels := results.read("kernels"):
+        peak = peak_gflops()
+        parts += ["## Kernels", kernels_summary(kernels, peak), kernels_table(kernels, peak)]
+    if layers := results.read("random"):
+        parts += ["## Choice of decisions", random_summary(layers)]
+    return "\n\n".join(parts) + "\n"
+
+
+def models_table(entries: Sequence[dict[str, Any]]) -> str:
+    """One line per case and number of threads; milliseconds, and the best peer's time by ours."""
+    engines = [e for e in PEERS if any("ms" in x["engines"].get(e, {}) for x in entries)]
+    rows = []
+    for x in sorted(entries, key=lambda x: (x["batch"], x["threads"])):
+        found = {k: figure(e) for k, e in x["engines"].items()}
+        rows.append([x["case"], x["threads"], f"**{found.get(OURS, '')}**", *(found.get(e, "") for e in engines), f"**{ratio(x):.2f}**"])
+    return markdown(["model", "threads", "roundel ms", *engines, "best peer / roundel"], rows)
+
+
+def models_summary(entries: Sequence[dict[str, Any]]) -> str:
+    """Geometric means by number of threads and batch."""
+    groups: dict[tuple[int, int], list[float]] = {}
+    for x in entries:
+        groups.setdefault((x["batch"], x["threads"]), []).append(ratio(x))
+    lines = []
+    for (batch, threads), values in sorted(groups.items()):
+        known = [v for v in values if not math.isnan(v)]
+        if known:
+            lines.append(f"- batch {batch}, {threads} thread{'s' * (threads > 1)}: geometric mean {geometric_mean(known):.2f} over {len(known)} cases, "
+                         f"lowest {min(known):.2f}")
+    return "\n".join(lines)
+
+
+def figure(entry: Mapping[str, Any]) -> str:
+    """Milliseconds of one engine, or why there are none."""
+    if "ms" in entry:
+        return f"{entry['ms']:.2f}{'' if entry['quiet'] else '°'}"
+    return "failed" if "error" in entry else ""
+
+
+def peak_gflops() -> float:
+    """Of one core of this machine, measured."""
+    from roundel.target.peak import machine_peak
+
+    return machine_peak().gflops
+
+
+def kernels_table(entries: Sequence[dict[str, Any]], peak: float) -> str:
+    """One line per layer: microseconds of a whole call, of Roundel's main kernel alone, and how close that is to the peak."""
+    rows = []
+    for x in entries:
+        engines, name, best = x["engines"], *best_peer(x)
+        ours = engines.get(OURS, {})
+        if "ms" not in ours or not best:
+            rows.append([x["family"], x["name"], figure(ours), "", "", "", f"{name} {best * 1e3:.0f}", ""])
+            continue
+        alone = min(ours.get("kernel_ms", ours["ms"]), ours["ms"])
+        rate = x["flops"] / alone * 1e-6
+        by_memory = x["family"] in BOUND_BY_MEMORY
+        share = f"{x['bytes'] / alone * 1e-6:.0f} GB/s" if by_memory else f"{rate / peak / x['threads']:.0%}"
+        rows.append([x["family"], x["name"], f"{ours['ms'] * 1e3:.0f}", f"{alone * 1e3:.0f}", f"{rate:.0f}", share, f"{name} {best * 1e3:.0f}",
+                     f"**{best / ours['ms']:.2f}** ({best / alone:.2f})"])
+    return markdown(["family", "layer", "roundel us", "kernel us", "GFLOP/s", "of peak", "best peer us", "best peer / roundel (kernel)"], rows)
+
+
+BOUND_BY_MEMORY = ("gemv", "softmax", "layer norm")
+
+
+def kernels_summary(entries: Sequence[dict[str, Any]], peak: float) -> str:
+    """By family: how many layers, the ratios to the best peer, for whole calls and for kernels alone."""
+    rows = []
+    for family in dict.fromkeys(x["family"] for x in entries):
+        mine = [x for x in entries if x["family"] == family and "ms" in x["engines"].get(OURS, {}) and best_peer(x)[1]]
+        if not mine:
+            continue
+        ratios = [best_peer(x)[1] / x["engines"][OURS]["ms"] for x in mine]
+        alone = [best_peer(x)[1] / min(x["engines"][OURS].get("kernel_ms", 1e9), x["engines"][OURS]["ms"]) for x in mine]
+        rows.append([family, len(mine), f"{median(ratios):.2f}", f"{min(ratios):.2f}", f"{median(alone):.2f}", f"{min(alone):.2f}",
+                     f"{sum(r >= 0.97 for r in alone)} of {len(mine)}"])
+    text = f"FMA peak of one core: {peak:.0f} GFLOP/s. Ratios are best peer / roundel.\n\n"
+    heads = ["family", "layers", "median, whole call", "lowest", "median, kernel", "lowest", "kernel within 3 % of the best peer or faster"]
+    return text + markdown(heads, rows)
+
+
+def best_peer(entry: Mapping[str, Any]) -> tuple[str, float]:
+    """Name and milliseconds of the fastest other engine; ("", 0.0) where there is none."""
+    times = {k: e["ms"] for k, e in entry["engines"].items() if "ms" in e and k != OURS}
+    name = min(times, key=times.__getitem__, default="")
+    return name, times.get(name, 0.0)
+
+
+def random_summary(entries: Sequence[dict[str, Any]]) -> str:
+    """How far the model's choice is from the best measured decision."""
+    losses = sorted(x["chosen_us"] / x["best_us"] - 1 for x in entries)
+    ninth = losses[min(len(losses) - 1, int(0.9 * len(losses)))]
+    worst = sorted(entries, key=lambda x: x["best_us"] / x["chosen_us"])[:10]
+    behind = lambda x: f"{x['chosen_us'] / x['best_us'] - 1:.0%}"
+    rows = [[x["name"], x["candidates"], x["chosen"], f"{x['chosen_us']:.0f}", x["best"], f"{x['best_us']:.0f}", behind(x)] for x in worst]
+    return (f"{len(entries)} random layers: chosen decisions are {median(losses):.1%} behind the best measured ones as a median, {ninth:.1%} for nine in ten. "
+            "The ten worst:\n\n" + markdown(["layer", "candidates", "chosen", "us", "best", "us", "behind"], rows))
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table."""
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
