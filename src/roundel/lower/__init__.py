@@ -25,6 +25,7 @@ from .lower_blocks import lower_blocks
 from .outline_tasks import outline_tasks
 from .partition_loops import partition_loops
 from .place_allocations import place_allocations
+from .prefetch import prefetch
 from .register_tiles import register_tiles
 from .serial_threads import serial_threads
 from .simplify import simplify
@@ -41,6 +42,7 @@ PIPELINE = [
     simplify,
     place_allocations,
     flatten_accesses,
+    prefetch,
     split_vectors,
     partition_loops,
     hoist_conditions,
@@ -75,6 +77,7 @@ __all__ = [
     "outline_tasks",
     "partition_loops",
     "place_allocations",
+    "prefetch",
     "register_tiles",
     "serial_threads",
     "shape_params",

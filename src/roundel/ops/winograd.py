@@ -142,7 +142,7 @@ class WinogradConv2d(OpDef):
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data, weight = (x.astype(np.float64) for x in args)
         m, a = attrs["tile"], attrs["tile"] + 2
-        n, blocks, height, width, inner = data.shape
+        n, _, height, width, _ = data.shape
         (top, bottom), (left, right) = paddings(attrs["padding"], 2)
         rows, cols = height + top + bottom - 2, width + left + right - 2
         down, across = -(-rows // m), -(-cols // m)

@@ -10,6 +10,7 @@ transformed first and the blocks are blocks of result channels.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from ...ir import tir
@@ -20,6 +21,7 @@ from .elementwise import inline_producers
 from .parallelism import parallelize
 from .register_tile import Tile, choose_tile
 
+PREFETCH = True
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
 
@@ -72,8 +74,7 @@ def find(sch: Any) -> Stages | None:
     products = match(stages[2])
     if products is None or len(products.batch) != 2 or len(products.reduce) != 2:
         return None
-    chain = zip(infos, infos[1:])
-    if not all(a.stores[0].buffer in {x.buffer for x in b.loads} for a, b in chain):
+    if not all(a.stores[0].buffer in {x.buffer for x in b.loads} for a, b in pairwise(infos)):
         return None
     return Stages(padding, stages[0], stages[1], products, *stages[3:])
 
@@ -89,8 +90,9 @@ def winograd(sch: Any, target: Any) -> Applied | None:
     blocking = choose_blocking(stages, target)
     if blocking is None:
         return None
-    _schedule(sch, stages, blocking)
-    return Applied()
+    layouts = _pack(sch, stages.products, blocking)
+    _schedule(sch, stages, blocking, next(iter(layouts), None))
+    return Applied(layouts)
 
 
 def _chain_of(sch: Any) -> list[str]:
@@ -124,7 +126,23 @@ def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
     return Blocking(rows, channels, first, tile)
 
 
-def _schedule(sch: Any, stages: Stages, b: Blocking) -> None:
+def _pack(sch: Any, c: Contraction, b: Blocking) -> dict[int, tir.IndexMap]:
+    """Constant weights go into the order in which the products read them: one panel per step of result channels."""
+    params, buffer, v = sch.func.buffer_params, c.vector.buffer, b.tile.vectors
+    position = params.index(buffer) if buffer in params else -1
+    if position not in sch.func.attrs.get("constant_params", ()):
+        return {}
+    if b.channels == v:
+        mapping = tir.IndexMap.from_func(lambda x, y, k, rk, rc, o: (k // v, x, y, rk, rc, k % v, o), 6)
+    else:
+        mapping = tir.IndexMap.from_func(lambda x, y, k, rk, rc, o: (x, y, k // v, rk, rc, k % v, o), 6)
+    block = sch.get_block(c.info.name)
+    reads = [r.buffer for r in sch.get(block).reads]
+    sch.transform_layout(block, ("read", reads.index(buffer)), mapping, pad_value=0)
+    return {position: mapping}
+
+
+def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None:
     n, k, y, x, lane = sch.get_loops(sch.get_block(stages.store.name))
     yo, yi, i = sch.split(y, [None, b.rows, stages.tile])
     xo, j = sch.split(x, [None, stages.tile])
@@ -141,7 +159,7 @@ def _schedule(sch: Any, stages: Stages, b: Blocking) -> None:
     sch.compute_at(products, ko, preserve_unit_loops=True)
     if not b.first:
         sch.compute_at(data, yo, preserve_unit_loops=True)
-    _products(sch, products, accumulated, stages.products, b.tile)
+    _products(sch, products, accumulated, stages.products, b.tile, packed)
     _data(sch, data, stages, b)
     whole = sch.fuse(n, yo, ko) if b.first else sch.fuse(n, yo)
     parallelize(sch, whole, _cycles(stages, b))
@@ -157,7 +175,7 @@ def _straight(sch: Any, block: Any, loop: Any, outside: int) -> None:
     sch.vectorize(loops[-1])
 
 
-def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile) -> None:
+def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile, packed: int | None) -> None:
     """A matrix product per position: the register tile over all input channels."""
     x, y, n, k, p, lane, rk, rc = sch.get_loops(block)[3:]
     ko, ki = sch.split(k, [None, tile.vectors])
@@ -167,8 +185,9 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile
     ro, ri = sch.split(rc, [None, max(u for u in range(1, min(most, 16) + 1) if extent % u == 0)])
     sch.reorder(x, y, n, ko, po, rk, ro, ri, pi, ki, lane)
     sch.reverse_compute_at(accumulated, po)
+    weight = c.vector.buffer if packed is None else sch.func.buffer_params[packed]
     reads = [r.buffer for r in sch.get(block).reads]
-    panel = sch.cache_read(block, reads.index(c.vector.buffer), "local") if tile.rows > 1 else None
+    panel = sch.cache_read(block, reads.index(weight), "local") if tile.rows > 1 else None
     if panel is not None:
         sch.compute_at(panel, ri)
     init = sch.decompose_reduction(block, rk)
@@ -181,6 +200,9 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile
     for loop in (ri, pi, ki):
         sch.unroll(loop)
     sch.vectorize(lane)
+    if packed is not None and PREFETCH:
+        width = tile.vectors * tile.lanes
+        sch.annotate(po, "prefetch", (weight.name, product([c.extent(k) for k in c.reduce], 1) * width, sch.get(ri).extent.value * width))
 
 
 def _data(sch: Any, block: Any, stages: Stages, b: Blocking) -> None:

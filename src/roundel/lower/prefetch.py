@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops annotated with ``prefetch`` ask for what the code after them will read, a share in each iteration.
+
+``annotate(loop, "prefetch", (buffer, ahead, step))``: the innermost serial loop inside that reads the buffer moves through
+``step`` of its elements per iteration, and the loop as a whole through the same elements in each of its iterations. Iteration
+p of P fetches the cache lines p, p + P, p + 2 P, ... of each step, ``ahead`` elements further on. Hardware prefetchers stop
+at the end of a page; panels of constants that come from memory do not wait for them this way.
+"""
+
+from __future__ import annotations
+
+from roundel.arith import Analyzer
+from roundel.ir import Var, decl_buffer, on, tir
+from roundel.ir.dtype import DType
+from roundel.ir.visit import substitute, walk
+
+from .kernel_pass import kernel_pass
+from .loop_facts import inside
+from .statements import StatementRewriter
+
+LINE_BYTES = 64
+_CODE = (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
+
+
+class _Prefetch(StatementRewriter):
+    def __init__(self) -> None:
+        self.an = Analyzer()
+        self.passes: tir.For | None = None
+
+    @on(tir.For)
+    def _for(self, loop: tir.For) -> tir.Stmt:
+        outer = self.passes
+        if "prefetch" in loop.annotations and type(loop.extent) is tir.IntImm:
+            self.passes = loop
+        with inside(self.an, loop):
+            out = self.generic(loop)
+            if self.passes is not None and loop is not self.passes and out.kind not in _CODE and not _serial_inside(out):
+                out = self.insert(out, self.passes)
+        self.passes = outer
+        return out
+
+    def insert(self, loop: tir.For, passes: tir.For) -> tir.For:
+        name, ahead, step = (getattr(v, "value", v) for v in passes.annotations["prefetch"])
+        load = next((n for n in walk(loop.body) if type(n) is tir.BufferLoad and n.buffer.name == name), None)
+        if load is None:
+            return loop
+        straight = {n.loop_var: n.min for n in walk(loop.body) if type(n) is tir.For}
+        buffer, at = load.buffer, tir.index_const(0)
+        for i, n in zip(load.indices, buffer.shape, strict=True):
+            at = at * n + i
+        at = substitute(at, straight)
+        flat = decl_buffer((tir.product_of(buffer.shape),), buffer.dtype, name, data=buffer.data, elem_offset=buffer.elem_offset, scope=buffer.scope)
+        line = LINE_BYTES * 8 // buffer.dtype.storage_bits
+        count = -(-step // (line * passes.extent.value))
+        share = Var("share", DType("int64"))
+        where = self.an.simplify(at + ahead + passes.loop_var * line) + share * (line * passes.extent.value)
+        fetch = tir.Evaluate(tir.Call("prefetch", (tir.BufferLoad(flat, (where,)), tir.const(0, "int32"), tir.const(2, "int32")), DType("void")))
+        wanted = tir.For(share, tir.index_const(0), tir.index_const(count), tir.ForKind.UNROLLED, fetch)
+        return loop.replace(body=tir.DeclBuffer(flat, tir.seq(wanted, loop.body)))
+
+
+def _serial_inside(loop: tir.For) -> bool:
+    return any(type(n) is tir.For and n.kind not in _CODE for n in walk(loop.body))
+
+
+@kernel_pass("prefetch")
+def prefetch(func: tir.PrimFunc) -> tir.PrimFunc:
+    """Prefetch instructions where loops are annotated with ``prefetch``."""
+    body = _Prefetch().rewrite(func.body)
+    return func if body is func.body else func.replace(body=body)
