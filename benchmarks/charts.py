@@ -80,8 +80,8 @@ def kernels(entries: Sequence[dict[str, Any]]) -> Any:
     panel.set(ylabel="% of the FMA peak of one core", xticks=range(len(entries)), xlim=(-0.7, len(entries) - 0.3))
     panel.set_xticklabels([x["name"] for x in entries], rotation=90, fontsize=6.5)
     panel.grid(axis="x", visible=False)
-    panel.legend(frameon=False, loc="upper right", ncol=2)
-    panel.set_title("Single layers, one thread (Winograd does less arithmetic than is counted: over 100 %)", fontsize=10)
+    panel.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncol=2)
+    panel.set_title("Single layers, one thread (Winograd does less arithmetic than is counted: over 100 %)", fontsize=10, loc="left")
     return figure
 
 

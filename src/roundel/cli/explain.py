@@ -77,8 +77,9 @@ def _measured_peak() -> Any:
 
 def add_measured(rows: list[dict[str, Any]], model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None,
                  seconds: float = 1.0, arrays: list[Any] | None = None) -> None:
-    """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows. ``arrays``: inputs (default: random)."""
+    """Put ``measured_ms`` (of one call; the median of the fastest quarter of runs, as others may use the machine) and ``roofline`` (share of the bound) into the rows. ``arrays``: inputs (default: random)."""
     import time
+    from statistics import median
 
     from .. import api
 
@@ -87,10 +88,11 @@ def add_measured(rows: list[dict[str, Any]], model: Any, *, target: Any = None, 
     for _ in range(3):
         compiled(*given)
     compiled.function.profile()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    end, runs = time.perf_counter() + seconds, []
+    while time.perf_counter() < end or len(runs) < 4:
         compiled(*given)
-    times = {name: s / calls * 1e3 for name, (calls, s) in compiled.function.profile().items() if calls}
+        runs.append({name: s / calls * 1e3 for name, (calls, s) in compiled.function.profile().items() if calls})
+    times = {name: median(sorted(r[name] for r in runs if name in r)[: len(runs) // 4]) for name in runs[0]}
     for row in rows:
         if row["kernel"] in times:
             row["measured_ms"] = times[row["kernel"]]
