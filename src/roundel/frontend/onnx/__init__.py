@@ -9,7 +9,7 @@ __all__ = ["check_model", "from_onnx", "operator"]
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    homes = {"from_onnx": "importer", "check_model": "check"}
+    homes = {"from_onnx": "model", "check_model": "check"}
     if name in homes:
         return getattr(import_module(f"{__name__}.{homes[name]}"), name)
     raise AttributeError(name)

@@ -14,7 +14,8 @@ import numpy as np
 
 from ...driver import compile_module
 from ...ir.module import IRModule
-from .importer import DataDependentError, from_onnx
+from .model import from_onnx
+from .values import DataDependentError
 
 _SMALL = 64
 
@@ -26,12 +27,22 @@ def run(model: Any, inputs: Sequence[Any]) -> list[Any]:
     given = {i.name: v for i, v in zip(infos, inputs, strict=True)}
     mod, fixed = _import(model, given)
     main = compile_module(mod).load()["main"]
-    out = main(*(v for name, v in given.items() if name not in fixed))
-    return list(out) if isinstance(out, tuple | list) else [out]
+    out = main(*(v for name, v in given.items() if name not in fixed and v is not None))
+    results = [out] if len(model.graph.output) == 1 else out
+    return [_value(v, info.type) for v, info in zip(results, model.graph.output, strict=True)]
+
+
+def _value(result: Any, kind: Any) -> Any:
+    """A result as the suite wants it: sequences as lists, empty optionals as None."""
+    if kind.HasField("optional_type"):
+        inner = kind.optional_type.elem_type
+        empty = isinstance(result, tuple) and not result and not inner.HasField("sequence_type")
+        return None if empty else _value(result, inner)
+    return list(result) if kind.HasField("sequence_type") else result
 
 
 def _import(model: Any, given: dict[str, Any]) -> tuple[IRModule, dict[str, Any]]:
-    shapes = {name: np.shape(v) for name, v in given.items()}
+    shapes = {name: _shape(v) for name, v in given.items()}
     refusal: DataDependentError | None = None
     for fixed in _choices(given):
         try:
@@ -40,6 +51,10 @@ def _import(model: Any, given: dict[str, Any]) -> tuple[IRModule, dict[str, Any]
             refusal = refusal or error
     assert refusal is not None
     raise refusal
+
+
+def _shape(value: Any) -> Any:
+    return None if value is None else [_shape(v) for v in value] if isinstance(value, list | tuple) else np.shape(value)
 
 
 def _choices(given: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -11,67 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...builder import BlockBuilder
-from ...graph.convert_to_dataflow import convert_to_dataflow
 from ...ir import graph, tir
-from ...ir.attrs import Attrs
 from ...ir.constants import ConstData
 from ...ir.dtype import INT64, DType
-from ...ir.errors import ModelError, OptionError, RoundelError, UnsupportedError
-from ...ir.module import IRModule
+from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ops import make
 from ...ops.dims import assuming
 from . import symbolic
 from .functions import body_of, defaults_of
-from .load import MAX_BYTES, dtype_of, load_model, tensor_data
+from .load import MAX_BYTES, dtype_of, tensor_data
 from .registry import find
+from .values import DataDependentError, ListValue, Value
 
 if TYPE_CHECKING:
     import onnx
 
 _MISSING = object()
-
-
-class DataDependentError(UnsupportedError):
-    """Something that must be known when the model is compiled depends on its inputs."""
-
-
-class Value:
-    """A value of the model: a graph expression, or the known content of an integer tensor that becomes one when asked for."""
-
-    __slots__ = ("_expr", "_emit", "content", "dtype")
-
-    def __init__(self, expr: graph.GraphExpr | None = None, content: np.ndarray | None = None, dtype: DType = INT64,
-                 emit: Callable[[graph.GraphExpr, str], graph.GraphExpr] | None = None) -> None:
-        self._expr, self.content, self.dtype, self._emit = expr, content, dtype, emit
-
-    @property
-    def expr(self) -> graph.GraphExpr:
-        """As a tensor expression."""
-        if self._expr is None:
-            self._expr = self._materialize()
-        return self._expr
-
-    def _materialize(self) -> graph.GraphExpr:
-        assert self.content is not None and self._emit is not None
-        if symbolic.is_static(self.content):
-            return graph.Constant.of(self.content.astype(self.dtype.numpy))
-        flat = graph.ShapeExpr(tuple(tir.as_index(v) for v in self.content.reshape(-1)))
-        out = self._emit(make("shape_to_tensor", flat), "shape")
-        if self.dtype != INT64:
-            out = self._emit(make("astype", out, dtype=self.dtype), "shape")
-        return out if self.content.ndim == 1 else self._emit(make("reshape", out, graph.ShapeExpr(
-            tuple(tir.as_index(n) for n in self.content.shape))), "shape")
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether the value is known at compile time."""
-        return self.constant() is not None
-
-    def constant(self) -> np.ndarray | None:
-        """The value as an array when it is known at compile time, else None."""
-        if self.content is not None:
-            return self.content.astype(self.dtype.numpy) if symbolic.is_static(self.content) else None
-        return self._expr.data.numpy() if isinstance(self._expr, graph.Constant) else None
 
 
 class NodeContext:
@@ -103,7 +58,7 @@ class NodeContext:
 
     def value(self, content: Any, dtype: DType = INT64) -> Value:
         """An integer tensor with known content."""
-        return Value(content=symbolic.content(content), dtype=dtype, emit=self.importer.emit)
+        return Value(content=symbolic.content(content), dtype=dtype, scope=self.importer)
 
     def ints(self, value: Value | None, what: str) -> list[Any]:
         """The elements of a one-dimensional integer input as ints and expressions; raises UnsupportedError where not known."""
@@ -165,6 +120,7 @@ class GraphImporter:
         self.bb, self.opsets, self.folder, self.functions = bb, dict(opsets), folder, functions
         self.values: dict[str, Value | None] = {"": None}
         self.checked: set[frozenset[tir.Expr]] = set()
+        self.depth = 0
 
     def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
         """Bind a call to a variable; atoms are returned as they are."""
@@ -180,7 +136,7 @@ class GraphImporter:
 
     def wrap(self, out: Any) -> Value:
         """What a converter returned as a Value."""
-        return out if isinstance(out, Value) else Value(self.emit(out))
+        return out if out is None or isinstance(out, Value | ListValue) else Value(self.emit(out))
 
     def initializers(self, proto: onnx.GraphProto) -> None:
         """Bind the graph's constants."""
@@ -220,7 +176,7 @@ class GraphImporter:
             try:
                 content = np.asarray(rule(context, *known), dtype=object)
                 dtype = DType("bool") if content.size and all(isinstance(v, bool) for v in content.reshape(-1)) else _content_dtype(context, inputs)
-                return [Value(content=content, dtype=dtype, emit=self.emit)]
+                return [Value(content=content, dtype=dtype, scope=self)]
             except symbolic.Unknown:
                 pass  # falls through to tensors, which is always right
         if convert is None:
@@ -236,7 +192,7 @@ class GraphImporter:
                              why=f"it has {len(inputs)} inputs, opset {context.opset}") from e
         made = [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
         for value in made:
-            if value is not None and value.content is None:
+            if isinstance(value, Value) and value.content is None:
                 require_possible(value.expr.sinfo, f"node {context.name!r} ({context.node.op_type})")
         return made
 
@@ -260,11 +216,21 @@ class GraphImporter:
         self.values = saved
         return out  # type: ignore[return-value]
 
+    def sequence(self, build: Callable[[], Any]) -> graph.SeqExpr:
+        """A branch or a loop's body: what ``build`` emits, and its result."""
+        checked = set(self.checked)
+        self.depth += 1
+        try:
+            return self.bb.sequence(build)
+        finally:
+            self.depth, self.checked = self.depth - 1, checked
+
     def call_function(self, function: onnx.FunctionProto, node: onnx.NodeProto) -> list[Value]:
         """Inline a model-local function, its attributes replaced by the node's."""
         given = {a.name: a for a in (*defaults_of(node, self.opsets), *function.attribute_proto, *node.attribute)}
         inner = GraphImporter(self.bb, {**self.opsets, **{o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}},
                               self.folder, self.functions)
+        inner.depth, inner.checked = self.depth, self.checked
         context = NodeContext(self, node, 1)
         for k, name in enumerate(function.input):
             inner.values[name] = self.lookup(node.input[k], context) if k < len(node.input) else None
@@ -386,93 +352,3 @@ def _needs(node: Any) -> list[str]:
             out += [name for n in g.node for name in _needs(n) if name not in inner]
             out += [o.name for o in g.output if o.name not in inner]
     return out
-
-
-def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[Any]] | None = None,
-              constants: Mapping[str, np.ndarray] | None = None) -> IRModule:
-    """An ONNX model (path, bytes or ModelProto) as a module with the graph function ``main``.
-
-    ``dims`` fixes symbolic dimensions by name (``{"batch": 1}``); ``shapes`` gives inputs other shapes;
-    ``constants`` gives inputs fixed values, which are then no parameters any more. Raises ModelError for
-    broken models and UnsupportedError, which lists everything unsupported, before any work is done.
-    """
-    from . import ops  # noqa: F401  (fills the table)
-    from .check import check_model
-
-    model, folder = load_model(source)
-    check_model(model).raise_if_unsupported()
-    opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
-    functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
-    bb = BlockBuilder()
-    proto = model.graph
-    fixed = dict(constants or {})
-    initial = {t.name for t in proto.initializer}
-    inputs = [i for i in proto.input if i.name not in initial and i.name not in fixed]
-    scope = _Dimensions(dims or {})
-    params = [graph.Var(_identifier(i.name), _input_info(i, scope, (shapes or {}).get(i.name))) for i in inputs]
-    scope.check()
-    importer = GraphImporter(bb, opsets, folder, functions)
-    with bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
-                                                 output_names=tuple(o.name for o in proto.output))):
-        importer.initializers(proto)
-        importer.values.update({name: Value(graph.Constant.of(value)) for name, value in fixed.items()})
-        for info, var in zip(inputs, params, strict=True):
-            importer.values[info.name] = Value(var)
-        importer.run(proto)
-        outputs = [_result(importer, o) for o in proto.output]
-        bb.emit_func_output(bb.emit(outputs[0] if len(outputs) == 1 else graph.Tuple(tuple(outputs)), "result"))
-    return convert_to_dataflow(bb.get())
-
-
-def _result(importer: GraphImporter, info: Any) -> graph.GraphExpr:
-    if info.name not in importer.values:
-        raise ModelError(f"output {info.name!r} is not defined by any node", where="the model's graph")
-    return importer.values[info.name].expr  # type: ignore[union-attr]
-
-
-class _Dimensions:
-    """Named dimensions become one shape variable each."""
-
-    def __init__(self, fixed: Mapping[str, int]) -> None:
-        self.fixed, self.variables, self.used = dict(fixed), {}, set()
-
-    def get(self, name: str) -> Any:
-        self.used.add(name)
-        if name in self.fixed:
-            return self.fixed[name]
-        if name not in self.variables:
-            self.variables[name] = tir.Var(_identifier(name), INT64, True)
-        return self.variables[name]
-
-    def check(self) -> None:
-        """Raises OptionError for fixed dimensions that no input has."""
-        if unknown := [n for n in self.fixed if n not in self.used]:
-            hint = f"they are {', '.join(sorted(self.used))}" if self.used else "all its dimensions are numbers"
-            raise OptionError(f"the model has no symbolic dimension {unknown[0]!r}", hint=hint)
-
-
-def _identifier(name: str) -> str:
-    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
-    return text if text and not text[0].isdigit() else f"x_{text}"
-
-
-def _input_info(info: Any, scope: _Dimensions, given: Sequence[Any] | None) -> graph.TensorInfo:
-    kind = info.type.WhichOneof("value")
-    if kind != "tensor_type":
-        raise UnsupportedError(f"input {info.name!r} is a {kind or 'value without type'}, not a tensor", where="the model's inputs")
-    t = info.type.tensor_type
-    dtype = dtype_of(t.elem_type, f"input {info.name!r}")
-    if given is not None:
-        return graph.TensorInfo(tuple(scope.get(d) if isinstance(d, str) else d for d in given), dtype)
-    if not t.HasField("shape"):
-        raise UnsupportedError(f"input {info.name!r} has no shape", where="the model's inputs", hint=f"give one: shapes={{{info.name!r}: [...]}}")
-    dims: list[Any] = []
-    for k, d in enumerate(t.shape.dim):
-        if d.HasField("dim_value") and d.dim_value >= 0:
-            dims.append(d.dim_value)
-        else:
-            name = d.dim_param if any(c.isalnum() for c in d.dim_param) else ""  # some exporters write "?" for every unknown size
-            dims.append(scope.get(name or f"{info.name}_dim{k}"))
-    made = graph.TensorInfo(tuple(dims), dtype)
-    require_possible(made, f"input {info.name!r}")
-    return made

@@ -104,12 +104,12 @@ def _gather(node: Any, data: np.ndarray, index: np.ndarray) -> np.ndarray:
 def _slice(node: Any, data: np.ndarray, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None) -> np.ndarray:
     starts = np.asarray(node.attr("starts")) if starts is None else starts
     ends = np.asarray(node.attr("ends")) if ends is None else ends
-    axes = np.asarray(node.attr("axes", list(range(len(starts))))) if axes is None else axes
-    steps = np.ones(len(starts), dtype=object) if steps is None else steps
+    axes = np.asarray(node.attr("axes", list(range(np.size(starts))))) if axes is None else axes
+    steps = np.ones(np.size(starts), dtype=object) if steps is None else steps
     if not all(is_static(np.asarray(v, dtype=object)) for v in (starts, ends, axes, steps)):
         raise Unknown
     index = [slice(None)] * data.ndim
-    for s, e, a, k in zip(starts, ends, axes, steps, strict=True):
+    for s, e, a, k in zip(*(np.asarray(v, dtype=object).reshape(-1) for v in (starts, ends, axes, steps)), strict=True):
         index[int(a)] = slice(int(s), None if int(e) < -(1 << 31) else int(e), int(k))
     return data[tuple(index)]
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-
 from ....ir import graph
 from ..importer import NodeContext, Value
 from ..registry import converter

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole ONNX model as a module: its inputs and their dimensions, its graph, its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...builder import BlockBuilder
+from ...graph.convert_to_dataflow import convert_to_dataflow
+from ...ir import graph, tir
+from ...ir.attrs import Attrs
+from ...ir.dtype import INT64
+from ...ir.errors import ModelError, OptionError, UnsupportedError
+from ...ir.module import IRModule
+from .importer import GraphImporter, require_possible
+from .load import dtype_of, load_model
+from .values import EmptyOptional, ListValue, Value
+
+
+def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[Any]] | None = None,
+              constants: Mapping[str, np.ndarray] | None = None) -> IRModule:
+    """An ONNX model (path, bytes or ModelProto) as a module with the graph function ``main``.
+
+    ``dims`` fixes symbolic dimensions by name (``{"batch": 1}``); ``shapes`` gives inputs other shapes;
+    ``constants`` gives inputs fixed values, which are then no parameters any more. Raises ModelError for
+    broken models and UnsupportedError, which lists everything unsupported, before any work is done.
+    """
+    from . import ops  # noqa: F401  (fills the table)
+    from .check import check_model
+
+    model, folder = load_model(source)
+    check_model(model).raise_if_unsupported()
+    opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
+    functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
+    bb = BlockBuilder()
+    proto = model.graph
+    fixed = dict(constants or {})
+    initial = {t.name for t in proto.initializer}
+    given = shapes or {}
+    absent = {i.name for i in proto.input if i.name in given and given[i.name] is None}
+    inputs = [i for i in proto.input if i.name not in initial and i.name not in fixed and i.name not in absent]
+    scope = _Dimensions(dims or {})
+    params = [graph.Var(_identifier(i.name), _input_info(i.name, i.type, scope, given.get(i.name))) for i in inputs]
+    scope.check()
+    importer = GraphImporter(bb, opsets, folder, functions)
+    with bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
+                                                 output_names=tuple(o.name for o in proto.output))):
+        importer.initializers(proto)
+        importer.values.update({name: Value(graph.Constant.of(value)) for name, value in fixed.items()})
+        for info, var in zip(inputs, params, strict=True):
+            importer.values[info.name] = _parameter(var)
+        importer.values.update({name: EmptyOptional() for name in absent})
+        importer.run(proto)
+        outputs = [_result(importer, o) for o in proto.output]
+        bb.emit_func_output(bb.emit(outputs[0] if len(outputs) == 1 else graph.Tuple(tuple(outputs)), "result"))
+    return convert_to_dataflow(bb.get())
+
+
+def _parameter(var: graph.GraphExpr) -> Value | ListValue:
+    if not isinstance(var.sinfo, graph.TupleInfo):
+        return Value(var)
+    return ListValue([Value(graph.TupleGetItem(var, k)) for k in range(len(var.sinfo.fields))])
+
+
+def _result(importer: GraphImporter, info: Any) -> graph.GraphExpr:
+    value = importer.values.get(info.name)
+    if value is None:
+        raise ModelError(f"output {info.name!r} is not defined by any node", where="the model's graph")
+    if isinstance(value, ListValue):
+        return graph.Tuple(tuple(importer.emit(v.expr) for v in value.items))
+    return value.expr
+
+
+class _Dimensions:
+    """Named dimensions become one shape variable each."""
+
+    def __init__(self, fixed: Mapping[str, int]) -> None:
+        self.fixed, self.variables, self.used = dict(fixed), {}, set()
+
+    def get(self, name: str) -> Any:
+        self.used.add(name)
+        if name in self.fixed:
+            return self.fixed[name]
+        if name not in self.variables:
+            self.variables[name] = tir.Var(_identifier(name), INT64, True)
+        return self.variables[name]
+
+    def check(self) -> None:
+        """Raises OptionError for fixed dimensions that no input has."""
+        if unknown := [n for n in self.fixed if n not in self.used]:
+            hint = f"they are {', '.join(sorted(self.used))}" if self.used else "all its dimensions are numbers"
+            raise OptionError(f"the model has no symbolic dimension {unknown[0]!r}", hint=hint)
+
+
+def _identifier(name: str) -> str:
+    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    return text if text and not text[0].isdigit() else f"x_{text}"
+
+
+def _input_info(name: str, type_: Any, scope: _Dimensions, given: Sequence[Any] | None) -> graph.StructInfo:
+    """Struct info of an input; ``given`` is its shape, of a sequence the list of its items' shapes."""
+    kind = type_.WhichOneof("value")
+    if kind == "optional_type":
+        return _input_info(name, type_.optional_type.elem_type, scope, given)
+    if kind == "sequence_type":
+        if given is None:
+            raise UnsupportedError(f"input {name!r} is a sequence of unknown length", where="the model's inputs",
+                                   hint=f"give its items' shapes: shapes={{{name!r}: [(2, 3), ...]}}")
+        return graph.TupleInfo(tuple(_input_info(name, type_.sequence_type.elem_type, scope, s) for s in given))
+    if kind != "tensor_type":
+        raise UnsupportedError(f"input {name!r} is a {kind or 'value without type'}, not a tensor", where="the model's inputs")
+    t = type_.tensor_type
+    dtype = dtype_of(t.elem_type, f"input {name!r}")
+    if given is not None:
+        return graph.TensorInfo(tuple(scope.get(d) if isinstance(d, str) else d for d in given), dtype)
+    if not t.HasField("shape"):
+        raise UnsupportedError(f"input {name!r} has no shape", where="the model's inputs", hint=f"give one: shapes={{{name!r}: [...]}}")
+    dims: list[Any] = []
+    for k, d in enumerate(t.shape.dim):
+        if d.HasField("dim_value") and d.dim_value >= 0:
+            dims.append(d.dim_value)
+        else:
+            label = d.dim_param if any(c.isalnum() for c in d.dim_param) else ""  # some exporters write "?" for every unknown size
+            dims.append(scope.get(label or f"{name}_dim{k}"))
+    made = graph.TensorInfo(tuple(dims), dtype)
+    require_possible(made, f"input {name!r}")
+    return made

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What names of a model stand for during import: tensors, integers with known content, sequences, absent optionals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...ir import graph, tir
+from ...ir.dtype import INT64, DType
+from ...ir.errors import ModelError, UnsupportedError
+from ...ops import make
+from . import symbolic
+
+
+class Scope(Protocol):
+    """Where values are bound: ``depth`` counts the branches and loop bodies that are open."""
+
+    depth: int
+
+    def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
+        """Bind a call to a variable."""
+
+
+class DataDependentError(UnsupportedError):
+    """Something that must be known when the model is compiled depends on its inputs."""
+
+
+class Value:
+    """A value of the model: a graph expression, or the known content of an integer tensor that becomes one when asked for."""
+
+    __slots__ = ("_expr", "_scope", "content", "dtype")
+
+    def __init__(self, expr: graph.GraphExpr | None = None, content: np.ndarray | None = None, dtype: DType = INT64,
+                 scope: Scope | None = None) -> None:
+        self._expr, self.content, self.dtype, self._scope = expr, content, dtype, scope
+
+    @property
+    def expr(self) -> graph.GraphExpr:
+        """As a tensor expression."""
+        if self._expr is not None:
+            return self._expr
+        assert self._scope is not None
+        made = self._materialize(self._scope.emit)
+        if self._scope.depth == 0:  # what a branch or a loop's body makes is not seen outside of it
+            self._expr = made
+        return made
+
+    def _materialize(self, emit: Callable[[graph.GraphExpr, str], graph.GraphExpr]) -> graph.GraphExpr:
+        assert self.content is not None
+        if symbolic.is_static(self.content):
+            return graph.Constant.of(self.content.astype(self.dtype.numpy))
+        flat = graph.ShapeExpr(tuple(tir.as_index(v) for v in self.content.reshape(-1)))
+        out = emit(make("shape_to_tensor", flat), "shape")
+        if self.dtype != INT64:
+            out = emit(make("astype", out, dtype=self.dtype), "shape")
+        return out if self.content.ndim == 1 else emit(make("reshape", out, graph.ShapeExpr(
+            tuple(tir.as_index(n) for n in self.content.shape))), "shape")
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the value is known at compile time."""
+        return self.constant() is not None
+
+    def constant(self) -> np.ndarray | None:
+        """The value as an array when it is known at compile time, else None."""
+        if self.content is not None:
+            return self.content.astype(self.dtype.numpy) if symbolic.is_static(self.content) else None
+        return self._expr.data.numpy() if isinstance(self._expr, graph.Constant) else None
+
+
+class ListValue:
+    """A sequence: values whose number is known when the model is compiled."""
+
+    __slots__ = ("dtype", "items")
+    content = None
+    is_constant = False
+
+    def __init__(self, items: Sequence[Any], dtype: DType | None = None) -> None:
+        self.items, self.dtype = tuple(items), dtype
+
+    @property
+    def expr(self) -> graph.GraphExpr:
+        """A sequence is no tensor: raises ModelError."""
+        raise ModelError("this is a sequence where a tensor is wanted")
+
+    def constant(self) -> None:
+        """Nothing is known of a sequence as an array."""
+
+
+class EmptyOptional(ListValue):
+    """An optional value that holds nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(())
