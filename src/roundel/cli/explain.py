@@ -77,7 +77,8 @@ def _measured_peak() -> Any:
 
 def add_measured(rows: list[dict[str, Any]], model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None,
                  seconds: float = 1.0, arrays: list[Any] | None = None) -> None:
-    """Put ``measured_ms`` (of one call; the median of the fastest quarter of runs, as others may use the machine) and ``roofline`` (share of the bound) into the rows. ``arrays``: inputs (default: random)."""
+    """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows; the median of the fastest quarter of runs,
+    as others may use the machine. ``arrays``: inputs (default: random)."""
     import time
     from statistics import median
 
