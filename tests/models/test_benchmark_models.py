@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from benchmarks.models import BUILDERS, LENGTHS, Case, data, load, onnx_file
 
 import roundel as rd
-from benchmarks.models import BUILDERS, LENGTHS, Case, data, load, onnx_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.peers]
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from ....ir import graph, tir
+from ....ir.op import get_op
+from ....ops.dims import broadcast_shapes
 from ..importer import NodeContext
 from ..registry import converter
 from .math import scalar, tensor
@@ -35,27 +37,55 @@ def _gather(node: NodeContext, x: Any, dim: int, index: Any, *, sparse_grad: boo
     return node.make("gather_elements", x, index, axis=dim % max(x.sinfo.ndim, 1))
 
 
+class _Positions:
+    """Advanced indexing: the index tensors are broadcast together and replace their axes (moved to the front when not adjacent).
+
+    ``order`` brings the indexed axes of ``x`` to the front; ``joined`` holds the positions along them, in its last axis; ``start`` is where
+    the axes of the index stand in the result.
+    """
+
+    def __init__(self, node: NodeContext, x: Any, indices: list[Any]) -> None:
+        where = [k for k, i in enumerate(indices) if i is not None]
+        if any(indices[k].sinfo.dtype == "bool" for k in where):
+            raise node.unsupported("indexing by a mask gives a shape that depends on data")
+        self.order = tuple(where + [k for k in range(x.sinfo.ndim) if k not in where])
+        adjacent = where == list(range(where[0], where[0] + len(where)))
+        parts = [wrapped(node, node.make("astype", indices[k], dtype="int64"), x.sinfo.shape[k]) for k in where]
+        self.rank = max(p.sinfo.ndim for p in parts)
+        self.start = where[0] if adjacent else 0
+        self.common = broadcast_shapes(get_op("broadcast_to"), [p.sinfo.shape for p in parts])
+        parts = [node.make("expand_dims", node.make("broadcast_to", p, graph.ShapeExpr(self.common)), axis=(self.rank,)) for p in parts]
+        self.joined = parts[0] if len(parts) == 1 else node.make("concat", graph.Tuple(tuple(parts)), axis=self.rank)
+        self.out_ndim = self.rank + x.sinfo.ndim - len(where)
+
+
+def _permuted(node: NodeContext, x: Any, axes: tuple[int, ...]) -> Any:
+    return x if axes == tuple(range(x.sinfo.ndim)) else node.make("permute_dims", x, axes=axes)
+
+
 @converter("index.Tensor", "_unsafe_index.Tensor")
 def _index(node: NodeContext, x: Any, indices: list[Any]) -> Any:
-    """Advanced indexing: the index tensors are broadcast together and replace their axes (moved to the front when not adjacent)."""
-    where = [k for k, i in enumerate(indices) if i is not None]
-    if any(indices[k].sinfo.dtype == "bool" for k in where):
-        raise node.unsupported("indexing by a mask gives a shape that depends on data")
-    rest = [k for k in range(x.sinfo.ndim) if k not in where]
-    lead = where == list(range(where[0], where[0] + len(where)))
-    parts = [wrapped(node, node.make("astype", indices[k], dtype="int64"), x.sinfo.shape[k]) for k in where]
-    rank = max(p.sinfo.ndim for p in parts)
-    out = node.out_shape().values
-    start = where[0] if lead else 0
-    common = graph.ShapeExpr(out[start:start + rank])
-    parts = [node.make("expand_dims", node.make("broadcast_to", p, common), axis=(rank,)) for p in parts]
-    joined = parts[0] if len(parts) == 1 else node.make("concat", graph.Tuple(tuple(parts)), axis=rank)
-    moved = node.make("permute_dims", x, axes=tuple(where + rest)) if where + rest != list(range(x.sinfo.ndim)) else x
-    found = node.make("gather_nd", moved, joined, batch_dims=0)
-    if not lead or start == 0:
-        return found
-    front = list(range(rank, rank + start))
-    return node.make("permute_dims", found, axes=(*front, *range(rank), *range(rank + start, found.sinfo.ndim)))
+    at = _Positions(node, x, indices)
+    found = node.make("gather_nd", _permuted(node, x, at.order), at.joined, batch_dims=0)
+    middle = range(at.rank, at.rank + at.start)
+    return _permuted(node, found, (*middle, *range(at.rank), *range(at.rank + at.start, at.out_ndim)))
+
+
+@converter("index_put", "_unsafe_index_put")
+def _index_put(node: NodeContext, x: Any, indices: list[Any], values: Any, accumulate: bool = False) -> Any:
+    given = [i for i in indices if i is not None]
+    if len(given) == 1 and given[0].sinfo.dtype == "bool" and values.sinfo.ndim == 0 and not accumulate and indices[0] is not None:
+        one = tir.index_const(1)
+        mask = node.make("reshape", given[0], graph.ShapeExpr((*given[0].sinfo.shape, *[one] * (x.sinfo.ndim - given[0].sinfo.ndim))))
+        return node.make("where", mask, tensor(node, values, x.sinfo.dtype), x)
+    at = _Positions(node, x, indices)
+    rest = [x.sinfo.shape[k] for k in at.order[len(given):]]
+    shape = (*rest[:at.start], *at.common, *rest[at.start:])
+    spread = node.make("broadcast_to", tensor(node, values, x.sinfo.dtype), graph.ShapeExpr(shape))
+    front = range(at.start, at.start + at.rank)
+    updates = _permuted(node, spread, (*front, *range(at.start), *range(at.start + at.rank, at.out_ndim)))
+    out = node.make("scatter_nd", _permuted(node, x, at.order), at.joined, updates, reduction="add" if accumulate else "update")
+    return _permuted(node, out, tuple(at.order.index(k) for k in range(x.sinfo.ndim)))
 
 
 @converter("scatter.src", "scatter_add", "scatter.value")

@@ -16,13 +16,14 @@ from ..registry import converter
 UNARY = {
     "abs": "abs", "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh", "ceil": "ceil", "cos": "cos",
     "cosh": "cosh", "erf": "erf", "exp": "exp", "expm1": "expm1", "floor": "floor", "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10",
-    "neg": "negative", "round": "round", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
+    "neg": "negative", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
     "tan": "tan", "tanh": "tanh", "trunc": "trunc", "relu": "nn.relu", "exp2": "exp2", "erfc": "erfc", "lgamma": "lgamma",
 }
 PREDICATES = {"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}
 BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "maximum": "maximum", "minimum": "minimum", "atan2": "atan2",
           "fmod": "mod", "remainder": "floor_mod", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor"}
 COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+ON_TRUTH = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}
 LOGICAL = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
 
 
@@ -68,6 +69,8 @@ for _name, _op in PREDICATES.items():
 def _binary(op: str, common: Callable[[NodeContext, Any, Any], Any]) -> Callable[..., Any]:
     def convert(node: NodeContext, a: Any, b: Any, *, alpha: Any = 1) -> Any:
         dtype = common(node, a, b)
+        if dtype == "bool" and op in ON_TRUTH:
+            return node.make(ON_TRUTH[op], tensor(node, a, dtype), tensor(node, b, dtype))
         y = tensor(node, b, dtype)
         if alpha != 1:
             y = node.make("multiply", y, tensor(node, alpha, dtype))
@@ -130,6 +133,25 @@ def _pow(node: NodeContext, a: Any, b: Any) -> Any:
 def _reciprocal(node: NodeContext, x: Any) -> Any:
     dtype = node.out_dtype()
     return node.make("divide", scalar(1, dtype), tensor(node, x, dtype))
+
+
+@converter("round", "round.decimals")
+def _round(node: NodeContext, x: Any, *, decimals: int = 0) -> Any:
+    if decimals == 0:
+        return node.make("round", x)
+    factor = scalar(10.0 ** abs(decimals), x.sinfo.dtype)
+    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    return node.make(back, node.make("round", node.make(there, x, factor)), factor)
+
+
+@converter("fmax", "fmin")
+def _ignoring_nan(node: NodeContext, a: Any, b: Any) -> Any:
+    dtype = node.out_dtype()
+    x, y = tensor(node, a, dtype), tensor(node, b, dtype)
+    out = node.make("maximum" if "fmax" in str(node.node.target) else "minimum", x, y)
+    if not dtype.is_float:
+        return out
+    return node.make("where", node.make("isnan", x), y, node.make("where", node.make("isnan", y), x, out))
 
 
 @converter("square")

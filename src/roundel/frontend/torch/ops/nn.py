@@ -48,7 +48,7 @@ def _matmul(node: NodeContext, a: Any, b: Any) -> Any:
     return node.make("matmul", a, b)
 
 
-@converter("addmm", "baddbmm", "addbmm", "addmv")
+@converter("addmm", "baddbmm", "addmv")
 def _addmm(node: NodeContext, bias: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     out = node.make("matmul", a, b)
     dtype = out.sinfo.dtype
@@ -64,7 +64,7 @@ def _linear(node: NodeContext, x: Any, w: Any, bias: Any = None) -> Any:
     return out if bias is None else node.make("add", out, bias)
 
 
-@converter("_native_batch_norm_legit_no_training", "_native_batch_norm_legit.no_stats")
+@converter("_native_batch_norm_legit_no_training")
 def _batch_norm(node: NodeContext, x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float) -> Any:
     shape = graph.ShapeExpr((x.sinfo.shape[1],))
     ones = node.make("ones", shape, dtype=x.sinfo.dtype) if weight is None else weight
@@ -72,6 +72,20 @@ def _batch_norm(node: NodeContext, x: Any, weight: Any, bias: Any, mean: Any, va
     out = node.make("nn.batch_norm", x, ones, zeros, mean, var, axis=1, epsilon=eps)
     empty = node.make("zeros", graph.ShapeExpr((tir.index_const(0),)), dtype=x.sinfo.dtype)
     return node.emit(graph.TupleGetItem(out, 0)), empty, empty
+
+
+@converter("_native_batch_norm_legit.no_stats")
+def _batch_norm_of_batch(node: NodeContext, x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
+    over = (0, *range(2, x.sinfo.ndim))
+    mean = node.make("mean", x, axis=over, keepdims=True)
+    centred = node.make("subtract", x, mean)
+    var = node.make("mean", node.make("multiply", centred, centred), axis=over, keepdims=True)
+    inv = node.make("rsqrt", node.make("add", var, scalar(eps, x.sinfo.dtype)))
+    out = node.make("multiply", centred, inv)
+    out = out if weight is None else node.make("multiply", out, per_channel(node, weight, x.sinfo.ndim))
+    out = out if bias is None else node.make("add", out, per_channel(node, bias, x.sinfo.ndim))
+    flat = graph.ShapeExpr((x.sinfo.shape[1],))
+    return out, node.make("reshape", mean, flat), node.make("reshape", inv, flat)
 
 
 @converter("native_layer_norm")
@@ -112,40 +126,56 @@ def _softmax(node: NodeContext, x: Any, dim: int, *_: Any) -> Any:
     return node.make("where", node.make("isnan", out), scalar(0, out.sinfo.dtype), out)  # rows that are all -inf
 
 
-@converter("max_pool2d_with_indices", "max_pool2d", "max_pool3d_with_indices", "max_pool1d")
+def _spatial(node: NodeContext) -> int:
+    """How many axes a pooling is over, by its name."""
+    return next(n for n in (1, 2, 3) if f"pool{n}d" in str(node.node.target))
+
+
+def _pool(node: NodeContext, op: str, x: Any, n: int, **attrs: Any) -> Any:
+    """A pooling; of one image without a batch axis too."""
+    alone = x.sinfo.ndim == n + 1
+    batch = node.make("expand_dims", x, axis=(0,)) if alone else x
+    out = node.make(f"nn.{op}_pool{n}d", batch, layout=_LAYOUTS[n][0], **attrs)
+    return node.make("reshape", out, graph.ShapeExpr(out.sinfo.shape[1:])) if alone else out
+
+
+@converter("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices")
 def _max_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
-    n = len(kernel) if isinstance(kernel, list | tuple) and len(kernel) > 1 else x.sinfo.ndim - 2
+    n = _spatial(node)
     if any(user.args[1] == 1 for user in node.node.users if "getitem" in str(user.target)):
         raise node.unsupported("the indices of max_pool")
     pad = _spread(padding, n)
-    out = node.make(f"nn.max_pool{n}d", x, pool_size=_spread(kernel, n), strides=_spread(stride or kernel, n), padding=(*pad, *pad),
-                    dilation=_spread(dilation, n), ceil_mode=ceil_mode, layout=_LAYOUTS[n][0])
+    out = _pool(node, "max", x, n, pool_size=_spread(kernel, n), strides=_spread(stride or kernel, n), padding=(*pad, *pad),
+                dilation=_spread(dilation, n), ceil_mode=ceil_mode)
     return (out, out) if "with_indices" in str(node.node.target) else out
 
 
 @converter("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def _avg_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
               divisor_override: Any = None) -> Any:
-    n = x.sinfo.ndim - 2
-    if divisor_override is not None:
-        raise node.unsupported("divisor_override")
-    pad = _spread(padding, n)
-    return node.make(f"nn.avg_pool{n}d", x, pool_size=_spread(kernel, n), strides=_spread(stride or kernel, n), padding=(*pad, *pad),
-                     ceil_mode=ceil_mode, count_include_pad=count_include_pad, layout=_LAYOUTS[n][0])
+    n = _spatial(node)
+    if divisor_override is not None and ceil_mode:
+        raise node.unsupported("divisor_override with ceil_mode")
+    pad, size = _spread(padding, n), _spread(kernel, n)
+    out = _pool(node, "avg", x, n, pool_size=size, strides=_spread(stride or kernel, n), padding=(*pad, *pad), ceil_mode=ceil_mode,
+                count_include_pad=count_include_pad or divisor_override is not None)
+    return out if divisor_override is None else node.make("multiply", out, scalar(math.prod(size) / divisor_override, x.sinfo.dtype))
 
 
 @converter("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d")
 def _adaptive_avg_pool(node: NodeContext, x: Any, size: Any) -> Any:
-    n = x.sinfo.ndim - 2
+    n = _spatial(node)
     size = _spread(size, n)
     if all(s == 1 for s in size):
-        return node.make("mean", x, axis=tuple(range(2, x.sinfo.ndim)), keepdims=True)
-    return node.make(f"nn.adaptive_avg_pool{n}d", x, output_size=size, layout=_LAYOUTS[n][0])
+        return node.make("mean", x, axis=tuple(range(x.sinfo.ndim - n, x.sinfo.ndim)), keepdims=True)
+    return _pool(node, "adaptive_avg", x, n, output_size=size)
 
 
 @converter("scaled_dot_product_attention")
 def _attention(node: NodeContext, q: Any, k: Any, v: Any, mask: Any = None, dropout: float = 0.0, is_causal: bool = False, *, scale: Any = None,
                enable_gqa: bool = False) -> Any:
+    if dropout:
+        raise node.unsupported("dropout in attention: the model is in training mode")
     dtype = q.sinfo.dtype
     factor = 1 / math.sqrt(q.sinfo.shape[-1].value) if scale is None else scale
     if enable_gqa and k.sinfo.shape[-3] is not q.sinfo.shape[-3]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....ir import graph, tir
+from ..dtypes import dtype_of
 from ..importer import NodeContext
 from ..registry import converter
 from .math import scalar, tensor
@@ -19,10 +20,22 @@ def axes(x: Any, dim: Any) -> tuple[int, ...]:
     return tuple(int(d) % n for d in (dim if isinstance(dim, list | tuple) else [dim]))
 
 
+def along(node: NodeContext, op: str, x: Any, dim: Any, keepdim: Any) -> Any:
+    """A reduction; of a scalar too, which PyTorch reduces over its axis 0 or -1."""
+    if x.sinfo.ndim == 0:
+        return node.make(op, at_least_1d(node, x), axis=(0,), keepdims=False)
+    return node.make(op, x, axis=axes(x, dim), keepdims=bool(keepdim))
+
+
+def at_least_1d(node: NodeContext, x: Any) -> Any:
+    """A scalar as a vector of one element, others as they are."""
+    return x if x.sinfo.ndim else node.make("reshape", x, graph.ShapeExpr((tir.index_const(1),)))
+
+
 def _reduce(op: str, names: tuple[str, ...]) -> None:
     @converter(*names)
     def convert(node: NodeContext, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-        return node.make(op, tensor(node, x, node.out_dtype()), axis=axes(x, dim), keepdims=bool(keepdim))
+        return along(node, op, tensor(node, x, node.out_dtype()), dim, keepdim)
 
 
 _reduce("sum", ("sum.default", "sum.dim_IntList"))
@@ -34,20 +47,20 @@ _reduce("prod", ("prod.default", "prod.dim_int"))
 
 @converter("max.default", "min.default")
 def _extreme(node: NodeContext, x: Any) -> Any:
-    return node.make("max" if "max" in str(node.node.target) else "min", x, axis=axes(x, None), keepdims=False)
+    return along(node, "max" if "max" in str(node.node.target) else "min", x, None, False)
 
 
 @converter("max.dim", "min.dim")
 def _extreme_along(node: NodeContext, x: Any, dim: int, keepdim: bool = False) -> Any:
     name = "max" if "max" in str(node.node.target) else "min"
-    where = node.make(f"arg{name}", x, axis=dim, keepdims=keepdim)
-    return node.make(name, x, axis=axes(x, dim), keepdims=keepdim), where
+    where = node.make(f"arg{name}", at_least_1d(node, x), axis=dim, keepdims=keepdim and x.sinfo.ndim > 0)
+    return along(node, name, x, dim, keepdim), where
 
 
 @converter("argmax", "argmin")
 def _arg(node: NodeContext, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     op = "argmax" if "argmax" in str(node.node.target) else "argmin"
-    if dim is None:
+    if dim is None or x.sinfo.ndim == 0:
         flat = node.make("reshape", x, graph.ShapeExpr((tir.product_of(x.sinfo.shape),)))
         return node.make("reshape", node.make(op, flat, axis=0, keepdims=False), node.out_shape())
     return node.make(op, x, axis=dim, keepdims=keepdim)
@@ -65,7 +78,7 @@ def _all(node: NodeContext, x: Any, dim: Any = None, keepdim: bool = False) -> A
 
 def _logic(node: NodeContext, op: str, x: Any, dim: Any, keepdim: bool) -> Any:
     bits = node.make("astype", node.make("astype", x, dtype="bool"), dtype="uint8")
-    return node.make("astype", node.make(op, bits, axis=axes(x, dim), keepdims=keepdim), dtype="bool")
+    return node.make("astype", along(node, op, bits, dim, keepdim), dtype="bool")
 
 
 @converter("var.correction", "var.dim")
@@ -81,11 +94,11 @@ def _var(node: NodeContext, x: Any, dim: Any = None, *, correction: Any = 1, kee
     return node.make("divide", total, node.emit(scalar(count, x.sinfo.dtype)))
 
 
-@converter("cumsum")
-def _cumsum(node: NodeContext, x: Any, dim: int, *, dtype: Any = None) -> Any:
+@converter("cumsum", "cumprod")
+def _cumulative(node: NodeContext, x: Any, dim: int, *, dtype: Any = None) -> Any:
     if x.sinfo.ndim == 0:
         return tensor(node, x, node.out_dtype())
-    return node.make("cumsum", tensor(node, x, node.out_dtype()), axis=dim)
+    return node.make("cumprod" if "cumprod" in str(node.node.target) else "cumsum", tensor(node, x, node.out_dtype()), axis=dim)
 
 
 @converter("topk")
@@ -98,15 +111,29 @@ def _topk(node: NodeContext, x: Any, k: Any, dim: int = -1, largest: bool = True
 def _vector_norm(node: NodeContext, x: Any, order: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     out = node.out_dtype()
     x = tensor(node, x, out)
-    along = {"axis": axes(x, dim), "keepdims": bool(keepdim)}
     if order == 2:
-        return node.make("sqrt", node.make("sum", node.make("multiply", x, x), **along))
+        return node.make("sqrt", along(node, "sum", node.make("multiply", x, x), dim, keepdim))
     size = node.make("abs", x)
     if abs(order) == float("inf"):
-        return node.make("max" if order > 0 else "min", size, **along)
+        return along(node, "max" if order > 0 else "min", size, dim, keepdim)
     if order == 0:
-        return node.make("sum", node.make("astype", node.make("not_equal", x, scalar(0, out)), dtype=out), **along)
+        return along(node, "sum", node.make("astype", node.make("not_equal", x, scalar(0, out)), dtype=out), dim, keepdim)
     if order == 1:
-        return node.make("sum", size, **along)
-    total = node.make("sum", node.make("power", size, scalar(order, out)), **along)
+        return along(node, "sum", size, dim, keepdim)
+    total = along(node, "sum", node.make("power", size, scalar(order, out)), dim, keepdim)
     return node.make("power", total, scalar(1 / order, out))
+
+
+@converter("var_mean.correction")
+def _var_mean(node: NodeContext, x: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Any:
+    return _var(node, x, dim, correction=correction, keepdim=keepdim), along(node, "mean", x, dim, keepdim)
+
+
+@converter("sort", "sort.stable")
+def _sort(node: NodeContext, x: Any, *args: Any, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    if args:
+        dim, descending = (*args, descending)[:2]
+    if x.sinfo.ndim == 0:
+        return x, scalar(0, dtype_of("int64"))
+    order = node.make("argsort", x, axis=dim, descending=descending, dtype="int64")
+    return node.make("gather_elements", x, order, axis=dim % x.sinfo.ndim), order

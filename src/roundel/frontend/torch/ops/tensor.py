@@ -79,6 +79,31 @@ def _select(node: NodeContext, x: Any, dim: int, index: Any) -> Any:
     return node.make("reshape", slice_along(node, x, dim, at, at + 1), node.out_shape())
 
 
+@converter("slice_scatter", "slice_scatter_copy")
+def _slice_scatter(node: NodeContext, x: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    n = x.sinfo.shape[dim]
+    begin = _place(start, n, 0)
+    if step != 1:
+        raise node.unsupported(f"slice_scatter with the step {step}")
+    return _between(node, x, dim, begin, tensor(node, src, x.sinfo.dtype), tir.max_(_place(end, n, n), begin))
+
+
+@converter("select_scatter", "select_scatter_copy")
+def _select_scatter(node: NodeContext, x: Any, src: Any, dim: int, index: Any) -> Any:
+    n = x.sinfo.shape[dim]
+    at = n + index if isinstance(index, int) and index < 0 else tir.as_index(index)
+    return _between(node, x, dim, at, node.make("expand_dims", tensor(node, src, x.sinfo.dtype), axis=(dim % x.sinfo.ndim,)), at + 1)
+
+
+def _between(node: NodeContext, x: Any, dim: int, begin: tir.Expr, part: Any, end: tir.Expr) -> Any:
+    """``x`` with the elements from begin to end along one axis replaced."""
+    n = x.sinfo.shape[dim]
+    before = [] if begin is tir.index_const(0) else [slice_along(node, x, dim, 0, begin)]
+    after = [] if end is n else [slice_along(node, x, dim, end, n)]
+    parts = [*before, part, *after]
+    return part if len(parts) == 1 else node.make("concat", graph.Tuple(tuple(parts)), axis=dim % x.sinfo.ndim)
+
+
 @converter("split_with_sizes", "split_with_sizes_copy", "split.sizes")
 def _split_with_sizes(node: NodeContext, x: Any, sizes: list[Any], dim: int = 0) -> Any:
     out, at = [], tir.as_index(0)

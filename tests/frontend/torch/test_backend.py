@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``torch.compile`` with Roundel's backend: graph breaks, dynamic sizes, mutation, parameters that change, gradients."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+
+from roundel.frontend.torch.backend import roundel
+
+
+class Layers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = torch.nn.Linear(7, 5), torch.nn.LayerNorm(5)
+
+    def forward(self, x):
+        y = self.norm(self.linear(x))
+        if y.sum() > 1e9:  # a graph break
+            y = y * 2
+        return torch.relu(y).t(), x.shape[0] * 2
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def same(compiled, eager, *inputs):
+    found, expected = compiled(*inputs), eager(*inputs)
+    torch.testing.assert_close(found, expected)
+    return found, expected
+
+
+def test_the_entry_point_is_the_backend():
+    entry = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["entry-points"]["torch_dynamo_backends"]["roundel"]
+    module, name = entry.split(":")
+    assert getattr(import_module(module), name) is roundel
+
+
+def test_a_module_at_several_sizes():
+    module = Layers().eval()
+    compiled = torch.compile(module, backend=roundel)
+    with torch.no_grad():
+        for rows in (3, 4, 9):
+            found, expected = same(compiled, module, torch.randn(rows, 7))
+            assert found[0].stride() == expected[0].stride()
+
+
+def test_parameters_that_change_are_noticed():
+    module, x = torch.nn.Linear(3, 2), torch.randn(4, 3)
+    compiled = torch.compile(module, backend=roundel)
+    with torch.no_grad():
+        for _ in range(4):
+            same(compiled, module, x)
+            module.weight.add_(1)
+        module.load_state_dict(torch.nn.Linear(3, 2).state_dict())
+        same(compiled, module, x)
+
+
+def test_gradients():
+    module, x = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.Tanh()), torch.randn(4, 7)
+    torch.compile(module, backend=roundel)(x).square().sum().backward()
+    found = module[0].weight.grad.clone()
+    module.zero_grad()
+    module(x).square().sum().backward()
+    torch.testing.assert_close(found, module[0].weight.grad)
+
+
+def test_inputs_changed_in_place():
+    @torch.compile(backend=roundel)
+    def step(state, x):
+        state.mul_(0.5).add_(x)
+        state[1:] += 1
+        return state * x.sum(), state.shape[0] + 1
+
+    state, x = torch.randn(4), torch.randn(4)
+    expected = state * 0.5 + x
+    expected[1:] += 1
+    found, size = step(state, x)
+    torch.testing.assert_close(state, expected)
+    torch.testing.assert_close(found, expected * x.sum())
+    assert size == 5
+
+
+def test_a_size_that_no_tensor_tells():
+    def head(x, n):
+        return x[:n] + n
+
+    compiled = torch.compile(head, backend=roundel, dynamic=True)
+    for n in (3, 5, 2):
+        same(compiled, head, torch.arange(10.0), n)
+
+
+def test_views_and_inputs_as_results():
+    def outputs(x, y):
+        return x, y.t(), (x + 1)[None], None, 3
+
+    same(torch.compile(outputs, backend=roundel), outputs, torch.randn(2, 3), torch.randn(2, 3))
+
+
+def test_unknown_options_are_errors():
+    with pytest.raises(Exception, match="no option 'fast'"):
+        torch.compile(torch.sin, backend=roundel, options={"fast": True})(torch.ones(2))

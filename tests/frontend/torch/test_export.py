@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as a whole: compiled, with dynamic shapes, shared weights, several results; and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import roundel as rd
+from roundel.ir import graph
+from roundel.ir.errors import ModelError, UnsupportedError
+
+
+class Tied(torch.nn.Module):
+    """An embedding whose table is the output's weight too."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(11, 6)
+        self.out = torch.nn.Linear(6, 11, bias=False)
+        self.out.weight = self.table.weight
+
+    def forward(self, ids, scale=2.0):
+        h = torch.tanh(self.table(ids)) * scale
+        return {"logits": self.out(h), "hidden": [h, h.sum(-1)]}
+
+
+def test_compiled_with_dynamic_shapes():
+    torch.manual_seed(0)
+    module, n = Tied(), torch.export.Dim("n", min=2, max=40)
+    model = rd.compile(module, (torch.tensor([[1, 2, 3]]),), dynamic=({1: n},))
+    for length in (3, 1, 17):
+        ids = torch.arange(length)[None] % 11
+        expected = module(ids)
+        for found, wanted in zip(model(ids), (expected["logits"], *expected["hidden"])):
+            assert isinstance(found, torch.Tensor)
+            torch.testing.assert_close(found, wanted)
+    assert isinstance(model(np.array([[4, 5]]))[0], np.ndarray)
+
+
+def test_weights_are_shared_not_copied():
+    module = Tied()
+    program = torch.export.export(module, (torch.tensor([[1, 2, 3]]),))
+    constants = []
+    main = rd.import_model(program)["main"]
+    for block in main.body.blocks:
+        for binding in block.bindings:
+            constants += [a for a in getattr(binding.value, "args", ()) if isinstance(a, graph.Constant) and a.data.shape == (11, 6)]
+    assert len(constants) == 2 and constants[0].data is constants[1].data
+    assert constants[0].data.numpy().ctypes.data == module.table.weight.data_ptr()
+
+
+def test_a_model_with_unknown_operators_is_refused_with_all_of_them():
+    class Odd(torch.nn.Module):
+        def forward(self, x):
+            return torch.special.bessel_j0(x) + torch.special.bessel_y0(x) + torch.special.bessel_j0(x + 1)
+
+    with pytest.raises(UnsupportedError, match=r"2 operators") as error:
+        rd.compile(Odd(), (torch.ones(3),))
+    assert "aten.special_bessel_j0.default, 2 nodes" in str(error.value) and "special_bessel_y0" in str(error.value)
+
+
+def test_state_is_refused():
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(2))
+
+        def forward(self, x):
+            self.count.add_(1)
+            return x + self.count
+
+    with pytest.raises(UnsupportedError, match="count"):
+        rd.compile(Counter(), (torch.ones(2),))
+
+
+def test_arguments_that_are_no_model():
+    with pytest.raises(ModelError, match="example inputs"):
+        rd.compile(Tied())
+    with pytest.raises(ModelError):
+        rd.frontend.torch.from_torch(3)
+
+
+def test_an_operator_of_the_user(monkeypatch):
+    from roundel.frontend.torch import registry
+
+    monkeypatch.setattr(registry, "TABLE", dict(registry.TABLE))
+
+    @rd.torch.operator("special_modified_bessel_i1")
+    def convert(node, x):
+        return node.make("multiply", x, x)
+
+    class Uses(torch.nn.Module):
+        def forward(self, x):
+            return torch.special.modified_bessel_i1(x)
+
+    main = rd.interpret(rd.import_model(Uses(), (torch.full((2,), 3.0),)))["main"]
+    np.testing.assert_allclose(main(np.full(2, 3, np.float32)), [9, 9])
