@@ -69,14 +69,15 @@ def roofline(
 @app.command()
 def report(
     charts: str = typer.Option("docs/charts", help="Folder for the charts."),
-    out: str = typer.Option("", help="Write the tables here; default: print them."),
+    into: str = typer.Option("", help="Put the tables between the marks `results: begin` and `results: end` of this file; default: print them."),
 ) -> None:
     """Tables in Markdown and charts (SVG, PNG) of what is under ``benchmarks/results``."""
     from .charts import draw_all
+    from .report import insert
     from .report import report as tables
 
-    if out:
-        Path(out).write_text(tables())
+    if into:
+        insert(Path(into), tables())
     else:
         typer.echo(tables())
     for path in draw_all(Path(charts)):

@@ -112,8 +112,8 @@ def line(entry: dict[str, Any]) -> str:
     return f"{entry['case']:18s} t{entry['threads']}  ratio {ratio(entry):5.2f}   " + "  ".join(parts)
 
 
-def ratio(entry: dict[str, Any]) -> float:
-    """The best peer's time by ours; NaN where one is missing."""
-    times = {k: e["ms"] for k, e in entry["engines"].items() if "ms" in e}
+def ratio(entry: dict[str, Any], figure: str = "ms") -> float:
+    """The best peer's time by ours (or another figure); NaN where one is missing."""
+    times = {k: e[figure] for k, e in entry["engines"].items() if e.get(figure)}
     ours = times.pop("roundel", None)
     return min(times.values()) / ours if ours and times else float("nan")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
@@ -12,6 +13,7 @@ from . import results
 from .engines import OURS
 from .latency import ratio
 
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 PEERS = ("ort", "openvino", "onednn", "inductor", "eager", "tvm")
 
 
@@ -28,14 +30,25 @@ def report() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def insert(path: Path, text: str) -> None:
+    """Replace what stands between the two marks of a file; raises ValueError where it has none."""
+    before, begin, rest = path.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{path} lacks the marks {BEGIN} and {END}")
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+
+
 def models_table(entries: Sequence[dict[str, Any]]) -> str:
     """One line per case and number of threads; milliseconds, and the best peer's time by ours."""
     engines = [e for e in PEERS if any("ms" in x["engines"].get(e, {}) for x in entries)]
     rows = []
     for x in sorted(entries, key=lambda x: (x["batch"], x["threads"])):
         found = {k: figure(e) for k, e in x["engines"].items()}
-        rows.append([x["case"], x["threads"], f"**{found.get(OURS, '')}**", *(found.get(e, "") for e in engines), f"**{ratio(x):.2f}**"])
-    return markdown(["model", "threads", "roundel ms", *engines, "best peer / roundel"], rows)
+        by_cpu = ratio(x, "cpu_ms") if x["threads"] == 1 else math.nan
+        ratios = [f"**{ratio(x):.2f}**", "" if math.isnan(by_cpu) else f"{by_cpu:.2f}"]
+        rows.append([x["case"], x["threads"], f"**{found.get(OURS, '')}**", *(found.get(e, "") for e in engines), *ratios])
+    return markdown(["model", "threads", "roundel ms", *engines, "best peer / roundel", "by CPU time"], rows)
 
 
 def models_summary(entries: Sequence[dict[str, Any]]) -> str:

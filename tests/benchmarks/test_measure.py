@@ -16,7 +16,7 @@ def test_interleave_orders_contenders(monkeypatch):
     monkeypatch.setattr(measure, "PAUSE", 0.0)
     found = measure.interleave({"slow": lambda: time.sleep(0.002), "fast": lambda: time.sleep(0.0005)}, budget=0.05, block=0.004)
     assert found["fast"].seconds < found["slow"].seconds
-    assert set(found["fast"].summary()) == {"ms", "min_ms", "median_all_ms", "quiet", "calls", "quiet_calls"}
+    assert set(found["fast"].summary()) == {"ms", "min_ms", "median_all_ms", "cpu_ms", "quiet", "calls", "quiet_calls"}
 
 
 def test_median_of_quiet_calls_else_of_the_fastest_quarter():
