@@ -20,7 +20,7 @@ from ..ir.errors import LowerError
 from ..ir.module import IRModule
 from ..ir.tir.expr import StringImm
 from ..ir.visit import free_vars
-from .host_memory import Entry, Region, Sizes, Storage, Tensor, address, allocation, close, declaration, fits, nbytes
+from .host_memory import Entry, Region, Sizes, Storage, Tensor, address, declaration, fits, nbytes
 
 
 @dataclass(eq=False)
@@ -54,8 +54,7 @@ class HostBuilder:
         self.inplace: list[InPlace] = []
         self.clock = self.depth = self.slots = 0
         self.loaded: set[tir.Var] = set()  # integers that were read from tensors
-        self.arena = Region(False)
-        self.sizes = Sizes(self.arena)
+        self.sizes = Sizes(Region())
         self.an = Analyzer()
 
     def error(self, what: str, why: str = "", hint: str = "") -> LowerError:
@@ -91,7 +90,7 @@ class HostBuilder:
         for check in fits(buffer, name, self.sizes.late):
             self.emit(check)
         size, region = self.sizes.bound(nbytes(buffer))
-        region.used = True
+        region.claim()
         return self.declare(buffer, Storage(self.an.simplify(size), "arena", self.clock, self.clock, region, depth=self.depth))
 
     def view(self, source: Tensor, info: graph.TensorInfo, name: str, offset: tir.Expr | None = None) -> Tensor:
@@ -192,7 +191,7 @@ class HostBuilder:
             if var in uppers:
                 self.emit(tir.Assert(tir.le(var, uppers[var]), f"{what}: {var.name} is {{0}}, at most {{1}} is possible"))
         if late:
-            self.emit(allocation(self.sizes.opened(late, uppers)))
+            self.sizes.open(self.entries, late, uppers)
 
     def read(self, tensor: Tensor, name: str) -> tir.Var:
         """A variable that holds a scalar tensor's value as it is now."""

@@ -9,7 +9,7 @@ from ..ir import graph, tir
 from ..ir.dtype import HANDLE, VOID
 from ..ir.visit import free_vars
 from .host_builder import Shape, flatten, unless_empty
-from .host_memory import Entry, Tensor, address, allocation, close, fits, nbytes
+from .host_memory import Entry, Tensor, address, close, fits, nbytes
 
 if TYPE_CHECKING:
     from .lower_host import HostLowering
@@ -76,7 +76,7 @@ class Varying:
             value = tir.BufferLoad(dims.buffer, (tir.index_const(k),))
             host.env[size] = size
             host.emit(lambda body, size=size, value=value: tir.Let(size, value, body))
-        host.emit(allocation(host.sizes.opened(sizes, {})))
+        host.sizes.open(host.entries, sizes, {})
         return host.made(sizes, self.dtype, tir.Call("heap_kept", (self.slot,), HANDLE), self.name)
 
     def stage(self, host: HostLowering, value: Any, states: list[Any]) -> Any:

@@ -26,11 +26,18 @@ Entry = tir.Stmt | Callable[[tir.Stmt], tir.Stmt]
 
 @dataclass(eq=False)
 class Region:
-    """Memory for the tensors of one scope of sizes: the arena (``heap`` false), or allocated where the sizes are known."""
+    """Memory for the tensors of one scope of sizes: the arena, or (``entries`` given) what is allocated in that scope, in front
+    of the first tensor that needs it."""
 
-    heap: bool
+    entries: list[Entry] | None = None
     buffer: tir.Buffer = field(default_factory=lambda: tir.decl_buffer((0,), "uint8", "memory"))
     used: bool = False
+
+    def claim(self) -> None:
+        """Something lies here from now on."""
+        if self.entries is not None and not self.used:
+            self.entries.append(lambda body: tir.Allocate(self.buffer, body))
+        self.used = True
 
 
 @dataclass(eq=False)
@@ -104,15 +111,14 @@ class Sizes:
             return e, self.root
         return e, max((self.regions[v] for v in late), key=self.order.index)
 
-    def opened(self, variables: Iterable[tir.Var], uppers: dict[tir.Var, tir.Expr]) -> Region:
-        """A region for variables whose values become known now."""
-        region = Region(True)
+    def open(self, entries: list[Entry], variables: Iterable[tir.Var], uppers: dict[tir.Var, tir.Expr]) -> None:
+        """A region in this scope for variables whose values become known now."""
+        region = Region(entries)
         self.order.append(region)
         for v in variables:
             self.regions[v] = region
             if v in uppers and not self.late(uppers[v]):
                 self.upper[v] = self.resolve(uppers[v])
-        return region
 
 
 def close(entries: list[Entry]) -> tir.Stmt:
@@ -138,11 +144,6 @@ def declaration(tensor: Tensor) -> Callable[[tir.Stmt], tir.Stmt]:
     return wrap
 
 
-def allocation(region: Region) -> Callable[[tir.Stmt], tir.Stmt]:
-    """The entry that allocates a region, where something lies in it."""
-    return lambda body: tir.Allocate(region.buffer, body) if region.used else body
-
-
 def place(body: tir.Stmt, tensors: list[Tensor], regions: list[Region]) -> tir.Stmt:
     """Settle where every storage lies, move the buffers there and allocate the arena (the first region)."""
     table: dict[tir.Buffer, tir.Buffer] = {}
@@ -157,7 +158,7 @@ def place(body: tir.Stmt, tensors: list[Tensor], regions: list[Region]) -> tir.S
     for region, storages in inner.items():
         made = plan([Request(s.nbytes, s.first, s.last) for s in storages])
         offsets.update(zip(storages, made.offsets, strict=True))
-        memory[region] = table[region.buffer] = tir.decl_buffer((made.total,), "uint8", "heap" if region.heap else "arena")
+        memory[region] = table[region.buffer] = tir.decl_buffer((made.total,), "uint8", "arena" if region.entries is None else "heap")
     for t in tensors:
         table[t.buffer] = _placed(t, t.storage.settled(), offsets, memory)
     body = substitute(body, {}, table)

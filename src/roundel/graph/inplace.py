@@ -15,7 +15,6 @@ from ..ir import graph, tir
 from ..ir.module import IRModule
 from ..ir.op import FuseKind
 from ..ir.visit import Rewriter, on, substitute, walk
-
 from .host_memory import Storage, Tensor
 
 if TYPE_CHECKING:

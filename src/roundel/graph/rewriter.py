@@ -52,6 +52,14 @@ class GraphRewriter:
         self._append(var, value)
         return var
 
+    def match_cast(self, value: graph.GraphExpr, sinfo: graph.StructInfo, name_hint: str = "lv") -> graph.Var:
+        """Bind ``value`` as one of ``sinfo``, checked at run time; defines the new variables in it."""
+        value = self._atom(value)
+        var = (graph.DataflowVar if self._dataflow else graph.Var)(name_hint, sinfo)
+        self.values[var] = value
+        self._out.append(graph.MatchCast(var, value, sinfo))
+        return var
+
     def producer(self, value: Any) -> graph.GraphExpr | None:
         """What a variable is bound to, or None for parameters and non-variables."""
         return self.values.get(value) if isinstance(value, graph.Var) else None
@@ -169,8 +177,19 @@ class GraphRewriter:
 def _call(self: GraphRewriter, value: graph.Call) -> graph.Call:
     args = tuple(self._operand(a) for a in value.args)
     op = self._operand(value.op) if isinstance(value.op, graph.Var) else value.op
-    same = op is value.op and all(a is b for a, b in zip(args, value.args, strict=True))
-    return value if same else value.replace(op=op, args=args)
+    if op is value.op and all(a is b for a, b in zip(args, value.args, strict=True)):
+        return value
+    made = value.replace(op=op, args=args)
+    if isinstance(op, OpDef) and not made.sinfo_args and not _known(made.sinfo):  # an operand may have become known
+        return graph.infer_call(made)
+    return made
+
+
+def _known(info: graph.StructInfo) -> bool:
+    """Whether inference has nothing to add."""
+    if isinstance(info, graph.TupleInfo):
+        return all(map(_known, info.fields))
+    return not isinstance(info, graph.TensorInfo) or (info.shape is not None and info.dtype is not None)
 
 
 def _if(self: GraphRewriter, value: graph.If) -> graph.If:

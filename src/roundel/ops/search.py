@@ -140,8 +140,13 @@ for _name in ("cumsum", "cumprod"):
     register(type(_name, (_Scan,), {"name": _name, "__doc__": _Scan.__doc__}))
 
 
-def sorted_order(n: Any, scratch: Sequence[tir.Buffer], first: Callable[[Any, Any], Any]) -> tir.Stmt:
-    """A stable merge sort of positions 0..n-1 into the first buffer; ``first(p, q)``: p goes strictly before q."""
+def sorted_order(
+    n: Any, scratch: Sequence[tir.Buffer], first: Callable[[Any, Any], Any], start: bool = True
+) -> tir.Stmt:
+    """A stable merge sort of positions 0..n-1 into the first buffer; ``first(p, q)``: p goes strictly before q.
+
+    Without ``start`` what the first buffer holds already is sorted, so that sorts by several keys follow each other.
+    """
     order, spare, cursor = scratch
     passes = max((static(n) - 1).bit_length(), 0) if static(n) is not None else 62
 
@@ -169,7 +174,8 @@ def sorted_order(n: Any, scratch: Sequence[tir.Buffer], first: Callable[[Any, An
         width = tir.call("shift_left", tir.index_const(1), p)
         return let(width, lambda w: body(w) if static(n) is not None else when(w < n, body(w)), "width")
 
-    return tir.seq(for_each([n], lambda j: store(order, (j,), j)), for_each([passes], one_pass, "p"))
+    begin = for_each([n], lambda j: store(order, (j,), j)) if start else None
+    return tir.seq(begin, for_each([passes], one_pass, "p"))
 
 
 def _sort_te(x: te.Tensor, axis: int, descending: bool, count: Any, outputs: list[tuple[str, DType]], name: str) -> Any:

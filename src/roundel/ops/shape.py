@@ -347,9 +347,9 @@ class ShapeOfTensor(OpDef):
 
 @register
 class TensorToShape(OpDef):
-    """The values of a one-dimensional integer tensor, as a shape."""
+    """The values of a one-dimensional integer tensor, as a shape; ``upper`` says how large each can be."""
 
-    name, operands, kind = "tensor_to_shape", ("x",), FuseKind.OPAQUE
+    name, operands, kind = "tensor_to_shape", ("x", "upper?"), FuseKind.OPAQUE
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x = tensor_info(self, args[0], args)

@@ -12,6 +12,7 @@ from ..ir.module import IRModule
 from ..passes import pass_
 from ..schedule import Schedule
 from ..schedule.rules import RULES
+from ..schedule.rules.inits import separate_inits
 from ..target import Target
 from .pack_constants import constant_params, repack
 
@@ -41,6 +42,8 @@ def schedule_program(func: tir.PrimFunc, target: Any, constants: tuple[int, ...]
         sch = Schedule(func.with_attr("constant_params", constants))
         try:
             applied = rule(sch, target)
+            if applied is not None:
+                separate_inits(sch)
         except ScheduleError as error:
             notes.append(f"{rule.__name__}: {error.what}")
             continue
