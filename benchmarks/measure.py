@@ -49,10 +49,9 @@ class Timing:
 
     def summary(self) -> dict[str, Any]:
         """For JSON: milliseconds and counts."""
-        return {
-            "ms": round(self.seconds * 1e3, 5), "min_ms": round(min(self.everything) * 1e3, 5), "median_all_ms": round(median(self.everything) * 1e3, 5),
-            "cpu_ms": round(median(self.cpu) * 1e3, 5) if self.cpu else None, "quiet": self.is_quiet, "calls": len(self.everything), "quiet_calls": len(self.quiet),
-        }
+        figures = {"ms": self.seconds, "min_ms": min(self.everything), "median_all_ms": median(self.everything), "cpu_ms": median(self.cpu or [0.0])}
+        counts = {"quiet": self.is_quiet, "calls": len(self.everything), "quiet_calls": len(self.quiet)}
+        return {k: round(v * 1e3, 5) for k, v in figures.items()} | counts
 
 
 def foreign_seconds() -> float:
