@@ -66,6 +66,18 @@ def roofline(
     run_roofline([c for c in cases(_list(models), [1]) if c.length in (None, 128)], threads, seconds)
 
 
+@app.command(name="random")
+def random_layers(
+    seed: int = typer.Option(0, help="Draws the layers."),
+    count: int = typer.Option(50, help="How many."),
+    candidates: int = typer.Option(60, help="Most decisions measured for each."),
+) -> None:
+    """Random layers: the decisions that the target's model chooses against the best of those measured."""
+    from .decisions import run_random
+
+    run_random(seed, count, candidates)
+
+
 @app.command()
 def report(
     charts: str = typer.Option("docs/charts", help="Folder for the charts."),
