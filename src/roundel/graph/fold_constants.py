@@ -25,14 +25,19 @@ def fold_constants(mod: IRModule) -> IRModule:
 
 class _Fold(GraphRewriter):
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
-        op = call.op
-        if not (isinstance(op, OpDef) and op.pure and op.has("numpy")) or not _is_small(call):
-            return call
-        values = [_value(a) for a in call.args]
-        if any(v is _UNKNOWN for v in values):
-            return call
-        with np.errstate(all="ignore"):
-            return _constant(op.numpy(tuple(values), call.attrs), call.sinfo)
+        return folded(call) if _is_small(call) else call
+
+
+def folded(call: graph.Call) -> graph.GraphExpr:
+    """The value of a pure call on constants, else the call itself."""
+    op = call.op
+    if not (isinstance(op, OpDef) and op.pure and op.has("numpy")):
+        return call
+    values = [_value(a) for a in call.args]
+    if any(v is _UNKNOWN for v in values):
+        return call
+    with np.errstate(all="ignore"):
+        return _constant(op.numpy(tuple(values), call.attrs), call.sinfo)
 
 
 _UNKNOWN = object()

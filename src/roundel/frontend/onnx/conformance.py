@@ -15,7 +15,7 @@ import numpy as np
 from ...driver import compile_module
 from ...ir.module import IRModule
 from .model import from_onnx
-from .values import DataDependentError
+from .values import UnsupportedDataError
 
 _SMALL = 64
 
@@ -43,11 +43,11 @@ def _value(result: Any, kind: Any) -> Any:
 
 def _import(model: Any, given: dict[str, Any]) -> tuple[IRModule, dict[str, Any]]:
     shapes = {name: _shape(v) for name, v in given.items()}
-    refusal: DataDependentError | None = None
+    refusal: UnsupportedDataError | None = None
     for fixed in _choices(given):
         try:
             return from_onnx(model, shapes=shapes, constants=fixed), fixed
-        except DataDependentError as error:
+        except UnsupportedDataError as error:
             refusal = refusal or error
     assert refusal is not None
     raise refusal

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...builder import BlockBuilder
+from ...graph.fold_constants import folded
 from ...ir import graph, tir
 from ...ir.constants import ConstData
 from ...ir.dtype import INT64, DType
@@ -21,12 +22,15 @@ from . import symbolic
 from .functions import body_of, defaults_of
 from .load import MAX_BYTES, dtype_of, tensor_data
 from .registry import find
-from .values import DataDependentError, ListValue, Value
+from .run_time_sizes import integers
+from .values import UnsupportedDataError, ListValue, Value
 
 if TYPE_CHECKING:
     import onnx
 
 _MISSING = object()
+_TINY = 4096
+"""Constants of at most that many elements are computed during import: axes, shapes and decisions may come from them."""
 
 
 class NodeContext:
@@ -60,19 +64,20 @@ class NodeContext:
         """An integer tensor with known content."""
         return Value(content=symbolic.content(content), dtype=dtype, scope=self.importer)
 
-    def ints(self, value: Value | None, what: str) -> list[Any]:
-        """The elements of a one-dimensional integer input as ints and expressions; raises UnsupportedError where not known."""
+    def ints(self, value: Value | None, what: str, *, signed: bool = False, upper: Any = None) -> list[Any]:
+        """The elements of a one-dimensional integer input as ints and expressions. What depends on data becomes variables, which
+        are checked when the model runs: >= 0 unless ``signed``, at most ``upper``."""
         if value is None:
             return []
         if value.content is not None:
             return list(value.content.reshape(-1))
         known = value.constant()
-        if known is None:
-            raise self.data_dependent(what)
-        return [int(v) for v in known.reshape(-1)]
+        return list(integers(self, value, what, signed=signed, upper=upper)) if known is None else [int(v) for v in known.reshape(-1)]
 
     def static_ints(self, value: Value | None, what: str) -> list[int]:
         """Like ``ints``, all of them numbers."""
+        if value is not None and value.content is None and value.constant() is None:
+            raise self.data_dependent(what)
         items = self.ints(value, what)
         if any(isinstance(v, tir.Expr) for v in items):
             raise self.unsupported(f"{what} must be constant")
@@ -90,9 +95,9 @@ class NodeContext:
         """An error about this node."""
         return ModelError(what, where=f"node {self.name!r} ({self.node.op_type})")
 
-    def data_dependent(self, what: str) -> DataDependentError:
+    def data_dependent(self, what: str) -> UnsupportedDataError:
         """A refusal because something must be known at compile time and is not."""
-        return DataDependentError(f"{what}: this depends on the model's data", where=f"node {self.name!r} ({self.node.op_type})",
+        return UnsupportedDataError(f"{what}: this depends on the model's data", where=f"node {self.name!r} ({self.node.op_type})",
                                   hint="fix the input that it comes from: from_onnx(model, constants={name: value})")
 
     def unsupported(self, what: str) -> UnsupportedError:
@@ -123,7 +128,11 @@ class GraphImporter:
         self.depth = 0
 
     def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
-        """Bind a call to a variable; atoms are returned as they are."""
+        """Bind a call to a variable; atoms are returned as they are, small constants computed at once."""
+        if isinstance(value, graph.Call) and _is_tiny(value):
+            value = folded(value)
+        elif isinstance(value, graph.TupleGetItem) and isinstance(value.tuple_value, graph.Tuple):
+            return value.tuple_value.fields[value.index]
         return self.bb.emit(value, hint) if isinstance(value, graph.Call | graph.If | graph.While | graph.TupleGetItem) else value
 
     def check_sizes(self, notes: Sequence[tuple[tir.Expr, tir.Expr]]) -> None:
@@ -258,6 +267,15 @@ def _bind_attributes(node: onnx.NodeProto, given: Mapping[str, Any]) -> onnx.Nod
             del copy.g.node[:]
             copy.g.node.extend(bound)
     return new
+
+
+def _is_tiny(call: graph.Call) -> bool:
+    """A call on constants with a small result."""
+    if not any(isinstance(a, graph.Constant) for a in call.args) or any(isinstance(a, graph.Var) for a in call.args):
+        return False
+    infos = call.sinfo.fields if isinstance(call.sinfo, graph.TupleInfo) else (call.sinfo,)
+    dims = [i.shape for i in infos if isinstance(i, graph.TensorInfo)]
+    return all(s is not None and all(isinstance(d, tir.IntImm) for d in s) and math.prod(d.value for d in s) <= _TINY for s in dims)
 
 
 def require_possible(info: graph.StructInfo, where: str) -> None:

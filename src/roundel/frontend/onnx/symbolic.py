@@ -115,13 +115,13 @@ def _slice(node: Any, data: np.ndarray, starts: Any = None, ends: Any = None, ax
 
 
 def _unsqueeze(node: Any, data: np.ndarray, axes: Any = None) -> np.ndarray:
-    axes = [int(a) for a in (node.attr("axes") if axes is None else axes)]
+    axes = [int(a) for a in np.reshape(node.attr("axes") if axes is None else axes, -1)]
     return np.expand_dims(data, tuple(axes))
 
 
 def _squeeze(node: Any, data: np.ndarray, axes: Any = None) -> np.ndarray:
     axes = node.attr("axes", None) if axes is None else axes
-    return np.squeeze(data, None if axes is None else tuple(int(a) for a in axes))
+    return np.squeeze(data, None if axes is None else tuple(int(a) for a in np.reshape(axes, -1)))
 
 
 def _reshape(node: Any, data: np.ndarray, shape: np.ndarray) -> np.ndarray:
@@ -173,8 +173,8 @@ def _constant_of_shape(node: Any, shape: np.ndarray) -> np.ndarray:
     if not is_static(shape) or int(np.prod(shape.astype(np.int64))) > 64:
         raise Unknown
     value = node.attr("value", None)
-    fill = 0 if value is None else value.numpy().item()
-    if isinstance(fill, float):
+    fill = 0.0 if value is None else value.numpy().item()
+    if isinstance(fill, float) or value.dtype != "int64":
         raise Unknown
     return np.full(tuple(int(s) for s in shape), fill, dtype=object)
 

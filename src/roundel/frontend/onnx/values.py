@@ -24,7 +24,7 @@ class Scope(Protocol):
         """Bind a call to a variable."""
 
 
-class DataDependentError(UnsupportedError):
+class UnsupportedDataError(UnsupportedError):
     """Something that must be known when the model is compiled depends on its inputs."""
 
 

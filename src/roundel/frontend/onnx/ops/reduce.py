@@ -99,7 +99,7 @@ def _cumsum(node: NodeContext, x: Value, axis: Value) -> Any:
 
 @converter("TopK", since=10)
 def _topk(node: NodeContext, x: Value, k: Value) -> Any:
-    count = node.ints(k, "k")[0]
+    count = node.ints(k, "k", upper=x.expr.sinfo.shape[node.attr("axis", -1)])[0]
     out = node.make("topk", x.expr, k=count, axis=node.attr("axis", -1), ret_type="both", largest=bool(node.attr("largest", 1)), dtype="int64")
     return node.emit(graph.TupleGetItem(out, 0)), node.emit(graph.TupleGetItem(out, 1))
 

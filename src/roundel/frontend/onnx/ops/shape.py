@@ -12,6 +12,7 @@ from ....ir import graph, tir
 from ....ir.constants import ConstData
 from ..importer import NodeContext, Value
 from ..registry import converter
+from ..run_time_sizes import check, sized, unsure
 
 
 @converter("Shape")
@@ -57,7 +58,7 @@ def _reshape_attribute(node: NodeContext, x: Value) -> Any:
 
 @converter("Reshape", since=5)
 def _reshape(node: NodeContext, x: Value, shape: Value) -> Any:
-    return _reshape_to(node, x, node.ints(shape, "the new shape"), bool(node.attr("allowzero", 0)))
+    return _reshape_to(node, x, node.ints(shape, "the new shape", signed=True), bool(node.attr("allowzero", 0)))
 
 
 def _reshape_to(node: NodeContext, x: Value, wanted: list[Any], allow_zero: bool) -> Any:
@@ -69,12 +70,24 @@ def _reshape_to(node: NodeContext, x: Value, wanted: list[Any], allow_zero: bool
                 raise node.error(f"dimension {i} of the new shape copies one that the input does not have")
             d = have[i]
         out.append(d)
+    if any(map(unsure, out)):
+        return node.make("reshape", x.expr, dims(_run_time_shape(node, have, out, allow_zero)))
     unknown = [i for i, d in enumerate(out) if isinstance(d, int) and d == -1]
     if len(unknown) > 1:
         raise node.error(f"the new shape {wanted} has more than one -1")
     if unknown:
         out[unknown[0]] = _quotient(node, tir.product_of(have), tir.product_of([tir.as_index(d) for i, d in enumerate(out) if i != unknown[0]]))
     return node.make("reshape", x.expr, dims(out))
+
+
+def _run_time_shape(node: NodeContext, have: Any, wanted: list[Any], allow_zero: bool) -> list[tir.Expr]:
+    """What 0 and -1 mean in a new shape of which some numbers are known only when the model runs."""
+    wanted = [tir.as_index(d) for d in wanted]
+    if not allow_zero:
+        wanted = [tir.select(tir.eq(d, 0), have[i], d) if unsure(d) and i < len(have) else d for i, d in enumerate(wanted)]
+    rest = tir.product_of([tir.select(tir.eq(d, -1), 1, d) for d in wanted])
+    inferred = tir.floordiv(tir.product_of(have), tir.max_(rest, 1))
+    return [sized(node, tir.select(tir.eq(d, -1), inferred, d), f"dim_{i}") for i, d in enumerate(wanted)]
 
 
 def _quotient(node: NodeContext, total: tir.Expr, rest: tir.Expr) -> tir.Expr:
@@ -124,20 +137,18 @@ def _expand(node: NodeContext, x: Value, shape: Value) -> Any:
     have, wanted = list(x.expr.sinfo.shape), node.ints(shape, "the shape")
     rank = max(len(have), len(wanted))
     have, wanted = [1] * (rank - len(have)) + have, [1] * (rank - len(wanted)) + wanted
-    out = [h if isinstance(w, int) and w == 1 else w for h, w in zip(have, wanted, strict=True)]
+    known = shape.content is not None or shape.is_constant
+    out = [(h if isinstance(w, int) and w == 1 else w) if known else _expanded(node, tir.as_index(h), w, k)
+           for k, (h, w) in enumerate(zip(have, map(tir.as_index, wanted) if not known else wanted, strict=True))]
     return node.make("broadcast_to", x.expr, dims(out))
 
 
-@converter("Range")
-def _range(node: NodeContext, start: Value, limit: Value, delta: Value) -> Any:
-    dtype = start.dtype if start.content is not None else start.expr.sinfo.dtype
-    if dtype.is_int:
-        s, e, d = (node.ints(v, "the range")[0] for v in (start, limit, delta))
-        return node.make("arange", graph.PrimValue(tir.as_index(s)), graph.PrimValue(tir.as_index(e)), graph.PrimValue(tir.as_index(d)), dtype=dtype)
-    known = [v.constant() for v in (start, limit, delta)]
-    if any(k is None for k in known):
-        raise node.data_dependent("the range")
-    return graph.Constant.of(np.arange(*(k.item() for k in known), dtype=dtype.numpy))
+def _expanded(node: NodeContext, have: tir.Expr, wanted: tir.Expr, k: int) -> tir.Expr:
+    """A dimension expanded to a size that only the run can tell: that size, or its own where 1 is asked for."""
+    if isinstance(have, tir.IntImm) and have.value == 1:
+        return wanted
+    check(node, tir.select(tir.eq(wanted, 1), have, wanted), have, f"expand_{k}")
+    return have
 
 
 @converter("EyeLike")

@@ -11,6 +11,7 @@ from ....arith import Analyzer
 from ....ir import graph, tir
 from ..importer import NodeContext, Value
 from ..registry import converter
+from ..run_time_sizes import sized
 from .math import const_like
 
 _FAR = 1 << 31
@@ -60,7 +61,7 @@ def _slice_attributes(node: NodeContext, x: Value) -> Any:
 
 @converter("Slice", since=10)
 def _slice(node: NodeContext, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None) -> Any:
-    begin, end = node.ints(starts, "the starts"), node.ints(ends, "the ends")
+    begin, end = node.ints(starts, "the starts", signed=True), node.ints(ends, "the ends", signed=True)
     where = list(range(len(begin))) if axes is None else node.static_ints(axes, "the axes")
     return _slice_at(node, x, begin, end, where, [1] * len(begin) if steps is None else node.static_ints(steps, "the steps"))
 
@@ -71,8 +72,9 @@ def _slice_at(node: NodeContext, x: Value, begin: list[Any], end: list[Any], axe
     starts, stops = [], []
     for b, e, a, s in zip(begin, end, axes, steps, strict=True):
         n = shape[a]
-        starts.append(_clamped(an, b, n, 0 if s > 0 else -1, s))
-        stops.append(_clamped(an, e, n, 0 if s > 0 else -1, s))
+        low = 0 if s > 0 else -1
+        starts.append(sized(node, _clamped(an, b, n, low, s), "start", signed=s < 0))
+        stops.append(sized(node, _clamped(an, e, n, low, s), "end", signed=s < 0))
     return node.make("strided_slice", x.expr, axes=tuple(a % len(shape) for a in axes), begin=tuple(starts), end=tuple(stops),
                      strides=tuple(tir.index_const(s) for s in steps), assume_inbound=True)
 

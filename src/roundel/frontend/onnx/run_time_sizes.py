@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integers that only the run can tell, as variables: shapes, bounds and counts that a model computes from its data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...arith import Analyzer
+from ...ir import graph, tir
+from ...ir.dtype import INT64
+from ...ir.visit import free_vars
+from .values import Value
+
+if TYPE_CHECKING:
+    from .importer import NodeContext
+
+_MOST = 64  # elements of a tensor that is read as a list of sizes
+
+
+def integers(node: NodeContext, value: Value, what: str, *, signed: bool = False, upper: Any = None) -> list[tir.Var]:
+    """The elements of a short integer tensor as new variables, checked to be >= 0 unless ``signed``, and at most ``upper``."""
+    x = value.expr
+    count = x.sinfo.size if isinstance(x.sinfo, graph.TensorInfo) else None
+    if not isinstance(count, tir.IntImm) or count.value > _MOST or not x.sinfo.dtype.is_int:
+        raise node.data_dependent(what)
+    if x.sinfo.dtype != INT64:
+        x = node.make("astype", x, dtype="int64")
+    if x.sinfo.ndim != 1:
+        x = node.make("reshape", x, graph.ShapeExpr((count,)))
+    bounds = () if upper is None else (graph.ShapeExpr((tir.as_index(upper),) * count.value),)
+    shape = node.make("tensor_to_shape", x, *bounds)
+    name = "".join(c if c.isalnum() else "_" for c in what.removeprefix("the "))
+    variables = [tir.Var(f"{name}_{k}" if count.value > 1 else name, INT64, not signed) for k in range(count.value)]
+    node.importer.bb.match_cast(shape, graph.ShapeInfo(tuple(variables)), name)
+    return variables
+
+
+def unsure(e: Any) -> bool:
+    """Whether an integer was read from data and may be negative."""
+    return isinstance(e, tir.Expr) and any(not v.size for v in free_vars(e))
+
+
+def sized(node: NodeContext, e: Any, name: str, *, signed: bool = False) -> tir.Expr:
+    """An expression over data as a variable, checked to be >= 0 unless ``signed``; others as they are."""
+    e = Analyzer().simplify(tir.as_index(e))
+    if not unsure(e):
+        return e
+    var = tir.Var(name, INT64, not signed)
+    node.importer.bb.match_cast(graph.ShapeExpr((e,)), graph.ShapeInfo((var,)), name)
+    return var
+
+
+def check(node: NodeContext, e: tir.Expr, wanted: tir.Expr, name: str) -> None:
+    """Have ``e == wanted`` checked when the model runs."""
+    node.importer.bb.match_cast(graph.ShapeExpr((e,)), graph.ShapeInfo((wanted,)), name)
