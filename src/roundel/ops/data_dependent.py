@@ -30,12 +30,13 @@ def _make(name: str, *args: Any, **attrs: Any) -> graph.Call:
 
 
 def counted(builder: Any, count: Any, upper: Any, name: str) -> tir.Var:
-    """A new shape variable: the value of the one-element tensor ``count``, which is at most ``upper``.
+    """A new shape variable: the value of the one-element tensor ``count``, which is at most ``upper`` (None: nobody knows).
 
     ``builder`` has ``emit`` and ``match_cast``: a BlockBuilder, or a graph pass.
     """
     one = builder.emit(_make("reshape", builder.emit(_make("astype", count, dtype="int64")), graph.ShapeExpr((tir.index_const(1),))))
-    shape = builder.emit(_make("tensor_to_shape", one, graph.ShapeExpr((tir.as_index(upper),))))
+    bounds = () if upper is None else (graph.ShapeExpr((tir.as_index(upper),)),)
+    shape = builder.emit(_make("tensor_to_shape", one, *bounds))
     var = tir.Var(name, INT64, True)
     builder.match_cast(shape, graph.ShapeInfo((var,)), name)
     return var
@@ -43,26 +44,8 @@ def counted(builder: Any, count: Any, upper: Any, name: str) -> tir.Var:
 
 def prefix(builder: Any, x: Any, count: tir.Expr) -> Any:
     """The first ``count`` of x along its first axis."""
-    shape = graph.ShapeExpr((count, *x.sinfo.shape[1:]))
-    return builder.emit(_make("take_prefix", x, shape))
-
-
-@register
-class TakePrefix(OpDef):
-    """The leading corner of x that has this shape: all of each dimension but the first, which may be shorter."""
-
-    name, operands = "take_prefix", ("x", "shape")
-
-    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        x = tensor_info(self, args[0], args)
-        return graph.TensorInfo(args[1].values, x.dtype, x.ndim)
-
-    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        x, shape = args
-        return te.compute(shape, lambda *i: x(*i), "prefix")
-
-    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        return args[0][: args[1][0]]
+    zero, one = tir.index_const(0), tir.index_const(1)
+    return builder.emit(_make("strided_slice", x, axes=(zero,), begin=(zero,), end=(count,), strides=(one,), assume_inbound=True))
 
 
 # ---- nonzero
@@ -300,7 +283,7 @@ class NonMaxSuppression(OpDef):
         boxes, scores, limit, overlap = args[:4]
         least = args[4] if len(args) > 4 and isinstance(args[4], te.Tensor) else None
         kept, number = _suppress(boxes, scores, limit, overlap, least, attrs["center"])
-        batches, classes, n = scores.shape
+        batches, classes, _ = scores.shape
 
         def gather(ins: Any, outs: Any, scratch: Any) -> tir.Stmt:
             (kept_, number_), (rows, count) = ins, outs

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes that depend on data, in one artifact: several values of the same inputs against the ONNX reference."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+import roundel as rd
+
+RNG = np.random.default_rng(2)
+_TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
+
+
+def _model(inputs, nodes, outputs=("out",)):
+    infos = [helper.make_tensor_value_info(n, _TYPES[d], s) for n, d, s in inputs]
+    graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name=o) for o in outputs])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def _agree(model, *cases):
+    compiled, reference = rd.compile(model), ReferenceEvaluator(model)
+    names = [i.name for i in model.graph.input]
+    for case in cases:
+        want = reference.run(None, dict(zip(names, case, strict=True)))
+        got = compiled(*case)
+        for g, w in zip(got if isinstance(got, tuple) else (got,), want, strict=True):
+            assert g.shape == np.shape(w) and g.dtype == w.dtype
+            np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
+
+
+def _x(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def _ints(*values):
+    return np.array(values, "int64")
+
+
+X = ("x", "float32", ["n", 4])
+
+
+def test_reshape_and_expand():
+    shape = ("s", "int64", [2])
+    nodes = [helper.make_node("Reshape", ["x", "s"], ["y"]), helper.make_node("Relu", ["y"], ["out"])]
+    _agree(_model([X, shape], nodes), (_x(6, 4), _ints(-1, 3)), (_x(6, 4), _ints(0, -1)), (_x(3, 4), _ints(2, 6)), (_x(0, 4), _ints(0, 4)))
+    nodes = [helper.make_node("Expand", ["x", "s"], ["out"])]
+    _agree(_model([("x", "float32", [1, 4]), shape], nodes), (_x(1, 4), _ints(3, 4)), (_x(1, 4), _ints(1, 1)), (_x(1, 4), _ints(0, 1)))
+
+
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_slice(step):
+    bounds = [("a", "int64", [1]), ("b", "int64", [1])]
+    steps = helper.make_node("Constant", [], ["k"], value_ints=[step])
+    axes = helper.make_node("Constant", [], ["axes"], value_ints=[0])
+    nodes = [steps, axes, helper.make_node("Slice", ["x", "a", "b", "axes", "k"], ["y"]), helper.make_node("Exp", ["y"], ["out"])]
+    cases = [(0, 5), (2, -1), (-3, 100), (5, 2), (-1, -100), (3, 3), (2**62, 1), (-(2**62), 2**62)]
+    _agree(_model([X, *bounds], nodes), *((_x(7, 4), _ints(a), _ints(b)) for a, b in cases))
+
+
+def test_tile_pad_topk_constant():
+    nodes = [helper.make_node("Tile", ["x", "r"], ["out"])]
+    _agree(_model([X, ("r", "int64", [2])], nodes), (_x(2, 4), _ints(2, 3)), (_x(2, 4), _ints(0, 1)))
+    nodes = [helper.make_node("Pad", ["x", "p"], ["out"])]
+    _agree(_model([X, ("p", "int64", [4])], nodes), (_x(2, 4), _ints(0, 1, 2, 3)), (_x(2, 4), _ints(0, 0, 0, 0)))
+    nodes = [helper.make_node("TopK", ["x", "k"], ["v", "i"], axis=1)]
+    _agree(_model([X, ("k", "int64", [1])], nodes, ("v", "i")), (_x(3, 4), _ints(2)), (_x(3, 4), _ints(4)), (_x(3, 4), _ints(0)))
+    nodes = [helper.make_node("ConstantOfShape", ["s"], ["c"]), helper.make_node("Add", ["c", "x"], ["out"])]
+    _agree(_model([("x", "float32", [4]), ("s", "int64", [2])], nodes), (_x(4), _ints(3, 4)), (_x(4), _ints(0, 4)))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_range(dtype):
+    nodes = [helper.make_node("Range", ["a", "b", "c"], ["out"])]
+    cases = [(0, 5, 1), (1, 10, 3), (10, 1, -2), (5, 5, 1), (7, 3, 1)]
+    _agree(_model([(n, dtype, []) for n in "abc"], nodes), *(tuple(np.array(v, dtype) for v in c) for c in cases))
+
+
+def test_nonzero_and_compress():
+    nodes = [helper.make_node("NonZero", ["x"], ["out"])]
+    _agree(_model([X], nodes), *((x * (x > t),) for x in (_x(3, 4), _x(5, 4)) for t in (-9, 0, 9)))
+    for axis in ({}, {"axis": 0}, {"axis": -1}):
+        nodes = [helper.make_node("Compress", ["x", "c"], ["out"], **axis)]
+        size = {None: 5, 0: 3, -1: 4}[axis.get("axis")]
+        marks = [RNG.random(size) < p for p in (0, 0.5, 1)]
+        _agree(_model([("x", "float32", [3, 4]), ("c", "bool", [size])], nodes), *((_x(3, 4), m) for m in marks))
+
+
+@pytest.mark.parametrize("attributes", [{}, {"axis": 0}, {"axis": 1}])
+def test_unique(attributes):
+    outputs = ["y", "i", "inv", "counts"]
+    nodes = [helper.make_node("Unique", ["x"], outputs, **attributes)]
+    _agree(_model([X], nodes, outputs), *((RNG.integers(0, 2, (n, 4)).astype("float32"),) for n in (1, 4, 9)))
+
+
+def test_what_follows_is_compiled_for_every_size():
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["at"]), helper.make_node("Transpose", ["at"], ["rows"]),
+        helper.make_node("GatherND", ["x", "rows"], ["v"]), helper.make_node("Softmax", ["v"], ["p"]),
+        helper.make_node("Shape", ["p"], ["n"]), helper.make_node("ConstantOfShape", ["n"], ["zeros"]),
+        helper.make_node("Add", ["p", "zeros"], ["out"]),
+    ]
+    _agree(_model([X], nodes), *((x * (RNG.random(x.shape) < 0.5),) for x in (_x(3, 4), _x(9, 4), _x(1, 4))))
+
+
+def test_a_size_that_cannot_be_is_an_error():
+    model = rd.compile(_model([X, ("k", "int64", [1])], [helper.make_node("TopK", ["x", "k"], ["v", "i"], axis=1)], ("v", "i")))
+    with pytest.raises(Exception, match=r"k is 5, at most 4"):
+        model(_x(2, 4), _ints(5))
