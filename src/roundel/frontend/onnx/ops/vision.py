@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX operators on images and boxes: sampling, regions of interest, columns, unpooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .... import te
+from ....ir import graph, tir
+from ..importer import NodeContext, Value
+from ..registry import converter
+from .math import const_like
+
+
+@converter("GridSample", since=16)
+def _grid_sample(node: NodeContext, x: Value, grid: Value) -> Any:
+    rank = x.expr.sinfo.ndim
+    modes = {"linear": "bilinear", "bilinear": "bilinear", "cubic": "bicubic", "bicubic": "bicubic", "nearest": "nearest"}
+    first = node.make("permute_dims", grid.expr, axes=(0, rank - 1, *range(1, rank - 1)))
+    return node.make("image.grid_sample", x.expr, first, method=modes[node.attr("mode", "linear")], layout="NCDHW" if rank == 5 else "NCHW",
+                     padding_mode=node.attr("padding_mode", "zeros"), align_corners=bool(node.attr("align_corners", 0)))
+
+
+def _f(v: float) -> tir.Expr:
+    return tir.const(float(v), "float32")
+
+
+def bilinear(read: Any, y: Any, x: Any, height: Any, width: Any) -> Any:
+    """A value between four elements; outside by more than one element it is zero."""
+    inside = te.logical_and(y > _f(-1), y < te.cast(height, "float32"), x > _f(-1), x < te.cast(width, "float32"))
+    low_y, low_x = te.floor(y), te.floor(x)
+    fy, fx = y - low_y, x - low_x
+    total = _f(0)
+    for dy in (0, 1):
+        for dx in (0, 1):
+            yi, xi = te.cast(low_y, "int64") + dy, te.cast(low_x, "int64") + dx
+            weight = (fy if dy else _f(1) - fy) * (fx if dx else _f(1) - fx)
+            here = te.logical_and(inside, yi >= 0, yi < height, xi >= 0, xi < width)
+            safe = read(tir.max_(tir.min_(yi, height - 1), 0), tir.max_(tir.min_(xi, width - 1), 0))
+            total = total + te.select(here, weight * te.cast(safe, "float32"), _f(0))
+    return total
+
+
+@converter("RoiAlign", since=10)
+def _roi_align(node: NodeContext, x: Value, rois: Value, batch: Value) -> Any:
+    half = node.opset >= 16 and node.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+    rows, cols = node.attr("output_height", 1), node.attr("output_width", 1)
+    ratio, scale, mode = node.attr("sampling_ratio", 0), node.attr("spatial_scale", 1.0), node.attr("mode", "avg")
+    if ratio <= 0:
+        return node.te(lambda *a: _roi_adaptive(*a, rows, cols, scale, half, mode), x.expr, rois.expr, batch.expr)
+    return node.te(lambda *a: _roi_pooled(*a, rows, cols, ratio, scale, half, mode), x.expr, rois.expr, batch.expr)
+
+
+def _roi_box(rois: Any, r: Any, scale: float, half: bool) -> tuple[Any, ...]:
+    shift = _f(0.5 if half else 0.0)
+    x0, y0, x1, y1 = (te.cast(rois(r, k), "float32") * _f(scale) - shift for k in range(4))
+    height, width = y1 - y0, x1 - x0
+    if not half:
+        height, width = tir.max_(height, _f(1)), tir.max_(width, _f(1))
+    return y0, x0, height, width
+
+
+def _sample(x: Any, i: Any, c: Any, y: Any, xx: Any) -> Any:
+    """As the operator samples: beyond the border by up to one element the border's value holds."""
+    height, width = x.shape[2], x.shape[3]
+    high_y, high_x = te.cast(height, "float32"), te.cast(width, "float32")
+    inside = te.logical_and(y >= _f(-1), y <= high_y, xx >= _f(-1), xx <= high_x)
+    y, xx = (tir.max_(tir.min_(v, high - _f(1)), _f(0)) for v, high in ((y, high_y), (xx, high_x)))
+    return te.select(inside, bilinear(lambda a, b: x(i, c, a, b), y, xx, height, width), _f(0))
+
+
+def _roi_pooled(x: Any, rois: Any, batch: Any, rows: int, cols: int, ratio: int, scale: float, half: bool, mode: str) -> Any:
+    ky, kx = te.reduce_axis(ratio, "ky"), te.reduce_axis(ratio, "kx")
+
+    def value(r: Any, c: Any, i: Any, j: Any) -> Any:
+        y0, x0, height, width = _roi_box(rois, r, scale, half)
+        step_y, step_x = height / _f(rows), width / _f(cols)
+        y = y0 + te.cast(i, "float32") * step_y + (te.cast(ky.var, "float32") + _f(0.5)) * step_y / _f(ratio)
+        xx = x0 + te.cast(j, "float32") * step_x + (te.cast(kx.var, "float32") + _f(0.5)) * step_x / _f(ratio)
+        return _sample(x, te.cast(batch(r), "int64"), c, y, xx)
+
+    shape = (rois.shape[0], x.shape[1], rows, cols)
+    if mode == "max":
+        return te.compute(shape, lambda *at: te.max(value(*at), axis=[ky, kx]), "roi_align")
+    total = te.compute(shape, lambda *at: te.sum(value(*at), axis=[ky, kx]), "roi_sum")
+    return te.compute(shape, lambda *at: total(*at) / _f(ratio * ratio), "roi_align")
+
+
+def _roi_adaptive(x: Any, rois: Any, batch: Any, rows: int, cols: int, scale: float, half: bool, mode: str) -> Any:
+    """The number of samples follows from the size of each region."""
+    from ....ops.loops import for_each, let, load, store
+
+    def build(ins: Any, outs: Any, scratch: Any, r: Any, c: Any, i: Any, j: Any) -> tir.Stmt:
+        (data, boxes, index), (out,) = ins, outs
+        y0, x0, height, width = _roi_box(lambda *at: load(boxes, at), r, scale, half)
+        step_y, step_x = height / _f(rows), width / _f(cols)
+        view = _View(data)
+
+        def body(count_y: Any) -> tir.Stmt:
+            return let(tir.max_(te.cast(te.ceil(step_x), "int64"), 1), lambda count_x: sampled(count_y, count_x), "samples_x")
+
+        def sampled(count_y: Any, count_x: Any) -> tir.Stmt:
+            def visit(a: Any, b: Any) -> tir.Stmt:
+                y = y0 + te.cast(i, "float32") * step_y + (te.cast(a, "float32") + _f(0.5)) * step_y / te.cast(count_y, "float32")
+                xx = x0 + te.cast(j, "float32") * step_x + (te.cast(b, "float32") + _f(0.5)) * step_x / te.cast(count_x, "float32")
+                new = _sample(view, te.cast(load(index, (r,)), "int64"), c, y, xx)
+                old = load(out, (r, c, i, j))
+                return store(out, (r, c, i, j), tir.max_(old, new) if mode == "max" else old + new)
+
+            start = te.min_value("float32") if mode == "max" else 0.0
+            steps = [store(out, (r, c, i, j), start), for_each([count_y, count_x], visit)]
+            if mode != "max":
+                steps.append(store(out, (r, c, i, j), load(out, (r, c, i, j)) / te.cast(count_y * count_x, "float32")))
+            return tir.seq(*steps)
+
+        return let(tir.max_(te.cast(te.ceil(step_y), "int64"), 1), body, "samples_y")
+
+    shape = (rois.shape[0], x.shape[1], tir.index_const(rows), tir.index_const(cols))
+    return te.extern([(shape, x.dtype)], [x, rois, batch], build, "roi_align", over=shape)
+
+
+class _View:
+    """A buffer that is called like a tensor."""
+
+    def __init__(self, buffer: tir.Buffer) -> None:
+        self.buffer, self.shape = buffer, buffer.shape
+
+    def __call__(self, *at: Any) -> tir.Expr:
+        return self.buffer[at]
+
+
+@converter("MaxUnpool", since=9)
+def _max_unpool(node: NodeContext, x: Value, indices: Value, shape: Value | None = None) -> Any:
+    v, kernel = x.expr, node.attr("kernel_shape")
+    n = len(kernel)
+    strides, pads = node.attr("strides", [1] * n), node.attr("pads", [0] * (2 * n))
+    natural = [(v.sinfo.shape[2 + k] - 1) * strides[k] - (pads[k] + pads[n + k]) + kernel[k] for k in range(n)]
+    dims = [*v.sinfo.shape[:2], *natural]
+    out = [tir.as_index(d) for d in (dims if shape is None else node.ints(shape, "the output's shape"))]
+    flat = graph.ShapeExpr((tir.product_of(v.sinfo.shape),))
+    places = node.make("reshape", indices.expr, flat)
+    if shape is not None and n == 2:  # indices count in the natural shape
+        width, plane = graph.Constant.of(natural[-1].value), graph.Constant.of(natural[-1].value * natural[-2].value)
+        image = node.make("floor_divide", places, plane)
+        row = node.make("floor_divide", node.make("floor_mod", places, plane), width)
+        column = node.make("floor_mod", places, width)
+        lead = node.make("add", node.make("multiply", image, graph.Constant.of(out[-2].value)), row)
+        places = node.make("add", node.make("multiply", lead, graph.Constant.of(out[-1].value)), column)
+    zeros = node.make("zeros", graph.ShapeExpr((tir.product_of(out),)), dtype=v.sinfo.dtype)
+    spread = node.make("scatter_elements", zeros, places, node.make("reshape", v, flat), axis=0, reduction="update")
+    return node.make("reshape", spread, graph.ShapeExpr(tuple(out)))
+
+
+@converter("Col2Im", since=18)
+def _col2im(node: NodeContext, x: Value, image: Value, block: Value) -> Any:
+    size, kernel = node.static_ints(image, "the image's shape"), node.static_ints(block, "the block's shape")
+    n = len(size)
+    strides, dilations, pads = node.attr("strides", [1] * n), node.attr("dilations", [1] * n), node.attr("pads", [0] * (2 * n))
+    counts = [(size[k] + pads[k] + pads[n + k] - dilations[k] * (kernel[k] - 1) - 1) // strides[k] + 1 for k in range(n)]
+    batch, columns = x.expr.sinfo.shape[:2]
+    channels = tir.floordiv(columns, tir.product_of([tir.index_const(k) for k in kernel]))
+    fixed = [tir.index_const(v) for v in (*kernel, *counts)]
+    v = node.make("reshape", x.expr, graph.ShapeExpr((batch, channels, *fixed)))
+
+    def build(data: Any) -> Any:
+        axes = [te.reduce_axis(k, f"k{i}") for i, k in enumerate(kernel)]
+
+        def body(b: Any, c: Any, *at: Any) -> Any:
+            places, inside = [], []
+            for k in range(n):
+                there = at[k] + pads[k] - axes[k].var * dilations[k]
+                place = tir.floordiv(there, strides[k])
+                inside += [tir.eq(tir.floormod(there, strides[k]), 0), place >= 0, place < counts[k]]
+                places.append(tir.max_(tir.min_(place, counts[k] - 1), 0))
+            value = data(b, c, *(a.var for a in axes), *places)
+            return te.sum(te.select(te.logical_and(*inside), value, tir.const(0, data.dtype)), axis=axes)
+
+        return te.compute((batch, channels, *size), body, "col2im")
+
+    return node.te(build, v)
+
+
+@converter("DeformConv", since=19)
+def _deform_conv(node: NodeContext, x: Value, w: Value, offset: Value, bias: Value | None = None, mask: Value | None = None) -> Any:
+    v, weight = x.expr, w.expr
+    if v.sinfo.ndim != 4:
+        raise node.unsupported("deformable convolution over other than two dimensions")
+    kernel = [d.value for d in weight.sinfo.shape[2:]]
+    strides, dilations, pads = node.attr("strides", [1, 1]), node.attr("dilations", [1, 1]), node.attr("pads", [0] * 4)
+    groups, offset_groups = node.attr("group", 1), node.attr("offset_group", 1)
+    batch, channels = v.sinfo.shape[:2]
+    rows, cols = offset.expr.sinfo.shape[2:]
+    taps = kernel[0] * kernel[1]
+
+    def sample(data: Any, shift: Any, *gate: Any) -> Any:
+        def body(b: Any, c: Any, k: Any, i: Any, j: Any) -> Any:
+            group = tir.floordiv(c, tir.floordiv(channels, offset_groups))
+            row, col = tir.floordiv(k, kernel[1]), tir.floormod(k, kernel[1])
+            base = (group * taps + k) * 2
+            y = te.cast(i * strides[0] - pads[0] + row * dilations[0], "float32") + te.cast(shift(b, base, i, j), "float32")
+            xx = te.cast(j * strides[1] - pads[1] + col * dilations[1], "float32") + te.cast(shift(b, base + 1, i, j), "float32")
+            out = bilinear(lambda p, q: data(b, c, p, q), y, xx, data.shape[2], data.shape[3])
+            return te.cast(out * te.cast(gate[0](b, group * taps + k, i, j), "float32") if gate else out, data.dtype)
+
+        return te.compute((batch, channels, taps, rows, cols), body, "deformed")
+
+    columns = node.te(sample, v, offset.expr, *([] if mask is None else [mask.expr]))
+    columns = node.make("reshape", columns, graph.ShapeExpr((batch, tir.index_const(groups), tir.floordiv(channels, groups) * taps, rows * cols)))
+    per = tir.floordiv(weight.sinfo.shape[0], groups)
+    matrix = node.make("reshape", weight, graph.ShapeExpr((tir.index_const(1), tir.index_const(groups), per, weight.sinfo.shape[1] * taps)))
+    out = node.make("reshape", node.make("matmul", matrix, columns), graph.ShapeExpr((batch, weight.sinfo.shape[0], rows, cols)))
+    if bias is None:
+        return out
+    one = tir.index_const(1)
+    return node.make("add", out, node.make("reshape", bias.expr, graph.ShapeExpr((one, weight.sinfo.shape[0], one, one))))
+
+
+@converter("NonMaxSuppression", since=10)
+def _nms(node: NodeContext, boxes: Value, scores: Value, limit: Value | None = None, overlap: Value | None = None, least: Value | None = None) -> Any:
+    from ....ops.data_dependent import counted, prefix
+
+    bb = node.importer.bb
+    most = graph.Constant.of([0], "int64") if limit is None else limit.expr
+    threshold = const_like(0, scores.expr) if overlap is None else overlap.expr
+    more = [] if least is None else [least.expr]
+    out = node.make("vision.all_class_non_max_suppression", boxes.expr, scores.expr, most, threshold, *more, center=bool(node.attr("center_point_box", 0)))
+    rows, count = node.emit(graph.TupleGetItem(out, 0)), node.emit(graph.TupleGetItem(out, 1))
+    return prefix(bb, rows, counted(bb, count, rows.sinfo.shape[0], "selected"))
+
+
+@converter("NonZero")
+def _nonzero(node: NodeContext, x: Value) -> Any:
+    from ....ops.data_dependent import nonzero_of
+
+    return nonzero_of(node.importer.bb, x.expr)
+
+
+@converter("Compress", since=9)
+def _compress(node: NodeContext, x: Value, condition: Value) -> Any:
+    from ....ops.data_dependent import nonzero_of
+
+    v, axis = x.expr, node.attr("axis", None)
+    if axis is None:
+        v, axis = node.make("reshape", v, graph.ShapeExpr((tir.product_of(v.sinfo.shape),))), 0
+    found = nonzero_of(node.importer.bb, condition.expr)
+    places = node.make("squeeze", found, axis=(0,))
+    return node.make("take", v, places, axis=axis % v.sinfo.ndim)
+
+
+@converter("Unique", since=11)
+def _unique(node: NodeContext, x: Value) -> Any:
+    from ....ops.data_dependent import unique_of
+
+    axis = node.attr("axis", None)
+    axis = None if axis is None else axis % x.expr.sinfo.ndim
+    names = ("values", "index", "inverse", "counts")
+    wanted = [k for k in range(4) if k == 0 or (k < len(node.node.output) and node.node.output[k])]
+    made = unique_of(node.importer.bb, x.expr, axis=axis, ordered=bool(node.attr("sorted", 1)), parts=tuple(names[k] for k in wanted))
+    found = dict(zip(wanted, made, strict=True))
+    return tuple(found.get(k) for k in range(4))
