@@ -3,8 +3,8 @@
 
 ``annotate(loop, "prefetch", (buffer, ahead, step))``: the innermost serial loop inside that reads the buffer moves through
 ``step`` of its elements per iteration, and the loop as a whole through the same elements in each of its iterations. Iteration
-p of P fetches the cache lines p, p + P, p + 2 P, ... of each step, ``ahead`` elements further on. Hardware prefetchers stop
-at the end of a page; panels of constants that come from memory do not wait for them this way.
+p of P fetches the p-th part of what the innermost loop moves through, ``ahead`` elements further on, in order. Hardware
+prefetchers stop at the end of a page; panels of constants that come from memory do not wait for them this way.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .loop_facts import inside
 from .statements import StatementRewriter
 
 LINE_BYTES = 64
+ASSUMED_ITERATIONS = 8  # of an annotated loop whose extent is not a number
 _CODE = (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
 
 
@@ -30,7 +31,7 @@ class _Prefetch(StatementRewriter):
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         outer = self.passes
-        if "prefetch" in loop.annotations and type(loop.extent) is tir.IntImm:
+        if "prefetch" in loop.annotations:
             self.passes = loop
         with inside(self.an, loop):
             out = self.generic(loop)
@@ -48,12 +49,15 @@ class _Prefetch(StatementRewriter):
         buffer, at = load.buffer, tir.index_const(0)
         for i, n in zip(load.indices, buffer.shape, strict=True):
             at = at * n + i
-        at = substitute(at, straight)
+        at = substitute(at, straight | {loop.loop_var: loop.min})
         flat = decl_buffer((tir.product_of(buffer.shape),), buffer.dtype, name, data=buffer.data, elem_offset=buffer.elem_offset, scope=buffer.scope)
         line = LINE_BYTES * 8 // buffer.dtype.storage_bits
-        count = -(-step // (line * passes.extent.value))
+        parts = passes.extent.value if type(passes.extent) is tir.IntImm else ASSUMED_ITERATIONS
+        parts = min(parts, -(-step // line))
+        count = -(-step // (line * parts))
+        turn = (passes.loop_var - passes.min) % parts * loop.extent + loop.loop_var - loop.min
         share = Var("share", DType("int64"))
-        where = self.an.simplify(at + ahead + passes.loop_var * line) + share * (line * passes.extent.value)
+        where = self.an.simplify(at + ahead + turn * (count * line)) + share * line
         fetch = tir.Evaluate(tir.Call("prefetch", (tir.BufferLoad(flat, (where,)), tir.const(0, "int32"), tir.const(2, "int32")), DType("void")))
         wanted = tir.For(share, tir.index_const(0), tir.index_const(count), tir.ForKind.UNROLLED, fetch)
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(wanted, loop.body)))

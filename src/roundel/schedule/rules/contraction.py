@@ -8,6 +8,7 @@ operand; it becomes vectors. A row axis and the vectors make the register tile.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from .parallelism import parallelize
 from .register_tile import Tile, choose_tile
 
 UNROLLED_FMAS = 256  # multiply-adds in the body of the inner loop
+ASSUMED_ROWS = 128  # of a symbolic row axis
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,11 @@ def contraction(sch: Any, target: Any) -> Applied | None:
     position = infos.index(reductions[0])
     prologue = [i.name for i in infos[:position]]  # padding: a copy costs less than conditions in the inner loop
     inline_producers(sch, keep=prologue)
-    tile = _tile(found, target)
+    given = sch.func.attrs.get("decisions")
+    tile = Tile(**given) if given else _tile(found, target)
     layouts = _pack(sch, found, tile)
     epilogue = store_of(sch, found.info)
-    _schedule(sch, found, tile, epilogue, next(iter(layouts), None))
+    _schedule(sch, found, tile, epilogue, next(iter(layouts), None), target)
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
@@ -168,7 +171,7 @@ def _indexed_by(access: Access, axes: list[tir.IterVar]) -> bool:
     return len(long) == len(axes) and all(i is v.var for i, v in zip(long, axes, strict=True))
 
 
-def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int | None) -> None:
+def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int | None, target: Any) -> None:
     block = sch.get_block(c.info.name)
     loops = sch.get_loops(block)
     vector_extent = c.extent(c.vector_axis)
@@ -222,9 +225,22 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
     sch.vectorize(lanes)
     if panel is not None:
         _vectors(sch, panel, depth + len(reduce) + (step is not None), tile.lanes)
+    work = _cycles(c, tile)
+    if packed is not None and len(rows) == 1 and len(reduce) == 1 and _many(sch, outside[:-1], target):
+        buffer = sch.func.buffer_params[packed]
+        step = (unroll * tile.vectors * tile.lanes, c.extent(c.reduce[0]) * tile.vectors * tile.lanes)
+        sch.annotate(rows[0], "prefetch", (buffer.name, step[1], step[0]))
+        outside = outside[:-1]
+        work *= -(-(c.extent(c.rows[0]) or ASSUMED_ROWS) // tile.rows)
     if outside:
         whole = sch.fuse(*outside) if len(outside) > 1 else outside[0]
-        parallelize(sch, whole, _cycles(c, tile))
+        parallelize(sch, whole, work)
+
+
+def _many(sch: Any, loops: list[Any], target: Any) -> bool:
+    """Whether these loops alone keep all cores busy to the end."""
+    extents = [sch.get(x).extent for x in loops]
+    return all(isinstance(e, tir.IntImm) for e in extents) and math.prod(e.value for e in extents) >= 4 * target.cores
 
 
 def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
