@@ -9,7 +9,7 @@ from typing import Any
 
 from . import results
 from .engines import OURS
-from .report import BOUND_BY_MEMORY, best_peer, peak_gflops
+from .report import BOUND_BY_MEMORY, best_peer, kernel_alone, peak_gflops
 
 COLORS = {"roundel": "#d1495b", "ort": "#30638e", "openvino": "#00798c", "inductor": "#8d96a3", "eager": "#c8ccd2", "tvm": "#66a182", "onednn": "#edae49"}
 LABELS = {
@@ -70,18 +70,18 @@ def kernels(entries: Sequence[dict[str, Any]]) -> Any:
 
     peak = peak_gflops()
     entries = [x for x in entries if x["family"] not in BOUND_BY_MEMORY and "ms" in x["engines"].get(OURS, {}) and best_peer(x)[1]]
-    figure, panel = plt.subplots(figsize=(11, 3.8))
+    entries = [x for family in ("gemm", *dict.fromkeys(x["family"] for x in entries if x["family"] != "gemm")) for x in entries if x["family"] == family]
+    figure, panel = plt.subplots(figsize=(13, 3.8))
     for k, x in enumerate(entries):
-        ours = min(x["engines"][OURS]["ms"], x["engines"][OURS].get("kernel_ms", float("inf")))
-        values = [x["flops"] / ms * 1e-6 / peak * 100 for ms in (ours, best_peer(x)[1])]
+        values = [x["flops"] / ms * 1e-6 / peak * 100 for ms in (kernel_alone(x["engines"][OURS]), best_peer(x, "min_ms")[1])]
         panel.bar(k, values[0], width=0.72, color=COLORS[OURS], label="Roundel (kernel)" if k == 0 else None)
         panel.plot([k - 0.42, k + 0.42], [values[1]] * 2, color="#2b2f36", linewidth=2, label="best peer" if k == 0 else None)
     panel.axhline(100, color="#555b66", linewidth=1, linestyle="--")
     panel.set(ylabel="% of the FMA peak of one core", xticks=range(len(entries)), xlim=(-0.7, len(entries) - 0.3))
     panel.set_xticklabels([x["name"] for x in entries], rotation=90, fontsize=6.5)
     panel.grid(axis="x", visible=False)
-    panel.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncol=2)
-    panel.set_title("Single layers, one thread (Winograd does less arithmetic than is counted: over 100 %)", fontsize=10, loc="left")
+    panel.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.99), ncol=2)
+    panel.set_title("Single layers, one thread; over 100 %: Winograd, which does less arithmetic than is counted", fontsize=10, loc="left")
     return figure
 
 
@@ -98,7 +98,7 @@ def roofline(entries: Sequence[dict[str, Any]]) -> Any:
     at = np.logspace(-1.5, 3, 200)
     for label, rate in (("L2", peak.l2_gbs), ("L3", peak.l3_gbs), ("memory", peak.dram_gbs)):
         panel.plot(at, np.minimum(at * rate, peak.gflops), color="#555b66", linewidth=1)
-        panel.annotate(f"{label} {rate:.0f} GB/s", (0.045, 0.045 * rate), xytext=(0, 4), textcoords="offset points", fontsize=8, rotation=36, color="#555b66")
+        panel.annotate(f"{label} {rate:.0f} GB/s", (0.035, 0.035 * rate), xytext=(0, 8), textcoords="offset points", fontsize=8, rotation=36, color="#555b66")
     panel.annotate(f"FMA peak {peak.gflops:.0f} GFLOP/s", (60, peak.gflops), xytext=(0, 5), textcoords="offset points", fontsize=8, color="#555b66")
     palette = plt.get_cmap("tab10")
     for number, x in enumerate(entries):
