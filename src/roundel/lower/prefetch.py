@@ -2,8 +2,8 @@
 """Loops annotated with ``prefetch`` ask for what the code after them will read, a share in each iteration.
 
 ``annotate(loop, "prefetch", (buffer, ahead, step))``: the innermost serial loop inside that reads the buffer moves through
-``step`` of its elements per iteration, and the loop as a whole through the same elements in each of its iterations. Iteration
-p of P fetches the p-th part of what the innermost loop moves through, ``ahead`` elements further on, in order. Hardware
+``step`` of its elements per iteration, and the loop as a whole through the same elements in each of its iterations (of each P
+iterations, where P is given as a fourth number). Iteration p of P fetches the p-th part of what the innermost loop moves through, ``ahead`` elements further on, in order. Hardware
 prefetchers stop at the end of a page; panels of constants that come from memory do not wait for them this way.
 """
 
@@ -41,7 +41,7 @@ class _Prefetch(StatementRewriter):
         return out
 
     def insert(self, loop: tir.For, passes: tir.For) -> tir.For:
-        name, ahead, step = (getattr(v, "value", v) for v in passes.annotations["prefetch"])
+        name, ahead, step, *given = (getattr(v, "value", v) for v in passes.annotations["prefetch"])
         load = next((n for n in walk(loop.body) if type(n) is tir.BufferLoad and n.buffer.name == name), None)
         if load is None:
             return loop
@@ -52,7 +52,7 @@ class _Prefetch(StatementRewriter):
         at = substitute(at, straight | {loop.loop_var: loop.min})
         flat = decl_buffer((tir.product_of(buffer.shape),), buffer.dtype, name, data=buffer.data, elem_offset=buffer.elem_offset, scope=buffer.scope)
         line = LINE_BYTES * 8 // buffer.dtype.storage_bits
-        parts = passes.extent.value if type(passes.extent) is tir.IntImm else ASSUMED_ITERATIONS
+        parts = given[0] if given else passes.extent.value if type(passes.extent) is tir.IntImm else ASSUMED_ITERATIONS
         parts = min(parts, -(-step // line))
         count = -(-step // (line * parts))
         turn = (passes.loop_var - passes.min) % parts * loop.extent + loop.loop_var - loop.min

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...ir import tir
 from .applied import Applied
-from .accesses import Access, BlockInfo, blocks_of, extent_of
+from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .elementwise import inline_producers, schedule_spatial
 from .parallelism import parallelize
 from .register_tile import Tile, choose_tile
@@ -129,11 +129,14 @@ def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
     axis = c.info.block.iter_vars[c.vector_axis]
     position = params.index(buffer) if buffer in params else -1
     extent = extent_of(axis)
-    if position not in sch.func.attrs.get("constant_params", ()) or extent is None or extent <= width or c.vector.indices[-1] is not axis.var:
+    if position not in sch.func.attrs.get("constant_params", ()) or extent is None or c.vector.indices[-1] is not axis.var:
         return {}
-    if buffer.ndim != len(c.reduce) + 1:
+    if extent > width and buffer.ndim == len(c.reduce) + 1:
+        mapping = tir.IndexMap.from_func(lambda *i: (i[-1] // width, *i[:-1], i[-1] % width), buffer.ndim)
+    elif extent == tile.lanes and tile.vectors > 1 and c.columns and c.vector.indices[0] is c.info.block.iter_vars[c.columns[-1]].var:
+        mapping = tir.IndexMap.from_func(lambda *i: (i[0] // tile.vectors, *i[1:-1], i[0] % tile.vectors, i[-1]), buffer.ndim)
+    else:
         return {}
-    mapping = tir.IndexMap.from_func(lambda *i: (i[-1] // width, *i[:-1], i[-1] % width), buffer.ndim)
     read = _read_index(sch, sch.get_block(c.info.name), buffer)
     sch.transform_layout(sch.get_block(c.info.name), ("read", read), mapping, pad_value=0)
     return {position: mapping}
@@ -191,8 +194,9 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
     if rows:
         row_outer, row_inner = sch.split(rows[-1], [None, tile.rows])
         rows[-1] = row_outer
-    reduce = [loops[k] for k in c.reduce]
-    unroll = _unroll(c, tile)
+    innermost_step = _innermost(c, tile)
+    reduce = [loops[k] for k in c.reduce if k != innermost_step] + [loops[innermost_step]]
+    unroll = _unroll(c, tile, innermost_step)
     step = None
     if unroll > 1:
         reduce[-1], step = sch.split(reduce[-1], [None, unroll])
@@ -234,7 +238,18 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
         work *= -(-(c.extent(c.rows[0]) or ASSUMED_ROWS) // tile.rows)
     if outside:
         whole = sch.fuse(*outside) if len(outside) > 1 else outside[0]
+        if packed is not None and rows and len(reduce) > 1:
+            _prefetch(sch, c, tile, whole, sch.func.buffer_params[packed], unroll)
         parallelize(sch, whole, work)
+
+
+def _prefetch(sch: Any, c: Contraction, tile: Tile, loop: Any, packed: tir.Buffer, unroll: int) -> None:
+    """While the rows run over one panel of a convolution's weights, the next one comes from memory."""
+    width = tile.vectors * tile.lanes
+    panel = product([c.extent(k) for k in c.reduce], 0) * width
+    rows = [c.extent(r) for r in c.rows]
+    if panel and None not in rows:
+        sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * -(-rows[-1] // tile.rows)))
 
 
 def _many(sch: Any, loops: list[Any], target: Any) -> bool:
@@ -261,12 +276,22 @@ def _read_index(sch: Any, block: Any, buffer: tir.Buffer) -> int | None:
     return reads.index(buffer) if buffer in reads else None
 
 
-def _unroll(c: Contraction, tile: Tile) -> int:
-    extent = c.extent(c.reduce[-1])
+def _innermost(c: Contraction, tile: Tile) -> int:
+    """The reduction axis that runs innermost: the last one whose steps, written out, do not read the same elements for different rows
+    (code generation would keep those in registers, of which there are not enough)."""
+    return next((k for k in reversed(c.reduce) if _unroll(c, tile, k) > 1), c.reduce[-1])
+
+
+def _unroll(c: Contraction, tile: Tile, axis: int) -> int:
+    extent = c.extent(axis)
     if extent is None:
         return 1
-    most = max(1, UNROLLED_FMAS // (tile.rows * tile.vectors))
-    return max(u for u in range(1, min(most, 8) + 1) if extent % u == 0)
+    most = min(max(1, UNROLLED_FMAS // (tile.rows * tile.vectors)), 8)
+    step = c.broadcast.stride(c.info.block.iter_vars[axis].var)
+    row = c.broadcast.stride(c.info.block.iter_vars[c.rows[-1]].var) if c.rows else None
+    if tile.rows > 1 and isinstance(step, int) and isinstance(row, int) and step and row:
+        most = min(most, row // math.gcd(step, row))
+    return max(u for u in range(1, most + 1) if extent % u == 0)
 
 
 def _cycles(c: Contraction, tile: Tile) -> float:

@@ -21,7 +21,6 @@ from .elementwise import inline_producers
 from .parallelism import parallelize
 from .register_tile import Tile, choose_tile
 
-PREFETCH = True
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
 
@@ -92,7 +91,7 @@ def winograd(sch: Any, target: Any) -> Applied | None:
         return None
     layouts = _pack(sch, stages.products, blocking)
     _schedule(sch, stages, blocking, next(iter(layouts), None))
-    return Applied(layouts)
+    return Applied(layouts, vars(blocking.tile) | {"tile_rows": blocking.rows, "channels": blocking.channels, "data_first": blocking.first})
 
 
 def _chain_of(sch: Any) -> list[str]:
@@ -118,12 +117,10 @@ def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
     fitting = [r for r in heights if r * across * per_tile * (blocks * inner + outer * lanes) <= room] or heights[:1]
     rows = max(fitting)
     first = down // rows < 4
-    channels = outer
-    if first:
-        rows = down
-        channels = max(v for v in counts)
-    tile = choose_tile(target, rows * across, [v for v in counts if channels % v == 0], lanes)
-    return Blocking(rows, channels, first, tile)
+    if first:  # weights are read once, in panels narrow enough to wait in the caches for every row
+        rows, counts = down, [v for v in counts if v <= 2]
+    tile = choose_tile(target, rows * across, counts, lanes)
+    return Blocking(rows, tile.vectors if first else outer, first, tile)
 
 
 def _pack(sch: Any, c: Contraction, b: Blocking) -> dict[int, tir.IndexMap]:
@@ -200,9 +197,10 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile
     for loop in (ri, pi, ki):
         sch.unroll(loop)
     sch.vectorize(lane)
-    if packed is not None and PREFETCH:
+    if packed is not None:
         width = tile.vectors * tile.lanes
-        sch.annotate(po, "prefetch", (weight.name, product([c.extent(k) for k in c.reduce], 1) * width, sch.get(ri).extent.value * width))
+        panel_size = product([c.extent(k) for k in c.reduce], 1) * width
+        sch.annotate(po, "prefetch", (weight.name, panel_size, sch.get(ri).extent.value * width))
 
 
 def _data(sch: Any, block: Any, stages: Stages, b: Blocking) -> None:
