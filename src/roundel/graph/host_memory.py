@@ -16,7 +16,7 @@ from ..ir import tir
 from ..ir.attrs import Attrs
 from ..ir.dtype import HANDLE, DType
 from ..ir.visit import free_vars, substitute
-from .memory_plan import Request, plan
+from .memory_plan import ALIGNMENT, Request, plan
 
 LARGEST = 1 << 46
 """Bytes that a tensor whose shape depends on data may have: products of such sizes must not wrap."""
@@ -147,7 +147,7 @@ def declaration(tensor: Tensor) -> Callable[[tir.Stmt], tir.Stmt]:
 def place(body: tir.Stmt, tensors: list[Tensor], regions: list[Region]) -> tir.Stmt:
     """Settle where every storage lies, move the buffers there and allocate the arena (the first region)."""
     table: dict[tir.Buffer, tir.Buffer] = {}
-    offsets: dict[Storage, tir.Expr] = {}
+    units: dict[Storage, tir.Expr] = {}
     inner: dict[Region, dict[Storage, None]] = {r: {} for r in regions}
     for t in tensors:
         s = t.storage.settled()
@@ -157,16 +157,16 @@ def place(body: tir.Stmt, tensors: list[Tensor], regions: list[Region]) -> tir.S
     memory = {}
     for region, storages in inner.items():
         made = plan([Request(s.nbytes, s.first, s.last) for s in storages])
-        offsets.update(zip(storages, made.offsets, strict=True))
+        units.update(zip(storages, made.units, strict=True))
         memory[region] = table[region.buffer] = tir.decl_buffer((made.total,), "uint8", "arena" if region.entries is None else "heap")
     for t in tensors:
-        table[t.buffer] = _placed(t, t.storage.settled(), offsets, memory)
+        table[t.buffer] = _placed(t, t.storage.settled(), units, memory)
     body = substitute(body, {}, table)
     root = regions[0]
     return tir.Allocate(memory[root], body, Attrs(arena=True)) if inner[root] else body
 
 
-def _placed(t: Tensor, s: Storage, offsets: dict[Storage, tir.Expr], memory: dict[Region, tir.Buffer]) -> tir.Buffer:
+def _placed(t: Tensor, s: Storage, units: dict[Storage, tir.Expr], memory: dict[Region, tir.Buffer]) -> tir.Buffer:
     if s.kind != "arena":
         if s.home is t.buffer:
             return t.buffer
@@ -174,8 +174,9 @@ def _placed(t: Tensor, s: Storage, offsets: dict[Storage, tir.Expr], memory: dic
         offset = None if t.offset is None else elements(t.offset, t.buffer.dtype)
         return t.buffer.replace(data=s.home.data, elem_offset=offset)
     assert s.region is not None
-    start = offsets[s] if t.offset is None else offsets[s] + t.offset
-    return t.buffer.replace(data=memory[s.region].data, elem_offset=elements(start, t.buffer.dtype))
+    dtype = t.buffer.dtype
+    start = units[s] * (ALIGNMENT * 8 // dtype.storage_bits)
+    return t.buffer.replace(data=memory[s.region].data, elem_offset=start if t.offset is None else start + elements(t.offset, dtype))
 
 
 def nbytes(buffer: tir.Buffer) -> tir.Expr:

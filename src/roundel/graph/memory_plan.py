@@ -32,10 +32,16 @@ class Request:
 
 @dataclass
 class Plan:
-    """Byte offsets in the order of the requests, and the bytes needed in all."""
+    """Offsets in the order of the requests, in units of ``ALIGNMENT`` bytes (so that no offset of elements needs a division),
+    and the bytes needed in all."""
 
-    offsets: list[tir.Expr]
+    units: list[tir.Expr]
     total: tir.Expr
+
+    @property
+    def offsets(self) -> list[tir.Expr]:
+        """In bytes."""
+        return [u * ALIGNMENT for u in self.units]
 
 
 def align(nbytes: int) -> int:
@@ -49,7 +55,7 @@ def plan(requests: Sequence[Request]) -> Plan:
     offsets: dict[Request, tir.Expr] = {}
     total = _place_static(static, offsets)
     end = _place_symbolic([r for r in requests if not isinstance(r.nbytes, tir.IntImm)], total, offsets)
-    return Plan([offsets[r] for r in requests], end)
+    return Plan([offsets[r] for r in requests], end * ALIGNMENT)
 
 
 def _place_static(requests: list[Request], offsets: dict[Request, tir.Expr]) -> int:
@@ -64,14 +70,14 @@ def _place_static(requests: list[Request], offsets: dict[Request, tir.Expr]) -> 
             at = max(at, end)
         at = at if best is None else best
         placed.append((at, at + size, r))
-        offsets[r] = tir.index_const(at)
+        offsets[r] = tir.index_const(at // ALIGNMENT)
         total = max(total, at + size)
     return total
 
 
 @dataclass(eq=False)
 class _Slot:
-    size: tir.Expr
+    size: tir.Expr  # in units of ALIGNMENT bytes
     members: list[Request]
 
 
@@ -79,7 +85,7 @@ def _place_symbolic(requests: list[Request], base: int, offsets: dict[Request, t
     an = Analyzer()
     slots: list[_Slot] = []
     for r in sorted(requests, key=lambda r: r.first):
-        size = an.simplify(tir.floordiv(r.nbytes + (ALIGNMENT - 1), ALIGNMENT) * ALIGNMENT)
+        size = an.simplify(tir.ceildiv(r.nbytes, ALIGNMENT))
         free = [s for s in slots if not any(m.overlaps(r) for m in s.members)]
         slot = next((s for s in free if s.size is size), None) or next((s for s in free if an.prove(tir.ge(s.size, size))), None)
         if slot is None and free:
@@ -89,9 +95,9 @@ def _place_symbolic(requests: list[Request], base: int, offsets: dict[Request, t
             slot = _Slot(size, [])
             slots.append(slot)
         slot.members.append(r)
-    at: tir.Expr = tir.index_const(base)
+    at: tir.Expr = tir.index_const(base // ALIGNMENT)
     for slot in slots:
         for r in slot.members:
             offsets[r] = at
-        at = an.simplify(at + slot.size)
+        at = at + slot.size  # not simplified: sums of maxima have no shorter form, and looking for one takes long
     return at
