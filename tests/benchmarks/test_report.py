@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables from results."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks import report
+
+
+def timing(ms, **more):
+    return {"ms": ms, "min_ms": 0.9 * ms, "cpu_ms": ms, "quiet": True, **more}
+
+
+MODELS = [
+    {"case": "a", "batch": 1, "threads": 1, "engines": {"roundel": timing(2.0), "ort": timing(4.0), "openvino": {**timing(3.0), "quiet": False}}},
+    {"case": "b", "batch": 1, "threads": 1, "engines": {"roundel": timing(4.0), "ort": timing(2.0), "tvm": {"skipped": "not here"}}},
+]
+
+
+def test_models():
+    table = report.models_table(MODELS).splitlines()
+    assert table[0] == "| model | threads | roundel ms | ort | openvino | best peer / roundel | by CPU time |"
+    assert table[2] == "| a | 1 | **2.00** | 4.00 | 3.00° | **1.50** | 1.50 |"
+    assert "geometric mean 0.87 over 2 cases, lowest 0.50" in report.models_summary(MODELS)
+
+
+def test_kernels():
+    layer = {"family": "gemm", "name": "64x64x64", "flops": 2e6, "bytes": 1e5, "threads": 1,
+             "engines": {"roundel": timing(0.02, kernel_ms=0.01), "ort": timing(0.03)}}
+    assert report.kernels_table([layer], 250.0).splitlines()[2] == "| gemm | 64x64x64 | 20 | 10 | 200 | 80% | ort 30 | **1.50** (2.70) |"
+    assert "| gemm | 1 | 1.50 | 1.50 | 2.70 | 2.70 | 1 of 1 |" in report.kernels_summary([layer], 250.0)
+
+
+def test_insert(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    report.insert(page, "new")
+    assert page.read_text() == f"before\n{report.BEGIN}\n\nnew\n{report.END}\nafter\n"
+    page.write_text("no marks")
+    with pytest.raises(ValueError, match="marks"):
+        report.insert(page, "new")
