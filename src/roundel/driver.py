@@ -11,10 +11,12 @@ from .build import compile_module as build_objects
 from .build.build import as_module
 from .graph.block_channels import block_channels
 from .graph.common_subexpressions import eliminate_common_subexpressions
+from .graph.convert_to_dataflow import convert_to_dataflow
 from .graph.dead_code import eliminate_dead_code
 from .graph.fold_constants import fold_constants
 from .graph.fold_scale import decompose_batch_norm, fold_scale
 from .graph.fuse import fuse
+from .graph.inline_functions import inline_functions
 from .graph.legalize import decompose, legalize
 from .graph.lower_host import lower_host
 from .graph.simplify import simplify
@@ -29,7 +31,7 @@ from .target import Target
 Pass = Callable[[IRModule], IRModule]
 
 OPTIMIZE: list[Pass] = [
-    eliminate_dead_code, decompose_batch_norm, fold_constants, simplify, fold_constants, fold_scale, fold_constants,
+    inline_functions, convert_to_dataflow, eliminate_dead_code, decompose_batch_norm, fold_constants, simplify, fold_constants, fold_scale, fold_constants,
     eliminate_common_subexpressions, eliminate_dead_code,
 ]
 """Graph to graph: rewriting on operators."""

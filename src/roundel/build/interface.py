@@ -83,7 +83,7 @@ def describe(mod: IRModule, name: str, symbol: str, func: tir.PrimFunc) -> Inter
     public = func.attrs.get("global_symbol") or name
     hidden = _hidden(func)
     params = [_parameter(func, p) for p in func.params if p not in hidden]
-    symbols = _symbols(params[: func.attrs["num_inputs"]] if func.attrs.get("kind") == "host" else params)
+    symbols = _symbols(params[: func.attrs["num_inputs"]] if func.attrs.get("kind") == "host" else params, params)
     for v in hidden:
         if v not in symbols:
             raise BuildError(
@@ -131,10 +131,10 @@ def _parameter(func: tir.PrimFunc, var: tir.Var) -> Parameter:
     return Parameter(var, buffer, buffer.name if buffer is not None else var.name)
 
 
-def _symbols(params: list[Parameter]) -> list[tir.Var]:
-    """Variables that the call solves: whole dimensions, and integer scalars that sizes are made of."""
+def _symbols(params: list[Parameter], everything: list[Parameter]) -> list[tir.Var]:
+    """Variables that the call solves from these parameters: whole dimensions, and integer scalars that sizes are made of."""
     found: dict[tir.Var, None] = {}
-    needed = {v for p in params for d in p.dims for v in free_vars(d)}
+    needed = {v for p in everything for d in p.dims for v in free_vars(d)}
     for p in params:
         for v in (d for d in p.dims if type(d) is tir.Var):
             found[v] = None

@@ -69,20 +69,40 @@ class _Group:
 
 
 def _fuse_function(mod: IRModule, name: str, func: graph.Function) -> IRModule:
+    mod, body = _fuse_seq(mod, func.body, {})
+    return mod if body is func.body else mod.with_functions({name: func.replace(body=body)})
+
+
+def _fuse_seq(mod: IRModule, seq: graph.SeqExpr, shared: Shared) -> tuple[IRModule, graph.SeqExpr]:
+    """Fuse in the dataflow blocks of a body, and of the branches and loops in it."""
     blocks = []
-    shared: Shared = {}
-    escaping = _used_outside_blocks(func)
-    for block in func.body.blocks:
-        mod, new = _fuse_block(mod, block, escaping, shared) if isinstance(block, graph.DataflowBlock) else (mod, block)
+    escaping = _used_by_result(seq)
+    for block in seq.blocks:
+        fuse_in = _fuse_block if isinstance(block, graph.DataflowBlock) else _fuse_nested
+        mod, new = fuse_in(mod, block, escaping, shared)
         blocks.append(new)
-    if all(a is b for a, b in zip(blocks, func.body.blocks, strict=True)):
-        return mod
-    return mod.with_functions({name: func.replace(body=func.body.replace(blocks=tuple(blocks)))})
+    same = all(a is b for a, b in zip(blocks, seq.blocks, strict=True))
+    return mod, seq if same else seq.replace(blocks=tuple(blocks))
 
 
-def _used_outside_blocks(func: graph.Function) -> set[graph.Var]:
+def _fuse_nested(mod: IRModule, block: graph.BindingBlock, escaping: set[graph.Var], shared: Shared) -> tuple[IRModule, graph.BindingBlock]:
+    bindings = []
+    for binding in block.bindings:
+        for part in _NESTED.get(type(binding.value), ()):
+            mod, body = _fuse_seq(mod, getattr(binding.value, part), shared)
+            if body is not getattr(binding.value, part):
+                binding = binding.replace(value=binding.value.replace(**{part: body}))
+        bindings.append(binding)
+    same = all(a is b for a, b in zip(bindings, block.bindings, strict=True))
+    return mod, block if same else block.replace(bindings=tuple(bindings))
+
+
+_NESTED = {graph.If: ("true_branch", "false_branch"), graph.While: ("condition", "body")}
+
+
+def _used_by_result(seq: graph.SeqExpr) -> set[graph.Var]:
     found: set[graph.Var] = set()
-    stack = [func.body.body]
+    stack = [seq.body]
     while stack:
         value = stack.pop()
         if isinstance(value, graph.Var):
