@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Winograd convolutions: the operator, its schedule on several machines, and when it is chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roundel.builder import BlockBuilder
+from roundel.driver import compile_module
+from roundel.graph.winograd import winograd_tile
+from roundel.interp import interpret
+from roundel.ir import graph, options
+from roundel.ir.constants import ConstData
+from roundel.ir.op import get_op
+from roundel.ops import make
+from roundel.ops.winograd import transform_weight
+from roundel.target import Target
+
+
+def _info(*shape):
+    return graph.TensorInfo(shape, "float32")
+
+
+def _attrs(**given):
+    return get_op("nn.conv2d").attributes | {"padding": 1} | given
+
+
+def _direct(x, w, padding):
+    op = get_op("nn.conv2d")
+    return op.numpy((x, w), make("nn.conv2d", graph.Var("x", _info(*x.shape)), graph.Var("w", _info(*w.shape)), padding=padding).attrs)
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("space, padding", [((9, 7), 1), ((8, 8), (0, 1, 2, 1)), ((5, 13), 0), ((1, 3), 1)])
+def test_operator_gives_the_convolution(tile, space, padding):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 8, *space)).astype(np.float32)
+    w = rng.standard_normal((16, 8, 3, 3)).astype(np.float32)
+    blocked = np.ascontiguousarray(x.reshape(2, 2, 4, *space).transpose(0, 1, 3, 4, 2))
+    u = np.ascontiguousarray(transform_weight(w, tile).reshape(tile + 2, tile + 2, 2, 8, 2, 4).transpose(0, 1, 2, 4, 5, 3))
+    bb = BlockBuilder()
+    data, weight = graph.Var("x", _info(*blocked.shape)), graph.Var("u", _info(*u.shape))
+    with bb.function("main", [data, weight]):
+        bb.emit_func_output(bb.emit(make("nn.winograd_conv2d", data, weight, tile=tile, padding=padding, data_layout="NCHW4c")))
+    out = interpret(bb.get())["main"](blocked, u)
+    expected = _direct(x, w, padding)
+    got = out.transpose(0, 1, 4, 2, 3).reshape(expected.shape)
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
+
+
+def _network(n, channels, out, h, w, rng):
+    """conv + bias + residual + relu, the shape that epilogues take in networks."""
+    bb = BlockBuilder()
+    x = graph.Var("x", _info(n, channels, h, w))
+    weight, bias = (rng.standard_normal(s).astype(np.float32) for s in ((out, channels, 3, 3), (1, out, 1, 1)))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = bb.emit(make("nn.conv2d", x, graph.Constant(ConstData(weight), _info(*weight.shape)), padding=1))
+            y = bb.emit(make("add", y, graph.Constant(ConstData(bias), _info(*bias.shape))))
+            y = bb.emit(make("add", y, x)) if out == channels else y
+            result = bb.emit_output(make("nn.relu", y))
+        bb.emit_func_output(result)
+    return bb.get(), weight, bias
+
+
+@pytest.mark.parametrize("machine", ["host", "znver3"])
+@pytest.mark.parametrize("n, channels, out, h, w", [(1, 64, 64, 20, 20), (1, 64, 64, 14, 14), (2, 32, 64, 15, 13), (1, 128, 128, 7, 7)])
+def test_compiled_networks_give_the_convolution(machine, n, channels, out, h, w):
+    rng = np.random.default_rng(1)
+    mod, weight, bias = _network(n, channels, out, h, w, rng)
+    target = Target.host() if machine == "host" else Target(machine)
+    if set(target.features) - set(Target.host().features) and target.vector_bytes > Target.host().vector_bytes:
+        pytest.skip("this machine does not run its code")
+    x = rng.standard_normal((n, channels, h, w)).astype(np.float32)
+    built = compile_module(mod, target=target)
+    got = built.load()["main"](x)
+    expected = _direct(x, weight, 1) + bias + (x if out == channels else 0)
+    np.testing.assert_allclose(np.asarray(got), np.maximum(expected, 0), rtol=2e-3, atol=2e-3)
+
+
+def test_choice():
+    target = Target("znver4")
+    assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == 4
+    assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(strides=2), target) == 0
+    assert winograd_tile(_info(1, 64, 56, 56), _info(64, 1, 3, 3), _attrs(groups=64), target) == 0
+    assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 5, 5), _attrs(), target) == 0
+    assert winograd_tile(_info(1, 24, 56, 56), _info(24, 24, 3, 3), _attrs(), target) == 0
+    with options.override(accuracy="strict"):
+        assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == 0
