@@ -41,17 +41,31 @@ def _where(condition: Expr, yes: Expr, no: Expr) -> Expr:
     return tir.Select(condition, yes, no)
 
 
-def _clamp(x: Expr, low: float, high: float) -> Expr:
-    """NaN passes through."""
-    return tir.Min(tir.Max(x, _f(low, x)), _f(high, x))
+def _at_most(x: Expr, high: float) -> Expr:
+    """One minimum instruction; NaN passes through."""
+    return _where(x > _f(high, x), _f(high, x), x)
+
+
+def _at_least(x: Expr, low: float) -> Expr:
+    """One maximum instruction; NaN passes through."""
+    return _where(x < _f(low, x), _f(low, x), x)
 
 
 # adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits
 _MAGIC = 12582912.0
 
 
-# e^r = 1 + r + r^2 P(r) for |r| <= log(2)/2
+# e^r = 1 + r + r^2 P(r) for |r| <= log(2)
 _EXP = (
+    1.9601566600613296e-4,
+    1.4112606877461076e-3,
+    8.336330763995647e-3,
+    4.16608601808548e-2,
+    1.6666607558727264e-1,
+    5.000003576278687e-1,
+)
+# e^r = 1 + r + r^2 P(r) for |r| <= log(2)/2
+_EXPM1 = (
     1.9789267389569432e-4,
     1.3945753453299403e-3,
     8.33350419998169e-3,
@@ -62,11 +76,11 @@ _EXP = (
 _LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693359375, -2.12194440054690583e-4
 
 
-def _reduce_exp(x: Expr) -> tuple[Expr, Expr]:
-    """n (in the low bits of an int32) and r, where x = n log(2) + r."""
-    shifted = _fma(x, _f(_LOG2E, x), _f(_MAGIC, x))
+def _reduce_exp(x: Expr, step: int) -> tuple[Expr, Expr]:
+    """n (in the low bits of an int32) and r, where x = step n log(2) + r."""
+    shifted = _fma(x, _f(_LOG2E / step, x), _f(_MAGIC, x))
     n = shifted - _f(_MAGIC, x)
-    r = _fma(n, _f(-_LN2_LOW, x), _fma(n, _f(-_LN2_HIGH, x), x))
+    r = _fma(n, _f(-step * _LN2_LOW, x), _fma(n, _f(-step * _LN2_HIGH, x), x))
     return bits_of(shifted, "int32"), r
 
 
@@ -77,24 +91,23 @@ def _power_of_two(n: Expr) -> Expr:
 
 def exp(x: Expr) -> Expr:
     """e^x; overflows to infinity, underflows through the subnormals to 0."""
-    n, r = _reduce_exp(_clamp(x, -104.0, 89.0))
+    n, r = _reduce_exp(_at_most(_at_least(x, -104.0), 89.0), 2)
     p = _fma(_horner(r, _EXP), r * r, r) + _f(1.0, x)
-    n = n - 0x4B400000
-    half = n >> 1  # 2^n in two factors, so that neither overflows before the product does
-    return p * _power_of_two(half) * _power_of_two(n - half)
+    half = _power_of_two(n)  # 2^2n in two factors, so that neither overflows before the product does
+    return p * half * half
 
 
 def _expm1(x: Expr) -> Expr:
     """e^x - 1 for |x| <= 87, without cancellation near 0."""
-    n, r = _reduce_exp(x)
-    q = _fma(_horner(r, _EXP), r * r, r)  # e^r - 1
+    n, r = _reduce_exp(x, 1)
+    q = _fma(_horner(r, _EXPM1), r * r, r)  # e^r - 1
     scale = _power_of_two(n)
     return _fma(q, scale, scale - _f(1.0, x))
 
 
 def tanh(x: Expr) -> Expr:
     """Hyperbolic tangent: expm1(2|x|) / (expm1(2|x|) + 2)."""
-    magnitude = tir.Min(tir.Call("abs", (x,), x.dtype), _f(9.5, x))
+    magnitude = _at_most(tir.Call("abs", (x,), x.dtype), 9.5)
     e = _expm1(magnitude + magnitude)
     positive = e / (e + _f(2.0, x))
     return tir.Call("copysign", (positive, x), x.dtype)
@@ -138,7 +151,7 @@ def log(x: Expr) -> Expr:
     return _where(x < _f(0.0, x), _f(math.nan, x), value)
 
 
-# erf(x) = x + x P(x^2) below the split, 1 - exp(Q(x)) above
+# erf(x) = x + x P(x^2) below the split, 1 - e^Q(x) above
 _ERF_SPLIT = 0.921875
 _ERF_SMALL = (
     8.349600830115378e-5,
@@ -160,11 +173,22 @@ _ERF_LARGE = (
 )
 
 
+# 2^f for |f| <= 1/2, to 1e-7
+_EXP2 = (1.3264452572911978e-3, 9.671726264059544e-3, 5.55073618888855e-2, 2.4022239446640015e-1, 6.931470036506653e-1, 1.0)
+
+
+def _exp2_normal(x: Expr) -> Expr:
+    """2^x to 1e-7 where neither overflows nor underflows: the power of two goes straight into the exponent."""
+    shifted = x + _f(_MAGIC, x)
+    p = _horner(x - (shifted - _f(_MAGIC, x)), _EXP2)
+    return bits_of(bits_of(p, "int32") + (bits_of(shifted, "int32") << 23), "float32")
+
+
 def erf(x: Expr) -> Expr:
     """Error function."""
     a = tir.Call("abs", (x,), x.dtype)
     small = _fma(_horner(x * x, _ERF_SMALL), x, x)
-    large = _f(1.0, x) - exp(_horner(tir.Min(a, _f(4.0, x)), _ERF_LARGE))
+    large = _f(1.0, x) - _exp2_normal(_horner(_at_most(a, 4.0), [c * _LOG2E for c in _ERF_LARGE]))
     return _where(a < _f(_ERF_SPLIT, x), small, tir.Call("copysign", (large, x), x.dtype))
 
 
