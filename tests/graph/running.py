@@ -17,7 +17,7 @@ def lowered(mod: IRModule, **options: Any) -> IRModule:
     """The module after the default pipeline: host functions and kernels."""
     from roundel.target import Target
 
-    return prepare(mod, target=Target.host(), **options)
+    return prepare(mod, target=Target.host(), verify=True, **options)
 
 
 def agree(mod: IRModule, *calls: tuple[Any, ...], name: str = "main", want: Any = None, rtol: float = 1e-5) -> Any:

@@ -39,8 +39,10 @@ def call(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
 def _call_tir(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     callee = value.args[0]
     kernel = host.mod[callee]
-    if kernel.attrs.get("view"):
-        return host.view(host.tensor(host.use(value.args[1].fields[0])), var.sinfo, var.name)
+    if "view" in kernel.attrs:
+        source = host.tensor(host.use(value.args[1].fields[0]))
+        start = kernel.attrs["view"] * source.buffer.dtype.storage_bits // 8
+        return host.view(source, var.sinfo, var.name, tir.index_const(start) if start else None)
     args = [host.tensor(host.use(a)) for a in _operands(host, value.args[1])]
     result = host.fresh(value.sinfo_args[0] if value.sinfo_args else var.sinfo, var.name)
     made = _kernel_call(host, callee, args, flatten(result), _explicit(host, value))

@@ -6,6 +6,9 @@ Composed operators are taken apart first. Operators that only change the shape s
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from ..builder import make_program
 from ..ir import graph, tir
 from ..ir.attrs import Attrs
@@ -65,7 +68,7 @@ class _Legalize(GraphRewriter):
         program = make_program(lambda *args, **attrs: op.compute(args, Attrs(attrs)), call.args, dict(call.attrs))
         single = isinstance(program.sinfo, graph.TensorInfo) and not program.scalars
         kind = FuseKind.ELEMENTWISE if op.name in VIEWS else op.kind if single else FuseKind.OPAQUE
-        func = program.func.replace(attrs=program.func.attrs | {"fuse_kind": int(kind), **({"view": True} if op.name in VIEWS else {})})
+        func = program.func.replace(attrs=program.func.attrs | {"fuse_kind": int(kind), **_view(call)})
         made = program.call(self._share(func, op.name.split(".")[-1]))
         info = call.sinfo if _complete(call.sinfo) else made.sinfo
         return made.replace(sinfo=info, sinfo_args=(info,), span=binding.span)
@@ -87,6 +90,25 @@ def _moves_units(call: graph.Call) -> bool:
     before, after = call.args[0].sinfo, call.sinfo
     return isinstance(before, graph.TensorInfo) and before.shape is not None and after.shape is not None and \
         without_units(before.shape) == without_units(after.shape)
+
+
+def _view(call: graph.Call) -> dict[str, Any]:
+    """``view``: the elements from which on the result is the operand's memory, where it is (if nothing else is fused with it)."""
+    if call.op.name in VIEWS:
+        return {"view": 0}
+    if call.op.name != "strided_slice" or call.sinfo.shape is None or call.sinfo.dtype.storage_bits < 8:
+        return {}
+    _, axes, begin, _, *strides = call.args
+    shape, result = call.args[0].sinfo.shape, call.sinfo.shape
+    cut = [k for k, (a, b) in enumerate(zip(shape, result, strict=True)) if a is not b]
+    static = all(isinstance(n, tir.IntImm) for n in shape) and all(isinstance(b, tir.IntImm) and b.value >= 0 for b in begin.values)
+    if len(cut) != 1 or not static or any(shape[k].value != 1 for k in range(cut[0])):
+        return {}
+    where = {a.value % len(shape): k for k, a in enumerate(axes.values)}
+    steps = strides[0].values if strides else ()
+    if any(steps[k].value != 1 for k in range(len(steps))):
+        return {}
+    return {"view": begin.values[where[cut[0]]].value * math.prod(n.value for n in shape[cut[0] + 1:])}
 
 
 def without_units(shape: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
