@@ -41,7 +41,8 @@ def coordinate(
     if mode == "asymmetric":
         return i / scale
     if mode == "align_corners":
-        return choose(m > 1, i * (n - 1) / choose(m > 1, m - 1, 1.0), 0.0)
+        whole = scale * n  # of which m is the integer part
+        return choose(m > 1, i * (n - 1) / choose(m > 1, whole - 1, 1.0), 0.0)
     if mode == "tf_half_pixel_for_nn":
         return (i + 0.5) / scale
     if mode == "half_pixel_symmetric":

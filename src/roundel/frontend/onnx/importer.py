@@ -23,7 +23,7 @@ from .functions import body_of, defaults_of
 from .load import MAX_BYTES, dtype_of, tensor_data
 from .registry import find
 from .run_time_sizes import integers
-from .values import UnsupportedDataError, ListValue, Value
+from .values import ListValue, UnsupportedDataError, Value
 
 if TYPE_CHECKING:
     import onnx

@@ -124,7 +124,7 @@ def _loop(node: NodeContext, trips: Value | None, condition: Value | None, *stat
         raise node.data_dependent("whether a loop starts")
     if start is not None and not start.reshape(-1)[0]:
         count = 0
-    if isinstance(count, int) and count <= UNROLLED or count is None:
+    if (isinstance(count, int) and count <= UNROLLED) or count is None:
         return _unrolled(node, body, count, list(state), carried)
     if count is not None and any(isinstance(s, ListValue) for s in state):
         raise node.unsupported("a long loop over sequences")

@@ -9,7 +9,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ....ir import graph
+from .... import te
+from ....ir import graph, tir
+from ....ir.dtype import INT32
 from ..importer import NodeContext, Value
 from ..load import dtype_of
 from ..registry import converter
@@ -110,22 +112,47 @@ def _bitshift(node: NodeContext, a: Value, b: Value) -> Any:
 
 @converter("Cast")
 def _cast(node: NodeContext, x: Value) -> Any:
-    return _converted(node, x.expr, dtype_of(node.attr("to"), node.name))
+    return converted(node, x.expr, dtype_of(node.attr("to"), node.name))
 
 
 @converter("CastLike")
 def _cast_like(node: NodeContext, x: Value, like: Value) -> Any:
-    return _converted(node, x.expr, like.expr.sinfo.dtype)
+    return converted(node, x.expr, like.expr.sinfo.dtype)
 
 
-def _converted(node: NodeContext, v: Any, dtype: Any) -> Any:
+def converted(node: NodeContext, v: Any, dtype: Any) -> Any:
     """ONNX converts floats to 8-bit floats with saturation unless told otherwise, and to integers below 8 bits by wrapping."""
+    if dtype == "float8_e8m0fnu" and v.sinfo.dtype.is_float and v.sinfo.dtype != dtype:
+        return _to_scale(node, v, dtype)
     if v.sinfo.dtype.is_float and dtype.is_int and dtype.bits < 8:
         v = node.make("astype", v, dtype="int32")
-    if v.sinfo.dtype.is_float and dtype.is_float and dtype.bits == 8 and node.attr("saturate", 1) and dtype != "float8_e8m0fnu":
+    if v.sinfo.dtype.is_float and dtype.is_float and dtype.bits == 8 and node.attr("saturate", 1):
         top = float(ml_dtypes.finfo(dtype.numpy).max)
         v = node.make("clip", v, -top, top)
+    if v.sinfo.dtype.is_float and dtype == "float4_e2m1fn":  # it has no NaN, which becomes negative zero
+        v = node.make("where", node.make("isnan", v), const_like(-0.0, v), v)
     return node.make("astype", v, dtype=dtype)
+
+
+def _to_scale(node: NodeContext, v: Any, dtype: Any) -> Any:
+    """To powers of two, which are bare exponents: the sign is lost, rounding goes ``up``, ``down`` or to the ``nearest``."""
+    if v.sinfo.dtype != "float32":
+        v = node.make("astype", v, dtype="float32")
+    mode, saturate = node.attr("round_mode", "up"), bool(node.attr("saturate", 1))
+
+    def body(x: Any) -> tir.Expr:
+        bits = tir.Call("reinterpret", (x,), INT32)
+        exponent, rest = (bits >> 23) & 255, bits & 0x7FFFFF
+        above = {"up": tir.gt(rest, 0), "down": tir.const(False, "bool"),
+                 "nearest": tir.logical_or(tir.gt(rest, 0x400000), tir.logical_and(tir.eq(rest, 0x400000), tir.ne(exponent & 1, 0)))}[mode]
+        if mode == "nearest":
+            above = tir.ge(rest, 0x400000)
+        grown = exponent + tir.cast(tir.logical_and(above, exponent < (254 if saturate else 255)), "int32")
+        code = tir.select(tir.logical_and(tir.eq(exponent, 255), tir.const(saturate, "bool"), tir.eq(rest, 0)), tir.const(254, "int32"), grown)
+        code = tir.select(tir.logical_and(tir.eq(exponent, 255), tir.ne(rest, 0)), tir.const(255, "int32"), code)
+        return tir.Call("reinterpret", (tir.cast(code, "uint8"),), dtype)
+
+    return node.te(lambda x: te.compute(x.shape, lambda *i: body(x(*i)), "to_scale"), v)
 
 
 @converter("Identity", "Dropout")
@@ -168,8 +195,10 @@ def _leaky_relu(node: NodeContext, x: Value) -> Any:
 
 @converter("PRelu")
 def _prelu(node: NodeContext, x: Value, slope: Value) -> Any:
-    zero = const_like(0, x.expr)
-    return node.make("where", node.make("less", x.expr, zero), node.make("multiply", x.expr, slope.expr), x.expr)
+    zero, by, rank = const_like(0, x.expr), slope.expr, x.expr.sinfo.ndim
+    if node.opset < 7 and by.sinfo.ndim == 1 and rank > 1:  # a slope for each channel
+        by = node.make("reshape", by, graph.ShapeExpr((*by.sinfo.shape, *(tir.index_const(1),) * (rank - 2))))
+    return node.make("where", node.make("less", x.expr, zero), node.make("multiply", x.expr, by), x.expr)
 
 
 @converter("ThresholdedRelu")

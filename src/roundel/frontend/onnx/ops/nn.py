@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .... import te
 from ....arith import Analyzer
 from ....ir import graph, tir
 from ..importer import NodeContext, Value
 from ..registry import converter
+from .math import const_like
 
 _LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
 
@@ -50,7 +52,7 @@ def with_bias(node: NodeContext, out: Any, bias: Value | None) -> Any:
 
 
 @converter("Conv")
-def _conv(node: NodeContext, x: Value, weight: Value, bias: Value | None = None) -> Any:
+def convolution(node: NodeContext, x: Value, weight: Value, bias: Value | None = None) -> Any:
     n, kernel = _spatial(node, x, weight)
     strides, dilations = node.attr("strides", [1] * n), node.attr("dilations", [1] * n)
     data, filters = _LAYOUTS[n]
@@ -99,9 +101,56 @@ def _pool(kind: str, node: NodeContext, x: Value, **more: Any) -> Any:
 
 @converter("MaxPool")
 def _max_pool(node: NodeContext, x: Value) -> Any:
-    if len(node.node.output) > 1 and node.node.output[1]:
-        raise node.unsupported("the indices of MaxPool")
-    return _pool("max", node, x)
+    out = _pool("max", node, x)
+    return (out, _positions(node, x.expr, out)) if len(node.node.output) > 1 and node.node.output[1] else out
+
+
+def _positions(node: NodeContext, x: Any, out: Any) -> Any:
+    """Where in the flattened input the first largest element of each window is."""
+    n = x.sinfo.ndim - 2
+    kernel, strides, dilations = node.attr("kernel_shape"), node.attr("strides", [1] * n), node.attr("dilations", [1] * n)
+    pads = _padding(node, x.sinfo.shape, kernel, strides, dilations)
+    column_major = bool(node.attr("storage_order", 0))
+    shape = x.sinfo.shape
+
+    def build(data: Any) -> Any:
+        axes = [te.reduce_axis(k, f"k{i}") for i, k in enumerate(kernel)]
+
+        def body(b: Any, c: Any, *at: Any) -> Any:
+            places = [at[k] * strides[k] - pads[k] + axes[k].var * dilations[k] for k in range(n)]
+            inside = te.logical_and(*(te.logical_and(p >= 0, p < d) for p, d in zip(places, shape[2:], strict=True)))
+            safe = [tir.max_(tir.min_(p, d - 1), 0) for p, d in zip(places, shape[2:], strict=True)]
+            order = list(range(n))[::-1] if column_major else list(range(n))
+            flat: Any = tir.index_const(0)
+            for k in order:
+                flat = flat * shape[2 + k] + safe[k]
+            plane = (b * shape[1] + c) * tir.product_of(shape[2:])
+            return _first_largest()((plane + flat, te.select(inside, data(b, c, *safe), te.min_value(x.sinfo.dtype))), axis=axes)
+
+        return te.compute(out.sinfo.shape, body, "positions")[0]
+
+    return node.te(build, x)
+
+
+def _first_largest() -> Any:
+    def combine(a: Any, b: Any) -> Any:
+        keep = te.logical_or(a[1] > b[1], te.logical_and(tir.eq(a[1], b[1]), a[0] < b[0]))
+        return te.select(keep, a[0], b[0]), te.select(keep, a[1], b[1])
+
+    return te.comm_reducer(combine, lambda i, v: (te.max_value(i), te.min_value(v)), "first_largest")
+
+
+@converter("LpPool", since=2)
+def _lp_pool(node: NodeContext, x: Value) -> Any:
+    return _pool("lp", node, x, p=float(node.attr("p", 2)))
+
+
+@converter("GlobalLpPool", since=2)
+def _global_lp_pool(node: NodeContext, x: Value) -> Any:
+    p = node.attr("p", 2)
+    powers = node.make("power", node.make("abs", x.expr), const_like(p, x.expr))
+    total = node.make("sum", powers, axis=tuple(range(2, x.expr.sinfo.ndim)), keepdims=True)
+    return node.make("power", total, const_like(1 / p, total))
 
 
 @converter("AveragePool")

@@ -15,9 +15,25 @@ from .math import const_like
 @converter("BatchNormalization", since=7)
 def _batch_norm(node: NodeContext, x: Value, scale: Value, bias: Value, mean: Value, var: Value) -> Any:
     if node.attr("training_mode", 0):
-        raise node.unsupported("training mode")
+        return _batch_norm_training(node, x.expr, scale.expr, bias.expr, mean.expr, var.expr)
     out = node.make("nn.batch_norm", x.expr, scale.expr, bias.expr, mean.expr, var.expr, axis=1, epsilon=node.attr("epsilon", 1e-5))
     return node.emit(graph.TupleGetItem(out, 0))
+
+
+def _batch_norm_training(node: NodeContext, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
+    """With the batch's own statistics, which also move the running ones."""
+    axes, keep = (0, *range(2, x.sinfo.ndim)), node.attr("momentum", 0.9)
+    now = node.make("mean", x, axis=axes)
+    shaped = _per_channel(node, now, x.sinfo.ndim)
+    centred = node.make("subtract", x, shaped)
+    spread = node.make("mean", node.make("multiply", centred, centred), axis=axes)
+
+    def moved(old: Any, new: Any) -> Any:
+        return node.make("add", node.make("multiply", old, const_like(keep, old)), node.make("multiply", new, const_like(1 - keep, new)))
+
+    inv = node.make("rsqrt", node.make("add", spread, const_like(node.attr("epsilon", 1e-5), spread)))
+    out = node.make("multiply", centred, _per_channel(node, node.make("multiply", inv, scale), x.sinfo.ndim))
+    return node.make("add", out, _per_channel(node, bias, x.sinfo.ndim)), moved(mean, now), moved(var, spread)
 
 
 @converter("LayerNormalization")

@@ -31,7 +31,12 @@ def _reduction(build: Callable[[NodeContext, Any, tuple[int, ...], bool], Any], 
 
 
 def _plain(op: str) -> Callable[..., Any]:
-    return lambda node, x, axes, keep: node.make(op, x, axis=axes, keepdims=keep)
+    def build(node: NodeContext, x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+        if not x.sinfo.dtype.is_bool:
+            return node.make(op, x, axis=axes, keepdims=keep)
+        return node.make("astype", node.make(op, node.make("astype", x, dtype="uint8"), axis=axes, keepdims=keep), dtype="bool")
+
+    return build
 
 
 def _of(inner: Callable[[NodeContext, Any], Any], op: str, outer: Callable[[NodeContext, Any], Any] = lambda node, x: x) -> Callable[..., Any]:

@@ -14,7 +14,6 @@ from ..registry import converter
 from ..values import EmptyOptional, ListValue, Value
 
 
-
 def _place(node: NodeContext, position: Value | None, length: int, default: int) -> int:
     if position is None:
         return default

@@ -13,6 +13,7 @@ from ..importer import NodeContext, Value
 from ..registry import converter
 from ..run_time_sizes import sized
 from .math import const_like
+from .resampling import antialiased
 
 _FAR = 1 << 31
 
@@ -147,13 +148,20 @@ def _trilu(node: NodeContext, x: Value, k: Value | None = None) -> Any:
 
 @converter("Upsample", since=7)
 def _upsample(node: NodeContext, x: Value, scales: Value | None = None) -> Any:
-    factors = node.attr("scales") if scales is None else [float(v) for v in scales.constant()]
+    factors = node.attr("scales") if scales is None else _factors(node, scales)
     return _resize_to(node, x, factors, None, node.attr("mode", "nearest"), "asymmetric", "floor")
+
+
+def _factors(node: NodeContext, scales: Value) -> list[float]:
+    known = scales.constant()
+    if known is None:
+        raise node.data_dependent("the scales")
+    return [float(v) for v in known]
 
 
 @converter("Resize", since=10)
 def _resize_10(node: NodeContext, x: Value, scales: Value) -> Any:
-    return _resize_to(node, x, [float(v) for v in scales.constant()], None, node.attr("mode", "nearest"), "asymmetric", "floor")
+    return _resize_to(node, x, _factors(node, scales), None, node.attr("mode", "nearest"), "asymmetric", "floor")
 
 
 @converter("Resize", since=11)
@@ -163,13 +171,23 @@ def _resize(node: NodeContext, x: Value, roi: Value | None = None, scales: Value
     if factors is None and target is None:
         raise node.data_dependent("the scales")
     return _resize_to(node, x, factors, target, node.attr("mode", "nearest"), node.attr("coordinate_transformation_mode", "half_pixel"),
-                      node.attr("nearest_mode", "round_prefer_floor"), None if roi is None else roi.constant())
+                      node.attr("nearest_mode", "round_prefer_floor"), _region(node, roi))
+
+
+def _region(node: NodeContext, roi: Value | None) -> np.ndarray | None:
+    """The cropped region, in order of the node's axes."""
+    if roi is None or node.attr("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize":
+        return None
+    known = roi.constant()
+    if known is None:
+        raise node.data_dependent("the region")
+    return known
 
 
 def _resize_to(node: NodeContext, x: Value, scales: list[float] | None, sizes: list[Any] | None, mode: str, coordinates: str, rounding: str,
                roi: np.ndarray | None = None) -> Any:
     shape = x.expr.sinfo.shape
-    axes = node.attr("axes", None) or list(range(len(shape)))
+    axes = [a % len(shape) for a in node.attr("axes", None) or range(len(shape))]
     full_scales: list[float | None] = [1.0] * len(shape)
     full_sizes: list[Any] = list(shape)
     for k, a in enumerate(axes):
@@ -179,12 +197,20 @@ def _resize_to(node: NodeContext, x: Value, scales: list[float] | None, sizes: l
             full_scales[a] = scales[k]
             full_sizes[a] = _scaled(shape[a], scales[k])
     _keep_aspect(node, shape, axes, full_sizes, full_scales)
-    if node.attr("antialias", 0):
-        raise node.unsupported("antialiased Resize")
+    if node.attr("antialias", 0) and mode != "nearest":
+        return antialiased(node, x.expr, full_sizes, full_scales, mode, coordinates)
     return node.make("image.resize", x.expr, graph.ShapeExpr(tuple(full_sizes)), scales=tuple(full_scales), method=mode,
                      coordinate_transformation_mode=coordinates, rounding_method=rounding, cubic_alpha=node.attr("cubic_coeff_a", -0.75),
                      cubic_exclude=bool(node.attr("exclude_outside", 0)), extrapolation_value=node.attr("extrapolation_value", 0.0),
-                     roi=None if roi is None or coordinates != "tf_crop_and_resize" else tuple(float(v) for v in roi))
+                     roi=None if roi is None else _full_region(roi, axes, len(shape)))
+
+
+def _full_region(roi: np.ndarray, axes: list[int], rank: int) -> tuple[float, ...]:
+    """Starts, then ends, of every axis."""
+    out = [0.0] * rank + [1.0] * rank
+    for k, a in enumerate(axes):
+        out[a], out[rank + a] = float(roi[k]), float(roi[len(axes) + k])
+    return tuple(out)
 
 
 def _scaled(n: tir.Expr, scale: float) -> tir.Expr:
@@ -203,7 +229,7 @@ def _keep_aspect(node: NodeContext, shape: Any, axes: list[int], sizes: list[Any
         return
     known = [(sizes[a], shape[a]) for a in axes]
     if not all(isinstance(v, tir.IntImm) for pair in known for v in pair):
-        raise node.unsupported(f"keep_aspect_ratio_policy {policy!r} with symbolic sizes")
+        raise node.data_dependent(f"keep_aspect_ratio_policy {policy!r} of sizes")
     pick = min if policy == "not_larger" else max
     scale = pick(s.value / n.value for s, n in known)
     for a in axes:

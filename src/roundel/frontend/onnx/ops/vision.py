@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from .... import te
+from ....arith import Analyzer
 from ....ir import graph, tir
 from ..importer import NodeContext, Value
 from ..registry import converter
-from .math import const_like
 
 
 @converter("GridSample", since=16)
@@ -25,19 +25,21 @@ def _f(v: float) -> tir.Expr:
     return tir.const(float(v), "float32")
 
 
-def bilinear(read: Any, y: Any, x: Any, height: Any, width: Any) -> Any:
-    """A value between four elements; outside by more than one element it is zero."""
+def bilinear(read: Any, y: Any, x: Any, height: Any, width: Any, join: Any = None) -> Any:
+    """A value between four elements; outside by more than one element it is zero. ``join`` of the four terms, by default their sum."""
+    join = join or (lambda a, b: a + b)
     inside = te.logical_and(y > _f(-1), y < te.cast(height, "float32"), x > _f(-1), x < te.cast(width, "float32"))
     low_y, low_x = te.floor(y), te.floor(x)
     fy, fx = y - low_y, x - low_x
-    total = _f(0)
+    total = None
     for dy in (0, 1):
         for dx in (0, 1):
             yi, xi = te.cast(low_y, "int64") + dy, te.cast(low_x, "int64") + dx
             weight = (fy if dy else _f(1) - fy) * (fx if dx else _f(1) - fx)
             here = te.logical_and(inside, yi >= 0, yi < height, xi >= 0, xi < width)
             safe = read(tir.max_(tir.min_(yi, height - 1), 0), tir.max_(tir.min_(xi, width - 1), 0))
-            total = total + te.select(here, weight * te.cast(safe, "float32"), _f(0))
+            term = te.select(here, weight * te.cast(safe, "float32"), _f(0))
+            total = term if total is None else join(total, term)
     return total
 
 
@@ -60,13 +62,13 @@ def _roi_box(rois: Any, r: Any, scale: float, half: bool) -> tuple[Any, ...]:
     return y0, x0, height, width
 
 
-def _sample(x: Any, i: Any, c: Any, y: Any, xx: Any) -> Any:
-    """As the operator samples: beyond the border by up to one element the border's value holds."""
+def _sample(x: Any, i: Any, c: Any, y: Any, xx: Any, mode: str) -> Any:
+    """As the operator samples: beyond the border by up to one element the border's value holds; max is over the weighted terms."""
     height, width = x.shape[2], x.shape[3]
     high_y, high_x = te.cast(height, "float32"), te.cast(width, "float32")
     inside = te.logical_and(y >= _f(-1), y <= high_y, xx >= _f(-1), xx <= high_x)
     y, xx = (tir.max_(tir.min_(v, high - _f(1)), _f(0)) for v, high in ((y, high_y), (xx, high_x)))
-    return te.select(inside, bilinear(lambda a, b: x(i, c, a, b), y, xx, height, width), _f(0))
+    return te.select(inside, bilinear(lambda a, b: x(i, c, a, b), y, xx, height, width, tir.max_ if mode == "max" else None), _f(0))
 
 
 def _roi_pooled(x: Any, rois: Any, batch: Any, rows: int, cols: int, ratio: int, scale: float, half: bool, mode: str) -> Any:
@@ -77,7 +79,7 @@ def _roi_pooled(x: Any, rois: Any, batch: Any, rows: int, cols: int, ratio: int,
         step_y, step_x = height / _f(rows), width / _f(cols)
         y = y0 + te.cast(i, "float32") * step_y + (te.cast(ky.var, "float32") + _f(0.5)) * step_y / _f(ratio)
         xx = x0 + te.cast(j, "float32") * step_x + (te.cast(kx.var, "float32") + _f(0.5)) * step_x / _f(ratio)
-        return _sample(x, te.cast(batch(r), "int64"), c, y, xx)
+        return _sample(x, te.cast(batch(r), "int64"), c, y, xx, mode)
 
     shape = (rois.shape[0], x.shape[1], rows, cols)
     if mode == "max":
@@ -103,7 +105,7 @@ def _roi_adaptive(x: Any, rois: Any, batch: Any, rows: int, cols: int, scale: fl
             def visit(a: Any, b: Any) -> tir.Stmt:
                 y = y0 + te.cast(i, "float32") * step_y + (te.cast(a, "float32") + _f(0.5)) * step_y / te.cast(count_y, "float32")
                 xx = x0 + te.cast(j, "float32") * step_x + (te.cast(b, "float32") + _f(0.5)) * step_x / te.cast(count_x, "float32")
-                new = _sample(view, te.cast(load(index, (r,)), "int64"), c, y, xx)
+                new = _sample(view, te.cast(load(index, (r,)), "int64"), c, y, xx, mode)
                 old = load(out, (r, c, i, j))
                 return store(out, (r, c, i, j), tir.max_(old, new) if mode == "max" else old + new)
 
@@ -134,9 +136,10 @@ def _max_unpool(node: NodeContext, x: Value, indices: Value, shape: Value | None
     v, kernel = x.expr, node.attr("kernel_shape")
     n = len(kernel)
     strides, pads = node.attr("strides", [1] * n), node.attr("pads", [0] * (2 * n))
-    natural = [(v.sinfo.shape[2 + k] - 1) * strides[k] - (pads[k] + pads[n + k]) + kernel[k] for k in range(n)]
+    an = Analyzer()
+    natural = [an.simplify((v.sinfo.shape[2 + k] - 1) * strides[k] - (pads[k] + pads[n + k]) + kernel[k]) for k in range(n)]
     dims = [*v.sinfo.shape[:2], *natural]
-    out = [tir.as_index(d) for d in (dims if shape is None else node.ints(shape, "the output's shape"))]
+    out = [tir.as_index(d) for d in (dims if shape is None else node.static_ints(shape, "the output's shape"))]
     flat = graph.ShapeExpr((tir.product_of(v.sinfo.shape),))
     places = node.make("reshape", indices.expr, flat)
     if shape is not None and n == 2:  # indices count in the natural shape
@@ -213,48 +216,3 @@ def _deform_conv(node: NodeContext, x: Value, w: Value, offset: Value, bias: Val
         return out
     one = tir.index_const(1)
     return node.make("add", out, node.make("reshape", bias.expr, graph.ShapeExpr((one, weight.sinfo.shape[0], one, one))))
-
-
-@converter("NonMaxSuppression", since=10)
-def _nms(node: NodeContext, boxes: Value, scores: Value, limit: Value | None = None, overlap: Value | None = None, least: Value | None = None) -> Any:
-    from ....ops.data_dependent import counted, prefix
-
-    bb = node.importer.bb
-    most = graph.Constant.of([0], "int64") if limit is None else limit.expr
-    threshold = const_like(0, scores.expr) if overlap is None else overlap.expr
-    more = [] if least is None else [least.expr]
-    out = node.make("vision.all_class_non_max_suppression", boxes.expr, scores.expr, most, threshold, *more, center=bool(node.attr("center_point_box", 0)))
-    rows, count = node.emit(graph.TupleGetItem(out, 0)), node.emit(graph.TupleGetItem(out, 1))
-    return prefix(bb, rows, counted(bb, count, rows.sinfo.shape[0], "selected"))
-
-
-@converter("NonZero")
-def _nonzero(node: NodeContext, x: Value) -> Any:
-    from ....ops.data_dependent import nonzero_of
-
-    return nonzero_of(node.importer.bb, x.expr)
-
-
-@converter("Compress", since=9)
-def _compress(node: NodeContext, x: Value, condition: Value) -> Any:
-    from ....ops.data_dependent import nonzero_of
-
-    v, axis = x.expr, node.attr("axis", None)
-    if axis is None:
-        v, axis = node.make("reshape", v, graph.ShapeExpr((tir.product_of(v.sinfo.shape),))), 0
-    found = nonzero_of(node.importer.bb, condition.expr)
-    places = node.make("squeeze", found, axis=(0,))
-    return node.make("take", v, places, axis=axis % v.sinfo.ndim)
-
-
-@converter("Unique", since=11)
-def _unique(node: NodeContext, x: Value) -> Any:
-    from ....ops.data_dependent import unique_of
-
-    axis = node.attr("axis", None)
-    axis = None if axis is None else axis % x.expr.sinfo.ndim
-    names = ("values", "index", "inverse", "counts")
-    wanted = [k for k in range(4) if k == 0 or (k < len(node.node.output) and node.node.output[k])]
-    made = unique_of(node.importer.bb, x.expr, axis=axis, ordered=bool(node.attr("sorted", 1)), parts=tuple(names[k] for k in wanted))
-    found = dict(zip(wanted, made, strict=True))
-    return tuple(found.get(k) for k in range(4))
