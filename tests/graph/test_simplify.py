@@ -62,3 +62,17 @@ def test_a_pass_by_pattern():
     mod = function([X, X], lambda bb, a, c: make("nn.relu", bb.emit(make("add", a, c))))
     out = eliminate_dead_code(rewrite(mod, pattern, lambda m: make("maximum", m[x], m[b])))
     assert calls(out) == ["maximum"]
+
+
+@pytest.mark.parametrize("form", ["x * (erf + 1) * half", "x * half * (erf + 1)"])
+def test_gelu_written_out_is_gelu(form):
+    def body(bb, x):
+        e = bb.emit(make("erf", bb.emit(make("divide", x, _const(np.float32(np.sqrt(2)))))))
+        e = bb.emit(make("add", e, _const(np.float32(1))))
+        first, second = (e, _const(np.float32(0.5))) if form.endswith("half") else (_const(np.float32(0.5)), e)
+        return make("multiply", bb.emit(make("multiply", x, first)), second)
+
+    mod = function([X], body)
+    out = eliminate_dead_code(simplify(mod))
+    assert calls(out) == ["nn.gelu"]
+    same_results(mod, out, np.linspace(-4, 4, 24, dtype="float32").reshape(4, 6))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,12 +13,16 @@ from ..ir import graph, tir
 from ..ir.module import IRModule
 from ..ops import make
 from ..passes import pass_
-from .pattern import Match, OpPattern, Pattern, PatternRewriter, is_const, is_op, wildcard
+from .pattern import Match, OpPattern, Pattern, PatternRewriter, commutative, is_const, is_op, wildcard
 
 Rule = tuple[Pattern, Callable[[Match], Any]]
 
 x, y, k = wildcard(), wildcard(), is_const()
 _SHAPE_ONLY = ("reshape", "squeeze", "expand_dims", "flatten")
+
+
+def _f32(value: float) -> float:
+    return float(np.float32(value))
 
 
 def _same_info(out: Any, value: Any) -> bool:
@@ -122,11 +127,22 @@ def _divide_by_power_of_two(m: Match) -> Any:
     return make("multiply", m[x], graph.Constant.of((1 / data.numpy()).astype(data.dtype.numpy)))
 
 
+_unscaled = is_op("divide")(x, is_const(_f32(math.sqrt(2)))) | commutative("multiply", x, is_const(_f32(math.sqrt(0.5))))
+_erf_plus_1 = commutative("add", is_op("erf")(_unscaled), is_const(1))
+_half = is_const(0.5)
+_gelu = (
+    commutative("multiply", commutative("multiply", x, _erf_plus_1), _half)
+    | commutative("multiply", commutative("multiply", x, _half), _erf_plus_1)
+    | commutative("multiply", x, commutative("multiply", _erf_plus_1, _half))
+)
+
+
 RULES: list[Rule] = [
     _drop_if_same("astype"), _drop_if_same("broadcast_to"), _drop_if_same("identity"),
     *_unit("add", 0, True), *_unit("subtract", 0, False), *_unit("multiply", 1, True), *_unit("divide", 1, False), *_unit("power", 1, False),
     _power(2, lambda v: make("multiply", v, v)), _power(3, lambda v: make("multiply", make("multiply", v, v), v)), _power(0.5, lambda v: make("sqrt", v)), _power(-0.5, lambda v: make("rsqrt", v)),
     (_outer, _transpose_twice), (_single, _transpose_moves_nothing), *_shape_rules(),
+    (_gelu.has_dtype("float32"), lambda m: make("nn.gelu", m[x])),
     (_concat, _concat_of_one), (_div, _divide_by_power_of_two),
 ]
 
