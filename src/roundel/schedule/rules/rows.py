@@ -123,7 +123,8 @@ def _inside(sch: Any, info: BlockInfo, target: Any, outside: int) -> None:
         if info.stores[0].steps(axis.var, 1):
             sch.vectorize(sch.split(loops[-1], [None, lanes])[1])
         return
-    width = lanes * CHAINS if extent is not None and extent % (lanes * CHAINS) == 0 else lanes
+    wide = lanes * CHAINS
+    width = wide if extent is None or extent % wide == 0 or extent >= 2 * wide else lanes
     _partial_sums(sch, block, loops[-1], width)
 
 
