@@ -199,7 +199,7 @@ def _evaluate(node: NodeContext, x: Any, t: _Trees, targets: int, aggregate: str
     from ....ops.loops import for_each, let, load, store, when
 
     dtype, depth, trees = x.sinfo.dtype, _depth(t), len(t.roots)
-    columns = [graph.Constant.of(np.asarray(c, d)) for c, d in (
+    columns = [graph.Constant.of(np.asarray([*c, *c[:1]], d)) for c, d in (  # at least two: one alone would count as a number
         (t.feature, np.int64), (t.mode, np.int64), (t.split, dtype.numpy), (t.missing, np.int64), (t.yes, np.int64), (t.no, np.int64),
         (t.roots, np.int64), (t.leaf_target, np.int64), (t.leaf_weight, dtype.numpy))]
     start = {"MIN": te.max_value, "MAX": te.min_value}.get(aggregate, lambda d: tir.const(0.0, d))(dtype)
