@@ -41,6 +41,9 @@ def inspect_command(
             mod = driver.prepare(mod, target=driver.target_of(target), pipeline=driver.DEFAULT[: last + 1])
     shown = mod if function is None else mod[function]
     if color or (color is None and sys.stdout.isatty()):
-        shown.show()
+        from rich.console import Console
+        from rich.syntax import Syntax
+
+        Console(force_terminal=True).print(Syntax(shown.script(), "python", word_wrap=True, background_color="default"))
     else:
         typer.echo(shown.script())

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``roundel`` command as a person meets it: help, exit statuses, messages, files written."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import roundel as rd
+
+COMMANDS = ["compile", "run", "bench", "inspect", "check", "targets", "report"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with ``model.onnx`` (y = relu(x @ w), x is [batch, 4]) and a cache of its own."""
+    folder = tmp_path_factory.mktemp("cli")
+    w = numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(4, 3) - 5, "w")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["xw"], name="product"), helper.make_node("Relu", ["xw"], ["y"], name="relu")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])], [w])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), folder / "model.onnx")
+    return folder
+
+
+def roundel(place: Path, *args: str, status: int = 0) -> Finished:
+    """The command in this process, with its own arguments, folder, cache and streams."""
+    from roundel.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(place)
+        patch.setattr(sys, "argv", ["roundel", *args])
+        patch.setenv("ROUNDEL_CACHE_DIR", str(place / "cache"))
+        patch.setenv("COLUMNS", "120")
+        with pytest.raises(SystemExit) as left:
+            main()
+    assert left.value.code == status, out.getvalue() + err.getvalue()
+    return Finished(out.getvalue(), err.getvalue())
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command wrote."""
+
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture(scope="module")
+def compiled(place) -> Path:
+    done = roundel(place, "compile", "model.onnx", "-o", "model.so", "--header")
+    assert "model.so" in done.stdout and "x: float32[batch, 4]" in done.stdout and "y: float32[batch, 3]" in done.stdout
+    return place / "model.so"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(command, place):
+    text = roundel(place, command, "--help").stdout
+    assert "Usage" in text and command in text
+    assert len(text.splitlines()) > 5
+
+
+def test_overview(place):
+    text = roundel(place, "--help").stdout
+    assert all(command in text for command in COMMANDS)
+    assert roundel(place, "--version").stdout.strip() == rd.__version__
+
+
+def test_run_on_files(place, compiled):
+    x = np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)
+    want = np.maximum(x @ (np.arange(12, dtype=np.float32).reshape(4, 3) - 5), 0)
+    np.save(place / "x.npy", x)
+    np.savez(place / "all.npz", x=x)
+    for model in ("model.onnx", "model.so"):
+        for given in ("x=x.npy", "all.npz"):
+            shutil.rmtree(place / "out", ignore_errors=True)
+            text = roundel(place, "run", model, "--input", given, "--output-dir", "out").stdout
+            assert "y  float32[5, 3]" in text and " ms" in text
+            np.testing.assert_allclose(np.load(place / "out" / "y.npy"), want, rtol=1e-5)
+
+
+def test_run_on_random_inputs(place, compiled):
+    assert "float32[1, 3]" in roundel(place, "run", "model.so").stdout
+    first = roundel(place, "run", "model.so", "--dim", "batch=77", "--seed", "3").stdout.splitlines()[0]
+    assert "float32[77, 3]" in first
+    assert first == roundel(place, "run", "model.onnx", "--dim", "batch=77", "--seed", "3").stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize(("args", "message"), [
+    (["compile", "absent.onnx"], "absent.onnx"),
+    (["compile", "model.onnx", "--target", "no-such-machine"], "no-such-machine"),
+    (["compile", "model.onnx", "--dim", "bach=1"], "no symbolic dimension 'bach'"),
+    (["run", "model.onnx", "--dim", "batch=many"], "NAME=SIZE"),
+    (["run", "model.onnx", "--dim", "bach=3"], "they are batch"),
+    (["run", "model.onnx", "--input", "z=wide.npy"], "no input 'z'"),
+    (["run", "model.onnx", "--input", "x=absent.npy"], "there is no input file absent.npy"),
+    (["run", "model.onnx", "--input", "x=model.onnx"], "not a NumPy file"),
+    (["run", "model.onnx", "--input", "x=wide.npy"], "dimension 1 of input 0 ('x') is 9, expected 4"),
+    (["run", "model.onnx", "--input", "wide.npy"], "which input"),
+    (["inspect", "model.onnx", "--after", "no_such_pass"], "lower_host"),
+    (["inspect", "model.onnx", "--form", "asm", "-f", "absent"], "there is no kernel 'absent'"),
+    (["bench", "absent.so"], "there is no file"),
+])
+def test_errors(args, message, place):
+    np.save(place / "wide.npy", np.ones((2, 9), np.float32))
+    before = {p for p in place.rglob("*") if "cache" not in p.parts}
+    done = roundel(place, *args, status=1)
+    assert done.stderr.startswith("error: ") and message in done.stderr
+    assert {p for p in place.rglob("*") if "cache" not in p.parts} == before
+
+
+@pytest.mark.parametrize("args", [["frobnicate"], ["compile"], ["run", "model.onnx", "--threads", "none"], ["compile", "model.onnx", "--nonsense"]])
+def test_wrong_command_lines(args, place):
+    assert roundel(place, *args, status=2).stderr
+
+
+def test_options_that_come_too_late(place, compiled):
+    assert "--target comes too late" in roundel(place, "run", "model.so", "--target", "znver3", status=1).stderr
+
+
+def test_inspect(place):
+    imported = roundel(place, "inspect", "model.onnx").stdout
+    assert "R.matmul" in imported
+    module = rd.script.parse(roundel(place, "inspect", "model.onnx", "--after", "lower_host").stdout)
+    assert "T.allocate" in module["main"].script() or "kind" in module["main"].attrs
+    passes = roundel(place, "inspect", "model.onnx", "--passes").stdout.split()
+    assert "fuse" in passes and "lower_host" in passes
+    kernel = next(n for n, f in module.functions.items() if f.attrs.get("kind") == "kernel")
+    assert "define" in roundel(place, "inspect", "model.onnx", "--form", "llvm", "-f", str(kernel)).stdout
+    assert "\x1b[" in roundel(place, "inspect", "model.onnx", "--color").stdout
+
+
+def test_verify(place):
+    roundel(place, "compile", "model.onnx", "-o", "verified.so", "--verify")
+    assert (place / "verified.so").is_file()
+
+
+def test_bench(place, compiled):
+    text = roundel(place, "bench", "model.onnx", "--dim", "batch=8", "--seconds", "0.1").stdout
+    assert "median" in text and "p99" in text and "kernel" in text
+    assert "median" in roundel(place, "bench", "model.so", "--seconds", "0.1", "--threads", "1").stdout
+
+
+def test_check_report_targets(place):
+    assert "no problems" in roundel(place, "check", "model.onnx").stdout
+    assert "ai.onnx::Conv" in roundel(place, "report", "onnx").stdout
+    assert "R.matmul" in roundel(place, "report", "ops", "--markdown").stdout
+    text = roundel(place, "targets").stdout
+    assert "this machine" in text and "znver3" in text and "apple-m1" in text
+
+
+def test_cached_models_compile_to_files_of_any_name(place, compiled):
+    """What the cache holds is linked under another name, with its weights outside; a compiled file is whole all the same."""
+    roundel(place, "compile", "model.onnx", "-o", "sub/other.so", "--header")
+    alone = place / "alone"
+    alone.mkdir()
+    shutil.move(place / "sub" / "other.so", alone / "other.so")
+    assert "other_run(" in (place / "sub" / "other.h").read_text()
+    assert [p.name for p in alone.iterdir()] == ["other.so"]
+    assert rd.load(alone / "other.so")(np.ones((2, 4), np.float32)).shape == (2, 3)
+    roundel(place, "compile", "model.onnx", "-o", "side.so", "--side-file")
+    assert (place / "side.weights").is_file()
+
+
+def test_one_dimension_fixed(place):
+    roundel(place, "compile", "model.onnx", "-o", "fixed.so", "--dim", "batch=2")
+    assert rd.load(place / "fixed.so").inputs[0].shape == (2, 4)
+
+
+PROGRAM = """
+#include <stdio.h>
+#include "model.h"
+int main(void) {
+  float x[8] = {1, 0, 0, 0, 0, 0, 0, 1}, y[6];
+  int64_t in[] = {2, 4}, out[] = {2, 3};
+  DLTensor a = model_run_input0(x, in), b = model_run_output0(y, out);
+  if (model_run(&a, &b)) return puts(model_last_error()), 1;
+  for (int i = 0; i < 6; i++) printf("%g ", y[i]);
+  in[1] = 3;
+  return model_run(&a, &b) ? (puts(model_last_error()), 0) : 1;
+}
+"""
+
+
+def test_c_program(place, compiled):
+    (place / "program.c").write_text(PROGRAM)
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "program.c", "./model.so", "-Wl,-rpath,$ORIGIN", "-o", "program"], cwd=place, check=True)
+    done = subprocess.run(["./program"], cwd=place, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith("0 0 0 4 5 6 ") and "dimension 1 of input 0 ('x') is 3" in done.stdout
+
+
+def test_a_reader_that_leaves_early(place):
+    done = subprocess.run(f'"{sys.executable}" -m roundel report ops --markdown | head -n 1', shell=True, cwd=place, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("| operator") and done.stderr == ""
+
+
+def test_progress_on_a_terminal(place):
+    """On a terminal the command says what it does; the terminal here is a pseudo-terminal."""
+    main, side = pty.openpty()
+    environment = {**os.environ, "ROUNDEL_CACHE_DIR": str(place / "cache2"), "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen([sys.executable, "-m", "roundel", "compile", "model.onnx", "-o", "seen.so"], cwd=place, stdout=side, stderr=side,
+                               stdin=subprocess.DEVNULL, env=environment)
+    os.close(side)
+    seen = b""
+    while True:
+        try:
+            block = os.read(main, 4096)
+        except OSError:  # how Linux tells that the other side is closed
+            break
+        if not block:
+            break
+        seen += block
+    os.close(main)
+    assert process.wait(60) == 0
+    assert b"compiling model.onnx" in seen and b"seen.so" in seen
