@@ -43,7 +43,7 @@ def same(got: Any, want: Any, rtol: float = 1e-5) -> None:
         return
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, got.dtype, want.shape, want.dtype)
-    np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-6)
+    np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol / 10)
 
 
 def host_of(mod: IRModule, name: str = "main") -> PrimFunc:

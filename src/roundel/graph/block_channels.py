@@ -60,6 +60,7 @@ class _Block(GraphRewriter):
                 self.blocked[binding.var] = _Blocked(var, made[1])
                 if not isinstance(binding.var, graph.DataflowVar):
                     super().binding(graph.VarBinding(binding.var, binding.var))
+                    self.env[binding.var] = binding.var  # the plain tensor, which is seen outside of this block
                 return
         super().binding(binding)
 

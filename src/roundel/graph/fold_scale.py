@@ -69,6 +69,9 @@ def _channel_scale(call: graph.Call, s: np.ndarray) -> np.ndarray | None:
         axis, ok = 1, str(layout).startswith("NC") and str(kernel).startswith("OI") and not any(c.isdigit() for c in f"{layout}{kernel}")
     if not ok or any(n != 1 for i, n in enumerate(s.shape) if i != axis):
         return None
+    channels = w.shape[-1] if matmul else w.shape[0]
+    if s.size not in (1, channels):
+        return None
     flat = s.reshape(-1)
     return flat if matmul else flat.reshape((-1,) + (1,) * (len(w.shape) - 1))
 

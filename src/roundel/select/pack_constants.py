@@ -85,8 +85,8 @@ def _packed(value: graph.Constant, shape: Sequence[tir.Expr], index_map: tir.Ind
 
 
 def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -> np.ndarray:
-    """The array laid out by an index map whose results are ``i``, ``i // c`` or ``i % c``; padding is zero."""
-    parts = [_part(f, index_map.initial_indices) for f in index_map.final_indices]
+    """The array laid out by an index map whose results are ``i``, ``i // c``, ``i % c`` or 0; padding is zero."""
+    parts = [_part(f, index_map.initial_indices) for f in index_map.final_indices if not isinstance(f, tir.IntImm)]
     cuts: dict[int, int] = {axis: by for axis, kind, by in parts if kind != "whole"}
     pads, split, place = [], [], {}
     for axis, n in enumerate(array.shape):
@@ -97,6 +97,7 @@ def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -
     if any(p[1] for p in pads):
         array = np.pad(array, pads)
     order = [place[axis] + (1 if kind == "mod" else 0) for axis, kind, _ in parts]
+    order += [k for k, n in enumerate(split) if k not in order and n == 1]  # axes of extent 1 may be left out, or added as index 0
     return np.ascontiguousarray(array.reshape(split).transpose(order)).reshape(tuple(shape))
 
 

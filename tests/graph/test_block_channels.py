@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocked layouts keep results, whatever lies between the convolutions."""
+
+import numpy as np
+import pytest
+
+from roundel.ir import graph
+from roundel.ops import make
+
+from .programs import function
+from .running import agree
+
+RNG = np.random.default_rng(11)
+
+
+def _x(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def _conv(bb, x, out, kernel=3, **attrs):
+    into = x.sinfo.shape[1].value // attrs.get("groups", 1)
+    return bb.emit(make("nn.conv2d", x, graph.Constant.of(_x(out, into, kernel, kernel) * 0.2), padding=kernel // 2, **attrs))
+
+
+def _residual(bb, x):
+    a = bb.emit(make("nn.relu", _conv(bb, x, 32)))
+    b = _conv(bb, a, 32)
+    return make("nn.relu", bb.emit(make("add", a, b)))
+
+
+def _pooled(bb, x):
+    a = _conv(bb, x, 16)
+    p = bb.emit(make("nn.max_pool2d", a, pool_size=2, strides=2))
+    return make("mean", _conv(bb, p, 32, 1), axis=(2, 3))
+
+
+def _joined(bb, x):
+    a, b = _conv(bb, x, 16), _conv(bb, x, 32, 1)
+    return _conv(bb, bb.emit(make("concat", graph.Tuple((a, b)), axis=1)), 16, 1)
+
+
+def _odd(bb, x):
+    return _conv(bb, bb.emit(make("exp", _conv(bb, x, 7))), 5, 1)
+
+
+def _depthwise(bb, x):
+    a = _conv(bb, x, 16, 1)
+    return _conv(bb, bb.emit(make("clip", _conv(bb, a, 16, 3, groups=16), min=0.0, max=6.0)), 24, 1)
+
+
+def _escapes(bb, x):
+    a = _conv(bb, x, 16)
+    return graph.Tuple((a, bb.emit(make("permute_dims", a, axes=(0, 2, 3, 1))), _conv(bb, a, 16)))
+
+
+@pytest.mark.parametrize("body", [_residual, _pooled, _joined, _odd, _depthwise, _escapes])
+def test_results_stay(body):
+    mod = function([graph.TensorInfo((1, 3, 8, 6), "float32")], body)
+    agree(mod, (_x(1, 3, 8, 6),), rtol=1e-3)

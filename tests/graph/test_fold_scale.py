@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scales and batch normalisation go into constant weights, where they run along output channels alone."""
+
+import numpy as np
+import pytest
+
+from roundel.driver import OPTIMIZE
+from roundel.graph.dead_code import eliminate_dead_code
+from roundel.graph.fold_scale import fold_scale
+from roundel.ir import graph
+from roundel.ops import make
+from roundel.passes import run
+
+from .programs import calls, function, same_results
+
+RNG = np.random.default_rng(7)
+
+
+def _x(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def _const(*shape):
+    return graph.Constant.of(_x(*shape))
+
+
+def _folded(mod):
+    return eliminate_dead_code(fold_scale(mod))
+
+
+@pytest.mark.parametrize(("scale", "folds"), [((1, 5, 1, 1), True), ((5, 1, 1), True), ((1,), True), ((), True), ((6, 6), False), ((1, 1, 6, 1), False)])
+def test_convolution(scale, folds):
+    def body(bb, x):
+        return make("multiply", bb.emit(make("nn.conv2d", x, _const(5, 3, 3, 3), padding=1)), _const(*scale))
+
+    mod = function([graph.TensorInfo((2, 3, 6, 6), "float32")], body)
+    out = _folded(mod)
+    assert (calls(out) == ["nn.conv2d"]) is folds
+    same_results(mod, out, _x(2, 3, 6, 6), rtol=1e-4, atol=1e-4)
+
+
+def test_through_a_bias_and_groups():
+    def body(bb, x):
+        conv = bb.emit(make("nn.conv2d", x, _const(4, 1, 3, 3), groups=4))
+        return make("multiply", _const(1, 4, 1, 1), bb.emit(make("add", conv, _const(4, 1, 1))))
+
+    mod = function([graph.TensorInfo((1, 4, 5, 5), "float32")], body)
+    out = _folded(mod)
+    assert calls(out) == ["nn.conv2d", "add"]
+    same_results(mod, out, _x(1, 4, 5, 5), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("scale", "folds"), [((7,), True), ((1, 7), True), ((3, 1), False), ((1,), True)])
+def test_matrix_product(scale, folds):
+    mod = function([graph.TensorInfo((3, 4), "float32")], lambda bb, x: make("multiply", bb.emit(make("matmul", x, _const(4, 7))), _const(*scale)))
+    out = _folded(mod)
+    assert (calls(out) == ["matmul"]) is folds
+    same_results(mod, out, _x(3, 4), rtol=1e-4)
+
+
+def test_a_scale_that_widens_the_result_stays():
+    mod = function([graph.TensorInfo((3, 4), "float32")], lambda bb, x: make("multiply", bb.emit(make("matmul", x, _const(4, 1))), _const(5)))
+    same_results(mod, _folded(mod), _x(3, 4), rtol=1e-4)
+    assert calls(_folded(mod)) == ["matmul", "multiply"]
+
+
+def test_a_product_used_twice_keeps_its_weights():
+    def body(bb, x):
+        y = bb.emit(make("matmul", x, _const(4, 4)))
+        return make("add", bb.emit(make("multiply", y, _const(4))), y)
+
+    mod = function([graph.TensorInfo((3, 4), "float32")], body)
+    assert calls(_folded(mod)) == ["matmul", "multiply", "add"]
+
+
+def test_batch_normalisation_disappears():
+    def body(bb, x):
+        conv = bb.emit(make("nn.conv2d", x, _const(6, 3, 1, 1)))
+        variance = graph.Constant.of(np.abs(_x(6)) + 0.5)
+        norm = bb.emit(make("nn.batch_norm", conv, _const(6), _const(6), _const(6), variance, axis=1, epsilon=1e-3))
+        return make("nn.relu", bb.emit(graph.TupleGetItem(norm, 0)))
+
+    mod = function([graph.TensorInfo((1, 3, 4, 4), "float32")], body)
+    out = run(mod, OPTIMIZE)
+    assert calls(out) == ["nn.conv2d", "add", "nn.relu"]
+    same_results(mod, out, _x(1, 3, 4, 4), rtol=1e-4, atol=1e-5)
