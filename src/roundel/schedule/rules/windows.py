@@ -17,6 +17,8 @@ from .elementwise import inline_producers, schedule_spatial, vector_lanes
 from .parallelism import parallelize
 
 NEIGHBOURS = 8   # results that accumulate together
+ROWS = 4         # of results that share one piece of padded data
+SHARE = 0.6      # of the first-level cache for it
 UNROLLED = 16    # steps of the reduction that become straight code
 
 
@@ -32,9 +34,10 @@ def windows(sch: Any, target: Any) -> Applied | None:
         return None
     prologue = [i.name for i in infos[: infos.index(info)]]
     inline_producers(sch, keep=prologue)
-    _schedule(sch, info, lanes, store_of(sch, info))
+    room = target.l1_bytes * SHARE if len(prologue) == 1 else 0
+    inside = _schedule(sch, info, lanes, store_of(sch, info), prologue[0] if room else None, room)
     for other in blocks_of(sch.func):
-        if other.name in prologue:
+        if other.name in prologue and not inside:
             schedule_spatial(sch, other, target)
     return Applied()
 
@@ -50,26 +53,32 @@ def fits(info: BlockInfo, lanes: int) -> bool:
     return info.stores[0].steps(axis.var, 1) and all(a.steps(axis.var, 0) or a.steps(axis.var, 1) for a in info.accesses)
 
 
-def _schedule(sch: Any, info: BlockInfo, lanes: int, store: Any) -> None:
+def _schedule(sch: Any, info: BlockInfo, lanes: int, store: Any, padding: str | None, room: float) -> bool:
+    """Whether the padding went inside: a few rows of it at a time, which stay in the first-level cache."""
     block = sch.get_block(info.name)
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(block), strict=True))
     spatial = [loops[i.var] for i in info.spatial]
     reduce = [loops[i.var] for i in info.reduce]
     outer, vector = spatial[:-1], spatial[-1]
     extent = extent_of(info.spatial[-1])
-    if extent is None or extent > lanes:
+    narrow = extent is not None and extent <= lanes
+    if not narrow:
         more, vector = sch.split(vector, [None, lanes])
         outer.append(more)
-    row = None
+    row, inside = None, []
+    count = _neighbours(extent_of(info.spatial[-2])) if len(info.spatial) > 1 else 1
     if len(info.spatial) > 1:
-        count = _neighbours(extent_of(info.spatial[-2]))
         at = len(info.spatial) - 2
         if count > 1:
             outer[at], row = sch.split(outer[at], [None, count])
-    sch.reorder(*outer, *reduce, *([row] if row is not None else []), vector)
-    depth = len(outer)
+    together = _neighbours(extent_of(info.spatial[-3]), _rows_within(info, room)) if len(info.spatial) > 3 else 0
+    if padding is not None and narrow and together:
+        blocks, within = sch.split(outer[-2], [None, together])
+        outer, inside = [*outer[:-2], blocks], [within, outer[-1]]
+    sch.reorder(*outer, *inside, *reduce, *([row] if row is not None else []), vector)
+    depth = len(outer) + len(inside)
     if outer:
-        sch.reverse_compute_at(store, outer[-1])
+        sch.reverse_compute_at(store, [*outer, *inside][-1])
     init = sch.decompose_reduction(block, reduce[0])
     if product([extent_of(i) for i in info.reduce], 1 << 20) <= UNROLLED:
         for loop in reduce:
@@ -78,20 +87,45 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, store: Any) -> None:
         sch.unroll(row)
     sch.vectorize(vector)
     for b in (init, store):
-        inside = sch.get_loops(b)[depth:]
-        last = sch.get(inside[-1]).extent
-        if isinstance(last, tir.IntImm) and last.value > lanes:
-            inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
-        sch.vectorize(inside[-1])
-        for loop in inside[:-1]:
-            sch.unroll(loop)
+        _straight(sch, b, depth, lanes)
     if outer:
         whole = sch.fuse(*outer) if len(outer) > 1 else outer[0]
         steps = product([extent_of(i) for i in info.reduce], 64)
-        parallelize(sch, whole, info.cost * steps * (_neighbours(extent_of(info.spatial[-2])) if len(info.spatial) > 1 else 1))
+        if inside:
+            _rows_of(sch, sch.get_block(padding), whole)
+        parallelize(sch, whole, info.cost * steps * count * product([_extent(sch, x) for x in inside], 16))
+    return bool(inside)
 
 
-def _neighbours(extent: int | None) -> int:
+def _straight(sch: Any, block: Any, depth: int, lanes: int) -> None:
+    """Vectors, written out, of what a block does inside of the outer loops."""
+    inside = sch.get_loops(block)[depth:]
+    last = sch.get(inside[-1]).extent
+    if isinstance(last, tir.IntImm) and last.value > lanes:
+        inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
+    sch.vectorize(inside[-1])
+    for loop in inside[:-1]:
+        sch.unroll(loop)
+
+
+def _rows_of(sch: Any, padding: Any, loop: Any) -> None:
+    sch.compute_at(padding, loop)
+    sch.vectorize(sch.get_loops(padding)[-1])
+
+
+def _rows_within(info: BlockInfo, room: float) -> int:
+    """Rows of results, up to ``ROWS``, for which the data that they read takes no more than ``room`` bytes."""
+    steps = [(a.stride(info.spatial[-3].var), a.buffer.dtype.storage_bits // 8) for a in info.loads]
+    most = max((n * size for n, size in steps if isinstance(n, int)), default=1)
+    return max(1, min(ROWS, int(room // max(most, 1))))
+
+
+def _extent(sch: Any, loop: Any) -> int | None:
+    extent = sch.get(loop).extent
+    return extent.value if isinstance(extent, tir.IntImm) else None
+
+
+def _neighbours(extent: int | None, most: int = NEIGHBOURS) -> int:
     if extent is None:
         return 1
-    return max(n for n in range(1, NEIGHBOURS + 1) if extent % n == 0)
+    return max(n for n in range(1, most + 1) if extent % n == 0)

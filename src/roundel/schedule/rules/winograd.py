@@ -22,6 +22,7 @@ from .parallelism import parallelize
 from .register_tile import Tile, choose_tile
 
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
+FEW_TILES = 12       # that fill the registers
 CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
 
 
@@ -115,7 +116,9 @@ def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
     per_tile = stages.edge**2 * 4
     heights = [r for r in range(1, down + 1) if down % r == 0]
     fitting = [r for r in heights if r * across * per_tile * (blocks * inner + outer * lanes) <= room] or heights[:1]
-    rows = max(fitting)
+    weights = per_tile * blocks * inner * outer * lanes
+    enough = [r for r in fitting if r * across >= FEW_TILES and weights <= room]
+    rows = min(enough, default=max(fitting))  # weights that stay in the cache need no large blocks to be read for
     first = down // rows < 4
     if first:  # weights are read once, in panels narrow enough to wait in the caches for every row
         rows, counts = down, [v for v in counts if v <= 2]
