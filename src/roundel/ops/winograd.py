@@ -74,8 +74,8 @@ RESULT_TRANSFORM: dict[int, Callable[[Row], list[Any]]] = {2: _result_2, 4: _res
 class WinogradConv2d(OpDef):
     """A 3 x 3 convolution with stride 1 of data in blocks of channels (``data_layout`` "NCHW16c") by transformed weights.
 
-    ``weight`` is [tile + 2, tile + 2, O / o, I / c, c, o]; the result has blocks of o channels, or is plain within
-    ``padding`` as for ``nn.conv2d``.
+    ``weight`` is [tile + 2, tile + 2, O / o, I / c, c, o]; the result has blocks of o channels. ``padding`` as for
+    ``nn.conv2d``.
     """
 
     name, operands, kind = "nn.winograd_conv2d", ("data", "weight"), FuseKind.ANCHOR
