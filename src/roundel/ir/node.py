@@ -64,7 +64,10 @@ class Node:
 
     def replace(self: Any, **changes: Any) -> Any:
         """A copy with some fields changed; the same object when nothing differs."""
-        if all(getattr(self, k) is v for k, v in changes.items()):
+        for k, v in changes.items():
+            if getattr(self, k) is not v:
+                break
+        else:
             return self
         return type(self)(*[changes[f] if f in changes else getattr(self, f) for f in self._fields])
 

@@ -47,20 +47,25 @@ class _Dispatch:
         cls._table = {**{k: v for base in reversed(cls.__mro__[1:]) for k, v in getattr(base, "_table", {}).items()}, **own}
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> list[Node]:
     """Child nodes in field order (buffers are references, not children)."""
+    found: list[Node] = []
     for name in node._children:
-        yield from _nodes(getattr(node, name))
+        _collect(getattr(node, name), found)
+    return found
 
 
-def _nodes(value: Any) -> Iterator[Node]:
-    if isinstance(value, Node):
-        yield value
-    elif type(value) is tuple:
+def _collect(value: Any, found: list[Node]) -> None:
+    if type(value) is tuple:
         for v in value:
-            yield from _nodes(v)
+            if isinstance(v, Node):
+                found.append(v)
+            else:
+                _collect(v, found)
+    elif isinstance(value, Node):
+        found.append(value)
     elif type(value) is dict:
-        yield from value.values()
+        found.extend(value.values())
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -69,7 +74,9 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         n = stack.pop()
         yield n
-        stack.extend(reversed(list(children(n))))
+        below = children(n)
+        below.reverse()
+        stack += below
 
 
 class Visitor(_Dispatch):
@@ -110,21 +117,28 @@ class Rewriter(_Dispatch):
         changes = {}
         for name in node._children:
             old = getattr(node, name)
-            new = self._field(old)
+            new = self.rewrite(old) if isinstance(old, Node) else self._field(old)
             if new is not old:
                 changes[name] = new
         return node.replace(**changes) if changes else node
 
     def _field(self, value: Any) -> Any:
+        if type(value) is tuple:
+            return self._items(value)
         if isinstance(value, Node):
             return self.rewrite(value)
-        if type(value) is tuple:
-            new = tuple(self._field(v) for v in value)
-            return value if all(a is b for a, b in zip(new, value, strict=True)) else new
         if type(value) is dict:
             new_dict = {k: self.rewrite(v) for k, v in value.items()}
             return value if all(new_dict[k] is v for k, v in value.items()) else new_dict
         return value
+
+    def _items(self, values: tuple) -> tuple:
+        new, same = [], True
+        for v in values:
+            w = self.rewrite(v) if isinstance(v, Node) else self._field(v)
+            same = same and w is v
+            new.append(w)
+        return values if same else tuple(new)
 
     def buffer(self, buffer: tb.Buffer) -> tb.Buffer:
         """What a reference to ``buffer`` becomes (itself by default)."""
@@ -137,7 +151,7 @@ def _with_buffer(self: Rewriter, node: Any) -> Any:
 
 
 def _load(self: Rewriter, node: te.BufferLoad) -> te.BufferLoad:
-    buffer, indices = self.buffer(node.buffer), self._field(node.indices)
+    buffer, indices = self.buffer(node.buffer), self._items(node.indices)
     predicate = None if node.predicate is None else self.rewrite(node.predicate)
     if buffer is node.buffer and indices is node.indices and predicate is node.predicate:
         return node
