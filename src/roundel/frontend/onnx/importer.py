@@ -87,6 +87,15 @@ class NodeContext:
         """Emit a tensor expression ``fn(*tensors)`` as a tensor program."""
         return self.importer.bb.emit_te(fn, *args, **kwargs)
 
+    def numpy(self, fn: Callable[..., Any], inputs: Sequence[graph.GraphExpr], infos: Sequence[Any]) -> Any:
+        """Call ``fn(*arrays)`` in this process when the model runs; ``infos`` are (shape, dtype) of its results.
+
+        A model with such a call needs Python where it runs. One info gives a tensor, several a tuple of them.
+        """
+        from .callbacks import emit_callback
+
+        return emit_callback(self, fn, inputs, infos)
+
     def subgraph(self, proto: onnx.GraphProto, inputs: Sequence[Any]) -> list[Value]:
         """Convert a subgraph in the scope of this node, its inputs bound to ``inputs``."""
         return self.importer.nested(proto, inputs)

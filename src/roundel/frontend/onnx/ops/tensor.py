@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def _split_at(node: NodeContext, x: Value, sizes: list[Any] | None, count: int) 
         edges.append(at)
     edges.append(extent)
     return tuple(node.make("strided_slice", x.expr, axes=(axis,), begin=(a,), end=(b,), strides=(tir.index_const(1),))
-                 for a, b in zip(edges, edges[1:], strict=False))
+                 for a, b in pairwise(edges))
 
 
 @converter("Split")

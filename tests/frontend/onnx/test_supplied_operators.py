@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that a user supplies: a composition, a tensor expression, a NumPy function."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import roundel as rd
+from roundel import te
+from roundel.frontend.onnx import operator
+from roundel.ir.errors import UnsupportedError
+
+
+def model(op: str, n: int = 5):
+    node = helper.make_node(op, ["x"], ["y"], domain="com.acme", scale=3.0)
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [n, 2]) for name in "xy"]
+    graph = helper.make_graph([node], "g", info[:1], info[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("com.acme", 1)])
+
+
+X = np.arange(10, dtype="f").reshape(5, 2) - 4
+
+
+def test_composition():
+    @operator("com.acme", "Composed")
+    def composed(node, x):
+        return node.make("nn.relu", node.make("multiply", x, np.float32(node.attr("scale"))))
+
+    np.testing.assert_allclose(rd.compile(model("Composed"))(X), np.maximum(X * 3, 0))
+
+
+def test_tensor_expression():
+    @operator("com.acme", "Expressed")
+    def expressed(node, x):
+        return node.te(lambda v: te.compute(v.shape, lambda i, j: v(i, j) * v(i, j), "squares"), x)
+
+    np.testing.assert_allclose(rd.compile(model("Expressed"))(X), X * X)
+
+
+def test_numpy():
+    @operator("com.acme", "Called")
+    def called(node, x):
+        return node.numpy(lambda v: np.sort(v, axis=0)[::-1], [x], [(x.sinfo.shape, x.sinfo.dtype)])
+
+    np.testing.assert_array_equal(rd.compile(model("Called"))(X), np.sort(X, axis=0)[::-1])
+
+    @operator("com.acme", "Wrong")
+    def wrong(node, x):
+        return node.numpy(lambda v: v[:1], [x], [(x.sinfo.shape, x.sinfo.dtype)])
+
+    with pytest.raises(ValueError, match="gave shape"):
+        rd.compile(model("Wrong"))(X)
+
+
+def test_unknown_operators_are_listed():
+    with pytest.raises(UnsupportedError, match=r"com\.acme::Nothing"):
+        rd.compile(model("Nothing"))
