@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor programs as people write them for TVM (papers, courses, tutorials), in older and newer spellings."""
-# ruff: noqa: E501  (scripts)
+
 
 HEADER = "from roundel.script import ir as I, relax as R, tir as T\n"
 

@@ -36,7 +36,10 @@ OPTIMIZE: list[Pass] = [
 ]
 """Graph to graph: rewriting on operators."""
 
-LOWER: list[Pass] = [decompose, fold_constants, simplify, eliminate_common_subexpressions, block_channels, fold_constants, simplify, eliminate_dead_code, legalize, fuse, eliminate_dead_code]
+LOWER: list[Pass] = [
+    decompose, fold_constants, simplify, eliminate_common_subexpressions, block_channels, fold_constants, simplify, eliminate_dead_code,
+    legalize, fuse, eliminate_dead_code,
+]
 """Operators to fused tensor programs, not scheduled yet."""
 
 FINISH: list[Pass] = [schedule_module, lower_host, eliminate_dead_code]

@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import roundel as rd
 
-COMMANDS = ["compile", "run", "bench", "inspect", "check", "targets", "report"]
+COMMANDS = ["compile", "run", "bench", "inspect", "explain", "check", "targets", "report"]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors in scripts: file, line and column, the line with a caret, and what would be right."""
-# ruff: noqa: E501  (scripts)
+
 
 from __future__ import annotations
 

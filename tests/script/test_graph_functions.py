@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graph functions parse as written, print, and parse back to equal functions."""
-# ruff: noqa: E501  (scripts)
+
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ..ir.dtype import DType
 from ..ir.errors import CallError, OptionError
 
 MODEL = typer.Argument(..., help="An ONNX file, or a model compiled by `roundel compile` (.so).", show_default=False)
-TARGET = typer.Option(None, "--target", help="What to compile for: a name from `roundel targets` or a string such as 'llvm -mcpu=znver3'. Default: this machine.")
+TARGET = typer.Option(None, "--target", help="What to compile for: a name from `roundel targets`, or such as 'llvm -mcpu=znver3'. Default: this machine.")
 THREADS = typer.Option(None, "--threads", min=1, help="Most threads that one run uses. Default: all cores this process may use.")
 DIM = typer.Option([], "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension, such as seq=77. May be given several times.")
 VERIFY = typer.Option(False, "--verify", help="Check results after every pass with the interpreter; names the first pass that changes them.")

@@ -201,7 +201,7 @@ def _prologues(call: _Call) -> None:
     sink = call.post_dominator
     while sink is not None:
         limit = FuseKind.REDUCTION if call.group.kind <= FuseKind.BROADCAST else FuseKind.INJECTIVE
-        if sink.group.kind > limit or not _fuse_path(call, sink, lambda c: c.kind <= limit and not _expands(call, c), one_anchor=False):
+        if sink.group.kind > limit or not _fuse_path(call, sink, lambda c, limit=limit: c.kind <= limit and not _expands(call, c), one_anchor=False):
             return
         if sink.kind > FuseKind.INJECTIVE:
             return

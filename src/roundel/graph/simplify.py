@@ -140,7 +140,8 @@ _gelu = (
 RULES: list[Rule] = [
     _drop_if_same("astype"), _drop_if_same("broadcast_to"), _drop_if_same("identity"),
     *_unit("add", 0, True), *_unit("subtract", 0, False), *_unit("multiply", 1, True), *_unit("divide", 1, False), *_unit("power", 1, False),
-    _power(2, lambda v: make("multiply", v, v)), _power(3, lambda v: make("multiply", make("multiply", v, v), v)), _power(0.5, lambda v: make("sqrt", v)), _power(-0.5, lambda v: make("rsqrt", v)),
+    _power(2, lambda v: make("multiply", v, v)), _power(3, lambda v: make("multiply", make("multiply", v, v), v)),
+    _power(0.5, lambda v: make("sqrt", v)), _power(-0.5, lambda v: make("rsqrt", v)),
     (_outer, _transpose_twice), (_single, _transpose_moves_nothing), *_shape_rules(),
     (_gelu.has_dtype("float32"), lambda m: make("nn.gelu", m[x])),
     (_concat, _concat_of_one), (_div, _divide_by_power_of_two),

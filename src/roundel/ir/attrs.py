@@ -17,7 +17,7 @@ def freeze(value: Any) -> Any:
 class Attrs(Mapping[str, Any]):
     """Attributes by name. ``attrs | {...}`` makes a changed copy; ``attrs.without("a")`` drops names."""
 
-    __slots__ = ("_items", "_hash")
+    __slots__ = ("_hash", "_items")
 
     def __init__(self, items: Mapping[str, Any] | None = None, **more: Any) -> None:
         self._items = {str(k): freeze(v) for k, v in {**(items or {}), **more}.items()}

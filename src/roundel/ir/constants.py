@@ -20,7 +20,7 @@ class ConstData:
     ``key`` is ``"sha:<hex>"`` over dtype, shape and bytes, computed on first use.
     """
 
-    __slots__ = ("_array", "_key", "_load", "dtype", "shape", "__weakref__")
+    __slots__ = ("__weakref__", "_array", "_key", "_load", "dtype", "shape")
 
     def __init__(self, array: np.ndarray | None = None, *, load: Callable[[], np.ndarray] | None = None,
                  shape: tuple[int, ...] | None = None, dtype: DType | None = None) -> None:

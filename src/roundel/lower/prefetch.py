@@ -3,7 +3,8 @@
 
 ``annotate(loop, "prefetch", (buffer, ahead, step))``: the innermost serial loop inside that reads the buffer moves through
 ``step`` of its elements per iteration, and the loop as a whole through the same elements in each of its iterations (of each P
-iterations, where P is given as a fourth number). Iteration p of P fetches the p-th part of what the innermost loop moves through, ``ahead`` elements further on, in order. Hardware
+iterations, where P is given as a fourth number). Iteration p of P fetches the p-th part of what the innermost loop moves
+through, ``ahead`` elements further on, in order. Hardware
 prefetchers stop at the end of a page; panels of constants that come from memory do not wait for them this way.
 """
 

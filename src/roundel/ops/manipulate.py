@@ -324,7 +324,7 @@ class Split(OpDef):
 class _Blocks(_Injective):
     """Base of depth_to_space and space_to_depth on NCHW; ``mode`` DCR: depth-column-row, CRD: column-row-depth."""
 
-    attributes = {"block_size": ..., "mode": "DCR"}  # noqa: RUF012
+    attributes = {"block_size": ..., "mode": "DCR"}
 
 
 @register

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...ir import tir
 from ...ir.errors import ScheduleError
-from .applied import Applied
 from .accesses import BlockInfo, blocks_of, extent_of, product
+from .applied import Applied
 from .parallelism import parallelize
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .applied import Applied
 from .accesses import blocks_of, extent_of, product
+from .applied import Applied
 from .parallelism import parallelize
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...ir.visit import free_vars, walk
-from .applied import Applied
 from .accesses import Access, BlockInfo, blocks_of, extent_of, product
+from .applied import Applied
 from .elementwise import vector_lanes
 from .parallelism import parallelize
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir import tir
-from .applied import Applied
 from .accesses import BlockInfo, blocks_of, extent_of, product
+from .applied import Applied
 from .contraction import store_of
 from .elementwise import inline_producers, schedule_spatial, vector_lanes
 from .parallelism import parallelize
