@@ -172,7 +172,7 @@ def test_shapes_and_numbers_leave_a_branch(flag):
             a = T.int64()
             b = T.int64()
             q = R.match_cast(s, R.Shape([a, b]))
-            z = R.zeros(R.shape([a, b]), dtype="float32")
+            z = R.zeros(q, dtype="float32")
             return z
 
     agree(Mod, (_x(4, 6), np.array(flag)))

@@ -85,7 +85,7 @@ class Shapes:
             s = R.tensor_to_shape(sizes)
             t = R.match_cast(s, R.Shape([a, b]))
             y = R.match_cast(x, R.Tensor((a * b,), "float32"))
-            z = R.reshape(y, R.shape([a, b]))
+            z = R.reshape(y, t)
             w = R.sum(z, axis=1)
             big = R.broadcast_to(R.reshape(w, R.shape([a, 1])), R.shape([a, n]))
             out = R.exp(big)

@@ -28,9 +28,8 @@ def test_results_that_are_inputs_constants_and_the_same_twice():
         def main(x: R.Tensor(("n", 2), "float32"), y: R.Tensor((2,), "float32")):
             with R.dataflow():
                 a = R.nn.relu(x)
-                b = R.reshape(a, R.shape([2 * T.int64(1), -1])) if False else a
-                R.output(a, b)
-            return (x, a, b, y, R.const([1.0, 2.0], "float32"), x)
+                R.output(a)
+            return (x, a, a, y, R.const([1.0, 2.0], "float32"), x)
 
     out = agree(Mod, (_x(3, 2), _x(2)), (_x(0, 2), _x(2)))
     assert not any(np.shares_memory(p, q) for k, p in enumerate(out) for q in out[:k])
@@ -80,7 +79,7 @@ def test_a_shape_that_contradicts_a_tensor_is_an_error():
             return y
 
     agree(Mod, (_x(3), (3,)))
-    with pytest.raises(Exception, match="is 4, not 3|4.*expected 3"):
+    with pytest.raises(Exception, match=r"is 4, not 3|4.*expected 3"):
         build_module(Mod)["main"](_x(3), (4,))
 
 
@@ -120,7 +119,7 @@ def test_recursion_is_refused():
             y: R.Tensor((4,), "float32") = cls.main(x)
             return y
 
-    with pytest.raises(RoundelError, match="main.*calls itself"):
+    with pytest.raises(RoundelError, match=r"main.*calls itself"):
         lowered(Mod)
 
 

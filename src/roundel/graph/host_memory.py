@@ -181,7 +181,8 @@ def _placed(t: Tensor, s: Storage, units: dict[Storage, tir.Expr], memory: dict[
 
 def nbytes(buffer: tir.Buffer) -> tir.Expr:
     """Bytes of a compact buffer (two 4-bit elements a byte)."""
-    count, bits = tir.product_of(buffer.shape), buffer.dtype.storage_bits
+    bits = buffer.dtype.storage_bits
+    count: tir.Expr = tir.product_of(buffer.shape)
     return count * (bits // 8) if bits >= 8 else tir.ceildiv(count, 8 // bits)
 
 

@@ -123,7 +123,7 @@ class _Copy:
     def argument(self, info: graph.StructInfo, value: graph.GraphExpr, name: str) -> graph.GraphExpr:
         """The value as a parameter of this info: what is not known of it or not provably so is checked at run time."""
         if isinstance(info, graph.TupleInfo):
-            fields = value.fields if isinstance(value, graph.Tuple) else tuple(self.bind(graph.TupleGetItem(value, k), f"{name}_{k}") for k in range(len(info.fields)))
+            fields = tuple(self.bind(_field(value, k), f"{name}_{k}") for k in range(len(info.fields)))
             return graph.Tuple(tuple(self.argument(f, v, f"{name}_{k}") for k, (f, v) in enumerate(zip(info.fields, fields, strict=True))))
         wanted, actual = _extents(info), _extents(value.sinfo)
         if wanted is None:
