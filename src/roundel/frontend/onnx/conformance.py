@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto, numpy_helper
 
 from ...driver import compile_module
 from ...ir.module import IRModule
@@ -24,7 +25,7 @@ def run(model: Any, inputs: Sequence[Any]) -> list[Any]:
     """Outputs of an ``onnx.ModelProto`` for inputs in graph order (those with an initializer left out)."""
     initial = {t.name for t in model.graph.initializer}
     infos = [i for i in model.graph.input if i.name not in initial]
-    given = {i.name: v for i, v in zip(infos, inputs, strict=True)}
+    given = {i.name: numpy_helper.to_array(v) if isinstance(v, TensorProto) else v for i, v in zip(infos, inputs, strict=True)}
     mod, fixed = _import(model, given)
     main = compile_module(mod).load()["main"]
     out = main(*(v for name, v in given.items() if name not in fixed and v is not None))

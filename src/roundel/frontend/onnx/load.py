@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.constants import ConstData
 from ...ir.dtype import DType
-from ...ir.errors import ModelError
+from ...ir.errors import ModelError, UnsupportedError
 
 if TYPE_CHECKING:
     import onnx
@@ -25,8 +25,9 @@ _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int
 def dtype_of(code: int, where: Any = None) -> DType:
     """The data type of an ONNX TensorProto code; raises ModelError."""
     if code not in _DTYPES:
-        name = "string tensors" if code == 8 else f"data type {code}"
-        raise ModelError(f"{name} cannot be compiled", where=where)
+        if code == 8:
+            raise UnsupportedError("string tensors cannot be compiled", where=where, hint="give the model numbers: map strings before it")
+        raise ModelError(f"data type {code} cannot be compiled", where=where)
     return DType(_DTYPES[code])
 
 
