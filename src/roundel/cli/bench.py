@@ -18,7 +18,7 @@ def bench_command(
     inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
     dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS,
     seconds: float = typer.Option(3.0, "--seconds", help="For how long to measure."),
-    profile: bool = typer.Option(True, "--profile/--no-profile", help="Also time each kernel (ONNX models only)."),
+    profile: bool = typer.Option(True, "--profile/--no-profile", help="Also time each kernel and compare with the machine (ONNX models only)."),
     top: int = typer.Option(20, "--top", help="Kernels to show."),
 ) -> None:
     """Measure the latency of a model and where its time goes."""
@@ -49,16 +49,29 @@ def measure(call: Any, seconds: float) -> np.ndarray:
 
 
 def profile_table(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float, top: int) -> Any:
-    """A table of kernels by time; shares are of the sum over kernels."""
+    """A table of kernels by time; shares are of the sum over kernels, percentages of what the machine can do with their arithmetic and memory."""
     from rich.table import Table
 
+    from ..target.host import usable_cores
+    from .explain import explained
+
     profiled = open_model(model, target=target, threads=threads, profile=True)
+    sizes = {d: n for i, a in zip(profiled.inputs, arrays, strict=True) for d, n in zip(i.shape, a.shape, strict=True) if isinstance(d, str)}
+    costs = {r["kernel"]: r for r in explained(model, target=target, threads=threads or usable_cores(), sizes=sizes)}
+    profiled.function.profile()
     runs = len(measure(lambda: profiled(*arrays), seconds)) + 2
     found = profiled.function.profile()
     total = sum(s for _, s in found.values()) or 1.0
     table = Table(title="kernels by time")
-    for name, justify in (("kernel", "left"), ("calls", "right"), ("ms per run", "right"), ("share", "right")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for name, justify in (("kernel", "left"), *((n, "right") for n in ("calls", "ms per run", "share", "GFLOP/s", "GB/s", "% of peak"))):
+        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for name, (calls, s) in sorted(found.items(), key=lambda item: -item[1][1])[:top]:
-        table.add_row(name, f"{calls / runs:.0f}", f"{s / runs * 1e3:.3f}", f"{s / total:.1%}")
+        speeds = _speeds(costs[name], s / max(calls, 1)) if name in costs else ("", "", "")
+        table.add_row(name, f"{calls / runs:.0f}", f"{s / runs * 1e3:.3f}", f"{s / total:.1%}", *speeds)
     return table
+
+
+def _speeds(cost: dict[str, Any], seconds: float) -> tuple[str, str, str]:
+    """GFLOP/s, GB/s, and the share of the kernel's bound by arithmetic or by memory, whichever is nearer."""
+    seconds = max(seconds, 1e-9)
+    return f"{cost['mflop'] / 1e3 / seconds:.1f}", f"{cost['mbytes'] / 1e3 / seconds:.1f}", f"{cost['bound_ms'] / 1e3 / seconds:.0%} {cost['limit']}"
