@@ -20,7 +20,7 @@ from .parallelism import parallelize
 from .register_tile import Tile, choose_tile
 
 UNROLLED_FMAS = 256  # multiply-adds in the body of the inner loop
-ASSUMED_ROWS = 128  # of a symbolic row axis
+ASSUMED_TILES = 16  # along a symbolic axis
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,13 @@ def _tile(c: Contraction, target: Any) -> Tile:
     extent = c.extent(c.vector_axis)
     lanes = full if extent is None or extent >= full else 1 << max(extent.bit_length() - 1, 0)
     row = max((c.extent(r) or 120 for r in c.rows[-1:]), default=1)
-    if extent is None or extent > lanes:
-        count = 64 if extent is None else -(-extent // lanes)
-        columns = [v for v in range(1, 5) if count % v == 0] or [1]
-        columns = columns if len(columns) > 1 or count < 4 else [1, 2, 3, 4]
-    else:
-        other = c.extent(c.columns[-1]) if c.columns else 1
-        columns = [v for v in range(1, 5) if other is not None and other % v == 0] or [1]
+    if extent is None:
+        return choose_tile(target, row, [1, 2, 4], lanes)
+    if extent > lanes:
+        count = -(-extent // lanes)
+        return choose_tile(target, row, [v for v in range(1, 5) if v <= count], lanes, count)
+    other = c.extent(c.columns[-1]) if c.columns else 1
+    columns = [v for v in range(1, 5) if other is not None and other % v == 0] or [1]
     return choose_tile(target, row, columns, lanes)
 
 
@@ -229,33 +229,31 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
     sch.vectorize(lanes)
     if panel is not None:
         _vectors(sch, panel, depth + len(reduce) + (step is not None), tile.lanes)
-    work = _cycles(c, tile)
-    if packed is not None and len(rows) == 1 and len(reduce) == 1 and _many(sch, outside[:-1], target):
+    if not outside:
+        return
+    count = _parallel_prefix(sch, outside, target)
+    if packed is not None and len(rows) == 1 and len(reduce) == 1 and count < len(outside):
+        width = tile.vectors * tile.lanes
         buffer = sch.func.buffer_params[packed]
-        step = (unroll * tile.vectors * tile.lanes, c.extent(c.reduce[0]) * tile.vectors * tile.lanes)
-        sch.annotate(rows[0], "prefetch", (buffer.name, step[1], step[0]))
-        outside = outside[:-1]
-        work *= -(-(c.extent(c.rows[0]) or ASSUMED_ROWS) // tile.rows)
-    if outside:
-        whole = sch.fuse(*outside) if len(outside) > 1 else outside[0]
-        if packed is not None and rows and len(reduce) > 1:
-            _prefetch(sch, c, tile, whole, sch.func.buffer_params[packed], unroll)
-        parallelize(sch, whole, work)
+        sch.annotate(rows[0], "prefetch", (buffer.name, c.extent(c.reduce[0]) * width, unroll * width))
+    work = _cycles(c, tile)
+    for loop in outside[count:]:
+        extent = sch.get(loop).extent
+        work *= extent.value if isinstance(extent, tir.IntImm) else ASSUMED_TILES
+    whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
+    parallelize(sch, whole, work)
 
 
-def _prefetch(sch: Any, c: Contraction, tile: Tile, loop: Any, packed: tir.Buffer, unroll: int) -> None:
-    """While the rows run over one panel of a convolution's weights, the next one comes from memory."""
-    width = tile.vectors * tile.lanes
-    panel = product([c.extent(k) for k in c.reduce], 0) * width
-    rows = [c.extent(r) for r in c.rows]
-    if panel and None not in rows:
-        sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * -(-rows[-1] // tile.rows)))
-
-
-def _many(sch: Any, loops: list[Any], target: Any) -> bool:
-    """Whether these loops alone keep all cores busy to the end."""
-    extents = [sch.get(x).extent for x in loops]
-    return all(isinstance(e, tir.IntImm) for e in extents) and math.prod(e.value for e in extents) >= 4 * target.cores
+def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:
+    """How many of the outer loops run in parallel: as few as keep all cores busy to the end. The others stay loops of their own,
+    whose tails are cut off them."""
+    total = 1
+    for k, loop in enumerate(loops):
+        extent = sch.get(loop).extent
+        total *= extent.value if isinstance(extent, tir.IntImm) else 1
+        if total >= 4 * target.cores:
+            return k + 1
+    return len(loops)
 
 
 def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:

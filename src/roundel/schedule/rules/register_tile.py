@@ -14,6 +14,7 @@ from typing import Any
 
 STREAMED = 3.0  # cost of a vector that streams from the second-level cache, in broadcasts
 PER_LOAD = 0.1  # what a load costs beside the multiply-adds that hide most of it
+EDGE = 1.01  # cost of masks at the edge
 MAX_VECTORS = 4
 
 
@@ -35,9 +36,16 @@ def step_cycles(target: Any, rows: int, vectors: int) -> float:
     return max(busy, latency, loads) + PER_LOAD * (rows + STREAMED * vectors)
 
 
-def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: int) -> Tile:
+def _waste(vectors: int, in_all: int | None) -> float:
+    """What tiles that reach over the edge cost, as a factor."""
+    if in_all is None or in_all % vectors == 0:
+        return 1.0
+    return EDGE * -(-in_all // vectors) * vectors / in_all
+
+
+def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: int, vectors_in_all: int | None = None) -> Tile:
     """The tile with the fewest cycles over the whole product. ``rows``: extent of the row axis (None: symbolic); ``columns``: the numbers
-    of vectors that a tile may have."""
+    of vectors that a tile may have; ``vectors_in_all``: of the whole product, where these need not divide it."""
     best: tuple[float, Tile] | None = None
     extent = 120 if rows is None else rows
     for vectors in columns:
@@ -48,7 +56,7 @@ def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: in
                 break
             full, rest = divmod(extent, height)
             cycles = full * step_cycles(target, height, vectors) + (step_cycles(target, rest, vectors) if rest else 0.0)
-            cost = cycles / (extent * vectors)
+            cost = cycles / (extent * vectors) * _waste(vectors, vectors_in_all)
             if best is None or cost < best[0] - 1e-9:
                 best = cost, Tile(height, vectors, lanes)
     return best[1] if best else Tile(1, 1, lanes)
