@@ -22,7 +22,7 @@ from .compiler import compile_units
 from .descriptors import host_module
 from .interface import Interface, describe, exported, with_sizes
 from .jit import link_in_memory
-from .link import link_shared
+from .link import Pieces, link_shared
 from .units import Unit, Units
 
 
@@ -62,19 +62,16 @@ class Built:
             **options,
         )
 
-    def blob(self) -> bytes:
+    def blob(self) -> Pieces:
         """The weights, each at its offset."""
-        out = bytearray(self.nbytes)
-        for key, (offset, nbytes) in self.offsets.items():
-            out[offset : offset + nbytes] = _bytes(self.weights[key])
-        return bytes(out)
+        return Pieces(self.nbytes, [(offset, functools.partial(_bytes, self.weights[key])) for key, (offset, _) in self.offsets.items()])
 
 
-def _bytes(constant: ConstData) -> bytes:
+def _bytes(constant: ConstData) -> memoryview:
     array = constant.numpy()
     if constant.dtype.storage_bits < 8:
-        return pack_bits(array, constant.dtype.storage_bits).tobytes()
-    return array.tobytes()
+        array = pack_bits(array, constant.dtype.storage_bits)
+    return memoryview(array.reshape(-1).view(np.uint8))
 
 
 def pack_bits(array: np.ndarray, bits: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,28 @@ from ..runtime.metadata import FunctionInfo
 from ..runtime.native import dlpack_code
 from .elf import MACHINES, write_data_object
 
-Blob = bytes | bytearray | memoryview | Path
+
+class Pieces:
+    """A blob as arrays, each at its offset, that is written without being put together in memory."""
+
+    def __init__(self, nbytes: int, pieces: Iterable[tuple[int, Callable[[], Any]]]) -> None:
+        self.nbytes, self.pieces = nbytes, sorted(pieces, key=lambda p: p[0])
+
+    def __len__(self) -> int:
+        return self.nbytes
+
+    def __iter__(self) -> Iterator[Any]:
+        """Bytes in order, zeros between pieces."""
+        at = 0
+        for offset, read in self.pieces:
+            yield bytes(offset - at)
+            data = read()
+            yield data
+            at = offset + len(data)
+        yield bytes(self.nbytes - at)
+
+
+Blob = bytes | bytearray | memoryview | Path | Pieces
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
 _EXPORTS = (
@@ -194,7 +215,7 @@ def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool,
         return _Placed("0", f'"{_c_string(out.stem)}.weights"', f'"{digest}"', written)
     if architecture not in MACHINES:
         raise BuildError(f"weights cannot be embedded in a file for {architecture}", hint="use side_file=True")
-    write_data_object(work / "weights.o", architecture, "roundel_weights", weights)
+    write_data_object(work / "weights.o", architecture, "roundel_weights", size, _chunks(weights))
     return _Placed("roundel_weights")
 
 
@@ -214,6 +235,9 @@ def _write_side_file(weights: Blob, path: Path) -> str:
 
 
 def _chunks(weights: Blob) -> Iterator[Any]:
+    if isinstance(weights, Pieces):
+        yield from weights
+        return
     if not isinstance(weights, Path):
         yield weights
         return
