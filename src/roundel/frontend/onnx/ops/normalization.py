@@ -144,7 +144,20 @@ def _lrn(node: NodeContext, x: Value) -> Any:
 
 
 def _softmax(op: str) -> Callable[..., Any]:
-    return lambda node, x: node.make(op, x.expr, axis=node.attr("axis", -1))
+    def convert(node: NodeContext, x: Value) -> Any:
+        axis = node.attr("axis", -1)
+        if op == "nn.softmax" and x.expr.sinfo.dtype.bits < 32:
+            return _stepwise_softmax(node, x.expr, axis)
+        return node.make(op, x.expr, axis=axis)
+
+    return convert
+
+
+def _stepwise_softmax(node: NodeContext, x: Any, axis: int) -> Any:
+    """As the standard's function defines it for types of less than 32 bits: every step is rounded to that type."""
+    axes = (axis % x.sinfo.ndim,)
+    raised = node.make("exp", node.make("subtract", x, node.make("max", x, axis=axes, keepdims=True)))
+    return node.make("divide", raised, node.make("sum", raised, axis=axes, keepdims=True))
 
 
 def _flat_softmax(op: str) -> Callable[..., Any]:
