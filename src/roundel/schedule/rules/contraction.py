@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir import tir
-from .applied import Applied
 from .accesses import Access, BlockInfo, blocks_of, extent_of, product
+from .applied import Applied
 from .elementwise import inline_producers, schedule_spatial
 from .parallelism import parallelize
 from .register_tile import Tile, choose_tile
@@ -79,8 +79,8 @@ def _sums_products(info: BlockInfo) -> bool:
     value = info.block.body.value
     if type(value) is not tir.Add:
         return False
-    product = value.b if type(value.a) is tir.BufferLoad and value.a.buffer is info.stores[0].buffer else value.a
-    return type(product) is tir.Mul
+    term = value.b if type(value.a) is tir.BufferLoad and value.a.buffer is info.stores[0].buffer else value.a
+    return type(term) is tir.Mul
 
 
 def contraction(sch: Any, target: Any) -> Applied | None:
@@ -231,8 +231,9 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
         _vectors(sch, panel, depth + len(reduce) + (step is not None), tile.lanes)
     if not outside:
         return
-    count = _parallel_prefix(sch, outside, target)
-    if packed is not None and len(rows) == 1 and len(reduce) == 1 and count < len(outside):
+    is_product = len(reduce) == 1
+    count = _parallel_prefix(sch, outside, target) if is_product else len(outside)
+    if packed is not None and len(rows) == 1 and is_product and count < len(outside):
         width = tile.vectors * tile.lanes
         buffer = sch.func.buffer_params[packed]
         sch.annotate(rows[0], "prefetch", (buffer.name, c.extent(c.reduce[0]) * width, unroll * width))
@@ -241,7 +242,18 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
         extent = sch.get(loop).extent
         work *= extent.value if isinstance(extent, tir.IntImm) else ASSUMED_TILES
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
+    if packed is not None and rows and not is_product:
+        _prefetch(sch, c, tile, whole, sch.func.buffer_params[packed], unroll)
     parallelize(sch, whole, work)
+
+
+def _prefetch(sch: Any, c: Contraction, tile: Tile, loop: Any, packed: tir.Buffer, unroll: int) -> None:
+    """While the rows run over one panel of a convolution's weights, the next one comes from memory."""
+    width = tile.vectors * tile.lanes
+    panel = product([c.extent(k) for k in c.reduce], 0) * width
+    rows = [c.extent(r) for r in c.rows]
+    if panel and None not in rows:
+        sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * -(-rows[-1] // tile.rows)))
 
 
 def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:
