@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,16 @@ def _if(node: NodeContext, condition: Value) -> Any:
     known = condition.constant()
     if known is not None:
         return tuple(node.subgraph(branches[0 if known.reshape(-1)[0] else 1], ()))
-    sequences = [node.importer.sequence(lambda g=g: graph.Tuple(tuple(_plain(node, v) for v in node.subgraph(g, ())))) for g in branches]
+    sequences = [node.importer.sequence(partial(_branch, node, g)) for g in branches]
     infos = [_either(node, a, b) for a, b in zip(*(s.sinfo.fields for s in sequences), strict=True)]
     flag = condition.expr
     flag = flag if flag.sinfo.ndim == 0 else node.make("reshape", flag, graph.ShapeExpr(()))
     out = node.importer.bb.emit(graph.If(flag, *sequences, graph.TupleInfo(tuple(infos))), "if_")
     return tuple(_settled(node, graph.TupleGetItem(out, k), info) for k, info in enumerate(infos))
+
+
+def _branch(node: NodeContext, body: Any) -> graph.Tuple:
+    return graph.Tuple(tuple(_plain(node, v) for v in node.subgraph(body, ())))
 
 
 def _plain(node: NodeContext, value: Any) -> Any:
@@ -97,7 +102,7 @@ def _while(node: NodeContext, length: tir.Expr, state: list[Any], step: Step) ->
         for old, now in zip(variables, new, strict=True):
             if old.sinfo is not now.sinfo:
                 raise node.unsupported("the shape or dtype of a loop's state changes")
-        place = node.make("reshape", counter, graph.ShapeExpr((1, 1)))
+        place = node.make("reshape", counter, graph.ShapeExpr((tir.index_const(1), tir.index_const(1))))
         written = [node.make("scatter_nd", r, place, node.make("expand_dims", y, axis=(0,)), reduction="update") for r, y in zip(rows, ys, strict=True)]
         return graph.Tuple((node.make("add", counter, graph.Constant.of(np.int64(1))), *new, *written))
 

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Branches and loops that are decided when the model runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto as T
+from onnx import helper as h
+from onnx import numpy_helper
+
+import roundel as rd
+
+
+def info(name, shape, kind=T.FLOAT):
+    return h.make_tensor_value_info(name, kind, shape)
+
+
+def model(nodes, inputs, outputs, constants=()):
+    return h.make_model(h.make_graph(nodes, "g", inputs, outputs, list(constants)), opset_imports=[h.make_opsetid("", 20)])
+
+
+def test_branches_of_different_shapes():
+    then = h.make_graph([h.make_node("Relu", ["x"], ["t"])], "t", [], [info("t", None)])
+    other = h.make_graph([h.make_node("Concat", ["x", "x"], ["e"], axis=0)], "e", [], [info("e", None)])
+    node = h.make_node("If", ["k"], ["i"], then_branch=then, else_branch=other)
+    f = rd.compile(model([node, h.make_node("Neg", ["i"], ["y"])], [info("k", [], T.BOOL), info("x", ["n", 2])], [info("y", None)]))
+    x = np.random.default_rng(0).normal(size=(3, 2)).astype("f")
+    np.testing.assert_array_equal(f(np.array(True), x), -np.maximum(x, 0))
+    np.testing.assert_array_equal(f(np.array(False), x), -np.concatenate([x, x]))
+
+
+@pytest.mark.parametrize("kind, gates", [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_networks_of_any_length(kind, gates):
+    rng = np.random.default_rng(1)
+    w, r = (numpy_helper.from_array(rng.normal(size=(2, gates * 4, k)).astype("f"), n) for n, k in (("w", 3), ("r", 4)))
+    node = h.make_node(kind, ["x", "w", "r"], ["y", "h"], hidden_size=4, direction="bidirectional")
+    m = model([node], [info("x", ["t", 2, 3])], [info("y", None), info("h", None)], [w, r])
+    fixed = model([node], [info("x", [6, 2, 3])], [info("y", None), info("h", None)], [w, r])
+    f, unrolled = rd.compile(m), rd.compile(fixed)
+    for length in (1, 6, 70):
+        x = rng.normal(size=(length, 2, 3)).astype("f")
+        got = f(x)
+        assert got[0].shape == (length, 2, 2, 4)
+        if length == 6:
+            for a, b in zip(got, unrolled(x), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+        if kind == "RNN" and length == 1:
+            want = np.tanh(x[0] @ numpy_helper.to_array(w)[0].T)
+            np.testing.assert_allclose(got[1][0], want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_whose_count_is_known_when_it_runs():
+    body = h.make_graph(
+        [h.make_node("Identity", ["go"], ["go_on"]), h.make_node("Mul", ["s", "two"], ["n"]), h.make_node("Identity", ["n"], ["row"])],
+        "body", [info("i", [], T.INT64), info("go", [], T.BOOL), info("s", [2])], [info("go_on", [], T.BOOL), info("n", [2]), info("row", [2])])
+    m = model([h.make_node("Loop", ["k", "", "x"], ["last", "rows"], body=body)], [info("k", [], T.INT64), info("x", [2])],
+              [info("last", [2]), info("rows", None)], [numpy_helper.from_array(np.float32(2), "two")])
+    f = rd.compile(m)
+    for k in (0, 1, 5):
+        args = {"k": np.array(k), "x": np.float32([1, 3])}
+        got = f(*args.values())
+        np.testing.assert_array_equal(got[0], args["x"] * 2**k)
+        assert got[1].shape == (k, 2)
+        np.testing.assert_array_equal(got[1], args["x"] * 2.0 ** np.arange(1, k + 1)[:, None])
