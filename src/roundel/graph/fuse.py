@@ -58,6 +58,12 @@ class _Call:
     def args(self) -> tuple:
         return self.binding.value.args[1].fields
 
+    @property
+    def sizes(self) -> tuple[tir.Expr, ...]:
+        """Sizes passed as numbers: those that no dimension of an operand is just."""
+        rest = self.binding.value.args[2:]
+        return rest[0].values if rest else ()
+
 
 @dataclass(eq=False)
 class _Group:
@@ -136,7 +142,7 @@ def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var
     made: dict[graph.Var, _Call] = {}
     for binding in block.bindings:
         value = binding.value
-        is_tir = isinstance(value, graph.Call) and value.op is CALL_TIR and isinstance(binding.var.sinfo, graph.TensorInfo) and len(value.args) == 2
+        is_tir = isinstance(value, graph.Call) and value.op is CALL_TIR and isinstance(binding.var.sinfo, graph.TensorInfo)
         here = None
         if is_tir:
             program = mod[value.args[0]]
@@ -264,12 +270,12 @@ def _emit(mod: IRModule, group: _Group, shared: Shared) -> tuple[IRModule, graph
         operand_buffers = [produced.get(a) or _input(inputs, a) for a in member.args]
         info = member.info
         out = produced[member.binding.var] = tir.decl_buffer(info.shape, info.dtype, member.binding.var.name)
-        steps.append(Step(program, [*operand_buffers, out]))
+        steps.append(Step(program, [*operand_buffers, out], member.sizes))
         names.append(member.binding.value.args[0].name)
     temporaries = [b for v, b in produced.items() if v is not last.binding.var]
     result = produced[last.binding.var]
     params = [*inputs.values(), result]
-    scalars = _unsolvable(params, [*params, *temporaries])
+    scalars = _unsolvable(params, [*(d for b in (*params, *temporaries) for d in b.shape), *(s for m in group.members for s in m.sizes)])
     first = mod[group.members[0].binding.value.args[0]]
     attrs = Attrs({"fuse_kind": int(group.kind), "noalias": True, **({"target": first.attrs["target"]} if "target" in first.attrs else {})})
     func = merge_programs(steps, params, scalars, temporaries, attrs)
@@ -292,8 +298,8 @@ def _input(inputs: dict, value: graph.GraphExpr) -> tir.Buffer:
     return inputs[value]
 
 
-def _unsolvable(params: list[tir.Buffer], buffers: list[tir.Buffer]) -> list[tir.Var]:
-    """Shape variables that no parameter has as a plain dimension: these become explicit scalar parameters."""
+def _unsolvable(params: list[tir.Buffer], sizes: list[tir.Expr]) -> list[tir.Var]:
+    """Variables of the sizes that no parameter has as a plain dimension: these become explicit scalar parameters."""
     plain = {d for b in params for d in b.shape if type(d) is tir.Var}
-    needed = {v: None for b in buffers for d in b.shape for v in sorted(free_vars(d), key=lambda v: v.name)}
+    needed = {v: None for d in sizes for v in sorted(free_vars(d), key=lambda v: v.name)}
     return [v for v in needed if v not in plain]

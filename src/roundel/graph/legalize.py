@@ -66,7 +66,7 @@ class _Legalize(GraphRewriter):
         if not op.has("compute"):
             raise LowerError(f"R.{op.name} has no tensor expression", where=binding.span, hint="give the operator `compute` or `decompose`")
         program = make_program(lambda *args, **attrs: op.compute(args, Attrs(attrs)), call.args, dict(call.attrs))
-        single = isinstance(program.sinfo, graph.TensorInfo) and not program.scalars
+        single = isinstance(program.sinfo, graph.TensorInfo)
         kind = FuseKind.ELEMENTWISE if op.name in VIEWS else op.kind if single else FuseKind.OPAQUE
         func = program.func.replace(attrs=program.func.attrs | {"fuse_kind": int(kind), **_view(call)})
         made = program.call(self._share(func, op.name.split(".")[-1]))
