@@ -63,3 +63,17 @@ def test_a_loop_whose_count_is_known_when_it_runs():
         np.testing.assert_array_equal(got[0], args["x"] * 2**k)
         assert got[1].shape == (k, 2)
         np.testing.assert_array_equal(got[1], args["x"] * 2.0 ** np.arange(1, k + 1)[:, None])
+
+
+def test_branches_of_different_ranks_are_assumed_and_checked():
+    """``x.squeeze(2)`` as exporters write it, followed by what only one rank allows."""
+    then = h.make_graph([h.make_node("Squeeze", ["x", "two"], ["t"])], "t", [], [info("t", None)])
+    other = h.make_graph([h.make_node("Identity", ["x"], ["e"])], "e", [], [info("e", None)])
+    nodes = [h.make_node("Shape", ["x"], ["s"]), h.make_node("Gather", ["s", "place"], ["n"]), h.make_node("Equal", ["n", "one"], ["k"]),
+             h.make_node("If", ["k"], ["i"], then_branch=then, else_branch=other), h.make_node("Transpose", ["i"], ["y"], perm=[1, 0])]
+    constants = [numpy_helper.from_array(np.asarray(v, np.int64), n) for n, v in (("two", [2]), ("place", 2), ("one", 1))]
+    f = rd.compile(model(nodes, [info("x", ["a", "b", "c"])], [info("y", None)], constants))
+    x = np.random.default_rng(2).normal(size=(3, 4, 1)).astype("f")
+    np.testing.assert_array_equal(f(x), x[..., 0].T)
+    with pytest.raises(RuntimeError, match="branch_of"):
+        f(np.ones((3, 4, 2), "f"))

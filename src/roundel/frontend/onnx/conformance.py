@@ -7,7 +7,7 @@ for that reason alone, small inputs are taken as constants and the model is comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,17 @@ def run(model: Any, inputs: Sequence[Any]) -> list[Any]:
     out = main(*(v for name, v in given.items() if name not in fixed and v is not None))
     results = [out] if len(model.graph.output) == 1 else out
     return [_value(v, info.type) for v, info in zip(results, model.graph.output, strict=True)]
+
+
+def load(model: Any) -> Callable[[Sequence[Any]], list[Any]]:
+    """``run(inputs) -> outputs`` of a model file, compiled once: inputs in graph order (those with an initializer left out)."""
+    main = compile_module(from_onnx(model)).load()["main"]
+
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        out = main(*inputs)
+        return list(out) if isinstance(out, tuple | list) else [out]
+
+    return run
 
 
 def _value(result: Any, kind: Any) -> Any:

@@ -23,7 +23,7 @@ from .functions import body_of, defaults_of
 from .load import MAX_BYTES, dtype_of, tensor_data
 from .registry import find
 from .run_time_sizes import integers
-from .values import ListValue, UnsupportedDataError, Value
+from .values import ListValue, UndecidedError, UnsupportedDataError, Value
 
 if TYPE_CHECKING:
     import onnx
@@ -127,6 +127,18 @@ def _attribute(a: onnx.AttributeProto, node: NodeContext) -> Any:
     return read[kind]()
 
 
+class Decisions:
+    """Which branches are taken of the Ifs that cannot stay open, in the order in which the import meets them."""
+
+    def __init__(self, made: Sequence[bool] = ()) -> None:
+        self.made, self.used = tuple(made), 0
+
+    def next(self) -> bool | None:
+        """The decision for the next such If, None when there is none yet."""
+        self.used += 1
+        return self.made[self.used - 1] if self.used <= len(self.made) else None
+
+
 class GraphImporter:
     """Converts one ONNX graph inside a BlockBuilder's function."""
 
@@ -134,6 +146,7 @@ class GraphImporter:
         self.bb, self.opsets, self.folder, self.functions = bb, dict(opsets), folder, functions
         self.values: dict[str, Value | None] = {"": None}
         self.checked: set[frozenset[tir.Expr]] = set()
+        self.decisions = Decisions()
         self.depth = 0
 
     def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
@@ -151,6 +164,17 @@ class GraphImporter:
             if key not in self.checked:
                 self.checked.add(key)
                 self.bb.match_cast(graph.ShapeExpr((a,)), graph.ShapeInfo((b,)), "same_size")
+
+    def decide(self, node: NodeContext, condition: Value) -> bool:
+        """Which branch of an If is taken for good; that the condition says so is checked when the model runs."""
+        chosen = self.decisions.next()
+        if chosen is None:
+            raise UndecidedError("whether a tensor has one or another number of dimensions: this depends on the model's data",
+                                 where=f"node {node.name!r} (If)")
+        flag = node.make("reshape", node.make("astype", condition.expr, dtype="int64"), graph.ShapeExpr((tir.index_const(1),)))
+        name = "".join(c if c.isalnum() else "_" for c in f"branch of {node.name}")
+        self.bb.match_cast(node.make("tensor_to_shape", flag), graph.ShapeInfo((tir.index_const(int(chosen)),)), name)
+        return chosen
 
     def wrap(self, out: Any) -> Value:
         """What a converter returned as a Value."""
@@ -248,7 +272,7 @@ class GraphImporter:
         given = {a.name: a for a in (*defaults_of(node, self.opsets), *function.attribute_proto, *node.attribute)}
         inner = GraphImporter(self.bb, {**self.opsets, **{o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}},
                               self.folder, self.functions)
-        inner.depth, inner.checked = self.depth, self.checked
+        inner.depth, inner.checked, inner.decisions = self.depth, self.checked, self.decisions
         context = NodeContext(self, node, 1)
         for k, name in enumerate(function.input):
             inner.values[name] = self.lookup(node.input[k], context) if k < len(node.input) else None

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from ...graph.convert_to_dataflow import convert_to_dataflow
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.dtype import INT64
-from ...ir.errors import ModelError, OptionError, UnsupportedError
+from ...ir.errors import ModelError, OptionError, RoundelError, UnsupportedError
 from ...ir.module import IRModule
-from .importer import GraphImporter, require_possible
+from .importer import Decisions, GraphImporter, require_possible
 from .load import dtype_of, load_model
-from .values import EmptyOptional, ListValue, Value
+from .values import EmptyOptional, ListValue, UndecidedError, Value
+
+_ATTEMPTS = 32
 
 
 def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[Any]] | None = None,
@@ -33,19 +36,45 @@ def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Map
 
     model, folder = load_model(source)
     check_model(model).raise_if_unsupported()
+    made = _with_decisions(lambda decisions: _convert(model, folder, dims or {}, shapes or {}, constants or {}, decisions))
+    return convert_to_dataflow(made)
+
+
+def _with_decisions(convert: Callable[[Decisions], IRModule]) -> IRModule:
+    """Convert; where the branches of an If give tensors of different ranks (exporters write ``squeeze`` so), assume the first branch
+    with which the rest of the model is valid. Raises the first error when no assumption helps."""
+    first: RoundelError | None = None
+    waiting: list[tuple[bool, ...]] = [()]
+    for _ in range(_ATTEMPTS):
+        if not waiting:
+            break
+        made = waiting.pop()
+        try:
+            return convert(Decisions(made))
+        except UndecidedError as error:
+            waiting += [(*made, False), (*made, True)]
+            first = first or error
+        except RoundelError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _convert(model: Any, folder: Path | None, dims: Mapping[str, int], given: Mapping[str, Any], constants: Mapping[str, np.ndarray],
+             decisions: Decisions) -> IRModule:
     opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
     bb = BlockBuilder()
     proto = model.graph
-    fixed = dict(constants or {})
+    fixed = dict(constants)
     initial = {t.name for t in proto.initializer}
-    given = shapes or {}
     absent = {i.name for i in proto.input if i.name in given and given[i.name] is None}
     inputs = [i for i in proto.input if i.name not in initial and i.name not in fixed and i.name not in absent]
-    scope = _Dimensions(dims or {})
+    scope = _Dimensions(dims)
     params = [graph.Var(_identifier(i.name), _input_info(i.name, i.type, scope, given.get(i.name))) for i in inputs]
     scope.check()
     importer = GraphImporter(bb, opsets, folder, functions)
+    importer.decisions = decisions
     with bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
                                                  output_names=tuple(o.name for o in proto.output))):
         importer.initializers(proto)
@@ -56,7 +85,7 @@ def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Map
         importer.run(proto)
         outputs = [_result(importer, o) for o in proto.output]
         bb.emit_func_output(bb.emit(outputs[0] if len(outputs) == 1 else graph.Tuple(tuple(outputs)), "result"))
-    return convert_to_dataflow(bb.get())
+    return bb.get()
 
 
 def _parameter(var: graph.GraphExpr) -> Value | ListValue:

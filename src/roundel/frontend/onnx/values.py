@@ -28,6 +28,10 @@ class UnsupportedDataError(UnsupportedError):
     """Something that must be known when the model is compiled depends on its inputs."""
 
 
+class UndecidedError(UnsupportedDataError):
+    """The branches of an If give tensors of different ranks, and which one runs is not known. The import may try a decision."""
+
+
 class Value:
     """A value of the model: a graph expression, or the known content of an integer tensor that becomes one when asked for."""
 

@@ -16,6 +16,7 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
                example_kwargs: Mapping[str, Any] | None = None) -> IRModule:
     """A ``torch.nn.Module`` (exported with the example inputs) or a ``torch.export.ExportedProgram`` as a module.
 
+    ``dynamic_shapes``: torch.export's, or True to leave open every dimension that can be.
     Raises ModelError for anything else, UnsupportedError (with the full list) for operators Roundel does not know.
     """
     import torch
@@ -27,9 +28,22 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
     if example_inputs is None and example_kwargs is None:
         raise ModelError("a torch.nn.Module needs example inputs", hint="rd.compile(model, (x, y))")
     args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else () if example_inputs is None else (example_inputs,)
+    keywords = dict(example_kwargs or {})
+    shapes = _open_dimensions(model, args, keywords) if dynamic_shapes is True else dynamic_shapes or None
     with torch.no_grad():
-        program = torch.export.export(model.eval(), args, dict(example_kwargs or {}), dynamic_shapes=dynamic_shapes or None)
+        program = torch.export.export(model.eval(), args, keywords, dynamic_shapes=shapes)
     return from_exported_program(program)
+
+
+def _open_dimensions(model: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Every dimension of every tensor left open, as far as the program allows (torch.export fixes those of size 0 and 1)."""
+    import torch
+
+    shapes = torch.export.ShapesCollection()
+    for leaf in torch.utils._pytree.tree_leaves((args, keywords)):
+        if isinstance(leaf, torch.Tensor):
+            shapes[leaf] = dict.fromkeys(range(leaf.ndim), torch.export.Dim.AUTO)
+    return shapes.dynamic_shapes(model, args, keywords)
 
 
 def from_exported_program(program: Any) -> IRModule:

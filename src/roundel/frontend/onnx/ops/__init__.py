@@ -7,6 +7,8 @@ from . import (
     elements,
     index,
     math,
+    microsoft,
+    microsoft_attention,
     ml,
     nn,
     normalization,

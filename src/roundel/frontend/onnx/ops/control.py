@@ -28,6 +28,9 @@ def _if(node: NodeContext, condition: Value) -> Any:
     if known is not None:
         return tuple(node.subgraph(branches[0 if known.reshape(-1)[0] else 1], ()))
     sequences = [node.importer.sequence(partial(_branch, node, g)) for g in branches]
+    if any(a.ndim != b.ndim for a, b in zip(*(s.sinfo.fields for s in sequences), strict=True)):
+        chosen = node.importer.decide(node, condition)
+        return tuple(node.subgraph(branches[0 if chosen else 1], ()))
     infos = [_either(node, a, b) for a, b in zip(*(s.sinfo.fields for s in sequences), strict=True)]
     flag = condition.expr
     flag = flag if flag.sinfo.ndim == 0 else node.make("reshape", flag, graph.ShapeExpr(()))
@@ -50,8 +53,6 @@ def _either(node: NodeContext, a: graph.StructInfo, b: graph.StructInfo) -> grap
         return a
     if a.dtype != b.dtype:
         raise node.error(f"the branches give {a.dtype} and {b.dtype}")
-    if a.ndim != b.ndim:
-        raise node.data_dependent(f"whether a tensor has {a.ndim} or {b.ndim} dimensions")
     return graph.TensorInfo(None, a.dtype, a.ndim)
 
 

@@ -70,6 +70,37 @@ def _determinant(x: Any) -> Any:
     return te.extern([(lead, x.dtype)], [x], build, "det", over=lead, scratch=[((n, n), wide), ((1,), "int64"), ((1,), wide)])
 
 
+def inverse(x: Any) -> Any:
+    """Inverses of the matrices in the last two axes, by Gauss and Jordan with the largest pivot of each column."""
+    from ....ops.loops import for_each, let, load, store, when
+
+    n, wide = x.shape[-1], "float64"
+
+    def build(ins: Any, outs: Any, scratch: Any, *point: Any) -> tir.Stmt:
+        (src,), (out,), (m, best) = ins, outs, scratch
+        at = lambda i, j: load(m, (i, j))
+
+        def column(k: Any) -> tir.Stmt:
+            look = lambda i: when(te.abs(at(i + k, k)) > te.abs(at(load(best, (0,)), k)), store(best, (0,), i + k))
+            swap = lambda j: let(at(k, j), lambda old: tir.seq(store(m, (k, j), at(load(best, (0,)), j)), store(m, (load(best, (0,)), j), old)))
+            scale = let(at(k, k), lambda pivot: for_each([n * 2], lambda j: store(m, (k, j), at(k, j) / pivot), "d"), "pivot")
+
+            def eliminate(i: Any) -> tir.Stmt:
+                update = lambda ratio: for_each([n * 2], lambda j: store(m, (i, j), at(i, j) - ratio * at(k, j)), "e")
+                return when(tir.ne(i, k), let(at(i, k), update, "ratio"))
+
+            return tir.seq(store(best, (0,), k), for_each([n - k], look, "p"), for_each([n * 2], swap, "c"), scale, for_each([n], eliminate, "r"))
+
+        def fill(i: Any, j: Any) -> tir.Stmt:
+            unit = te.select(tir.eq(i, j), tir.const(1.0, wide), tir.const(0.0, wide))
+            return tir.seq(store(m, (i, j), te.cast(load(src, (*point, i, j)), wide)), store(m, (i, j + n), unit))
+
+        give = for_each([n, n], lambda i, j: store(out, (*point, i, j), te.cast(at(i, j + n), x.dtype)), "o")
+        return tir.seq(for_each([n, n], fill), for_each([n], column, "k"), give)
+
+    return te.extern([(tuple(x.shape), x.dtype)], [x], build, "inverse", over=tuple(x.shape[:-2]), scratch=[((n, n * 2), wide), ((1,), "int64")])
+
+
 @converter("TensorScatter", since=24)
 def _tensor_scatter(node: NodeContext, cache: Value, update: Value, start: Value | None = None) -> Any:
     """The update written into the cache along ``axis`` from each batch element's position on."""

@@ -12,6 +12,14 @@ from ..registry import converter
 from .math import const_like
 
 
+@converter("BatchNormalization")
+def _batch_norm_flagged(node: NodeContext, x: Value, scale: Value, bias: Value, mean: Value, var: Value) -> Any:
+    """Before opset 7 an attribute tells inference from training."""
+    if not node.attr("is_test", 0) or not node.attr("spatial", 1):
+        raise node.unsupported("BatchNormalization of opset 6 and older in training, or with statistics of each position")
+    return _batch_norm(node, x, scale, bias, mean, var)
+
+
 @converter("BatchNormalization", since=7)
 def _batch_norm(node: NodeContext, x: Value, scale: Value, bias: Value, mean: Value, var: Value) -> Any:
     if node.attr("training_mode", 0):
