@@ -22,26 +22,30 @@ if TYPE_CHECKING:
 
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Any = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
-            observers: Sequence[Any] = (), profile: bool = False) -> Model:
+            accuracy: str | None = None, weights: str | None = None, observers: Sequence[Any] = (), profile: bool = False) -> Model:
     """Native code for a model.
 
     ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),
     ``torch.export.ExportedProgram``, or an ``IRModule``. ``dynamic``: for ONNX a mapping that fixes symbolic dimensions
     (``{"batch": 1}``), for PyTorch torch.export's ``dynamic_shapes``. ``threads``: most threads of one run. ``verify``: run the
-    interpreter after every pass and name the first that changes results. Raises RoundelError.
+    interpreter after every pass and name the first that changes results. ``accuracy``: ``strict``, ``default`` or ``fast``.
+    ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products so (sums stay float32). Raises RoundelError.
     """
     from . import cache
     from .runtime import Model
 
     verify = options.get("verify") if verify is None else verify
     plain = pipeline is None and not verify and not observers and not profile
-    key = cache.model_key(model, (str(target), repr(dynamic))) if plain else None
+    given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights)) if value is not None}
+    with options.override(**given):
+        key = cache.model_key(model, (str(target), repr(dynamic))) if plain else None
 
     def compiled() -> Built:
         from .driver import compile_module
 
-        return compile_module(import_model(model, example_inputs, dynamic=dynamic), target=target, pipeline=pipeline, verify=verify,
-                              observers=observers, profile=profile)
+        with options.override(**given):
+            return compile_module(import_model(model, example_inputs, dynamic=dynamic), target=target, pipeline=pipeline, verify=verify,
+                                  observers=observers, profile=profile)
 
     if key is not None and (path := cache.find(key)) is not None:
         # What is kept is linked under another name and with its weights beside it; a file is linked anew, from kept objects.

@@ -19,6 +19,8 @@ from .graph.fuse import fuse
 from .graph.inline_functions import inline_functions
 from .graph.legalize import decompose, legalize
 from .graph.lower_host import lower_host
+from .graph.narrow_weights import narrow_weights
+from .graph.name_sizes import name_sizes
 from .graph.simplify import simplify
 from .ir.errors import OptionError
 from .ir.graph import Function
@@ -31,14 +33,14 @@ from .target import Target
 Pass = Callable[[IRModule], IRModule]
 
 OPTIMIZE: list[Pass] = [
-    inline_functions, convert_to_dataflow, eliminate_dead_code, decompose_batch_norm, fold_constants, simplify, fold_constants, fold_scale, fold_constants,
+    inline_functions, convert_to_dataflow, eliminate_dead_code, narrow_weights, decompose_batch_norm, fold_constants, simplify, fold_constants, fold_scale, fold_constants,
     eliminate_common_subexpressions, eliminate_dead_code,
 ]
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
     decompose, fold_constants, simplify, eliminate_common_subexpressions, block_channels, fold_constants, simplify, eliminate_dead_code,
-    legalize, fuse, eliminate_dead_code,
+    legalize, fuse, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 

@@ -89,6 +89,8 @@ def override(**values: Any) -> Iterator[None]:
 define("threads", int, None, "number of threads that a compiled model uses (default: all cores this process may use)")
 define("verify", bool, False, "after every pass run the module in the interpreter and name the first pass that changes results")
 define("accuracy", str, "default", "numerics: strict forbids Winograd and approximations", ("strict", "default", "fast"))
+define("weights", str, None, "type in which float32 weights of matrix products and tables are stored (default: as the model has them)",
+       ("float16", "bfloat16"))
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
 define("workers", int, None, "code generation processes (default: one per core)")

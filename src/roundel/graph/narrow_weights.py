@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights stored in fewer bits than they are computed in: half the file, and half the memory to read for each token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ..ir import graph, options
+from ..ir.constants import ConstData
+from ..ir.dtype import DType
+from ..ir.module import IRModule
+from ..ops import make
+from ..passes import pass_
+from .rewriter import GraphRewriter, is_call
+
+SMALLEST = 1 << 14  # elements; what is smaller stays in the caches anyway
+
+
+@pass_("narrow_weights")
+def narrow_weights(mod: IRModule) -> IRModule:
+    """A weight that is widened before a product is widened inside of it instead; option ``weights`` makes weights narrow that are not.
+
+    ``matmul(x, astype(w, "float32")) -> matmul(x, w, out_dtype="float32")``, ``take(w, i) -> astype(take(narrow w, i), "float32")``.
+    Sums are float32 either way.
+    """
+    return _Narrow(mod).module()
+
+
+class _Narrow(GraphRewriter):
+    def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        rule = _RULES.get(getattr(call.op, "name", ""))
+        return rule(self, call) if rule else call
+
+    def narrow(self, value: Any) -> graph.GraphExpr | None:
+        """An expression of a narrower type that is equal to ``value`` once widened; None where there is none."""
+        if isinstance(value, graph.Constant):
+            return _stored(value)
+        made = self.producer(value)
+        if is_call(made, "astype"):
+            source = made.args[0]
+            return source if isinstance(source, graph.Constant) and _widens(source.data.dtype, made.sinfo.dtype) else None
+        if is_call(made, "permute_dims") or is_call(made, "reshape"):
+            source = self.narrow(made.args[0])
+            return None if source is None else self.emit(graph.infer_call(made.replace(args=(source, *made.args[1:]))))
+        return None
+
+
+def _widens(stored: DType, computed: DType) -> bool:
+    return stored.is_float and computed.is_float and stored.bits in (8, 16) and stored.bits < computed.bits
+
+
+def _stored(value: graph.Constant) -> graph.Constant | None:
+    """A float32 constant in the type that the option ``weights`` asks for."""
+    wanted, data = options.get("weights"), value.data
+    if not wanted or data.dtype != "float32" or int(np.prod(data.shape, dtype=np.int64)) < SMALLEST:
+        return None
+    dtype = DType(wanted)
+    return graph.Constant(ConstData(load=lambda: _rounded(data.numpy(), dtype), shape=data.shape, dtype=dtype), graph.TensorInfo(data.shape, dtype))
+
+
+def _rounded(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """To the nearest; what is beyond the narrow type's range becomes its largest value, not an infinity."""
+    most = float(ml_dtypes.finfo(dtype.numpy).max)
+    return np.where(np.isfinite(array), np.clip(array, -most, most), array).astype(dtype.numpy)
+
+
+def _product(self: _Narrow, call: graph.Call) -> graph.GraphExpr:
+    weight = self.narrow(call.args[1])
+    if weight is None or call.attrs["out_dtype"]:
+        return call
+    return make(call.op.name, call.args[0], weight, *call.args[2:], **(call.attrs | {"out_dtype": str(call.sinfo.dtype)}))
+
+
+def _table(self: _Narrow, call: graph.Call) -> graph.GraphExpr:
+    table = self.narrow(call.args[0])
+    if table is None:
+        return call
+    return make("astype", self.emit(make("take", table, *call.args[1:], **call.attrs)), dtype=str(call.sinfo.dtype))
+
+
+_RULES: dict[str, Callable[[_Narrow, graph.Call], graph.GraphExpr]] = {"matmul": _product, "linear": _product, "take": _table}
