@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,12 @@ def pin_threads(threads: int) -> None:
         os.environ[name] = str(threads)
 
 
-def roundel(work: Workload) -> Variants:
-    """``rd.compile`` and nothing else: no tuning, no settings but the number of threads."""
+def roundel(work: Workload, weights: str | None = None) -> Variants:
+    """``rd.compile`` and nothing else: no tuning, no settings but the number of threads; ``weights``: the type they are stored in."""
     import roundel as rd
 
     def session() -> Session:
-        model = rd.compile(str(work.onnx), threads=work.threads)
+        model = rd.compile(str(work.onnx), threads=work.threads, weights=weights)
         inputs = list(work.inputs.values())
         return Session(lambda: model(*inputs), lambda out: np.asarray(out[0] if isinstance(out, list | tuple) else out))
 
@@ -158,6 +159,7 @@ def tvm(work: Workload) -> Variants:
 
 
 ENGINES: dict[str, Callable[[Workload], Variants]] = {
-    "roundel": roundel, "ort": ort, "openvino": openvino, "inductor": inductor, "eager": eager, "tvm": tvm,
+    "roundel": roundel, "roundel-f16": partial(roundel, weights="float16"), "roundel-bf16": partial(roundel, weights="bfloat16"),
+    "ort": ort, "openvino": openvino, "inductor": inductor, "eager": eager, "tvm": tvm,
 }
 OURS = "roundel"

@@ -113,7 +113,7 @@ def line(entry: dict[str, Any]) -> str:
 
 
 def ratio(entry: dict[str, Any], figure: str = "ms") -> float:
-    """The best peer's time by ours (or another figure); NaN where one is missing."""
-    times = {k: e[figure] for k, e in entry["engines"].items() if e.get(figure)}
+    """The best peer's time by ours (or another figure), weights as they are; NaN where one is missing."""
+    times = {k: e[figure] for k, e in entry["engines"].items() if e.get(figure) and not k.startswith("roundel-")}
     ours = times.pop("roundel", None)
     return min(times.values()) / ours if ours and times else float("nan")
