@@ -21,7 +21,11 @@ Names = Mapping[int, Sequence[str | None]]
 
 def model(op: str, arrays: Sequence[Any], outputs: int | Sequence[int] = 1, *, domain: str = "", symbolic: Names | None = None,
           opset: int | None = None, out_types: Sequence[int] | None = None, constant: Sequence[int] = (), **attrs: Any) -> onnx.ModelProto:
-    """One node on these arrays (None: an absent input); those at ``constant`` are initializers. ``outputs`` is how many results it has, or the indices of those that are wanted; ``symbolic`` maps inputs to the names of their open dimensions."""
+    """One node on these arrays (None: an absent input); those at ``constant`` are initializers.
+
+    ``outputs`` is how many results it has, or the indices of those that are wanted; ``symbolic`` maps inputs to the names of
+    their open dimensions.
+    """
     names = ["" if a is None else f"x{i}" for i, a in enumerate(arrays)]
     infos, weights = [], []
     for i, (name, a) in enumerate(zip(names, arrays, strict=True)):

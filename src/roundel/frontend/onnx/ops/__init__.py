@@ -9,6 +9,7 @@ from . import (
     math,
     microsoft,
     microsoft_attention,
+    microsoft_quantize,
     ml,
     nn,
     normalization,

@@ -122,9 +122,13 @@ def _attention(node: NodeContext, x: Value, weights: Value, bias: Value | None =
                addend: Value | None = None, shared: Value | None = None) -> Any:
     if node.attr("do_rotary", 0) or node.attr("past_present_share_buffer", 0) or shared is not None:
         raise node.unsupported("rotary positions and shared buffers in Attention")
-    heads = node.attr("num_heads")
     product = node.make("matmul", x.expr, weights.expr)
-    product = product if bias is None else node.make("add", product, bias.expr)
+    return attention_of(node, product if bias is None else node.make("add", product, bias.expr), mask, past, addend)
+
+
+def attention_of(node: NodeContext, product: Any, mask: Value | None, past: Value | None, addend: Value | None) -> Any:
+    """Attention on queries, keys and values side by side: the result and, if wanted, the cache."""
+    heads = node.attr("num_heads")
     third = tir.floordiv(product.sinfo.shape[-1], 3)
     sizes, at, parts = node.attr("qkv_hidden_sizes", None) or [third] * 3, tir.index_const(0), []
     for size in sizes:

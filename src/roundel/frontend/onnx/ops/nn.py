@@ -154,7 +154,7 @@ def _global_lp_pool(node: NodeContext, x: Value) -> Any:
 
 
 @converter("AveragePool")
-def _average_pool(node: NodeContext, x: Value) -> Any:
+def average_pool(node: NodeContext, x: Value) -> Any:
     return _pool("avg", node, x, count_include_pad=bool(node.attr("count_include_pad", 0)))
 
 

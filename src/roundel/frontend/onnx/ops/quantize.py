@@ -12,7 +12,7 @@ from ..registry import converter
 from .math import const_like, converted
 from .nn import convolution
 
-_LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7), "uint4": (0, 15),
+LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7), "uint4": (0, 15),
            "int2": (-2, 1), "uint2": (0, 3)}
 
 
@@ -44,7 +44,7 @@ def _quantize(node: NodeContext, x: Value, scale: Value, zero: Value | None = No
     out = node.make("round", ratio)
     if zero is not None:
         out = node.make("add", out, node.make("astype", _along(node, zero.expr, v, axis, block), dtype=wide))
-    low, high = _LIMITS[dtype]
+    low, high = LIMITS[dtype]
     out = node.make("minimum", node.make("maximum", out, const_like(low, out)), const_like(high, out))
     return node.make("astype", out, dtype=dtype)
 
@@ -65,15 +65,16 @@ def _dequantize(node: NodeContext, x: Value, scale: Value, zero: Value | None = 
     return node.make("astype", out, dtype=out_dtype)
 
 
-def _minus_zero(node: NodeContext, v: Any, zero: Value | None, shape: tuple[Any, ...] | None = None) -> Any:
+def minus_zero(node: NodeContext, v: Any, zero: Value | None, shape: tuple[Any, ...] | None = None) -> Any:
     """Integers as int32 without their zero point; ``shape`` is what a list of zero points broadcasts as."""
     out = node.make("astype", v, dtype="int32")
     if zero is None:
         return out
-    return node.make("subtract", out, node.make("astype", _spread(node, zero.expr, shape), dtype="int32"))
+    return node.make("subtract", out, node.make("astype", spread(node, zero.expr, shape), dtype="int32"))
 
 
-def _spread(node: NodeContext, v: Any, shape: tuple[Any, ...] | None) -> Any:
+def spread(node: NodeContext, v: Any, shape: tuple[Any, ...] | None) -> Any:
+    """A scale or zero point as a scalar, or its list along the axis where ``shape`` has None."""
     if v.sinfo.ndim == 0 or (v.sinfo.ndim == 1 and v.sinfo.shape[0] is tir.index_const(1)):
         return node.make("reshape", v, graph.ShapeExpr(()))
     return v if shape is None or v.sinfo.ndim != 1 else node.make("reshape", v, graph.ShapeExpr(tuple(v.sinfo.shape[0] if d is None else tir.index_const(d)
@@ -82,10 +83,10 @@ def _spread(node: NodeContext, v: Any, shape: tuple[Any, ...] | None) -> Any:
 
 def _requantized(node: NodeContext, total: Any, scale: Any, out_scale: Value, zero: Value) -> Any:
     """An int32 sum times ``scale``, in units of the output's scale, rounded half to even and saturated."""
-    ratio = node.make("divide", scale, node.make("astype", _spread(node, out_scale.expr, None), dtype="float32"))
+    ratio = node.make("divide", scale, node.make("astype", spread(node, out_scale.expr, None), dtype="float32"))
     out = node.make("round", node.make("multiply", node.make("astype", total, dtype="float32"), ratio))
-    out = node.make("add", out, node.make("astype", _spread(node, zero.expr, None), dtype="float32"))
-    low, high = _LIMITS[zero.expr.sinfo.dtype]
+    out = node.make("add", out, node.make("astype", spread(node, zero.expr, None), dtype="float32"))
+    low, high = LIMITS[zero.expr.sinfo.dtype]
     out = node.make("minimum", node.make("maximum", out, const_like(low, out)), const_like(high, out))
     return node.make("astype", out, dtype=zero.expr.sinfo.dtype)
 
@@ -96,21 +97,21 @@ def _scales(node: NodeContext, a: Any, b: Any) -> Any:
 
 @converter("MatMulInteger", since=10)
 def _matmul_integer(node: NodeContext, a: Value, b: Value, a_zero: Value | None = None, b_zero: Value | None = None) -> Any:
-    return node.make("matmul", _minus_zero(node, a.expr, a_zero, (None, 1)), _minus_zero(node, b.expr, b_zero, (None,)))
+    return node.make("matmul", minus_zero(node, a.expr, a_zero, (None, 1)), minus_zero(node, b.expr, b_zero, (None,)))
 
 
 @converter("QLinearMatMul", since=10)
 def _qlinear_matmul(node: NodeContext, a: Value, a_scale: Value, a_zero: Value, b: Value, b_scale: Value, b_zero: Value, y_scale: Value,
                     y_zero: Value) -> Any:
-    total = node.make("matmul", _minus_zero(node, a.expr, a_zero, (None, 1)), _minus_zero(node, b.expr, b_zero, (None,)))
-    scale = _scales(node, _spread(node, a_scale.expr, (None, 1)), _spread(node, b_scale.expr, (None,)))
+    total = node.make("matmul", minus_zero(node, a.expr, a_zero, (None, 1)), minus_zero(node, b.expr, b_zero, (None,)))
+    scale = _scales(node, spread(node, a_scale.expr, (None, 1)), spread(node, b_scale.expr, (None,)))
     return _requantized(node, total, scale, y_scale, y_zero)
 
 
 def _integer_conv(node: NodeContext, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None) -> Any:
     rank = w.expr.sinfo.ndim
-    data = Value(_minus_zero(node, x.expr, x_zero))
-    return convolution(node, data, Value(_minus_zero(node, w.expr, w_zero, (None, *(1,) * (rank - 1)))))
+    data = Value(minus_zero(node, x.expr, x_zero))
+    return convolution(node, data, Value(minus_zero(node, w.expr, w_zero, (None, *(1,) * (rank - 1)))))
 
 
 @converter("ConvInteger", since=10)
@@ -124,6 +125,6 @@ def _qlinear_conv(node: NodeContext, x: Value, x_scale: Value, x_zero: Value, w:
     total = _integer_conv(node, x, w, x_zero, w_zero)
     channels = (None, *(1,) * (w.expr.sinfo.ndim - 2))
     if bias is not None:
-        total = node.make("add", total, _spread(node, bias.expr, channels))
-    scale = _scales(node, _spread(node, x_scale.expr, None), _spread(node, w_scale.expr, channels))
+        total = node.make("add", total, spread(node, bias.expr, channels))
+    scale = _scales(node, spread(node, x_scale.expr, None), spread(node, w_scale.expr, channels))
     return _requantized(node, total, scale, y_scale, y_zero)

@@ -191,3 +191,4 @@ def _results(node: NodeContext, outputs: list[Any], states: list[list[Any]], bat
 
 for _kind in _GATES:
     converter(_kind, since=7)(_recurrent(_kind))
+lstm = _recurrent("LSTM")
