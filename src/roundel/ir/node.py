@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T", bound=type)
-_LEAF = re.compile(r"^(tuple\[)?(str|int|float|bool|DType|Attrs|Token|Span|Any|object|Callable|Layout|ConstData|OpDef|Buffer)\b")
+_LEAF = re.compile(r"^(tuple\[)?(str|int|float|bool|DType|Attrs|Token|Span|ForKind|IterKind|Any|object|Callable|Layout|ConstData|OpDef|Buffer)\b")
+_ONE = re.compile(r"^(Expr|Stmt|Var|Range|Block|BufferRegion)( \| None)?$")  # kinds of fields that hold a node
+_MANY = re.compile(r"^tuple\[(Expr|Stmt|IterVar|Range|BufferRegion|MatchBufferRegion), \.\.\.\]$")  # ... that hold nodes
 _interned: dict[tuple, weakref.ref] = {}
 
 
@@ -70,6 +72,14 @@ class Node:
         else:
             return self
         return type(self)(*[changes[f] if f in changes else getattr(self, f) for f in self._fields])
+
+    def _below(self) -> list[Node]:
+        """Child nodes in field order (buffers are references, not children)."""
+        return []
+
+    def _rebuilt(self: Any, rewrite: Callable, items: Callable, field: Callable) -> Any:
+        """This node with its children replaced: ``rewrite`` maps a node, ``items`` a tuple of nodes, ``field`` anything else."""
+        return self
 
     def script(self, **options: Any) -> str:
         """This node as TVMScript text (any node; a module or function parses back)."""
@@ -124,6 +134,34 @@ def _constructor(cls: type, fields: dict[str, str], defaults: dict[str, Any], de
             f"    slot = _Slot(self, _forget)\n    slot.key = key\n    _table[key] = slot\n    return self\n")
 
 
+def nodes_in(value: Any) -> Iterator[Node]:
+    """The nodes that the value of a field holds: itself, or those in tuples and dicts."""
+    if isinstance(value, Node):
+        yield value
+    elif type(value) is tuple:
+        for v in value:
+            yield from nodes_in(v)
+    elif type(value) is dict:
+        yield from value.values()
+
+
+def _walking(fields: dict[str, str], children: tuple[str, ...]) -> str:
+    """Source of ``_below`` and ``_rebuilt`` for a class: loops over fields, written out."""
+    below, new = [], []
+    for f in children:
+        one, many = _ONE.match(fields[f]), _MANY.match(fields[f])
+        maybe = bool(one and one[2])
+        below.append(f"*(() if self.{f} is None else (self.{f},))" if maybe else f"self.{f}" if one else f"*self.{f}" if many
+                     else f"*_nodes_in(self.{f})")
+        made = f"{'rewrite' if one else 'items' if many else 'field'}(self.{f})"
+        new.append(f"{f} = None if self.{f} is None else {made}" if maybe else f"{f} = {made}")
+    same = " and ".join(f"{f} is self.{f}" for f in children)
+    args = ", ".join(f if f in children else f"self.{f}" for f in fields)
+    return (f"def _below(self):\n    return [{', '.join(below)}]\n"
+            "def _rebuilt(self, rewrite, items, field):\n    " + "\n    ".join(new)
+            + f"\n    return self if {same} else type(self)({args})\n")
+
+
 def _all_slots(cls: type) -> set[str]:
     return {s for base in cls.__mro__ for s in getattr(base, "__slots__", ())}
 
@@ -152,11 +190,14 @@ def node(cls: T | None = None, *, intern: bool = False, derive: dict[str, str] |
         _hidden=tuple(f for f, kind in fields.items() if kind.startswith(("Token", "Span"))) + hidden)
     space.setdefault("__qualname__", cls.__qualname__)
     made = type(cls)(cls.__name__, cls.__bases__, space)
-    env = {"_new": object.__new__, "_table": _interned, "_Slot": _Slot, "_forget": _forget, "_Token": Token,
+    env = {"_new": object.__new__, "_table": _interned, "_Slot": _Slot, "_forget": _forget, "_Token": Token, "_nodes_in": nodes_in,
            **{f"_d_{k}": v for k, v in defaults.items()}, **vars(__import__("sys").modules[cls.__module__])}
     name = "__new__" if intern else "__init__"
     exec(_constructor(made, fields, defaults, derive, intern), env)
     made_fn = env[name]
     made_fn.__qualname__ = f"{cls.__qualname__}.{name}"
     setattr(made, name, staticmethod(made_fn) if intern else made_fn)
+    if made._children:
+        exec(_walking(fields, made._children), env)
+        made._below, made._rebuilt = env["_below"], env["_rebuilt"]
     return made

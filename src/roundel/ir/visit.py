@@ -49,23 +49,7 @@ class _Dispatch:
 
 def children(node: Node) -> list[Node]:
     """Child nodes in field order (buffers are references, not children)."""
-    found: list[Node] = []
-    for name in node._children:
-        _collect(getattr(node, name), found)
-    return found
-
-
-def _collect(value: Any, found: list[Node]) -> None:
-    if type(value) is tuple:
-        for v in value:
-            if isinstance(v, Node):
-                found.append(v)
-            else:
-                _collect(v, found)
-    elif isinstance(value, Node):
-        found.append(value)
-    elif type(value) is dict:
-        found.extend(value.values())
+    return node._below()
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -74,9 +58,10 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         n = stack.pop()
         yield n
-        below = children(n)
-        below.reverse()
-        stack += below
+        below = n._below()
+        if below:
+            below.reverse()
+            stack += below
 
 
 class Visitor(_Dispatch):
@@ -92,8 +77,13 @@ class Visitor(_Dispatch):
 
     def generic(self, node: Node) -> None:
         """Visit the children."""
-        for child in children(node):
-            self.visit(child)
+        table = self._table
+        for child in node._below():
+            handler = table.get(type(child))
+            if handler is None:
+                self.generic(child)
+            else:
+                handler(self, child)
 
 
 class Rewriter(_Dispatch):
@@ -114,13 +104,7 @@ class Rewriter(_Dispatch):
         special = _GENERIC.get(type(node))
         if special is not None:
             return special(self, node)
-        changes = {}
-        for name in node._children:
-            old = getattr(node, name)
-            new = self.rewrite(old) if isinstance(old, Node) else self._field(old)
-            if new is not old:
-                changes[name] = new
-        return node.replace(**changes) if changes else node
+        return node._rebuilt(self.rewrite, self._items, self._field)
 
     def _field(self, value: Any) -> Any:
         if type(value) is tuple:
@@ -136,7 +120,8 @@ class Rewriter(_Dispatch):
         new, same = [], True
         for v in values:
             w = self.rewrite(v) if isinstance(v, Node) else self._field(v)
-            same = same and w is v
+            if w is not v:
+                same = False
             new.append(w)
         return values if same else tuple(new)
 
@@ -148,6 +133,14 @@ class Rewriter(_Dispatch):
 def _with_buffer(self: Rewriter, node: Any) -> Any:
     changes = {name: self._field(getattr(node, name)) for name in node._children}
     return node.replace(buffer=self.buffer(node.buffer), **changes)
+
+
+def _store(self: Rewriter, node: ts.BufferStore) -> ts.BufferStore:
+    buffer, value, indices = self.buffer(node.buffer), self.rewrite(node.value), self._items(node.indices)
+    predicate = None if node.predicate is None else self.rewrite(node.predicate)
+    if value is node.value and indices is node.indices and buffer is node.buffer and predicate is node.predicate:
+        return node
+    return ts.BufferStore(buffer, value, indices, predicate, node.span)
 
 
 def _load(self: Rewriter, node: te.BufferLoad) -> te.BufferLoad:
@@ -176,7 +169,7 @@ def _itself(self: Rewriter, node: Any) -> Any:
 
 _GENERIC: dict[type, Callable] = {
     ge.Var: _itself, ge.DataflowVar: _itself,
-    te.BufferLoad: _load, ts.BufferStore: _with_buffer, ts.BufferRegion: _with_buffer, ts.MatchBufferRegion: _with_buffer,
+    te.BufferLoad: _load, ts.BufferStore: _store, ts.BufferRegion: _with_buffer, ts.MatchBufferRegion: _with_buffer,
     ts.Allocate: _with_buffer, ts.DeclBuffer: _with_buffer, ts.Block: _block, PrimFunc: _prim_func,
 }
 
