@@ -7,9 +7,10 @@ Composed operators are taken apart first. Operators that only change the shape s
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from ..builder import make_program
+from ..builder import Program, make_program
 from ..ir import graph, tir
 from ..ir.attrs import Attrs
 from ..ir.equal import structural_equal, structural_hash
@@ -58,6 +59,7 @@ class _Legalize(GraphRewriter):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
         self.programs: dict[int, list[graph.GlobalVar]] = {}
+        self.made: dict[tuple, tuple[graph.GlobalVar, Program, list[int]]] = {}
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         op = call.op
@@ -65,13 +67,25 @@ class _Legalize(GraphRewriter):
             return call
         if not op.has("compute"):
             raise LowerError(f"R.{op.name} has no tensor expression", where=binding.span, hint="give the operator `compute` or `decompose`")
+        operands: list[graph.GraphExpr] = []
+        key = (op.name, call.attrs, tuple(_signature(a, operands) for a in call.args), call.sinfo if op.name in VIEWS else None)
+        if key in self.made:
+            name, program, positions = self.made[key]
+            made = replace(program, args=tuple(operands[k] for k in positions)).call(name)
+        else:
+            name, program = self._program(op, call)
+            if all(any(a is o for o in operands) for a in program.args):
+                self.made[key] = name, program, [next(k for k, o in enumerate(operands) if o is a) for a in program.args]
+            made = program.call(name)
+        info = call.sinfo if _complete(call.sinfo) else made.sinfo
+        return made.replace(sinfo=info, sinfo_args=(info,), span=binding.span)
+
+    def _program(self, op: OpDef, call: graph.Call) -> tuple[graph.GlobalVar, Program]:
         program = make_program(lambda *args, **attrs: op.compute(args, Attrs(attrs)), call.args, dict(call.attrs))
         single = isinstance(program.sinfo, graph.TensorInfo)
         kind = FuseKind.ELEMENTWISE if op.name in VIEWS else op.kind if single else FuseKind.OPAQUE
         func = program.func.replace(attrs=program.func.attrs | {"fuse_kind": int(kind), **_view(call)})
-        made = program.call(self._share(func, op.name.split(".")[-1]))
-        info = call.sinfo if _complete(call.sinfo) else made.sinfo
-        return made.replace(sinfo=info, sinfo_args=(info,), span=binding.span)
+        return self._share(func, op.name.split(".")[-1]), program
 
     def _share(self, func: tir.PrimFunc, hint: str) -> graph.GlobalVar:
         """The name of a structurally equal program, or of this one, added to the module."""
@@ -81,6 +95,22 @@ class _Legalize(GraphRewriter):
                 return name
         known.append(self.add_function(hint, func))
         return known[-1]
+
+
+def _signature(value: Any, operands: list[graph.GraphExpr]) -> Any:
+    """What an operand means for the program of an operator: equal signatures give equal programs. Tensors are collected."""
+    if isinstance(value, graph.Tuple):
+        return tuple(_signature(v, operands) for v in value.fields)
+    if isinstance(value, graph.ShapeExpr):
+        return value.values
+    if isinstance(value, graph.PrimValue | graph.StringValue | graph.DTypeValue):
+        return value.value
+    if not isinstance(value.sinfo, graph.TensorInfo):
+        return value
+    scalar = isinstance(value, graph.Constant) and all(n == 1 for n in value.data.shape)  # becomes a literal
+    if not any(o is value for o in operands):
+        operands.append(value)
+    return next(k for k, o in enumerate(operands) if o is value), value.sinfo, value.data if scalar else None
 
 
 def _moves_units(call: graph.Call) -> bool:

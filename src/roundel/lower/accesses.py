@@ -113,6 +113,8 @@ def interval(index: tir.Expr, loops: Sequence[tir.For], an: Analyzer) -> tuple[t
     if not index.is_index:
         return None
     for loop in reversed(loops):
+        if not any(e is not None and loop.loop_var in free_vars(e) for e in (low, high)):
+            continue
         first, last = loop.min, loop.min + loop.extent - 1
         low = None if low is None else _extreme(low, loop.loop_var, first, last, False, an)
         high = None if high is None else _extreme(high, loop.loop_var, first, last, True, an)

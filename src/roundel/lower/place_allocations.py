@@ -12,6 +12,8 @@ disjoint places, or everything that an iteration reads it has written before, or
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, free_vars, on, tir
 from roundel.ir.visit import substitute
@@ -86,8 +88,8 @@ class _Place(StatementRewriter):
 
     def disjoint(self, found: list[Access], var: Var) -> bool:
         """Whether different values of ``var`` touch different places (seen in one dimension)."""
-        for parts in zip(*([(i, a) for i in a.indices] for a in found), strict=True):
-            boxes = [interval(i, a.loops, self.analyzer) for i, a in parts]
+        for parts in zip(*([(i, a.loops) for i in a.indices] for a in found), strict=True):
+            boxes = [interval(i, loops, self.analyzer) for i, loops in dict.fromkeys(parts)]
             if any(b is None for b in boxes):
                 continue
             box = hull(boxes, self.analyzer)
@@ -156,7 +158,7 @@ class _Place(StatementRewriter):
             return alloc.replace(body=body)
         starts, shape = [], []
         for k, dim in enumerate(old.shape):
-            start, extent = self.touched([(a.indices[k], a.loops) for a in found], dim)
+            start, extent = self.touched(dict.fromkeys((a.indices[k], a.loops) for a in found), dim)
             starts.append(start)
             shape.append(extent)
         strides = aligned_strides(shape, alloc.annotations.get("dim_align", ()))
@@ -166,7 +168,7 @@ class _Place(StatementRewriter):
         body = _Shift(old, new, starts, self.analyzer).rewrite(body)
         return alloc.replace(buffer=new, body=body, annotations=alloc.annotations.without("dim_align"))
 
-    def touched(self, parts: list, dim: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
+    def touched(self, parts: Iterable[tuple[tir.Expr, tuple[tir.For, ...]]], dim: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
         """First place and number of places of one dimension; (0, dim) when less cannot be shown."""
         whole = tir.index_const(0), dim
         boxes = [interval(index, loops, self.analyzer) for index, loops in parts]
