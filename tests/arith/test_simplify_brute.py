@@ -2,7 +2,7 @@
 """Simplification, bounds, remainders and proofs against evaluation at all points of a small domain."""
 
 import numpy as np
-from arith_brute import ENV, bind_all, conditions, evaluate, indices
+from arith_brute import ENV, SIZE, bind_all, conditions, evaluate, indices
 from hypothesis import given, settings
 
 from roundel.arith import Analyzer
@@ -82,3 +82,12 @@ def test_under_a_constraint(given_condition, e, c):
         np.broadcast_to(evaluate(c, env), count).astype(bool),
         np.broadcast_to(evaluate(decided, env), count).astype(bool),
     )
+
+
+def test_quotients_of_a_size_that_is_not_known():
+    """``n * (c // n)`` is not 0, nor c (this was a bug)."""
+    n = ENV[SIZE][ENV[SIZE] > 0]
+    for c in (1, 4, 47):
+        quotient = tir.floordiv(tir.index_const(c), SIZE)
+        for e in (quotient * SIZE + SIZE, (quotient + 1) * SIZE * 3 - SIZE):
+            assert np.array_equal(evaluate(analyzer().simplify(e), {SIZE: n}), evaluate(e, {SIZE: n}))

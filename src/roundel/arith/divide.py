@@ -306,8 +306,8 @@ def _merge_product(an: Analyzer, s: Sum, atom: Expr, k: int, dtype: DType) -> Su
             t = -(k // only[1])
             if _matches(s, x, t):
                 return s.plus(x, -t).plus(Sum({atom: 1}), -k).plus(floormod(an, x, by, dtype), t)
-            rest = floormod(an, x, by, dtype) if an.facts.remainders else x
-            if not rest.terms:  # n * (x // n) where x % n is known
+            rest = floormod(an, x, by, dtype) if an.facts.remainders else None
+            if rest is not None and not rest.terms:  # n * (x // n) where x % n is known
                 return s.plus(Sum({atom: 1}), -k).plus(x - rest, -t)
     return None
 

@@ -1,9 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules: primitives that transform tensor programs, handles that survive them, traces that replay them."""
 
+from .decisions import OPEN, Decision
+from .features import Features, Stage, Touch
 from .handles import BlockRV, ExprRV, LoopRV
 from .primitive import PRIMITIVES, Change, primitive
 from .schedule import Schedule
+from .sketch import Sketch, sketches
 from .trace import Instruction, Trace
 
-__all__ = ["PRIMITIVES", "BlockRV", "Change", "ExprRV", "Instruction", "LoopRV", "Schedule", "Trace", "primitive"]
+__all__ = [
+    "OPEN",
+    "PRIMITIVES",
+    "BlockRV",
+    "Change",
+    "Decision",
+    "ExprRV",
+    "Features",
+    "Instruction",
+    "LoopRV",
+    "Schedule",
+    "Sketch",
+    "Stage",
+    "Touch",
+    "Trace",
+    "primitive",
+    "sketches",
+]

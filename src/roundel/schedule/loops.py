@@ -11,6 +11,7 @@ from roundel.arith import Analyzer
 from roundel.ir import Token, free_vars, tir, walk
 from roundel.ir.tir import Expr, For, ForKind, IterKind, Stmt
 
+from .decisions import holds_always
 from .legality import check_iterations_independent_of_order, check_writes_apart, require_no_idle
 from .primitive import Change, Loop, Target, primitive, refuse
 from .rebind import rebind, serial, wrap
@@ -46,9 +47,10 @@ def infer_factors(tree: Tree, loop: For, factors: Sequence[Any]) -> tuple[list[E
         if an.bounds(f)[1] < 1:
             refuse(tree, loop, f"cannot split loop {loop.loop_var.name} by {list(factors)}", "a factor is not positive")
     product = an.simplify(tir.product_of(known))
-    exact = an.prove_equal(tir.floormod(loop.extent, product), 0)
+    rest = tir.floormod(loop.extent, product)
+    exact = an.prove_equal(rest, 0) or holds_always(tree.decisions, tir.eq(rest, 0))
     if not missing:
-        if not an.prove(product >= loop.extent):
+        if not an.prove(product >= loop.extent) and not holds_always(tree.decisions, product >= loop.extent):
             refuse(
                 tree,
                 loop,
@@ -86,6 +88,8 @@ def split(
     if mode != "tile":
         refuse(tree, node, f"split has no mode {mode!r}", hint="tile or balanced")
     extents, exact = infer_factors(tree, node, factors)
+    if exact and tree.decisions:
+        tree = tree.assuming(tir.eq(tir.product_of(extents), node.extent))
     nested = [serial(f"{node.loop_var.name}_{k}", e, node.loop_var) for k, e in enumerate(extents)]
     body = split_body(tree, node, nested, exact or disable_predication, preserve_unit_iters)
     kept = [x for x in nested if preserve_unit_iters or not is_one(x.extent)] or nested[:1]

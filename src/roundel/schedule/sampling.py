@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random choices that the trace records as decisions: tile sizes, categories, where to compute a block."""
+"""Random choices that the trace records as decisions: tile sizes, categories, where to compute a block.
+
+Numbers may stay open (``decision="open"``): the result is then a variable of the program, with range and divisibility.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import For
 
 from . import legality, move
+from .decisions import OPEN, Decision, categorical_decision, tile_decision
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .tree import Tree, has_reduction, is_one
 
@@ -21,6 +25,8 @@ def sample_categorical(tree: Tree, candidates: Sequence[int], probs: Sequence[fl
     """One of ``candidates``; the decision is its position."""
     if len(candidates) != len(probs) or not candidates:
         refuse(tree, tree.root, "sample_categorical needs as many probabilities as candidates")
+    if decision == OPEN:
+        return _left_open(tree, categorical_decision(_name(tree, "choice"), candidates), many=False)
     if decision is None:
         assert rng is not None
         decision = rng.choices(range(len(candidates)), weights=probs)[0]
@@ -45,9 +51,28 @@ def sample_perfect_tile(tree: Tree, loop: Loop, n: int, max_innermost_factor: in
             "its extent is not a constant",
             hint="sample_categorical, and split by the result",
         )
+    if decision == OPEN:
+        rows = tiles(extent, n, max_innermost_factor)
+        if not rows:
+            refuse(tree, node, f"loop {node.loop_var.name} has no perfect tile of {n} factors, the last at most {max_innermost_factor}")
+        return _left_open(tree, tile_decision(_name(tree, node.loop_var.name + "_tile"), extent, rows), many=True)
     assert rng is not None
     factors = _random_tile(extent, n, max_innermost_factor, rng) if decision is None else _fit(extent, [int(d) for d in decision], n)
     return Change(tree, factors, decision=factors)
+
+
+CAN_STAY_OPEN = ("sample_categorical", "sample_perfect_tile")
+
+
+def _left_open(tree: Tree, decision: Decision, many: bool) -> Change:
+    made = list(decision.variables)
+    return Change(tree.with_decision(decision), made if many else made[0], decision=OPEN)
+
+
+def _name(tree: Tree, hint: str) -> str:
+    """``hint``, with a number where a decision has that name."""
+    taken = {d.name for d in tree.decisions}
+    return next(n for n in (hint, *(f"{hint}{k}" for k in range(1, len(taken) + 2))) if n not in taken)
 
 
 def divisors(n: int) -> list[int]:
@@ -108,6 +133,9 @@ def locations(tree: Tree, block: BlockToken) -> list[Token]:
 @primitive
 def sample_compute_location(tree: Tree, block: BlockToken, decision: Any = None, rng: Random | None = None) -> Change:
     """A loop for compute_at, -1 (leave the block) or -2 (inline it); the decision is the loop's position, -1 or -2."""
+    if decision == OPEN:
+        why, hint = "it is part of the program's structure", "sketches(func, rule) makes a sketch for each place"
+        refuse(tree, tree.realize(block), "where a block is computed cannot stay open", why, hint)
     found = locations(tree, block)
     if decision is None:
         assert rng is not None

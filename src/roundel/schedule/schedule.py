@@ -27,6 +27,8 @@ from . import (
     sampling,
     tensorize,
 )
+from .decisions import OPEN, Decision
+from .features import Features, features
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive
 from .trace import Instruction, Trace, flatten, has_handles
@@ -53,10 +55,21 @@ class Schedule:
     """Transforms the tensor programs of a module by primitives; handles stay valid, and everything is traced.
 
     ``mod`` is an IRModule or a PrimFunc (which becomes ``main``). ``sch.mod`` is the current program. Errors are
-    ScheduleErrors that show the offending statement and leave the schedule as it was.
+    ScheduleErrors that show the offending statement and leave the schedule as it was. With ``unresolved`` the numbers
+    that are sampled stay variables of the program (``sch.decisions``), as for ``sketches``. ``debug_mask``,
+    ``error_render_level`` and ``enable_check`` are TVM's: programs are checked always, errors are always in full.
     """
 
-    def __init__(self, mod: IRModule | PrimFunc, *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        mod: IRModule | PrimFunc,
+        *,
+        seed: int | random.Random | None = None,
+        debug_mask: str | int = "none",
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+        unresolved: bool = False,
+    ) -> None:
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})
         self._mod = mod.with_functions({k: with_own_tokens(f) for k, f in mod.items() if isinstance(f, PrimFunc)})
@@ -64,8 +77,9 @@ class Schedule:
         self._values: dict[Any, Any] = {}  # handle -> token, value, or why it died
         self._working_on: str | None = None
         self.trace = Trace()
-        self._random = random.Random(seed)
+        self._random = seed if isinstance(seed, random.Random) else random.Random(seed)
         self.seed = seed
+        self.unresolved = unresolved
 
     # --- state
 
@@ -78,6 +92,15 @@ class Schedule:
     def func(self) -> PrimFunc:
         """The tensor program worked on (the only one, or the one chosen by ``work_on``)."""
         return self._mod[self._function()]  # type: ignore[return-value]
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions of the function worked on that are open."""
+        return self._tree(self._function()).decisions
+
+    def features(self) -> Features:
+        """Work, parallelism, registers and bytes of the function worked on: closed forms in its open decisions."""
+        return features(self._tree(self._function()))
 
     def fork(self, seed: int | None = None) -> Schedule:
         """An independent schedule at the same point; handles are good in both."""
@@ -165,6 +188,8 @@ class Schedule:
         primitive = PRIMITIVES[kind]
         values = self._by_name(primitive, {**inputs, **attrs})
         func_name, tree = self._where(values)
+        if decision is None and self.unresolved and kind in sampling.CAN_STAY_OPEN:
+            decision = OPEN
         many = values.get(_variadic(primitive), ())
         change = primitive.apply(tree, *self._resolve(many), **self._keywords(primitive, values, decision))
         made = self._handles(change.made, change.tree)

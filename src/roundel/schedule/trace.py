@@ -67,6 +67,13 @@ class Trace:
             raise ScheduleError("with_decision needs a sampling instruction of this trace")
         return Trace([replace(i, decision=decision) if i is target else i for i in self.instructions])
 
+    def with_decisions(self, decisions: Sequence[Any]) -> Trace:
+        """The trace with these choices at its sampling instructions, in order."""
+        if len(decisions) != len(self.decisions):
+            raise ScheduleError(f"{len(decisions)} decisions for a trace with {len(self.decisions)}")
+        chosen = iter(decisions)
+        return Trace([replace(i, decision=next(chosen)) if i.samples else i for i in self.instructions])
+
     def apply_to(self, sch: Schedule, *, decide: Callable[[Instruction], Any] | None = None) -> dict[Any, Any]:
         """Do the same to another schedule; gives back where each handle of this trace went.
 

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Token, Var, on, substitute, tir
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, PrimFunc, Seq, Stmt
+
+if TYPE_CHECKING:
+    from .decisions import Decision
 
 FIELDS: dict[type, tuple[str, ...]] = {
     tir.For: ("body",),
@@ -36,12 +39,17 @@ def child_stmts(stmt: Stmt) -> Iterator[Stmt]:
 
 
 class Tree:
-    """An immutable program; ``nodes`` finds a token's For or Block, ``parents`` the statement around a statement."""
+    """An immutable program; ``nodes`` finds a token's For or Block, ``parents`` the statement around a statement.
 
-    __slots__ = ("func", "nodes", "order", "parents")
+    ``decisions`` are those left open, whose variables occur in the program; ``facts`` hold for them.
+    """
 
-    def __init__(self, func: PrimFunc) -> None:
+    __slots__ = ("decisions", "facts", "func", "nodes", "order", "parents")
+
+    def __init__(self, func: PrimFunc, decisions: tuple[Decision, ...] = (), facts: tuple[Expr, ...] = ()) -> None:
         self.func = func
+        self.decisions = decisions
+        self.facts = facts
         self.nodes: dict[Token, Any] = {}
         self.parents: dict[Stmt, Stmt | None] = {func.body: None}
         self.order: dict[Stmt, int] = {}
@@ -131,6 +139,8 @@ class Tree:
         ``inside`` counts the statement itself; without ``units`` loops of one iteration keep their variables.
         """
         an = Analyzer()
+        for fact in self.facts:
+            an.assume(fact)
         around = [*reversed(list(self.ancestors(stmt))), *([stmt] if inside else [])]
         for s in around:
             rule = _FACTS.get(type(s))
@@ -144,11 +154,19 @@ class Tree:
         """The program with statements replaced; None removes one, with the loops that become empty."""
         touched = {a for s in changes for a in self.ancestors(s)}
         body = _rebuild(self.func.body, changes, touched)
-        return Tree(self.func.replace(body=body if body is not None else Seq(())))
+        return self.with_func(self.func.replace(body=body if body is not None else Seq(())))
 
     def with_func(self, func: PrimFunc) -> Tree:
         """A tree over another version of the function."""
-        return self if func is self.func else Tree(func)
+        return self if func is self.func else Tree(func, self.decisions, self.facts)
+
+    def with_decision(self, decision: Decision) -> Tree:
+        """The program with one more decision left open."""
+        return Tree(self.func, (*self.decisions, decision), (*self.facts, *decision.facts))
+
+    def assuming(self, fact: Expr) -> Tree:
+        """The program with one more fact known of its open decisions."""
+        return Tree(self.func, self.decisions, (*self.facts, fact))
 
 
 def bind_loop(an: Analyzer, loop: For, units: bool = True) -> None:

@@ -15,13 +15,7 @@ from typing import Any
 from ..arith import Analyzer
 from ..ir import tir
 from ..ir.visit import Visitor, on, substitute, walk
-
-ELEMENTARY = {
-    "exp": 14, "exp2": 12, "log": 20, "log2": 20, "log10": 21, "log1p": 24, "expm1": 18, "tanh": 24, "erf": 24, "sigmoid": 18, "pow": 40,
-    "sin": 20, "cos": 20, "tan": 30, "sinh": 24, "cosh": 22, "asin": 20, "acos": 20, "atan": 20, "sqrt": 4, "rsqrt": 5, "fma": 2,
-}
-"""Operations of the polynomial behind a function, about."""
-_ARITHMETIC = frozenset({tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Max, tir.Min})
+from ..schedule.operations import data_nodes, operations
 
 
 @dataclass(frozen=True)
@@ -120,20 +114,11 @@ class _Count(Visitor):
         lanes = store.value.dtype.lanes
         self.writes[store.buffer] = self.writes.get(store.buffer, 0.0) + self.times * lanes
         own = {store.buffer}
-        stack: list[Any] = [store.value]
-        seen: set[Any] = set()
-        while stack:
-            e = stack.pop()
-            if e in seen:
-                continue
-            seen.add(e)
-            if type(e) is tir.BufferLoad:
-                if e.buffer not in own:
-                    self.reads[e.buffer] = self.reads.get(e.buffer, 0.0) + self.times * e.dtype.lanes
-                stack += [x for i in e.indices for x in walk(i) if type(x) is tir.BufferLoad]  # a gather reads its indices
-                continue
-            self.flops += self.times * operations(e) * e.dtype.lanes
-            stack += [c for c in (e.a, e.b) if isinstance(c, tir.Expr)] if type(e) in _ARITHMETIC else _operands(e)
+        for e in data_nodes(store.value):
+            if type(e) is not tir.BufferLoad:
+                self.flops += self.times * operations(e) * e.dtype.lanes
+            elif e.buffer not in own:
+                self.reads[e.buffer] = self.reads.get(e.buffer, 0.0) + self.times * e.dtype.lanes
 
     def traffic(self, buffer: tir.Buffer) -> float:
         """Bytes of a buffer that must be moved: no more than it has in each direction."""
@@ -142,24 +127,6 @@ class _Count(Visitor):
             size *= self.number(n)
         moved = min(size, self.reads.get(buffer, 0.0)) + min(size, self.writes.get(buffer, 0.0))
         return moved * buffer.dtype.bits / 8
-
-
-def operations(e: tir.Expr) -> int:
-    """Operations per lane of one node."""
-    if type(e) in _ARITHMETIC:
-        return 1
-    return ELEMENTARY.get(e.op, 1) if type(e) is tir.Call and isinstance(e.op, str) else 0
-
-
-def _operands(e: tir.Expr) -> list[tir.Expr]:
-    """Children of an expression that are data; conditions are not counted."""
-    skipped = ("condition",) if type(e) in (tir.IfThenElse, tir.Select) else ()
-    out: list[tir.Expr] = []
-    for name in e._children:
-        if name not in skipped:
-            value = getattr(e, name)
-            out += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, tir.Expr)]
-    return out
 
 
 def rates(target: Any, threads: int = 1, measured: Any = None) -> Rates:
