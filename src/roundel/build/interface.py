@@ -200,6 +200,7 @@ def _info(
             tuple(map(tensor, outputs, _padded(out_names, len(outputs)))),
             _listed(arguments),
             _listed(result),
+            extra={k: _listed(attrs[k]) for k in ("complex_inputs", "complex_outputs", "updates") if k in attrs},
         )
     places = {p.var: i for i, p in enumerate([*inputs, *outputs])}
     return FunctionInfo(

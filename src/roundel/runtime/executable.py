@@ -18,7 +18,7 @@ import numpy as np
 from ..ir import options
 from ..ir.dtype import DType
 from ..ir.errors import CallError
-from . import ffi, library, metadata, native, tensors
+from . import boundary, ffi, library, metadata, native, tensors
 from .metadata import FunctionInfo, Template
 
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
@@ -170,14 +170,20 @@ class BoundFunction:
         return (*args, *(named[n] for n in names[len(args) :]))
 
     def _call_graph(self, args: tuple) -> Any:
-        flat = args if self._flat else _flatten(self.info.arguments, args, len(self.info.inputs))
+        given = args if self._flat else _flatten(self.info.arguments, args, len(self.info.inputs))
+        extra = self.info.extra
+        flat = boundary.take(given, extra) if extra else given
         torch = None if all(type(a) is np.ndarray for a in flat) else tensors.torch_of(flat)
         inputs = [tensors.prepare(a, t) for a, t in zip(flat, self._in_types)]
         shapes = self._output_shapes(inputs)
         outputs = [_new_output(s, t, torch) for s, t in zip(shapes, self._out_types)]
         self._run([tensors.view(v) for v in (*inputs, *outputs)])
         described = zip(outputs, self._out_types, self.info.outputs)
-        return _assemble(self.info.result, [self._finish(o, t, info.scalar, torch) for o, t, info in described])
+        results = [self._finish(o, t, info.scalar, torch) for o, t, info in described]
+        if not extra:
+            return _assemble(self.info.result, results)
+        kept = boundary.give(results, given, extra)
+        return kept[0] if len(kept) == 1 else tuple(kept)
 
     def _call_program(self, args: tuple) -> None:
         flat = _flatten(self.info.arguments, args, len(self.info.inputs) + len(self.info.outputs))

@@ -25,6 +25,11 @@ def dtype_of(dtype: Any) -> DType:
         raise UnsupportedError(f"PyTorch's data type {dtype} is not supported") from None
 
 
+def real_of(dtype: Any) -> Any:
+    """The real ``torch.dtype`` of the parts of a complex one; others as they are."""
+    return dtype.to_real() if dtype.is_complex else dtype
+
+
 def const_data(tensor: Any) -> ConstData:
     """A tensor's content, shared where it is contiguous on the CPU."""
     t = tensor.detach().cpu().contiguous()

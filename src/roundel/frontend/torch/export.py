@@ -55,7 +55,9 @@ def from_exported_program(program: Any) -> IRModule:
     homes = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants}
     tensors = {**program.state_dict, **program.constants}
     constants = {n: tensors[homes[n.name]] for n in placeholders if n.name in homes}
-    return convert_graph(nodes, user, constants, _results(nodes, signature), Sizes(_symbol_names(placeholders)))
+    results, changed = _results(nodes, signature, {n.name: k for k, n in enumerate(user)})
+    updates = [(len(results) + k, place) for k, (_, place) in enumerate(changed)]
+    return convert_graph(nodes, user, constants, [*results, *(n for n, _ in changed)], Sizes(_symbol_names(placeholders)), updates=updates)
 
 
 def _symbol_names(placeholders: Sequence[Any]) -> dict[str, str]:
@@ -69,16 +71,18 @@ def _symbol_names(placeholders: Sequence[Any]) -> dict[str, str]:
     return names
 
 
-def _results(nodes: Sequence[Any], signature: Any) -> list[Any]:
-    """What the user gets; a program that also changes its buffers or inputs is refused."""
+def _results(nodes: Sequence[Any], signature: Any, places: Mapping[str, int]) -> tuple[list[Any], list[tuple[Any, int]]]:
+    """What the user gets, and the new content of inputs that the program changes, with the inputs' places; changed buffers are refused."""
     output = next(n for n in nodes if n.op == "output")
-    kept, changed = [], []
+    kept, changed, state = [], [], []
     for spec, node in zip(signature.output_specs, output.args[0], strict=True):
         if spec.kind.name == "USER_OUTPUT":
             kept.append(node)
+        elif spec.kind.name == "USER_INPUT_MUTATION":
+            changed.append((node, places[spec.target]))
         elif spec.kind.name.endswith("MUTATION"):
-            changed.append(str(spec.target))
-    if changed:
-        raise UnsupportedError(f"the program changes {', '.join(changed[:8])} in place", why="a compiled model has no state",
+            state.append(str(spec.target))
+    if state:
+        raise UnsupportedError(f"the program changes {', '.join(state[:8])} in place", why="a compiled model has no state",
                                hint="pass the state as an input and return the new one, or use torch.compile(model, backend='roundel')")
-    return [n for n in kept if n is not None]
+    return [n for n in kept if n is not None], changed

@@ -14,7 +14,9 @@ from ...ir.errors import RoundelError, UnsupportedError
 from ...ir.module import IRModule
 from ...ops import make
 from ...ops.dims import assuming
-from .dtypes import Sizes, const_data, dtype_of
+from . import pairs
+from .dtypes import Sizes, const_data, dtype_of, real_of
+from .pairs import Pair
 from .registry import find
 
 _IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_scalar.default", "aten.sym_constrain_range.default",
@@ -66,9 +68,14 @@ class NodeContext:
         return self.shape(value.shape)
 
     def out_dtype(self) -> Any:
-        """The dtype that PyTorch found for the (first) result."""
+        """The dtype that PyTorch found for the (first) result; of its parts where it is complex."""
         value = self.value[0] if isinstance(self.value, tuple | list) else self.value
-        return dtype_of(value.dtype)
+        return dtype_of(real_of(value.dtype))
+
+    @property
+    def complex_result(self) -> bool:
+        """Whether the (first) result is complex."""
+        return _is_complex(self.value)
 
     def unsupported(self, what: str) -> UnsupportedError:
         """A refusal of this node."""
@@ -101,12 +108,21 @@ class Importer:
 
     def constants(self, tensors: Mapping[Any, Any]) -> None:
         """Bind nodes to tensors known now; a tensor that occurs twice becomes one constant, sharing its memory."""
-        known: dict[int, graph.Constant] = {}
+        known: dict[int, Any] = {}
         for node, tensor in tensors.items():
             if id(tensor) not in known:
-                data = const_data(tensor)
-                known[id(tensor)] = graph.Constant(data, graph.TensorInfo(data.shape, data.dtype))
+                parts = (tensor.real, tensor.imag) if tensor.is_complex() else (tensor,)
+                made = [graph.Constant(data, graph.TensorInfo(data.shape, data.dtype)) for data in map(const_data, parts)]
+                known[id(tensor)] = Pair(*made) if tensor.is_complex() else made[0]
             self.values[node] = known[id(tensor)]
+
+    def plain(self, value: Any) -> Any:
+        """A value as one tensor: a complex one with its parts along a last axis of 2."""
+        return pairs.join(self.emit, value) if isinstance(value, Pair) else value
+
+    def typed(self, value: Any, like: Any) -> Any:
+        """The inverse of ``plain``, by the fake tensor."""
+        return pairs.split(self.emit, value) if _is_complex(like) else value
 
     def call(self, node: Any) -> Any:
         """The value of a call_function node."""
@@ -124,7 +140,7 @@ class Importer:
         convert = find(name)
         context = NodeContext(self, node)
         try:
-            out = convert(context, *args, **kwargs)  # type: ignore[misc]
+            out = pairs.convert(context, convert, args, kwargs) if _on_complex(node) and not _on_host(convert) else convert(context, *args, **kwargs)
         except RoundelError as e:
             if e.where is None:
                 raise type(e)(e.what, where=f"node {node.name!r} ({name})", why=e.why, hint=e.hint) from e
@@ -132,10 +148,29 @@ class Importer:
         return tuple(self.emit(o, node.name) for o in out) if isinstance(out, tuple | list) else self.emit(out, node.name)
 
 
+def _is_complex(value: Any) -> bool:
+    value = value[0] if isinstance(value, tuple | list) and value else value
+    return bool(getattr(value, "is_complex", bool)())
+
+
+def _on_complex(node: Any) -> bool:
+    """Whether a node has complex operands or a complex result."""
+    return _is_complex(node.meta.get("val")) or any(_is_complex(n.meta.get("val")) for n in node.all_input_nodes)
+
+
+def _on_host(convert: Any) -> bool:
+    from .host import on_host
+
+    return convert is on_host
+
+
 def _supported(node: Any) -> bool:
     name = str(node.target)
     symbolic = hasattr(node.meta.get("val", None), "node") and not hasattr(node.meta.get("val", None), "shape")
-    return node.target is py.getitem or node.target in _SYMBOLIC or name in _IGNORED or name.startswith("aten.sym_size") or symbolic or find(name) is not None
+    known = find(name)
+    if _on_complex(node) and not _on_host(known):
+        return pairs.supports(name) or node.target is py.getitem or name in _IGNORED
+    return node.target is py.getitem or node.target in _SYMBOLIC or name in _IGNORED or name.startswith("aten.sym_size") or symbolic or known is not None
 
 
 def check_program(nodes: Sequence[Any]) -> None:
@@ -164,17 +199,17 @@ def decompositions() -> dict[Any, Any]:
 
 
 def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mapping[Any, Any], results: Sequence[Any], sizes: Sizes,
-                  witnesses: Mapping[str, tir.Var] | None = None) -> IRModule:
+                  witnesses: Mapping[str, tir.Var] | None = None, updates: Sequence[tuple[int, int]] = ()) -> IRModule:
     """The nodes of a functional ATen graph as the graph function ``main``.
 
     ``inputs``: the placeholders that become parameters; ``constants``: placeholders whose tensors are known; ``results``: nodes (or
     numbers) returned. ``witnesses``: size variables that no input's shape tells; each gets a last parameter of shape ``(size, 0)``.
+    ``updates``: (result, input) pairs, last among the results: what is written back into inputs that the program changes.
     """
     check_program(nodes)
     bb = BlockBuilder()
     importer = Importer(bb, sizes)
     params = [graph.Var(n.name, tensor_info(n.meta["val"], sizes)) for n in inputs]
-    importer.values.update(zip(inputs, params, strict=True))
     importer.constants(constants)
     for name, var in (witnesses or {}).items():
         params.append(graph.Var(name, graph.TensorInfo((var, tir.index_const(0)), dtype_of("uint8"))))
@@ -182,13 +217,16 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
         if n.op == "placeholder" and n not in importer.values:
             value = n.meta.get("val")
             importer.values[n] = sizes.get(value) if hasattr(value, "node") else value
-    attrs = Attrs(global_symbol="main", input_names=tuple(p.name for p in params))
+    at_boundary = {"complex_inputs": tuple(k for k, n in enumerate(inputs) if _is_complex(n.meta["val"])),
+                   "complex_outputs": tuple(k for k, r in enumerate(results) if _is_complex(getattr(r, "meta", {}).get("val"))), "updates": tuple(updates)}
+    attrs = Attrs(global_symbol="main", input_names=tuple(p.name for p in params), **{k: v for k, v in at_boundary.items() if v})
     with bb.function("main", params, attrs=attrs):
         with bb.dataflow():
+            importer.values.update((n, importer.typed(p, n.meta["val"])) for n, p in zip(inputs, params))
             for n in nodes:
                 if n.op == "call_function" and str(n.target) not in _IGNORED:
                     importer.values[n] = importer.call(n)
-            values = [importer.operand(r) for r in results]
+            values = [importer.plain(importer.operand(r)) for r in results]
             fields = [graph.ShapeExpr((tir.as_index(v),)) if isinstance(v, int | tir.Expr) else v for v in values]
             result = bb.emit_output(fields[0] if len(fields) == 1 else graph.Tuple(tuple(fields)))
         bb.emit_func_output(result)
@@ -196,5 +234,5 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
 
 
 def tensor_info(value: Any, sizes: Sizes) -> graph.TensorInfo:
-    """The struct info of a (fake) tensor."""
-    return graph.TensorInfo(tuple(sizes.get(s) for s in value.shape), dtype_of(value.dtype))
+    """The struct info of a (fake) tensor; complex ones have their parts along a last axis of 2."""
+    return graph.TensorInfo((*(sizes.get(s) for s in value.shape), *([2] if value.is_complex() else [])), dtype_of(real_of(value.dtype)))

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converters of ATen operators, one file per family; importing this package fills the table."""
 
-from . import create, index, math, nn, reduce, tensor
+from .. import host
+from . import complex_numbers, create, index, math, nn, reduce, tensor

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ATen operators that are left to PyTorch itself: a compiled model calls them back as functions of the process.
+
+These are the decompositions of LAPACK whose result depends on how it goes about it (signs and order of vectors), random numbers, which
+come from PyTorch's own generators, and rare special functions. A model with such a call runs where Python and PyTorch are; it is
+not a file for elsewhere. All else is native.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ...ir import graph
+from ...ir.op import CALL_DPS_PACKED
+from ...runtime.registry import register_func
+from .dtypes import dtype_of, real_of
+from .importer import NodeContext
+from .registry import converter
+
+LINEAR_ALGEBRA = (
+    "_linalg_svd", "_linalg_eigh", "linalg_eig", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_matrix_exp", "linalg_lstsq", "linalg_pinv",
+    "linalg_pinv.atol_rtol_tensor", "geqrf", "ormqr", "linalg_householder_product", "linalg_qr", "_linalg_eigvals", "linalg_eigvals",
+)
+RANDOM = (
+    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "multinomial", "normal", "uniform", "exponential",
+    "cauchy", "geometric", "log_normal", "poisson", "binomial", "native_dropout", "_standard_gamma", "_sample_dirichlet", "rrelu_with_noise_functional",
+)
+SPECIAL = (
+    "special_airy_ai", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1", "special_modified_bessel_i0",
+    "special_modified_bessel_i1", "special_modified_bessel_k0", "special_modified_bessel_k1", "special_scaled_modified_bessel_k0",
+    "special_scaled_modified_bessel_k1", "special_spherical_bessel_j0", "special_zeta", "polygamma", "digamma", "igamma", "igammac", "i0",
+    "special_i0e", "special_i1", "special_i1e", "special_erfcx", "special_ndtri", "erfinv",
+)
+OTHER = (
+    "histogram", "histogram.bin_ct", "histogram.bins_tensor", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "_histogramdd_from_bin_tensors",
+    "hash_tensor", "fractional_max_pool2d", "fractional_max_pool3d", "segment_reduce", "_embedding_bag_forward_only", "_embedding_bag",
+)
+_numbers = itertools.count()
+
+
+def tensor_views(arrays: Sequence[Any], like: Sequence[Any]) -> list[torch.Tensor]:
+    """Arrays as the tensors PyTorch has for them: bfloat16 by its bits, complex numbers from pairs."""
+    out = []
+    for array, (dtype, is_complex) in zip(arrays, like, strict=True):
+        t = torch.from_numpy(array.view("int16")).view(torch.bfloat16) if dtype == torch.bfloat16 else torch.from_numpy(array)
+        out.append(torch.view_as_complex(t) if is_complex else t)
+    return out
+
+
+@converter(*LINEAR_ALGEBRA, *RANDOM, *SPECIAL, *OTHER)
+def on_host(node: NodeContext, *args: Any, **kwargs: Any) -> Any:
+    """The call of PyTorch's own function, writing into the results' memory."""
+    fx_args = pytree.tree_leaves((tuple(node.node.args), dict(node.node.kwargs)))
+    fx, spec = pytree.tree_flatten((tuple(node.node.args), dict(node.node.kwargs)))
+    tensors = [a for a in fx_args if isinstance(a, torch.fx.Node) and isinstance(a.meta.get("val"), torch.Tensor)]
+    if any(isinstance(a, torch.fx.Node) and a not in tensors for a in fx):
+        raise node.unsupported("a size known at run time alone as an argument of a function of the host")
+    values = [node.importer.plain(node.importer.values[a]) for a in tensors]
+    like = [(a.meta["val"].dtype, a.meta["val"].is_complex()) for a in tensors]
+    single = not isinstance(node.value, tuple | list)
+    made = [v for v in ([node.value] if single else node.value) if isinstance(v, torch.Tensor)]
+    infos = [_info(node, v) for v in made]
+    function, name = node.node.target, f"roundel.torch.{node.node.target}.{next(_numbers)}"
+
+    def call(*arrays: Any) -> None:
+        inputs = iter(tensor_views(arrays[:len(tensors)], like))
+        leaves = [next(inputs) if isinstance(a, torch.fx.Node) else a for a in fx]
+        again, named = pytree.tree_unflatten(leaves, spec)
+        with torch.no_grad():
+            found = function(*again, **named)
+        outputs = tensor_views(arrays[len(tensors):], [(v.dtype, v.is_complex()) for v in made])
+        for out, value in zip(outputs, [found] if single else [v for v in found if isinstance(v, torch.Tensor)], strict=True):
+            out.copy_(value)
+
+    register_func(name, call)
+    info = infos[0] if len(infos) == 1 else graph.TupleInfo(tuple(infos))
+    out = node.emit(graph.Call(CALL_DPS_PACKED, (graph.ExternFunc(name), graph.Tuple(tuple(values))), sinfo_args=(info,), sinfo=info))
+    parts = [out] if len(infos) == 1 else [node.emit(graph.TupleGetItem(out, k)) for k in range(len(infos))]
+    parts = [node.importer.typed(p, v) for p, v in zip(parts, made, strict=True)]
+    return parts[0] if single else tuple(parts)
+
+
+def _info(node: NodeContext, value: Any) -> graph.TensorInfo:
+    shape = [*value.shape, *([2] if value.is_complex() else [])]
+    return graph.TensorInfo(node.shape(shape).values, dtype_of(real_of(value.dtype)))

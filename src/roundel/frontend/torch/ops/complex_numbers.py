@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ATen operators on complex tensors (pairs of real ones), and discrete Fourier transforms as matrix products."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....ir import graph, tir
+from ..importer import NodeContext
+from ..pairs import Pair, join, on_pairs, promoted, split
+from .math import scalar, tensor
+
+DIRECT = 64
+"""Transforms of up to that many points are one matrix product; longer ones are split where they have a factor."""
+
+
+@on_pairs("view_as_real")
+def _view_as_real(node: NodeContext, x: Pair) -> Any:
+    return join(node.emit, x)
+
+
+@on_pairs("view_as_complex")
+def _view_as_complex(node: NodeContext, x: Any) -> Pair:
+    return split(node.emit, x)
+
+
+@on_pairs("complex")
+def _complex(node: NodeContext, re: Any, im: Any) -> Pair:
+    shape = node.out_shape()
+    return Pair(*(node.make("broadcast_to", v, shape) for v in (re, im)))
+
+
+@on_pairs("polar")
+def _polar(node: NodeContext, size: Any, angle: Any) -> Pair:
+    return _complex(node, *(node.make("multiply", size, node.make(f, angle)) for f in ("cos", "sin")))
+
+
+@on_pairs("_conj", "conj", "_conj_physical", "conj_physical")
+def _conj(node: NodeContext, x: Any) -> Any:
+    return Pair(x.re, node.make("negative", x.im)) if isinstance(x, Pair) else x
+
+
+@on_pairs("resolve_conj", "resolve_neg", "_to_copy", "to")
+def _convert(node: NodeContext, x: Any, *_: Any, **__: Any) -> Any:
+    dtype = node.out_dtype()
+    if not node.complex_result:
+        return tensor(node, x.re, dtype)
+    return Pair(tensor(node, x.re, dtype), tensor(node, x.im, dtype)) if isinstance(x, Pair) else promoted(node, x)
+
+
+@on_pairs("full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "scalar_tensor", "empty", "empty_like", "new_zeros", "new_ones", "new_full")
+def _filled(node: NodeContext, *args: Any, **_: Any) -> Any:
+    name = node.node.target.__name__.split(".")[0]
+    value = complex(args[-1]) if "full" in name or name == "scalar_tensor" else 1 + 0j if "ones" in name else 0j
+    dtype = node.out_dtype()
+    if not node.complex_result:
+        return node.make("full", node.out_shape(), node.emit(scalar(value.real, dtype)), dtype=dtype)
+    return Pair(*(node.make("full", node.out_shape(), node.emit(scalar(v, dtype)), dtype=dtype) for v in (value.real, value.imag)))
+
+
+def _product(node: NodeContext, a: Any, b: Any, op: str = "multiply") -> Pair:
+    """The product of complex or real factors, elementwise or of matrices."""
+    if not isinstance(a, Pair):
+        return Pair(node.make(op, a, b.re), node.make(op, a, b.im))
+    if not isinstance(b, Pair):
+        return Pair(node.make(op, a.re, b), node.make(op, a.im, b))
+    rr, ii, ri, ir = (node.make(op, x, y) for x, y in ((a.re, b.re), (a.im, b.im), (a.re, b.im), (a.im, b.re)))
+    return Pair(node.make("subtract", rr, ii), node.make("add", ri, ir))
+
+
+def _factor(node: NodeContext, v: Any) -> Any:
+    if isinstance(v, Pair):
+        return v
+    return promoted(node, v) if isinstance(v, complex) and v.imag else tensor(node, v.real if isinstance(v, complex) else v, node.out_dtype())
+
+
+@on_pairs("mul")
+def _mul(node: NodeContext, a: Any, b: Any) -> Pair:
+    return _product(node, _factor(node, a), _factor(node, b))
+
+
+@on_pairs("mm", "bmm", "matmul", "mv", "dot")
+def _matmul(node: NodeContext, a: Any, b: Any) -> Pair:
+    return _product(node, a, b, "matmul")
+
+
+@on_pairs("div")
+def _div(node: NodeContext, a: Any, b: Any) -> Pair:
+    b = _factor(node, b)
+    if not isinstance(b, Pair):
+        return Pair(*(node.make("divide", v, b) for v in (a.re, a.im)))
+    size = node.make("add", node.make("multiply", b.re, b.re), node.make("multiply", b.im, b.im))
+    over = _product(node, _factor(node, a), Pair(b.re, node.make("negative", b.im)))
+    return Pair(*(node.make("divide", v, size) for v in (over.re, over.im)))
+
+
+@on_pairs("reciprocal")
+def _reciprocal(node: NodeContext, x: Pair) -> Pair:
+    return _div(node, 1.0, x)
+
+
+@on_pairs("abs")
+def _abs(node: NodeContext, x: Pair) -> Any:
+    a, b = node.make("abs", x.re), node.make("abs", x.im)
+    big, small = node.make("maximum", a, b), node.make("minimum", a, b)
+    one, zero = (scalar(v, x.sinfo.dtype) for v in (1, 0))
+    ratio = node.make("where", node.make("equal", big, zero), zero, node.make("divide", small, big))
+    return node.make("multiply", big, node.make("sqrt", node.make("add", node.make("multiply", ratio, ratio), one)))
+
+
+@on_pairs("angle")
+def _angle(node: NodeContext, x: Pair) -> Any:
+    return node.make("atan2", x.im, x.re)
+
+
+@on_pairs("sgn")
+def _sgn(node: NodeContext, x: Pair) -> Pair:
+    size, zero = _abs(node, x), scalar(0, x.sinfo.dtype)
+    safe = node.make("equal", size, zero)
+    return Pair(*(node.make("where", safe, zero, node.make("divide", v, size)) for v in (x.re, x.im)))
+
+
+@on_pairs("exp")
+def _exp(node: NodeContext, x: Pair) -> Pair:
+    return _polar(node, node.make("exp", x.re), x.im)
+
+
+@on_pairs("eq", "ne")
+def _compare(node: NodeContext, a: Any, b: Any) -> Any:
+    op, both = ("equal", "logical_and") if ".eq" in str(node.node.target) else ("not_equal", "logical_or")
+    dtype = (a if isinstance(a, Pair) else b).sinfo.dtype
+    parts = [v if isinstance(v, Pair) else Pair(tensor(node, v.real, dtype), scalar(v.imag, dtype)) if isinstance(v, complex)
+             else Pair(tensor(node, v, dtype), scalar(0, dtype)) for v in (a, b)]
+    return node.make(both, *(node.make(op, x, y) for x, y in ((parts[0].re, parts[1].re), (parts[0].im, parts[1].im))))
+
+
+# ---- discrete Fourier transforms
+
+
+def _waves(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cosine and sine of 2 pi j k / n for j < n, k < m, with the angle reduced exactly."""
+    angle = 2 * np.pi * (np.outer(np.arange(n), np.arange(m)) % n) / n
+    return np.cos(angle), np.sin(angle)
+
+
+def _constant(array: np.ndarray, x: Any) -> graph.Constant:
+    return graph.Constant.of(array.astype(x.sinfo.dtype.numpy))
+
+
+def _dft(node: NodeContext, x: Any, sign: int) -> Pair:
+    """The transform along the last axis of a complex or real tensor."""
+    n = _points(node, x, -1)
+    a = next((d for d in range(math.isqrt(n), 1, -1) if n % d == 0), 1) if n > DIRECT else 1
+    if a == 1:
+        cos, sin = _waves(n, n)
+        return _product(node, x, Pair(_constant(cos, x), _constant(sign * sin, x)), "matmul")
+    b, lead = n // a, x.sinfo.ndim - 1
+    x = _each(node, x, lambda v: node.make("reshape", v, graph.ShapeExpr((*v.sinfo.shape[:-1], tir.index_const(a), tir.index_const(b)))))
+    swapped = (*range(lead), lead + 1, lead)
+    swap = lambda v: node.make("permute_dims", v, axes=swapped)
+    inner = _each(node, _dft(node, _each(node, x, swap), sign), swap)  # [k1, j2]
+    angle = 2 * np.pi * np.outer(np.arange(a), np.arange(b)) / n
+    turned = _product(node, inner, Pair(_constant(np.cos(angle), inner), _constant(sign * np.sin(angle), inner)))
+    flat = lambda v: node.make("reshape", v, graph.ShapeExpr((*v.sinfo.shape[:-2], tir.index_const(n))))
+    return _each(node, _each(node, _dft(node, turned, sign), swap), flat)
+
+
+def _each(node: NodeContext, x: Any, fn: Any) -> Any:
+    return Pair(fn(x.re), fn(x.im)) if isinstance(x, Pair) else fn(x)
+
+
+def _points(node: NodeContext, x: Any, axis: int) -> int:
+    n = x.sinfo.shape[axis]
+    if not isinstance(n, tir.IntImm):
+        raise node.unsupported(f"a Fourier transform over the symbolic size {n}")
+    return n.value
+
+
+def _along(node: NodeContext, x: Any, axis: int, fn: Any) -> Any:
+    """``fn`` of the last axis applied to ``axis``."""
+    n = x.sinfo.ndim
+    axis %= n
+    order = (*(k for k in range(n) if k != axis), axis)
+    back = tuple(order.index(k) for k in range(n))
+    if axis == n - 1:
+        return fn(x)
+    out = fn(_each(node, x, lambda v: node.make("permute_dims", v, axes=order)))
+    return _each(node, out, lambda v: node.make("permute_dims", v, axes=back))
+
+
+def _scaled(node: NodeContext, x: Any, mode: int, sizes: list[int]) -> Any:
+    """Normalisation: 0 none, 1 by the root of the number of points, 2 by the number."""
+    factor = {0: 1.0, 1: 1 / math.sqrt(math.prod(sizes)), 2: 1 / max(math.prod(sizes), 1)}[mode]
+    return x if mode == 0 else _each(node, x, lambda v: node.make("multiply", v, scalar(factor, v.sinfo.dtype)))
+
+
+@on_pairs("_fft_c2c")
+def _c2c(node: NodeContext, x: Any, dims: list[int], mode: int, forward: bool) -> Pair:
+    sizes = [_points(node, x, d) for d in dims]
+    for d in dims:
+        x = _along(node, x, d, lambda v: _dft(node, v, -1 if forward else 1))
+    return _scaled(node, x, mode, sizes)
+
+
+@on_pairs("_fft_r2c")
+def _r2c(node: NodeContext, x: Any, dims: list[int], mode: int, onesided: bool) -> Pair:
+    sizes = [_points(node, x, d) for d in dims]
+    last, half = dims[-1] % x.sinfo.ndim, tir.index_const(sizes[-1] // 2 + 1)
+    out = _along(node, x, last, lambda v: _dft(node, v, -1))
+    if onesided:
+        zero, one = tir.index_const(0), tir.index_const(1)
+        out = _each(node, out, lambda v: node.make("strided_slice", v, axes=(last,), begin=(zero,), end=(half,), strides=(one,)))
+    for d in dims[:-1]:
+        out = _along(node, out, d, lambda v: _dft(node, v, -1))
+    return _scaled(node, out, mode, sizes)
+
+
+@on_pairs("_fft_c2r")
+def _c2r(node: NodeContext, x: Pair, dims: list[int], mode: int, size: Any) -> Any:
+    for d in dims[:-1]:
+        x = _along(node, x, d, lambda v: _dft(node, v, 1))
+    m, n = _points(node, x, dims[-1]), int(size)
+    weight = np.where((np.arange(m) == 0) | (2 * np.arange(m) == n), 1.0, 2.0)[:, None]
+    angle = 2 * np.pi * (np.outer(np.arange(m), np.arange(n)) % n) / n
+    cos, sin = _constant(weight * np.cos(angle), x), _constant(weight * np.sin(angle), x)
+    whole = lambda v: node.make("subtract", node.make("matmul", v.re, cos), node.make("matmul", v.im, sin))
+    out = _along(node, x, dims[-1], whole)
+    return _scaled(node, out, mode, [*(_points(node, x, d) for d in dims[:-1]), n])
