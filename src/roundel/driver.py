@@ -19,8 +19,8 @@ from .graph.fuse import fuse
 from .graph.inline_functions import inline_functions
 from .graph.legalize import decompose, legalize
 from .graph.lower_host import lower_host
-from .graph.narrow_weights import narrow_weights
 from .graph.name_sizes import name_sizes
+from .graph.narrow_weights import narrow_weights
 from .graph.simplify import simplify
 from .ir.errors import OptionError
 from .ir.graph import Function
