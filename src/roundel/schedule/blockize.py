@@ -18,7 +18,7 @@ from .tree import TRUE, Tree, is_one, is_true, unique_block_name
 
 
 @primitive
-def blockize(tree: Tree, target: Target) -> Change:
+def blockize(tree: Tree, target: Target, preserve_unit_iters: bool = True) -> Change:
     """Make the nest at a loop a block of its own, whose instances are tiles; gives back that block.
 
         for i0, j0, i1, j1:                          for i0, j0:
@@ -28,7 +28,8 @@ def blockize(tree: Tree, target: Target) -> Change:
                 B(vi, vj)                                        with block("B"):
                                                                      B(vi_o * 16 + vi_i, vj_o * 16 + vj_i)
 
-    Given a block, it is wrapped into one that does a single instance. An init goes to the outer block.
+    Given a block, it is wrapped into one that does a single instance. An init goes to the outer block. Without
+    ``preserve_unit_iters`` the outer block has no variables for axes that lie in the tile as a whole.
     """
     node = tree.nodes[target]
     top: Stmt = node if type(node) is For else tree.realize(target)
@@ -41,9 +42,10 @@ def blockize(tree: Tree, target: Target) -> Change:
     if any(tree.parents[x] is not y for x, y in zip([*inner[1:], realize], inner)):
         refuse(tree, top, "cannot blockize this loop", "there are other statements between it and the block")
     divisions, outer_predicate, inner_predicate = _divide(tree, realize, loops, inner, top)
-    made = _outer_block(tree, realize, divisions, inner, inner_predicate)
-    outside = [(iv, d) for iv, d in zip(realize.block.iter_vars, divisions) if not _inner_only(d)]
-    new = BlockRealize(tuple(d.outer for _, d in outside), outer_predicate, made)
+    inner_only = [not preserve_unit_iters and _inner_only(d) for d in divisions]
+    made = _outer_block(tree, realize, divisions, inner_only, inner, inner_predicate)
+    outside = [d for d, gone in zip(divisions, inner_only) if not gone]
+    new = BlockRealize(tuple(d.outer for d in outside), outer_predicate, made)
     return Change(tree.edit({top: new}), made.token)
 
 
@@ -63,13 +65,15 @@ def _inner_only(d: Division) -> bool:
     return is_one(d.outer_extent) and not is_one(d.inner_extent) and type(d.outer) is tir.IntImm and d.outer.value == 0
 
 
-def _outer_block(tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner: list[For], predicate: Expr) -> Block:
+def _outer_block(
+    tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner_only: list[bool], inner: list[For], predicate: Expr
+) -> Block:
     block = realize.block
     outer_ivs, inner_ivs, values = [], [], []
     table: dict[Var, Expr] = {}
-    for iv, d in zip(block.iter_vars, divisions):
+    for iv, d, gone in zip(block.iter_vars, divisions, inner_only):
         at: Expr = tir.const(0, iv.var.dtype)
-        if not _inner_only(d):
+        if not gone:
             v = Var(iv.var.name + "_o", iv.var.dtype)
             outer_ivs.append(IterVar(v, _domain(iv, d), iv.kind))
             at = v * d.inner_extent
@@ -82,7 +86,7 @@ def _outer_block(tree: Tree, realize: BlockRealize, divisions: tuple[Division, .
         table[iv.var] = at
     body = substitute(block.replace(iter_vars=(), reads=(), writes=(), init=None), table).replace(iter_vars=tuple(inner_ivs))
     update = with_access(tree, body)
-    seen = {d.outer: iv.var for iv, d in zip(outer_ivs, (d for d in divisions if not _inner_only(d)))}
+    seen = {d.outer: iv.var for iv, d in zip(outer_ivs, (d for d, gone in zip(divisions, inner_only) if not gone))}
     predicate = _Replace(seen).rewrite(predicate)
     hidden = {x.loop_var for x in tree.loops(realize) if x not in inner} & free_vars(predicate)
     if hidden:

@@ -21,7 +21,7 @@ def cache_read(
     block: BlockToken,
     read_buffer_index: int | str,
     storage_scope: str,
-    consumer_blocks: Sequence[BlockToken] = (),
+    consumer_blocks: Sequence[BlockToken] | None = None,
 ) -> Change:
     """Copy what is read of a buffer into a buffer of another scope, and read that; gives back the copying block.
 
@@ -34,7 +34,7 @@ def cache_read(
     realize = tree.realize(block)
     scope = tree.scope(realize)
     buffer = read_buffer(tree, node, read_buffer_index)
-    users = [tree.realize(t) for t in consumer_blocks] or legality.readers(tree, scope, buffer)
+    users = [tree.realize(t) for t in consumer_blocks or ()] or legality.readers(tree, scope, buffer)
     made = legality.writers(tree, scope, buffer)
     site = place(tree, made, [realize], realize)
     if realize in made:
@@ -52,7 +52,7 @@ def cache_write(
     block: BlockToken,
     write_buffer_index: int | str,
     storage_scope: str,
-    consumer_blocks: Sequence[BlockToken] = (),
+    consumer_blocks: Sequence[BlockToken] | None = None,
 ) -> Change:
     """Write into a buffer of another scope, and copy that to the original after; gives back the copying block.
 
@@ -75,7 +75,7 @@ def cache_write(
             hint="cache_write before decompose_reduction",
         )
     legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
-    users = [tree.realize(t) for t in consumer_blocks]
+    users = [tree.realize(t) for t in consumer_blocks or ()]
     later = [r for r in legality.readers(tree, scope, buffer) if r not in (realize, *users)]
     beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
     site = place(tree, [realize], beside, realize)

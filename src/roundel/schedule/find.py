@@ -44,9 +44,9 @@ def get_loops(tree: Tree, block: BlockToken) -> Change:
 
 
 @primitive
-def get_child_blocks(tree: Tree, target: Target) -> Change:
+def get_child_blocks(tree: Tree, block_or_loop: Target) -> Change:
     """Blocks directly inside a block or loop, in program order."""
-    return Change(tree, [r.block.token for r in tree.realizes(tree.nodes[target].body)])
+    return Change(tree, [r.block.token for r in tree.realizes(tree.nodes[block_or_loop].body)])
 
 
 def _tokens(found: list[BlockRealize]) -> list:
@@ -66,8 +66,8 @@ def get_consumers(tree: Tree, block: BlockToken) -> Change:
 
 
 @primitive
-def get_output_blocks(tree: Tree, scope: BlockToken) -> Change:
-    """Blocks directly inside ``scope`` that write what is seen outside of it."""
-    node: Block = tree.nodes[scope]
+def get_output_blocks(tree: Tree, scope_block: BlockToken) -> Change:
+    """Blocks directly inside ``scope_block`` that write what is seen outside of it."""
+    node: Block = tree.nodes[scope_block]
     inner: set[Buffer] = set(node.alloc_buffers)
     return Change(tree, [r.block.token for r in tree.children(node) if legality.writes_of(r.block) - inner])

@@ -57,23 +57,23 @@ def _annotated(tree: Tree, target: Target, annotations: Any) -> Change:
 
 
 @primitive
-def annotate(tree: Tree, target: Target, ann_key: str, ann_val: Any) -> Change:
+def annotate(tree: Tree, block_or_loop: Target, ann_key: str, ann_val: Any) -> Change:
     """Set an annotation of a loop or block."""
-    return _annotated(tree, target, tree.nodes[target].annotations | {ann_key: ann_val})
+    return _annotated(tree, block_or_loop, tree.nodes[block_or_loop].annotations | {ann_key: ann_val})
 
 
 @primitive
-def unannotate(tree: Tree, target: Target, ann_key: str) -> Change:
+def unannotate(tree: Tree, block_or_loop: Target, ann_key: str) -> Change:
     """Remove an annotation of a loop or block."""
-    node = tree.nodes[target]
+    node = tree.nodes[block_or_loop]
     if ann_key not in node.annotations:
         refuse(
             tree,
-            target,
+            block_or_loop,
             f"there is no annotation {ann_key!r} to remove",
             f"there are {', '.join(node.annotations) or 'none'}",
         )
-    return _annotated(tree, target, node.annotations.without(ann_key))
+    return _annotated(tree, block_or_loop, node.annotations.without(ann_key))
 
 
 # --- buffers

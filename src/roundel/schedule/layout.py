@@ -38,13 +38,16 @@ def named_buffer(tree: Tree, block: Block, buffer: Any) -> Buffer:
 
 
 @primitive
-def transform_layout(tree: Tree, block: BlockToken, buffer: Any, index_map: Any, pad_value: Any = None) -> Change:
+def transform_layout(
+    tree: Tree, block: BlockToken, buffer: Any, index_map: Any, pad_value: Any = None, assume_injective_transform: bool = False
+) -> Change:
     """Store a buffer in another order: every access of it in the function goes through ``index_map``.
 
         B[i, j]                      ->  B[i // 4, j, i % 4]           # lambda i, j: (i // 4, j, i % 4)
 
     ``buffer`` is ("read", n), ("write", n) or a name. A map that makes more elements needs ``pad_value``,
     which fills the padding of buffers made here; a parameter's padding is the caller's. A parameter's shape changes.
+    (``assume_injective_transform`` is TVM's; here maps are inverted in any case.)
     """
     node: Block = tree.nodes[block]
     old = named_buffer(tree, node, buffer)

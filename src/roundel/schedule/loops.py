@@ -293,14 +293,14 @@ def _digit(an: Analyzer, fused: Expr, below: Expr, extent: Expr, outermost: bool
 
 
 @primitive
-def reorder(tree: Tree, *loops: Loop) -> Change:
+def reorder(tree: Tree, *ordered_loops: Loop) -> Change:
     """Put loops of one chain into the given order; others of the chain stay where they are.
 
     for i, j, k in T.grid(n, m, l):          for k, j, i in T.grid(l, m, n):
         S(i, j, k)                       ->      S(i, j, k)            # reorder(k, i) keeps j in the middle
     """
-    nodes: list[For] = [tree.nodes[t] for t in loops]
-    if len(set(loops)) != len(loops) or not nodes:
+    nodes: list[For] = [tree.nodes[t] for t in ordered_loops]
+    if len(set(ordered_loops)) != len(ordered_loops) or not nodes:
         refuse(tree, tree.root, "reorder takes different loops, at least one")
     chain = _chain(tree, nodes)
     check_iterations_independent_of_order(tree, chain, "reorder")
@@ -370,12 +370,12 @@ def merge(tree: Tree, *loops: Loop) -> Change:
 
 
 @primitive
-def add_unit_loop(tree: Tree, target: Target) -> Change:
+def add_unit_loop(tree: Tree, block_or_loop: Target) -> Change:
     """Put a loop of one iteration around a loop or block.
 
     S                ->      for u in range(1): S
     """
-    node = tree.nodes[target]
+    node = tree.nodes[block_or_loop]
     stmt = node if type(node) is For else tree.parents[node]
     unit = serial("u", tir.index_const(1), tir.index_const(0))
     return Change(tree.edit({stmt: wrap([unit], stmt)}), unit.token)

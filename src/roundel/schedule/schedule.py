@@ -78,7 +78,6 @@ class Schedule:
         self._working_on: str | None = None
         self.trace = Trace()
         self._random = seed if isinstance(seed, random.Random) else random.Random(seed)
-        self.seed = seed
         self.unresolved = unresolved
 
     # --- state
@@ -111,6 +110,23 @@ class Schedule:
         return new
 
     copy = fork
+
+    def seed(self, seed: int) -> None:
+        """Start the generator of random choices anew."""
+        self._random = random.Random(seed)
+
+    def fork_seed(self) -> int:
+        """A seed for another generator."""
+        return self._random.getrandbits(31)
+
+    def remove_rv(self, rand_var: Any) -> None:
+        """Forget a handle."""
+        self._values.pop(rand_var, None)
+
+    @property
+    def func_working_on(self) -> str | None:
+        """The function that ``work_on`` chose."""
+        return self._working_on
 
     def show(self, **options: Any) -> None:
         """Print the program and the trace."""
@@ -206,7 +222,12 @@ class Schedule:
         self.trace = self.trace.append(Instruction(kind, inputs, attrs, tuple(outputs), decision))
 
     def _by_name(self, primitive: Primitive, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {k: self.get_block(v) if k in primitive.blocks and isinstance(v, str) else v for k, v in values.items()}
+        return {k: self._named(v) if k in primitive.blocks else v for k, v in values.items()}
+
+    def _named(self, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [self._named(v) for v in value]
+        return self.get_block(value) if isinstance(value, str) else value
 
     def _keywords(self, primitive: Primitive, values: Mapping[str, Any], decision: Any) -> dict[str, Any]:
         out = {k: self._resolve(v) for k, v in values.items() if k != _variadic(primitive)}

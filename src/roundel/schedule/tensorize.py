@@ -29,7 +29,7 @@ from .tree import Tree, fresh_copy, is_true
 
 
 @primitive
-def tensorize(tree: Tree, target: Target, tensor_intrin: str) -> Change:
+def tensorize(tree: Tree, block_or_loop: Target, tensor_intrin: str, preserve_unit_iters: bool = True) -> Change:
     """Replace a loop nest (or a blockized block) by the implementation of an instruction whose description it equals.
 
     for i1, j1, k1:                      with block("C_o"):
@@ -38,9 +38,9 @@ def tensorize(tree: Tree, target: Target, tensor_intrin: str) -> Change:
                                             implementation(A1, B1, C1)
     """
     intrin = TensorIntrin.get(tensor_intrin)
-    changed, token = tree, target
-    if type(tree.nodes[target]) is For:
-        made = blockize(tree, target)
+    changed, token = tree, block_or_loop
+    if type(tree.nodes[block_or_loop]) is For:
+        made = blockize(tree, block_or_loop, preserve_unit_iters)
         changed, token = made.tree, made.made
     outer: Block = changed.nodes[token]
     match = _Match(changed, outer)

@@ -50,6 +50,15 @@ class Trace:
     def __len__(self) -> int:
         return len(self.instructions)
 
+    @property
+    def insts(self) -> list[Instruction]:
+        """The instructions, by TVM's name."""
+        return list(self.instructions)
+
+    def get_decision(self, instruction: Instruction) -> Any:
+        """What a sampling instruction of this trace chose."""
+        return self.decisions.get(instruction)
+
     def append(self, instruction: Instruction) -> Trace:
         """A longer trace."""
         return Trace((*self.instructions, instruction))
@@ -91,6 +100,10 @@ class Trace:
                 )
             table.update(zip(i.outputs, flat))
         return table
+
+    def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False, decision_provider: Callable[[Instruction], Any] | None = None) -> None:
+        """``apply_to``, with TVM's parameters (there are no post-processing instructions)."""
+        self.apply_to(sch, decide=decision_provider)
 
     # --- text
 
