@@ -64,6 +64,16 @@ def walk(node: Node) -> Iterator[Node]:
             stack += below
 
 
+def statements(node: Node) -> Iterator[Node]:
+    """Every statement of the tree (with ranges and regions of blocks), parents first; expressions are not entered."""
+    stack = [node]
+    while stack:
+        n = stack.pop()
+        if not isinstance(n, te.Expr):
+            yield n
+            stack += n._below()[::-1]
+
+
 class Visitor(_Dispatch):
     """Walks a tree; a handler decides whether to go on into children by calling ``self.generic(node)``."""
 
@@ -174,7 +184,9 @@ _GENERIC: dict[type, Callable] = {
 }
 
 
-class _Substitute(Rewriter):
+class Substitution(Rewriter):
+    """Variables to expressions and buffers to buffers, for several nodes; what an expression becomes is remembered."""
+
     def __init__(self, variables: Mapping[Any, Any], buffers: Mapping[tb.Buffer, tb.Buffer]) -> None:
         self.variables, self.buffers = variables, dict(buffers)
         self.memo: dict[Any, Any] = {}
@@ -204,7 +216,7 @@ def substitute(node: Any, variables: Mapping[Any, Any], buffers: Mapping[tb.Buff
     """``node`` with variables replaced by expressions and buffers by buffers (shapes of buffers are substituted too)."""
     if not variables and not buffers:
         return node
-    return _Substitute(variables, buffers or {}).rewrite(node)
+    return Substitution(variables, buffers or {}).rewrite(node)
 
 
 def free_vars(expr: te.Expr) -> frozenset[te.Var]:

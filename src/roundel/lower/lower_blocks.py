@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from roundel.arith import Analyzer
 from roundel.ir import Attrs, Var, free_vars, on, tir
-from roundel.ir.visit import substitute, walk
+from roundel.ir.visit import statements, substitute, walk
 
 from .kernel_pass import kernel_pass
 from .match_buffers import inline_match_buffers
@@ -121,7 +121,7 @@ def _alignment(buffer: tir.Buffer, body: tir.Stmt) -> Attrs:
     """What ``storage_align`` asked for of a buffer: (axis, factor, offset)s as ``dim_align``."""
     asked = [
         tuple(entry[1:])
-        for n in walk(body)
+        for n in statements(body)
         if type(n) is tir.Block and "buffer_dim_align" in n.annotations
         for entry in n.annotations["buffer_dim_align"]
         if n.writes[entry[0]].buffer is buffer
@@ -134,7 +134,7 @@ def _reads_written(init: tir.Stmt, body: tir.Stmt) -> bool:
     loaded = {n.buffer for n in walk(init) if type(n) is tir.BufferLoad}
     written = {
         n.buffer if type(n) is tir.BufferStore else n.source.buffer
-        for n in walk(body)
+        for n in statements(body)
         if type(n) in (tir.BufferStore, tir.MatchBufferRegion)
     }
     return not loaded.isdisjoint(written)

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from roundel.ir import Attrs, IRModule, Var, Visitor, free_vars, on, tir
 from roundel.ir.dtype import HANDLE, INT32, INT64
-from roundel.ir.visit import substitute, walk
+from roundel.ir.node import Node
+from roundel.ir.visit import statements, substitute
 from roundel.passes import pass_
 
 from .kernel_pass import is_kernel
@@ -29,6 +30,15 @@ class _Captures(Visitor):
         self.used: dict[Var, None] = {}
         self.defined: set[Var] = set()
         self.buffers: dict[tir.Buffer, None] = {}
+        self.own: set[tir.Buffer] = set()
+        self.seen: set[tir.Expr] = set()
+
+    def generic(self, node: Node) -> None:
+        if isinstance(node, tir.Expr):
+            if node in self.seen:
+                return
+            self.seen.add(node)
+        super().generic(node)
 
     def use(self, v: Var) -> None:
         if v not in self.defined:
@@ -66,12 +76,14 @@ class _Captures(Visitor):
 
     @on(tir.Allocate)
     def _allocate(self, alloc: tir.Allocate) -> None:
+        self.own.add(alloc.buffer)
         self.defined.add(alloc.buffer.data)
         self.use_buffer(alloc.buffer)
         self.visit(alloc.body)
 
     @on(tir.DeclBuffer)
     def _decl(self, decl: tir.DeclBuffer) -> None:
+        self.own.add(decl.buffer)
         self.use_buffer(decl.buffer)
         self.visit(decl.body)
 
@@ -85,8 +97,7 @@ def make_task(loop: tir.For) -> tuple[tir.PrimFunc, tuple[tir.Expr, ...]]:
     captured = [v for v in found.used if v is not loop.loop_var]
     begin, end, i = Var("begin", INT64), Var("end", INT64), Var(loop.loop_var.name, loop.loop_var.dtype)
     renamed: dict[Var, tir.Expr] = {v: Var(v.name, v.dtype, v.size) for v in captured}
-    own = {n.buffer for n in walk(loop.body) if type(n) in (tir.Allocate, tir.DeclBuffer)}
-    buffers = {b: _renamed(b, renamed) for b in found.buffers if b not in own}
+    buffers = {b: _renamed(b, renamed) for b in found.buffers if b not in found.own}
     first: dict[Var, tir.Buffer] = {}
     for b in buffers:
         first.setdefault(b.data, b)
@@ -127,7 +138,8 @@ class _Outline(StatementRewriter):
         if loop.kind is not tir.ForKind.PARALLEL:
             return self.generic(loop)
         name = self.taken.unique_name(f"{self.name}_task{len(self.tasks) or ''}")
-        task, operands = make_task(loop.replace(body=_Serial().rewrite(loop.body)))
+        nested = any(type(s) is tir.For and s.kind is tir.ForKind.PARALLEL for s in statements(loop.body))
+        task, operands = make_task(loop.replace(body=_Serial().rewrite(loop.body)) if nested else loop)
         self.tasks[name] = task
         grain = tir.index_const(int(loop.annotations.get("grain", 0)))
         return tir.Evaluate(tir.Call("parallel_for", (tir.StringImm(name), loop.extent, grain, *operands), INT32))

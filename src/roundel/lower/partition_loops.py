@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, free_vars, on, tir
-from roundel.ir.visit import substitute, walk
+from roundel.ir.visit import statements, substitute, walk
 
 from .accesses import interval
 from .copies import fresh_copy
@@ -60,7 +60,7 @@ class _Partition(StatementRewriter):
         """Where to cut is asked outside of the loop: that it runs at all is not known there."""
         if loop.kind in (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED) or loop.step is not None:
             return self.whole(loop)
-        inner = {n.loop_var: n for n in walk(loop.body) if type(n) is tir.For}
+        inner = {n.loop_var: n for n in statements(loop.body) if type(n) is tir.For}
         cut = self.find(loop, inner)
         size = _size(loop.body)
         if not cut.value or size * 2 > self.budget:
@@ -78,7 +78,7 @@ class _Partition(StatementRewriter):
 
     def find(self, loop: tir.For, inner: dict[Var, tir.For]) -> _Cut:
         cut = _Cut()
-        local = {n.var for n in walk(loop.body) if type(n) is tir.Let}
+        local = {n.var for n in statements(loop.body) if type(n) is tir.Let}
         for c in _conditions(loop.body):
             names = free_vars(c)
             if c in cut.value or loop.loop_var not in names or not c.is_index or not names.isdisjoint(local):

@@ -7,37 +7,51 @@ function with the attribute ``register_tiles`` insists, and gets an error that n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from roundel.ir import Var, Visitor, on, tir
 from roundel.ir.errors import LowerError
-from roundel.ir.visit import substitute
+from roundel.ir.node import Node
+from roundel.ir.visit import statements, substitute
 
 from .kernel_pass import kernel_pass
 from .statements import StatementRewriter
 
 
-class _Offence(Visitor):
-    def __init__(self, data: Var) -> None:
-        self.data = data
-        self.found = ""
+class _Offences(Visitor):
+    """By data pointer, why memory cannot be registers; each expression is looked at once."""
+
+    def __init__(self) -> None:
+        self.found: dict[Var, str] = {}
+        self.seen: set[tir.Expr] = set()
+
+    def generic(self, node: Node) -> None:
+        if isinstance(node, tir.Expr):
+            if node in self.seen:
+                return
+            self.seen.add(node)
+        super().generic(node)
 
     @on(tir.BufferLoad, tir.BufferStore)
     def _access(self, access: tir.BufferLoad | tir.BufferStore) -> None:
-        if access.buffer.data is self.data and not self.found:
+        if access.buffer.scope == "local":
             for k, i in enumerate(access.indices):
                 if not _constant(i):
-                    self.found = f"index {k} of {access.buffer.name} is {i.script()}, which is not constant"
+                    self.found.setdefault(
+                        access.buffer.data, f"index {k} of {access.buffer.name} is {i.script()}, which is not constant"
+                    )
         self.generic(access)
 
     @on(tir.Call)
     def _call(self, call: tir.Call) -> None:
-        if call.op == "address_of" and call.args[0].buffer.data is self.data:
-            self.found = self.found or f"the address of {call.args[0].buffer.name} is taken"
+        if call.op == "address_of":
+            buffer = call.args[0].buffer
+            self.found.setdefault(buffer.data, f"the address of {buffer.name} is taken")
         self.generic(call)
 
     @on(Var)
     def _var(self, v: Var) -> None:
-        if v is self.data:
-            self.found = self.found or f"the pointer {v.name} is used"
+        self.found.setdefault(v, f"the pointer {v.name} is used")
 
 
 def _constant(index: tir.Expr) -> bool:
@@ -46,26 +60,24 @@ def _constant(index: tir.Expr) -> bool:
     return type(index) is tir.IntImm or (type(index) is tir.Broadcast and _constant(index.value))
 
 
-def why_not_registers(alloc: tir.Allocate) -> str:
+def why_not_registers(alloc: tir.Allocate, found: Mapping[Var, str]) -> str:
     """Why the buffer cannot live in registers; empty when it can."""
     for k, dim in enumerate(alloc.buffer.shape):
         if type(dim) is not tir.IntImm:
             return f"dimension {k} of {alloc.buffer.name} is {dim.script()}, which is not constant"
-    offence = _Offence(alloc.buffer.data)
-    offence.visit(alloc.body)
-    return offence.found
+    return found.get(alloc.buffer.data, "")
 
 
 class _RegisterTiles(StatementRewriter):
-    def __init__(self, insist: bool) -> None:
-        self.insist = insist
+    def __init__(self, insist: bool, found: Mapping[Var, str]) -> None:
+        self.insist, self.found = insist, found
 
     @on(tir.Allocate)
     def _allocate(self, alloc: tir.Allocate) -> tir.Stmt:
         alloc = self.generic(alloc)
         if alloc.buffer.scope != "local":
             return alloc
-        reason = why_not_registers(alloc)
+        reason = why_not_registers(alloc, self.found)
         if not reason:
             return alloc
         if self.insist:
@@ -84,4 +96,8 @@ class _RegisterTiles(StatementRewriter):
 @kernel_pass("register_tiles")
 def register_tiles(func: tir.PrimFunc) -> tir.PrimFunc:
     """Local buffers with other than constant indices become private memory, or an error where the function insists."""
-    return func.replace(body=_RegisterTiles(bool(func.attrs.get("register_tiles"))).rewrite(func.body))
+    if not any(type(s) is tir.Allocate and s.buffer.scope == "local" for s in statements(func.body)):
+        return func
+    offences = _Offences()
+    offences.visit(func.body)
+    return func.replace(body=_RegisterTiles(bool(func.attrs.get("register_tiles")), offences.found).rewrite(func.body))

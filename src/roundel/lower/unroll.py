@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from roundel.ir import Rewriter, Var, free_vars, on, tir
-from roundel.ir.visit import substitute, walk
+from roundel.ir.visit import Substitution, substitute, walk
 
 from .kernel_pass import kernel_pass
 
@@ -24,10 +24,16 @@ class _Unroll(Rewriter):
     def __init__(self) -> None:
         self.values: dict[Var, tir.Expr] = {}
         self.buffers: dict[tir.Buffer, tir.Buffer] = {}
+        self.substitution = Substitution(self.values, self.buffers)
+
+    def define(self, old: Var | tir.Buffer, new: Any) -> None:
+        """``old`` stands for ``new`` from now on."""
+        (self.buffers if isinstance(old, tir.Buffer) else self.values)[old] = new  # type: ignore[index]
+        self.substitution = Substitution(self.values, self.buffers)
 
     def rewrite(self, node: Any) -> Any:
         if isinstance(node, tir.Expr):
-            return substitute(node, self.values, self.buffers) if self.values else node
+            return self.substitution.rewrite(node) if self.values else node
         return super().rewrite(node)
 
     def buffer(self, buffer: tir.Buffer) -> tir.Buffer:
@@ -51,7 +57,7 @@ class _Unroll(Rewriter):
     def iterations(self, loop: tir.For, start: int) -> tir.Stmt:
         parts = []
         for k in range(start, start + loop.extent.value):
-            self.values[loop.loop_var] = tir.const(k, loop.loop_var.dtype)
+            self.define(loop.loop_var, tir.const(k, loop.loop_var.dtype))
             parts.append(self.rewrite(loop.body))
         del self.values[loop.loop_var]
         return tir.seq(*parts)
@@ -60,7 +66,8 @@ class _Unroll(Rewriter):
         """A definition inside of unrolled iterations is a new one in each."""
         if not self.values:
             return v
-        self.values[v] = new = Var(v.name, v.dtype, v.size)
+        new = Var(v.name, v.dtype, v.size)
+        self.define(v, new)
         return new
 
     @on(tir.Let)
@@ -72,13 +79,13 @@ class _Unroll(Rewriter):
     def _allocate(self, alloc: tir.Allocate) -> tir.Stmt:
         if self.values:
             data = self.renamed(alloc.buffer.data)
-            self.buffers[alloc.buffer] = substitute(alloc.buffer.replace(data=data), self.values)
+            self.define(alloc.buffer, substitute(alloc.buffer.replace(data=data), self.values))
         return alloc.replace(buffer=self.buffer(alloc.buffer), body=self.rewrite(alloc.body))
 
     @on(tir.DeclBuffer)
     def _declare(self, decl: tir.DeclBuffer) -> tir.Stmt:
         if self.values:
-            self.buffers[decl.buffer] = _with_values(decl.buffer, self.values)
+            self.define(decl.buffer, _with_values(decl.buffer, self.values))
         return decl.replace(buffer=self.buffer(decl.buffer), body=self.rewrite(decl.body))
 
 
