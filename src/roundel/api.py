@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Any = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
-            accuracy: str | None = None, weights: str | None = None, observers: Sequence[Any] = (), profile: bool = False) -> Model:
+            hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, observers: Sequence[Any] = (),
+            profile: bool = False) -> Model:
     """Native code for a model.
 
     ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),
     ``torch.export.ExportedProgram``, or an ``IRModule``. ``dynamic``: for ONNX a mapping that fixes symbolic dimensions
     (``{"batch": 1}``), for PyTorch torch.export's ``dynamic_shapes``. ``threads``: most threads of one run. ``verify``: run the
-    interpreter after every pass and name the first that changes results. ``accuracy``: ``strict``, ``default`` or ``fast``.
-    ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products so (sums stay float32). Raises RoundelError.
+    interpreter after every pass and name the first that changes results. ``hot``: sizes of symbolic dimensions, such as
+    ``[{"batch": 1, "seq": 128}]``, that get code of their own beside that for all sizes. ``accuracy``: ``strict``, ``default``
+    or ``fast``. ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products so (sums stay float32). Raises
+    RoundelError.
     """
     from . import cache
     from .runtime import Model
@@ -38,13 +41,14 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     plain = pipeline is None and not verify and not observers and not profile
     given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights)) if value is not None}
     with options.override(**given):
-        key = cache.model_key(model, (str(target), repr(dynamic))) if plain else None
+        key = cache.model_key(model, (str(target), repr(dynamic), repr(hot))) if plain else None
 
     def compiled() -> Built:
         from .driver import compile_module
+        from .graph.specialize import specialize
 
         with options.override(**given):
-            return compile_module(import_model(model, example_inputs, dynamic=dynamic), target=target, pipeline=pipeline, verify=verify,
+            return compile_module(specialize(import_model(model, example_inputs, dynamic=dynamic), hot), target=target, pipeline=pipeline, verify=verify,
                                   observers=observers, profile=profile)
 
     if key is not None and (path := cache.find(key)) is not None:

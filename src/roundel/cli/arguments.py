@@ -22,6 +22,7 @@ THREADS = typer.Option(None, "--threads", min=1, help="Most threads that one run
 DIM = typer.Option([], "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension, such as seq=77. May be given several times.")
 VERIFY = typer.Option(False, "--verify", help="Check results after every pass with the interpreter; names the first pass that changes them.")
 ACCURACY = typer.Option(None, "--accuracy", help="Numerics: strict, default or fast.")
+HOT = typer.Option([], "--hot", metavar="NAME=SIZE[,...]", help="Sizes that get code of their own beside that for all sizes, such as batch=1,seq=128.")
 WEIGHTS = typer.Option(None, "--weights", help="Store the weights of matrix products as float16 or bfloat16.")
 
 
@@ -52,18 +53,18 @@ def step(title: str) -> Iterator[None]:
 
 
 def open_model(path: Path, *, target: str | None = None, threads: int | None = None, verify: bool = False, dynamic: Mapping[str, int] | None = None,
-               accuracy: str | None = None, weights: str | None = None, profile: bool = False) -> Any:
+               hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, profile: bool = False) -> Any:
     """A callable Model from an ONNX file or a compiled one."""
     from .. import api
 
     if is_compiled(path):
-        given = {"--target": target, "--verify": verify, "--dim": dynamic, "--accuracy": accuracy, "--weights": weights}
+        given = {"--target": target, "--verify": verify, "--dim": dynamic, "--hot": hot, "--accuracy": accuracy, "--weights": weights}
         if late := [name for name, value in given.items() if value]:
             raise OptionError(f"{path.name} is compiled already, {' and '.join(late)} comes too late", hint="give it to `roundel compile`")
         return api.load(path, threads=threads)
     with step(f"compiling {path.name}"):
-        return api.compile(path, target=target, threads=threads, verify=verify, dynamic=dynamic or None, accuracy=accuracy, weights=weights,
-                           profile=profile)
+        return api.compile(path, target=target, threads=threads, verify=verify, dynamic=dynamic or None, hot=hot, accuracy=accuracy,
+                           weights=weights, profile=profile)
 
 
 def is_compiled(path: Path) -> bool:

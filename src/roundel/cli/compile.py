@@ -8,13 +8,13 @@ from pathlib import Path
 
 import typer
 
-from .arguments import ACCURACY, DIM, TARGET, THREADS, VERIFY, WEIGHTS, dims, open_model, step
+from .arguments import ACCURACY, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, dims, open_model, step
 
 
 def compile_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
     output: Path = typer.Option(None, "-o", "--output", help="The library to write. Default: the model's name with .so."),
-    target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, verify: bool = VERIFY, accuracy: str = ACCURACY, weights: str = WEIGHTS,
+    target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, hot: list[str] = HOT, verify: bool = VERIFY, accuracy: str = ACCURACY, weights: str = WEIGHTS,
     header: bool = typer.Option(False, "--header", help="Also write a C header beside the library."),
     side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
 ) -> None:
@@ -23,7 +23,8 @@ def compile_command(
 
     start = time.perf_counter()
     output = output or model.with_suffix(".so")
-    compiled = open_model(model, target=target, threads=threads, verify=verify, dynamic=dims(dim), accuracy=accuracy, weights=weights)
+    compiled = open_model(model, target=target, threads=threads, verify=verify, dynamic=dims(dim), hot=[dims(h.split(",")) for h in hot],
+                          accuracy=accuracy, weights=weights)
     with step(f"writing {output}"):
         path = compiled.save(output, side_file=side_file)
     console = Console()

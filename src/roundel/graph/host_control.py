@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..ir import graph, tir
@@ -136,18 +137,31 @@ def _condition(host: HostLowering, value: Any) -> tir.Expr:
 
 def branch(host: HostLowering, value: graph.If, var: graph.Var) -> Any:
     """``if``: each branch leaves its results in the same holders."""
-    condition = _condition(host, host.use(value.condition))
+    given = host.use(value.condition)
+    condition = _condition(host, given)
     holder = _holder(host, value.sinfo, var.name)
     parts = []
-    for body in (value.true_branch, value.false_branch):
-        with host.nested() as entries:
+    for body, fact in ((value.true_branch, condition), (value.false_branch, tir.logical_not(condition))):
+        with host.nested() as entries, nullcontext() if isinstance(given, Tensor) else host.an.constraint(fact):
             result = host.seq(body)
             host.clock += 1
+            _adopt(host, flatten(holder), flatten(result))
             _put(host, flatten(holder), flatten(result))
             parts.append(close(entries))
     host.emit(tir.If(condition, *parts))
     host.clock += 1
     return _get(host, holder)
+
+
+def _adopt(host: HostLowering, holders: list[Any], values: list[Any]) -> None:
+    """What a branch made itself it makes where the result is held, so that nothing is copied."""
+    for holder, value in zip(holders, values, strict=False):
+        if not isinstance(holder, Fixed) or not isinstance(value, Tensor) or value.offset is not None:
+            continue
+        made, held = value.storage.settled(), holder.tensor.storage
+        inside = made.kind == "arena" and made.depth > held.depth and made.region is held.region
+        if inside and host.an.prove_equal(made.nbytes, held.nbytes):
+            made.merged = held
 
 
 def loop(host: HostLowering, value: graph.While, var: graph.Var) -> Any:
