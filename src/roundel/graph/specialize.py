@@ -38,7 +38,8 @@ def specialize(mod: IRModule, hot: Sequence[Sizes]) -> IRModule:
             changes[name] = _dispatch(name, func, graph.GlobalVar(inner), wanted)
     if unused:
         known = sorted({d for f in mod.functions.values() if isinstance(f, graph.Function) for d in _dims(f)})
-        raise OptionError(f"the model has no symbolic dimension {min(unused)!r}", hint=f"they are {', '.join(known)}" if known else "all its dimensions are numbers")
+        hint = f"they are {', '.join(known)}" if known else "all its dimensions are numbers"
+        raise OptionError(f"the model has no symbolic dimension {min(unused)!r}", hint=hint)
     return mod.with_functions(changes)
 
 
