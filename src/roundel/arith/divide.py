@@ -260,6 +260,8 @@ def _merge_mod(an: Analyzer, s: Sum, atom: Expr, k: int, dtype: DType) -> Sum | 
     if len(s.terms) < 2:
         return None
     x, by = an.sum(atom.a), an.sum(atom.b)
+    if not by.terms and not by.const:  # what an extent of 0 leaves: it is never computed
+        return None
     quotient = floordiv(an, x, by, dtype)
     whole = multiply(quotient, by)
     if whole is not None and _matches(s, whole, k) and atom not in whole.terms:  # k*c*(x // c) + k*(x % c)
@@ -281,7 +283,7 @@ def _merge_mod(an: Analyzer, s: Sum, atom: Expr, k: int, dtype: DType) -> Sum | 
 
 def _merge_div(an: Analyzer, s: Sum, atom: Expr, k: int, dtype: DType) -> Sum | None:
     """x - c * (x // c) -> x % c, and c * (x // c) -> x - r where x % c is known to be r."""
-    if type(atom.b) is not IntImm or k % atom.b.value:
+    if type(atom.b) is not IntImm or not atom.b.value or k % atom.b.value:
         return None
     c = atom.b.value
     x, t = an.sum(atom.a), -(k // c)

@@ -14,7 +14,7 @@ from roundel.ir import tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axis_of, equal, fail, same_dtype, static, tensor_info
+from .dims import axis_of, fail, same, same_dtype, static, tensor_info
 from .elementwise import binary, unary, widen
 from .unary import reference_erf
 
@@ -146,7 +146,7 @@ class PRelu(OpDef):
             fail(self, f"alpha has {alpha.ndim} dimensions, not 1", *args)
         if data.shape is not None and alpha.shape is not None:
             axis = axis_of(self, attrs["axis"], data.ndim, *args)
-            if static(alpha.shape[0]) != 1 and not equal(alpha.shape[0], data.shape[axis]):
+            if static(alpha.shape[0]) != 1 and not same(alpha.shape[0], data.shape[axis]):
                 fail(self, f"alpha does not have one slope per position of axis {axis}", *args)
         return data.replace(dtype=dtype)
 

@@ -13,7 +13,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import DType
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import dim_text, equal, fail, paddings, per_axis, same_dtype, simplify, static, tensor_info
+from .dims import dim_text, fail, paddings, per_axis, same, same_dtype, simplify, static, tensor_info
 from .elementwise import label, widen
 from .layout import NamedLayout, Position, named_layout
 from .matmul import cast_result, product_dtype
@@ -97,7 +97,7 @@ class Conv(_Convolution):
 
     def channels(self, data: dict[str, Any], weight: dict[str, Any], attrs: Attrs, infos: Any = ()) -> tir.Expr:
         groups = attrs["groups"]
-        if not equal(data["C"], weight["I"] * groups):
+        if infos and not same(data["C"], weight["I"] * groups):
             fail(self, f"{dim_text(data['C'])} channels are not {groups} groups of {dim_text(weight['I'])}", *infos)
         if (static(weight["O"]) or 0) % groups:
             fail(self, f"{static(weight['O'])} output channels do not divide into {groups} groups", *infos)
@@ -219,7 +219,7 @@ class ConvTranspose(_Convolution):
         ]
 
     def channels(self, data: dict[str, Any], weight: dict[str, Any], attrs: Attrs, infos: Any = ()) -> tir.Expr:
-        if not equal(data["C"], weight["I"]):
+        if infos and not same(data["C"], weight["I"]):
             fail(self, f"{dim_text(data['C'])} channels meet a weight for {dim_text(weight['I'])}", *infos)
         if (static(data["C"]) or 0) % attrs["groups"]:
             fail(self, f"{static(data['C'])} channels do not divide into {attrs['groups']} groups", *infos)

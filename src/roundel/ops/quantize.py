@@ -13,7 +13,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import FLOAT32, DType
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axis_of, equal, fail, fill, static, tensor_info
+from .dims import axis_of, fail, fill, same, static, tensor_info
 from .elementwise import widen
 
 
@@ -35,7 +35,7 @@ class _Quantizing(OpDef):
                 and static(p.shape[0]) != 1
             ):
                 axis = axis_of(self, attrs["axis"], data.ndim, *args)
-                if not equal(p.shape[0], data.shape[axis]):
+                if not same(p.shape[0], data.shape[axis]):
                     fail(self, f"a parameter does not have one element per position of axis {axis}", *args)
             if p is not None and p.ndim > 1:
                 fail(self, f"a parameter has {p.ndim} dimensions", *args)

@@ -14,7 +14,7 @@ from roundel.ir.errors import RoundelError
 from roundel.ir.visit import children, substitute
 
 from .reduce import Reduce
-from .tensor import Compute, Extern, Tensor, make_tensor
+from .tensor import Compute, Extern, Literal, Tensor, make_tensor
 
 
 def compute(
@@ -110,11 +110,16 @@ def extern(
         tir.IterVar(tir.Var(f"i{k}", INT64), tir.Range.of(s), tir.IterKind.SPATIAL) for k, s in enumerate(over)
     )
     buffers = tuple(tir.decl_buffer(tuple(s), d, f"{name}_scratch{k}") for k, (s, d) in enumerate(scratch))
-    stage = Extern(axes, build, buffers, Attrs(attrs), tuple(inputs))
+    stage = Extern(axes, build, buffers, Attrs(attrs), tuple(map(_in_memory, inputs)))
     outs = tuple(
         make_tensor(stage, s, d, name if len(outputs) == 1 else f"{name}_v{k}", k) for k, (s, d) in enumerate(outputs)
     )
     return outs[0] if len(outs) == 1 else outs
+
+
+def _in_memory(t: Tensor) -> Tensor:
+    """A statement reads buffers, so a literal becomes one."""
+    return compute(t.shape, lambda *i: t(*i), t.name) if isinstance(t.definition, Literal) else t
 
 
 def extern_primfunc(inputs: Sequence[Tensor], func: tir.PrimFunc, name: str = "extern") -> Any:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import onnx
 
 _MISSING = object()
+_INVALID = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError)
+"""What converters raise by themselves for nodes that are not valid."""
 _TINY = 4096
 """Constants of at most that many elements are computed during import: axes, shapes and decisions may come from them."""
 
@@ -219,8 +221,8 @@ class GraphImporter:
                 content = np.asarray(rule(context, *known), dtype=object)
                 dtype = DType("bool") if content.size and all(isinstance(v, bool) for v in content.reshape(-1)) else _content_dtype(context, inputs)
                 return [Value(content=content, dtype=dtype, scope=self)]
-            except symbolic.Unknown:
-                pass  # falls through to tensors, which is always right
+            except (symbolic.Unknown, *_INVALID):
+                pass  # falls through to tensors, which is always right, and where what is invalid is told
         if convert is None:
             raise context.unsupported(f"operator {context.node.op_type} is not supported")
         try:
@@ -229,7 +231,7 @@ class GraphImporter:
             if e.where is None:
                 raise type(e)(e.what, where=f"node {context.name!r} ({context.node.op_type})", why=e.why, hint=e.hint) from e
             raise
-        except (TypeError, IndexError, KeyError, AttributeError, ValueError, ZeroDivisionError) as e:
+        except _INVALID as e:
             raise ModelError(f"the node is not valid: {e}", where=f"node {context.name!r} ({context.node.op_type})",
                              why=f"it has {len(inputs)} inputs, opset {context.opset}") from e
         made = [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]

@@ -70,7 +70,22 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, Path | None]:
     if not model.HasField("graph") or not model.opset_import:
         raise ModelError("this is not an ONNX model, or it is cut off", where=where, why="it has no graph or no operator set",
                          hint="check the download (size, checksum)")
+    _check_text(model.graph, where)
     return model, folder
+
+
+def _check_text(g: onnx.GraphProto, where: str) -> None:
+    """Raises ModelError when a name is not UTF-8 (protobuf then gives bytes)."""
+    for node in g.node:
+        attributes = [*(a.name for a in node.attribute), *(a.ref_attr_name for a in node.attribute)]
+        if bytes in map(type, (node.op_type, node.domain, node.name, *node.input, *node.output, *attributes)):
+            raise ModelError("a name in the file is not text", where=where, why=f"at the node of output {list(node.output)!r}",
+                             hint="the file is damaged; check the download (size, checksum)")
+        for a in node.attribute:
+            for inner in [a.g] if a.HasField("g") else list(a.graphs):
+                _check_text(inner, where)
+    if bytes in map(type, (g.name, *(t.name for t in g.initializer), *(v.name for v in (*g.input, *g.output)))):
+        raise ModelError("a name in the file is not text", where=where, hint="the file is damaged; check the download (size, checksum)")
 
 
 def tensor_data(tensor: onnx.TensorProto, folder: Path | None) -> ConstData:

@@ -66,7 +66,7 @@ class Constant(GraphExpr):
         import numpy as np
 
         if not isinstance(value, ConstData):
-            if dtype is None and isinstance(value, float):
+            if dtype is None and isinstance(value, float) and not isinstance(value, np.generic):
                 dtype = "float32"
             value = ConstData(np.asarray(value, None if dtype is None else DType(dtype).numpy))
         return Constant(value, TensorInfo(value.shape, value.dtype))

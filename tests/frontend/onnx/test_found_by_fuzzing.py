@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small graphs that the fuzzers found to be compiled wrongly or not at all, against ONNX's reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper as h
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import roundel as rd
+from roundel.frontend.onnx.conformance import run
+
+F, L = np.float32, np.int64
+
+
+def array(*shape, dtype=F):
+    return (np.arange(int(np.prod(shape)), dtype="f8").reshape(shape) % 7 - 3).astype(dtype)
+
+
+def node(op, inputs, output, **attributes):
+    return h.make_node(op, inputs.split(), [output], **attributes)
+
+
+CASES = {
+    "division of float64 by a power of two": ([node("Div", "x k", "y")], [array(3, 4, dtype="f8")], {"k": np.float64(4)}),
+    "scattering one constant": ([node("ScatterElements", "x i u", "y", reduction="add")], [array(3, dtype=L)], {"i": L([0]), "u": L([-2])}),
+    "channels counted at run time": ([node("NonZero", "x", "n"), node("Cast", "n", "f", to=1), node("Unsqueeze", "f a", "g"), node("Transpose", "g", "h", perm=[0, 2, 1]),
+                                      node("Conv", "h w", "y")], [np.asarray([1, 0, 1], L)], {"a": L([0]), "w": array(2, 2, 1)}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_the_reference(name):
+    nodes, inputs, constants = CASES[name]
+    infos = [h.make_tensor_value_info("x" + "yz"[k - 1] * (k > 0), h.np_dtype_to_tensor_dtype(x.dtype), x.shape) for k, x in enumerate(inputs)]
+    graph = h.make_graph(nodes, "g", infos, [h.make_empty_tensor_value_info("y")], [numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items()])
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 21)])
+    want = ReferenceEvaluator(model).run(None, {i.name: x for i, x in zip(infos, inputs, strict=True)})
+    for g, w in zip(run(model, inputs), want, strict=True):
+        assert g.dtype == w.dtype
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-5)
+
+
+def test_names_that_are_no_text():
+    graph = h.make_graph([node("Relu", "x", "y")], "g", [h.make_tensor_value_info("x", 1, [2])], [h.make_empty_tensor_value_info("y")])
+    data = h.make_model(graph, opset_imports=[h.make_opsetid("", 21)]).SerializeToString().replace(b"Relu", b"Re\xffu")
+    with pytest.raises(rd.RoundelError, match="not text"):
+        rd.compile(data)
