@@ -52,7 +52,11 @@ class Built:
         return made
 
     def save(self, path: str | Path, **options: Any) -> Path:
-        """Write a shared library; ``options`` are those of ``link_shared``."""
+        """Write a shared library; ``options`` are those of ``link_shared``. Raises BuildError, also for a model that needs Python."""
+        python = sorted({op for f in self.functions for op in f.info.extra.get("python", ())})
+        if python:
+            raise BuildError("the model cannot be shipped without Python", why=f"these operators are Python functions of this process: {', '.join(python)}",
+                             hint="run it where it was compiled, or compute what they do outside of the model")
         return link_shared(
             self.objects,
             self.blob() if self.nbytes else None,

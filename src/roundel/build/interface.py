@@ -13,6 +13,9 @@ from ..ir.errors import BuildError
 from ..ir.visit import free_vars
 from ..runtime.metadata import FunctionInfo, TensorInfo
 
+BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "updates", "python")
+"""Attributes of a host function that its callers must know (see runtime/boundary)."""
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -200,7 +203,7 @@ def _info(
             tuple(map(tensor, outputs, _padded(out_names, len(outputs)))),
             _listed(arguments),
             _listed(result),
-            extra={k: _listed(attrs[k]) for k in ("complex_inputs", "complex_outputs", "updates") if k in attrs},
+            extra={k: _listed(attrs[k]) for k in BOUNDARY if k in attrs},
         )
     places = {p.var: i for i, p in enumerate([*inputs, *outputs])}
     return FunctionInfo(

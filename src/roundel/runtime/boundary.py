@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a model's signature means beyond tensors of real numbers: complex tensors, which compiled code takes as pairs along a last
-axis, and inputs that the model changes (compiled code returns their new content, written back here).
+axis, strings, which it takes as numbers, and inputs that the model changes (compiled code returns their new content, written back here).
 
-A function's ``extra`` says where: ``complex_inputs``, ``complex_outputs`` (positions) and ``updates`` ((output, input) pairs; these outputs
-come last).
+A function's ``extra`` says where: ``complex_inputs``, ``complex_outputs``, ``text_inputs``, ``text_outputs`` (positions; ``texts`` are the
+strings that the model may give by itself) and ``updates`` ((output, input) pairs; these outputs come last).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.errors import CallError
-from . import tensors
+from . import tensors, text
 
 
 def take(flat: Sequence[Any], extra: Mapping[str, Any]) -> list[Any]:
@@ -22,6 +22,8 @@ def take(flat: Sequence[Any], extra: Mapping[str, Any]) -> list[Any]:
     out = list(flat)
     for k in extra.get("complex_inputs", ()):
         out[k] = _parts(out[k])
+    for k in extra.get("text_inputs", ()):
+        out[k] = text.numbers_of(out[k])
     return out
 
 
@@ -29,6 +31,8 @@ def give(results: list[Any], flat: Sequence[Any], extra: Mapping[str, Any]) -> l
     """The results that the caller gets; changed inputs are written."""
     for k in extra.get("complex_outputs", ()):
         results[k] = _whole(results[k])
+    for k in extra.get("text_outputs", ()):
+        results[k] = text.strings_of(results[k])
     updates = extra.get("updates", ())
     for k, i in updates:
         _write(flat[i], results[k])

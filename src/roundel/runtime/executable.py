@@ -18,7 +18,7 @@ import numpy as np
 from ..ir import options
 from ..ir.dtype import DType
 from ..ir.errors import CallError
-from . import boundary, ffi, library, metadata, native, tensors
+from . import boundary, ffi, library, metadata, native, tensors, text
 from .metadata import FunctionInfo, Template
 
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
@@ -136,6 +136,7 @@ class BoundFunction:
         self._out_types = [DType(t.dtype) for t in info.outputs]
         self._flat = list(info.arguments) == list(range(len(info.inputs)))
         self._shapes: dict[tuple, tuple] = {}
+        text.learn(info.extra.get("texts", ()))
         self._has_scalars = any(t.scalar for t in info.inputs)
 
     def __repr__(self) -> str:
@@ -183,6 +184,8 @@ class BoundFunction:
         if not extra:
             return _assemble(self.info.result, results)
         kept = boundary.give(results, given, extra)
+        if len(kept) == len(results):
+            return _assemble(self.info.result, kept)
         return kept[0] if len(kept) == 1 else tuple(kept)
 
     def _call_program(self, args: tuple) -> None:

@@ -20,7 +20,7 @@ Names = Mapping[int, Sequence[str | None]]
 
 
 def model(op: str, arrays: Sequence[Any], outputs: int | Sequence[int] = 1, *, domain: str = "", symbolic: Names | None = None,
-          opset: int | None = None, out_types: Sequence[int] | None = None, constant: Sequence[int] = (), **attrs: Any) -> onnx.ModelProto:
+          version: int | None = None, out_types: Sequence[int] | None = None, constant: Sequence[int] = (), **attrs: Any) -> onnx.ModelProto:
     """One node on these arrays (None: an absent input); those at ``constant`` are initializers.
 
     ``outputs`` is how many results it has, or the indices of those that are wanted; ``symbolic`` maps inputs to the names of
@@ -43,7 +43,7 @@ def model(op: str, arrays: Sequence[Any], outputs: int | Sequence[int] = 1, *, d
     out_infos = [helper.make_empty_tensor_value_info(n) for n in named] if out_types is None else [
         helper.make_tensor_value_info(n, t, None) for n, t in zip(named, out_types, strict=True)]
     node = helper.make_node(op, names, outs, domain=domain, **attrs)
-    imports = [helper.make_opsetid(d, opset if opset and d == domain else v) for d, v in DOMAINS.items()]
+    imports = [helper.make_opsetid(d, version if version and d == domain else v) for d, v in DOMAINS.items()]
     return helper.make_model(helper.make_graph([node], "one", infos, out_infos, weights), opset_imports=imports, ir_version=10)
 
 

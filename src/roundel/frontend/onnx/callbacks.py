@@ -36,6 +36,7 @@ def emit_callback(node: NodeContext, fn: Callable[..., Any], inputs: Sequence[gr
             out[...] = value
 
     register_func(name, call)
+    node.importer.python[node.node.op_type] = None
     single = len(results) == 1
     info = results[0] if single else graph.TupleInfo(tuple(results))
     out = node.emit(graph.Call(CALL_DPS_PACKED, (graph.ExternFunc(name), graph.Tuple(tuple(inputs))), sinfo_args=(info,), sinfo=info))

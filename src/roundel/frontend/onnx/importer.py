@@ -20,9 +20,10 @@ from ...ops import make
 from ...ops.dims import assuming
 from . import symbolic
 from .functions import body_of, defaults_of
-from .load import MAX_BYTES, dtype_of, tensor_data
+from .load import MAX_BYTES, STRING, dtype_of, tensor_data
 from .registry import find
 from .run_time_sizes import integers
+from .strings import mark_text
 from .values import ListValue, UndecidedError, UnsupportedDataError, Value
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class NodeContext:
                 raise self.error(f"the required attribute {name!r} is missing")
             return default
         return _attribute(self._attrs[name], self)
+
+    def is_text_attr(self, name: str) -> bool:
+        """Whether an attribute is a tensor of strings."""
+        return name in self._attrs and self._attrs[name].t.data_type == STRING
 
     def emit(self, value: Any, hint: str = "") -> graph.GraphExpr:
         """Bind a call to a variable."""
@@ -97,6 +102,10 @@ class NodeContext:
         from .callbacks import emit_callback
 
         return emit_callback(self, fn, inputs, infos)
+
+    def text(self, expr: graph.GraphExpr) -> Value:
+        """Numbers that stand for strings."""
+        return Value(self.emit(expr), is_text=True)
 
     def subgraph(self, proto: onnx.GraphProto, inputs: Sequence[Any]) -> list[Value]:
         """Convert a subgraph in the scope of this node, its inputs bound to ``inputs``."""
@@ -149,6 +158,7 @@ class GraphImporter:
         self.values: dict[str, Value | None] = {"": None}
         self.checked: set[frozenset[tir.Expr]] = set()
         self.decisions = Decisions()
+        self.python: dict[str, None] = {}
         self.depth = 0
 
     def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
@@ -185,7 +195,7 @@ class GraphImporter:
     def initializers(self, proto: onnx.GraphProto) -> None:
         """Bind the graph's constants."""
         for t in proto.initializer:
-            self.values[t.name] = Value(_constant(tensor_data(t, self.folder)))
+            self.values[t.name] = Value(_constant(tensor_data(t, self.folder)), is_text=t.data_type == STRING)
         if proto.sparse_initializer:
             raise UnsupportedError("sparse initializers are not supported", where=f"graph {proto.name!r}")
 
@@ -208,6 +218,7 @@ class GraphImporter:
             outputs = self.call_function(function, node)
         else:
             outputs = self.convert(context, convert, inputs)
+            mark_text(node, opset, inputs, outputs)
         for name, out in zip(node.output, outputs, strict=False):
             if name and out is not None:
                 self.values[name] = out
@@ -274,7 +285,7 @@ class GraphImporter:
         given = {a.name: a for a in (*defaults_of(node, self.opsets), *function.attribute_proto, *node.attribute)}
         inner = GraphImporter(self.bb, {**self.opsets, **{o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}},
                               self.folder, self.functions)
-        inner.depth, inner.checked, inner.decisions = self.depth, self.checked, self.decisions
+        inner.depth, inner.checked, inner.decisions, inner.python = self.depth, self.checked, self.decisions, self.python
         context = NodeContext(self, node, 1)
         for k, name in enumerate(function.input):
             inner.values[name] = self.lookup(node.input[k], context) if k < len(node.input) else None
@@ -326,7 +337,7 @@ def require_possible(info: graph.StructInfo, where: str) -> None:
 
 def _contents(inputs: list[Value | None]) -> list[np.ndarray | None] | None:
     """Contents of all inputs where known and where at least one is (plain constants count when they are small)."""
-    if not any(v is not None and (v.content is not None or _is_small_integer(v)) for v in inputs):
+    if not any(v is not None and (v.content is not None or _is_small_integer(v)) for v in inputs) or any(isinstance(v, Value) and v.is_text for v in inputs):
         return None
     out: list[np.ndarray | None] = []
     for v in inputs:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.constants import ConstData
-from ...ir.dtype import DType
-from ...ir.errors import ModelError, UnsupportedError
+from ...ir.dtype import INT64, DType
+from ...ir.errors import ModelError
+from ...runtime import text
 
 if TYPE_CHECKING:
     import onnx
 
+STRING = 8  # the code of string tensors
 MAX_BYTES = 1 << 40  # a larger tensor is a mistake
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64",
            12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
@@ -23,10 +25,10 @@ _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int
 
 
 def dtype_of(code: int, where: Any = None) -> DType:
-    """The data type of an ONNX TensorProto code; raises ModelError."""
+    """The data type of an ONNX TensorProto code (of strings that of the numbers that stand for them); raises ModelError."""
+    if code == STRING:
+        return INT64
     if code not in _DTYPES:
-        if code == 8:
-            raise UnsupportedError("string tensors cannot be compiled", where=where, hint="give the model numbers: map strings before it")
         raise ModelError(f"data type {code} cannot be compiled", where=where)
     return DType(_DTYPES[code])
 
@@ -102,6 +104,8 @@ def tensor_data(tensor: onnx.TensorProto, folder: Path | None) -> ConstData:
         raise ModelError("the tensor is absurdly large", where=where, why=f"shape {list(shape)} of {dtype} takes {dtype.nbytes(count)} bytes")
     if tensor.data_location == 1:
         return _external(tensor, dtype, shape, count, folder, where)
+    if tensor.data_type == STRING:
+        return _strings(tensor, shape, count, where)
     if tensor.HasField("raw_data"):
         raw = tensor.raw_data
         if len(raw) != dtype.nbytes(count):
@@ -109,6 +113,15 @@ def tensor_data(tensor: onnx.TensorProto, folder: Path | None) -> ConstData:
                              f"{dtype.nbytes(count)} bytes, the file holds {len(raw)}")
         return ConstData(_decode(np.frombuffer(raw, np.uint8), dtype, shape, count))
     return ConstData(_typed(tensor, shape, where))
+
+
+def _strings(tensor: onnx.TensorProto, shape: tuple[int, ...], count: int, where: str) -> ConstData:
+    if len(tensor.string_data) != count:
+        raise ModelError("the tensor's data does not fit its shape", where=where, why=f"shape {list(shape)}, {len(tensor.string_data)} strings")
+    try:
+        return ConstData(text.numbers_of(np.array(tensor.string_data, object)).reshape(shape))
+    except UnicodeDecodeError as error:
+        raise ModelError("a string is not UTF-8", where=where, why=str(error)) from None
 
 
 def _typed(tensor: onnx.TensorProto, shape: tuple[int, ...], where: str) -> np.ndarray:

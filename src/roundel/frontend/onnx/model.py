@@ -16,8 +16,10 @@ from ...ir.attrs import Attrs
 from ...ir.dtype import INT64
 from ...ir.errors import ModelError, OptionError, RoundelError, UnsupportedError
 from ...ir.module import IRModule
+from ...runtime import text
 from .importer import Decisions, GraphImporter, require_possible
 from .load import dtype_of, load_model
+from .strings import holds_text, is_text, positions
 from .values import EmptyOptional, ListValue, UndecidedError, Value
 
 _ATTEMPTS = 32
@@ -75,23 +77,35 @@ def _convert(model: Any, folder: Path | None, dims: Mapping[str, int], given: Ma
     scope.check()
     importer = GraphImporter(bb, opsets, folder, functions)
     importer.decisions = decisions
-    with bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
+    with text.recorded() as strings, bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
                                                  output_names=tuple(o.name for o in proto.output))):
         importer.initializers(proto)
-        importer.values.update({name: Value(graph.Constant.of(value)) for name, value in fixed.items()})
+        importer.values.update({name: _fixed(value) for name, value in fixed.items()})
         for info, var in zip(inputs, params, strict=True):
-            importer.values[info.name] = _parameter(var)
+            importer.values[info.name] = _parameter(var, is_text(info.type))
         importer.values.update({name: EmptyOptional() for name in absent})
         importer.run(proto)
         outputs = [_result(importer, o) for o in proto.output]
         bb.emit_func_output(bb.emit(outputs[0] if len(outputs) == 1 else graph.Tuple(tuple(outputs)), "result"))
-    return bb.get()
+    mod = bb.get()
+    notes = {"text_inputs": positions([is_text(i.type) for i in inputs], [v.sinfo for v in params]),
+             "text_outputs": positions([is_text(o.type) or holds_text(importer.values[o.name]) for o in proto.output], [v.sinfo for v in outputs]),
+             "texts": tuple(strings), "python": tuple(importer.python)}
+    main = mod["main"]
+    return mod.with_functions({"main": main.replace(attrs=main.attrs | {k: v for k, v in notes.items() if v})})
 
 
-def _parameter(var: graph.GraphExpr) -> Value | ListValue:
+def _fixed(value: np.ndarray) -> Value:
+    """An input whose value is given at compile time."""
+    if np.asarray(value).dtype.kind in "OUS":
+        return Value(graph.Constant.of(text.numbers_of(value)), is_text=True)
+    return Value(graph.Constant.of(value))
+
+
+def _parameter(var: graph.GraphExpr, is_text: bool) -> Value | ListValue:
     if not isinstance(var.sinfo, graph.TupleInfo):
-        return Value(var)
-    return ListValue([Value(graph.TupleGetItem(var, k)) for k in range(len(var.sinfo.fields))])
+        return Value(var, is_text=is_text)
+    return ListValue([Value(graph.TupleGetItem(var, k), is_text=is_text) for k in range(len(var.sinfo.fields))])
 
 
 def _result(importer: GraphImporter, info: Any) -> graph.GraphExpr:
@@ -125,8 +139,8 @@ class _Dimensions:
 
 
 def _identifier(name: str) -> str:
-    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
-    return text if text and not text[0].isdigit() else f"x_{text}"
+    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    return plain if plain and not plain[0].isdigit() else f"x_{plain}"
 
 
 def _input_info(name: str, type_: Any, scope: _Dimensions, given: Sequence[Any] | None) -> graph.StructInfo:

@@ -33,13 +33,16 @@ class UndecidedError(UnsupportedDataError):
 
 
 class Value:
-    """A value of the model: a graph expression, or the known content of an integer tensor that becomes one when asked for."""
+    """A value of the model: a graph expression, or the known content of an integer tensor that becomes one when asked for.
 
-    __slots__ = ("_expr", "_scope", "content", "dtype")
+    Strings are numbers that stand for them (see runtime/text); ``is_text`` tells them from numbers.
+    """
+
+    __slots__ = ("_expr", "_scope", "content", "dtype", "is_text")
 
     def __init__(self, expr: graph.GraphExpr | None = None, content: np.ndarray | None = None, dtype: DType = INT64,
-                 scope: Scope | None = None) -> None:
-        self._expr, self.content, self.dtype, self._scope = expr, content, dtype, scope
+                 scope: Scope | None = None, is_text: bool = False) -> None:
+        self._expr, self.content, self.dtype, self._scope, self.is_text = expr, content, dtype, scope, is_text
 
     @property
     def expr(self) -> graph.GraphExpr:

@@ -20,6 +20,7 @@ from . import (
     sequence,
     shape,
     signal,
+    strings,
     tensor,
     training,
     vision,

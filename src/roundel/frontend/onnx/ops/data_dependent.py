@@ -14,6 +14,7 @@ from ..registry import converter
 from ..run_time_sizes import sized
 from ..values import Value
 from .math import const_like
+from .strings import unique_text
 
 _ZERO, _ONE = tir.index_const(0), tir.index_const(1)
 
@@ -34,6 +35,8 @@ def _compress(node: NodeContext, x: Value, condition: Value) -> Any:
 
 @converter("Unique")
 def _unique(node: NodeContext, x: Value) -> Any:
+    if x.is_text and node.attr("sorted", 1):
+        return unique_text(node, x)
     axis = node.attr("axis", None)
     axis = None if axis is None else axis % x.expr.sinfo.ndim
     parts = ("values", "index", "inverse", "counts")

@@ -125,11 +125,13 @@ def _tensor_scatter(node: NodeContext, cache: Value, update: Value, start: Value
 
 @converter("TfIdfVectorizer", since=9)
 def _tf_idf(node: NodeContext, x: Value) -> Any:
-    if node.attr("pool_strings", None):
-        raise node.unsupported("n-grams of strings")
     import numpy as np
 
-    pool, starts = node.attr("pool_int64s"), [*node.attr("ngram_counts"), len(node.attr("pool_int64s"))]
+    from ....runtime.text import numbers_of
+
+    words = node.attr("pool_strings", None)
+    pool = node.attr("pool_int64s") if words is None else numbers_of(words).tolist()
+    starts = [*node.attr("ngram_counts"), len(pool)]
     low, high, skips = node.attr("min_gram_length"), node.attr("max_gram_length"), node.attr("max_skip_count")
     places, mode = node.attr("ngram_indexes"), node.attr("mode")
     v = x.expr if x.expr.sinfo.ndim == 2 else node.make("expand_dims", x.expr, axis=(0,))

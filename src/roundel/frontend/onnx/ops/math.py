@@ -13,7 +13,7 @@ from .... import te
 from ....ir import graph, tir
 from ....ir.dtype import INT32
 from ..importer import NodeContext, Value
-from ..load import dtype_of
+from ..load import STRING, dtype_of
 from ..registry import converter
 
 UNARY = {
@@ -112,12 +112,20 @@ def _bitshift(node: NodeContext, a: Value, b: Value) -> Any:
 
 @converter("Cast")
 def _cast(node: NodeContext, x: Value) -> Any:
-    return converted(node, x.expr, dtype_of(node.attr("to"), node.name))
+    return _cast_to(node, x, dtype_of(node.attr("to"), node.name), node.attr("to") == STRING)
 
 
 @converter("CastLike")
 def _cast_like(node: NodeContext, x: Value, like: Value) -> Any:
-    return converted(node, x.expr, like.expr.sinfo.dtype)
+    return _cast_to(node, x, like.expr.sinfo.dtype, like.is_text)
+
+
+def _cast_to(node: NodeContext, x: Value, dtype: Any, to_text: bool) -> Any:
+    from . import strings
+
+    if x.is_text or to_text:
+        return x if x.is_text and to_text else strings.to_text(node, x) if to_text else strings.from_text(node, x, dtype)
+    return converted(node, x.expr, dtype)
 
 
 def converted(node: NodeContext, v: Any, dtype: Any) -> Any:

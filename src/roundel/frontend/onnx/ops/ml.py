@@ -10,6 +10,7 @@ import numpy as np
 
 from .... import te
 from ....ir import graph, tir
+from ....runtime.text import number_of, numbers_of
 from ..importer import NodeContext, Value
 from ..registry import converter
 from .math import const_like
@@ -88,32 +89,67 @@ def transformed(node: NodeContext, v: Any, kind: str) -> Any:
     raise node.unsupported(f"post_transform {kind!r}")
 
 
+def looked_up(node: NodeContext, v: Any, keys: np.ndarray, values: np.ndarray, default: Any) -> Any:
+    """For each element the value beside the first key that equals it (NaN equals NaN), else the default."""
+    table = graph.Constant.of(keys.astype(v.sinfo.dtype.numpy))
+    count = len(keys)
+
+    def place(x: Any, known: Any) -> Any:
+        k = te.reduce_axis(count, "k")
+
+        def body(*at: Any) -> Any:
+            same = tir.eq(x(*at), known(k.var))
+            if v.sinfo.dtype.is_float:
+                same = te.logical_or(same, te.logical_and(te.isnan(x(*at)), te.isnan(known(k.var))))
+            return te.min(te.select(same, k.var, tir.index_const(count)), axis=[k])
+
+        return te.compute(x.shape, body, "place")
+
+    found = node.te(place, v, table)
+    return node.make("take", graph.Constant.of(np.append(values, np.asarray(default, values.dtype))), found, axis=0)
+
+
+@converter("LabelEncoder", domain=ML)
+def _label_encoder_1(node: NodeContext, x: Value) -> Any:
+    return _categories(node, x, np.arange(len(node.attr("classes_strings"))), node.attr("classes_strings"))
+
+
+@converter("CategoryMapper", domain=ML)
+def _category_mapper(node: NodeContext, x: Value) -> Any:
+    return _categories(node, x, np.asarray(node.attr("cats_int64s"), np.int64), node.attr("cats_strings"))
+
+
+def _categories(node: NodeContext, x: Value, numbers: np.ndarray, names: list[str]) -> Any:
+    """Strings to their numbers, or numbers to their strings."""
+    if x.is_text:
+        return looked_up(node, x.expr, numbers_of(names), numbers, node.attr("default_int64", -1))
+    return node.text(looked_up(node, x.expr, numbers, numbers_of(names), number_of(node.attr("default_string", "_Unused"))))
+
+
 @converter("LabelEncoder", domain=ML, since=2)
 def _label_encoder(node: NodeContext, x: Value) -> Any:
-    keys, values, default = _mapping(node)
-    v = x.expr
-    out: Any = node.make("full", graph.ShapeExpr(v.sinfo.shape), graph.Constant.of(default), dtype=str(default.dtype))
-    if keys.size > 1024:
-        raise node.unsupported("more than 1024 labels")
-    for key, value in zip(keys[::-1], values[::-1], strict=True):
-        same = node.make("isnan", v) if key != key else node.make("equal", v, const_like(key, v))
-        out = node.make("where", same, graph.Constant.of(np.asarray(value, default.dtype)), out)
-    return out
-
-
-def _mapping(node: NodeContext) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if any(node.attr(f"{kind}_strings", None) for kind in ("keys", "values")):
-        raise node.unsupported("labels that are strings")
-    found = []
-    for kind in ("keys", "values"):
-        tensor = node.attr(f"{kind}_tensor", None)
-        ints, floats = node.attr(f"{kind}_int64s", None), node.attr(f"{kind}_floats", None)
-        found.append(tensor.numpy() if tensor is not None else np.asarray(ints, np.int64) if ints is not None else np.asarray(floats, np.float32))
-    keys, values = found
+    keys, _ = _entries(node, "keys")
+    values, gives_text = _entries(node, "values")
     given = node.attr("default_tensor", None)
-    default = given.numpy().reshape(()) if given is not None else np.asarray(
-        node.attr("default_int64", -1) if values.dtype.kind == "i" else node.attr("default_float", -0.0), values.dtype)
-    return keys, values, default
+    if given is not None:
+        default: Any = given.numpy().reshape(-1)[0]
+    elif gives_text:
+        default = number_of(node.attr("default_string", "_Unused"))
+    else:
+        default = node.attr("default_int64", -1) if values.dtype.kind == "i" else node.attr("default_float", -0.0)
+    out = looked_up(node, x.expr, keys, values, default)
+    return node.text(out) if gives_text else out
+
+
+def _entries(node: NodeContext, kind: str) -> tuple[np.ndarray, bool]:
+    """Keys or values of a label encoder, and whether they are strings."""
+    tensor = node.attr(f"{kind}_tensor", None)
+    if tensor is not None:
+        return tensor.numpy(), node.is_text_attr(f"{kind}_tensor")
+    strings, ints = node.attr(f"{kind}_strings", None), node.attr(f"{kind}_int64s", None)
+    if strings is not None:
+        return numbers_of(strings), True
+    return (np.asarray(ints, np.int64) if ints is not None else np.asarray(node.attr(f"{kind}_floats"), np.float32)), False
 
 
 @dataclass
