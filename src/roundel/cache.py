@@ -29,7 +29,7 @@ def model_key(source: Any, parts: Iterable[str]) -> str | None:
     if not options.get("cache") or not isinstance(source, str | os.PathLike) or not Path(source).is_file():
         return None
     digest = hashlib.sha256(_content(Path(source)).encode())
-    for part in (*parts, _sources(), options.get("accuracy"), options.get("weights"), _machine()):
+    for part in (*parts, _sources(), options.shaping_code(), _machine()):
         digest.update(b"\0" + str(part).encode())
     return digest.hexdigest()[:40]
 

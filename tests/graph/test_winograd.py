@@ -88,3 +88,9 @@ def test_choice():
     assert winograd_tile(_info(1, 24, 56, 56), _info(24, 24, 3, 3), _attrs(), target) == 0
     with options.override(accuracy="strict"):
         assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == 0
+
+
+@pytest.mark.parametrize(("growth", "tile"), [(4.0, 4), (3.0, 2), (1.0, 0)])
+def test_weights_grow_no_more_than_allowed(growth, tile):
+    with options.override(weight_growth=growth):
+        assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), Target("x86-64-v4")) == tile

@@ -38,7 +38,8 @@ def winograd_tile(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, 
     if rows <= 0 or cols <= 0 or channels % lanes or outer % lanes:
         return 0
     batch = static(data.shape[0]) or 1
-    times = {m: _cycles(m, batch, rows, cols, channels, outer, target) for m in (0, *TILES)}
+    tiles = [m for m in TILES if (m + 2) ** 2 / 9 <= options.get("weight_growth")]
+    times = {m: _cycles(m, batch, rows, cols, channels, outer, target) for m in (0, *tiles)}
     return min(times, key=times.__getitem__)
 
 

@@ -24,13 +24,14 @@ def _parse_bool(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Option:
-    """``name`` in Python, ``ROUNDEL_<NAME>`` in the environment, ``--name`` on the command line."""
+    """``name`` in Python, ``ROUNDEL_<NAME>`` in the environment, ``--name`` on the command line. ``shapes_code``: compiled code depends on it."""
 
     name: str
     kind: type
     default: Any
     doc: str
     choices: tuple[Any, ...] = ()
+    shapes_code: bool = False
 
     @property
     def env(self) -> str:
@@ -54,9 +55,9 @@ REGISTRY: dict[str, Option] = {}
 _overrides: ContextVar[dict[str, Any]] = ContextVar("roundel_options", default={})  # noqa: B039
 
 
-def define(name: str, kind: type, default: Any, doc: str, choices: tuple[Any, ...] = ()) -> Option:
+def define(name: str, kind: type, default: Any, doc: str, choices: tuple[Any, ...] = (), *, shapes_code: bool = False) -> Option:
     """Register an option; called once at import by the room that reads it."""
-    REGISTRY[name] = Option(name, kind, default, doc, choices)
+    REGISTRY[name] = Option(name, kind, default, doc, choices, shapes_code)
     return REGISTRY[name]
 
 
@@ -67,6 +68,11 @@ def get(name: str) -> Any:
         return _overrides.get()[name]
     text = os.environ.get(option.env)
     return option.default if text is None else option.parse(text)
+
+
+def shaping_code() -> tuple[tuple[str, Any], ...]:
+    """Current values of the options on which compiled code depends; part of the key of what is kept on disk."""
+    return tuple((name, get(name)) for name, option in sorted(REGISTRY.items()) if option.shapes_code)
 
 
 def _known(name: str) -> Option:
@@ -88,9 +94,11 @@ def override(**values: Any) -> Iterator[None]:
 
 define("threads", int, None, "number of threads that a compiled model uses (default: all cores this process may use)")
 define("verify", bool, False, "after every pass run the module in the interpreter and name the first pass that changes results")
-define("accuracy", str, "default", "numerics: strict forbids Winograd and approximations", ("strict", "default", "fast"))
+define("accuracy", str, "default", "numerics: strict forbids Winograd and approximations", ("strict", "default", "fast"), shapes_code=True)
 define("weights", str, None, "type in which float32 weights of matrix products and tables are stored (default: as the model has them)",
-       ("float16", "bfloat16"))
+       ("float16", "bfloat16"), shapes_code=True)
+define("weight_growth", float, 4.0, "how many times larger the weights of a layer may become for a faster algorithm (Winograd: 1.8 or 4)",
+       shapes_code=True)
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
 define("workers", int, None, "code generation processes (default: one per core)")
