@@ -22,6 +22,7 @@ from .graph.lower_host import lower_host
 from .graph.name_sizes import name_sizes
 from .graph.narrow_weights import narrow_weights
 from .graph.simplify import simplify
+from .graph.strassen import strassen
 from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
@@ -33,13 +34,13 @@ from .target import Target
 Pass = Callable[[IRModule], IRModule]
 
 OPTIMIZE: list[Pass] = [
-    inline_functions, convert_to_dataflow, eliminate_dead_code, narrow_weights, decompose_batch_norm, fold_constants, simplify, fold_constants, fold_scale, fold_constants,
-    eliminate_common_subexpressions, eliminate_dead_code,
+    inline_functions, convert_to_dataflow, eliminate_dead_code, narrow_weights, decompose_batch_norm, fold_constants, simplify, fold_constants,
+    fold_scale, fold_constants, eliminate_common_subexpressions, eliminate_dead_code,
 ]
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    decompose, fold_constants, simplify, eliminate_common_subexpressions, block_channels, fold_constants, simplify, eliminate_dead_code,
+    decompose, fold_constants, simplify, strassen, eliminate_common_subexpressions, block_channels, fold_constants, simplify, eliminate_dead_code,
     legalize, fuse, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedule rules: each looks at a program's structure and, where it fits, schedules it by primitives."""
 
+from .bilinear import bilinear
 from .contraction import contraction
 from .elementwise import elementwise
 from .fallback import fallback
@@ -8,6 +9,6 @@ from .rows import rows
 from .windows import windows
 from .winograd import winograd
 
-RULES = [elementwise, winograd, contraction, windows, rows, fallback]
+RULES = [elementwise, winograd, bilinear, contraction, windows, rows, fallback]
 
-__all__ = ["RULES", "contraction", "elementwise", "fallback", "rows", "windows", "winograd"]
+__all__ = ["RULES", "bilinear", "contraction", "elementwise", "fallback", "rows", "windows", "winograd"]

@@ -8,9 +8,12 @@ from typing import Any
 
 from ...ir import tir
 from ...ir.errors import ScheduleError
+from ...ir.visit import free_vars, walk
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .parallelism import parallelize
+
+MOST_CHOICES = 8
 
 
 def inline_producers(sch: Any, keep: Sequence[str] = ()) -> None:
@@ -59,21 +62,38 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
         and all(a.steps(axes[-1].var, 0) or a.steps(axes[-1].var, 1) for a in info.accesses)
         and info.stores[0].steps(axes[-1].var, 1)
     )
-    outer = loops[:-1]
-    outer_extent = product([extent_of(a) for a in axes[: len(axes) - flat]], 64)
+    choosing = [k for k in range(len(loops) - 1) if _chooses(info, axes[k])]
+    outer = [x for k, x in enumerate(loops[:-1]) if k not in choosing]
+    outer_extent = product([extent_of(a) for k, a in enumerate(axes[: len(axes) - flat]) if k not in choosing], 64)
+    inner_extent *= product([extent_of(axes[k]) for k in choosing], 1)
     per_element = info.cost / (lanes if vectorizable else 1)
     if vectorizable and inner_extent >= lanes // 2:
         chunk, vector = sch.split(loops[-1], [None, lanes])
         sch.vectorize(vector)
-        if outer_extent < 8 or not outer:
+        if choosing:
+            sch.reorder(*outer, chunk, *(loops[k] for k in choosing), vector)
+            for k in choosing:
+                sch.unroll(loops[k])
+        if not outer or outer_extent < (2 if conditional(info) else 8):
             whole = sch.fuse(*outer, chunk) if outer else chunk
             parallelize(sch, whole, per_element * lanes)
             return
+    elif choosing:
+        outer = loops[:-1]
     if outer:
         whole = sch.fuse(*outer) if len(outer) > 1 else outer[0]
         parallelize(sch, whole, per_element * inner_extent)
     elif not vectorizable:
         parallelize(sch, loops[-1], per_element)
+
+
+def _chooses(info: BlockInfo, axis: tir.IterVar) -> bool:
+    """Whether a short axis says which of several expressions an element is: written out, there is nothing left to ask."""
+    extent = extent_of(axis)
+    return extent is not None and 1 < extent <= MOST_CHOICES and any(
+        type(n) is tir.IfThenElse and type(n.condition) is tir.EQ and n.condition.a is axis.var and type(n.condition.b) is tir.IntImm
+        for n in walk(info.block.body)
+    )
 
 
 def vector_lanes(info: BlockInfo, target: Any) -> int:
@@ -83,15 +103,22 @@ def vector_lanes(info: BlockInfo, target: Any) -> int:
 
 
 def _flat_suffix(info: BlockInfo) -> int:
-    """How many of the last axes can be one loop: every access moves along them as along one contiguous axis, or not at all."""
+    """How many of the last axes can be one loop: every access moves along them as along one contiguous axis, or not at all, and
+    no condition asks for one of them."""
     axes = list(info.spatial)
+    asked = conditional(info)
     count = 1
     while count < len(axes):
         tail = axes[len(axes) - count - 1 :]
-        if not all(_is_flat(a, tail) for a in info.accesses):
+        if tail[0].var in asked or not all(_is_flat(a, tail) for a in info.accesses):
             break
         count += 1
     return count
+
+
+def conditional(info: BlockInfo) -> frozenset[tir.Var]:
+    """The variables in conditions of the block's value."""
+    return frozenset().union(*(free_vars(n.condition) for n in walk(info.block.body) if type(n) in (tir.IfThenElse, tir.Select)))
 
 
 def _is_flat(access: Any, axes: list[tir.IterVar]) -> bool:

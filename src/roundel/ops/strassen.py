@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Strassen's matrix product, one level: seven products of half the size in every direction instead of eight.
+
+    A = [[A11, A12], [A21, A22]]: even and odd rows, left and right half of the columns; B: upper and lower, left and right half
+    M1 = (A11 + A22)(B11 + B22)   M2 = (A21 + A22) B11   M3 = A11 (B12 - B22)   M4 = A22 (B21 - B11)
+    M5 = (A11 + A12) B22          M6 = (A21 - A11)(B11 + B12)                   M7 = (A12 - A22)(B21 + B22)
+    C11 = M1 + M4 - M5 + M7       C12 = M3 + M5          C21 = M2 + M4          C22 = M1 - M2 + M3 + M6
+
+The sums of a constant B are worked out beforehand (``strassen_weight``), those of A once for all its products
+(``nn.strassen_data``). Pairing neighbouring rows keeps an infinity or NaN in the pair; the rounding error of a row grows to
+about three times that of the larger of the two (Higham, Accuracy and Stability of Numerical Algorithms, chapter 23).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from roundel import te
+from roundel.ir import graph, tir
+from roundel.ir.attrs import Attrs
+from roundel.ir.op import FuseKind, OpDef, register
+
+from .dims import fail, simplify, static, tensor_info
+from .elementwise import label
+
+PRODUCTS = 7
+DATA = ({"11": 1, "22": 1}, {"21": 1, "22": 1}, {"11": 1}, {"22": 1}, {"11": 1, "12": 1}, {"21": 1, "11": -1}, {"12": 1, "22": -1})
+"""The left factors as sums of quarters."""
+WEIGHT = ({"11": 1, "22": 1}, {"11": 1}, {"12": 1, "22": -1}, {"21": 1, "11": -1}, {"22": 1}, {"11": 1, "12": 1}, {"21": 1, "22": 1})
+"""The right factors."""
+RESULT = {"11": {0: 1, 3: 1, 4: -1, 6: 1}, "12": {2: 1, 4: 1}, "21": {1: 1, 3: 1}, "22": {0: 1, 1: -1, 2: 1, 5: 1}}
+"""The quarters of the result as sums of products."""
+
+
+def strassen_weight(weight: np.ndarray, half: int) -> np.ndarray:
+    """The seven right factors of a matrix [K, N], K even: [7, K / 2, half], zeros where its right half is narrower than ``half``."""
+    k, n = weight.shape
+    wide = np.zeros((k, 2 * half), weight.dtype)
+    wide[:, :n] = weight
+    quarters = {f"{i + 1}{j + 1}": wide[i * k // 2 : (i + 1) * k // 2, j * half : (j + 1) * half] for i in (0, 1) for j in (0, 1)}
+    return np.stack([_total(terms, quarters.__getitem__) for terms in WEIGHT])
+
+
+def _total(terms: dict[Any, int], value: Any) -> Any:
+    """Values added or subtracted; the first has a plus."""
+    (first, _), *rest = terms.items()
+    out = value(first)
+    for key, sign in rest:
+        out = out + value(key) if sign > 0 else out - value(key)
+    return out
+
+
+@register
+class StrassenData(OpDef):
+    """The seven left factors of ``data`` [..., M, K], K even: [..., (M + 1) // 2, 7, K / 2] (the factors of a row lie
+    together: rows apart by a power of two would share the lines of a cache)."""
+
+    name, operands, attributes, kind = "nn.strassen_data", ("data",), {}, FuseKind.OPAQUE
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        data = tensor_info(self, args[0], args)
+        if data.shape is None or len(data.shape) < 2 or (static(data.shape[-1]) or 1) % 2:
+            fail(self, "a matrix with an even number of columns is needed", *args)
+        *batch, rows, inner = data.shape
+        pairs = simplify(tir.floordiv(rows + 1, 2))
+        return graph.TensorInfo((*batch, pairs, tir.index_const(PRODUCTS), simplify(tir.floordiv(inner, 2))), data.dtype)
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        (data,) = args
+        *batch, rows, inner = data.shape
+        half = simplify(tir.floordiv(inner, 2))
+        pairs = simplify(tir.floordiv(rows + 1, 2))
+
+        def body(*at: Any) -> Any:
+            *b, p, x, k = at
+
+            def quarter(name: str) -> Any:
+                row = p * 2 + (name[0] == "2")
+                value = data[(*b, row, k + half * (name[1] == "2"))]
+                whole = name[0] == "1" or (static(rows) or 1) % 2 == 0
+                return value if whole else te.if_then_else(tir.lt(row, rows), value, tir.const(0, data.dtype))
+
+            return _pick(x, [_total(terms, quarter) for terms in DATA])
+
+        return te.compute((*batch, pairs, PRODUCTS, half), body, label(self))
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        (a,) = args
+        half = a.shape[-1] // 2
+        if a.shape[-2] % 2:
+            a = np.concatenate([a, np.zeros_like(a[..., :1, :])], -2)
+        quarters = {f"{i + 1}{j + 1}": a[..., i::2, j * half : (j + 1) * half] for i in (0, 1) for j in (0, 1)}
+        return np.stack([_total(terms, quarters.__getitem__) for terms in DATA], -2)
+
+
+@register
+class StrassenMatMul(OpDef):
+    """A product of matrices from their factors ``data`` (of ``nn.strassen_data``) and ``weight`` [7, K / 2, H]: [..., rows, columns]."""
+
+    name, operands, kind = "nn.strassen_matmul", ("data", "weight"), FuseKind.ANCHOR
+    (attributes,) = ({"rows": 0, "columns": 0},)
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        data, weight = (tensor_info(self, a, args) for a in args)
+        if data.shape is None or weight.shape is None or len(data.shape) < 3 or len(weight.shape) != 3:
+            fail(self, "seven factors on both sides are needed", *args)
+        if [static(data.shape[-2]), static(weight.shape[0])] != [PRODUCTS] * 2 or static(data.shape[-1]) != static(weight.shape[1]):
+            fail(self, "the factors do not fit", *args)
+        rows, columns = attrs["rows"], attrs["columns"]
+        if static(data.shape[-3]) != (rows + 1) // 2 or not columns / 2 <= (static(weight.shape[2]) or 0) < columns:
+            fail(self, f"these are not factors of a result of {rows} rows and {columns} columns", *args)
+        return graph.TensorInfo((*data.shape[:-3], tir.index_const(rows), tir.index_const(columns)), data.dtype)
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        data, weight = args
+        name = label(self)
+        *batch, pairs, _, inner = data.shape
+        half = weight.shape[2]
+        k = te.reduce_axis(inner, "k")
+        products = te.compute(
+            (PRODUCTS, *batch, pairs, half),
+            lambda x, *at: te.sum(data[(*at[:-1], x, k.var)] * weight[x, k.var, at[-1]], axis=[k]),
+            f"{name}_products",
+        )
+
+        def combined(*at: Any) -> Any:
+            *b, p, q, i, j = at
+            left, right = ([_total(RESULT[f"{r}{c}"], lambda x: products[(x, *b, p, q)]) for r in (1, 2)] for c in (1, 2))
+            return _pick(j, [_pick(i, left), _pick(i, right)])
+
+        whole = te.compute((*batch, pairs, half, 2, 2), combined, f"{name}_result")
+
+        def cut(*at: Any) -> Any:
+            *b, m, n = at
+            return whole[(*b, tir.floordiv(m, 2), tir.floormod(n, half), tir.floormod(m, 2), tir.floordiv(n, half))]
+
+        return te.compute((*batch, attrs["rows"], attrs["columns"]), cut, name)
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        data, weight = (x.astype(np.float64) for x in args)
+        weight = weight.reshape(PRODUCTS, *(1,) * (data.ndim - 3), *weight.shape[1:])
+        products = np.matmul(np.moveaxis(data, -2, 0), weight)
+        quarter = {name: _total(terms, products.__getitem__) for name, terms in RESULT.items()}
+        rows = [np.concatenate([quarter[f"{i}1"], quarter[f"{i}2"]], -1) for i in (1, 2)]
+        whole = np.stack(rows, -2).reshape(*products.shape[1:-2], 2 * products.shape[-2], -1)
+        return whole[..., : attrs["rows"], : attrs["columns"]].astype(args[0].dtype)
+
+
+def _pick(index: Any, values: Sequence[Any]) -> Any:
+    """``values[index]``, for an index that a schedule unrolls."""
+    out = values[-1]
+    for k in range(len(values) - 2, -1, -1):
+        out = te.if_then_else(tir.eq(index, k), values[k], out)
+    return out

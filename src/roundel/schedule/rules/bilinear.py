@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A few matrix products whose results are sums of them: Strassen's algorithm.
+
+The program is a contraction with a leading batch axis and a block that adds the products of all its steps; elementwise blocks
+follow. A panel of columns of all products stays in the second-level cache until it is summed up:
+
+    for panel (in parallel), for block of rows:
+        for x, for tile of rows:  products[x, tile, panel] = data[x, tile, :] weight[x, :, panel]
+        for row, vector:          result[...] = sums of products[:, row, vector]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir import tir
+from .accesses import BlockInfo, blocks_of, extent_of, product
+from .applied import Applied
+from .contraction import Contraction, match
+from .elementwise import inline_producers
+from .parallelism import parallelize
+from .register_tile import Tile, choose_tile
+
+UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
+CACHE_SHARE = 0.2    # of the second-level cache for products that wait to be summed up
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The blocks by role."""
+
+    products: Contraction
+    result: BlockInfo
+    store: BlockInfo
+
+
+def find(infos: list[BlockInfo]) -> Stages | None:
+    """The stages of the program, or None where it is not such a chain."""
+    if len(infos) != 3 or [bool(i.reduce) for i in infos] != [True, False, False] or not all(i.is_plain for i in infos):
+        return None
+    products = match(infos[0])
+    if products is None or len(products.reduce) != 1 or not products.batch or products.batch[0] != 0 or len(products.rows) != 1 + _batches(infos[0]):
+        return None
+    made = infos[0].stores[0].buffer
+    firsts = {a.indices[0] for a in infos[1].loads if a.buffer is made}
+    if len(firsts) != extent_of(infos[0].spatial[0]) or not all(isinstance(i, tir.IntImm) for i in firsts):
+        return None
+    if infos[1].stores[0].buffer not in {a.buffer for a in infos[2].loads}:
+        return None
+    return Stages(products, infos[1], infos[2])
+
+
+def _batches(info: BlockInfo) -> int:
+    """Axes between the first and the rows."""
+    return len(info.spatial) - 3
+
+
+def bilinear(sch: Any, target: Any) -> Applied | None:
+    """Fits products with a batch axis that a block without reduction sums up (elementwise blocks go into the store)."""
+    infos = blocks_of(sch.func)
+    if len(infos) < 3 or not infos[0].reduce or any(i.reduce for i in infos[1:]):
+        return None
+    inline_producers(sch, keep=[infos[0].name, infos[1].name])
+    stages = find(blocks_of(sch.func))
+    if stages is None:
+        return None
+    products = stages.products
+    pairs, half = (extent_of(a) for a in products.info.spatial[-2:])
+    lanes = target.lanes("float32")
+    if pairs is None or half is None or half % lanes or products.info.stores[0].buffer.dtype != "float32":
+        return None
+    tile = choose_tile(target, pairs, [v for v in (1, 2, 3, 4) if half // lanes % v == 0], lanes)
+    rows = _block_of_rows(pairs, tile, extent_of(products.info.spatial[0]) or 1, target)
+    layouts = _pack(sch, products, tile)
+    _schedule(sch, stages, tile, rows, next(iter(layouts), None), target)
+    return Applied(layouts, vars(tile) | {"block_rows": rows})
+
+
+def _block_of_rows(pairs: int, tile: Tile, products: int, target: Any) -> int:
+    """As many rows as the cache has room for their products, in whole tiles, evenly."""
+    row = products * tile.vectors * tile.lanes * 4
+    most = max(int(target.l2_bytes * CACHE_SHARE) // row // tile.rows, 1) * tile.rows
+    blocks = -(-pairs // most)
+    return pairs if blocks == 1 else -(-pairs // (blocks * tile.rows)) * tile.rows
+
+
+def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
+    """Constant weights go into panels: for each the steps of the batch, for each of these the reduction."""
+    params, buffer, width = sch.func.buffer_params, c.vector.buffer, tile.vectors * tile.lanes
+    position = params.index(buffer) if buffer in params else -1
+    if position not in sch.func.attrs.get("constant_params", ()) or buffer.ndim != 3:
+        return {}
+    mapping = tir.IndexMap.from_func(lambda x, k, n: (n // width, x, k, n % width), 3)
+    block = sch.get_block(c.info.name)
+    reads = [r.buffer for r in sch.get(block).reads]
+    sch.transform_layout(block, ("read", reads.index(buffer)), mapping, pad_value=0)
+    return {position: mapping}
+
+
+def _schedule(sch: Any, stages: Stages, tile: Tile, block_rows: int, packed: int | None, target: Any) -> None:
+    *batch, m, n = sch.get_loops(sch.get_block(stages.store.name))
+    half = extent_of(stages.products.info.spatial[-1])
+    rows, i = sch.split(m, [None, 2])
+    j, q = sch.split(n, [None, half])
+    panel, v, lane = sch.split(q, [None, tile.vectors, tile.lanes])
+    block, row = sch.split(rows, [None, block_rows])
+    sch.reorder(panel, *batch, block, row, v, i, j, lane)
+    for loop in (i, j):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    _in_registers(sch, sch.get_block(stages.result.name), v, len(batch) + 4)
+    products = sch.get_block(stages.products.info.name)
+    accumulated = sch.cache_write(products, 0, "local")
+    sch.compute_at(accumulated, block, preserve_unit_loops=True)
+    sch.compute_at(products, block, preserve_unit_loops=True)
+    _products(sch, products, accumulated, stages.products, tile, packed, len(batch) + 2)
+    outer = [panel, *batch, block]
+    count = next((k + 1 for k in range(len(outer)) if product([_extent(sch, x) for x in outer[: k + 1]], 16) >= 4 * target.cores), len(outer))
+    whole = sch.fuse(*outer[:count]) if count > 1 else outer[0]
+    inside = product([_extent(sch, x) for x in outer[count:]], 16) * block_rows * tile.vectors / 2.0
+    parallelize(sch, whole, inside * product([extent_of(a) for a in (stages.products.info.spatial[0], *stages.products.info.reduce)], 256))
+
+
+def _extent(sch: Any, loop: Any) -> int | None:
+    extent = sch.get(loop).extent
+    return extent.value if isinstance(extent, tir.IntImm) else None
+
+
+def _in_registers(sch: Any, block: Any, loop: Any, outside: int) -> None:
+    """Compute a block under a loop in registers: straight code in vectors."""
+    sch.set_scope(block, 0, "local")
+    sch.compute_at(block, loop)
+    *_, lane, i, j = sch.get_loops(block)[outside:]
+    sch.reorder(i, j, lane)
+    for inner in (i, j):
+        sch.unroll(inner)
+    sch.vectorize(lane)
+
+
+def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile, packed: int | None, outside: int) -> None:
+    """A matrix product for each step of the batch: the register tile over the whole reduction."""
+    x, *batch, p, q, k = sch.get_loops(block)[outside:]
+    po, pi = sch.split(p, [None, tile.rows])
+    qo, qv, lane = sch.split(q, [None, tile.vectors, tile.lanes])
+    most = min(max(1, UNROLLED_FMAS // (tile.rows * tile.vectors)), 8)
+    extent = c.extent(c.reduce[0]) or 1
+    unroll = max(u for u in range(1, most + 1) if extent % u == 0)
+    ko, ki = sch.split(k, [None, unroll])
+    sch.reorder(x, *batch, qo, po, ko, ki, pi, qv, lane)
+    sch.reverse_compute_at(accumulated, po)
+    weight = c.vector.buffer if packed is None else sch.func.buffer_params[packed]
+    reads = [r.buffer for r in sch.get(block).reads]
+    vectors = sch.cache_read(block, reads.index(weight), "local") if tile.rows > 1 else None
+    if vectors is not None:
+        sch.compute_at(vectors, ki)
+    init = sch.decompose_reduction(block, ko)
+    depth = outside + len(batch) + 3
+    for other, above in ((init, depth), (accumulated, depth), (vectors, depth + 2)):
+        if other is not None:
+            _vectors(sch, other, above, tile.lanes)
+    for loop in (ki, pi, qv):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    if packed is not None:
+        width = tile.vectors * tile.lanes
+        sch.annotate(po, "prefetch", (weight.name, extent * width, unroll * width))
+
+
+def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
+    inside = sch.get_loops(block)[outside:]
+    extent = sch.get(inside[-1]).extent
+    if isinstance(extent, tir.IntImm) and extent.value > lanes:
+        inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
+    for loop in inside[:-1]:
+        sch.unroll(loop)
+    sch.vectorize(inside[-1])

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Strassen's products: right on odd shapes, with epilogues and on several machines; when they are chosen; what a NaN reaches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import roundel.graph.strassen as strassen_pass
+from roundel.builder import BlockBuilder
+from roundel.driver import compile_module, prepare
+from roundel.interp import interpret
+from roundel.ir import graph, options
+from roundel.ir.constants import ConstData
+from roundel.ops import make
+from roundel.target import Target
+
+
+def _const(array):
+    return graph.Constant(ConstData(array), graph.TensorInfo(array.shape, "float32"))
+
+
+def _layer(shape, columns, epilogue=True):
+    """relu(x @ W + b), and W, b."""
+    rng = np.random.default_rng(0)
+    w, b = rng.standard_normal((shape[-1], columns)).astype(np.float32), rng.standard_normal(columns).astype(np.float32)
+    bb = BlockBuilder()
+    x = graph.Var("x", graph.TensorInfo(shape, "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = bb.emit(make("matmul", x, _const(w)))
+            y = bb.emit_output(bb.emit(make("nn.relu", bb.emit(make("add", y, _const(b)))))) if epilogue else bb.emit_output(y)
+        bb.emit_func_output(y)
+    return bb.get(), w, b
+
+
+def _kernels(mod, target=None):
+    return [n for n, f in prepare(mod, target=target).items() if "strassen_matmul" in n]
+
+
+@pytest.fixture
+def always(monkeypatch):
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target: rows > 1 and inner % 2 == 0)
+
+
+@pytest.mark.parametrize("shape, columns", [((16, 8), 64), ((37, 10), 100), ((2, 3, 5, 6), 31), ((1, 1, 300, 4), 40), ((2, 2), 20), ((90, 64), 96)])
+@pytest.mark.parametrize("machine", ["host", "znver3"])
+def test_equals_the_product(always, shape, columns, machine):
+    mod, w, b = _layer(shape, columns)
+    target = Target.host() if machine == "host" else Target(machine)
+    assert _kernels(mod, target)
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    expected = np.maximum(x.astype(np.float64) @ w + b, 0)
+    run = compile_module(mod, target=target).load(threads=2)
+    np.testing.assert_allclose(run["main"](x), expected, rtol=1e-4, atol=1e-4)
+    if machine == "host":
+        interpreted = strassen_pass.strassen(mod)
+        np.testing.assert_allclose(interpret(interpreted)["main"](x), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_nan_stays_in_its_pair_of_rows(always):
+    mod, w, _ = _layer((12, 8), 64, epilogue=False)
+    x = np.ones((12, 8), np.float32)
+    x[5, 3] = np.nan
+    out = compile_module(mod).load(threads=1)["main"](x)
+    assert np.isnan(out[5]).all() and not np.isnan(np.delete(out, [4, 5], 0)).any()
+
+
+def test_is_chosen_where_it_pays_and_accuracy_allows():
+    large, *_ = _layer((128, 512), 512)
+    assert _kernels(large)
+    with options.override(accuracy="strict"):
+        assert not _kernels(large)
+    for shape, columns in [((1, 512), 512), ((16, 512), 512), ((128, 511), 512), ((128, 512), 32)]:
+        assert not _kernels(_layer(shape, columns)[0])
+
+
+def test_factors_of_data_are_made_once():
+    rng = np.random.default_rng(0)
+    bb = BlockBuilder()
+    x = graph.Var("x", graph.TensorInfo((256, 512), "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            parts = [bb.emit(make("matmul", x, _const(rng.standard_normal((512, 512)).astype(np.float32)))) for _ in range(3)]
+            y = bb.emit_output(bb.emit(make("add", bb.emit(make("add", parts[0], parts[1])), parts[2])))
+        bb.emit_func_output(y)
+    text = prepare(bb.get())["main"].script()
+    assert text.count("strassen_data") == 1 and text.count("strassen_matmul") == 3
