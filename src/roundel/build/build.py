@@ -22,6 +22,7 @@ from .compiler import compile_units
 from .descriptors import host_module
 from .interface import Interface, describe, exported, with_sizes
 from .jit import link_in_memory
+from .kernels import compile_kernels, worth_sharing
 from .link import Pieces, link_shared
 from .units import Unit, Units
 
@@ -37,10 +38,9 @@ class Built:
         offsets: dict[str, tuple[int, int]],
         nbytes: int,
         target: Any,
-        units: list[Unit],
     ) -> None:
         self.objects, self.functions, self.weights, self.offsets = objects, functions, weights, offsets
-        self.nbytes, self.target, self.units = nbytes, target, units
+        self.nbytes, self.target = nbytes, target
 
     def load(self, *, threads: int | None = None, profile: bool = False) -> Executable:
         """Link in this process and open."""
@@ -128,10 +128,15 @@ def compile_module(
             f"graph function {left[0]} is not lowered",
             hint="compile the module with rd.compile, or run the default pipeline of roundel.driver first",
         )
-    mod = lowered(mod, pipeline)
     spec = machine_spec(target)
-    units = Units(mod, spec)
-    made = list(units.kernels())
+    made: list[Unit] = []
+    done: dict[str, bytes] = {}
+    if pipeline is None and worth_sharing(mod):
+        units, done = compile_kernels(mod, spec)
+    else:
+        mod = lowered(mod, pipeline)
+        units = Units(mod, spec)
+        made += units.kernels()
     functions, hosts = _hosts(mod, units, spec, profile)
     weights = {key: _constant(mod, key) for f in functions for key in f.constants}
     offsets, nbytes = layout(weights)
@@ -141,7 +146,7 @@ def compile_module(
     host = Unit("host functions", "host", host_module(functions, hosts, spec, offsets, nbytes, text), "none")
     made.append(host)
     isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
-    return Built(compile_units(made, spec, isolated=isolated), functions, weights, offsets, nbytes, target, made)
+    return Built([*done.values(), *compile_units(made, spec, isolated=isolated)], functions, weights, offsets, nbytes, target)
 
 
 def _extra(mod: IRModule) -> dict[str, Any]:

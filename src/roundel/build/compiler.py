@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import queue
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from ..ir import options
 from ..ir.errors import BuildError
 from . import object_cache
 from .units import Unit
-from .worker import receive, send
+from .worker import receive, write
 
 _SECONDS_PER_CHARACTER = {"light": 0.25e-6, "full": 5e-6, "none": 0.2e-6}  # of text, on a 4 GHz core
 _POOL_FROM, _WARM_POOL_FROM = 1.0, 0.1  # seconds of work that are worth starting, or using, other processes
@@ -38,22 +39,22 @@ class _Worker:
             env=_environment(),
         )
 
-    def compile(self, unit: Unit, spec: MachineSpec) -> bytes:
-        """The object; raises BuildError, also when the process died."""
+    def ask(self, message: bytes, name: str, spec: MachineSpec) -> Any:
+        """The answer to a pickled request about ``name``; raises BuildError, also when the process died."""
         try:
-            send(self.process.stdin, (unit.text, spec, unit.pipeline))  # type: ignore[arg-type]
+            write(self.process.stdin, message)  # type: ignore[arg-type]
             ok, answer = receive(self.process.stdout)  # type: ignore[arg-type]
         except (EOFError, BrokenPipeError, OSError):
             self.process.kill()
             _, said = self.process.communicate()
             tail = said.decode(errors="replace").strip().splitlines()[-3:] if said else []
-            raise _Died(
-                f"LLVM gave up on {unit.name} for {spec.triple}",
+            raise Died(
+                f"LLVM gave up on {name} for {spec.triple}",
                 why="\n".join(tail) or f"exit code {self.process.returncode}",
                 hint="try another target CPU or features",
             ) from None
         if not ok:
-            raise BuildError(answer[0], where=unit.name, why=answer[1])
+            raise BuildError(answer[0], where=name, why=answer[1])
         return answer
 
     def close(self) -> None:
@@ -65,7 +66,7 @@ class _Worker:
             self.process.kill()
 
 
-class _Died(BuildError):
+class Died(BuildError):
     """The worker is gone."""
 
 
@@ -79,20 +80,39 @@ class Pool:
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.started = 0
+        self.lock = threading.Lock()
         self.idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
         self.threads = ThreadPoolExecutor(size, thread_name_prefix="roundel-build")
 
     def submit(self, unit: Unit, spec: MachineSpec) -> Future[bytes]:
-        return self.threads.submit(self._run, unit, spec)
+        """LLVM text to an object."""
+        message = pickle.dumps(("object", (unit.text, spec, unit.pipeline), {}), protocol=pickle.HIGHEST_PROTOCOL)
+        return self.ask(message, unit.name, spec)
 
-    def _run(self, unit: Unit, spec: MachineSpec) -> bytes:
+    def ask(self, message: bytes, name: str, spec: MachineSpec) -> Future[Any]:
+        """The answer of some worker to a pickled request about ``name``."""
+        return self.threads.submit(self._run, message, name, spec)
+
+    def start(self) -> None:
+        """Start all processes, so that they are ready when there is work."""
+        with self.lock:
+            for _ in range(self.size - self.started):
+                self.idle.put(_Worker())
+                self.started += 1
+
+    def _run(self, message: bytes, name: str, spec: MachineSpec) -> Any:
         try:
             worker = self.idle.get_nowait()
         except queue.Empty:
+            with self.lock:
+                self.started += 1
             worker = _Worker()
         try:
-            out = worker.compile(unit, spec)
-        except _Died:
+            out = worker.ask(message, name, spec)
+        except Died:
+            with self.lock:
+                self.started -= 1
             raise
         except BuildError:
             self.idle.put(worker)
@@ -115,13 +135,15 @@ def pool() -> Pool:
     global _pool
     with _lock:
         if _pool is None:
-            _pool = Pool(
-                options.get("workers") or len(os.sched_getaffinity(0))
-                if hasattr(os, "sched_getaffinity")
-                else os.cpu_count() or 1
-            )
+            _pool = Pool(size())
             atexit.register(_pool.close)
         return _pool
+
+
+def size() -> int:
+    """How many worker processes there may be."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return options.get("workers") or cores
 
 
 def estimated_seconds(unit: Unit) -> float:

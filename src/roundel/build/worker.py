@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that compiles: ``python -m roundel.build.worker`` reads requests from stdin and writes objects to stdout.
+"""A process that compiles: ``python -m roundel.build.worker`` reads requests from stdin and writes answers to stdout.
 
-A message is its length (8 bytes, little-endian) and a pickle: of ``(text, spec, pipeline)`` in, of ``(True, object)``
-or ``(False, (what, why))`` out. LLVM's fatal errors end this process and not the one that asked.
+A message is its length (8 bytes, little-endian) and a pickle: ``(kind, arguments, options)`` in, ``(True, answer)`` or
+``(False, (what, why))`` out. LLVM's fatal errors end this process and not the one that asked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ _LENGTH = struct.Struct("<Q")
 
 def send(stream: IO[bytes], message: Any) -> None:
     """Write a message."""
-    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    write(stream, pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL))
+
+
+def write(stream: IO[bytes], content: bytes) -> None:
+    """Write a message that is pickled already."""
     stream.write(_LENGTH.pack(len(content)))
     stream.write(content)
     stream.flush()
@@ -39,18 +43,22 @@ def receive(stream: IO[bytes]) -> Any:
 def main() -> None:
     """Serve requests until stdin ends."""
     from ..codegen.llvm import to_object
-    from ..ir.errors import BuildError
+    from ..ir import options
+    from ..ir.errors import RoundelError
+    from .kernels import compile_kernel
 
+    answers = {"object": to_object, "kernel": compile_kernel}
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever LLVM prints does not get between messages
     while True:
         try:
-            text, spec, pipeline = receive(sys.stdin.buffer)
+            kind, arguments, settings = receive(sys.stdin.buffer)
         except EOFError:
             return
         try:
-            send(out, (True, to_object(text, spec, pipeline)))
-        except BuildError as error:
+            with options.override(**settings):
+                send(out, (True, answers[kind](*arguments)))
+        except RoundelError as error:
             send(out, (False, (error.what, error.why)))
 
 

@@ -52,6 +52,9 @@ class Attrs(Mapping[str, Any]):
             self._hash = hash(frozenset((k, repr(v)) for k, v in self._items.items()))
         return self._hash
 
+    def __reduce__(self) -> tuple:
+        return Attrs, (self._items,)  # not the hash, which differs from process to process
+
     def __repr__(self) -> str:
         return repr(self._items)
 

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels to objects, each lowered and compiled in a worker process: where the time of compiling a model goes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from ..codegen.llvm import MachineSpec, facts_of, to_object
+from ..ir import IRModule, options, tir
+from ..ir.errors import RoundelError
+from ..ir.visit import statements
+from ..lower import lower
+from . import compiler, object_cache
+from .units import Units
+
+WORTH = 150  # statements (of block form) of a module that are worth starting processes
+
+
+class Compiled(NamedTuple):
+    """A kernel: its symbol, the constants that it refers to, and objects by symbol (its own and those of what it calls)."""
+
+    symbol: str
+    constants: dict[str, int]
+    objects: dict[str, bytes]
+
+
+def compile_kernel(functions: Mapping[str, tir.PrimFunc], name: str, spec: MachineSpec) -> Compiled:
+    """The kernel ``name``, scheduled or lowered; ``functions`` holds it and what it calls. Raises BuildError."""
+    units = Units(lower(IRModule(dict(functions))), spec)
+    objects = {}
+    for unit in units.unit(name):
+        key = object_cache.object_key(unit.text, spec, unit.pipeline)
+        objects[unit.symbol] = object_cache.load(key) or to_object(unit.text, spec, unit.pipeline)
+        object_cache.store(key, objects[unit.symbol])
+    return Compiled(units.symbols[name], units.constants[name], objects)
+
+
+def worth_sharing(mod: IRModule) -> bool:
+    """Whether the kernels of a module are so many that processes should share the work."""
+    kernels = [f for f in mod.functions.values() if isinstance(f, tir.PrimFunc) and f.attrs.get("kind") != "host"]
+    if not any(f.attrs.get("kind") == "host" for f in mod.functions.values()) or any("global_symbol" in f.attrs for f in kernels):
+        return False
+    return len(kernels) > 3 and compiler.size() > 1 and sum(_size(f) for f in kernels) > WORTH
+
+
+def _size(func: tir.PrimFunc) -> int:
+    return sum(1 for _ in statements(func.body))
+
+
+def compile_kernels(mod: IRModule, spec: MachineSpec) -> tuple[Units, dict[str, bytes]]:
+    """All kernels of the module in worker processes, the largest first: symbols and constants as ``Units`` has them, objects
+    by symbol. What a worker cannot take, or fails with, is done here, so that errors are the same."""
+    kernels = {n: f for n, f in mod.items() if isinstance(f, tir.PrimFunc) and f.attrs.get("kind") != "host"}
+    settings = {"cache": options.get("cache"), "cache_dir": str(options.cache_dir())}
+    waiting: dict[str, Future[Compiled]] = {}
+    for name in sorted(kernels, key=lambda n: -_size(kernels[n])):
+        try:
+            message = pickle.dumps(("kernel", (_closure(kernels, name), name, spec), settings), protocol=pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, TypeError, AttributeError):  # an attribute of the user's that only this process knows
+            continue
+        waiting[name] = compiler.pool().ask(message, name, spec)
+    units, objects = Units(mod, spec), {}
+    for name in kernels:
+        try:
+            made = waiting[name].result()
+        except compiler.Died:
+            raise
+        except (KeyError, RoundelError):
+            made = compile_kernel(_closure(kernels, name), name, spec)
+        units.symbols[name], units.constants[name] = made.symbol, made.constants
+        objects |= made.objects
+    return units, objects
+
+
+def _closure(kernels: Mapping[str, tir.PrimFunc], name: str) -> dict[str, Any]:
+    """The kernel and what it calls, directly or not."""
+    found: dict[str, Any] = {}
+    todo = [name]
+    while todo:
+        n = todo.pop()
+        if n not in found and n in kernels:
+            found[n] = kernels[n]
+            todo += facts_of(kernels[n]).callees
+    return found
