@@ -14,6 +14,7 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from ...driver import compile_module
+from ...ir import options
 from ...ir.module import IRModule
 from .model import from_onnx
 from .values import UnsupportedDataError
@@ -26,8 +27,9 @@ def run(model: Any, inputs: Sequence[Any]) -> list[Any]:
     initial = {t.name for t in model.graph.initializer}
     infos = [i for i in model.graph.input if i.name not in initial]
     given = {i.name: numpy_helper.to_array(v) if isinstance(v, TensorProto) else v for i, v in zip(infos, inputs, strict=True)}
-    mod, fixed = _import(model, given)
-    main = compile_module(mod).load()["main"]
+    with options.override(accuracy="strict"):
+        mod, fixed = _import(model, given)
+        main = compile_module(mod).load()["main"]
     out = main(*(v for name, v in given.items() if name not in fixed and v is not None))
     results = [out] if len(model.graph.output) == 1 else out
     return [_value(v, info.type) for v, info in zip(results, model.graph.output, strict=True)]

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....ir import graph, tir
+from .... import te
+from ....ir import graph, options, tir
+from ....ops.loops import for_each, load, store
 from ..importer import NodeContext, Value
 from ..registry import converter
 from .math import const_like
@@ -162,10 +164,28 @@ def _softmax(op: str) -> Callable[..., Any]:
 
 
 def _stepwise_softmax(node: NodeContext, x: Any, axis: int) -> Any:
-    """As the standard's function defines it for types of less than 32 bits: every step is rounded to that type."""
+    """As the standard's function defines it for types of less than 32 bits: every step is rounded to that type; with strict
+    accuracy every addition of bfloat16 numbers too, as in the standard's reference."""
     axes = (axis % x.sinfo.ndim,)
     raised = node.make("exp", node.make("subtract", x, node.make("max", x, axis=axes, keepdims=True)))
-    return node.make("divide", raised, node.make("sum", raised, axis=axes, keepdims=True))
+    if x.sinfo.dtype == "bfloat16" and options.get("accuracy") == "strict":
+        total = node.te(_rounded_sum, raised, axes[0])
+    else:
+        total = node.make("sum", raised, axis=axes, keepdims=True)
+    return node.make("divide", raised, total)
+
+
+def _rounded_sum(x: Any, axis: int) -> Any:
+    """The sum along an axis, one addition after the other, each rounded to the type of ``x``."""
+    shape = (*x.shape[:axis], tir.index_const(1), *x.shape[axis + 1:])
+
+    def build(ins: Any, outs: Any, scratch: Any, *at: Any) -> tir.Stmt:
+        (data,), (out,) = ins, outs
+        term = lambda k: te.cast(load(data, (*at[:axis], k, *at[axis + 1:])), "float32")
+        add = lambda k: store(out, at, te.cast(te.cast(load(out, at), "float32") + term(k), x.dtype))
+        return tir.seq(store(out, at, tir.const(0.0, x.dtype)), for_each([x.shape[axis]], add, "k"))
+
+    return te.extern([(shape, x.dtype)], [x], build, "rounded_sum", over=shape)
 
 
 def _flat_softmax(op: str) -> Callable[..., Any]:
