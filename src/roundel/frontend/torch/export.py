@@ -48,7 +48,10 @@ def _open_dimensions(model: Any, args: tuple[Any, ...], keywords: dict[str, Any]
 
 def from_exported_program(program: Any) -> IRModule:
     """An exported program as a module with the graph function ``main``; parameters and buffers become constants."""
-    program = program.run_decompositions(decompositions())
+    try:
+        program = program.run_decompositions(decompositions())
+    except RuntimeError as error:
+        raise UnsupportedError("PyTorch cannot make the program functional", why=str(error).splitlines()[0]) from error
     nodes, signature = list(program.graph.nodes), program.graph_signature
     placeholders = [n for n in nodes if n.op == "placeholder"]
     user = [n for n in placeholders if n.name in signature.user_inputs and hasattr(n.meta.get("val"), "shape")]

@@ -7,6 +7,8 @@ import operator as py
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from ...builder import BlockBuilder
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
@@ -20,11 +22,20 @@ from .pairs import Pair
 from .registry import find
 
 _IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_scalar.default", "aten.sym_constrain_range.default",
-            "aten.sym_constrain_range_for_size.default", "aten._assert_async.default")
+            "aten.sym_constrain_range_for_size.default", "aten._assert_async.default", "aten.sym_storage_offset.default")
+_EFFECTS = ("aten._linalg_check_errors.default", "aten._assert_scalar.default", "aten._assert_async.msg")
+"""Checks that PyTorch orders by tokens; a matrix without a factor gives NaN or infinities here."""
 _SYMBOLIC: dict[Any, Callable[..., Any]] = {
     py.add: lambda a, b: a + b, py.sub: lambda a, b: a - b, py.mul: lambda a, b: a * b, py.floordiv: lambda a, b: a // b, py.mod: lambda a, b: a % b,
     py.neg: lambda a: -a,
+    py.ge: lambda a, b: tir.ge(tir.as_index(a), b), py.gt: lambda a, b: tir.gt(tir.as_index(a), b), py.le: lambda a, b: tir.le(tir.as_index(a), b),
+    py.lt: lambda a, b: tir.lt(tir.as_index(a), b), py.eq: lambda a, b: tir.eq(tir.as_index(a), b), py.ne: lambda a, b: tir.ne(tir.as_index(a), b),
+    py.and_: lambda a, b: tir.logical_and(a, b), py.or_: lambda a, b: tir.logical_or(a, b), torch.sym_not: lambda a: tir.logical_not(a),
+    torch.sym_ite: lambda c, a, b: tir.select(c, tir.as_index(a), tir.as_index(b)),
+    torch.sym_max: lambda a, b: tir.max_(a, b), torch.sym_min: lambda a, b: tir.min_(a, b),
 }
+_FROM_PYTORCH = ("adaptive_max_pool2d", "adaptive_max_pool3d")
+"""Taken apart as PyTorch knows how, though not by default."""
 KEEP = ("scaled_dot_product_attention.default",)
 """Composite operators that are imported whole rather than decomposed by PyTorch."""
 
@@ -96,8 +107,6 @@ class Importer:
 
     def operand(self, arg: Any) -> Any:
         """An FX argument: nodes by their values, containers element by element, symbolic sizes as expressions."""
-        import torch
-
         if isinstance(arg, torch.fx.Node):
             return self.values[arg]
         if isinstance(arg, tuple | list):
@@ -131,11 +140,15 @@ class Importer:
         kwargs = {k: self.operand(v) for k, v in node.kwargs.items()}
         if node.target is py.getitem:
             return args[0][args[1]]
+        if node.target in _SYMBOLIC and any(a is None for a in args):
+            return None  # about what has no meaning here, such as an offset into a storage: part of a check
         if node.target in _SYMBOLIC and all(isinstance(a, int | tir.Expr) for a in args):
             return _SYMBOLIC[node.target](*args)
+        if name == "with_effects":
+            return (None, None)
         if name.startswith("aten.sym_size"):
             return args[0].sinfo.shape[args[1]]
-        if not hasattr(node.meta.get("val", None), "shape") and hasattr(node.meta.get("val", None), "node"):
+        if not hasattr(node.meta.get("val", None), "shape") and hasattr(node.meta.get("val", None), "node") and find(name) is None:
             return self.sizes.get(node.meta["val"])
         convert = find(name)
         context = NodeContext(self, node)
@@ -145,7 +158,17 @@ class Importer:
             if e.where is None:
                 raise type(e)(e.what, where=f"node {node.name!r} ({name})", why=e.why, hint=e.hint) from e
             raise
-        return tuple(self.emit(o, node.name) for o in out) if isinstance(out, tuple | list) else self.emit(out, node.name)
+        out = tuple(self.emit(o, node.name) for o in out) if isinstance(out, tuple | list) else self.emit(out, node.name)
+        if node.meta.get("unbacked_bindings"):
+            self.bind_sizes(node.meta["val"], out)
+        return out
+
+    def bind_sizes(self, fake: Any, value: Any) -> None:
+        """Symbols that a node brings (sizes that depend on data) stand for the sizes of its value."""
+        for f, v in zip(fake, value) if isinstance(fake, tuple | list) else [(fake, value)]:
+            for s, dim in zip(getattr(f, "shape", ()), v.sinfo.shape or () if hasattr(v, "sinfo") else ()):
+                if hasattr(s, "node") and s.node.expr.is_Symbol:
+                    self.sizes.variables.setdefault(str(s.node.expr), dim)
 
 
 def _is_complex(value: Any) -> bool:
@@ -168,6 +191,8 @@ def _supported(node: Any) -> bool:
     name = str(node.target)
     symbolic = hasattr(node.meta.get("val", None), "node") and not hasattr(node.meta.get("val", None), "shape")
     known = find(name)
+    if name == "with_effects":
+        return str(node.args[1]) in _EFFECTS
     if _on_complex(node) and not _on_host(known):
         return pairs.supports(name) or node.target is py.getitem or name in _IGNORED
     return node.target is py.getitem or node.target in _SYMBOLIC or name in _IGNORED or name.startswith("aten.sym_size") or symbolic or known is not None
@@ -189,9 +214,10 @@ def check_program(nodes: Sequence[Any]) -> None:
 
 def decompositions() -> dict[Any, Any]:
     """PyTorch's table of operators to take apart, less those that are imported whole."""
-    import torch
+    from .decompose import TABLE
 
-    table = dict(torch.export.default_decompositions())
+    extra = torch._decomp.get_decompositions([getattr(torch.ops.aten, name) for name in _FROM_PYTORCH])
+    table = dict(torch.export.default_decompositions()) | extra | TABLE
     for name in KEEP:
         base, overload = name.rsplit(".", 1)
         table.pop(getattr(getattr(torch.ops.aten, base), overload), None)
@@ -224,8 +250,8 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
         with bb.dataflow():
             importer.values.update((n, importer.typed(p, n.meta["val"])) for n, p in zip(inputs, params))
             for n in nodes:
-                if n.op == "call_function" and str(n.target) not in _IGNORED:
-                    importer.values[n] = importer.call(n)
+                if n.op == "call_function":
+                    importer.values[n] = None if str(n.target) in _IGNORED else importer.call(n)
             values = [importer.plain(importer.operand(r)) for r in results]
             fields = [graph.ShapeExpr((tir.as_index(v),)) if isinstance(v, int | tir.Expr) else v for v in values]
             result = bb.emit_output(fields[0] if len(fields) == 1 else graph.Tuple(tuple(fields)))

@@ -11,6 +11,7 @@ from ....ops.dims import broadcast_shapes
 from ..importer import NodeContext
 from ..registry import converter
 from .math import scalar, tensor
+from .reduce import at_least_1d
 
 
 def wrapped(node: NodeContext, index: Any, extent: tir.Expr) -> Any:
@@ -29,11 +30,16 @@ def _embedding(node: NodeContext, weight: Any, indices: Any, *_: Any, **__: Any)
 
 @converter("index_select")
 def _index_select(node: NodeContext, x: Any, dim: int, index: Any) -> Any:
+    if x.sinfo.ndim == 0:
+        return node.make("broadcast_to", x, node.out_shape())
     return node.make("take", x, index, axis=dim)
 
 
 @converter("gather")
 def _gather(node: NodeContext, x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    if x.sinfo.ndim == 0 or index.sinfo.ndim == 0:
+        found = node.make("take", at_least_1d(node, node.make("reshape", x, graph.ShapeExpr((tir.product_of(x.sinfo.shape),)))), index, axis=0)
+        return node.make("reshape", found, node.out_shape())
     return node.make("gather_elements", x, index, axis=dim % max(x.sinfo.ndim, 1))
 
 
@@ -88,13 +94,24 @@ def _index_put(node: NodeContext, x: Any, indices: list[Any], values: Any, accum
     return _permuted(node, out, tuple(at.order.index(k) for k in range(x.sinfo.ndim)))
 
 
+_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": "add", "multiply": "mul"}
+
+
+@converter("scatter_reduce.two", "scatter.reduce", "scatter.value_reduce")
+def _scatter_reduce(node: NodeContext, x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    return _scatter(node, x, dim, index, src, reduction=_REDUCTIONS[reduce])
+
+
 @converter("scatter.src", "scatter_add", "scatter.value")
-def _scatter(node: NodeContext, x: Any, dim: int, index: Any, src: Any) -> Any:
+def _scatter(node: NodeContext, x: Any, dim: int, index: Any, src: Any, reduction: str = "") -> Any:
+    if x.sinfo.ndim == 0 or index.sinfo.ndim == 0:
+        x, index, src = (at_least_1d(node, v) if isinstance(v, graph.GraphExpr) else v for v in (x, index, src))
+        return node.make("reshape", _scatter(node, x, 0, index, src, reduction), node.out_shape())
     updates = tensor(node, src, x.sinfo.dtype) if isinstance(src, graph.GraphExpr) else node.make(
         "full", graph.ShapeExpr(index.sinfo.shape), scalar(src, x.sinfo.dtype), dtype=x.sinfo.dtype)
     if updates.sinfo.shape != index.sinfo.shape:
         n = index.sinfo.ndim
         updates = node.make("strided_slice", updates, axes=tuple(range(n)), begin=(tir.index_const(0),) * n, end=index.sinfo.shape,
                             strides=(tir.index_const(1),) * n)
-    reduction = "add" if "scatter_add" in str(node.node.target) else "update"
+    reduction = reduction or ("add" if "scatter_add" in str(node.node.target) else "update")
     return node.make("scatter_elements", x, index, updates, axis=dim % max(x.sinfo.ndim, 1), reduction=reduction)

@@ -21,6 +21,8 @@ UNARY = {
 }
 PREDICATES = {"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}
 BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "maximum": "maximum", "minimum": "minimum", "atan2": "atan2",
+          "__lshift__": "left_shift", "__rshift__": "right_shift",
+          "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
           "fmod": "mod", "remainder": "floor_mod", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor"}
 COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 ON_TRUTH = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}

@@ -142,24 +142,69 @@ def _pool(node: NodeContext, op: str, x: Any, n: int, **attrs: Any) -> Any:
 @converter("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices")
 def _max_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
     n = _spatial(node)
-    if any(user.args[1] == 1 for user in node.node.users if "getitem" in str(user.target)):
-        raise node.unsupported("the indices of max_pool")
     pad = _spread(padding, n)
+    if any(user.args[1] == 1 for user in node.node.users if "getitem" in str(user.target)) or any(u.op == "output" for u in node.node.users):
+        return _max_pool_with_indices(node, x, _spread(kernel, n), _spread(stride or kernel, n), pad, _spread(dilation, n))
     out = _pool(node, "max", x, n, pool_size=_spread(kernel, n), strides=_spread(stride or kernel, n), padding=(*pad, *pad),
                 dilation=_spread(dilation, n), ceil_mode=ceil_mode)
     return (out, out) if "with_indices" in str(node.node.target) else out
+
+
+def _max_pool_with_indices(node: NodeContext, x: Any, kernel: Any, stride: Any, pad: Any, dilation: Any) -> tuple[Any, Any]:
+    """Windows are gathered, and the place of each largest element looked up in a table of positions; sizes have to be known."""
+    n = len(kernel)
+    lead = x.sinfo.ndim - n
+    sizes = [d.value if isinstance(d, tir.IntImm) else None for d in x.sinfo.shape[lead:]]
+    if None in sizes:
+        raise node.unsupported("the indices of max_pool over symbolic sizes")
+    out = [v.value for v in node.out_shape().values[lead:]]
+    places = [np.arange(o)[:, None] * s - p + np.arange(k) * d for o, k, s, p, d in zip(out, kernel, stride, pad, dilation)]
+    inside, flat = np.ones((1, 1), bool), np.zeros((1, 1), np.int64)
+    for place, size in zip(places, sizes):  # over (outputs so far, window so far) and this axis
+        ok, at = (place >= 0) & (place < size), np.clip(place, 0, size - 1)
+        shape = (flat.shape[0] * at.shape[0], flat.shape[1] * at.shape[1])
+        flat = (flat[:, None, :, None] * size + at[None, :, None, :]).reshape(shape)
+        inside = (inside[:, None, :, None] & ok[None, :, None, :]).reshape(shape)
+    joined = node.make("reshape", x, graph.ShapeExpr((*x.sinfo.shape[:lead], tir.index_const(math.prod(sizes)))))
+    windows = node.make("take", joined, graph.Constant.of(flat), axis=lead)
+    least = scalar(-np.inf if x.sinfo.dtype.is_float else np.iinfo(x.sinfo.dtype.numpy).min, x.sinfo.dtype)
+    windows = windows if inside.all() else node.make("where", graph.Constant.of(inside), windows, least)
+    values = node.make("max", windows, axis=(lead + 1,), keepdims=False)
+    best = node.make("argmax", windows, axis=lead + 1, keepdims=True)
+    table = node.make("broadcast_to", graph.Constant.of(flat), graph.ShapeExpr(windows.sinfo.shape))
+    indices = node.make("gather_elements", table, best, axis=lead + 1)
+    return tuple(node.make("reshape", v, node.out_shape()) for v in (values, indices))
+
+
+@converter("grid_sampler_2d", "grid_sampler_3d")
+def _grid_sampler(node: NodeContext, x: Any, grid: Any, mode: int = 0, padding: int = 0, align_corners: bool = False) -> Any:
+    n = x.sinfo.ndim
+    return node.make("image.grid_sample", x, node.make("permute_dims", grid, axes=(0, n - 1, *range(1, n - 1))), layout="NCDHW" if n == 5 else "NCHW",
+                     method=("bilinear", "nearest", "bicubic")[mode], padding_mode=("zeros", "border", "reflection")[padding],
+                     align_corners=bool(align_corners))
 
 
 @converter("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def _avg_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
               divisor_override: Any = None) -> Any:
     n = _spatial(node)
-    if divisor_override is not None and ceil_mode:
-        raise node.unsupported("divisor_override with ceil_mode")
     pad, size = _spread(padding, n), _spread(kernel, n)
+    if divisor_override is not None and ceil_mode:
+        return _window_sums(node, x, size, _spread(stride or kernel, n), pad, divisor_override)
     out = _pool(node, "avg", x, n, pool_size=size, strides=_spread(stride or kernel, n), padding=(*pad, *pad), ceil_mode=ceil_mode,
                 count_include_pad=count_include_pad or divisor_override is not None)
     return out if divisor_override is None else node.make("multiply", out, scalar(math.prod(size) / divisor_override, x.sinfo.dtype))
+
+
+def _window_sums(node: NodeContext, x: Any, size: Any, stride: Any, pad: Any, divisor: Any) -> Any:
+    """Sums of windows over a divisor: zeros all around, windows that begin inside."""
+    n, ndim = len(size), x.sinfo.ndim
+    wide = [(0, 0)] * (ndim - n) + [(p, p + s) for p, s in zip(pad, stride)]
+    padded = node.make("nn.pad", x, pad_value=scalar(0, x.sinfo.dtype), pad_width=tuple(tir.as_index(w) for pair in wide for w in pair), pad_mode="constant")
+    out = _pool(node, "avg", padded, n, pool_size=size, strides=stride, padding=(0,) * (2 * n))
+    axes = tuple(range(ndim - n, ndim))
+    out = node.make("strided_slice", out, axes=axes, begin=(tir.index_const(0),) * n, end=node.out_shape().values[ndim - n:], strides=(tir.index_const(1),) * n)
+    return node.make("multiply", out, scalar(math.prod(size) / divisor, x.sinfo.dtype))
 
 
 @converter("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d")

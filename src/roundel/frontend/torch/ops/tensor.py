@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .... import te
 from ....ir import graph, tir
 from ..importer import NodeContext
 from ..registry import converter
@@ -16,8 +17,16 @@ _FAR = 1 << 62
 @converter("view", "_unsafe_view", "reshape", "unflatten", "flatten", "view_copy", "squeeze", "unsqueeze", "_reshape_copy")
 def _view(node: NodeContext, x: Any, *_: Any) -> Any:
     if "view.dtype" in str(node.node.target):
-        raise node.unsupported("view as another dtype")
+        return _bits_as(node, x)
     return node.make("reshape", x, node.out_shape())
+
+
+def _bits_as(node: NodeContext, x: Any) -> Any:
+    """The same bits as another dtype of the same size."""
+    dtype = node.out_dtype()
+    if dtype.storage_bits != x.sinfo.dtype.storage_bits or dtype.is_bool or x.sinfo.dtype.is_bool:
+        raise node.unsupported(f"the bits of {x.sinfo.dtype} as {dtype}")
+    return x if dtype == x.sinfo.dtype else node.te(lambda v: te.compute(v.shape, lambda *i: tir.Call("reinterpret", (v(*i),), dtype), "bits_as"), x)
 
 
 @converter("permute", "permute_copy")
