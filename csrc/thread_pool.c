@@ -4,7 +4,9 @@
  *
  * `state` holds what is left to claim. A claim is one compare-and-swap that lowers it, and the fields of the job are read
  * only after it succeeded: they cannot change before that chunk is reported in `pending`. Idle workers spin for a while
- * during a run (waking a thread takes tens of microseconds) and sleep otherwise. */
+ * during a run (waking a thread takes tens of microseconds) and sleep otherwise.
+ *
+ * ROUNDEL_SHUFFLE=seed is for tests: loops are cut as finely as they can be, and chunks run in a random order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +30,7 @@ static struct {
   void **args;
   int64_t extent, grain;
   uint32_t chunks;
+  uint32_t step, first; /* chunk k of the claims is chunk (k * step + first) % chunks of the loop; step 0: the same one */
   _Alignas(NO_SHARING) _Atomic uint32_t signal; /* what sleeping workers wait on */
   _Atomic uint32_t sleepers;
   _Atomic uint32_t busy;   /* a job, or a change of the workers, is under way */
@@ -62,6 +65,10 @@ int pool_default_threads(void) {
 
 RdScratch *pool_worker_scratch(void) { return self ? &self->scratch : NULL; }
 
+static uint32_t place_of(uint32_t claim, uint32_t chunks, uint32_t step, uint32_t first) {
+  return step ? (uint32_t)(((uint64_t)claim * step + first) % chunks) : claim;
+}
+
 /* Claim and run chunks until none is left; returns whether there was one. */
 static int run_chunks(int id) {
   int any = 0;
@@ -69,7 +76,7 @@ static int run_chunks(int id) {
   while ((uint32_t)state != 0 && (uint64_t)id < state >> 32) {
     if (!atomic_compare_exchange_weak_explicit(&pool.state, &state, state - 1, memory_order_acq_rel, memory_order_acquire))
       continue;
-    int64_t begin = (int64_t)(pool.chunks - (uint32_t)state) * pool.grain;
+    int64_t begin = (int64_t)place_of(pool.chunks - (uint32_t)state, pool.chunks, pool.step, pool.first) * pool.grain;
     int64_t end = pool.extent - begin < pool.grain ? pool.extent : begin + pool.grain;
     inside = any = 1;
     pool.task(begin, end, pool.args);
@@ -150,10 +157,46 @@ static void wait_for_pending(void) {
   }
 }
 
+#define MOST_SHUFFLED 4096
+
+static int shuffled(void) {
+  static _Atomic int seed = -1;
+  if (atomic_load_explicit(&seed, memory_order_relaxed) < 0) atomic_store(&seed, from_environment("ROUNDEL_SHUFFLE", 0));
+  return atomic_load_explicit(&seed, memory_order_relaxed);
+}
+
+/* Two random numbers that reorder `chunks` chunks; returns 0, and zeros, unless ROUNDEL_SHUFFLE is set. */
+static int shuffle(uint32_t chunks, uint32_t *step, uint32_t *first) {
+  static _Atomic uint32_t counter;
+  *step = *first = 0;
+  if (!shuffled()) return 0;
+  uint32_t random = (uint32_t)shuffled() * 2654435761u + atomic_fetch_add(&counter, 1) * 40503u;
+  random = (random ^ random >> 15) * 2246822519u;
+  *first = (random ^ random >> 13) % chunks;
+  for (*step = random % chunks + 1;; ++*step) {
+    uint32_t a = *step, b = chunks;
+    while (b) {
+      uint32_t rest = a % b;
+      a = b;
+      b = rest;
+    }
+    if (a == 1) return 1;
+  }
+}
+
 static void run_here(RdTask task, void **args, int64_t extent) {
   int before = inside;
   inside = 1;
-  task(0, extent, args);
+  int64_t grain = extent / MOST_SHUFFLED + 1;
+  uint32_t step, first, chunks = (uint32_t)((extent + grain - 1) / grain);
+  if (chunks < 2 || !shuffle(chunks, &step, &first)) {
+    task(0, extent, args);
+  } else {
+    for (uint32_t k = 0; k < chunks; k++) {
+      int64_t begin = (int64_t)place_of(k, chunks, step, first) * grain;
+      task(begin, extent - begin < grain ? extent : begin + grain, args);
+    }
+  }
   inside = before;
 }
 
@@ -161,6 +204,7 @@ void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_t
   if (extent <= 0) return;
   if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
   if (grain <= 0) grain = extent / ((int64_t)num_threads * 8) + 1;
+  if (shuffled()) grain = extent / MOST_SHUFFLED + 1;
   if (extent / grain >= INT32_MAX) grain = extent / INT32_MAX + 1;
   int64_t chunks = extent / grain + (extent % grain != 0);
   if (num_threads <= 1 || chunks <= 1 || inside || atomic_exchange(&pool.busy, 1)) {
@@ -173,6 +217,7 @@ void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_t
   pool.extent = extent;
   pool.grain = grain;
   pool.chunks = (uint32_t)chunks;
+  shuffle(pool.chunks, &pool.step, &pool.first);
   atomic_store_explicit(&pool.pending, (uint32_t)chunks, memory_order_relaxed);
   atomic_store(&pool.state, (uint64_t)num_threads << 32 | (uint64_t)chunks);
   if (atomic_load(&pool.sleepers)) {
