@@ -10,6 +10,7 @@ from .build import Built, inspect
 from .build import compile_module as build_objects
 from .build.build import as_module
 from .graph.block_channels import block_channels
+from .graph.collapse_axes import collapse_axes
 from .graph.common_subexpressions import eliminate_common_subexpressions
 from .graph.convert_to_dataflow import convert_to_dataflow
 from .graph.dead_code import eliminate_dead_code
@@ -41,7 +42,7 @@ OPTIMIZE: list[Pass] = [
 
 LOWER: list[Pass] = [
     decompose, fold_constants, simplify, strassen, eliminate_common_subexpressions, block_channels, fold_constants, simplify, eliminate_dead_code,
-    legalize, fuse, name_sizes, eliminate_dead_code,
+    legalize, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 
@@ -56,7 +57,7 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
     """The module after the pipeline (default ``DEFAULT``): host functions and scheduled kernels."""
     if target is not None:
         mod = mod.replace(attrs=mod.attrs | {"target": target})
-    return run(mod, DEFAULT if pipeline is None else list(pipeline), observers=observers, verify=verify)
+    return run(mod, DEFAULT if pipeline is None else pipeline, observers=observers, verify=verify)
 
 
 def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,

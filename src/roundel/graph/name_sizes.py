@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes that follow from others by divisions become variables of the programs that work on them.
+"""Sizes that follow from others by divisions or products become variables of the programs that work on them.
 
     A: [n, 24, (h + 7) // 8, 16] -> B: [n, 24, (h + 7) // 8, 16]     becomes     A: [n, 24, s, 16] -> B: [n, 24, s, 16]
 
@@ -22,7 +22,7 @@ from .rewriter import GraphRewriter
 
 @pass_("name_sizes")
 def name_sizes(mod: IRModule) -> IRModule:
-    """Give tensor programs plain variables for dimensions with divisions; equal programs are shared."""
+    """Give tensor programs plain variables for dimensions with divisions or products; equal programs are shared."""
     return _NameSizes(mod).module()
 
 
@@ -67,14 +67,15 @@ class _NameSizes(GraphRewriter):
 
 
 def plain_sizes(func: tir.PrimFunc) -> tuple[tir.PrimFunc, list[int]]:
-    """The program with a variable for every dimension of a parameter that holds a division, and which of its scalar parameters
+    """The program with a variable for every dimension of a parameter that holds a division or product, and which of its scalar parameters
     are left (the others were needed for those dimensions alone)."""
     scalars = [p for p in func.params if p not in func.buffers]
-    found = dict.fromkeys(d for b in func.buffer_params for d in b.shape if _divides(d))
+    plain = {d for b in func.buffer_params for d in b.shape if type(d) is tir.Var} | set(scalars)
+    found = dict.fromkeys(d for b in func.buffer_params for d in b.shape if _is_involved(d) or free_vars(d) - plain)
     naming = _Naming()
     for dim in sorted(found, key=lambda d: sum(1 for _ in walk(d))):
         rest = naming.rewrite(dim)
-        if _divides(rest):
+        if _is_involved(rest) or free_vars(rest) - plain - set(naming.sizes.values()):
             naming.sizes[dim] = naming.sizes[rest] = tir.Var(f"s{len(naming.sizes)}", dim.dtype, True)
             naming.memo.clear()
     if not naming.sizes:
@@ -110,8 +111,10 @@ class _Naming(Rewriter):
         return self.buffers[buffer]
 
 
-def _divides(dim: tir.Expr) -> bool:
-    return any(type(n) in (tir.FloorDiv, tir.FloorMod) for n in walk(dim)) and bool(free_vars(dim))
+def _is_involved(dim: tir.Expr) -> bool:
+    """Whether an expression of sizes is more than a sum of multiples of them."""
+    return any(type(n) in (tir.FloorDiv, tir.FloorMod) or (type(n) is tir.Mul and len(free_vars(n.a)) * len(free_vars(n.b))) for n in walk(dim)) \
+        and bool(free_vars(dim))
 
 
 def _symbolic(func: tir.PrimFunc) -> bool:
