@@ -71,7 +71,8 @@ class CompiledGraph:
     def __init__(self, gm: GraphModule, known: Sequence[Any], settings: Mapping[str, Any]) -> None:
         self.nodes, self.settings = list(gm.graph.nodes), settings
         self.placeholders = [n for n in self.nodes if n.op == "placeholder"]
-        self.attributes = {n: getattr(gm, n.target) for n in self.nodes if n.op == "get_attr"}
+        found = {n: getattr(gm, n.target) for n in self.nodes if n.op == "get_attr"}
+        self.attributes = {n: v for n, v in found.items() if isinstance(v, torch.Tensor)}
         self.results = list(next(n for n in self.nodes if n.op == "output").args[0])
         for value in (n.meta.get("val") for n in self.placeholders):
             if isinstance(value, torch.Tensor) and value.device.type != "cpu":

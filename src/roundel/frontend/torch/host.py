@@ -76,6 +76,7 @@ def on_host(node: NodeContext, *args: Any, **kwargs: Any) -> Any:
             out.copy_(value)
 
     register_func(name, call)
+    node.importer.python.append(str(function))
     info = infos[0] if len(infos) == 1 else graph.TupleInfo(tuple(infos))
     out = node.emit(graph.Call(CALL_DPS_PACKED, (graph.ExternFunc(name), graph.Tuple(tuple(values))), sinfo_args=(info,), sinfo=info))
     parts = [out] if len(infos) == 1 else [node.emit(graph.TupleGetItem(out, k)) for k in range(len(infos))]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import operator as py
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -100,6 +100,8 @@ class Importer:
         self.bb, self.sizes = bb, sizes
         self.values: dict[Any, Any] = {}
         self.checked: set[frozenset[tir.Expr]] = set()
+        self.python: list[str] = []
+        """Operators that run in Python."""
 
     def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
         """Bind a call to a variable; atoms are returned as they are."""
@@ -163,6 +165,33 @@ class Importer:
             self.bind_sizes(node.meta["val"], out)
         return out
 
+    def sequence(self, build: Callable[[], Any]) -> graph.SeqExpr:
+        """A branch or a loop's body: what ``build`` emits, and its result."""
+        checked = set(self.checked)
+        try:
+            return self.bb.sequence(build)
+        finally:
+            self.checked = checked
+
+    def inline(self, gm: Any, operands: Sequence[Any]) -> list[Any]:
+        """The results of a graph within the graph, for these operands."""
+        inner = Importer(self.bb, self.sizes)
+        inner.checked, inner.python = self.checked, self.python
+        nodes = list(gm.graph.nodes)
+        inner.values.update(zip((n for n in nodes if n.op == "placeholder"), operands, strict=True))
+        inner.run(nodes)
+        results = next(n for n in nodes if n.op == "output").args[0]
+        return [inner.operand(r) for r in (results if isinstance(results, tuple | list) else [results])]
+
+    def run(self, nodes: Sequence[Any]) -> None:
+        """Convert nodes in order; attributes are graphs within the graph or constants."""
+        for n in nodes:
+            if n.op == "get_attr" and n not in self.values:
+                found = py.attrgetter(n.target)(n.graph.owning_module)
+                self.constants({n: found}) if isinstance(found, torch.Tensor) else self.values.update({n: found})
+            elif n.op == "call_function":
+                self.values[n] = None if str(n.target) in _IGNORED else self.call(n)
+
     def bind_sizes(self, fake: Any, value: Any) -> None:
         """Symbols that a node brings (sizes that depend on data) stand for the sizes of its value."""
         for f, v in zip(fake, value) if isinstance(fake, tuple | list) else [(fake, value)]:
@@ -198,12 +227,21 @@ def _supported(node: Any) -> bool:
     return node.target is py.getitem or node.target in _SYMBOLIC or name in _IGNORED or name.startswith("aten.sym_size") or symbolic or known is not None
 
 
+def _with_inner(nodes: Sequence[Any]) -> Iterator[Any]:
+    """The nodes of a graph and of the graphs within it."""
+    for n in nodes:
+        yield n
+        if n.op == "get_attr":
+            inner = py.attrgetter(n.target)(n.graph.owning_module)
+            yield from _with_inner(inner.graph.nodes) if hasattr(inner, "graph") else ()
+
+
 def check_program(nodes: Sequence[Any]) -> None:
     """Raises UnsupportedError that lists every unsupported operator with counts and node names."""
     from . import ops  # noqa: F401  (fills the table)
 
     missing: dict[str, list[str]] = {}
-    for n in nodes:
+    for n in _with_inner(nodes):
         if n.op == "call_function" and not _supported(n):
             missing.setdefault(str(n.target), []).append(n.name)
     if missing:
@@ -247,16 +285,16 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
                    "complex_outputs": tuple(k for k, r in enumerate(results) if _is_complex(getattr(r, "meta", {}).get("val"))), "updates": tuple(updates)}
     attrs = Attrs(global_symbol="main", input_names=tuple(p.name for p in params), **{k: v for k, v in at_boundary.items() if v})
     with bb.function("main", params, attrs=attrs):
-        with bb.dataflow():
-            importer.values.update((n, importer.typed(p, n.meta["val"])) for n, p in zip(inputs, params))
-            for n in nodes:
-                if n.op == "call_function":
-                    importer.values[n] = None if str(n.target) in _IGNORED else importer.call(n)
-            values = [importer.plain(importer.operand(r)) for r in results]
-            fields = [graph.ShapeExpr((tir.as_index(v),)) if isinstance(v, int | tir.Expr) else v for v in values]
-            result = bb.emit_output(fields[0] if len(fields) == 1 else graph.Tuple(tuple(fields)))
-        bb.emit_func_output(result)
-    return bb.get()
+        importer.values.update((n, importer.typed(p, n.meta["val"])) for n, p in zip(inputs, params))
+        importer.run(nodes)
+        values = [importer.plain(importer.operand(r)) for r in results]
+        fields = [graph.ShapeExpr((tir.as_index(v),)) if isinstance(v, int | tir.Expr) else v for v in values]
+        bb.emit_func_output(bb.emit(fields[0] if len(fields) == 1 else graph.Tuple(tuple(fields)), "result"))
+    mod = bb.get()
+    if not importer.python:
+        return mod
+    main = mod["main"]
+    return mod.with_functions({"main": main.replace(attrs=main.attrs | {"python": tuple(dict.fromkeys(importer.python))})})
 
 
 def tensor_info(value: Any, sizes: Sizes) -> graph.TensorInfo:
