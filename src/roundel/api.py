@@ -7,12 +7,14 @@ Everything heavy (onnx, torch, llvmlite) is imported when it is needed and not b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .ir import options
-from .ir.errors import ModelError
+from .ir.errors import CallError, ModelError, OptionError, RoundelError
 from .ir.module import IRModule
+from .ir.tir import BaseFunc
 
 if TYPE_CHECKING:
     from .build import Built
@@ -35,9 +37,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     RoundelError.
     """
     from . import cache
-    from .runtime import Model
+    from .runtime import ForeignModel, Model
 
-    verify = options.get("verify") if verify is None else verify
+    verify, threads = options.choose("verify", verify), options.choose("threads", threads)
     plain = pipeline is None and not verify and not observers and not profile
     given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights)) if value is not None}
     with options.override(**given):
@@ -53,28 +55,47 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
 
     if key is not None and (path := cache.find(key)) is not None:
         # What is kept is linked under another name and with its weights beside it; a file is linked anew, from kept objects.
-        return Model(load(path, threads=threads).executable, saver=lambda path, **how: compiled().save(path, **how))
+        with suppress(RoundelError):  # what cannot be loaded any more is made again
+            return Model(load(path, threads=threads).executable, saver=lambda path, **how: compiled().save(path, **how))
     built = compiled()
+    try:
+        executable = built.load(threads=threads, profile=profile)
+    except CallError as error:
+        return ForeignModel(built.functions[0].info, {"target": str(built.target)}, built.save, str(error))
     if key is not None:
         cache.keep(key, built.save)
-    return Model(built.load(threads=threads or options.get("threads"), profile=profile), saver=built.save)
+    return Model(executable, saver=built.save)
 
 
 def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic: Any = None) -> IRModule:
     """Any kind of model as a module of graph functions."""
     if isinstance(model, IRModule):
         return model
+    if isinstance(model, str | Path) and Path(model).suffix in (".so", ".dylib"):
+        raise ModelError(f"{model} is compiled already", hint="rd.load reads compiled models")
     kind = type(model).__module__.split(".")[0]
     if isinstance(model, str | Path | bytes | bytearray) or kind == "onnx":
         from .frontend.onnx import from_onnx
 
-        return from_onnx(model, dims=dynamic if isinstance(dynamic, Mapping) else None)
+        return from_onnx(model, dims=_sizes(dynamic))
     if kind == "torch" or hasattr(model, "forward"):
         from .frontend.torch import from_torch
 
         return from_torch(model, example_inputs, dynamic_shapes=dynamic)
-    raise ModelError(f"cannot compile a {type(model).__name__}", hint="give a path to an ONNX file, an onnx.ModelProto, a torch.nn.Module "
+    raise ModelError(f"this is not a model: {type(model).__name__}", hint="give a path to an ONNX file, an onnx.ModelProto, a torch.nn.Module "
                      "with example_inputs, a torch.export.ExportedProgram or an IRModule")
+
+
+def _sizes(dynamic: Any) -> Mapping[str, int] | None:
+    """What ``dynamic`` says of an ONNX model: sizes of symbolic dimensions that become fixed; raises OptionError."""
+    if dynamic is None or dynamic is True:
+        return None
+    if not isinstance(dynamic, Mapping):
+        raise OptionError(f"dynamic cannot be {dynamic!r} for an ONNX model", hint='give sizes to symbolic dimensions, such as {"batch": 1}, or nothing')
+    for name, size in dynamic.items():
+        if isinstance(size, bool) or not hasattr(size, "__index__") or size < 0:
+            raise OptionError(f"dimension {name!r} cannot have the size {size!r}", hint="a size is a whole number, 0 or more")
+    return {name: int(size) for name, size in dynamic.items()}
 
 
 def build(mod: Any, target: Any = None, **options_: Any) -> Executable:
@@ -82,6 +103,7 @@ def build(mod: Any, target: Any = None, **options_: Any) -> Executable:
     their outputs, graph functions return their results."""
     from .driver import build_module
 
+    _must_be_module(mod)
     return build_module(mod, target=target, **options_)
 
 
@@ -89,6 +111,7 @@ def interpret(mod: Any) -> Any:
     """The same functions, run by the reference interpreter."""
     from .interp import interpret as run
 
+    _must_be_module(mod)
     return run(mod)
 
 
@@ -97,3 +120,8 @@ def load(path: str | Path, *, threads: int | None = None) -> Model:
     from .runtime.loader import load as read
 
     return read(path, threads=threads)
+
+
+def _must_be_module(mod: Any) -> None:
+    if not isinstance(mod, IRModule | BaseFunc):
+        raise ModelError(f"this is not a module: {type(mod).__name__}", hint="give an IRModule (rd.import_model makes one of a model) or one of its functions")

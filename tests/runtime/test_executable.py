@@ -161,7 +161,7 @@ def test_torch(graphs, programs):
         ("scale", (np.zeros((2, 5), F),), r"dimension 1 of input 0 \('x'\) is 5, expected 4"),
         ("scale", (np.zeros((2, 4)),), r"input 0 \('x'\) has dtype float64, expected float32"),
         ("scale", (np.zeros(4, F),), r"has 1 dimensions, expected 2"),
-        ("scale", (), "takes 1 arguments"),
+        ("scale", (), "takes 1 argument "),
         ("scale", ("text",), "not a tensor|cannot be taken"),
         ("scale", (None,), "not a tensor"),
         ("scale", ([[1, 2], [3]],), "cannot be taken"),

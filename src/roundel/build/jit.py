@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..codegen.llvm import MachineSpec
-from ..ir.errors import BuildError
+from ..ir.errors import BuildError, CallError
+from .elf import MACHINES
 
 _numbers = itertools.count()
 
@@ -31,6 +33,7 @@ def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], export:
     """The address of ``export`` and what keeps the code in memory. ``imports``: symbols and their addresses."""
     import llvmlite.binding as llvm
 
+    _check_machine(objects)
     library = llvm.JITLibraryBuilder()
     for content in objects:
         library.add_object_img(content)
@@ -46,3 +49,15 @@ def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], export:
             why=str(error),
             hint="a C function that call_extern names must be in a loaded library",
         ) from error
+
+
+def _check_machine(objects: Sequence[bytes]) -> None:
+    """Code of another machine or system would link, and crash when it is called."""
+    if platform.system() != "Linux":
+        return
+    here = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    for content in objects:
+        number = int.from_bytes(content[18:20], "little") if content[:4] == b"\x7fELF" else None
+        if number != MACHINES.get(here, number):
+            there = next((name for name, n in MACHINES.items() if n == number), "another system")
+            raise CallError(f"the code is for {there}, this machine is {here} with Linux")

@@ -168,7 +168,7 @@ def _foreign_triple(target: Any) -> str | None:
     if "linux" not in triple:
         raise BuildError(
             f"a shared library for {triple} cannot be linked here",
-            hint="write an object file (.o) and link it on that machine",
+            hint="machines with Linux are what Roundel links for: see `roundel targets`",
         )
     return f"{parts[0]}-linux-{parts[-1] if parts[-1] not in ('linux', 'unknown') else 'gnu'}"
 

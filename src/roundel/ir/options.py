@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,15 +17,27 @@ from .errors import OptionError
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
-def _parse_bool(text: str) -> bool:
-    if text.lower() in _TRUE | _FALSE:
-        return text.lower() in _TRUE
+def _read_bool(value: Any) -> bool:
+    text = str(value).lower()
+    if text in _TRUE | _FALSE:
+        return text in _TRUE
     raise ValueError(text)
+
+
+def _read_int(value: Any) -> int:
+    return int(value) if isinstance(value, str) else operator.index(value)
+
+
+_READ: dict[type, Any] = {bool: _read_bool, int: _read_int}
+_KINDS = {bool: "yes or no (1 or 0)", int: "a whole number", float: "a number", str: "a text"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """``name`` in Python, ``ROUNDEL_<NAME>`` in the environment, ``--name`` on the command line. ``shapes_code``: compiled code depends on it."""
+    """``name`` in Python, ``env`` in the environment, ``--name`` on the command line.
+
+    ``least``: no number below it is taken. ``shapes_code``: compiled code depends on it.
+    """
 
     name: str
     kind: type
@@ -32,22 +45,27 @@ class Option:
     doc: str
     choices: tuple[Any, ...] = ()
     shapes_code: bool = False
+    least: float | None = None
+    variable: str = ""
 
     @property
     def env(self) -> str:
-        return "ROUNDEL_" + self.name.upper()
+        return self.variable or "ROUNDEL_" + self.name.upper()
 
-    def parse(self, value: Any) -> Any:
-        """The value as this option's type; raises OptionError."""
+    def parse(self, value: Any, door: str = "") -> Any:
+        """The value as this option's type; raises OptionError, which names the ``door`` that it came through."""
         if value is None and self.default is None:
             return None
+        wanted = f"{_KINDS.get(self.kind, self.kind.__name__)}{f', at least {self.least:g}' if self.least is not None else ''}"
         try:
-            read: Callable = _parse_bool if self.kind is bool and isinstance(value, str) else self.kind
-            out = read(value)
-        except (ValueError, TypeError):
-            raise OptionError(f"option {self.name} cannot be {value!r}", why=f"it is a {self.kind.__name__}: {self.doc}") from None
+            out = _READ.get(self.kind, self.kind)(value)
+            fits = self.least is None or out >= self.least
+        except (ValueError, TypeError, OverflowError):
+            fits = False
+        if not fits:
+            raise OptionError(f"{door or f'option {self.name}'} cannot be {value!r}", why=f"it is {wanted}: {self.doc}")
         if self.choices and out not in self.choices:
-            raise OptionError(f"option {self.name} cannot be {value!r}", hint=f"one of {', '.join(map(str, self.choices))}")
+            raise OptionError(f"{door or f'option {self.name}'} cannot be {value!r}", hint=f"one of {', '.join(map(str, self.choices))}")
         return out
 
 
@@ -55,9 +73,9 @@ REGISTRY: dict[str, Option] = {}
 _overrides: ContextVar[dict[str, Any]] = ContextVar("roundel_options", default={})  # noqa: B039
 
 
-def define(name: str, kind: type, default: Any, doc: str, choices: tuple[Any, ...] = (), *, shapes_code: bool = False) -> Option:
-    """Register an option; called once at import by the room that reads it."""
-    REGISTRY[name] = Option(name, kind, default, doc, choices, shapes_code)
+def define(name: str, kind: type, default: Any, doc: str, choices: tuple[Any, ...] = (), **facts: Any) -> Option:
+    """Register an option; called once at import by the room that reads it. ``facts`` are the other fields of `Option`."""
+    REGISTRY[name] = Option(name, kind, default, doc, choices, **facts)
     return REGISTRY[name]
 
 
@@ -67,7 +85,12 @@ def get(name: str) -> Any:
     if name in _overrides.get():
         return _overrides.get()[name]
     text = os.environ.get(option.env)
-    return option.default if text is None else option.parse(text)
+    return option.parse(text, option.env) if text else option.default
+
+
+def choose(name: str, given: Any) -> Any:
+    """The value that a caller gave, checked, or else the current one."""
+    return get(name) if given is None else _known(name).parse(given)
 
 
 def shaping_code() -> tuple[tuple[str, Any], ...]:
@@ -92,7 +115,8 @@ def override(**values: Any) -> Iterator[None]:
         _overrides.reset(mark)
 
 
-define("threads", int, None, "number of threads that a compiled model uses (default: all cores this process may use)")
+define("threads", int, None, "the most threads that a run of a model uses (default: all cores this process may use)", least=1,
+       variable="ROUNDEL_NUM_THREADS")
 define("verify", bool, False, "after every pass run the module in the interpreter and name the first pass that changes results")
 define("accuracy", str, "default", "numerics: strict forbids Winograd and approximations", ("strict", "default", "fast"), shapes_code=True)
 define("weights", str, None, "type in which float32 weights of matrix products and tables are stored (default: as the model has them)",
@@ -101,7 +125,7 @@ define("weight_growth", float, 4.0, "how many times larger the weights of a laye
        shapes_code=True)
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
-define("workers", int, None, "code generation processes (default: one per core)")
+define("workers", int, None, "code generation processes (default: one per core)", least=1)
 define("progress", bool, True, "show progress of long steps on a terminal")
 
 

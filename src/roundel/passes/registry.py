@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from ..ir.errors import RoundelError
+from ..ir.errors import OptionError
 from ..ir.module import IRModule
 
 Transform = Callable[[IRModule], IRModule]
@@ -44,13 +44,10 @@ def name_of(p: Any) -> str:
 
 
 def get_pass(name: str) -> Pass:
-    """The registered pass of this name; raises RoundelError naming close ones."""
+    """The registered pass of this name; raises OptionError naming close ones."""
     if name not in _passes:
         near = get_close_matches(name, _passes)
-        raise RoundelError(
-            f"there is no pass {name!r}",
-            hint=f"did you mean {', '.join(near)}?" if near else "see `roundel inspect --list-passes`",
-        )
+        raise OptionError(f"there is no pass {name!r}", hint=f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(sorted(_passes))}")
     return _passes[name]
 
 
@@ -60,8 +57,10 @@ def all_passes() -> dict[str, Pass]:
 
 
 def flatten(pipeline: Iterable[Any]) -> list[Transform]:
-    """A pipeline as a flat list: nested lists are spliced, names looked up."""
+    """A pipeline as a flat list: nested lists are spliced, names looked up. Raises OptionError for what is no pass."""
     out: list[Transform] = []
-    for p in pipeline:
+    for p in [pipeline] if isinstance(pipeline, str) else pipeline:
+        if not isinstance(p, list | tuple | str) and not callable(p):
+            raise OptionError(f"{p!r} is not a pass", hint="a pass is a function from module to module, or the name of one")
         out += flatten(p) if isinstance(p, list | tuple) else [get_pass(p)] if isinstance(p, str) else [p]
     return out

@@ -4,12 +4,13 @@
 from .executable import BoundFunction, Executable
 from .loader import load, load_executable
 from .metadata import FunctionInfo, TensorInfo
-from .model import Model
+from .model import ForeignModel, Model
 from .registry import get_func, has_func, register_func, remove_func
 
 __all__ = [
     "BoundFunction",
     "Executable",
+    "ForeignModel",
     "FunctionInfo",
     "Model",
     "TensorInfo",

@@ -64,7 +64,7 @@ class Executable(Mapping[str, "BoundFunction"]):
         runtime = runtime or library.runtime()
         described = native.RdLibrary.from_address(address)
         arrays = [_aligned(c) for c in constants]
-        settings = native.RdOptions(num_threads=threads or options.get("threads") or 0, profile=int(profile))
+        settings = native.RdOptions(num_threads=options.choose("threads", threads) or 0, profile=int(profile))
         if arrays:
             settings.constants = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
         handle = ctypes.c_void_p()
@@ -154,7 +154,8 @@ class BoundFunction:
         if named:
             args = self._positional(args, named)
         if len(args) != len(self.info.arguments):
-            wanted = f"{len(self.info.arguments)} arguments ({', '.join(self.argument_names)})"
+            count = len(self.info.arguments)
+            wanted = f"{count} argument{'s' if count != 1 else ''} ({', '.join(self.argument_names)})"
             raise CallError(f"{self.info.name} takes {wanted}, {len(args)} were given")
         return self._call_graph(args) if self.info.kind == "graph" else self._call_program(args)
 

@@ -21,10 +21,13 @@ def load_executable(path: str | Path, *, threads: int | None = None, profile: bo
     path = Path(path).resolve()
     if not path.is_file():
         raise ModelError(f"there is no file {path}")
+    if path.suffix == ".onnx":
+        raise ModelError(f"{path.name} is not a compiled model", hint="rd.compile reads ONNX files, rd.load what Model.save wrote")
+    threads = options.choose("threads", threads)
     try:
         shared = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:
-        raise ModelError(f"{path.name} cannot be loaded", why=str(error)) from error
+        raise ModelError(f"{path.name} cannot be loaded", why=str(error), hint="is it for this machine and system, and complete?") from error
     try:
         package = native.RdPackage.in_dll(shared, "roundel_package")
     except ValueError:
@@ -38,7 +41,7 @@ def load_executable(path: str | Path, *, threads: int | None = None, profile: bo
             hint="compile it again",
         )
     library.declare(shared)
-    settings = native.RdOptions(num_threads=threads or options.get("threads") or 0, profile=int(profile))
+    settings = native.RdOptions(num_threads=threads or 0, profile=int(profile))
     handle = ctypes.c_void_p()
     if shared.rd_package_open(ctypes.byref(package), ctypes.byref(settings), ctypes.byref(handle)):
         raise CallError(f"{path.name} cannot be opened", why=shared.roundel_last_error().decode())

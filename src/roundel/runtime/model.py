@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..ir.errors import BuildError
+from ..ir.errors import BuildError, CallError
 from .executable import BoundFunction, Executable
-from .metadata import TensorInfo
+from .metadata import FunctionInfo, TensorInfo
 
 Saver = Callable[..., Path]
 
@@ -49,3 +49,30 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model(inputs=[{', '.join(map(str, self.inputs))}], outputs=[{', '.join(map(str, self.outputs))}])"
+
+
+class ForeignModel(Model):
+    """A model compiled for another machine: it can be saved, not called. ``why`` tells what this machine lacks."""
+
+    def __init__(self, info: FunctionInfo, metadata: dict[str, Any], saver: Saver, why: str) -> None:
+        self.function = _Elsewhere(info, why)  # type: ignore[assignment]
+        self._metadata, self._saver = metadata, saver
+
+    @property
+    def executable(self) -> Executable:  # type: ignore[override]
+        """Raises CallError: there is none in this process."""
+        return self.function()
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self._metadata
+
+
+class _Elsewhere:
+    """Stands for a function that this machine cannot run."""
+
+    def __init__(self, info: FunctionInfo, why: str) -> None:
+        self.info, self.why = info, why
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise CallError("this model was compiled for another machine", why=self.why, hint="save it, and load it there")

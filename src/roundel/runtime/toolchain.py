@@ -56,9 +56,17 @@ def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
 
 @contextmanager
 def atomic_output(path: Path) -> Iterator[Path]:
-    """A temporary name beside ``path`` that becomes ``path`` if the body succeeds and disappears if it does not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    """A temporary name beside ``path`` that becomes ``path`` if the body succeeds and disappears if it does not.
+
+    Raises BuildError when nothing can be written there.
+    """
+    if path.is_dir():
+        raise BuildError(f"{path} cannot be written", why="it is a folder", hint="name a file in it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    except OSError as error:
+        raise BuildError(f"{path} cannot be written", why=error.strerror or str(error)) from error
     os.close(handle)
     temporary = Path(name)
     try:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public functions: what importing costs, values that options refuse, models for other machines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel.ir import options
+
+from .docs import small_model
+
+X = np.ones((2, 3, 32, 32), np.float32)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return small_model.write(tmp_path_factory.mktemp("api") / "small.onnx")
+
+
+def test_importing_brings_nothing_heavy():
+    code = "import roundel as rd, sys; rd.compile; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"onnx", "torch", "llvmlite", "tvm_ffi", "rich", "typer"} & set(done.stdout.split())
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in rd.__all__:
+        assert name == "__version__" or getattr(rd, name).__doc__, name
+        assert name in dir(rd)
+
+
+@pytest.mark.parametrize("given, message", [
+    ({"threads": 0}, "threads cannot be 0"),
+    ({"threads": "two"}, "whole number, at least 1"),
+    ({"verify": "maybe"}, "verify cannot be 'maybe'"),
+    ({"target": "i386dx"}, "there is no target 'i386dx'"),
+    ({"pipeline": ["fusee"]}, "did you mean fuse"),
+    ({"pipeline": [5]}, "5 is not a pass"),
+    ({"dynamic": {"batsh": 1}}, "no symbolic dimension 'batsh'"),
+    ({"dynamic": {"batch": "four"}}, "'batch' cannot have the size 'four'"),
+    ({"dynamic": {"batch": -1}}, "size -1"),
+    ({"dynamic": [1]}, "give sizes to symbolic dimensions"),
+    ({"accuracy": "high"}, "one of strict, default, fast"),
+    ({"weights": "int3"}, "one of float16, bfloat16"),
+])
+def test_values_that_cannot_be(path, given, message):
+    with pytest.raises(rd.RoundelError, match=message):
+        rd.compile(path, **given)
+
+
+def test_what_is_no_model(path, tmp_path):
+    for call, message in [(lambda: rd.compile(5), "not a model: int"), (lambda: rd.build(5), "not a module: int"),
+                          (lambda: rd.interpret("x"), "not a module: str"), (lambda: rd.compile("x.so"), "rd.load reads"),
+                          (lambda: rd.load(path), "rd.compile reads"), (lambda: rd.load(tmp_path / "no.so"), "there is no file")]:
+        with pytest.raises(rd.RoundelError, match=message):
+            call()
+
+
+def test_the_environment_is_named(path, monkeypatch):
+    monkeypatch.setenv("ROUNDEL_NUM_THREADS", "many")
+    with pytest.raises(rd.RoundelError, match="ROUNDEL_NUM_THREADS cannot be 'many'"):
+        rd.compile(path)
+    monkeypatch.setenv("ROUNDEL_NUM_THREADS", "1")
+    assert rd.compile(path).executable.num_threads == 1
+    monkeypatch.setenv("ROUNDEL_VERIFY", "")
+    assert options.get("verify") is False
+
+
+def test_a_model_for_another_machine_can_be_saved_and_not_called(path, tmp_path):
+    model = rd.compile(path, target="neoverse-n1")
+    assert [i.name for i in model.inputs] == ["x"] and "neoverse-n1" in model.metadata["target"]
+    with pytest.raises(rd.RoundelError, match=r"another machine\n.*aarch64"):
+        model(X)
+    with pytest.raises(rd.RoundelError, match="aarch64"):
+        rd.build(rd.import_model(path), target="neoverse-n1")
+
+
+def test_where_nothing_can_be_written(path, tmp_path):
+    model = rd.compile(path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(rd.RoundelError, match="it is a folder"):
+        model.save(tmp_path)
+    with pytest.raises(rd.RoundelError, match="cannot be written"):
+        model.save(tmp_path / "file" / "model.so")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
