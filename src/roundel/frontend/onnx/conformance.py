@@ -58,11 +58,18 @@ def _value(result: Any, kind: Any) -> Any:
 def _import(model: Any, given: dict[str, Any]) -> tuple[IRModule, dict[str, Any]]:
     shapes = {name: _shape(v) for name, v in given.items()}
     refusal: UnsupportedDataError | None = None
+    guessed: tuple[IRModule, dict[str, Any]] | None = None
     for fixed in _choices(given):
         try:
-            return from_onnx(model, shapes=shapes, constants=fixed), fixed
+            mod = from_onnx(model, shapes=shapes, constants=fixed)
         except UnsupportedDataError as error:
             refusal = refusal or error
+            continue
+        if "decided_branches" not in mod["main"].attrs:
+            return mod, fixed
+        guessed = guessed or (mod, fixed)
+    if guessed is not None:
+        return guessed
     assert refusal is not None
     raise refusal
 

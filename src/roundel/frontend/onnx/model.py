@@ -90,7 +90,7 @@ def _convert(model: Any, folder: Path | None, dims: Mapping[str, int], given: Ma
     mod = bb.get()
     notes = {"text_inputs": positions([is_text(i.type) for i in inputs], [v.sinfo for v in params]),
              "text_outputs": positions([is_text(o.type) or holds_text(importer.values[o.name]) for o in proto.output], [v.sinfo for v in outputs]),
-             "texts": tuple(strings), "python": tuple(importer.python)}
+             "texts": tuple(strings), "python": tuple(importer.python), "decided_branches": decisions.used}
     main = mod["main"]
     return mod.with_functions({"main": main.replace(attrs=main.attrs | {k: v for k, v in notes.items() if v})})
 
