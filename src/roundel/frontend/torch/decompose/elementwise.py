@@ -20,7 +20,7 @@ def _bits(x: Tensor) -> Tensor:
 
 
 def _promoted(*values: Any) -> list[Tensor]:
-    tensors = [v if isinstance(v, Tensor) else torch.tensor(v) for v in values]
+    tensors = [v if isinstance(v, Tensor) else torch.full((), v) for v in values]
     dtype = torch.result_type(*values)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     return [t.to(dtype) for t in tensors]

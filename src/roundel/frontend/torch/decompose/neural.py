@@ -34,32 +34,29 @@ def max_pool2d_backward(grad: Tensor, x: Tensor, kernel_size: Any, stride: Any, 
     return flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape)
 
 
-def _triangle_weights(size: int, target: int, align_corners: bool, scale: float | None, cubic: bool) -> Tensor:
+def _weights(size: int, target: int, align_corners: bool, scale: float | None, cubic: bool, dtype: torch.dtype) -> Tensor:
     """Weights (target, size) of antialiased interpolation: a triangle or cubic as wide as the step between outputs."""
     step = ((size - 1) / max(target - 1, 1) if align_corners else size / target if not scale else 1 / scale)
     wide = max(step, 1.0)
     support = (2.0 if cubic else 1.0) * wide
-    rows = []
-    for i in range(target):
-        centre = step * (i + 0.5)
-        low, high = max(int(centre - support + 0.5), 0), min(int(centre + support + 0.5), size)
-        row = [0.0] * size
-        for j in range(low, high):
-            t = abs((j - centre + 0.5) / wide)
-            row[j] = _cubic(t) if cubic else max(1.0 - t, 0.0)
-        total = sum(row)
-        rows.append([v / total for v in row])
-    return torch.tensor(rows)
+    centre = (step * (torch.arange(target, dtype=torch.float64) + 0.5))[:, None]
+    place = torch.arange(size, dtype=torch.float64)
+    low, high = torch.floor((centre - support + 0.5).clamp(min=0)), torch.floor((centre + support + 0.5).clamp(max=size))
+    t = ((place - centre + 0.5) / wide).abs()
+    shape = _cubic(t) if cubic else (1 - t).clamp(min=0)
+    shape = torch.where((place >= low) & (place < high), shape, 0.0)
+    return (shape / shape.sum(1, keepdim=True)).to(dtype)
 
 
-def _cubic(t: float, a: float = -0.5) -> float:
-    return ((a + 2) * t - (a + 3)) * t * t + 1 if t < 1 else (((t - 5) * t + 8) * t - 4) * a if t < 2 else 0.0
+def _cubic(t: Tensor, a: float = -0.5) -> Tensor:
+    near, far = ((a + 2) * t - (a + 3)) * t * t + 1, (((t - 5) * t + 8) * t - 4) * a
+    return torch.where(t < 1, near, torch.where(t < 2, far, 0.0))
 
 
 def _antialiased(x: Tensor, size: Sequence[int], align_corners: bool, scales: Sequence[Any], cubic: bool) -> Any:
     if not all(isinstance(n, int) for n in (*x.shape[2:], *size)):
         return NotImplemented
-    down, across = (_triangle_weights(x.shape[2 + k], size[k], align_corners, scales[k], cubic).to(x.dtype) for k in range(2))
+    down, across = (_weights(x.shape[2 + k], size[k], align_corners, scales[k], cubic, x.dtype) for k in range(2))
     return torch.matmul(down, torch.matmul(x, across.t()))
 
 
@@ -73,3 +70,36 @@ def bicubic_antialiased(x: Tensor, size: Sequence[int], align_corners: bool, sca
     return _antialiased(x, size, align_corners, (scales_h, scales_w), True)
 
 
+
+
+@decomposes("_native_batch_norm_legit_functional")
+def batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, training: bool, momentum: float,
+               eps: float) -> tuple[Tensor, ...]:
+    """With the statistics after this batch as further results."""
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    wide = x.to(torch.float64) if x.dtype == torch.float64 else x.to(torch.float32)
+    if not training:
+        out = (wide - mean.reshape(shape)) * torch.rsqrt(var + eps).reshape(shape)
+        none = x.new_zeros(0)
+        return _affine(out, weight, bias, shape).to(x.dtype), none, none, mean.clone(), var.clone()
+    over = [0, *range(2, x.dim())]
+    centre = wide.mean(over)
+    spread = (wide - centre.reshape(shape)).square().mean(over)
+    scale = torch.rsqrt(spread + eps)
+    out = _affine((wide - centre.reshape(shape)) * scale.reshape(shape), weight, bias, shape)
+    count = x.numel() // x.shape[1]
+    new_mean = momentum * centre + (1 - momentum) * mean
+    new_var = momentum * spread * (count / (count - 1)) + (1 - momentum) * var
+    return out.to(x.dtype), centre, scale, new_mean.to(mean.dtype), new_var.to(var.dtype)
+
+
+def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: list[int]) -> Tensor:
+    x = x if weight is None else x * weight.reshape(shape)
+    return x if bias is None else x + bias.reshape(shape)
+
+
+@decomposes("_batch_norm_with_update_functional")
+def batch_norm_with_update(x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, momentum: float,
+                           eps: float) -> tuple[Tensor, ...]:
+    out, centre, scale, new_mean, new_var = batch_norm(x, weight, bias, mean, var, True, momentum, eps)
+    return out, centre, scale, torch.zeros(0, dtype=torch.uint8), new_mean, new_var

@@ -16,7 +16,7 @@ def _kth(x: Tensor, k: Any, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     """Element ``k`` (a number, or one per row with the axis kept) in ascending order, NaN last, and its position."""
     if x.dim() == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64)
-    values, order = torch.sort(x, dim, stable=True)
+    values, order = torch.sort(x, dim=dim, stable=True)
     if isinstance(k, int):
         found = values.narrow(dim, k, 1), order.narrow(dim, k, 1)
     else:
@@ -63,7 +63,7 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tenso
     if x.dim() == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64)
     rows = x.movedim(dim, -1)
-    values, order = torch.sort(rows, -1, stable=True)
+    values, order = torch.sort(rows, dim=-1, stable=True)
     often = (values.unsqueeze(-1) == values.unsqueeze(-2)).to(torch.int64).sum(-1)
     first = often.argmax(-1, keepdim=True)
     last = first + often.gather(-1, first) - 1
@@ -83,7 +83,7 @@ def _running(x: Tensor, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
     allowed = place[None, :] <= place[:, None]
     worst = (-math.inf if largest else math.inf) if x.is_floating_point() else \
         (torch.iinfo(x.dtype).min if largest else torch.iinfo(x.dtype).max) if x.dtype != torch.bool else not largest
-    terms = torch.where(allowed, rows.unsqueeze(-2), torch.tensor(worst, dtype=x.dtype))
+    terms = torch.where(allowed, rows.unsqueeze(-2), torch.full((), worst, dtype=x.dtype))
     best = terms.amax(-1) if largest else terms.amin(-1)
     equal = (terms == best.unsqueeze(-1)) & allowed
     if x.is_floating_point():
@@ -108,7 +108,7 @@ def searchsorted(sequence: Tensor, values: Any, *, out_int32: bool = False, righ
     """How many elements stand before: counted."""
     if sorter is not None:
         sequence = sequence.gather(-1, sorter)
-    values = values if isinstance(values, Tensor) else torch.tensor(values)
+    values = values if isinstance(values, Tensor) else torch.full((), values)
     after = right or side == "right"
     edges = sequence.unsqueeze(-2) if sequence.dim() > 1 else sequence
     asked = values.unsqueeze(-1)
@@ -126,7 +126,7 @@ def histc(x: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:  # 
     flat = x.reshape(-1)
     if flat.shape[0] == 0:
         return torch.zeros(bins, dtype=x.dtype)
-    low, high = torch.tensor(float(min), dtype=x.dtype), torch.tensor(float(max), dtype=x.dtype)
+    low, high = torch.full((), float(min), dtype=x.dtype), torch.full((), float(max), dtype=x.dtype)
     if min == max:
         low, high = flat.amin(), flat.amax()
         same = low == high

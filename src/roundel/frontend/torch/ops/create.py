@@ -54,3 +54,9 @@ def _arange(node: NodeContext, start: Any, end: Any = None, step: Any = 1, **_: 
 def _eye(node: NodeContext, *_: Any, **__: Any) -> Any:
     shape = [v.value for v in node.out_shape().values]
     return graph.Constant.of(np.eye(*shape).astype(node.out_dtype().numpy))
+
+
+@converter("triu_indices", "tril_indices")
+def _triangle_indices(node: NodeContext, rows: int, cols: int, offset: int = 0, **_: Any) -> Any:
+    places = (np.triu_indices if "triu" in str(node.node.target) else np.tril_indices)(rows, offset, cols)
+    return graph.Constant.of(np.stack(places).astype(node.out_dtype().numpy))
