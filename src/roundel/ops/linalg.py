@@ -54,7 +54,7 @@ def _numpy_batched(fn: Callable[..., tuple[np.ndarray, ...]], *arrays: np.ndarra
     if not parts:
         probe = fn(*(np.ones(a.shape[-2:] if a.ndim - len(batch) == 2 else a.shape[-1:]) for a in arrays))
         return tuple(np.zeros((*batch, *p.shape), arrays[0].dtype if p.dtype.kind == "f" else p.dtype) for p in probe)
-    out = [np.stack(column).reshape(*batch, *column[0].shape) for column in zip(*parts, strict=True)]
+    out = [np.stack(column).reshape((*batch, *column[0].shape)) for column in zip(*parts, strict=True)]
     return tuple(o.astype(arrays[0].dtype) if o.dtype.kind == "f" else o for o in out)
 
 

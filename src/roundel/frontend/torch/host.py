@@ -25,8 +25,9 @@ from .registry import converter
 LINEAR_ALGEBRA = ("_linalg_svd", "_linalg_eigh", "linalg_eig", "linalg_eigvals", "_linalg_eigvals", "linalg_ldl_factor_ex", "linalg_ldl_solve",
                   "linalg_matrix_exp", "linalg_lstsq")
 RANDOM = (
-    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "multinomial", "normal", "normal_functional", "uniform",
-    "exponential", "cauchy", "geometric", "log_normal", "poisson", "binomial", "native_dropout", "_standard_gamma", "_sample_dirichlet", "rrelu_with_noise_functional",
+    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "multinomial", "normal", "normal_functional",
+    "uniform", "exponential", "cauchy", "geometric", "log_normal", "poisson", "binomial", "native_dropout", "_standard_gamma", "_sample_dirichlet",
+    "rrelu_with_noise_functional",
 )
 SPECIAL = (
     "special_airy_ai", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1", "special_modified_bessel_i0",
