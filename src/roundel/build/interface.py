@@ -13,7 +13,7 @@ from ..ir.errors import BuildError
 from ..ir.visit import free_vars
 from ..runtime.metadata import FunctionInfo, TensorInfo
 
-BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "updates", "python")
+BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "maps", "updates", "python")
 """Attributes of a host function that its callers must know (see runtime/boundary)."""
 
 

@@ -3,7 +3,7 @@
 axis, strings, which it takes as numbers, and inputs that the model changes (compiled code returns their new content, written back here).
 
 A function's ``extra`` says where: ``complex_inputs``, ``complex_outputs``, ``text_inputs``, ``text_outputs`` (positions; ``texts`` are the
-strings that the model may give by itself) and ``updates`` ((output, input) pairs; these outputs come last).
+strings that the model may give by itself), ``maps`` ((output, keys): its rows become dictionaries) and ``updates`` ((output, input) pairs; these outputs come last).
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def give(results: list[Any], flat: Sequence[Any], extra: Mapping[str, Any]) -> l
         results[k] = _whole(results[k])
     for k in extra.get("text_outputs", ()):
         results[k] = text.strings_of(results[k])
+    for k, keys in extra.get("maps", ()):
+        results[k] = [dict(zip(keys, row, strict=True)) for row in np.atleast_2d(np.asarray(results[k])).tolist()]
     updates = extra.get("updates", ())
     for k, i in updates:
         _write(flat[i], results[k])

@@ -12,6 +12,7 @@ from onnx import helper
 
 from roundel import api
 from roundel.frontend.onnx import from_onnx
+from roundel.runtime import boundary
 
 DOMAINS = {"": 21, "com.microsoft": 1, "ai.onnx.ml": 5}
 
@@ -64,8 +65,10 @@ def check(op: str, *arrays: Any, outputs: int | Sequence[int] = 1, tolerance: fl
     given = [a for i, a in enumerate(arrays) if a is not None and i not in constant]
     proto = model(op, arrays, outputs, constant=constant, symbolic=symbolic, **attrs)
     want = expected(proto, given)
-    got = api.interpret(from_onnx(proto))["main"](*given)
-    results = list(got) if isinstance(got, tuple) else [got]
+    mod = from_onnx(proto)
+    notes = mod["main"].attrs
+    got = api.interpret(mod)["main"](*boundary.take(given, notes))
+    results = boundary.give(list(got) if isinstance(got, tuple) else [got], given, notes)
     _compare(op, results, want, tolerance, rows)
     if symbolic:
         got = api.compile(proto)(*given)

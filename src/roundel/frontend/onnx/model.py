@@ -20,7 +20,7 @@ from ...runtime import text
 from .importer import Decisions, GraphImporter, require_possible
 from .load import dtype_of, load_model
 from .strings import holds_text, is_text, positions
-from .values import EmptyOptional, ListValue, UndecidedError, Value
+from .values import EmptyOptional, ListValue, MapValue, UndecidedError, Value
 
 _ATTEMPTS = 32
 
@@ -90,7 +90,8 @@ def _convert(model: Any, folder: Path | None, dims: Mapping[str, int], given: Ma
     mod = bb.get()
     notes = {"text_inputs": positions([is_text(i.type) for i in inputs], [v.sinfo for v in params]),
              "text_outputs": positions([is_text(o.type) or holds_text(importer.values[o.name]) for o in proto.output], [v.sinfo for v in outputs]),
-             "texts": tuple(strings), "python": tuple(importer.python), "decided_branches": decisions.used}
+             "texts": tuple(strings), "python": tuple(importer.python), "decided_branches": decisions.used,
+             "maps": tuple((k, v.keys) for k, v in enumerate(importer.values[o.name] for o in proto.output) if isinstance(v, MapValue))}
     main = mod["main"]
     return mod.with_functions({"main": main.replace(attrs=main.attrs | {k: v for k, v in notes.items() if v})})
 

@@ -78,6 +78,16 @@ class Value:
         return self._expr.data.numpy() if isinstance(self._expr, graph.Constant) else None
 
 
+class MapValue(Value):
+    """A tensor whose rows stand for dictionaries with these keys."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, expr: graph.GraphExpr, keys: Sequence[Any]) -> None:
+        super().__init__(expr)
+        self.keys = tuple(keys)
+
+
 class ListValue:
     """A sequence: values whose number is known when the model is compiled."""
 

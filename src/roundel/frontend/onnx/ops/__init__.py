@@ -11,6 +11,8 @@ from . import (
     microsoft_attention,
     microsoft_quantize,
     ml,
+    ml_models,
+    ml_trees,
     nn,
     normalization,
     quantize,

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ai.onnx.ml's tree ensembles: all trees as one table of nodes, which each row of the input walks down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .... import te
+from ....ir import graph, tir
+from ..importer import NodeContext, Value
+from ..registry import converter
+from .ml import ML, floats
+from .ml_models import labels_of, transformed, two_classes
+
+
+@dataclass
+class _Trees:
+    """Decision nodes; a branch ``-1 - k`` leads to leaf k, whose targets and weights are those from ``leaf_start[k]`` on."""
+
+    feature: list[int]
+    mode: list[int]
+    split: list[float]
+    missing: list[int]
+    yes: list[int]
+    no: list[int]
+    roots: list[int]
+    leaf_start: list[int]
+    leaf_target: list[int]
+    leaf_weight: list[float]
+
+
+_MODES = {"BRANCH_LEQ": 0, "BRANCH_LT": 1, "BRANCH_GTE": 2, "BRANCH_GT": 3, "BRANCH_EQ": 4, "BRANCH_NEQ": 5}
+
+
+@converter("TreeEnsemble", domain=ML, since=5)
+def _tree_ensemble(node: NodeContext, x: Value) -> Any:
+    modes = [int(m) for m in node.attr("nodes_modes").numpy()]
+    splits = [float(s) for s in node.attr("nodes_splits").numpy()]
+    count = len(modes)
+    yes, no = list(node.attr("nodes_truenodeids")), list(node.attr("nodes_falsenodeids"))
+    leaf = [(node.attr("nodes_trueleafs"), yes), (node.attr("nodes_falseleafs"), no)]
+    for flags, branch in leaf:
+        for k in range(count):
+            branch[k] = -1 - branch[k] if flags[k] else branch[k]
+    trees = _Trees(list(node.attr("nodes_featureids")), modes, splits, list(node.attr("nodes_missing_value_tracks_true", [0] * count)), yes, no,
+                   list(node.attr("tree_roots")), list(range(len(node.attr("leaf_targetids")) + 1)), list(node.attr("leaf_targetids")),
+                   [float(w) for w in node.attr("leaf_weights").numpy()])
+    members = node.attr("membership_values", None)
+    if members is not None:
+        _expand_members(trees, members.numpy())
+    kinds = ["AVERAGE", "SUM", "MIN", "MAX"]
+    post = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"][node.attr("post_transform", 0)]
+    out = _evaluate(node, x.expr, trees, node.attr("n_targets", 1), kinds[node.attr("aggregate_function", 1)])
+    return transformed(node, out, post)
+
+
+def _expand_members(t: _Trees, values: np.ndarray) -> None:
+    """A test for membership is a chain of tests for equality."""
+    groups: list[list[float]] = [[]]
+    for v in values:
+        if np.isnan(v):
+            groups.append([])
+        else:
+            groups[-1].append(float(v))
+    chosen = iter(groups)
+    for k in range(len(t.mode)):
+        if t.mode[k] != 6:
+            continue
+        group = next(chosen)
+        last = t.no[k]
+        t.mode[k], t.split[k], at = 4, group[0] if group else np.nan, k
+        for v in group[1:]:
+            t.no[at] = len(t.mode)
+            at = len(t.mode)
+            for name, value in (("feature", t.feature[k]), ("mode", 4), ("split", v), ("missing", t.missing[k]), ("yes", t.yes[k]), ("no", last)):
+                getattr(t, name).append(value)
+
+
+def _depth(t: _Trees) -> int:
+    """The most decisions on a way to a leaf."""
+    found: dict[int, int] = {}
+    stack = list(t.roots)
+    while stack:
+        k = stack[-1]
+        inner = [b for b in (t.yes[k], t.no[k]) if b >= 0]
+        missing = [b for b in inner if b not in found]
+        if missing:
+            stack.extend(missing)
+            if len(stack) > 4 * len(t.mode) + 8:
+                raise ValueError("the trees have a cycle")
+        else:
+            found[k] = 1 + max((found[b] for b in inner), default=0)
+            stack.pop()
+    return max(found.values(), default=1)
+
+
+def _evaluate(node: NodeContext, x: Any, t: _Trees, targets: int, aggregate: str) -> Any:
+    from ....ops.loops import for_each, let, load, store, when
+
+    dtype, depth, trees = x.sinfo.dtype, _depth(t), len(t.roots)
+    most = max((b - a for a, b in pairwise(t.leaf_start)), default=1)  # weights of one leaf
+    inner = [c or [0] for c in (t.feature, t.mode, t.split, t.missing, t.yes, t.no)]
+    columns = [graph.Constant.of(np.asarray([*c, *c[:1]], d)) for c, d in zip(  # at least two: one alone would count as a number
+        (*inner, t.roots, t.leaf_start, t.leaf_target or [0], t.leaf_weight or [0.0]),
+        (np.int64, np.int64, dtype.numpy, *[np.int64] * 6, dtype.numpy), strict=True)]
+    start = {"MIN": te.max_value, "MAX": te.min_value}.get(aggregate, lambda d: tir.const(0.0, d))(dtype)
+    join = {"MIN": tir.min_, "MAX": tir.max_}.get(aggregate, lambda a, b: a + b)
+
+    def holds(mode: Any, value: Any, split: Any) -> Any:
+        tests = [value <= split, value < split, value >= split, value > split, tir.eq(value, split)]
+        out: Any = tir.ne(value, split)
+        for k in range(5):
+            out = te.select(tir.eq(mode, k), tests[k], out)
+        return out
+
+    def build(ins: Any, outs: Any, scratch: Any, row: Any) -> tir.Stmt:
+        data, feature, mode, split, missing, yes, no, roots, starts, target, weight = ins
+        (out,), (cursor,) = outs, scratch
+        at = lambda b: load(b, (load(cursor, (0,)),))
+
+        def descend(_: Any) -> tir.Stmt:
+            def decide(value: Any) -> tir.Stmt:
+                go = te.logical_or(holds(at(mode), value, at(split)), te.logical_and(te.isnan(value), tir.ne(at(missing), 0)))
+                return store(cursor, (0,), te.select(go, at(yes), at(no)))
+
+            return when(load(cursor, (0,)) >= 0, let(load(data, (row, at(feature))), decide, "value"))
+
+        def tree(k: Any) -> tir.Stmt:
+            leaf = -1 - load(cursor, (0,))
+
+            def add(entry: Any) -> tir.Stmt:
+                place = (row, load(target, (entry,)))
+                return store(out, place, join(load(out, place), load(weight, (entry,))))
+
+            def entries(first: Any) -> tir.Stmt:
+                if most == 1 and min(b - a for a, b in pairwise(t.leaf_start)) == 1:
+                    return add(first)
+                return for_each([most], lambda e: when(first + e < load(starts, (leaf + 1,)), add(first + e)), "w")
+
+            return tir.seq(store(cursor, (0,), load(roots, (k,))), for_each([depth], descend, "d"), let(load(starts, (leaf,)), entries, "first"))
+
+        fill = for_each([targets], lambda j: store(out, (row, j), start), "t")
+        steps = [fill, for_each([trees], tree, "k")]
+        if aggregate in ("MIN", "MAX"):  # a target that no leaf has
+            untouched = lambda j: tir.eq(load(out, (row, j)), start)
+            steps.append(for_each([targets], lambda j: store(out, (row, j), te.select(untouched(j), tir.const(0.0, dtype), load(out, (row, j)))), "u"))
+        if aggregate == "AVERAGE":
+            steps.append(for_each([targets], lambda j: store(out, (row, j), load(out, (row, j)) / tir.const(float(trees), dtype)), "a"))
+        return tir.seq(*steps)
+
+    rows = x.sinfo.shape[0]
+
+    def program(*tensors: Any) -> Any:
+        return te.extern([((rows, tir.index_const(targets)), dtype)], list(tensors), build, "trees", over=[rows], scratch=[((1,), "int64")])
+
+    return node.te(program, x, *columns)
+
+
+@converter("TreeEnsembleRegressor", domain=ML)
+def _tree_regressor(node: NodeContext, x: Value) -> Any:
+    out = _evaluate(node, features(node, x), _numbered(node, "target"), node.attr("n_targets", 1), node.attr("aggregate_function", "SUM"))
+    base = _numbers(node, "base_values")
+    return transformed(node, out if base is None else node.make("add", out, floats(base, out)), node.attr("post_transform", "NONE"))
+
+
+@converter("TreeEnsembleClassifier", domain=ML)
+def _tree_classifier(node: NodeContext, x: Value) -> Any:
+    labels = labels_of(node)
+    t, count = _numbered(node, "class"), max(len(labels.values), 1)
+    used = set(t.leaf_target)
+    single = count == 2 and len(used) == 1
+    if single:
+        t.leaf_target = [0] * len(t.leaf_target)
+    out = _evaluate(node, features(node, x), t, 1 if single else max(count, *(k + 1 for k in used)), "SUM")
+    base = _numbers(node, "base_values")
+    if base is not None and len(base):
+        out = node.make("add", out, floats(base[-1:] if single else base, out))
+    out = node.make("astype", out, dtype="float32")
+    kind = node.attr("post_transform", "NONE")
+    if single:
+        positive = min(t.leaf_weight, default=0.0) >= 0
+        return two_classes(node, out, labels, kind, threshold=0.5 if positive else 0.0, complement=positive)
+    return labels.of(node, node.make("argmax", out, axis=1, keepdims=False)), transformed(node, out, kind)
+
+
+def features(node: NodeContext, x: Value) -> Any:
+    """The input in floating point, a row for each sample."""
+    v = x.expr if x.expr.sinfo.dtype in ("float32", "float64") else node.make("astype", x.expr, dtype="float32")
+    return v if v.sinfo.ndim == 2 else node.make("expand_dims", v, axis=(0,))
+
+
+def _numbers(node: NodeContext, name: str) -> list[float] | None:
+    """A list of floats, given as such or as a tensor."""
+    tensor = node.attr(f"{name}_as_tensor", None)
+    return node.attr(name, None) if tensor is None else [float(v) for v in tensor.numpy().reshape(-1)]
+
+
+def _numbered(node: NodeContext, kind: str) -> _Trees:
+    """The older form, in which nodes are named by tree and number, as one table."""
+    names = list(zip(node.attr("nodes_treeids"), node.attr("nodes_nodeids"), strict=True))
+    modes = node.attr("nodes_modes")
+    weights: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    columns = [*(node.attr(f"{kind}_{f}") for f in ("treeids", "nodeids", "ids")), _numbers(node, f"{kind}_weights") or []]
+    for tree, number, target, weight in zip(*columns, strict=True):
+        weights.setdefault((tree, number), []).append((target, weight))
+    inner = [n for n, m in zip(names, modes, strict=True) if m != "LEAF"]
+    place = {n: k for k, n in enumerate(inner)}
+    t = _Trees([], [], [], [], [], [], [], [0], [], [])
+    for n, m in zip(names, modes, strict=True):
+        if m == "LEAF":
+            place[n] = -len(t.leaf_start)
+            for target, weight in weights.get(n, []):
+                t.leaf_target.append(target)
+                t.leaf_weight.append(weight)
+            t.leaf_start.append(len(t.leaf_target))
+    values, columns_of = _numbers(node, "nodes_values") or [], node.attr("nodes_featureids")
+    missing = node.attr("nodes_missing_value_tracks_true", [0] * len(names))
+    yes, no = node.attr("nodes_truenodeids"), node.attr("nodes_falsenodeids")
+    for k, (n, m) in enumerate(zip(names, modes, strict=True)):
+        if m != "LEAF":
+            if m not in _MODES:
+                raise node.unsupported(f"nodes of mode {m!r}")
+            row = (columns_of[k], _MODES[m], values[k], missing[k], place[n[0], yes[k]], place[n[0], no[k]])
+            for column, value in zip((t.feature, t.mode, t.split, t.missing, t.yes, t.no), row, strict=True):
+                column.append(value)
+    seen: set[int] = set()
+    for n in names:
+        if n[0] not in seen:
+            seen.add(n[0])
+            t.roots.append(place[n])
+    return t
