@@ -239,8 +239,8 @@ def build(
     )
 
 
-def as_module(mod: IRModule | tir.PrimFunc) -> IRModule:
-    """A single tensor program as a module, under its ``global_symbol`` or ``main``."""
-    if isinstance(mod, tir.PrimFunc):
+def as_module(mod: IRModule | tir.BaseFunc) -> IRModule:
+    """A single function as a module, under its ``global_symbol`` or ``main``."""
+    if isinstance(mod, tir.BaseFunc):
         return IRModule({str(mod.attrs.get("global_symbol") or "main"): mod})
     return mod

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..ir import graph, tir
-from ..ir.dtype import HANDLE, INT32, VOID
+from ..ir.dtype import BOOL, HANDLE, INT32, VOID
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, FuseKind
 from ..ir.tir.expr import StringImm
 from ..ir.visit import free_vars
@@ -143,6 +143,14 @@ def _reshape(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     return host.view(host.tensor(host.use(value.args[0])), var.sinfo, var.name)
 
 
+def _assert_op(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+    condition = host.use(value.args[0])
+    holds = host.read(condition, var.name) if isinstance(condition, Tensor) else condition
+    text = value.attrs["format"].replace("{", "(").replace("}", ")")
+    host.emit(tir.Assert(tir.cast(holds, BOOL), f"assertion failed: {text}" if text else "assertion failed"))
+    return ()
+
+
 def _shape_of(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     return Shape(host.tensor(host.use(value.args[0])).buffer.shape)
 
@@ -211,5 +219,5 @@ def _text(e: tir.Expr) -> str:
 
 _CALLS: dict[str, Callable[[HostLowering, graph.Call, graph.Var], Any]] = {
     CALL_TIR.name: _call_tir, CALL_TIR_INPLACE.name: _call_tir_inplace, CALL_DPS_PACKED.name: _call_dps_packed,
-    "shape_of": _shape_of, "shape_to_tensor": _shape_to_tensor, "tensor_to_shape": _tensor_to_shape,
+    "assert_op": _assert_op, "null_value": lambda host, value, var: (), "shape_of": _shape_of, "shape_to_tensor": _shape_to_tensor, "tensor_to_shape": _tensor_to_shape,
     **{name: _reshape for name in VIEWS}}

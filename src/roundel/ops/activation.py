@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from roundel import te
-from roundel.ir import tir
+from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
@@ -161,3 +161,23 @@ class PRelu(OpDef):
         data, alpha = map(widen, args)
         shape = [-1 if k == attrs["axis"] % data.ndim else 1 for k in range(data.ndim)]
         return np.where(data > 0, data, data * alpha.reshape(shape)).astype(args[0].dtype)
+
+
+@register
+class Dropout(OpDef):
+    """Nothing at inference: the data itself, and a mask of ones."""
+
+    name = "nn.dropout"
+    operands = ("data",)
+    attributes = {"rate": 0.5}
+    num_outputs = 2
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return graph.TupleInfo((args[0], args[0]))
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x = args[0]
+        return [te.compute(x.shape, lambda *i: x(*i), "kept"), te.compute(x.shape, lambda *i: tir.const(1, x.dtype), "mask")]
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return args[0], np.ones_like(args[0])

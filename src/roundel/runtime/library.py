@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..ir import options
 from ..ir.errors import BuildError
-from . import toolchain
+from . import printing, toolchain
 from .native import RdFunction, RdOptions
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -133,6 +133,7 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     ):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
+    printing.install(library)
     return library
 
 

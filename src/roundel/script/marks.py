@@ -73,6 +73,7 @@ class BlockHead:
 
     name: str
     no_realize: bool = False
+    axes: tuple[Axes, ...] = ()  # of the spelling with T.block([128, T.reduce_axis(128)], "C") as [vi, vk]
 
 
 @dataclass
@@ -149,6 +150,30 @@ class EnvThread:
 
 
 @dataclass
+class ThreadVar:
+    """``T.iter_var(tx, None, "ThreadIndex", "threadIdx.x")`` about which an attribute speaks"""
+
+    var: Any
+    thread: str
+
+
+@dataclass
+class Realize:
+    """``T.realize(B[0:16], scope, condition)``"""
+
+    region: Any
+    scope: str
+    condition: Any
+
+
+@dataclass
+class Literal:
+    """``T.allocate_const(values, dtype, shape)``"""
+
+    values: Any
+
+
+@dataclass
 class Store:
     """``A.vstore(indices, value, predicate)``"""
 
@@ -170,14 +195,6 @@ class Meta:
     """``T.meta_var(value)``: kept as a Python value instead of bound by a let."""
 
     value: Any
-
-
-@dataclass
-class Reducer:
-    """``T.comm_reducer``: how two values combine, and the identity."""
-
-    combine: Callable[..., Any]
-    identity: tuple[Any, ...]
 
 
 # ---- graph functions
@@ -218,6 +235,24 @@ class Typed:
     """``R.typed(value, sinfo)``: the value knows this of itself, whatever its variable is annotated with."""
 
     value: Any
+
+
+@dataclass
+class EmitTe:
+    """``R.emit_te(fn, ...)``"""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    name_hint: str | None = None
+
+
+@dataclass
+class Closure:
+    """``R.make_closure(fn, args)``"""
+
+    function: Any
+    args: tuple[Any, ...]
 
 
 @dataclass

@@ -29,7 +29,18 @@ from ..ir.graph import (
 )
 from ..ir.graph.make_call import as_operand, make_call
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, get_op
-from .marks import AttrsOf, BindingBlockHead, DataflowHead, Looping, MatchCasting, Output, Symbolic, Typed
+from .marks import (
+    AttrsOf,
+    BindingBlockHead,
+    Closure,
+    DataflowHead,
+    EmitTe,
+    Looping,
+    MatchCasting,
+    Output,
+    Symbolic,
+    Typed,
+)
 from .parser.entry import function
 
 Dim = Function[[Any], Any]
@@ -258,6 +269,59 @@ def call(op: Any, *args: Any, attrs: Any = None, sinfo_args: Any = ()) -> graph.
     op = get_op(op) if isinstance(op, builtins.str) else op
     operands = builtins.tuple(a if isinstance(a, GlobalVar) else as_operand(a) for a in args)
     return graph.Call(op, operands, Attrs(attrs or {}), builtins.tuple(map(_known, sinfo_args)))
+
+
+def print(*values: Any, format: builtins.str = "") -> graph.Call:  # noqa: A001, A002
+    """Prints values when the model runs."""
+    whole = len(values) == 1 and isinstance(values[0], graph.Tuple | list | builtins.tuple)
+    return make_call(get_op("print"), (values[0] if whole else tuple(*values),), {"format": _text(format)})
+
+
+def assert_op(condition: Any, format_args: Any = None, format: builtins.str = "") -> graph.Call:  # noqa: A002
+    """Fails the call when ``condition`` is false."""
+    if format_args is not None and not isinstance(format_args, graph.Tuple | list | builtins.tuple):
+        format_args = tuple(format_args)
+    return make_call(get_op("assert_op"), (condition, format_args), {"format": _text(format)})
+
+
+def to_vdevice(data: Any, dst_vdevice: Any) -> graph.Call:
+    """The tensor on another virtual device."""
+    return make_call(get_op("to_vdevice"), (data,), {"dst_vdevice": _text(dst_vdevice)})
+
+
+def hint_on_device(data: Any, dst_vdevice: Any = None, memory_scope: Any = None) -> Any:
+    """The tensor itself: there is one device."""
+    return data
+
+
+def device(device_type: int = 1, device_id: int = 0) -> builtins.str:
+    """A device as text."""
+    return f"{device_type}:{device_id}"
+
+
+def _text(value: Any) -> Any:
+    return value.value if isinstance(value, graph.StringValue) else value
+
+
+def emit_te(function: Any, *args: Any, primfunc_name_hint: builtins.str | None = None, **kwargs: Any) -> EmitTe:
+    """The call of the tensor program that a function of tensor expressions describes; it joins the module."""
+    return EmitTe(function, args, kwargs, primfunc_name_hint)
+
+
+def make_closure(func: Any, args: Any = ()) -> Closure:
+    """A function of the module with its first arguments given."""
+    return Closure(func, builtins.tuple(args) if isinstance(args, list | builtins.tuple) else builtins.tuple(args.fields))
+
+
+def invoke_closure(closure: Closure, args: Any = (), sinfo_args: Any = None) -> graph.Call:
+    """Calls a closure with the rest of its arguments."""
+    rest = args.fields if isinstance(args, graph.Tuple) else args
+    infos = sinfo_args[0] if isinstance(sinfo_args, list | builtins.tuple) else sinfo_args
+    known = ObjectInfo() if infos is None else _known(infos)
+    return graph.Call(closure.function, builtins.tuple(as_operand(a) for a in (*closure.args, *rest)), sinfo=known)
+
+
+invoke_pure_closure = invoke_closure
 
 
 # ---- statements

@@ -388,6 +388,12 @@ def _prefetch(em: Emitter, e: tir.Call) -> str:
     return ""
 
 
+@writes(CALLS, "assume")
+def _assume(em: Emitter, e: tir.Call) -> str:
+    """What is assumed was of use to passes before; as an instruction it would cost more than it gains."""
+    return ""
+
+
 @writes(CALLS, "call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin")
 def _extern(em: Emitter, e: tir.Call) -> str:
     """(name, operands...); of LLVM intrinsics (full name, number of signature operands, operands...)."""

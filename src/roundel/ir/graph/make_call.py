@@ -42,7 +42,7 @@ def make_call(op: OpDef, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | N
     missing = [n for n, default in op.attributes.items() if default is ... and n not in given]
     if missing:
         raise RoundelError(f"{op!r} needs {', '.join(missing)}")
-    attrs = Attrs({n: _attribute(given.get(n, default)) for n, default in op.attributes.items()})
+    attrs = Attrs({n: _typeless(n, _attribute(given.get(n, default)), default) for n, default in op.attributes.items()})
     return infer_call(Call(op, operands, attrs))
 
 
@@ -80,6 +80,11 @@ def as_operand(value: Any, dtype: DType | None = None, scalar: bool = False) -> 
             return ShapeExpr(tuple(v.value if isinstance(v, PrimValue) else const(v) for v in value))
         return Tuple(tuple(as_operand(v, dtype) for v in value))
     return Constant.of(value)
+
+
+def _typeless(name: str, value: Any, default: Any) -> Any:
+    """The data type "void" stands for one that is not given (TVM prints ``out_dtype="void"``)."""
+    return default if name.endswith("dtype") and value == "void" and default is not ... else value
 
 
 def _attribute(value: Any) -> Any:

@@ -2,6 +2,7 @@
 """Nodes of tensor programs: expressions, buffers, statements, functions."""
 
 from .buffer import Buffer, decl_buffer
+from .comm_reducer import CommReducer
 from .expr import (
                    EQ,
                    GE,

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ...arith import block_access
 from ...ir import tir
@@ -25,6 +28,7 @@ class Blocks(StaticEvaluator):
     blocks: list[BlockParts]
     body: Body
     loops: dict[Var, Range]
+    around: list[Var]  # variables of the loops around, inside the innermost block
 
     def statements(self, nodes: list[ast.stmt]) -> Stmt:
         """A body in a frame of its own."""
@@ -36,11 +40,34 @@ class Blocks(StaticEvaluator):
         """``with T.sblock("B"):``"""
         parts = BlockParts(head.name, head.no_realize)
         self.blocks.append(parts)
+        outside, self.around = self.around, []
         try:
-            stmt = self.statements(body)
+            with self.scope.frame():
+                if head.axes:
+                    self._bind_in_order(head.axes, target, outside, node)
+                stmt = self.statements(body)
         finally:
             self.blocks.pop()
+            self.around = outside
         self.body.add(self._realize(parts, stmt, node))
+
+    def _bind_in_order(self, axes: Sequence[marks.Axes], target: Any, loops: list[Var], node: ast.AST) -> None:
+        """The oldest spelling: ``as [vi, vk]`` names the axes, bound to the loops around in order unless ``T.bind`` says otherwise."""
+        names = [t.id for t in getattr(target, "elts", [target] if target is not None else []) if isinstance(t, ast.Name)]
+        if len(names) != len(axes):
+            raise self.error(node, f"{len(names)} names for {len(axes)} axes")
+        values: list[Any] = loops if len(loops) == len(axes) else [0] * len(axes)
+        for name, a, value in zip(names, axes, values):
+            self.scope.define(name, self.bind_axis(name, marks.Axes(a.kinds, a.doms, [value], a.dtype), node))
+
+    def rebind(self, var: Var, value: Any) -> bool:
+        """``T.bind(vi, value)`` in a block of the oldest spelling; False where ``var`` is no variable of the block."""
+        block = self.blocks[-1]
+        for k, iv in enumerate(block.iter_vars):
+            if iv.var is var:
+                block.values[k] = tir.as_index(self.operand(value))
+                return True
+        return False
 
     def _realize(self, parts: BlockParts, body: Stmt, node: ast.AST) -> Stmt:
         block = Block(
@@ -179,8 +206,21 @@ def _allocate(p: Blocks, buffer: Buffer, spec: marks.BufferSpec, node: ast.AST) 
 
 
 def _declare(p: Blocks, buffer: Buffer, spec: marks.BufferSpec, node: ast.AST) -> None:
+    if spec.options.get("data") is None:  # no pointer to view: memory of its own
+        _allocate(p, buffer, spec, node)
+        return
     span = p.source.span(node)
     p.body.wrap(lambda rest: tir.DeclBuffer(buffer, rest, span))
+
+
+def _fill(p: Blocks, buffer: Buffer, spec: marks.BufferSpec, node: ast.AST) -> None:
+    """Memory with literal values: allocated and stored one by one."""
+    _allocate(p, buffer, spec, node)
+    shape = tuple(int(n.value) for n in buffer.shape if isinstance(n, tir.IntImm))
+    values = np.array(spec.source.values).reshape(shape)
+    for at in np.ndindex(*shape):
+        place = tuple(tir.index_const(k) for k in at)
+        p.body.add(tir.BufferStore(buffer, tir.const(values[at].item(), buffer.dtype), place, None, p.source.span(node)))
 
 
 _ROLES: dict[str, Any] = {
@@ -188,5 +228,6 @@ _ROLES: dict[str, Any] = {
     "alloc": lambda p, buffer, spec, node: p.blocks[-1].allocs.append(buffer),
     "allocate": _allocate,
     "decl": _declare,
+    "const": _fill,
     "match": Blocks._match,
 }

@@ -89,6 +89,11 @@ class Scope:
         """Bind a name in the innermost frame."""
         self.frames[-1][name] = value
 
+    def replace(self, old: Any, new: Any) -> None:
+        """Names of one value are names of another from here on."""
+        for frame in self.frames:
+            frame.update({name: new for name, value in frame.items() if value is old})
+
     @contextmanager
     def frame(self, **names: Any) -> Iterator[None]:
         """A nested frame."""

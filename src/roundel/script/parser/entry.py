@@ -41,7 +41,13 @@ def _decorate(kind: str, fn: Any, frame: Any) -> Any:
 
 
 def prim_func(
-    fn: Any = None, *, private: bool = False, name: str | None = None, root: bool = True, check_well_formed: bool = True
+    fn: Any = None,
+    *,
+    private: bool = False,
+    name: str | None = None,
+    root: bool = True,
+    check_well_formed: bool = True,
+    s_tir: bool = True,
 ) -> Any:
     """``@T.prim_func``: the function as a tensor program."""
     frame = sys._getframe(1)
@@ -68,7 +74,10 @@ def macro(fn: Any = None, *, hygienic: bool = True) -> Any:
     return Macro(*function_node(fn), _captured(fn, frame), hygienic)
 
 
-def ir_module(cls: Any = None, *, check_well_formed: bool = True) -> Any:
+inline = macro  # names are those where it is defined
+
+
+def ir_module(cls: Any = None, *, check_well_formed: bool = True, s_tir: bool = True) -> Any:
     """``@I.ir_module``: the class as a module."""
     frame = sys._getframe(1)
     return (lambda c: _decorate_class(c, sys._getframe(1))) if cls is None else _decorate_class(cls, frame)
@@ -104,4 +113,4 @@ def parse(text: str, extra_vars: Mapping[str, Any] | None = None, file: str = "<
     return TextParser(source, names, spaces).run(source.tree)
 
 
-__all__ = ["function", "ir_module", "macro", "parse", "prim_func"]
+__all__ = ["function", "inline", "ir_module", "macro", "parse", "prim_func"]

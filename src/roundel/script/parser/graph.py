@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ...ir import graph, tir
@@ -25,7 +26,7 @@ from ...ir.op import get_op
 from .. import marks
 from ..relax import call_packed
 from .core import Scope, handles
-from .struct_infos import contradiction, deduce, erase, join
+from .struct_infos import contradiction, deduce, erase, join, matched
 from .symbols import Symbols
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class GraphParser(Symbols):
         self.bindings: list[graph.Binding] = []
         self.outputs: set[str] | None = None  # names that leave the dataflow block being read
         self.result: GraphExpr | None = None
+        self.inside = 0  # functions that are being read in place
 
     # ---- function
 
@@ -124,7 +126,7 @@ class GraphParser(Symbols):
         value = self.visit(node.value)
         if isinstance(value, marks.AttrsOf):
             self.attrs.update(value.attrs)
-        elif isinstance(value, GraphExpr | marks.MatchCasting | marks.Typed | marks.Looping):
+        elif isinstance(value, GraphExpr | marks.MatchCasting | marks.Typed | marks.Looping | marks.EmitTe):
             self.bind("_", value, node)
         elif value is not None and not isinstance(value, str | marks.Output):
             raise self.error(node, f"{ast.unparse(node.value)} is not a statement of a graph function")
@@ -174,6 +176,10 @@ class GraphParser(Symbols):
         head = self.visit(node.items[0].context_expr) if len(node.items) == 1 else None
         if not isinstance(head, marks.DataflowHead | marks.BindingBlockHead):
             raise self.error(node, "a graph function has with R.dataflow() only")
+        if self.outputs is not None and self.inside:  # of a function that is read in place: part of the block around
+            for n in node.body:
+                self.visit(n)
+            return
         if self.outputs is not None:
             raise self.error(node, "dataflow blocks do not nest")
         self._flush()
@@ -236,7 +242,8 @@ class GraphParser(Symbols):
     def bind(self, name: str, value: Any, node: ast.AST, sinfo: StructInfo | None = None) -> Any:
         """What ``name`` stands for after ``name = value``; graph values make a binding."""
         if isinstance(value, marks.NewVar):
-            return self.symbol(value.name or name, value)
+            known = self.scope.frames[-1].get(name) if self.inside else None  # what the arguments have there
+            return known if isinstance(known, tir.Expr) else self.symbol(value.name or name, value)
         value = self._bindable(value, node)
         if isinstance(value, marks.MatchCasting):
             source = self.leaf(self._bindable(value.value, node), node)
@@ -247,6 +254,8 @@ class GraphParser(Symbols):
             return self._emit(name, self.normal(value.value, node), sinfo or value.value.sinfo, node)
         if isinstance(value, marks.Looping):
             value = self._loop(value, node)
+        if isinstance(value, marks.EmitTe):
+            value = self._tensor_program(value, node)
         if not isinstance(value, GraphExpr):
             return value
         value = self.normal(value, node)
@@ -279,7 +288,7 @@ class GraphParser(Symbols):
 
     def leaf(self, value: Any, node: ast.AST, hint: str = "lv") -> GraphExpr:
         """A value as an operand: anything that is not a variable, constant or tuple of them is bound first."""
-        if isinstance(value, marks.MatchCasting | marks.Looping | marks.Typed):
+        if isinstance(value, marks.MatchCasting | marks.Looping | marks.Typed | marks.EmitTe):
             return self.bind(hint, value, node)
         if not isinstance(value, GraphExpr):
             return as_operand(value)
@@ -328,6 +337,43 @@ class GraphParser(Symbols):
         self.blocks, self.bindings, self.outputs, self.result = saved
         return made
 
+    def _read_in_place(self, function: ast.FunctionDef, args: list[Any], node: ast.AST) -> GraphExpr:
+        """The result of a function inside this one, its bindings read where it is called."""
+        names = [a.arg for a in function.args.args]
+        if len(names) != len(args):
+            raise self.error(node, f"{function.name} takes {len(names)} arguments, {len(args)} were given")
+        outer_symbols, self.symbols = self.symbols, dict(self.symbols)
+        saved, self.result = self.result, None
+        with self.scope.frame():
+            self.declare_symbols(function.body)
+            infos = [None if a.annotation is None else self.struct_info(a.annotation) for a in function.args.args]
+            self._bind_symbols([i for i in infos if i is not None], [a.sinfo for a, i in zip(args, infos) if i is not None], outer_symbols)
+            self.scope.frames[-1].update(zip(names, args))
+            self.inside += 1
+            for n in function.body:
+                self.visit(n)
+            self.inside -= 1
+        value, self.result, self.symbols = self.result, saved, outer_symbols
+        if value is None:
+            raise self.error(function, f"{function.name} does not return a value")
+        return value
+
+    def _bind_symbols(self, params: list[StructInfo], args: list[StructInfo], known: dict[str, tir.Var]) -> None:
+        """Names of dimensions that a function inside this one introduces stand for those of its arguments."""
+        table = matched(params, args)
+        for name, var in self.symbols.items():
+            if var in table and name not in known:
+                self.scope.frames[-1][name] = table[var]
+
+    def _tensor_program(self, mark: marks.EmitTe, node: ast.AST) -> graph.Call:
+        """``R.emit_te``: the program joins the module, its call stands here."""
+        if self.module.alone:
+            raise self.error(node, "R.emit_te adds a function to the module, and this function is in none", "write a class under @I.ir_module")
+        make_program = import_module("roundel.builder.emit_te").make_program  # on use: a room above this one
+        program = make_program(mark.function, mark.args, mark.kwargs)
+        hint = mark.name_hint or getattr(mark.function, "__name__", "compute").replace("<lambda>", "compute")
+        return program.call(self.module.add(program.func, hint))
+
     # ---- expressions
 
     def graph_op(self, node: ast.AST, name: str, *args: Any) -> Any:
@@ -354,6 +400,10 @@ class GraphParser(Symbols):
         keep = getattr(fn, "__name__", "") in ("typed", "emit")  # these take the call itself
         args = [self._argument(a, node, keep) for a in args]
         kwargs = {k: self._argument(v, node) for k, v in kwargs.items()}
+        if isinstance(fn, LocalFunction):
+            return self._read_in_place(fn.node, args, node)
+        if isinstance(fn, marks.Closure):
+            fn, args = fn.function, [*fn.args, *args]
         if isinstance(fn, GlobalVar):
             operands = tuple(as_operand(a) for a in args)
             return graph.Call(fn, operands, Attrs(kwargs), (), self._result_info(fn, operands))
@@ -366,7 +416,7 @@ class GraphParser(Symbols):
         """An argument: operands bound unless ``keep``, textual dimensions read."""
         if isinstance(value, list | tuple):
             return type(value)(self._argument(v, node) for v in value)
-        if isinstance(value, GraphExpr | marks.MatchCasting | marks.Typed | marks.Looping):
+        if isinstance(value, GraphExpr | marks.MatchCasting | marks.Typed | marks.Looping | marks.EmitTe):
             return value if keep else self.leaf(value, node)
         return self.resolve(value)
 

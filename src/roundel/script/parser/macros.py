@@ -37,3 +37,19 @@ class Macro:
                     parser.visit(statement)
         finally:
             parser.source, parser.scope = outer_source, outer_scope
+
+
+def _decorators(node: ast.FunctionDef) -> list[tuple[str, list[ast.keyword]]]:
+    calls = [(d.func, d.keywords) if isinstance(d, ast.Call) else (d, []) for d in node.decorator_list]
+    return [(ast.unparse(name), keywords) for name, keywords in calls]
+
+
+def is_macro(node: ast.FunctionDef) -> bool:
+    """Whether a function is decorated with ``T.macro`` or ``T.inline``."""
+    return any(name.split(".")[-1] in ("macro", "inline") for name, _ in _decorators(node))
+
+
+def is_hygienic(node: ast.FunctionDef) -> bool:
+    """Whether a macro sees the names where it is defined, and not those at the call (``hygienic=False``)."""
+    given = [k.value for _, keywords in _decorators(node) for k in keywords if k.arg == "hygienic"]
+    return all(not isinstance(v, ast.Constant) or bool(v.value) for v in given)

@@ -6,15 +6,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 from ...ir.attrs import Attrs
 from ...ir.dtype import VOID, DType
+from ...ir.equal import structural_equal
 from ...ir.graph import GlobalVar
 from ...ir.module import IRModule
 from ...ir.tir import BaseFunc
 from .core import Scope, StaticEvaluator, handles
 from .frames import Body
+from .macros import Macro, is_hygienic, is_macro
 from .source import Source
 from .tensor import TensorParser
 
@@ -40,11 +43,14 @@ class ModuleParser:
         self.done: dict[str, BaseFunc] = {}
         self.reading: set[str] = set()
         self.returns: dict[str, DType] = {}
+        self.added: dict[str, BaseFunc] = {}
+        self.alone = False
 
     # ---- entry points
 
     def standalone(self, node: ast.FunctionDef) -> BaseFunc:
         """A function outside of a module."""
+        self.alone = True
         kind, options = self._decorator(node)
         return self._read(node, kind, options)
 
@@ -64,7 +70,18 @@ class ModuleParser:
                 self.returns[name] = self._return_dtype(item)
             elif not _is_docstring(item):
                 self._module_item(item, attrs)
-        return IRModule({name: self.function(name) for name in self.nodes}, Attrs(attrs))
+        made = {name: self.function(name) for name in self.nodes}
+        return IRModule({**made, **self.added}, Attrs(attrs))
+
+    def add(self, func: BaseFunc, hint: str) -> GlobalVar:
+        """A function that the script makes on the way (``R.emit_te``), under a free name; an equal one is shared."""
+        for name, known in self.added.items():
+            if structural_equal(known, func):
+                return GlobalVar(name)
+        taken = {*self.nodes, *self.added}
+        name = next(n for n in (f"{hint}{k or ''}" for k in count()) if n not in taken)
+        self.added[name] = func
+        return GlobalVar(name)
 
     def function(self, name: str) -> BaseFunc:
         """A function of the module, read on first use; raises ScriptError on recursion without a return annotation."""
@@ -197,10 +214,13 @@ class TextParser(StaticModule):
 
     @handles(ast.FunctionDef)
     def _function(self, node: ast.FunctionDef) -> None:
-        if any(ast.unparse(d).endswith(("macro", "inline")) for d in node.decorator_list):
-            from .macros import Macro
-
-            self.scope.define(node.name, Macro(self.source, node, self._names(), True))
+        if is_macro(node):
+            self.scope.define(node.name, Macro(self.source, node, self._names(), is_hygienic(node)))
+            return
+        if not node.decorator_list:  # plain Python, for R.emit_te and the like
+            names = self._names()
+            exec(compile(ast.Module([node], []), self.source.file, "exec"), names)
+            self.scope.define(node.name, names[node.name])
             return
         self.result = ModuleParser(self.source, self._names()).standalone(node)
         self.scope.define(node.name, self.result)

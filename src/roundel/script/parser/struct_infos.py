@@ -49,12 +49,18 @@ def _forget(info: StructInfo, known: set[tir.Var]) -> StructInfo:
 
 def deduce(params: Sequence[StructInfo], ret: StructInfo, args: Sequence[StructInfo]) -> StructInfo:
     """The result of a call: variables of the parameters replaced by what the arguments have there."""
-    table: dict[tir.Var, tir.Expr] = {}
-    for p, a in zip(params, args):
-        _match(p, a, table)
+    table = matched(params, args)
     unknown = symbols_of([ret]) - set(table)
     forgotten = _forget(ret, symbols_of([ret]) - unknown)
     return _Simplified().rewrite(substitute(forgotten, table))
+
+
+def matched(params: Sequence[StructInfo], args: Sequence[StructInfo]) -> dict[tir.Var, tir.Expr]:
+    """Variables that are dimensions of parameters to what the arguments have there."""
+    table: dict[tir.Var, tir.Expr] = {}
+    for p, a in zip(params, args):
+        _match(p, a, table)
+    return table
 
 
 class _Simplified(Rewriter):

@@ -19,6 +19,7 @@ from .blocks import Blocks
 from .buffer_methods import METHODS
 from .core import BINARY, handles
 from .frames import Body, FunctionParts
+from .macros import Macro, is_macro
 
 
 class TensorParser(Blocks):
@@ -34,7 +35,7 @@ class TensorParser(Blocks):
         adds the root block where there are blocks.
         """
         self.parts = FunctionParts(name)
-        self.blocks, self.body, self.loops, self.threads = [self.parts.root], Body(), {}, {}
+        self.blocks, self.body, self.loops, self.around, self.threads = [self.parts.root], Body(), {}, [], {}
         ret = VOID
         with self.scope.frame():
             for arg in node.args.args:
@@ -189,7 +190,9 @@ class TensorParser(Blocks):
         with self.scope.frame(**({names[0]: variables} if together else dict(zip(names, variables)))):
             for var, low, extent, _ in made:
                 self.loops[var] = tir.Range(low, extent)
+            outside, self.around = self.around, [*self.around, *variables]
             body = self.statements(node.body)
+            self.around = outside
         for (var, low, extent, step), spec in reversed(list(zip(made, loops))):
             body = tir.For(
                 var,
@@ -306,6 +309,7 @@ class TensorParser(Blocks):
         """The rest of the body runs once per thread of an axis."""
         size, low, span = tir.cast(tir.as_index(extent), var.dtype), tir.IntImm(0, var.dtype), self.source.span(node)
         self.loops[var] = tir.Range(low, size)
+        self.around = [*self.around, var]
         self.body.wrap(lambda rest: tir.For(var, low, size, ForKind.THREAD_BINDING, rest, thread, span=span))
         return var
 
@@ -313,6 +317,13 @@ class TensorParser(Blocks):
         var = Var(name, INT64)
         self.threads[var] = env.thread
         return var
+
+    @handles(ast.FunctionDef)
+    def _inner_macro(self, node: ast.FunctionDef) -> None:
+        """``@T.inline`` inside of a function: it sees the function's names."""
+        if not is_macro(node):
+            raise self.error(node, f"function {node.name} stands inside of a tensor program", "decorate it with @T.inline")
+        self.scope.define(node.name, Macro(self.source, node, {}, False))
 
     # ---- with
 
@@ -464,6 +475,11 @@ def _act_attrs(p: TensorParser, mark: marks.AttrsOf, node: ast.AST) -> None:
 def _act_attr(p: TensorParser, mark: marks.AttrHead, node: ast.AST) -> None:
     value, span = tir.const(p.operand(mark.value)), p.source.span(node)
     subject = mark.subject
+    if isinstance(subject, marks.ThreadVar):
+        var = Var(subject.var.name, subject.var.dtype)  # a loop variable, whatever it was declared as
+        p.scope.replace(subject.var, var)
+        p.launch(var, subject.thread, value, node)
+        return
     if mark.key == "thread_extent" and subject in p.threads:
         p.launch(subject, p.threads[subject], value, node)
         return
@@ -474,6 +490,18 @@ def _act_assert(p: TensorParser, mark: marks.AssertHead, node: ast.AST) -> None:
     p.body.add(tir.Assert(tir.ops._truth(p.operand(mark.condition)), _text(mark.message), p.source.span(node)))
 
 
+def _act_bind(p: TensorParser, mark: marks.LetHead, node: ast.AST) -> None:
+    if not (isinstance(mark.value, Var) and mark.var is not None and p.rebind(mark.value, mark.var)):
+        p._bind_let("_", mark, node)
+
+
+def _act_realize(p: TensorParser, mark: marks.Realize, node: ast.AST) -> None:
+    span, condition = p.source.span(node), p.operand(mark.condition)
+    p.body.wrap(lambda rest: tir.AttrStmt(mark.region, "realize_scope", tir.StringImm(mark.scope), rest, span))
+    if isinstance(condition, Expr):
+        p.body.wrap(lambda rest: tir.AttrStmt(mark.region, "realize_condition", condition, rest, span))
+
+
 _ACTIONS: dict[type, Callable[[TensorParser, Any, ast.AST], Any]] = {
     marks.Regions: _act_regions,
     marks.Where: _act_where,
@@ -482,7 +510,8 @@ _ACTIONS: dict[type, Callable[[TensorParser, Any, ast.AST], Any]] = {
     marks.AssertHead: _act_assert,
     marks.Store: lambda p, m, n: p.body.add(p.stored(m, n)),
     marks.Evaluated: lambda p, m, n: p.body.add(tir.Evaluate(tir.const(p.operand(m.value)), p.source.span(n))),
-    marks.LetHead: lambda p, m, n: p._bind_let("_", m, n),
+    marks.LetHead: _act_bind,
+    marks.Realize: _act_realize,
     marks.Launch: lambda p, m, n: p._bind_launch("tx", m, n),
 }
 _BINDINGS: dict[type, Callable[[TensorParser, str, Any, ast.AST], Any]] = {
@@ -500,6 +529,6 @@ _HEADS: dict[type, Callable[..., None]] = {
     marks.SeqHead: TensorParser.enter_seq,
     **{
         t: TensorParser.enter_scoped
-        for t in (marks.BufferSpec, marks.LetHead, marks.Launch, marks.AttrHead, marks.AssertHead)
+        for t in (marks.BufferSpec, marks.LetHead, marks.Launch, marks.AttrHead, marks.AssertHead, marks.Realize)
     },
 }

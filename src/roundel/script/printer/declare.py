@@ -21,6 +21,7 @@ _DEFINES: dict[type, Callable[[Any], Iterator[Any]]] = {
     tir.Block: lambda n: iter(n.alloc_buffers),
     tir.PrimFunc: lambda n: iter((*n.params, *(b for _, b in n.buffer_map))),
     tir.IndexMap: lambda n: iter(n.initial_indices),
+    tir.CommReducer: lambda n: iter((*n.lhs, *n.rhs)),
 }
 _USES: dict[type, Callable[[Any], Any]] = {
     t: lambda n: n.buffer

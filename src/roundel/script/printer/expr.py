@@ -10,12 +10,12 @@ from ...ir import tir
 from ...ir.dtype import HANDLE, INT32, INT64, VOID, DType
 from ...ir.graph import GlobalVar
 from ...ir.node import Node
-from ...ir.tir import Buffer, BufferLoad, Expr, FloatImm, IndexMap, IntImm, Ramp, Range, StringImm, Var, intrin
+from ...ir.tir import Buffer, BufferLoad, CommReducer, Expr, FloatImm, IndexMap, IntImm, Ramp, Range, StringImm, Var, intrin
 from .. import tir as script
 from ..literals import float_text
 from ..regions import extent_between, ramp
 from .names import Names
-from .values import index_map_text, quoted, value_text
+from .values import comm_reducer_text, index_map_text, quoted, value_text
 
 _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = 4, 9, 10, 11, 20
 _OPERATORS: dict[type, tuple[str, int, Callable[[Any, Any], Any]]] = {
@@ -90,6 +90,8 @@ class ExprPrinter:
         """Any IR object as a value."""
         if isinstance(n, IndexMap):
             return index_map_text(n, self.names, self.expr)
+        if isinstance(n, CommReducer):
+            return comm_reducer_text(n, self.names, self.expr)
         if isinstance(n, Buffer):
             return self.buffer(n)
         if type(n) in _EXPR:

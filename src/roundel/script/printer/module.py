@@ -104,6 +104,7 @@ _PRINT: dict[type, Callable[[Any, Doc, str | None], None]] = {
     tir.Buffer: _buffer,
     tir.BufferRegion: _expression,
     tir.IndexMap: _expression,
+    tir.CommReducer: _expression,
     tir.Range: _range,
     tir.IterVar: _iter_var,
 }

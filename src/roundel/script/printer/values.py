@@ -9,7 +9,7 @@ from typing import Any
 from ...ir.dtype import DType
 from ...ir.graph import GlobalVar
 from ...ir.op import FuseKind
-from ...ir.tir import IndexMap, IntImm, StringImm
+from ...ir.tir import CommReducer, IndexMap, IntImm, StringImm
 from ...target import Target
 from ..literals import float_text
 
@@ -60,3 +60,12 @@ def index_map_text(mapping: IndexMap, names: Any, expr: Callable[[Any], str]) ->
     for at in reversed(mapping.separators):
         items.insert(at, repr(IndexMap.AXIS_SEPARATOR))
     return f"T.index_map(lambda {params}: ({', '.join(items)}{',' if len(items) == 1 else ''}))"
+
+
+def comm_reducer_text(reducer: CommReducer, names: Any, expr: Callable[[Any], str]) -> str:
+    """``T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)])``"""
+    with names.frame():
+        params = ", ".join(names.define(v, v.name) for v in (*reducer.lhs, *reducer.rhs))
+        items = [expr(e) for e in reducer.results]
+    combined = items[0] if len(items) == 1 else f"({', '.join(items)})"
+    return f"T.comm_reducer(lambda {params}: {combined}, [{', '.join(map(expr, reducer.identity))}])"

@@ -10,9 +10,19 @@ from functools import cache
 from typing import Any
 
 from ...ir.tir import intrin
-from ..parser.entry import macro, prim_func
+from ..parser.entry import inline, macro, prim_func
 from . import axis
-from .buffers import Buffer, alloc_buffer, allocate, decl_buffer, match_buffer, preflattened_buffer, sblock_alloc_buffer
+from .buffers import (
+    Buffer,
+    alloc_buffer,
+    allocate,
+    allocate_const,
+    buffer_decl,
+    decl_buffer,
+    match_buffer,
+    preflattened_buffer,
+    sblock_alloc_buffer,
+)
 from .calls import (
     call,
     call_extern,
@@ -45,6 +55,7 @@ from .expressions import (
     Div,
     FloorDiv,
     FloorMod,
+    Let,
     Max,
     Min,
     Mod,
@@ -56,6 +67,7 @@ from .expressions import (
     Select,
     Shuffle,
     Sub,
+    broadcast,
     cast,
     ceildiv,
     comm_reducer,
@@ -69,6 +81,7 @@ from .expressions import (
     max_value,
     min,  # noqa: A004
     min_value,
+    ramp,
     truncdiv,
     truncmod,
     vectorcombine,
@@ -82,18 +95,24 @@ from .statements import (
     bind,
     block,
     block_attr,
+    buffer_store,
     env_thread,
     evaluate,
     func_attr,
     grid,
     init,
+    iter_var,
     launch_thread,
     let,
     meta_var,
+    opaque_axis,
     parallel,
     reads,
+    realize,
+    reduce_axis,
     sblock,
     sblock_attr,
+    scan_axis,
     seq,
     serial,
     thread_binding,
@@ -103,9 +122,9 @@ from .statements import (
     where,
     writes,
 )
-from .types import Ptr, ScalarType, SizeVar, Var, boolean, handle, ptr, var
+from .types import Ptr, ScalarType, SizeVar, Var, boolean, buffer_var, handle, ptr, var
 
-_ALIASES = {"power": "pow", "left_shift": "shift_left", "right_shift": "shift_right", "nearby_int": "nearbyint"}
+_ALIASES = {"power": "pow", "left_shift": "shift_left", "right_shift": "shift_right", "nearby_int": "nearbyint", "fabs": "abs"}
 # families of device intrinsics, kept as opaque calls
 _FOREIGN = ("tvm_", "ptx_", "mma_", "simdgroup_", "cuda_", "dma_", "metal_")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...ir import tir
 from ...ir.dtype import DType
-from ..marks import BufferSpec
+from ..marks import BufferSpec, Literal
 from ..regions import as_region
 from .types import ScalarType
 
@@ -171,6 +171,12 @@ def decl_buffer(
 
 
 sblock_alloc_buffer = alloc_buffer
+buffer_decl = decl_buffer
+
+
+def allocate_const(data: Any, dtype: Any, extents: Any, annotations: Any = None) -> BufferSpec:
+    """Memory with these values, for the rest of the body."""
+    return _spec("const", extents, dtype, Literal(list(data)), annotations)
 
 
 def preflattened_buffer(postflattened: Any, shape: Any, dtype: Any = "float32", **options: Any) -> None:

@@ -29,24 +29,24 @@ def call_intrin(dtype: Any, op: str, *args: Any) -> tir.Expr:
     return tir.Call(op.removeprefix("tir."), _exprs(args), DType(getattr(dtype, "dtype", dtype)))
 
 
-def call_extern(dtype: Any, name: str, *args: Any) -> tir.Expr:
-    """A call of a C function."""
-    return call_intrin(dtype, "call_extern", name, *args)
+def _external(kind: str, doc: str) -> Callable[..., tir.Expr]:
+    """``T.kind(dtype, name, *operands)``, in the older spelling ``T.kind(name, *operands, dtype=dtype)``."""
+
+    def build(*args: Any, dtype: Any = None) -> tir.Expr:
+        if dtype is None:
+            dtype, *args = args  # type: ignore[assignment]
+        return call_intrin(dtype or VOID, kind, *args)
+
+    build.__name__, build.__doc__ = kind, doc
+    return build
 
 
-def call_pure_extern(dtype: Any, name: str, *args: Any) -> tir.Expr:
-    """A call of a C function without effects."""
-    return call_intrin(dtype, "call_pure_extern", name, *args)
-
-
-def call_llvm_pure_intrin(dtype: Any, name: Any, *args: Any) -> tir.Expr:
-    """A call of an LLVM intrinsic; the first operand may be the number of signature operands."""
-    return call_intrin(dtype, "call_llvm_pure_intrin", name, *args)
-
-
-def call_llvm_intrin(dtype: Any, name: Any, *args: Any) -> tir.Expr:
-    """A call of an LLVM intrinsic with effects."""
-    return call_intrin(dtype, "call_llvm_intrin", name, *args)
+call_extern = _external("call_extern", "A call of a C function.")
+call_pure_extern = _external("call_pure_extern", "A call of a C function without effects.")
+call_llvm_pure_intrin = _external(
+    "call_llvm_pure_intrin", "A call of an LLVM intrinsic; the first operand may be the number of signature operands."
+)
+call_llvm_intrin = _external("call_llvm_intrin", "A call of an LLVM intrinsic with effects.")
 
 
 def call_packed(name: str, *args: Any, dtype: Any = INT32) -> tir.Expr:
@@ -72,9 +72,9 @@ def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any
     return call_intrin(HANDLE, "access_ptr", ptype, data, offset, extent, rw_mask)
 
 
-def reinterpret(dtype: Any, value: Any) -> tir.Expr:
-    """The bits of ``value`` as another dtype."""
-    return call_intrin(dtype, "reinterpret", value)
+def reinterpret(first: Any, value: Any = None, *, dtype: Any = None) -> tir.Expr:
+    """The bits of a value as another dtype: ``T.reinterpret("int32", x)`` or ``T.reinterpret(x, dtype="int32")``."""
+    return call_intrin(first, "reinterpret", value) if dtype is None else call_intrin(dtype, "reinterpret", first)
 
 
 def ret(value: Any) -> tir.Expr:

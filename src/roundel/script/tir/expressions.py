@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir import tir
 from ...ir.dtype import DType
-from ..marks import Reducer
+from ...ir.visit import substitute
 from ..regions import operand
 from .types import pair
 
@@ -91,7 +91,7 @@ def Select(condition: Any, true_value: Any, false_value: Any) -> tir.Expr:
     return tir.Select(tir.ops._truth(operand(condition)), *pair(true_value, false_value))
 
 
-def if_then_else(condition: Any, true_value: Any, false_value: Any) -> tir.Expr:
+def if_then_else(condition: Any, true_value: Any, false_value: Any, dtype: Any = None) -> tir.Expr:
     """Lazy choice: only the chosen value is evaluated."""
     return tir.IfThenElse(tir.ops._truth(operand(condition)), *pair(true_value, false_value))
 
@@ -105,6 +105,9 @@ def Ramp(base: Any, stride: Any, lanes: int) -> tir.Expr:
 def Broadcast(value: Any, lanes: int) -> tir.Expr:
     """A vector of copies."""
     return tir.Broadcast(tir.const(operand(value)), _int(lanes))
+
+
+ramp, broadcast = Ramp, Broadcast
 
 
 def Shuffle(vectors: Sequence[Any], indices: Sequence[int]) -> tir.Expr:
@@ -162,9 +165,14 @@ def _int_bounds(dtype: DType) -> tuple[int, int]:
     )
 
 
-def comm_reducer(combine: Callable[..., Any], identity: Sequence[Any]) -> Reducer:
+def comm_reducer(combine: Callable[..., Any], identity: Sequence[Any]) -> tir.CommReducer:
     """A commutative reduction: how two values combine, and the identity."""
-    return Reducer(combine, tuple(identity))
+    return tir.CommReducer.from_func(combine, identity)
+
+
+def Let(expr: Any, where: Mapping[tir.Var, Any]) -> tir.Expr:
+    """``expr`` with variables replaced by what they stand for (expressions bind nothing themselves)."""
+    return substitute(tir.const(operand(expr)), {v: tir.cast(tir.const(operand(x)), v.dtype) for v, x in where.items()})
 
 
 def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = None, ndim: int | None = None) -> tir.IndexMap:

@@ -12,6 +12,7 @@ from ..marks import (
     AssertHead,
     AttrHead,
     AttrsOf,
+    Axes,
     BlockHead,
     EnvThread,
     Evaluated,
@@ -21,16 +22,36 @@ from ..marks import (
     Loop,
     Loops,
     Meta,
+    Realize,
     Regions,
     SeqHead,
+    Store,
+    ThreadVar,
     Where,
 )
 from ..regions import as_region, extent_between, operand
+from . import axis
+from .expressions import Let
 
 
-def sblock(name: str = "", no_realize: bool = False) -> BlockHead:
-    """``with T.sblock("B"):`` a block."""
-    return BlockHead(name, no_realize)
+def sblock(name: Any = "", name_hint: str = "", no_realize: bool = False) -> BlockHead:
+    """``with T.sblock("B"):`` a block; in the oldest spelling ``with T.block([128, T.reduce_axis(64)], "B") as [vi, vk]:``."""
+    if isinstance(name, str):
+        return BlockHead(name, no_realize)
+    return BlockHead(name_hint, no_realize, tuple(d if isinstance(d, Axes) else axis.spatial(d) for d in name))
+
+
+def _axis(name: str, kind: Callable[..., Axes]) -> Callable[..., Axes]:
+    def build(begin: Any, end: Any = None) -> Axes:
+        return kind(begin if end is None else (begin, end))
+
+    build.__name__, build.__doc__ = name, "The domain of an axis in the oldest spelling of blocks."
+    return build
+
+
+reduce_axis = _axis("reduce_axis", axis.reduce)
+scan_axis = _axis("scan_axis", axis.scan)
+opaque_axis = _axis("opaque_axis", axis.opaque)
 
 
 block = sblock
@@ -94,9 +115,19 @@ def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> LetH
     return LetHead(operand(value), var)
 
 
-def let(first: Any, value: Any = None) -> LetHead:
-    """``x = T.let(expr)``, or ``with T.let(x, expr):`` in the older spelling."""
-    return LetHead(operand(first), None) if value is None else LetHead(operand(value), first)
+class _Let:
+    """``x = T.let(expr)``; in older spellings ``with T.let(x, expr):`` and the expression ``T.let(x, expr, body)``; ``x: T.let[T.int32]``."""
+
+    def __call__(self, first: Any, value: Any = None, body: Any = None) -> Any:
+        if body is not None:
+            return Let(body, {first: value})
+        return LetHead(operand(first), None) if value is None else LetHead(operand(value), first)
+
+    def __getitem__(self, dtype: Any) -> Any:
+        return dtype
+
+
+let = _Let()
 
 
 def Assert(condition: Any, message: str = "") -> AssertHead:
@@ -117,6 +148,22 @@ def meta_var(value: Any) -> Meta:
 def env_thread(thread: str) -> EnvThread:
     """A thread axis, for ``launch_thread``."""
     return EnvThread(thread)
+
+
+def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str) -> ThreadVar:
+    """The variable of a thread axis, for ``T.attr(..., "thread_extent", n)``."""
+    return ThreadVar(var, thread_tag)
+
+
+def realize(buffer_slice: Any, storage_scope: str = "global", condition: Any = True) -> Realize:
+    """Memory for a region of a buffer, for the rest of the body."""
+    return Realize(as_region(buffer_slice), storage_scope, condition)
+
+
+def buffer_store(buffer: tir.Buffer, value: Any, indices: Any, predicate: Any = None) -> Store:
+    """``buffer[indices] = value``"""
+    items = indices if isinstance(indices, list | tuple) else [indices]
+    return Store(buffer, tuple(tir.as_index(operand(i)) for i in items), operand(value), predicate)
 
 
 def launch_thread(thread: Any, extent: Any) -> Launch:

@@ -53,11 +53,16 @@ def SizeVar(name: str = "", dtype: Any = "int64") -> NewVar:
     return NewVar(DType(getattr(dtype, "dtype", dtype)), True, name or None)
 
 
-def ptr(dtype: Any = None, storage_scope: str = "global") -> NewVar:
-    """A pointer; as an annotation the same as ``T.handle``."""
-    return NewVar(HANDLE, False)
+class _PointerType:
+    """``T.Ptr("float32")`` or ``T.Ptr[T.float32]``: a pointer; the same as ``T.handle``."""
+
+    def __call__(self, dtype: Any = None, storage_scope: str = "global", is_size_var: bool = False) -> NewVar:
+        return NewVar(HANDLE, False)
+
+    def __getitem__(self, dtype: Any) -> NewVar:
+        return self(dtype)
 
 
-Ptr = ptr
+Ptr = ptr = buffer_var = _PointerType()
 boolean = ScalarType(BOOL)
 handle = ScalarType(HANDLE)
