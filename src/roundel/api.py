@@ -57,7 +57,10 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
         # What is kept is linked under another name and with its weights beside it; a file is linked anew, from kept objects.
         with suppress(RoundelError):  # what cannot be loaded any more is made again
             return Model(load(path, threads=threads).executable, saver=lambda path, **how: compiled().save(path, **how))
-    built = compiled()
+    from .passes.progress import shown
+
+    with shown(f"compiling {_name(model)}"):
+        built = compiled()
     try:
         executable = built.load(threads=threads, profile=profile)
     except CallError as error:
@@ -125,3 +128,7 @@ def load(path: str | Path, *, threads: int | None = None) -> Model:
 def _must_be_module(mod: Any) -> None:
     if not isinstance(mod, IRModule | BaseFunc):
         raise ModelError(f"this is not a module: {type(mod).__name__}", hint="give an IRModule (rd.import_model makes one of a model) or one of its functions")
+
+
+def _name(model: Any) -> str:
+    return Path(model).name if isinstance(model, str | Path) else type(model).__name__

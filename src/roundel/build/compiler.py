@@ -19,6 +19,7 @@ from typing import Any
 from ..codegen.llvm import MachineSpec, to_object
 from ..ir import options
 from ..ir.errors import BuildError
+from ..passes.progress import report
 from . import object_cache
 from .units import Unit
 from .worker import receive, write
@@ -162,7 +163,8 @@ def compile_units(units: list[Unit], spec: MachineSpec, *, isolated: bool = Fals
     away = [i for i in missing if isolated or many or units[i].risky]
     away.sort(key=lambda i: -estimated_seconds(units[i]))  # the longest first
     futures = {i: pool().submit(units[i], spec) for i in away}
-    for i in missing:
+    for done, i in enumerate(missing):
+        report("machine code", done, len(missing))
         objects[i] = futures[i].result() if i in futures else _here(units[i], spec)
     for i in missing:
         object_cache.store(keys[i], objects[i])

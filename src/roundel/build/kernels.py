@@ -13,6 +13,7 @@ from ..ir import IRModule, options, tir
 from ..ir.errors import RoundelError
 from ..ir.visit import statements
 from ..lower import lower
+from ..passes.progress import report
 from . import compiler, object_cache
 from .units import Units
 
@@ -63,7 +64,8 @@ def compile_kernels(mod: IRModule, spec: MachineSpec) -> tuple[Units, dict[str, 
             continue
         waiting[name] = compiler.pool().ask(message, name, spec)
     units, objects = Units(mod, spec), {}
-    for name in kernels:
+    for done, name in enumerate(kernels):
+        report("kernels", done, len(kernels))
         try:
             made = waiting[name].result()
         except compiler.Died:

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -37,21 +36,6 @@ def dims(items: Sequence[str]) -> dict[str, int]:
     return out
 
 
-@contextmanager
-def step(title: str) -> Iterator[None]:
-    """A spinner on a terminal while a long step runs."""
-    from rich.console import Console
-
-    from ..ir import options
-
-    console = Console(stderr=True)
-    if not console.is_terminal or not options.get("progress"):
-        yield
-        return
-    with console.status(title):
-        yield
-
-
 def open_model(path: Path, *, target: str | None = None, threads: int | None = None, verify: bool = False, dynamic: Mapping[str, int] | None = None,
                hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, profile: bool = False) -> Any:
     """A callable Model from an ONNX file or a compiled one."""
@@ -62,9 +46,8 @@ def open_model(path: Path, *, target: str | None = None, threads: int | None = N
         if late := [name for name, value in given.items() if value]:
             raise OptionError(f"{path.name} is compiled already, {' and '.join(late)} comes too late", hint="give it to `roundel compile`")
         return api.load(path, threads=threads)
-    with step(f"compiling {path.name}"):
-        return api.compile(path, target=target, threads=threads, verify=verify, dynamic=dynamic or None, hot=hot, accuracy=accuracy,
-                           weights=weights, profile=profile)
+    return api.compile(path, target=target, threads=threads, verify=verify, dynamic=dynamic or None, hot=hot, accuracy=accuracy,
+                       weights=weights, profile=profile)
 
 
 def is_compiled(path: Path) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from .arguments import ACCURACY, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, dims, open_model, step
+from ..passes.progress import shown
+from .arguments import ACCURACY, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, dims, open_model
 
 
 def compile_command(
@@ -26,7 +27,7 @@ def compile_command(
     output = output or model.with_suffix(".so")
     compiled = open_model(model, target=target, threads=threads, verify=verify, dynamic=dims(dim), hot=[dims(h.split(",")) for h in hot],
                           accuracy=accuracy, weights=weights)
-    with step(f"writing {output}"):
+    with shown(f"writing {output}"):
         path = compiled.save(output, side_file=side_file)
     console = Console()
     console.print(f"[bold]{path}[/]  {path.stat().st_size / 1e6:.1f} MB, {time.perf_counter() - start:.1f} s")

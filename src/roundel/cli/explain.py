@@ -9,7 +9,8 @@ from typing import Any
 
 import typer
 
-from .arguments import DIM, TARGET, THREADS, dims, gather_inputs, step
+from ..passes.progress import shown
+from .arguments import DIM, TARGET, THREADS, dims, gather_inputs
 
 
 def explain_command(
@@ -27,13 +28,13 @@ def explain_command(
     from ..target.host import usable_cores
 
     sizes, threads = dims(dim), threads or usable_cores()
-    with step(f"explaining {model.name}"):
+    with shown(f"explaining {model.name}"):
         rows = explained(model, target=target, threads=threads, sizes=sizes)
     if kernel is not None:
         _print_kernel(rows, kernel)
         return
     if measure:
-        with step(f"measuring {model.name}"):
+        with shown(f"measuring {model.name}"):
             add_measured(rows, model, target=target, threads=threads, sizes=sizes, seconds=seconds)
     rows.sort(key=lambda r: -r["calls"] * r.get("measured_ms", r["bound_ms"]))
     if as_json:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from .arguments import DIM, TARGET, dims, step
+from ..passes.progress import shown
+from .arguments import DIM, TARGET, dims
 
 
 def inspect_command(
@@ -28,7 +29,7 @@ def inspect_command(
     if passes:
         typer.echo("\n".join(dict.fromkeys(names)))
         return
-    with step(f"importing {model.name}"):
+    with shown(f"importing {model.name}"):
         mod = api.import_model(model, dynamic=dims(dim) or None)
     if form != "script":
         typer.echo(driver.kernel_text(mod, function, form, target=target))
@@ -37,13 +38,13 @@ def inspect_command(
         if after not in names:
             raise OptionError(f"there is no pass {after!r} in the pipeline", hint=f"one of {', '.join(dict.fromkeys(names))}")
         last = len(names) - 1 - names[::-1].index(after)
-        with step("running passes"):
+        with shown("running passes"):
             mod = driver.prepare(mod, target=driver.target_of(target), pipeline=driver.DEFAULT[: last + 1])
-    shown = mod if function is None else mod[function]
+    part = mod if function is None else mod[function]
     if color or (color is None and sys.stdout.isatty()):
         from rich.console import Console
         from rich.syntax import Syntax
 
-        Console(force_terminal=True).print(Syntax(shown.script(), "python", word_wrap=True, background_color="default"))
+        Console(force_terminal=True).print(Syntax(part.script(), "python", word_wrap=True, background_color="default"))
     else:
-        typer.echo(shown.script())
+        typer.echo(part.script())

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..ir.errors import RoundelError
 from ..ir.module import IRModule
+from .progress import report
 from .registry import flatten, name_of
 
 
@@ -45,6 +46,7 @@ def run(
         o.begin(mod)
     for p in flatten(pipeline):
         name = name_of(p)
+        report(name.replace("_", " "))
         for o in watching:
             o.before(name, mod)
         start = time.perf_counter()
