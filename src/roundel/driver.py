@@ -36,7 +36,7 @@ Pass = Callable[[IRModule], IRModule]
 
 OPTIMIZE: list[Pass] = [
     inline_functions, convert_to_dataflow, eliminate_dead_code, narrow_weights, decompose_batch_norm, fold_constants, simplify, fold_constants,
-    fold_scale, fold_constants, eliminate_common_subexpressions, eliminate_dead_code,
+    eliminate_dead_code, fold_scale, fold_constants, eliminate_common_subexpressions, eliminate_dead_code,
 ]
 """Graph to graph: rewriting on operators."""
 

@@ -7,7 +7,7 @@ import pytest
 from roundel.driver import OPTIMIZE
 from roundel.graph.dead_code import eliminate_dead_code
 from roundel.graph.fold_scale import fold_scale
-from roundel.ir import graph
+from roundel.ir import graph, tir
 from roundel.ops import make
 from roundel.passes import run
 
@@ -84,3 +84,40 @@ def test_batch_normalisation_disappears():
     out = run(mod, OPTIMIZE)
     assert calls(out) == ["nn.conv2d", "add", "nn.relu"]
     same_results(mod, out, _x(1, 3, 4, 4), rtol=1e-4, atol=1e-5)
+
+
+def _dims(*sizes):
+    return graph.ShapeExpr(tuple(tir.index_const(n) for n in sizes))
+
+
+def _optimized(mod):
+    return run(mod, OPTIMIZE)
+
+
+def test_scales_of_both_operands_reach_constant_weights():
+    """q and k, each a reshaped and transposed product, both scaled, as exporters write attention."""
+    def body(bb, x):
+        def heads(axes):
+            y = bb.emit(make("matmul", x, _const(6, 8)))
+            y = bb.emit(make("permute_dims", bb.emit(make("reshape", y, _dims(1, 5, 2, 4))), axes=axes))
+            return bb.emit(make("multiply", y, graph.Constant.of(np.float32(0.5))))
+
+        return make("matmul", heads((0, 2, 1, 3)), heads((0, 2, 3, 1)))
+
+    mod = function([graph.TensorInfo((1, 5, 6), "float32")], body)
+    out = _optimized(mod)
+    assert "multiply" not in calls(out)
+    same_results(mod, out, _x(1, 5, 6), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_one_row_reads_a_transposed_operand_as_it_lies(rows):
+    def body(bb, q, k):
+        turned = bb.emit(make("permute_dims", bb.emit(make("reshape", k, _dims(2, 7, 4))), axes=(0, 2, 1)))
+        turned = bb.emit(make("multiply", bb.emit(make("reshape", turned, _dims(1, 2, 4, 7))), graph.Constant.of(np.float32(3))))
+        return make("matmul", q, turned)
+
+    mod = function([graph.TensorInfo((1, 2, rows, 4), "float32"), graph.TensorInfo((1, 2, 7, 4), "float32")], body)
+    out = _optimized(mod)
+    assert ("permute_dims" in calls(out)) is (rows > 1) and calls(out).count("multiply") == 1
+    same_results(mod, out, _x(1, 2, rows, 4), _x(1, 2, 7, 4), rtol=1e-4, atol=1e-5)

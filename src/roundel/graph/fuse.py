@@ -278,6 +278,9 @@ def _emit(mod: IRModule, group: _Group, shared: Shared) -> tuple[IRModule, graph
     scalars = _unsolvable(params, [*(d for b in (*params, *temporaries) for d in b.shape), *(s for m in group.members for s in m.sizes)])
     first = mod[group.members[0].binding.value.args[0]]
     attrs = Attrs({"fuse_kind": int(group.kind), "noalias": True, **({"target": first.attrs["target"]} if "target" in first.attrs else {})})
+    views = [mod[m.binding.value.args[0]].attrs.get("view") for m in group.members]
+    if None not in views and len({m.info.dtype for m in group.members}) == 1:
+        attrs = attrs | {"view": sum(views)}  # one after another: a value that two members read is not fused
     func = merge_programs(steps, params, scalars, temporaries, attrs)
     name = _share(mod, func, shared) or mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80])
     shared.setdefault(structural_hash(func), []).append(name)

@@ -14,6 +14,7 @@ from ..ir.module import IRModule
 from ..ops import make
 from ..passes import pass_
 from .pattern import Match, OpPattern, Pattern, PatternRewriter, commutative, is_const, is_op, wildcard
+from .scales import SCALES
 
 Rule = tuple[Pattern, Callable[[Match], Any]]
 
@@ -105,12 +106,49 @@ def _transpose_moves_nothing(m: Match) -> Any:
     return None
 
 
+_permuted = is_op("permute_dims")(x)
+_widened = is_op("reshape")(_permuted)
+
+
+def _units_first(m: Match) -> Any:
+    """Leading dimensions of extent 1 come or go before a transpose, where other reshapes may undo it."""
+    inner, out = m.call(_permuted), m.call(_widened).sinfo
+    before, axes = m[x].sinfo.shape, _axes(inner)
+    if before is None or inner.sinfo.shape is None or out.shape is None:
+        return None
+    more = len(out.shape) - len(before)
+    one = tir.index_const(1)
+    if more > 0 and out.shape == (one,) * more + inner.sinfo.shape:
+        source = make("reshape", m[x], graph.ShapeExpr((one,) * more + before))
+        return make("permute_dims", source, axes=(*range(more), *(k + more for k in axes)))
+    if more < 0 and axes[:-more] == list(range(-more)) and inner.sinfo.shape == (one,) * -more + out.shape:
+        source = make("reshape", m[x], graph.ShapeExpr(before[-more:]))
+        return make("permute_dims", source, axes=tuple(k + more for k in axes[-more:]))
+    return None
+
+
 _concat = is_op("concat")(x)
 
 
 def _concat_of_one(m: Match) -> Any:
     fields = m[x].fields if isinstance(m[x], graph.Tuple) else ()
     return fields[0] if len(fields) == 1 else None
+
+
+_take = is_op("take")(x, k)
+
+
+def _take_one(m: Match) -> Any:
+    """One index known at compile time is a slice, which may be a view."""
+    call, index = m.call(_take), m[k].data
+    shape, axis = m[x].sinfo.shape, call.attrs["axis"]
+    if index.shape or shape is None or axis is None:
+        return None
+    extent, at = shape[axis % len(shape)], int(index.numpy())
+    if not isinstance(extent, tir.IntImm) or not 0 <= at < extent.value:
+        return None
+    axis, begin, end, one = (graph.ShapeExpr((tir.index_const(n),)) for n in (axis % len(shape), at, at + 1, 1))
+    return make("reshape", make("strided_slice", m[x], axis, begin, end, one, assume_inbound=True), graph.ShapeExpr(call.sinfo.shape))
 
 
 _div = is_op("divide")(x, k)
@@ -144,7 +182,8 @@ RULES: list[Rule] = [
     _power(0.5, lambda v: make("sqrt", v)), _power(-0.5, lambda v: make("rsqrt", v)),
     (_outer, _transpose_twice), (_single, _transpose_moves_nothing), *_shape_rules(),
     (_gelu.has_dtype("float32"), lambda m: make("nn.gelu", m[x])),
-    (_concat, _concat_of_one), (_div, _divide_by_power_of_two),
+    (_widened, _units_first), (_concat, _concat_of_one), (_take, _take_one), (_div, _divide_by_power_of_two),
+    *SCALES,
 ]
 
 

@@ -21,6 +21,7 @@ from .register_tile import Tile, choose_tile
 
 UNROLLED_FMAS = 256  # multiply-adds in the body of the inner loop
 ASSUMED_TILES = 16  # along a symbolic axis
+MEMORY_BYTES = 10.0  # per cycle, that a core reads of weights
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,11 @@ def contraction(sch: Any, target: Any) -> Applied | None:
 def _tile(c: Contraction, target: Any) -> Tile:
     full = target.vector_bytes // max(c.info.stores[0].buffer.dtype.bits // 8, 1)
     extent = c.extent(c.vector_axis)
-    lanes = full if extent is None or extent >= full else 1 << max(extent.bit_length() - 1, 0)
+    lanes = full if extent is None or extent >= full else 1 << (extent - 1).bit_length()
     row = max((c.extent(r) or 120 for r in c.rows[-1:]), default=1)
     if extent is None:
         return choose_tile(target, row, [1, 2, 4], lanes)
-    if extent > lanes:
+    if extent != lanes:
         count = -(-extent // lanes)
         return choose_tile(target, row, [v for v in range(1, 5) if v <= count], lanes, count)
     other = c.extent(c.columns[-1]) if c.columns else 1
@@ -131,7 +132,7 @@ def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
     extent = extent_of(axis)
     if position not in sch.func.attrs.get("constant_params", ()) or extent is None or c.vector.indices[-1] is not axis.var:
         return {}
-    if extent > width and buffer.ndim == len(c.reduce) + 1:
+    if extent > width and all(c.extent(k) == 1 for k in c.columns) and buffer.ndim == len(c.reduce) + len(c.columns) + 1:
         mapping = tir.IndexMap.from_func(lambda *i: (i[-1] // width, *i[:-1], i[-1] % width), buffer.ndim)
     elif extent == tile.lanes and tile.vectors > 1 and c.columns and c.vector.indices[0] is c.info.block.iter_vars[c.columns[-1]].var:
         mapping = tir.IndexMap.from_func(lambda *i: (i[0] // tile.vectors, *i[1:-1], i[0] % tile.vectors, i[-1]), buffer.ndim)
@@ -178,7 +179,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
     block = sch.get_block(c.info.name)
     loops = sch.get_loops(block)
     vector_extent = c.extent(c.vector_axis)
-    if vector_extent is None or vector_extent > tile.lanes:
+    if vector_extent != tile.lanes:
         outer, vectors, lanes = sch.split(loops[c.vector_axis], [None, tile.vectors, tile.lanes])
         columns = [loops[k] for k in c.columns] + [outer]
     else:
@@ -241,6 +242,8 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
     for loop in outside[count:]:
         extent = sch.get(loop).extent
         work *= extent.value if isinstance(extent, tir.IntImm) else ASSUMED_TILES
+    if packed is not None:  # every panel comes from memory
+        work = max(work, product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8 / MEMORY_BYTES)
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
     if packed is not None and rows and not is_product:
         _prefetch(sch, c, tile, whole, sch.func.buffer_params[packed], unroll)
