@@ -84,7 +84,7 @@ class _CollapseCalls(GraphRewriter):
         key = (id(value.data), shape)
         if key not in self.reshaped:
             source = value.data
-            data = ConstData(load=lambda: source.numpy().reshape(shape), shape=shape, dtype=source.dtype)
+            data = ConstData.derived(lambda a: a.reshape(shape), (source,), "reshape", shape=shape, dtype=source.dtype)
             self.reshaped[key] = graph.Constant(data, graph.TensorInfo(shape, source.dtype))
         return self.reshaped[key]
 
@@ -213,7 +213,8 @@ class _Pairs:
                     changed = True
             together = {positions[k] for k in self.dims[buffer] if positions[k] is not None}
             used = {p for p in positions if p is not None}
-            broken = {k for k in self.axes[block] if (k in used or k + 1 in used) and k not in together}
+            loose = {p for k, p in enumerate(positions) if p is not None and not {k, k - 1} & self.dims[buffer]}  # such as i of x[b, i, i]
+            broken = {k for k in self.axes[block] if {k, k + 1} & loose or ((k in used or k + 1 in used) and k not in together)}
             if broken:
                 self.axes[block] -= broken
                 changed = True
