@@ -129,7 +129,7 @@ def _conv2d(self: _Block, call: graph.Call) -> Made:
         layout = f"NCHW{inner}c" if inner else "NCHW"
         kernel = _blocked_weight(weight, inner or 1, block) if inner else _blocked_weight(weight, 0, block)
         kernel_layout = f"OIHW{inner}i{block}o" if inner else f"OIHW{block}o"
-    elif groups == in_channels.value == out_channels.value:
+    elif _divides(in_channels, groups) and in_channels.value == groups == out_channels.value:
         block = self.block_of(data) or block
         x, layout = self.in_blocks(data, block), f"NCHW{block}c"
         kernel, kernel_layout = _blocked_weight(weight, 0, block), f"OIHW{block}o"

@@ -26,8 +26,9 @@ def node(op, inputs, output, **attributes):
 CASES = {
     "division of float64 by a power of two": ([node("Div", "x k", "y")], [array(3, 4, dtype="f8")], {"k": np.float64(4)}),
     "scattering one constant": ([node("ScatterElements", "x i u", "y", reduction="add")], [array(3, dtype=L)], {"i": L([0]), "u": L([-2])}),
-    "channels counted at run time": ([node("NonZero", "x", "n"), node("Cast", "n", "f", to=1), node("Unsqueeze", "f a", "g"), node("Transpose", "g", "h", perm=[0, 2, 1]),
-                                      node("Conv", "h w", "y")], [np.asarray([1, 0, 1], L)], {"a": L([0]), "w": array(2, 2, 1)}),
+    "channels counted at run time": (
+        [node("NonZero", "x", "n"), node("Cast", "n", "f", to=1), node("Unsqueeze", "f a", "g"), node("Transpose", "g", "h", perm=[0, 2, 1]),
+         node("Conv", "h w", "y")], [np.asarray([1, 0, 1], L)], {"a": L([0]), "w": array(2, 2, 1)}),
 }
 
 
@@ -48,3 +49,20 @@ def test_names_that_are_no_text():
     data = h.make_model(graph, opset_imports=[h.make_opsetid("", 21)]).SerializeToString().replace(b"Relu", b"Re\xffu")
     with pytest.raises(rd.RoundelError, match="not text"):
         rd.compile(data)
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("op", ["Conv", "MaxPool", "AveragePool"])
+def test_automatic_pads_of_sizes_known_when_the_model_runs(op, mode):
+    extra = {} if op == "Conv" else {"kernel_shape": [3, 2]}
+    nodes = [node(op, "x w" if op == "Conv" else "x", "y", auto_pad=mode, strides=[2, 3], **extra)]
+
+    def model(shape):
+        graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", 1, shape)], [h.make_empty_tensor_value_info("y")],
+                             [numpy_helper.from_array(array(4, 2, 3, 2), "w")])
+        return h.make_model(graph, opset_imports=[h.make_opsetid("", 21)])
+
+    f = rd.compile(model(["n", 2, "a", "b"]))
+    for shape in ((1, 2, 7, 5), (2, 2, 4, 9), (1, 2, 1, 1)):
+        x = array(*shape)
+        np.testing.assert_allclose(f(x), run(model(shape), [x])[0], rtol=1e-5, atol=1e-5)

@@ -230,6 +230,8 @@ class GraphImporter:
         if rule is not None and known is not None:
             try:
                 content = np.asarray(rule(context, *known), dtype=object)
+                if content.size > _TINY:
+                    raise symbolic.Unknown
                 dtype = DType("bool") if content.size and all(isinstance(v, bool) for v in content.reshape(-1)) else _content_dtype(context, inputs)
                 return [Value(content=content, dtype=dtype, scope=self)]
             except (symbolic.Unknown, *_INVALID):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .... import te
 from ....arith import Analyzer
 from ....ir import graph, tir
@@ -15,24 +17,27 @@ from .math import const_like
 _LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
 
 
-def _padding(node: NodeContext, shape: Any, kernel: list[int], strides: list[int], dilations: list[int]) -> tuple[Any, ...]:
-    """Pads before, then after, of each spatial axis, by ``pads`` or ``auto_pad``."""
+def _padding(node: NodeContext, x: Any, kernel: list[int], strides: list[int], dilations: list[int], fill: Any = 0) -> tuple[Any, tuple[int, ...]]:
+    """``x`` and pads before, then after, of each spatial axis, by ``pads`` or ``auto_pad``. Pads that depend on sizes known only when
+    the model runs are put around ``x``, filled with ``fill``, and the rest is 0."""
     n, mode = len(kernel), node.attr("auto_pad", "NOTSET")
     if mode in ("NOTSET", ""):
-        return tuple(node.attr("pads", [0] * (2 * n)))
+        return x, tuple(node.attr("pads", [0] * (2 * n)))
     if mode == "VALID":
-        return (0,) * (2 * n)
+        return x, (0,) * (2 * n)
     before, after = [], []
-    for i in range(n):
-        extent = shape[2 + i]
-        span = (kernel[i] - 1) * dilations[i] + 1
-        total = Analyzer().simplify(tir.max_((tir.ceildiv(extent, strides[i]) - 1) * strides[i] + span - extent, 0))
-        if not isinstance(total, tir.IntImm):
-            raise node.unsupported(f"auto_pad={mode} with a symbolic extent and stride {strides[i]}")
-        low = total.value // 2 if mode == "SAME_UPPER" else total.value - total.value // 2
-        before.append(low)
-        after.append(total.value - low)
-    return (*before, *after)
+    for extent, k, stride, dilation in zip(x.sinfo.shape[2:], kernel, strides, dilations, strict=True):
+        span = (k - 1) * dilation + 1
+        total = (tir.ceildiv(extent, stride) - 1) * stride + span - extent
+        total = Analyzer().simplify(total if span >= stride else tir.max_(total, 0))
+        half = tir.floordiv(total, 2) if mode == "SAME_UPPER" else total - tir.floordiv(total, 2)
+        before.append(Analyzer().simplify(half))
+        after.append(Analyzer().simplify(total - half))
+    if all(isinstance(v, tir.IntImm) for v in (*before, *after)):
+        return x, tuple(v.value for v in (*before, *after))
+    zero = tir.index_const(0)
+    widths = [v for pair in zip(before, after, strict=True) for v in pair]
+    return node.make("nn.pad", x, graph.ShapeExpr((zero,) * 4 + tuple(widths)), pad_value=const_like(fill, x)), (0,) * (2 * n)
 
 
 def _spatial(node: NodeContext, x: Value, weight: Value) -> tuple[int, list[int]]:
@@ -41,6 +46,15 @@ def _spatial(node: NodeContext, x: Value, weight: Value) -> tuple[int, list[int]
         raise node.unsupported(f"convolution over {n} spatial dimensions")
     kernel = node.attr("kernel_shape", None) or [d.value for d in weight.expr.sinfo.shape[2:]]
     return n, list(kernel)
+
+
+def _with_channels(node: NodeContext, x: Any, channels: Any) -> Any:
+    """``x`` with this number of channels where only the run could tell, which is checked then."""
+    n, channels = x.sinfo.shape[1], Analyzer().simplify(tir.as_index(channels))
+    if isinstance(n, tir.IntImm) or not isinstance(channels, tir.IntImm):
+        return x
+    info = graph.TensorInfo((x.sinfo.shape[0], channels, *x.sinfo.shape[2:]), x.sinfo.dtype)
+    return node.importer.bb.match_cast(x, info, "channels")
 
 
 def with_bias(node: NodeContext, out: Any, bias: Value | None) -> Any:
@@ -56,8 +70,10 @@ def convolution(node: NodeContext, x: Value, weight: Value, bias: Value | None =
     n, kernel = _spatial(node, x, weight)
     strides, dilations = node.attr("strides", [1] * n), node.attr("dilations", [1] * n)
     data, filters = _LAYOUTS[n]
-    out = node.make(f"nn.conv{n}d", x.expr, weight.expr, strides=tuple(strides), padding=_padding(node, x.expr.sinfo.shape, kernel, strides, dilations),
-                    dilation=tuple(dilations), groups=node.attr("group", 1), data_layout=data, kernel_layout=filters)
+    groups = node.attr("group", 1)
+    padded, pads = _padding(node, _with_channels(node, x.expr, weight.expr.sinfo.shape[1] * groups), kernel, strides, dilations)
+    out = node.make(f"nn.conv{n}d", padded, weight.expr, strides=tuple(strides), padding=pads,
+                    dilation=tuple(dilations), groups=groups, data_layout=data, kernel_layout=filters)
     return with_bias(node, out, bias)
 
 
@@ -94,9 +110,23 @@ def _pool(kind: str, node: NodeContext, x: Value, **more: Any) -> Any:
     if n not in _LAYOUTS:
         raise node.unsupported(f"pooling over {n} spatial dimensions")
     strides, dilations = node.attr("strides", [1] * n), node.attr("dilations", [1] * n)
-    return node.make(f"nn.{kind}_pool{n}d", x.expr, pool_size=tuple(kernel), strides=tuple(strides), dilation=tuple(dilations),
-                     padding=_padding(node, x.expr.sinfo.shape, kernel, strides, dilations), ceil_mode=bool(node.attr("ceil_mode", 0)),
-                     layout=_LAYOUTS[n][0], **more)
+
+    fill = _least(x.expr.sinfo.dtype) if kind == "max" else 0
+
+    def pooled(data: Any, pads: Any) -> Any:
+        return node.make(f"nn.{kind}_pool{n}d", data, pool_size=tuple(kernel), strides=tuple(strides), dilation=tuple(dilations), padding=pads,
+                         ceil_mode=bool(node.attr("ceil_mode", 0)), layout=_LAYOUTS[n][0], **more)
+
+    padded, pads = _padding(node, x.expr, kernel, strides, dilations, fill)
+    out = pooled(padded, pads)
+    if kind == "avg" and padded is not x.expr and not more.get("count_include_pad"):  # what is around x does not count
+        ones = node.make("full_like", x.expr, const_like(1, x.expr))
+        return node.make("divide", out, pooled(*_padding(node, ones, kernel, strides, dilations)))
+    return out
+
+
+def _least(dtype: Any) -> Any:
+    return -np.inf if dtype.is_float else np.iinfo(dtype.numpy).min
 
 
 @converter("MaxPool")
@@ -109,7 +139,9 @@ def _positions(node: NodeContext, x: Any, out: Any) -> Any:
     """Where in the flattened input the first largest element of each window is."""
     n = x.sinfo.ndim - 2
     kernel, strides, dilations = node.attr("kernel_shape"), node.attr("strides", [1] * n), node.attr("dilations", [1] * n)
-    pads = _padding(node, x.sinfo.shape, kernel, strides, dilations)
+    padded, pads = _padding(node, x, kernel, strides, dilations)
+    if padded is not x:
+        raise node.unsupported(f"the positions of MaxPool with auto_pad={node.attr('auto_pad')} and sizes known only when the model runs")
     column_major = bool(node.attr("storage_order", 0))
     shape = x.sinfo.shape
 
