@@ -3,45 +3,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
-
-import roundel as rd
-from roundel.frontend.torch import from_torch
+from against import check, draw
 
 F = torch.nn.functional
-
-
-class Module(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
-
-
-def leaves(value):
-    return [v for part in value for v in leaves(part)] if isinstance(value, tuple | list) else [value]
-
-
-def check(function, *inputs, dynamic=None, again=(), tolerance=1e-4):
-    """``function`` imported once agrees with PyTorch on ``inputs`` and on every set of inputs of ``again``."""
-    main = rd.interpret(from_torch(Module(function), inputs, dynamic_shapes=dynamic))["main"]
-    for arguments in (inputs, *again):
-        expected, found = leaves(function(*arguments)), leaves(main(*arguments))
-        assert len(expected) == len(found)
-        for e, f in zip(expected, found):
-            f = np.asarray(f)
-            assert (f.shape, f.dtype) == (tuple(e.shape), e.numpy().dtype)
-            np.testing.assert_allclose(f, e.numpy(), rtol=tolerance, atol=tolerance)
-
-
-def draw(*shape, dtype=torch.float32, low=-3.0, high=3.0):
-    generator = torch.Generator().manual_seed(sum(shape) + 1)
-    values = torch.rand(shape, generator=generator) * (high - low) + low
-    return values.to(dtype)
 
 
 X, Y, ROW = draw(3, 5), draw(3, 1), draw(5)

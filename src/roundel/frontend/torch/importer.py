@@ -34,8 +34,6 @@ _SYMBOLIC: dict[Any, Callable[..., Any]] = {
     torch.sym_ite: lambda c, a, b: tir.select(c, tir.as_index(a), tir.as_index(b)),
     torch.sym_max: lambda a, b: tir.max_(a, b), torch.sym_min: lambda a, b: tir.min_(a, b),
 }
-_FROM_PYTORCH = ("adaptive_max_pool2d", "adaptive_max_pool3d")
-"""Taken apart as PyTorch knows how, though not by default."""
 KEEP = ("scaled_dot_product_attention.default",)
 """Composite operators that are imported whole rather than decomposed by PyTorch."""
 
@@ -254,8 +252,7 @@ def decompositions() -> dict[Any, Any]:
     """PyTorch's table of operators to take apart, less those that are imported whole."""
     from .decompose import TABLE
 
-    extra = torch._decomp.get_decompositions([getattr(torch.ops.aten, name) for name in _FROM_PYTORCH])
-    table = dict(torch.export.default_decompositions()) | extra | TABLE
+    table = dict(torch.export.default_decompositions()) | TABLE
     for name in KEEP:
         base, overload = name.rsplit(".", 1)
         table.pop(getattr(getattr(torch.ops.aten, base), overload), None)

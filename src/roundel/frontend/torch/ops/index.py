@@ -7,6 +7,7 @@ from typing import Any
 
 from ....ir import graph, tir
 from ....ir.op import get_op
+from ....ops.data_dependent import nonzero_of
 from ....ops.dims import broadcast_shapes
 from ..importer import NodeContext
 from ..registry import converter
@@ -43,6 +44,15 @@ def _gather(node: NodeContext, x: Any, dim: int, index: Any, *, sparse_grad: boo
     return node.make("gather_elements", x, index, axis=dim % max(x.sinfo.ndim, 1))
 
 
+def _without_mask(node: NodeContext, index: Any) -> list[Any]:
+    """A mask as the positions where it is true, one index for each of its axes; other indices as they are."""
+    if index is None or index.sinfo.dtype not in ("bool", "uint8"):
+        return [index]
+    places = nonzero_of(node.importer.bb, index)
+    row = lambda k: node.make("strided_slice", places, axes=(0,), begin=(tir.index_const(k),), end=(tir.index_const(k + 1),), strides=(tir.index_const(1),))
+    return [node.make("reshape", row(k), graph.ShapeExpr((places.sinfo.shape[1],))) for k in range(max(index.sinfo.ndim, 1))]
+
+
 class _Positions:
     """Advanced indexing: the index tensors are broadcast together and replace their axes (moved to the front when not adjacent).
 
@@ -51,9 +61,8 @@ class _Positions:
     """
 
     def __init__(self, node: NodeContext, x: Any, indices: list[Any]) -> None:
+        indices = [part for i in indices for part in _without_mask(node, i)]
         where = [k for k, i in enumerate(indices) if i is not None]
-        if any(indices[k].sinfo.dtype == "bool" for k in where):
-            raise node.unsupported("indexing by a mask gives a shape that depends on data")
         self.order = tuple(where + [k for k in range(x.sinfo.ndim) if k not in where])
         adjacent = where == list(range(where[0], where[0] + len(where)))
         parts = [wrapped(node, node.make("astype", indices[k], dtype="int64"), x.sinfo.shape[k]) for k in where]

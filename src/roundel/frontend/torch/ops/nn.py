@@ -144,21 +144,35 @@ def _max_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, paddin
     n = _spatial(node)
     pad = _spread(padding, n)
     if any(user.args[1] == 1 for user in node.node.users if "getitem" in str(user.target)) or any(u.op == "output" for u in node.node.users):
-        return _max_pool_with_indices(node, x, _spread(kernel, n), _spread(stride or kernel, n), pad, _spread(dilation, n))
+        if not all(isinstance(v, tir.IntImm) for v in node.out_shape().values[-n:]):
+            raise node.unsupported("the indices of max_pool over symbolic sizes")
+        windows = zip(node.out_shape().values[-n:], _spread(kernel, n), _spread(stride or kernel, n), pad, _spread(dilation, n))
+        return _max_of_windows(node, x, [np.arange(o.value)[:, None] * s - p + np.arange(k) * d for o, k, s, p, d in windows])
     out = _pool(node, "max", x, n, pool_size=_spread(kernel, n), strides=_spread(stride or kernel, n), padding=(*pad, *pad),
                 dilation=_spread(dilation, n), ceil_mode=ceil_mode)
     return (out, out) if "with_indices" in str(node.node.target) else out
 
 
-def _max_pool_with_indices(node: NodeContext, x: Any, kernel: Any, stride: Any, pad: Any, dilation: Any) -> tuple[Any, Any]:
-    """Windows are gathered, and the place of each largest element looked up in a table of positions; sizes have to be known."""
-    n = len(kernel)
+@converter("adaptive_max_pool2d", "adaptive_max_pool3d")
+def _adaptive_max_pool(node: NodeContext, x: Any, size: Any) -> Any:
+    places = []
+    for n, o in zip(x.sinfo.shape[-len(size):], size):
+        if not isinstance(n, tir.IntImm):
+            raise node.unsupported("adaptive max pooling over symbolic sizes")
+        begin, end = np.arange(o) * n.value // max(o, 1), -(-(np.arange(o) + 1) * n.value // max(o, 1))
+        place = begin[:, None] + np.arange((end - begin).max(initial=1))
+        places.append(np.where(place < end[:, None], place, -1))
+    return _max_of_windows(node, x, places)
+
+
+def _max_of_windows(node: NodeContext, x: Any, places: Any) -> tuple[Any, Any]:
+    """The largest element of each window, and where it stands. ``places``: for each axis the positions (outputs, window); those outside
+    do not count. Windows are gathered and the place of each largest element is looked up in a table; sizes have to be known."""
+    n = len(places)
     lead = x.sinfo.ndim - n
     sizes = [d.value if isinstance(d, tir.IntImm) else None for d in x.sinfo.shape[lead:]]
     if None in sizes:
         raise node.unsupported("the indices of max_pool over symbolic sizes")
-    out = [v.value for v in node.out_shape().values[lead:]]
-    places = [np.arange(o)[:, None] * s - p + np.arange(k) * d for o, k, s, p, d in zip(out, kernel, stride, pad, dilation)]
     inside, flat = np.ones((1, 1), bool), np.zeros((1, 1), np.int64)
     for place, size in zip(places, sizes):  # over (outputs so far, window so far) and this axis
         ok, at = (place >= 0) & (place < size), np.clip(place, 0, size - 1)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families of ATen operators beyond the everyday ones: linear algebra, search, scatters, complex numbers, control flow, data-dependent sizes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from against import Module, check, draw
+from torch._higher_order_ops import associative_scan, scan, while_loop
+
+import roundel as rd
+from roundel.ir.errors import BuildError, UnsupportedError
+
+F, L = torch.nn.functional, torch.linalg
+NAN, INF = float("nan"), float("inf")
+A, B = draw(2, 5, 5), draw(2, 5, 3)
+SPD = A @ A.mT + torch.eye(5)
+VALUES = torch.tensor([[3.0, 1, 2, 1, 3], [NAN, 2, 2, -1, 0], [5, 5, 4, INF, -INF]])
+EDGES = torch.tensor([0.0, -0.0, 1.5, -3e-42, 1e30, INF, -INF, NAN])
+X, IMAGE = draw(3, 5), draw(2, 3, 6, 7)
+INDEX = torch.tensor([[0, 2, 0, 1, 1]])
+
+CASES = {
+    "cholesky": (L.cholesky, SPD),
+    "cholesky upper": (lambda a: L.cholesky(a, upper=True), SPD),
+    "cholesky_solve": (lambda b, a: torch.cholesky_solve(b, L.cholesky(a)), B, SPD),
+    "cholesky_inverse": (lambda a: torch.cholesky_inverse(L.cholesky(a)), SPD[0]),
+    "lu": (lambda a: tuple(L.lu(a)), draw(6, 4)),
+    "lu_factor": (lambda a: tuple(L.lu_factor(a)), A),
+    "solve": (L.solve, A, B),
+    "solve from the right": (lambda a, b: L.solve(a, b, left=False), A, B.mT.contiguous()),
+    "inv": (L.inv, A),
+    "det": (L.det, A),
+    "slogdet": (lambda a: tuple(L.slogdet(a)), A),
+    "solve_triangular": (lambda a, b: L.solve_triangular(a, b, upper=True), SPD, B),
+    "solve_triangular right": (lambda a, b: L.solve_triangular(a, b, upper=False, left=False), SPD, B.mT.contiguous()),
+    "qr": (lambda a: tuple(L.qr(a)), draw(2, 6, 4)),
+    "qr complete": (lambda a: tuple(L.qr(a, "complete")), draw(6, 4)),
+    "legendre": (torch.special.legendre_polynomial_p, X, torch.tensor([0.0, 1, 2, 5, -1])),
+    "kthvalue": (lambda x: tuple(x.kthvalue(2, 1)), X),
+    "median": (lambda x: tuple(x.median(1)), VALUES),
+    "nanmedian": (lambda x: tuple(x.nanmedian(1)), VALUES),
+    "mode": (lambda x: tuple(x.mode(1)), VALUES[::2]),
+    "cummax": (lambda x: tuple(x.cummax(1)), VALUES),
+    "cummin": (lambda x: tuple(x.cummin(0)), VALUES),
+    "logcumsumexp": (lambda x: x.logcumsumexp(1), X),
+    "searchsorted": (lambda x: torch.searchsorted(torch.tensor([-1.0, 0, 0, 2]), x, right=True), X),
+    "histc": (lambda x: torch.histc(x, 4, -2, 2), X),
+    "cdist": (torch.cdist, X, draw(4, 5)),
+    "pdist": (F.pdist, X),
+    "unfold": (lambda x: x.unfold(1, 3, 2), X),
+    "diagonal": (lambda x: x.diagonal(-1, 1, 3), IMAGE),
+    "diagonal_scatter": (lambda x: x.diagonal_scatter(torch.ones(3), 1), X),
+    "as_strided": (lambda x: x.as_strided((3, 3), (1, 2), 1), X),
+    "scatter_reduce": (lambda x: x.scatter_reduce(0, INDEX, torch.ones(1, 5), "prod"), X),
+    "scatter_reduce alone": (lambda x: x.scatter_reduce(0, INDEX, torch.ones(1, 5), "amax", include_self=False), X),
+    "index_reduce": (lambda x: x.index_reduce(0, torch.tensor([1, 1]), torch.ones(2, 5), "mean"), X),
+    "masked_scatter": (lambda x: x.masked_scatter(x > 0, torch.arange(15.0)), X),
+    "put": (lambda x: x.put(torch.tensor([3, -1]), torch.tensor([1.0, 2])), X),
+    "copysign": (torch.copysign, EDGES, EDGES.flip(0)),
+    "frexp": (lambda x: tuple(torch.frexp(x)), EDGES),
+    "nextafter": (torch.nextafter, EDGES, EDGES.flip(0)),
+    "hypot": (torch.hypot, EDGES, EDGES.flip(0)),
+    "ldexp": (torch.ldexp, X, torch.tensor([0, 1, -3, 10, 2])),
+    "bits": (lambda x: x.view(torch.int32), X),
+    "pool indices": (lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), IMAGE),
+    "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, (3, 2)), IMAGE),
+    "grid_sample": (lambda x, g: F.grid_sample(x, g, align_corners=False), IMAGE, draw(2, 4, 3, 2) / 3),
+    "bilinear antialiased": (lambda x: F.interpolate(x, (3, 4), mode="bilinear", antialias=True), IMAGE),
+    "bicubic antialiased": (lambda x: F.interpolate(x, (3, 9), mode="bicubic", antialias=True), IMAGE),
+    "bilinear layer": (lambda a, b, w=draw(4, 5, 3): F.bilinear(a, b, w), X, draw(3, 3)),
+    "avg_pool divisor": (lambda x: F.avg_pool2d(x, 2, ceil_mode=True, divisor_override=3), IMAGE),
+    "training batch_norm": (lambda x: F.batch_norm(x, None, None, training=True), IMAGE),
+    "triu_indices": (lambda x: x + torch.triu_indices(3, 4).sum(), X),
+    "nonzero": (lambda x: (x > 0).nonzero(), X),
+    "masked_select": (lambda x: x[x > 0] * 2, X),
+    "unique": (lambda x: torch.unique(x, return_inverse=True, return_counts=True), VALUES[::2]),
+    "unique_consecutive": (lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True), VALUES[0]),
+    "item": (lambda x, i: x.narrow(0, i.item(), 1) + 0, X, torch.tensor(1)),
+    "cond": (lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,)), X),
+    "while_loop": (lambda x: tuple(while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 2), (torch.tensor(0), x))), X),
+    "scan": (lambda x: tuple(scan(lambda c, y: (c + y, c * y), x[0], x, dim=0)), X),
+    "associative_scan": (lambda x: associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic"), X),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_pytorch(name):
+    function, *inputs = CASES[name]
+    check(function, *inputs, strict=False)
+
+
+Z = torch.complex(draw(3, 4), draw(3, 4).flip(0))
+COMPILED = {
+    "fft": (torch.fft.fft, X),
+    "long fft": (torch.fft.fft, draw(2, 180)),
+    "rfft2": (torch.fft.rfft2, IMAGE),
+    "irfft": (lambda x: torch.fft.irfft(x, 7), Z),
+    "arithmetic": (lambda z: (z * z.conj() + 1j * z - 2) / (z + 3), Z),
+    "abs and angle": (lambda z: (z.abs(), z.angle()), Z),
+    "parts": (lambda z: (z.real + z.imag, torch.view_as_real(z.t().contiguous())), Z),
+    "matmul": (lambda z: z @ z.mH, Z),
+    "polar": (torch.polar, X.abs(), X),
+    "svd": (lambda a: tuple(L.svd(a)), X),
+    "eigenvalues": (L.eigvals, A),
+    "loops": (lambda x: tuple(scan(lambda c, y: (c + y, c * y), x[0], x, dim=0)), X),
+    "unique": (lambda x: torch.unique(x, return_counts=True), VALUES[::2]),
+    "solve": (L.solve, A, B),
+}
+
+
+def compiled(function, *inputs):
+    return rd.compile(torch.export.export(Module(function), inputs, strict=False))
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_agrees_with_pytorch(name):
+    function, *inputs = COMPILED[name]
+    torch.testing.assert_close(compiled(function, *inputs)(*inputs), function(*inputs), rtol=1e-4, atol=1e-4)
+
+
+def test_an_input_changed_in_place():
+    def change(x, y):
+        x.mul_(2)[1:] += y
+        return x.sum()
+
+    x, y = torch.ones(3), torch.ones(2)
+    model = compiled(change, x.clone(), y)
+    found = model(x, y)
+    assert found == 8 and x.tolist() == [2.0, 3.0, 3.0]
+
+
+def test_random_numbers_come_from_pytorch_and_are_not_shipped(tmp_path):
+    model = compiled(lambda x: x + torch.rand_like(x), X)
+    torch.manual_seed(1)
+    expected = X + torch.rand_like(X)
+    torch.manual_seed(1)
+    torch.testing.assert_close(model(X), expected)
+    assert not torch.equal(model(X), model(X))
+    with pytest.raises(BuildError, match=r"rand_like"):
+        model.save(tmp_path / "random.so")
+
+
+def test_a_transform_over_a_symbolic_size_is_refused():
+    n = torch.export.Dim("n", min=2, max=64)
+    program = torch.export.export(Module(torch.fft.fft), (X,), dynamic_shapes=(({1: n},),), strict=False)
+    with pytest.raises(UnsupportedError, match="symbolic size"):
+        rd.compile(program)
