@@ -15,12 +15,13 @@ _pool: weakref.WeakValueDictionary[str, ConstData] = weakref.WeakValueDictionary
 
 
 class ConstData:
-    """An array (or the recipe that reads it, for memory-mapped weights) with a key made from its content.
+    """An array (or what reads it, for memory-mapped weights) with a key made from its content.
 
-    ``key`` is ``"sha:<hex>"`` over dtype, shape and bytes, computed on first use.
+    ``key`` is ``"sha:<hex>"`` over dtype, shape and bytes, or of a constant made from others (``derived``) over their keys
+    and how it is made; computed on first use.
     """
 
-    __slots__ = ("__weakref__", "_array", "_key", "_load", "dtype", "shape")
+    __slots__ = ("__weakref__", "_array", "_key", "_load", "_recipe", "_seen", "dtype", "shape")
 
     def __init__(self, array: np.ndarray | None = None, *, load: Callable[[], np.ndarray] | None = None,
                  shape: tuple[int, ...] | None = None, dtype: DType | None = None) -> None:
@@ -28,14 +29,30 @@ class ConstData:
             array = np.asarray(array)
             array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
         self._array, self._load, self._key = array, load, None
+        self._recipe: tuple[tuple[ConstData, ...], str] | None = None
+        self._seen: weakref.ref[np.ndarray] | None = None
         self.shape = tuple(array.shape) if array is not None else tuple(shape or ())
         self.dtype = DType(array.dtype if array is not None else dtype)
 
+    @classmethod
+    def derived(cls, function: Callable[..., np.ndarray], sources: tuple[ConstData, ...], recipe: str, *,
+                shape: tuple[int, ...], dtype: DType) -> ConstData:
+        """``function`` of the arrays of ``sources``, made when it is asked for and kept no longer than somebody holds it: packed
+        weights are as large as the model. ``recipe`` says what the function does; equal recipes of equal sources are equal."""
+        made = cls(load=lambda: function(*(s.numpy() for s in sources)), shape=shape, dtype=dtype)
+        made._recipe = sources, recipe
+        return made
+
     def numpy(self) -> np.ndarray:
         """The array, C-contiguous; do not write to it."""
-        if self._array is None:
-            self._array = np.ascontiguousarray(self._load())  # type: ignore[misc]
-        return self._array
+        array = self._array if self._seen is None else self._seen()
+        if array is None:
+            array = np.ascontiguousarray(self._load())  # type: ignore[misc]
+            if self._recipe is None:
+                self._array = array
+            else:
+                self._seen = weakref.ref(array)
+        return array
 
     @property
     def nbytes(self) -> int:
@@ -44,9 +61,13 @@ class ConstData:
     @property
     def key(self) -> str:
         if self._key is None:
-            array = self.numpy()
             digest = hashlib.sha256(f"{self.dtype}{self.shape}".encode())
-            digest.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+            if self._recipe is None:
+                array = self.numpy()
+                digest.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+            else:
+                sources, recipe = self._recipe
+                digest.update(repr((recipe, [s.key for s in sources])).encode())
             self._key = "sha:" + digest.hexdigest()[:32]
             _pool.setdefault(self._key, self)
         return self._key
