@@ -61,12 +61,15 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
 
     with shown(f"compiling {_name(model)}"):
         built = compiled()
+    if key is not None:
+        cache.keep(key, built.save)
+        if (path := cache.find(key)) is not None:
+            with suppress(RoundelError):  # its weights are mapped, where linking in memory needs a copy of them
+                return Model(load(path, threads=threads).executable, saver=built.save)
     try:
         executable = built.load(threads=threads, profile=profile)
     except CallError as error:
         return ForeignModel(built.functions[0].info, {"target": str(built.target)}, built.save, str(error))
-    if key is not None:
-        cache.keep(key, built.save)
     return Model(executable, saver=built.save)
 
 
@@ -75,7 +78,7 @@ def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dyn
     if isinstance(model, IRModule):
         return model
     if isinstance(model, str | Path) and Path(model).suffix in (".so", ".dylib"):
-        raise ModelError(f"{model} is compiled already", hint="rd.load reads compiled models")
+        raise ModelError(f"{model} is compiled already", hint="rd.load, `roundel run` and `roundel bench` take it; this needs the model that it came from")
     kind = type(model).__module__.split(".")[0]
     if isinstance(model, str | Path | bytes | bytearray) or kind == "onnx":
         from .frontend.onnx import from_onnx

@@ -88,7 +88,7 @@ def kernel_text(mod: IRModule, kernel: str | None, form: str, *, target: Any = N
     mod = prepare(mod, target=target_of(target))
     kernels = [n for n, f in mod.items() if f.attrs.get("kind") == "kernel"]
     if kernel not in kernels:
-        raise OptionError(f"there is no kernel {kernel!r}", hint=f"name one with -f: {', '.join(kernels)}")
+        raise OptionError(f"there is no kernel {kernel!r}" if kernel else f"{form} is shown of one kernel", hint=f"name one with -f: {', '.join(kernels)}")
     if form not in ("llvm", "asm"):
         raise OptionError(f"there is no form {form!r}", hint="script, llvm or asm")
     shown = inspect(mod, kernel)

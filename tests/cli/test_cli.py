@@ -104,26 +104,33 @@ def test_run_on_random_inputs(place, compiled):
     (["compile", "absent.onnx"], "absent.onnx"),
     (["compile", "model.onnx", "--target", "no-such-machine"], "no-such-machine"),
     (["compile", "model.onnx", "--dim", "bach=1"], "no symbolic dimension 'bach'"),
-    (["run", "model.onnx", "--dim", "batch=many"], "NAME=SIZE"),
+    (["run", "model.onnx", "--dim", "batch=3", "--input", "x=three.npy", "--dim", "batch=4"], "--dim and the inputs must agree"),
     (["run", "model.onnx", "--dim", "bach=3"], "they are batch"),
     (["run", "model.onnx", "--input", "z=wide.npy"], "no input 'z'"),
     (["run", "model.onnx", "--input", "x=absent.npy"], "there is no input file absent.npy"),
     (["run", "model.onnx", "--input", "x=model.onnx"], "not a NumPy file"),
     (["run", "model.onnx", "--input", "x=wide.npy"], "dimension 1 of input 0 ('x') is 9, expected 4"),
-    (["run", "model.onnx", "--input", "wide.npy"], "which input"),
+    (["run", "model.onnx", "--input", "wide.npy"], "dimension 1 of input 0"),
+    (["run", "model.onnx", "--input", "other.npz"], "other.npz holds z"),
+    (["run", "model.onnx", "--dim", "batch=99999999999999"], "nable to allocate"),
+    (["inspect", "model.onnx", "-f", "absent"], "no function 'absent'"),
+    (["inspect", "model.onnx", "--form", "llvm"], "name one with -f"),
     (["inspect", "model.onnx", "--after", "no_such_pass"], "lower_host"),
     (["inspect", "model.onnx", "--form", "asm", "-f", "absent"], "there is no kernel 'absent'"),
     (["bench", "absent.so"], "there is no file"),
 ])
 def test_errors(args, message, place):
     np.save(place / "wide.npy", np.ones((2, 9), np.float32))
+    np.save(place / "three.npy", np.ones((3, 4), np.float32))
+    np.savez(place / "other.npz", z=np.ones(3))
     before = {p for p in place.rglob("*") if "cache" not in p.parts}
     done = roundel(place, *args, status=1)
     assert done.stderr.startswith("error: ") and message in done.stderr
     assert {p for p in place.rglob("*") if "cache" not in p.parts} == before
 
 
-@pytest.mark.parametrize("args", [["frobnicate"], ["compile"], ["run", "model.onnx", "--threads", "none"], ["compile", "model.onnx", "--nonsense"]])
+@pytest.mark.parametrize("args", [["frobnicate"], ["compile"], ["run", "model.onnx", "--threads", "none"], ["compile", "model.onnx", "--nonsense"],
+                                  ["run", "model.onnx", "--dim", "batch=many"]])
 def test_wrong_command_lines(args, place):
     assert roundel(place, *args, status=2).stderr
 

@@ -8,7 +8,10 @@ import sys
 
 
 def main() -> None:
-    """Entry point: errors of Roundel and of the system become one paragraph and exit status 1, an interrupt 130."""
+    """Entry point: errors of Roundel and of the system become one paragraph and exit status 1, an interrupt 130.
+
+    What is left is a mistake in Roundel; it is shown with its traceback and exit status 3.
+    """
     import typer
 
     from ..ir.errors import RoundelError
@@ -19,10 +22,10 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough; do not complain at exit either
         sys.exit(0)
-    except (RoundelError, OSError) as error:
+    except (RoundelError, OSError, MemoryError) as error:
         from rich.console import Console
 
-        text = str(error) if isinstance(error, RoundelError) or not error.filename else f"{error.filename}: {error.strerror}"
+        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error) or "not enough memory"
         Console(stderr=True).print(f"[bold red]error:[/] {_escape(text)}", soft_wrap=True, highlight=False)
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
@@ -30,10 +33,21 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in ("click", "typer"):
-            raise
+            _admit()
         error.show()  # type: ignore[attr-defined]
         sys.exit(getattr(error, "exit_code", 2))
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _admit() -> None:
+    """Show the error that is being handled, which nobody foresaw."""
+    import traceback
+
+    from .. import __version__
+
+    traceback.print_exc()
+    print(f"This is a mistake in Roundel {__version__}, not in what you did; please report it with the lines above.", file=sys.stderr)
+    sys.exit(3)
 
 
 def _escape(text: str) -> str:

@@ -26,12 +26,12 @@ WEIGHTS = typer.Option(None, "--weights", help="Store the weights of matrix prod
 
 
 def dims(items: Sequence[str]) -> dict[str, int]:
-    """``["seq=77"]`` as a mapping; raises OptionError."""
+    """``["seq=77"]`` as a mapping; raises typer.BadParameter."""
     out = {}
     for item in items:
         name, _, size = item.partition("=")
         if not size.strip().isdigit():
-            raise OptionError(f"--dim {item} is not NAME=SIZE with a whole number")
+            raise typer.BadParameter(f"{item} is not NAME=SIZE with a whole number", param_hint="--dim")
         out[name.strip()] = int(size)
     return out
 
@@ -94,30 +94,37 @@ def random_input(info: Any, sizes: Mapping[str, int], seed: int = 0) -> np.ndarr
 
 
 def gather_inputs(infos: Sequence[Any], given: Sequence[str], sizes: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
-    """Arrays for all inputs: from ``name=file.npy``, ``file.npz`` (by name), random where nothing is given."""
+    """Arrays for all inputs: from ``name=file.npy``, ``file.npz`` (by name), random where nothing is given. Raises CallError."""
     known_dims(infos, sizes)
-    known: dict[str, np.ndarray] = {}
     names = [i.name for i in infos]
+    known: dict[str, np.ndarray] = {}
     for item in given:
-        name, eq, file = item.partition("=")
-        path = Path(file if eq else name)
-        if not path.is_file():
-            raise CallError(f"there is no input file {path}")
-        try:
-            loaded = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, OSError, BadZipFile):
-            raise CallError(f"{path} is not a NumPy file, or it is cut off", hint="write it with numpy.save or numpy.savez") from None
-        if isinstance(loaded, np.lib.npyio.NpzFile):
-            known.update({k: loaded[k] for k in loaded.files if k in names})
-        elif eq:
-            known[name] = loaded
-        else:
-            raise CallError(f"which input is {path}?", hint=f"write name={path} with one of {', '.join(names)}")
-    unknown = [n for n in known if n not in names]
-    if unknown:
-        raise CallError(f"the model has no input {unknown[0]!r}", hint=f"its inputs are {', '.join(names)}")
+        known.update(_read(item, names))
     learnt = dict(sizes)
     for i in infos:
-        if i.name in known:
-            learnt.update({d: n for d, n in zip(i.shape, known[i.name].shape, strict=False) if isinstance(d, str) and d not in learnt})
+        for dim, size in zip(i.shape, known[i.name].shape if i.name in known else (), strict=False):
+            if isinstance(dim, str) and learnt.setdefault(dim, size) != size:
+                raise CallError(f"{i.name} has {dim}={size}, which is {learnt[dim]} elsewhere", hint="--dim and the inputs must agree")
     return [known[i.name] if i.name in known else random_input(i, learnt, seed + k) for k, i in enumerate(infos)]
+
+
+def _read(item: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The inputs in one ``name=file`` or ``file``; raises CallError."""
+    name, eq, file = item.partition("=")
+    path = Path(file if eq else name)
+    if not path.is_file():
+        raise CallError(f"there is no input file {path}")
+    if eq and name not in names:
+        raise CallError(f"the model has no input {name!r}", hint=f"its inputs are {', '.join(names)}")
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError, BadZipFile):
+        raise CallError(f"{path} is not a NumPy file, or it is cut off", hint="write it with numpy.save or numpy.savez") from None
+    if not isinstance(loaded, np.lib.npyio.NpzFile):
+        if not eq and len(names) != 1:
+            raise CallError(f"which input is {path}?", hint=f"write name={path} with one of {', '.join(names)}")
+        return {name if eq else names[0]: loaded}
+    found = {k: loaded[k] for k in loaded.files if k in ((name,) if eq else names)}
+    if not found:
+        raise CallError(f"{path} holds {', '.join(loaded.files) or 'nothing'}, and none of the inputs {', '.join([name] if eq else names)}")
+    return found

@@ -30,9 +30,10 @@ def bench_command(
     times = measure(lambda: compiled(*arrays), seconds)
     p = np.percentile(times * 1e3, [0, 50, 90, 99])
     console.print(f"latency over {len(times)} runs, {compiled.executable.num_threads} threads: "
-                  f"min {p[0]:.3f}  [bold]median {p[1]:.3f}[/]  p90 {p[2]:.3f}  p99 {p[3]:.3f} ms")
+                  f"min {p[0]:.3f}  [bold]median {p[1]:.3f}[/]  p90 {p[2]:.3f}  p99 {p[3]:.3f} ms", soft_wrap=True)
     if profile and not is_compiled(model):
-        console.print(profile_table(model, arrays, target, threads, min(seconds, 2.0), top))
+        wide = console if console.is_terminal else Console(width=140)
+        wide.print(profile_table(model, arrays, target, threads, min(seconds, 2.0), top))
 
 
 def measure(call: Any, seconds: float) -> np.ndarray:
