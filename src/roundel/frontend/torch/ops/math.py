@@ -183,7 +183,7 @@ def _relu6(node: NodeContext, x: Any) -> Any:
     return _clamp(node, x, 0, 6)
 
 
-@converter("_to_copy", "to.dtype")
+@converter("_to_copy", "to.dtype", "prims.convert_element_type", "prims.device_put")
 def _to_copy(node: NodeContext, x: Any, *_: Any, **__: Any) -> Any:
     return tensor(node, x, node.out_dtype())
 
