@@ -68,7 +68,8 @@ class Built:
 
     def blob(self) -> Pieces:
         """The weights, each at its offset."""
-        return Pieces(self.nbytes, [(offset, functools.partial(_bytes, self.weights[key])) for key, (offset, _) in self.offsets.items()])
+        return Pieces(self.nbytes, [(offset, functools.partial(_bytes, self.weights[key])) for key, (offset, _) in self.offsets.items()],
+                      repr(sorted(self.offsets.items())))
 
 
 def _bytes(constant: ConstData) -> memoryview:

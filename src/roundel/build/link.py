@@ -22,10 +22,10 @@ from .elf import MACHINES, write_data_object
 
 
 class Pieces:
-    """A blob as arrays, each at its offset, that is written without being put together in memory."""
+    """A blob as arrays, each at its offset, that is written without being put together in memory. Equal ``identity``: equal bytes."""
 
-    def __init__(self, nbytes: int, pieces: Iterable[tuple[int, Callable[[], Any]]]) -> None:
-        self.nbytes, self.pieces = nbytes, sorted(pieces, key=lambda p: p[0])
+    def __init__(self, nbytes: int, pieces: Iterable[tuple[int, Callable[[], Any]]], identity: str) -> None:
+        self.nbytes, self.pieces, self.identity = nbytes, sorted(pieces, key=lambda p: p[0]), identity
 
     def __len__(self) -> int:
         return self.nbytes
@@ -220,12 +220,14 @@ def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool,
 
 
 def _write_side_file(weights: Blob, path: Path) -> str:
-    """The blob followed by the 64 characters of its SHA-256, by which the model knows its own."""
-    digest = hashlib.sha256()
+    """The blob followed by 64 characters by which the model knows its own: the SHA-256 of its content or identity."""
+    named = isinstance(weights, Pieces)
+    digest = hashlib.sha256(weights.identity.encode() if isinstance(weights, Pieces) else b"")
     try:
         with path.open("wb") as sink:
             for chunk in _chunks(weights):
-                digest.update(chunk)
+                if not named:
+                    digest.update(chunk)
                 sink.write(chunk)
             sink.write(digest.hexdigest().encode())
     except BaseException:

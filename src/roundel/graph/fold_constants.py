@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..passes import pass_
 from .rewriter import GraphRewriter
 
 _LIMIT = 64 << 20  # bytes that folding may add to a model for one value (broadcasts and ranges blow up)
+_LARGE = 1 << 20  # bytes of constants from which on values are not kept in memory
 
 
 @pass_("fold_constants")
@@ -29,15 +31,35 @@ class _Fold(GraphRewriter):
 
 
 def folded(call: graph.Call) -> graph.GraphExpr:
-    """The value of a pure call on constants, else the call itself."""
+    """The value of a pure call on constants, else the call itself. A large value is made when it is asked for."""
     op = call.op
     if not (isinstance(op, OpDef) and op.pure and op.has("numpy")):
         return call
-    values = [_value(a) for a in call.args]
+    values = tuple(map(_value, call.args))
     if any(v is _UNKNOWN for v in values):
         return call
-    with np.errstate(all="ignore"):
-        return _constant(op.numpy(tuple(values), call.attrs), call.sinfo)
+    sources: list[ConstData] = []
+    _arrays(values, lambda data: sources.append(data))
+
+    def compute(*arrays: np.ndarray) -> Any:
+        given = iter(arrays)
+        with np.errstate(all="ignore"):
+            return op.numpy(_arrays(values, lambda _: next(given)), call.attrs)
+
+    info = call.sinfo
+    known = isinstance(info, graph.TensorInfo) and info.dtype and info.shape is not None and all(isinstance(n, tir.IntImm) for n in info.shape)
+    if not known or sum(s.nbytes for s in sources) < _LARGE:
+        return _constant(compute(*(s.numpy() for s in sources)), info)
+    others = _arrays(values, lambda _: None)
+    shape, dtype = tuple(n.value for n in info.shape), info.dtype
+    data = ConstData.derived(lambda *arrays: np.asarray(compute(*arrays)).astype(dtype.numpy, copy=False).reshape(shape), tuple(sources),
+                             f"{op.name} {others} {call.attrs}", shape=shape, dtype=dtype)
+    return graph.Constant(data, info)
+
+
+def _arrays(values: tuple, read: Callable[[ConstData], Any]) -> tuple:
+    """Operands with constants read."""
+    return tuple(_arrays(v, read) if isinstance(v, tuple) else read(v) if isinstance(v, ConstData) else v for v in values)
 
 
 _UNKNOWN = object()
@@ -55,7 +77,7 @@ def _is_small(call: graph.Call) -> bool:
 
 def _value(arg: Any) -> Any:
     if isinstance(arg, graph.Constant):
-        return arg.data.numpy()
+        return arg.data
     if isinstance(arg, graph.Tuple):
         fields = tuple(map(_value, arg.fields))
         return _UNKNOWN if any(f is _UNKNOWN for f in fields) else fields

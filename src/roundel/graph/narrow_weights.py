@@ -59,7 +59,8 @@ def _stored(value: graph.Constant) -> graph.Constant | None:
     if not wanted or data.dtype != "float32" or int(np.prod(data.shape, dtype=np.int64)) < SMALLEST:
         return None
     dtype = DType(wanted)
-    return graph.Constant(ConstData(load=lambda: _rounded(data.numpy(), dtype), shape=data.shape, dtype=dtype), graph.TensorInfo(data.shape, dtype))
+    stored = ConstData.derived(lambda a: _rounded(a, dtype), (data,), "rounded", shape=data.shape, dtype=dtype)
+    return graph.Constant(stored, graph.TensorInfo(data.shape, dtype))
 
 
 def _rounded(array: np.ndarray, dtype: DType) -> np.ndarray:

@@ -59,7 +59,7 @@ def pays(batch: int, rows: int, inner: int, columns: int, target: Target) -> boo
     """Whether a product of ``batch`` matrices [rows, inner] with one [inner, columns] is expected to run faster in seven parts."""
     lanes = target.lanes("float32")
     half = half_columns(columns, lanes)
-    if rows < 2 or inner % 2 or columns < 4 * lanes:
+    if rows < 2 or inner % 2 or columns < 4 * lanes or options.get("weight_growth") < PRODUCTS / 4:
         return False
     per_cycle = lanes * target.fma_ports * PRODUCT_SHARE
     pairs = batch * ((rows + 1) // 2)
@@ -80,5 +80,5 @@ def half_columns(columns: int, lanes: int) -> int:
 def _factors(weight: graph.Constant, half: int) -> graph.Constant:
     source = weight.data
     shape = (PRODUCTS, source.shape[0] // 2, half)
-    data = ConstData(load=lambda: strassen_weight(source.numpy(), half), shape=shape, dtype=source.dtype)
+    data = ConstData.derived(lambda a: strassen_weight(a, half), (source,), "strassen", shape=shape, dtype=source.dtype)
     return graph.Constant(data, graph.TensorInfo(shape, source.dtype))

@@ -63,9 +63,9 @@ def winograd_weight(weight: graph.Constant, tile: int, inner: int, outer: int) -
     shape = (tile + 2, tile + 2, o // outer, i // inner, inner, outer)
     source = weight.data
 
-    def load() -> np.ndarray:
-        cut = transform_weight(source.numpy(), tile).reshape(tile + 2, tile + 2, o // outer, outer, i // inner, inner)
+    def transformed(array: np.ndarray) -> np.ndarray:
+        cut = transform_weight(array, tile).reshape(tile + 2, tile + 2, o // outer, outer, i // inner, inner)
         return np.ascontiguousarray(cut.transpose(0, 1, 2, 4, 5, 3))
 
-    data = ConstData(load=load, shape=shape, dtype=source.dtype)
+    data = ConstData.derived(transformed, (source,), "winograd", shape=shape, dtype=source.dtype)
     return graph.Constant(data, graph.TensorInfo(shape, source.dtype))

@@ -80,7 +80,8 @@ def repack(mod: IRModule, layouts: Mapping[str, Mapping[int, tir.IndexMap]]) -> 
 def _packed(value: graph.Constant, shape: Sequence[tir.Expr], index_map: tir.IndexMap) -> graph.Constant:
     extents = tuple(s.value for s in shape)
     source = value.data
-    data = ConstData(load=lambda: relayout(source.numpy(), index_map, extents), shape=extents, dtype=source.dtype)
+    parts = [f.value if isinstance(f, tir.IntImm) else _part(f, index_map.initial_indices) for f in index_map.final_indices]
+    data = ConstData.derived(lambda a: relayout(a, index_map, extents), (source,), f"relayout {parts}", shape=extents, dtype=source.dtype)
     return graph.Constant(data, graph.TensorInfo(extents, source.dtype))
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,13 @@ from ...ir.constants import ConstData
 from ...ir.dtype import INT64, DType
 from ...ir.errors import ModelError
 from ...runtime import text
+from .mapped import without_weights
 
 if TYPE_CHECKING:
     import onnx
 
 STRING = 8  # the code of string tensors
+_MAPPED = 1 << 20  # bytes of a file whose weights are not read but mapped
 MAX_BYTES = 1 << 40  # a larger tensor is a mistake
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64",
            12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
@@ -58,7 +61,7 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, Path | None]:
         path = Path(source)
         where, folder = str(path), path.resolve().parent
         try:
-            data = path.read_bytes()
+            data = _read(path)
         except OSError as e:
             raise ModelError("cannot read the model", where=where, why=e.strerror or str(e)) from None
     if not data:
@@ -67,6 +70,8 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, Path | None]:
     try:
         model.ParseFromString(data)
     except DecodeError:
+        if data.startswith(b"version https://git-lfs"):
+            raise ModelError("this is not the model but Git LFS's note of where it is", where=where, hint="fetch the file itself: git lfs pull") from None
         raise ModelError("this is not an ONNX model, or it is cut off", where=where, why="it does not parse as a ModelProto protobuf message",
                          hint="check the download (size, checksum) and that the file is .onnx") from None
     if not model.HasField("graph") or not model.opset_import:
@@ -74,6 +79,15 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, Path | None]:
                          hint="check the download (size, checksum)")
     _check_text(model.graph, where)
     return model, folder
+
+
+def _read(path: Path) -> bytes:
+    """The message in a file, large weights left there."""
+    with path.open("rb") as file:
+        if path.stat().st_size < _MAPPED:
+            return file.read()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as data:
+            return without_weights(data, path.resolve().name) or bytes(data)
 
 
 def _check_text(g: onnx.GraphProto, where: str) -> None:
