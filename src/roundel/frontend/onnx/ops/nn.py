@@ -42,6 +42,9 @@ def _padding(node: NodeContext, x: Any, kernel: list[int], strides: list[int], d
 
 def _spatial(node: NodeContext, x: Value, weight: Value) -> tuple[int, list[int]]:
     n = x.expr.sinfo.ndim - 2
+    if n < 1 or weight.expr.sinfo.ndim != n + 2:
+        raise node.error(f"a tensor of {n + 2} dimensions is convolved with weights of {weight.expr.sinfo.ndim}; "
+                         "both have two and those of space, [batch, channels, ...] and [out, in, ...]")
     if n not in _LAYOUTS:
         raise node.unsupported(f"convolution over {n} spatial dimensions")
     kernel = node.attr("kernel_shape", None) or [d.value for d in weight.expr.sinfo.shape[2:]]
