@@ -32,6 +32,7 @@ from .simplify import simplify
 from .split_vectors import split_vectors
 from .unroll import unroll
 from .vectorize import vectorize
+from .whole_rows import whole_rows
 from .widen_indices import widen_indices
 
 PIPELINE = [
@@ -40,6 +41,7 @@ PIPELINE = [
     lower_blocks,
     serial_threads,
     simplify,
+    whole_rows,
     place_allocations,
     flatten_accesses,
     prefetch,

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Register tiles compute whole rows: those beyond the edge compute the last row once more, which nobody reads.
+
+    for i in T.unroll(8):                                      for i in T.unroll(8):
+        if io * 8 + i < n:                              ->         acc[i, j] += a[io * 8 + i if io * 8 + i < n else n - 1, k] * b[j]
+            acc[i, j] += a[io * 8 + i, k] * b[j]
+
+A condition around every row would run in the innermost loop, and keep the tile in memory.
+"""
+
+from __future__ import annotations
+
+from roundel.ir import Rewriter, Var, on, tir
+from roundel.ir.visit import free_vars, walk
+
+from .kernel_pass import kernel_pass
+from .statements import StatementRewriter
+from .vector_expr import conjuncts
+
+
+class _Unguard(StatementRewriter):
+    """Takes conditions that keep an unrolled row inside off stores to local memory; elements are read from the last row instead."""
+
+    def __init__(self) -> None:
+        self.unrolled: set[Var] = set()
+        self.lanes: set[Var] = set()
+
+    @on(tir.For)
+    def _for(self, loop: tir.For) -> tir.Stmt:
+        self.unrolled |= {loop.loop_var} if loop.kind is tir.ForKind.UNROLLED else set()
+        self.lanes |= {loop.loop_var} if loop.kind is tir.ForKind.VECTORIZED else set()
+        return self.generic(loop)
+
+    @on(tir.If)
+    def _if(self, stmt: tir.If) -> tir.Stmt:
+        store = stmt.then_case
+        if stmt.else_case is not None or type(store) is not tir.BufferStore or store.buffer.scope != "local" or not store.value.dtype.is_float:
+            return self.generic(stmt)
+        rest, value = [], store.value
+        for c in conjuncts(stmt.condition):
+            clamped = self.clamped(c, store, value)
+            if clamped is None:
+                rest.append(c)
+            else:
+                value = clamped
+        if value is store.value and len(rest) == len(conjuncts(stmt.condition)):
+            return stmt
+        store = store.replace(value=value)
+        return tir.If(tir.logical_and(*rest), store) if rest else store
+
+    def clamped(self, c: tir.Expr, store: tir.BufferStore, value: tir.Expr) -> tir.Expr | None:
+        """The value with rows beyond the edge replaced by the last one; None where the condition is not just about rows."""
+        if type(c) is not tir.LT or not c.a.is_index or c.a not in store.indices:
+            return None
+        inner = free_vars(c.a) & self.unrolled
+        others = [i for i in store.indices if i is not c.a]
+        if not inner or free_vars(c.a) & self.lanes or any(not v.size for v in free_vars(c.b)) or any(inner & free_vars(i) for i in others):
+            return None
+        clamp = _Clamp(c, inner)
+        made = clamp.rewrite(value)
+        return made if clamp.fits else None
+
+
+class _Clamp(Rewriter):
+    """Loads of other than local memory at a row: ``row if row < n else n - 1``."""
+
+    def __init__(self, condition: tir.LT, row_vars: set[Var]) -> None:
+        self.row, self.vars, self.fits = condition.a, row_vars, True
+        self.inside = tir.Select(condition, condition.a, condition.b - 1)
+
+    @on(tir.BufferLoad)
+    def _load(self, load: tir.BufferLoad) -> tir.Expr:
+        if load.buffer.scope == "local":
+            return load
+        indices = tuple(self.inside if i is self.row else i for i in load.indices)
+        self.fits &= not any(self.vars & free_vars(i) for i in load.indices if i is not self.row)
+        return load.replace(indices=indices)
+
+    @on(tir.IfThenElse)
+    def _choice(self, e: tir.IfThenElse) -> tir.Expr:
+        self.fits &= not any(self.row is n for n in walk(e.condition))
+        return self.generic(e)
+
+
+@kernel_pass("whole_rows")
+def whole_rows(func: tir.PrimFunc) -> tir.PrimFunc:
+    """No conditions on the rows of register tiles but where results are stored."""
+    return func.replace(body=_Unguard().rewrite(func.body))

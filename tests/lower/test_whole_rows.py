@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiles at the edge of a symbolic number of rows: no conditions in the innermost loop, the right results, nothing read outside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel import te
+from roundel.ir import IRModule, tir
+from roundel.ir.dtype import INT64
+from roundel.lower import lower
+from roundel.select.schedule_module import schedule_program
+from roundel.target import Target
+
+
+def _product(inner, columns, batched=False):
+    m = tir.Var("m", INT64, True)
+    lead = (2,) if batched else ()
+    a, b = te.placeholder((*lead, m, inner), "float32", "A"), te.placeholder((inner, columns), "float32", "B")
+    k = te.reduce_axis((0, inner), "k")
+    c = te.compute((*lead, m, columns), lambda *i: te.sum(a[(*i[:-1], k.var)] * b[k.var, i[-1]], axis=[k]), "C")
+    d = te.compute((*lead, m, columns), lambda *i: c[i] + 1.0, "D")
+    func = te.create_prim_func([a, b, d]).with_attr("global_symbol", "main")
+    return IRModule({"main": schedule_program(func, Target.host())[0]}).replace(attrs={"target": Target.host()})
+
+
+@pytest.mark.parametrize("inner, columns, batched", [(24, 96, False), (7, 40, False), (16, 48, True)])
+def test_every_number_of_rows(inner, columns, batched):
+    run = rd.build(_product(inner, columns, batched), threads=1)
+    rng = np.random.default_rng(0)
+    b = rng.standard_normal((inner, columns)).astype(np.float32)
+    for rows in (1, 2, 7, 8, 9, 17, 31):
+        a = rng.standard_normal(((2, rows) if batched else (rows,)) + (inner,)).astype(np.float32)
+        out = np.full((*a.shape[:-1], columns), np.nan, np.float32)
+        run["main"](a, b, out)
+        np.testing.assert_allclose(out, a @ b + 1, rtol=1e-5, atol=1e-5)
+
+
+def test_the_innermost_loop_asks_nothing():
+    text = lower(_product(24, 96)).script()
+    inner = [block for block in text.split("for k_0 in")[1:]]
+    assert len(inner) == 2
+    for part in inner:
+        until_store = part.split("D[")[0]
+        assert "if " not in until_store.rsplit("if ", 1)[0]
