@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...ir.errors import ModelError, UnsupportedError
@@ -30,9 +31,21 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
     args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else () if example_inputs is None else (example_inputs,)
     keywords = dict(example_kwargs or {})
     shapes = _open_dimensions(model, args, keywords) if dynamic_shapes is True else dynamic_shapes or None
-    with torch.no_grad():
-        program = torch.export.export(model.eval(), args, keywords, dynamic_shapes=shapes)
+    with torch.no_grad(), _evaluated(model):
+        program = torch.export.export(model, args, keywords, dynamic_shapes=shapes)
     return from_exported_program(program)
+
+
+@contextmanager
+def _evaluated(model: Any) -> Iterator[None]:
+    """The module in evaluation mode, and each part in its own mode again afterwards."""
+    training = [part for part in model.modules() if part.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
 
 
 def _open_dimensions(model: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -45,7 +45,8 @@ def _weights(size: int, target: int, align_corners: bool, scale: float | None, c
     t = ((place - centre + 0.5) / wide).abs()
     shape = _cubic(t) if cubic else (1 - t).clamp(min=0)
     shape = torch.where((place >= low) & (place < high), shape, 0.0)
-    return (shape / shape.sum(1, keepdim=True)).to(dtype)
+    total = shape.sum(1, keepdim=True)
+    return (shape / torch.where(total == 0, 1.0, total)).to(dtype)
 
 
 def _cubic(t: Tensor, a: float = -0.5) -> Tensor:
