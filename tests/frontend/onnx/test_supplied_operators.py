@@ -54,6 +54,13 @@ def test_numpy():
         rd.compile(model("Wrong"))(X)
 
 
+def test_an_operator_that_changed_is_not_taken_from_the_cache(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(model("Changing").SerializeToString())
+    for factor in (2, 3):
+        operator("com.acme", "Changing")(lambda node, x, by=np.float32(factor): node.make("multiply", x, by))
+        np.testing.assert_array_equal(rd.compile(tmp_path / "m.onnx")(X), X * factor)
+
+
 def test_unknown_operators_are_listed():
     with pytest.raises(UnsupportedError, match=r"com\.acme::Nothing"):
         rd.compile(model("Nothing"))

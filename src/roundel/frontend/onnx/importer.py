@@ -381,13 +381,13 @@ def sorted_nodes(proto: Any, defined: Mapping[str, Any]) -> list[onnx.NodeProto]
     state = [0] * len(nodes)
     order: list[onnx.NodeProto] = []
     for start in range(len(nodes)):
-        stack = [(start, iter(_needs(nodes[start])))]
+        stack = [(start, iter(needs(nodes[start])))]
         if state[start]:
             continue
         state[start] = 1
         while stack:
-            k, needs = stack[-1]
-            step = next((makers[n] for n in needs if n in makers and state[makers[n]] != 2), None)
+            k, left = stack[-1]
+            step = next((makers[n] for n in left if n in makers and state[makers[n]] != 2), None)
             if step is None:
                 state[k] = 2
                 order.append(nodes[k])
@@ -397,24 +397,24 @@ def sorted_nodes(proto: Any, defined: Mapping[str, Any]) -> list[onnx.NodeProto]
                 raise ModelError("the graph has a cycle", where=f"graph {proto.name!r}", why=f"nodes on it: {names}")
             else:
                 state[step] = 1
-                stack.append((step, iter(_needs(nodes[step]))))
+                stack.append((step, iter(needs(nodes[step]))))
     return order
 
 
 def _in_order(nodes: list[Any], have: set[str]) -> bool:
     for n in nodes:
-        if any(i and i not in have for i in _needs(n)):
+        if any(i and i not in have for i in needs(n)):
             return False
         have.update(n.output)
     return True
 
 
-def _needs(node: Any) -> list[str]:
+def needs(node: Any) -> list[str]:
     """Names a node uses, those its subgraphs take from outside included."""
     out = [i for i in node.input if i]
     for a in node.attribute:
         for g in [a.g] if a.HasField("g") else list(a.graphs):
             inner = {i.name for i in g.input} | {t.name for t in g.initializer} | {o for n in g.node for o in n.output}
-            out += [name for n in g.node for name in _needs(n) if name not in inner]
+            out += [name for n in g.node for name in needs(n) if name not in inner]
             out += [o.name for o in g.output if o.name not in inner]
     return out

@@ -11,16 +11,16 @@ import numpy as np
 
 from ...builder import BlockBuilder
 from ...graph.convert_to_dataflow import convert_to_dataflow
-from ...ir import graph, tir
+from ...ir import graph
 from ...ir.attrs import Attrs
-from ...ir.dtype import INT64
-from ...ir.errors import ModelError, OptionError, RoundelError, UnsupportedError
+from ...ir.errors import ModelError, RoundelError
 from ...ir.module import IRModule
 from ...runtime import text
-from .importer import Decisions, GraphImporter, require_possible
-from .load import dtype_of, load_model
+from .importer import Decisions, GraphImporter
+from .inputs import Dimensions, fixed_value, identifier, input_info, parameter
+from .load import load_model
 from .strings import holds_text, is_text, positions
-from .values import EmptyOptional, ListValue, MapValue, UndecidedError, Value
+from .values import EmptyOptional, ListValue, MapValue, UndecidedError
 
 _ATTEMPTS = 32
 
@@ -72,17 +72,17 @@ def _convert(model: Any, folder: Path | None, dims: Mapping[str, int], given: Ma
     initial = {t.name for t in proto.initializer}
     absent = {i.name for i in proto.input if i.name in given and given[i.name] is None}
     inputs = [i for i in proto.input if i.name not in initial and i.name not in fixed and i.name not in absent]
-    scope = _Dimensions(dims)
-    params = [graph.Var(_identifier(i.name), _input_info(i.name, i.type, scope, given.get(i.name))) for i in inputs]
+    scope = Dimensions(dims)
+    params = [graph.Var(identifier(i.name), input_info(i.name, i.type, scope, given.get(i.name))) for i in inputs]
     scope.check()
     importer = GraphImporter(bb, opsets, folder, functions)
     importer.decisions = decisions
     with text.recorded() as strings, bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
                                                  output_names=tuple(o.name for o in proto.output))):
         importer.initializers(proto)
-        importer.values.update({name: _fixed(value) for name, value in fixed.items()})
+        importer.values.update({name: fixed_value(value) for name, value in fixed.items()})
         for info, var in zip(inputs, params, strict=True):
-            importer.values[info.name] = _parameter(var, is_text(info.type))
+            importer.values[info.name] = parameter(var, is_text(info.type))
         importer.values.update({name: EmptyOptional() for name in absent})
         importer.run(proto)
         outputs = [_result(importer, o) for o in proto.output]
@@ -96,19 +96,6 @@ def _convert(model: Any, folder: Path | None, dims: Mapping[str, int], given: Ma
     return mod.with_functions({"main": main.replace(attrs=main.attrs | {k: v for k, v in notes.items() if v})})
 
 
-def _fixed(value: np.ndarray) -> Value:
-    """An input whose value is given at compile time."""
-    if np.asarray(value).dtype.kind in "OUS":
-        return Value(graph.Constant.of(text.numbers_of(value)), is_text=True)
-    return Value(graph.Constant.of(value))
-
-
-def _parameter(var: graph.GraphExpr, is_text: bool) -> Value | ListValue:
-    if not isinstance(var.sinfo, graph.TupleInfo):
-        return Value(var, is_text=is_text)
-    return ListValue([Value(graph.TupleGetItem(var, k), is_text=is_text) for k in range(len(var.sinfo.fields))])
-
-
 def _result(importer: GraphImporter, info: Any) -> graph.GraphExpr:
     value = importer.values.get(info.name)
     if value is None:
@@ -116,59 +103,3 @@ def _result(importer: GraphImporter, info: Any) -> graph.GraphExpr:
     if isinstance(value, ListValue):
         return graph.Tuple(tuple(importer.emit(v.expr) for v in value.items))
     return value.expr
-
-
-class _Dimensions:
-    """Named dimensions become one shape variable each."""
-
-    def __init__(self, fixed: Mapping[str, int]) -> None:
-        self.fixed, self.variables, self.used = dict(fixed), {}, set()
-
-    def get(self, name: str) -> Any:
-        self.used.add(name)
-        if name in self.fixed:
-            return self.fixed[name]
-        if name not in self.variables:
-            self.variables[name] = tir.Var(_identifier(name), INT64, True)
-        return self.variables[name]
-
-    def check(self) -> None:
-        """Raises OptionError for fixed dimensions that no input has."""
-        if unknown := [n for n in self.fixed if n not in self.used]:
-            hint = f"they are {', '.join(sorted(self.used))}" if self.used else "all its dimensions are numbers"
-            raise OptionError(f"the model has no symbolic dimension {unknown[0]!r}", hint=hint)
-
-
-def _identifier(name: str) -> str:
-    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
-    return plain if plain and not plain[0].isdigit() else f"x_{plain}"
-
-
-def _input_info(name: str, type_: Any, scope: _Dimensions, given: Sequence[Any] | None) -> graph.StructInfo:
-    """Struct info of an input; ``given`` is its shape, of a sequence the list of its items' shapes."""
-    kind = type_.WhichOneof("value")
-    if kind == "optional_type":
-        return _input_info(name, type_.optional_type.elem_type, scope, given)
-    if kind == "sequence_type":
-        if given is None:
-            raise UnsupportedError(f"input {name!r} is a sequence of unknown length", where="the model's inputs",
-                                   hint=f"give its items' shapes: shapes={{{name!r}: [(2, 3), ...]}}")
-        return graph.TupleInfo(tuple(_input_info(name, type_.sequence_type.elem_type, scope, s) for s in given))
-    if kind != "tensor_type":
-        raise UnsupportedError(f"input {name!r} is a {kind or 'value without type'}, not a tensor", where="the model's inputs")
-    t = type_.tensor_type
-    dtype = dtype_of(t.elem_type, f"input {name!r}")
-    if given is not None:
-        return graph.TensorInfo(tuple(scope.get(d) if isinstance(d, str) else d for d in given), dtype)
-    if not t.HasField("shape"):
-        raise UnsupportedError(f"input {name!r} has no shape", where="the model's inputs", hint=f"give one: shapes={{{name!r}: [...]}}")
-    dims: list[Any] = []
-    for k, d in enumerate(t.shape.dim):
-        if d.HasField("dim_value") and d.dim_value >= 0:
-            dims.append(d.dim_value)
-        else:
-            label = d.dim_param if any(c.isalnum() for c in d.dim_param) else ""  # some exporters write "?" for every unknown size
-            dims.append(scope.get(label or f"{name}_dim{k}"))
-    made = graph.TensorInfo(tuple(dims), dtype)
-    require_possible(made, f"input {name!r}")
-    return made

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ...ir import extensions
+
 if TYPE_CHECKING:
     from .importer import NodeContext
 
@@ -37,6 +39,7 @@ def operator(domain: str, name: str, since: int = 1) -> Callable[[Converter], Co
         def convert(node: NodeContext, *inputs: Any) -> Any:
             return fn(node, *(None if v is None else v.expr for v in inputs))
 
+        extensions.note(fn)
         converter(name, since=since, domain=domain)(convert)
         return fn
 

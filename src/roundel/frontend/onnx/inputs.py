@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inputs of a model: what their types say, and one variable for each dimension that has a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir import graph, tir
+from ...ir.dtype import INT64
+from ...ir.errors import OptionError, UnsupportedError
+from ...runtime import text
+from .importer import require_possible
+from .load import dtype_of
+from .values import ListValue, Value
+
+
+class Dimensions:
+    """Named dimensions become one shape variable each."""
+
+    def __init__(self, fixed: Mapping[str, int]) -> None:
+        self.fixed, self.variables, self.used = dict(fixed), {}, set()
+
+    def get(self, name: str) -> Any:
+        self.used.add(name)
+        if name in self.fixed:
+            return self.fixed[name]
+        if name not in self.variables:
+            self.variables[name] = tir.Var(identifier(name), INT64, True)
+        return self.variables[name]
+
+    def check(self) -> None:
+        """Raises OptionError for fixed dimensions that no input has."""
+        if unknown := [n for n in self.fixed if n not in self.used]:
+            hint = f"they are {', '.join(sorted(self.used))}" if self.used else "all its dimensions are numbers"
+            raise OptionError(f"the model has no symbolic dimension {unknown[0]!r}", hint=hint)
+
+
+def identifier(name: str) -> str:
+    """A name of the model as one of a variable."""
+    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    return plain if plain and not plain[0].isdigit() else f"x_{plain}"
+
+
+def input_info(name: str, type_: Any, scope: Dimensions, given: Sequence[Any] | None) -> graph.StructInfo:
+    """Struct info of an input; ``given`` is its shape, of a sequence the list of its items' shapes."""
+    kind = type_.WhichOneof("value")
+    if kind == "optional_type":
+        return input_info(name, type_.optional_type.elem_type, scope, given)
+    if kind == "sequence_type":
+        if given is None:
+            raise UnsupportedError(f"input {name!r} is a sequence of unknown length", where="the model's inputs",
+                                   hint=f"give its items' shapes: shapes={{{name!r}: [(2, 3), ...]}}")
+        return graph.TupleInfo(tuple(input_info(name, type_.sequence_type.elem_type, scope, s) for s in given))
+    if kind != "tensor_type":
+        raise UnsupportedError(f"input {name!r} is a {kind or 'value without type'}, not a tensor", where="the model's inputs")
+    t = type_.tensor_type
+    dtype = dtype_of(t.elem_type, f"input {name!r}")
+    if given is not None:
+        return graph.TensorInfo(tuple(scope.get(d) if isinstance(d, str) else d for d in given), dtype)
+    if not t.HasField("shape"):
+        raise UnsupportedError(f"input {name!r} has no shape", where="the model's inputs", hint=f"give one: shapes={{{name!r}: [...]}}")
+    dims: list[Any] = []
+    for k, d in enumerate(t.shape.dim):
+        if d.HasField("dim_value") and d.dim_value >= 0:
+            dims.append(d.dim_value)
+        else:
+            label = d.dim_param if any(c.isalnum() for c in d.dim_param) else ""  # some exporters write "?" for every unknown size
+            dims.append(scope.get(label or f"{name}_dim{k}"))
+    made = graph.TensorInfo(tuple(dims), dtype)
+    require_possible(made, f"input {name!r}")
+    return made
+
+
+def parameter(var: graph.GraphExpr, is_text: bool) -> Value | ListValue:
+    """An input's variable as a value."""
+    if not isinstance(var.sinfo, graph.TupleInfo):
+        return Value(var, is_text=is_text)
+    return ListValue([Value(graph.TupleGetItem(var, k), is_text=is_text) for k in range(len(var.sinfo.fields))])
+
+
+def fixed_value(value: np.ndarray) -> Value:
+    """An input whose value is given at compile time."""
+    if np.asarray(value).dtype.kind in "OUS":
+        return Value(graph.Constant.of(text.numbers_of(value)), is_text=True)
+    return Value(graph.Constant.of(value))
