@@ -18,15 +18,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .ir import options
+from .ir import extensions, options
 from .ir.errors import RoundelError
 
 options.define("cache_size", int, 20 << 30, "bytes that compiled models may take on disk; the least recently used go first", least=0)
 
 
 def model_key(source: Any, parts: Iterable[str]) -> str | None:
-    """The key of a model file under these options, or None when it cannot be cached (not a file, or caching is off)."""
-    if not options.get("cache") or not isinstance(source, str | os.PathLike) or not Path(source).is_file():
+    """The key of a model file under these options, or None when it cannot be cached: not a file, caching is off, or the user's
+    program has added operators to Roundel, of which the key would know nothing."""
+    if not options.get("cache") or extensions.added() or not isinstance(source, str | os.PathLike) or not Path(source).is_file():
         return None
     digest = hashlib.sha256(_content(Path(source)).encode())
     for part in (*parts, _sources(), options.shaping_code(), _machine()):

@@ -8,6 +8,7 @@ from enum import IntEnum
 from importlib import import_module
 from typing import Any
 
+from . import extensions
 from .attrs import Attrs
 from .errors import RoundelError
 
@@ -79,6 +80,7 @@ def register(op: OpDef | type[OpDef]) -> Any:
     """Add an operator to the table (also usable as a class decorator)."""
     instance = op() if isinstance(op, type) else op
     _table[instance.name] = instance
+    extensions.note(type(instance))
     return op
 
 

@@ -108,3 +108,10 @@ def test_an_operator_of_the_user(monkeypatch):
 
     main = rd.interpret(rd.import_model(Uses(), (torch.full((2,), 3.0),)))["main"]
     np.testing.assert_allclose(main(np.full(2, 3, np.float32)), [9, 9])
+
+
+def test_a_module_keeps_its_mode():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.9)).train()
+    model[0].eval()
+    rd.import_model(model, (torch.ones(1, 2),))
+    assert model.training and model[1].training and not model[0].training
