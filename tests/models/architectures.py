@@ -66,14 +66,15 @@ def mask(batch: int, length: int) -> torch.Tensor:
     return out
 
 
-def text(name: str, kind: str = "Model", keep: str = "last_hidden_state", masked: bool = True, **config: Any) -> Architecture:
+def text(name: str, kind: str = "Model", keep: str = "last_hidden_state", masked: bool = True, lengths: tuple[int, int] = (9, 14),
+         **config: Any) -> Architecture:
     """A model of token ids (and their mask)."""
     made = getattr(hf, f"{name}Config")(**{**TEXT, **config})
     names = ("input_ids", "attention_mask") if masked else ("input_ids",)
     fixed = {"use_cache": False} if hasattr(made, "use_cache") else {}
 
     def inputs(k: int) -> tuple[torch.Tensor, ...]:
-        b, n = ((2, 9), (3, 14))[k]
+        b, n = (2, 3)[k], lengths[k]
         return (ids(b, n), mask(b, n)) if masked else (ids(b, n),)
 
     return Architecture(lambda: Call(getattr(hf, f"{name}{kind}")(made), names, (keep,), **fixed), inputs)
@@ -138,7 +139,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "vit": image("ViT", image_size=64, **VISION),
     "segformer": image("Segformer", "ForSemanticSegmentation", ("logits",), sizes=((2, 64, 64), (3, 96, 64)), hidden_sizes=[16, 24, 32, 40],
                        depths=[1, 1, 1, 1], decoder_hidden_size=32),
-    "mamba": text("Mamba", masked=False, state_size=8),
+    "mamba": text("Mamba", masked=False, state_size=8, lengths=(9, 9)),  # torch.export unrolls its scan
     "mixtral": text("Mixtral", "ForCausalLM", "logits", **GQA, num_local_experts=4, num_experts_per_tok=2),
     "qwen2": text("Qwen2", "ForCausalLM", "logits", **GQA),
     "qwen3": text("Qwen3", "ForCausalLM", "logits", **GQA, head_dim=8),
@@ -213,6 +214,8 @@ def open_dims(calls: Sequence[tuple[torch.Tensor, ...]]) -> tuple[dict[int, Any]
 def compiled(name: str, via: str, module: torch.nn.Module, calls: list[tuple[torch.Tensor, ...]]) -> Callable[..., Any]:
     """One artifact, through ``torch`` (torch.export) or ``onnx`` (torch.onnx.export)."""
     dims = (open_dims(calls),)
+    if via == "onnx" and hasattr(module.model, "set_experts_implementation"):
+        module.model.set_experts_implementation("batched_mm")  # PyTorch's exporter has no grouped product
     with silence(), torch.no_grad():
         program = torch.export.export(module, calls[0], dynamic_shapes=dims, strict=False)
         if via == "torch":

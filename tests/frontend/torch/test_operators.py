@@ -312,3 +312,8 @@ N = torch.export.Dim("n", min=2, max=64)
 )
 def test_a_dynamic_size(function):
     check(function, draw(6, 8), dynamic=(({0: N},),), again=[(draw(3, 8),), (draw(11, 8),)])
+
+
+def test_grouped_products_of_mixtures_of_experts():
+    x, weights = draw(8, 16).to(torch.bfloat16), draw(3, 16, 8).to(torch.bfloat16)
+    check(lambda x, w, ends: torch._grouped_mm(x, w, ends).float(), x, weights, torch.tensor([2, 2, 8], dtype=torch.int32), tolerance=2e-2)

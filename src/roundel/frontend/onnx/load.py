@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from pathlib import Path
@@ -111,11 +112,9 @@ def tensor_data(tensor: onnx.TensorProto, folder: Path | None) -> ConstData:
     if any(d < 0 for d in shape):
         raise ModelError("a dimension is negative", where=where, why=f"its shape is {list(shape)}")
     dtype = dtype_of(tensor.data_type, where)
-    count = 1
-    for d in shape:
-        count *= d
-    if dtype.nbytes(count) > MAX_BYTES:
-        raise ModelError("the tensor is absurdly large", where=where, why=f"shape {list(shape)} of {dtype} takes {dtype.nbytes(count)} bytes")
+    count = math.prod(shape)
+    if dtype.nbytes(math.prod(max(d, 1) for d in shape)) > MAX_BYTES:  # an extent of 0 does not excuse the others
+        raise ModelError("the tensor is absurdly large", where=where, why=f"its shape is {list(shape)}, elements are {dtype}")
     if tensor.data_location == 1:
         return _external(tensor, dtype, shape, count, folder, where)
     if tensor.data_type == STRING:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .... import te
 from ....ir import graph, tir
 from ..importer import NodeContext
 from ..registry import converter
@@ -46,6 +47,25 @@ def per_channel(node: NodeContext, v: Any, ndim: int) -> Any:
 @converter("mm", "bmm", "matmul", "mv", "dot")
 def _matmul(node: NodeContext, a: Any, b: Any) -> Any:
     return node.make("matmul", a, b)
+
+
+@converter("_grouped_mm", "transformers.grouped_mm_fallback")
+def _grouped_mm(node: NodeContext, x: Any, weights: Any, ends: Any, bias: Any = None, out_dtype: Any = None) -> Any:
+    """Each row of ``x`` times the matrix of its group (mixtures of experts). Rows are in the order of groups, which end at ``ends``; rows
+    after the last are 0."""
+    if x.sinfo.ndim != 2 or weights.sinfo.ndim != 3 or bias is not None or out_dtype is not None:
+        raise node.unsupported("a grouped product of other ranks, with a bias or of another type")
+    one, (count, inner, width) = tir.index_const(1), weights.sinfo.shape
+    rows = node.make("arange", tir.index_const(0), x.sinfo.shape[0], one, dtype=ends.sinfo.dtype)
+    after = node.make("greater_equal", node.make("expand_dims", rows, axis=(1,)), node.make("expand_dims", ends, axis=(0,)))
+    group = node.make("sum", node.make("astype", after, dtype="int64"), axis=(1,))
+
+    def product(x: Any, weights: Any, group: Any) -> Any:
+        k = te.reduce_axis(inner, "k")
+        out = te.compute((x.shape[0], width), lambda s, j: te.sum(x(s, k) * weights(tir.min_(group(s), count - 1), k, j), axis=k), "product")
+        return te.compute(out.shape, lambda s, j: te.if_then_else(group(s) < count, out(s, j), tir.const(0, x.dtype)), "grouped")
+
+    return node.te(product, x, weights, group)
 
 
 @converter("addmm", "baddbmm", "addmv")
