@@ -147,4 +147,19 @@ def _laid_out(value: Any, like: Any) -> Any:
     """A result with the strides that PyTorch expects; results come contiguous."""
     if like.is_contiguous() or any(not isinstance(s, int) for s in like.stride()):
         return value
-    return torch.empty_strided(value.shape, like.stride(), dtype=value.dtype).copy_(value)
+    shape = value.shape
+    for k, s in enumerate(like.stride()):
+        value = value.narrow(k, 0, 1) if s == 0 and shape[k] > 1 else value  # expanded: all elements are the first
+    if _overlaps(value.shape, like.stride()):
+        return value.expand(shape)
+    return torch.empty_strided(value.shape, like.stride(), dtype=value.dtype).copy_(value).expand(shape)
+
+
+def _overlaps(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether elements of a strided tensor may share memory."""
+    end = 1
+    for s, n in sorted((s, n) for s, n in zip(stride, shape) if n > 1):
+        if s < end:
+            return True
+        end = s * n
+    return False
