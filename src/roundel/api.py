@@ -48,8 +48,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     def compiled() -> Built:
         from .driver import compile_module
         from .graph.specialize import specialize
+        from .passes.garbage import rare_collection
 
-        with options.override(**given):
+        with rare_collection(), options.override(**given):
             return compile_module(specialize(import_model(model, example_inputs, dynamic=dynamic), hot), target=target, pipeline=pipeline, verify=verify,
                                   observers=observers, profile=profile)
 

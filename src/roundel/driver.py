@@ -9,6 +9,7 @@ from typing import Any
 from .build import Built, inspect
 from .build import compile_module as build_objects
 from .build.build import as_module
+from .build.kernels import start_processes
 from .graph.block_channels import block_channels
 from .graph.collapse_axes import collapse_axes
 from .graph.common_subexpressions import eliminate_common_subexpressions
@@ -28,6 +29,7 @@ from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
 from .passes import run
+from .passes.garbage import rare_collection
 from .runtime import Executable
 from .select import schedule_module
 from .target import Target
@@ -53,6 +55,7 @@ DEFAULT: list[Pass] = [*OPTIMIZE, *LOWER, *FINISH]
 """What ``rd.compile`` runs before code generation."""
 
 
+@rare_collection()
 def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False) -> IRModule:
     """The module after the pipeline (default ``DEFAULT``): host functions and scheduled kernels."""
     if target is not None:
@@ -63,6 +66,7 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
 def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
                    profile: bool = False) -> Built:
     """Objects of the whole module, ready to be loaded or saved. Raises RoundelError."""
+    start_processes(mod)
     mod = prepare(mod, target=target_of(target), pipeline=pipeline, observers=observers, verify=verify)
     return build_objects(mod, profile=profile)
 

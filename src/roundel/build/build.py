@@ -16,6 +16,7 @@ from ..codegen.llvm import MachineSpec, Piece, emit_function, facts_of, platform
 from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, tir
 from ..ir.dtype import VOID
 from ..ir.errors import BuildError
+from ..passes.garbage import rare_collection
 from ..runtime import Executable, library, metadata
 from ..target import Target
 from .compiler import compile_units
@@ -118,6 +119,7 @@ def lowered(mod: IRModule, pipeline: Sequence[Callable[[IRModule], IRModule]] | 
     return mod
 
 
+@rare_collection()
 def compile_module(
     mod: IRModule, target: Any = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None
 ) -> Built:

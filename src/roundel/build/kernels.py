@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from ..codegen.llvm import MachineSpec, facts_of, to_object
-from ..ir import IRModule, options, tir
+from ..ir import IRModule, graph, options, tir
 from ..ir.errors import RoundelError
 from ..ir.visit import statements
 from ..lower import lower
@@ -17,7 +17,8 @@ from ..passes.progress import report
 from . import compiler, object_cache
 from .units import Units
 
-WORTH = 150  # statements (of block form) of a module that are worth starting processes
+WORTH = 150  # statements (of block form) of a module that are worth sharing among processes
+WORTH_STARTING = 24  # operators of a model that are sure to make so many
 
 
 class Compiled(NamedTuple):
@@ -37,6 +38,13 @@ def compile_kernel(functions: Mapping[str, tir.PrimFunc], name: str, spec: Machi
         objects[unit.symbol] = object_cache.load(key) or to_object(unit.text, spec, unit.pipeline)
         object_cache.store(key, objects[unit.symbol])
     return Compiled(units.symbols[name], units.constants[name], objects)
+
+
+def start_processes(mod: IRModule) -> None:
+    """Start worker processes where a module of graph functions is going to have work for them: they get ready meanwhile."""
+    calls = sum(len(b.bindings) for f in mod.functions.values() if isinstance(f, graph.Function) for b in f.body.blocks)
+    if calls >= WORTH_STARTING and compiler.size() > 1:
+        compiler.pool().start()
 
 
 def worth_sharing(mod: IRModule) -> bool:

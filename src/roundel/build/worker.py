@@ -7,6 +7,7 @@ A message is its length (8 bytes, little-endian) and a pickle: ``(kind, argument
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import struct
@@ -48,6 +49,8 @@ def main() -> None:
     from .kernels import compile_kernel
 
     answers = {"object": to_object, "kernel": compile_kernel}
+    gc.freeze()
+    gc.set_threshold(1_000_000, 50, 100)  # as in passes/garbage.py
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever LLVM prints does not get between messages
     while True:
