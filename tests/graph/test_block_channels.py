@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from roundel.ir import graph
+from roundel.ir import graph, tir
+from roundel.ir.dtype import DType
 from roundel.ops import make
 
 from .programs import function
@@ -57,3 +58,21 @@ def _escapes(bb, x):
 def test_results_stay(body):
     mod = function([graph.TensorInfo((1, 3, 8, 6), "float32")], body)
     agree(mod, (_x(1, 3, 8, 6),), rtol=1e-3)
+
+
+def _odd_blocks(bb, x):
+    """Channels that are no multiple of a vector: 12, 24 and 40, through every kind of operator."""
+    a = bb.emit(make("nn.relu", _conv(bb, x, 24, 3)))
+    b = bb.emit(make("clip", _conv(bb, a, 24, 3, groups=24), min=0.0, max=6.0))
+    c = bb.emit(make("nn.max_pool2d", bb.emit(make("concat", graph.Tuple((a, b)), axis=1)), pool_size=2, strides=1))
+    d = bb.emit(make("nn.silu", _conv(bb, c, 12, 1)))
+    e = bb.emit(make("multiply", d, bb.emit(make("sigmoid", bb.emit(make("mean", d, axis=(2, 3), keepdims=True))))))
+    return _conv(bb, e, 40, 3, strides=2)
+
+
+@pytest.mark.parametrize("width", [13, None])
+def test_odd_blocks(width):
+    """All channels in one block, with rows of lengths that eight does not divide, known or not."""
+    size = tir.Var("w", DType("int64"), True) if width is None else width
+    mod = function([graph.TensorInfo((1, 3, 6, size), "float32")], _odd_blocks)
+    agree(mod, *((_x(1, 3, 6, w),) for w in ([width] if width else [5, 23])), rtol=1e-3)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocked layouts for convolution networks: channels in blocks of a vector's length, innermost (NCHW16c).
+"""Blocked layouts for convolution networks: channels in blocks of a vector's length, innermost (NCHW16c); channels that these do
+not divide are one block (NCHW24c).
 
 A convolution with constant weights wants its data as ``[N, C/b, H, W, b]``; what lies between convolutions (elementwise
 operators, pooling, concatenation along channels, spatial reductions) works in blocks too, so conversions remain only
@@ -93,8 +94,11 @@ class _Block(GraphRewriter):
         return found.block if found else 0
 
     def block_for(self, channels: tir.Expr) -> int:
-        """The block that a tensor of so many channels gets: a whole vector, half or a quarter of one; 0 for none."""
-        return next((b for b in (self.lanes, self.lanes // 2, self.lanes // 4) if b >= 4 and _divides(channels, b)), 0)
+        """The block that a tensor of so many channels gets: a vector where these divide the channels, else all channels (whose last
+        vector is cut off); 0 for none."""
+        if _divides(channels, self.lanes):
+            return self.lanes
+        return channels.value if isinstance(channels, tir.IntImm) and channels.value >= self.lanes // 4 else 0
 
 
 def _divides(extent: tir.Expr, block: int) -> bool:
@@ -215,7 +219,11 @@ def _reduce(self: _Block, call: graph.Call) -> Made:
 def _concat(self: _Block, call: graph.Call) -> Made:
     fields = call.args[0].fields if isinstance(call.args[0], graph.Tuple) else ()
     blocks = {self.block_of(f) for f in fields}
-    if not fields or call.attrs["axis"] % 4 != 1 or len(blocks) != 1 or 0 in blocks:
+    if not fields or call.attrs["axis"] % 4 != 1 or 0 in blocks:
+        return None
+    if all(_divides(f.sinfo.shape[1], self.block_of(f)) and f.sinfo.shape[1].value == self.block_of(f) for f in fields):  # one block each
+        return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=4), sum(map(self.block_of, fields))
+    if len(blocks) != 1:
         return None
     block = blocks.pop()
     return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=1), block

@@ -129,10 +129,8 @@ def _outside(view: View, indices: list[Any], mask: Any) -> None:
         bad = lanes.less(i, 0) | lanes.less(lanes.sub(n, 1), i)
         bad = bad if mask is None else bad & mask
         if np.any(bad):
-            at = tuple(
-                int(np.broadcast_to(dense(j), np.shape(bad))[np.nonzero(bad)][0]) if np.ndim(bad) else j
-                for j in indices
-            )
+            where, *values = np.broadcast_arrays(bad, *map(dense, indices))
+            at = tuple(int(v[where][0]) for v in values)
             shape = tuple(bounds(s)[1] for s in view.shape)
             raise InterpretError(
                 f"index {at} is out of bounds of buffer {view.name} of shape {shape}",

@@ -8,7 +8,7 @@
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
 - boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``)
 - vectorized loops become vectors, unrolled loops straight code (``vectorize``, ``unroll``)
-- what can live in registers does, parallel loops become tasks (``register_tiles``, ``outline_tasks``)
+- what can live in registers does, in whole vectors, parallel loops become tasks (``whole_vectors``, ``register_tiles``, ``outline_tasks``)
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from .split_vectors import split_vectors
 from .unroll import unroll
 from .vectorize import vectorize
 from .whole_rows import whole_rows
+from .whole_vectors import unmask_registers, whole_vectors
 from .widen_indices import widen_indices
 
 PIPELINE = [
@@ -41,6 +42,7 @@ PIPELINE = [
     lower_blocks,
     serial_threads,
     simplify,
+    whole_vectors,
     whole_rows,
     place_allocations,
     flatten_accesses,
@@ -53,6 +55,7 @@ PIPELINE = [
     unroll,
     simplify,
     register_tiles,
+    unmask_registers,
     outline_tasks,
     mark_kernels,
 ]

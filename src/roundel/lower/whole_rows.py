@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register tiles compute whole rows: those beyond the edge compute the last row once more, which nobody reads.
+"""Register tiles at the edge of a symbolic size are whole: rows beyond it compute the last row once more, lanes beyond it zeros,
+which nobody reads.
 
     for i in T.unroll(8):                                      for i in T.unroll(8):
         if io * 8 + i < n:                              ->         acc[i, j] += a[io * 8 + i if io * 8 + i < n else n - 1, k] * b[j]
@@ -19,7 +20,7 @@ from .vector_expr import conjuncts
 
 
 class _Unguard(StatementRewriter):
-    """Takes conditions that keep an unrolled row inside off stores to local memory; elements are read from the last row instead."""
+    """Takes conditions that keep an unrolled row or a lane inside off stores to local memory."""
 
     def __init__(self) -> None:
         self.unrolled: set[Var] = set()
@@ -49,12 +50,16 @@ class _Unguard(StatementRewriter):
         return tir.If(tir.logical_and(*rest), store) if rest else store
 
     def clamped(self, c: tir.Expr, store: tir.BufferStore, value: tir.Expr) -> tir.Expr | None:
-        """The value with rows beyond the edge replaced by the last one; None where the condition is not just about rows."""
+        """The value that can be computed whatever the condition; None where the condition is not just about a row or a lane."""
         if type(c) is not tir.LT or not c.a.is_index or c.a not in store.indices:
             return None
-        inner = free_vars(c.a) & self.unrolled
+        inner, lanes = free_vars(c.a) & self.unrolled, free_vars(c.a) & self.lanes
         others = [i for i in store.indices if i is not c.a]
-        if not inner or free_vars(c.a) & self.lanes or any(not v.size for v in free_vars(c.b)) or any(inner & free_vars(i) for i in others):
+        if any(not v.size for v in free_vars(c.b)) or any((inner | lanes) & free_vars(i) for i in others):
+            return None
+        if lanes:
+            return None if type(c.b) is tir.IntImm else _Mask(c, lanes).rewrite(value)
+        if not inner:
             return None
         clamp = _Clamp(c, inner)
         made = clamp.rewrite(value)
@@ -80,6 +85,19 @@ class _Clamp(Rewriter):
     def _choice(self, e: tir.IfThenElse) -> tir.Expr:
         self.fits &= not any(self.row is n for n in walk(e.condition))
         return self.generic(e)
+
+
+class _Mask(Rewriter):
+    """Loads of lanes from other than local memory happen under the condition."""
+
+    def __init__(self, condition: tir.LT, lanes: set[Var]) -> None:
+        self.condition, self.lanes = condition, lanes
+
+    @on(tir.BufferLoad)
+    def _load(self, load: tir.BufferLoad) -> tir.Expr:
+        if load.buffer.scope == "local" or not self.lanes & free_vars(load):
+            return load
+        return tir.if_then_else(self.condition, load, tir.const(0, load.dtype))
 
 
 @kernel_pass("whole_rows")

@@ -61,20 +61,23 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, store: Any, padding: str | 
     reduce = [loops[i.var] for i in info.reduce]
     outer, vector = spatial[:-1], spatial[-1]
     extent = extent_of(info.spatial[-1])
-    narrow = extent is not None and extent <= lanes
+    narrow = extent is not None and lanes % extent == 0
+    more = None
     if not narrow:
         more, vector = sch.split(vector, [None, lanes])
         outer.append(more)
     row, inside = None, []
+    still = all(any(i is info.spatial[-1].var for i in a.indices) or a.steps(info.spatial[-1].var, 0) for a in info.loads)
     count = _neighbours(extent_of(info.spatial[-2])) if len(info.spatial) > 1 else 1
     if len(info.spatial) > 1:
         at = len(info.spatial) - 2
         if count > 1:
             outer[at], row = sch.split(outer[at], [None, count])
     together = _neighbours(extent_of(info.spatial[-3]), _rows_within(info, room)) if len(info.spatial) > 3 else 0
-    if padding is not None and narrow and together:
-        blocks, within = sch.split(outer[-2], [None, together])
-        outer, inside = [*outer[:-2], blocks], [within, outer[-1]]
+    if padding is not None and still and together:
+        last = 2 if more is None else 3
+        blocks, within = sch.split(outer[-last], [None, together])
+        outer, inside = [*outer[:-last], blocks], [within, *outer[1 - last:]]
     sch.reorder(*outer, *inside, *reduce, *([row] if row is not None else []), vector)
     depth = len(outer) + len(inside)
     if outer:
@@ -126,6 +129,10 @@ def _extent(sch: Any, loop: Any) -> int | None:
 
 
 def _neighbours(extent: int | None, most: int = NEIGHBOURS) -> int:
+    """How many results go together: as many as divide the extent, or where these are few, what leaves the last group fullest."""
     if extent is None:
-        return 1
-    return max(n for n in range(1, most + 1) if extent % n == 0)
+        return most
+    exact = max(n for n in range(1, most + 1) if extent % n == 0)
+    if exact * 2 >= min(most, extent):
+        return exact
+    return min(range(most // 2, most + 1), key=lambda n: (-(-extent // n) * n, -n))

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Register tiles hold whole vectors: what does not fill its last one computes a few elements more, which nobody reads.
+
+    acc = alloc_local((6, 24))                                 acc = alloc_local((6, 32))
+    for j0, j in (2, T.vectorized(16)):                        for j0, j in (2, T.vectorized(16)):
+        if j0 * 16 + j < 24:                             ->        acc[i, j0 * 16 + j] += a[i] * b[j0 * 16 + j] if j0 * 16 + j < 24 else 0
+            acc[i, j0 * 16 + j] += a[i] * b[j0 * 16 + j]
+
+A masked store would keep the tile in memory. Other memory is read under the condition as before.
+"""
+
+from __future__ import annotations
+
+from roundel.arith import Analyzer
+from roundel.ir import Rewriter, Var, on, tir
+from roundel.ir.visit import free_vars, walk
+
+from .kernel_pass import kernel_pass
+from .loop_facts import inside
+from .statements import StatementRewriter
+from .vector_expr import conjuncts
+
+
+class _Unguard(StatementRewriter):
+    """Takes conditions off stores to local memory that only keep lanes inside of the buffer; notes how large it must be."""
+
+    def __init__(self) -> None:
+        self.analyzer = Analyzer()
+        self.lanes: list[Var] = []
+        self.shapes: dict[tir.Buffer, list[tir.Expr]] = {}
+
+    @on(tir.For)
+    def _for(self, loop: tir.For) -> tir.Stmt:
+        vector = loop.kind is tir.ForKind.VECTORIZED
+        with inside(self.analyzer, loop):
+            self.lanes += [loop.loop_var] if vector else []
+            out = self.generic(loop)
+            del self.lanes[len(self.lanes) - vector:]
+        return out
+
+    @on(tir.If)
+    def _if(self, stmt: tir.If) -> tir.Stmt:
+        store = stmt.then_case
+        if stmt.else_case is not None or type(store) is not tir.BufferStore or store.buffer.scope != "local" or not self.lanes:
+            return self.generic(stmt)
+        dropped = [c for c in conjuncts(stmt.condition) if self.is_edge(c, store)]
+        if not dropped or not store.value.dtype.is_float:  # a division of integers may trap
+            return stmt
+        value = _Guard(tir.logical_and(*dropped), self.lanes[-1]).rewrite(store.value)
+        rest = [c for c in conjuncts(stmt.condition) if c not in dropped]
+        store = store.replace(value=value)
+        return tir.If(tir.logical_and(*rest), store) if rest else store
+
+    def is_edge(self, c: tir.Expr, store: tir.BufferStore) -> bool:
+        """Whether the condition says no more than that a lane is inside of the buffer."""
+        if type(c) is not tir.LT or type(c.b) is not tir.IntImm or self.lanes[-1] not in free_vars(c.a):
+            return False
+        last = self.analyzer.bounds(c.a)[1]
+        for k, (index, extent) in enumerate(zip(store.indices, store.buffer.shape, strict=True)):
+            if index is c.a and type(extent) is tir.IntImm and extent.value == c.b.value and isinstance(last, int):
+                shape = self.shapes.setdefault(store.buffer, list(store.buffer.shape))
+                shape[k] = tir.const(max(last + 1, shape[k].value), extent.dtype)
+                return True
+        return False
+
+
+class _Guard(Rewriter):
+    """Reads of other than local memory happen under the condition."""
+
+    def __init__(self, condition: tir.Expr, lane: Var) -> None:
+        self.condition, self.lane = condition, lane
+
+    @on(tir.BufferLoad)
+    def _load(self, load: tir.BufferLoad) -> tir.Expr:
+        if load.buffer.scope == "local" or self.lane not in free_vars(load):
+            return load
+        return tir.if_then_else(self.condition, load, tir.const(0, load.dtype))
+
+
+class _Enlarge(Rewriter):
+    def __init__(self, table: dict[tir.Buffer, tir.Buffer]) -> None:
+        self.table = table
+
+    def buffer(self, buffer: tir.Buffer) -> tir.Buffer:
+        return self.table.get(buffer, buffer)
+
+
+@kernel_pass("whole_vectors")
+def whole_vectors(func: tir.PrimFunc) -> tir.PrimFunc:
+    """Local buffers that vectors reach over the edge of are as large as these."""
+    unguard = _Unguard()
+    body = unguard.rewrite(func.body)
+    if not unguard.shapes:
+        return func
+    table = {b: b.replace(shape=tuple(s)) for b, s in unguard.shapes.items()}
+    return func.replace(body=_Enlarge(table).rewrite(body))
+
+
+class _Unmask(Rewriter):
+    @on(tir.BufferLoad)
+    def _load(self, load: tir.BufferLoad) -> tir.Expr:
+        load = self.generic(load)
+        return load.replace(predicate=None) if load.predicate is not None and load.buffer.scope == "local" and _is_within(load) else load
+
+
+def _is_within(load: tir.BufferLoad) -> bool:
+    """Whether all lanes are elements of the buffer, at places known now."""
+    for i, n in zip(load.indices, load.buffer.shape, strict=True):
+        base, step, lanes = (i.base, i.stride, i.lanes) if type(i) is tir.Ramp else (i, None, 1)
+        if type(base) is not tir.IntImm or type(n) is not tir.IntImm or (step is not None and type(step) is not tir.IntImm):
+            return False
+        last = base.value + (lanes - 1) * (step.value if step is not None else 0)
+        if min(base.value, last) < 0 or max(base.value, last) >= n.value:
+            return False
+    return True
+
+
+@kernel_pass("unmask_registers")
+def unmask_registers(func: tir.PrimFunc) -> tir.PrimFunc:
+    """Loads of registers need no mask: what it hides is there, and nobody looks at it."""
+    if not any(type(s) is tir.BufferLoad and s.predicate is not None and s.buffer.scope == "local" for s in walk(func.body)):
+        return func
+    return func.replace(body=_Unmask().rewrite(func.body))

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Register tiles of widths that vectors do not divide stay in registers and give the right results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel.build.build import lowered
+from roundel.ir import IRModule, tir
+from roundel.ir.visit import walk
+from roundel.schedule import Schedule
+from roundel.script import tir as T
+
+
+@T.prim_func
+def product(A: T.Buffer((7, 9), "float32"), B: T.Buffer((9, 24), "float32"), C: T.Buffer((7, 24), "float32")):
+    for i, j, k in T.grid(7, 24, 9):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+def _scheduled(rows: int, lanes: int):
+    sch = Schedule(product)
+    block = sch.get_block("C")
+    out = sch.cache_write(block, 0, "local")
+    i, j, k = sch.get_loops(block)
+    i0, i1 = sch.split(i, [None, rows])
+    j0, j1 = sch.split(j, [None, lanes])
+    sch.reorder(i0, k, i1, j0, j1)
+    sch.reverse_compute_at(out, i0)
+    sch.unroll(i1)
+    sch.unroll(j0)
+    sch.vectorize(j1)
+    init = sch.decompose_reduction(block, k)
+    for b in (init, out):
+        r, c = sch.get_loops(b)[1:3] if b is out else (sch.get_loops(b)[1], sch.get_loops(b)[2])
+        sch.unroll(r)
+        if b is out:
+            c0, c1 = sch.split(c, [None, lanes])
+            sch.unroll(c0)
+            sch.vectorize(c1)
+    return sch.func
+
+
+@pytest.mark.parametrize("lanes", [16, 10])
+def test_no_masks_on_registers(lanes):
+    func = _scheduled(7, lanes)
+    flat = next(f for _, f in lowered(IRModule({"f": func})).items() if isinstance(f, tir.PrimFunc))
+    tiles = [n for n in walk(flat.body) if type(n) in (tir.BufferLoad, tir.BufferStore) and n.buffer.scope == "local"]
+    assert tiles and all(n.predicate is None for n in tiles)
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype("float32") for s in ((7, 9), (9, 24)))
+    c = np.full((7, 24), np.nan, "float32")
+    rd.build(func)(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-6)
