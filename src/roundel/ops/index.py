@@ -13,7 +13,7 @@ from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axis_of, dim_text, equal, fail, same_dtype, static, tensor_info
+from .dims import axis_of, dim_text, equal, fail, same, same_dtype, static, tensor_info
 from .loops import for_each, load, store, when
 
 
@@ -158,7 +158,7 @@ class _Scatter(OpDef):
         dtype = same_dtype(self, (data, updates))
         if data.shape is not None and indices.shape is not None and updates.shape is not None:
             wanted = self.updates_shape(data.shape, indices.shape, attrs, args)
-            if len(wanted) != len(updates.shape) or not all(map(equal, wanted, updates.shape)):
+            if len(wanted) != len(updates.shape) or not all(map(same, wanted, updates.shape)):
                 fail(self, f"updates do not have the shape ({', '.join(map(dim_text, wanted))})", *args)
         return data.replace(dtype=dtype)
 

@@ -13,7 +13,7 @@ from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axes_of, axis_of, dim_text, equal, fail, fill, same_dtype, simplify, tensor_info
+from .dims import axes_of, axis_of, dim_text, fail, fill, same, same_dtype, simplify, tensor_info
 from .elementwise import label, widen
 from .reduce import at_reduced, count_of, reduce_te
 
@@ -263,7 +263,7 @@ class BatchNorm(OpDef):
         if data.shape is not None:
             axis = axis_of(self, attrs["axis"], data.ndim, *args)
             for p in rest:
-                if p.shape is not None and not (p.ndim == 1 and equal(p.shape[0], data.shape[axis])):
+                if p.shape is not None and not (p.ndim == 1 and same(p.shape[0], data.shape[axis])):
                     fail(self, f"a parameter does not have {dim_text(data.shape[axis])} elements", *args)
         return graph.TupleInfo((data, rest[2], rest[3]))
 
