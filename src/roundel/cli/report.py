@@ -39,3 +39,11 @@ def onnx_command() -> None:
 
     for (domain, name), versions in registry.known().items():
         typer.echo(f"{domain or 'ai.onnx'}::{name}  since {', '.join(map(str, versions))}")
+
+
+@app.command("torch")
+def torch_command() -> None:
+    """List the ATen operators and how each is supported, as a Markdown page."""
+    from ..frontend.torch.support import markdown
+
+    typer.echo(markdown(), nl=False)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -115,3 +117,9 @@ def test_a_module_keeps_its_mode():
     model[0].eval()
     rd.import_model(model, (torch.ones(1, 2),))
     assert model.training and model[1].training and not model[0].training
+
+
+def test_the_page_of_operators_is_current():
+    from roundel.frontend.torch.support import markdown
+
+    assert (Path(__file__).parents[3] / "docs" / "torch-operators.md").read_text() == markdown(), "roundel report torch > docs/torch-operators.md"
