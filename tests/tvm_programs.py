@@ -326,6 +326,94 @@ def f(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
                 B[vi, vj] = T.sigmoid(A[vi, vj]) + T.tanh(A[vi, vj]) + T.erf(A[vi, vj]) + T.pow(A[vi, vj], T.float32(2)) + T.rsqrt(T.fabs(A[vi, vj])) + T.floor(A[vi, vj]) + T.log(A[vi, vj]) + T.power(A[vi, vj], T.float32(2)) + T.fma(A[vi, vj], A[vi, vj], T.float32(1)) + T.round(A[vi, vj]) + T.nearbyint(A[vi, vj]) + T.trunc(A[vi, vj]) + T.exp2(A[vi, vj])
 '''
 
+TENSOR["course_1"] = '''
+import numpy as np
+@tvm.script.ir_module
+class MyModule:
+    @T.prim_func
+    def mm_relu(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"), C: T.Buffer((128, 128), "float32")):
+        T.func_attr({"global_symbol": "mm_relu", "tir.noalias": True})
+        Y = T.alloc_buffer((128, 128), dtype="float32")
+        for i, j, k in T.grid(128, 128, 128):
+            with T.block("Y"):
+                # block axes
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.float32(0)
+                Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
+        for i, j in T.grid(128, 128):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.max(Y[vi, vj], T.float32(0))
+'''
+TENSOR["gpu_tensor"] = '''
+@tvm.script.ir_module
+class MyModuleMatmul:
+    @T.prim_func
+    def main(A: T.Buffer((1024, 1024), "float32"), B: T.Buffer((1024, 1024), "float32"), C: T.Buffer((1024, 1024), "float32")) -> None:
+        T.func_attr({"global_symbol": "main", "tir.noalias": True})
+        for i0_0_i1_0_fused in T.thread_binding(16, thread="blockIdx.x"):
+            for tx in T.thread_binding(0, 64, thread="threadIdx.x"):
+                for k in T.serial(0, 1024, annotations={"software_pipeline_stage": [0, 0, 1]}):
+                    with T.block("C"):
+                        v0 = T.axis.spatial(1024, i0_0_i1_0_fused * 64 + tx)
+                        vk = T.axis.reduce(1024, k)
+                        T.block_attr({"warp_execution": 1})
+                        with T.init():
+                            C[v0, 0] = T.float32(0)
+                        C[v0, 0] += A[v0, vk] * B[vk, 0]
+'''
+TENSOR["match_buffer_views"] = '''
+@T.prim_func
+def tensor_core_impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+    sa = T.var("int32")
+    sb = T.var("int32")
+    A = T.match_buffer(a, (16, 16), "float32", align=64, offset_factor=8, strides=[sa, 1], scope="global")
+    B = T.match_buffer(b, (16, 16), "float32", align=64, offset_factor=8, strides=[sb, 1])
+    C = T.match_buffer(c, (16, 16), "float32", align=128, elem_offset=T.int32(0))
+    with T.block("root"):
+        T.reads(A[0:16, 0:16], B[0 : 16, 0 : 16])
+        T.writes(C[0 : 16, 0 : 16])
+        for i in T.serial(16):
+            with T.block("row"):
+                vi = T.axis.spatial(16, i)
+                T.reads(A[vi, 0:16], B[vi, 0:16])
+                T.writes(C[vi, 0:16])
+                Ar = T.match_buffer(A[vi, 0:16], (16,), "float32", strides=[1], offset_factor=1)
+                for j in T.vectorized(16):
+                    C[vi, j] = Ar[j] + B[vi, j]
+'''
+TENSOR["cse_let"] = '''
+@T.prim_func
+def func(A: T.Buffer((16, 16), "float32"), n: T.int32, flag: T.bool):
+    for i in range(16):
+        x: T.int32 = i * n
+        y = T.int64(x) + T.Cast("int64", n)
+        with T.LetStmt(T.float32(i)) as z:
+            if flag and x % 2 == 0 or not (y > 4):
+                A[i, T.min(n, 15)] = z + T.Cast("float32", y) if n > 3 else z
+            else:
+                T.evaluate(0)
+        if T.likely(i + 1 < 16): A[i + 1, 0] = A[i, 0] ** 2.0
+        A[i, 1:3] = T.broadcast(A[i, 0], 2)
+        A[i, T.ramp(4, 2, 4)] = T.Broadcast(T.float32(1), 4)
+'''
+TENSOR["int_literals"] = '''
+@T.prim_func
+def f(A: T.Buffer(16, "int32"), B: T.Buffer((4, 4), "uint8"), C: T.Buffer([2, 2], T.float16), D: T.Buffer((), "int64")):
+    A[0] = 0x10 + 1_000
+    A[1] = -A[0] // 3 % 5
+    A[2] = A[0] << 2 >> 1 & 0xFF | 1 ^ 3
+    A[3] = T.abs(A[0]) + T.max(A[0], 3, ) + T.truncdiv(A[0], 2)
+    A[4] = T.cast(A[1] > 3, "int32") + T.int32(T.bool(True))
+    A[5] = T.if_then_else(A[0] != 3, A[1], T.int32(2)) + T.Select(A[0] >= 3, 1, 2)
+    B[0, 0] = T.uint8(255)
+    B[1, 1] = B[0, 0] + T.uint8(1)
+    C[0, 0] = T.float16(1.5) * C[1, 1]
+    C[0, 1] = T.exp(C[0, 0]) + T.max_value("float16")
+    D[()] = T.int64(2) ** 3 if False else T.int64(8)
+'''
+
 GRAPH = {}
 GRAPH["emit_te"] = '''
 def add_one(a):
@@ -534,4 +622,128 @@ def main(x: R.Tensor((2,), "float32"), t: R.Tuple(R.Tensor((2,), "float32"), R.T
     e = ()
     w: R.Tuple(R.Tensor((2,), "float32"), R.Tensor((2,), "float32")) = v
     return u
+'''
+GRAPH["mixture"] = '''
+@tvm.script.ir_module
+class MyModuleMixture:
+    @T.prim_func
+    def linear0(x: T.handle, w: T.handle, b: T.handle, z: T.handle):
+        m, n, k = T.int64(), T.int64(), T.int64()
+        X = T.match_buffer(x, (1, m), "float32")
+        W = T.match_buffer(w, (n, m), "float32")
+        B = T.match_buffer(b, (n, ), "float32")
+        Z = T.match_buffer(z, (1, n), "float32")
+        Y = T.alloc_buffer((1, n), "float32")
+        for i, j, k in T.grid(1, n, m):
+            with T.block("Y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.float32(0)
+                Y[vi, vj] = Y[vi, vj] + X[vi, vk] * W[vj, vk]
+        for i, j in T.grid(1, n):
+            with T.block("Z"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Z[vi, vj] = Y[vi, vj] + B[vj]
+
+    @R.function
+    def main(x: R.Tensor((1, "m"), "float32"), w0: R.Tensor(("n", "m"), "float32"), b0: R.Tensor(("n", ), "float32"), w1: R.Tensor(("k", "n"), "float32"), b1: R.Tensor(("k", ), "float32")):
+        m, n, k = T.int64(), T.int64(), T.int64()
+        with R.dataflow():
+            lv0 = R.call_dps_packed("env.linear", (x, w0, b0), R.Tensor((1, n), "float32"))
+            lv1 = R.call_dps_packed("env.relu", (lv0, ), R.Tensor((1, n), "float32"))
+            out = R.call_tir(MyModuleMixture.linear0, (lv1, w1, b1), R.Tensor((1, k), "float32"))
+            R.output(out)
+        return out
+'''
+GRAPH["old_relax_call_tir"] = '''
+@tvm.script.ir_module
+class M:
+    @T.prim_func
+    def relu(x: T.handle, y: T.handle):
+        n = T.int64()
+        X = T.match_buffer(x, (1, n), "float32")
+        Y = T.match_buffer(y, (1, n), "float32")
+        for i, j in T.grid(1, n):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = T.max(X[vi, vj], T.float32(0))
+    @R.function
+    def main(x: Tensor((1, 784), "float32")):
+        with R.dataflow():
+            lv0 = R.call_tir(relu, (x,), (1, 784), dtype="float32")
+            R.output(lv0)
+        return lv0
+'''
+GRAPH["module_attr_device"] = '''
+@I.ir_module
+class Module:
+    I.module_attrs({"system_lib_prefix": "hello_"})
+    @R.function
+    def main(x: R.Tensor(("batch", 10), dtype="float32"), packed_params: R.Tuple(R.Tensor((10, 5), dtype="float32"), R.Tensor((5,), dtype="float32"))) -> R.Tensor(("batch", 5), dtype="float32"):
+        batch = T.int64(is_size_var=True)
+        R.func_attr({"num_input": 1})
+        with R.dataflow():
+            w: R.Tensor((10, 5), dtype="float32") = packed_params[0]
+            b: R.Tensor((5,), dtype="float32") = packed_params[1]
+            lv: R.Tensor((batch, 5), dtype="float32") = R.matmul(x, w, out_dtype="void")
+            lv1: R.Tensor((batch, 5), dtype="float32") = R.add(lv, b)
+            gv: R.Tensor((batch, 5), dtype="float32") = R.nn.relu(lv1)
+            R.output(gv)
+        return gv
+'''
+GRAPH["kv_cache"] = '''
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def append(var_cache: T.handle, var_new: T.handle, var_out: T.handle, pos: T.int64):
+        T.func_attr({"tir.noalias": T.bool(True)})
+        n = T.int64(is_size_var=True)
+        cache = T.match_buffer(var_cache, (T.int64(64), T.int64(8)), "float16")
+        new = T.match_buffer(var_new, (n, T.int64(8)), "float16")
+        out = T.match_buffer(var_out, (T.int64(64), T.int64(8)), "float16")
+        for i, j in T.grid(T.int64(64), T.int64(8)):
+            with T.block("out"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                out[vi, vj] = T.if_then_else(vi >= pos and vi < pos + n, new[vi - pos, vj], cache[vi, vj])
+    @R.function
+    def main(cache: R.Tensor((64, 8), "float16"), new: R.Tensor(("n", 8), "float16"), pos: R.Shape(["p"])) -> R.Tensor((64, 8), "float16"):
+        p = T.int64()
+        cls = Module
+        with R.dataflow():
+            gv = R.call_tir(cls.append, (cache, new), out_sinfo=R.Tensor((64, 8), "float16"), tir_vars=R.shape([p]))
+            R.output(gv)
+        return gv
+'''
+GRAPH["attention_etc"] = '''
+@I.ir_module
+class Module:
+    @R.function
+    def main(q: R.Tensor((2, 4, 8, 16), "float32"), k: R.Tensor((2, 4, 8, 16), "float32"), v: R.Tensor((2, 4, 8, 16), "float32"), ids: R.Tensor((2, 4), "int64"), emb: R.Tensor((100, 16), "float32")):
+        with R.dataflow():
+            a = R.nn.attention(q, k, v, scale=0.25, causal_mask="TopLeft")
+            b = R.permute_dims(a, [0, 2, 1, 3])
+            c = R.reshape(b, (2, 8, 64)) if False else R.reshape(b, R.shape([2, -1]))
+            d = R.take(emb, ids, axis=0)
+            e = R.nn.rms_norm(d, R.ones((16,), "float32"), axes=[-1], epsilon=1e-5)
+            f = R.cumsum(e, axis=1)
+            g = R.topk(f, k=3, axis=-1, largest=True, ret_type="both", dtype="int64")
+            h = R.repeat(g[0], 2, axis=1)
+            i = R.flip(R.tile(h, (1, 1, 2)), axis=0)
+            j = R.einsum((f, f), subscripts="bij,bkj->bik")
+            l = R.nn.pad(j, pad_width=[0, 0, 1, 1, 1, 1], pad_value=0.0)
+            m = R.stack([f, f], axis=0)
+            n = R.full_like(f, R.const(1.0, "float32"))
+            o = R.scatter_elements(f, R.const([[[0]]], "int64"), R.const([[[1.0]]], "float32"), axis=0, reduction="update")
+            p = R.gather_elements(f, R.const([[[0]]], "int64"), axis=1)
+            q1 = R.logical_and(R.less(f, n), R.isnan(f))
+            r = R.power(R.sqrt(R.abs(f)), R.const(2.0, "float32"))
+            s = R.max(f, axis=1)
+            t = R.sort(f, axis=-1, descending=True)
+            u = R.argsort(f, axis=-1, descending=False, dtype="int32")
+            w = R.nn.log_softmax(f, axis=-1)
+            x = R.nn.leakyrelu(R.nn.gelu_tanh(f), alpha=0.1)
+            y = R.image.resize2d(R.reshape(f, (1, 2, 4, 16)), (8, 32), layout="NCHW", method="linear", coordinate_transformation_mode="half_pixel")
+            z = R.nn.batch_norm(y, R.ones((2,), "float32"), R.zeros((2,), "float32"), R.zeros((2,), "float32"), R.ones((2,), "float32"), axis=1)
+            R.output(c, i, l, m, o, p, q1, r, s, t, u, w, x, z)
+        return (c, i, l, m, o, p, q1, r, s, t, u, w, x, z[0])
 '''

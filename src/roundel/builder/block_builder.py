@@ -62,11 +62,12 @@ class BlockBuilder:
 
     # -- functions and blocks
     @contextmanager
-    def function(self, name: str, params: Sequence[graph.Var] = (), attrs: Mapping[str, Any] | None = None, *,
+    def function(self, name: str, params: Sequence[graph.Var] | graph.Var | None = (), attrs: Mapping[str, Any] | None = None, *,
                  pure: bool = True, private: bool = False) -> Iterator[None]:
         """A graph function; inside, ``emit_func_output`` gives its result. Exported under its name unless private."""
+        params = (params,) if isinstance(params, graph.Var) else tuple(params or ())
         symbol = {} if private else {"global_symbol": name}
-        frame = _Frame(name, tuple(params), Attrs({**symbol, **(attrs or {})}), pure, names={p.name for p in params})
+        frame = _Frame(name, params, Attrs({**symbol, **(attrs or {})}), pure, names={p.name for p in params})
         self._frames.append(frame)
         try:
             yield
@@ -143,13 +144,13 @@ class BlockBuilder:
         hint = primfunc_name_hint or getattr(fn, "__name__", "compute")
         return program.call(self.add_func(program.func, hint.replace("<lambda>", "compute")))
 
-    def emit_func_output(self, value: Any, params: Sequence[graph.Var] | None = None) -> None:
+    def emit_func_output(self, value: Any, params: Sequence[graph.Var] | graph.Var | None = None) -> None:
         """Make ``value`` the function's result."""
         frame = self._frame()
         if frame.dataflow:
             raise RoundelError("a function's result is given outside its dataflow block", hint="use emit_output inside")
         if params is not None:
-            frame.params = tuple(params)
+            frame.params = (params,) if isinstance(params, graph.Var) else tuple(params)
         frame.output = self._atom(self.normalize(value))
 
     # -- the module
@@ -168,6 +169,21 @@ class BlockBuilder:
         """Replace a function."""
         self._mod = self._mod.with_functions({getattr(name, "name", name): func})
 
+    def emit_normalized(self, binding: graph.Binding) -> graph.Var:
+        """Append a binding as it is."""
+        self._frame().current.append(binding)
+        if isinstance(binding, graph.VarBinding):
+            self._bound[binding.var] = binding.value
+        return binding.var
+
+    def get_unique_name(self, name_prefix: str) -> str:
+        """A name that no variable of the function has."""
+        return self._name(name_prefix)
+
+    def current_block_is_dataflow(self) -> bool:
+        """Whether a dataflow block is open."""
+        return self._frame().dataflow
+
     def get(self) -> IRModule:
         """The module as it is now."""
         return self._mod
@@ -177,6 +193,8 @@ class BlockBuilder:
         if self._frames:
             raise RoundelError(f"function {self._frames[-1].name} is still under construction")
         return self._mod
+
+    emit_match_cast = match_cast  # the name that TVM had first
 
     def lookup_binding(self, var: graph.Var) -> graph.GraphExpr | None:
         """What ``var`` is bound to, or None when it was not emitted here."""

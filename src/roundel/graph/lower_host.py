@@ -14,7 +14,7 @@ from ..ir.constants import ConstData
 from ..ir.dtype import HANDLE, INT32
 from ..ir.module import IRModule
 from ..ir.visit import free_vars
-from ..lower.explicit_shape_params import explicit_shape_params
+from ..lower.explicit_shape_params import as_sizes, explicit_shape_params
 from ..passes import pass_
 from . import host_calls, host_control
 from .host_builder import HostBuilder, Shape, flatten
@@ -159,7 +159,11 @@ def _template(value: Any, count: Any) -> Any:
 
 def _with_sizes(host: tir.PrimFunc, inputs: int) -> tir.PrimFunc:
     """The sizes in the inputs' shapes as further parameters, as kernels have them; those of results are computed from them."""
+    host = as_sizes(host, _sizes(host, inputs))
+    return host.replace(params=(*host.params, *_sizes(host, inputs)))
+
+
+def _sizes(host: tir.PrimFunc, inputs: int) -> tuple[tir.Var, ...]:
     buffers = host.buffers
     dims = [d for p in host.params[:inputs] if p in buffers for d in buffers[p].shape]
-    extra = {v: None for d in dims for v in sorted(free_vars(d), key=lambda v: v.name) if v not in host.params}
-    return host.replace(params=(*host.params, *extra))
+    return tuple({v: None for d in dims for v in sorted(free_vars(d), key=lambda v: v.name) if v not in host.params})

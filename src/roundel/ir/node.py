@@ -120,16 +120,17 @@ def _constructor(cls: type, fields: dict[str, str], defaults: dict[str, Any], de
     args = ", ".join(f"{f}=_d_{f}" if f in defaults else f for f in fields)
     sets = [f"self.{f} = {f}" for f in fields] + [f"self.{f} = {code}" for f, code in derive.items()]
     names = "".join(f + ", " for f in fields)
+    coerce = f"{names.rstrip(', ')}{',' if len(fields) == 1 else ''} = cls._coerce({names})" if hasattr(cls, "_coerce") else ""
     if not intern:
+        given = [coerce.replace("cls.", "self.")] if coerce else []
         fresh = [f"if {f} is None: {f} = _Token()" for f, kind in fields.items() if kind.startswith("Token")]
         memo = ["self._facts = None"] if "_facts" in _all_slots(cls) else []
-        body = "\n    ".join(fresh + sets + memo) or "pass"
+        body = "\n    ".join(given + fresh + sets + memo) or "pass"
         return f"def __init__(self, {args}):\n    {body}\n"
     key = f"cls._key({names})" if hasattr(cls, "_key") else f"(cls, {names})"
-    coerce = f"{names.rstrip(', ')}{',' if len(fields) == 1 else ''} = cls._coerce({names})" if hasattr(cls, "_coerce") else "pass"
     memo = ["self._facts = None"] if "_facts" in _all_slots(cls) else []
     body = "\n    ".join(["self = _new(cls)", *sets, *memo])
-    return (f"def __new__(cls, {args}):\n    {coerce}\n    key = {key}\n    slot = _table.get(key)\n    if slot is not None:\n"
+    return (f"def __new__(cls, {args}):\n    {coerce or 'pass'}\n    key = {key}\n    slot = _table.get(key)\n    if slot is not None:\n"
             f"        self = slot()\n        if self is not None: return self\n    {body}\n"
             f"    slot = _Slot(self, _forget)\n    slot.key = key\n    _table[key] = slot\n    return self\n")
 

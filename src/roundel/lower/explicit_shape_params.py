@@ -36,6 +36,12 @@ def _compact(buffer: tir.Buffer) -> dict[Var, tir.Expr]:
     return values
 
 
+def as_sizes(func: tir.PrimFunc, variables: tuple[Var, ...]) -> tir.PrimFunc:
+    """The function with such variables (``te.var``) known to be sizes, which nobody said when they were made."""
+    plain = {v: Var(v.name, v.dtype, True) for v in variables if not v.size}
+    return substitute(func, plain) if plain else func
+
+
 @kernel_pass("explicit_shape_params")
 def explicit_shape_params(func: tir.PrimFunc) -> tir.PrimFunc:
     """``f(A[n, m])`` becomes ``f(A[n, m], n, m)``."""
@@ -43,5 +49,6 @@ def explicit_shape_params(func: tir.PrimFunc) -> tir.PrimFunc:
     layout = {v: e for b in func.buffer_params for v, e in _compact(b).items() if v not in own}
     if layout:
         func = substitute(func, layout)
+    func = as_sizes(func, shape_params(func))
     extra = shape_params(func)
     return func.replace(params=(*func.params, *extra)) if extra else func

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 from ..attrs import EMPTY, Attrs
@@ -11,10 +12,12 @@ from ..dtype import DType
 from ..node import Node, Span, node
 from ..op import OpDef
 from ..tir.expr import Expr as PrimExpr
+from ..tir.ops import as_index
+from .operators import Operators
 from .struct_info import ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
 
 
-class GraphExpr(Node):
+class GraphExpr(Operators, Node):
     """Base of graph expressions; ``sinfo`` says what is known of the value."""
 
     __slots__ = ()
@@ -74,9 +77,13 @@ class Constant(GraphExpr):
 
 @node
 class ShapeExpr(GraphExpr):
-    """A shape value ``R.shape([n, 4])``."""
+    """A shape value ``R.shape([n, 4])`` (numbers are taken as expressions)."""
 
     values: tuple[PrimExpr, ...]
+
+    @staticmethod
+    def _coerce(values: Any) -> tuple:
+        return (tuple([v if isinstance(v, PrimExpr) else as_index(index(v)) for v in values]),)
 
     @property
     def sinfo(self) -> StructInfo:  # type: ignore[override]
@@ -115,6 +122,10 @@ class Tuple(GraphExpr):
     """A tuple of values."""
 
     fields: tuple[GraphExpr, ...]
+
+    @staticmethod
+    def _coerce(fields: Any) -> tuple:
+        return (tuple(fields),)
 
     @property
     def sinfo(self) -> StructInfo:  # type: ignore[override]

@@ -24,7 +24,7 @@ from ...ir.graph import (
 from ...ir.graph.make_call import as_operand, make_call
 from ...ir.op import get_op
 from .. import marks
-from ..relax import call_packed
+from ..relax import Object, Shape, Tensor, call_packed
 from .core import Scope, handles
 from .struct_infos import contradiction, deduce, erase, join, matched
 from .symbols import Symbols
@@ -44,6 +44,9 @@ _LEAVES = (
 )
 
 
+_BARE = {"Tensor": Tensor, "Object": Object, "Shape": Shape}  # the spelling of 2022: x: Tensor((1, 784), "float32")
+
+
 class LocalFunction:
     """A function inside a graph function: condition or body of a loop."""
 
@@ -55,7 +58,7 @@ class GraphParser(Symbols):
     """Reads one graph function."""
 
     def __init__(self, module: ModuleParser) -> None:
-        super().__init__(module.source, Scope(module.captured))
+        super().__init__(module.source, Scope({**_BARE, **module.captured}))
         self.module = module
         self.attrs: dict[str, Any] = {}
         self.blocks: list[BindingBlock] = []

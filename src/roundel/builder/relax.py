@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names for building graph functions in Python the way TVM's documentation does: ``from roundel import relax``.
+
+    x = relax.Var("x", relax.TensorStructInfo([n, 4], "float32"))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]), bb.dataflow(): ...
+    lv = bb.emit(relax.op.nn.relu(x))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from roundel.ir import graph
+from roundel.ir.dtype import DType
+from roundel.ir.graph import (
+    Call,
+    Constant,
+    DataflowVar,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    Tuple,
+    TupleGetItem,
+    VarBinding,
+)
+from roundel.ir.graph import DTypeValue as DataTypeImm
+from roundel.ir.graph import StringValue as StringImm
+from roundel.ir.tir import Expr, as_index
+from roundel.script.relax import (
+    OpRef,
+    call_dps_packed,
+    call_packed,
+    call_pure_packed,
+    call_tir,
+    call_tir_inplace,
+    const,
+    prim_value,
+)
+
+from .block_builder import BlockBuilder
+
+
+class _Operators:
+    """``relax.op``: every operator by name."""
+
+    def __getattr__(self, name: str) -> OpRef:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return OpRef(name)
+
+
+op = _Operators()
+
+
+def Var(name_hint: str, struct_info: Any = None) -> graph.Var:
+    """A variable of a graph function."""
+    if struct_info is not None and not isinstance(struct_info, graph.StructInfo):
+        raise TypeError(f"what is known of {name_hint} is a struct info with dimensions that are numbers or variables (te.size_var), not text")
+    return graph.Var(name_hint, graph.ObjectInfo() if struct_info is None else struct_info)
+
+
+def TensorStructInfo(shape: Any = None, dtype: Any = "float32", vdevice: Any = None, ndim: int = -1) -> graph.TensorInfo:
+    """What is known of a tensor."""
+    values = shape.values if isinstance(shape, ShapeExpr) else shape
+    dtype = None if not dtype else DType(dtype)
+    return graph.TensorInfo(None if values is None else tuple(map(as_index, values)), dtype, ndim, vdevice)
+
+
+def ShapeStructInfo(values: Sequence[Any] | None = None, ndim: int = -1) -> graph.ShapeInfo:
+    """What is known of a shape."""
+    return graph.ShapeInfo(None if values is None else tuple(map(as_index, values)), ndim)
+
+
+def TupleStructInfo(fields: Sequence[graph.StructInfo]) -> graph.TupleInfo:
+    """What is known of a tuple."""
+    return graph.TupleInfo(tuple(fields))
+
+
+def PrimStructInfo(dtype: Any = None, value: Expr | None = None) -> graph.PrimInfo:
+    """What is known of a scalar."""
+    return graph.PrimInfo(DType(dtype) if value is None else value.dtype, value)
+
+
+def FuncStructInfo(params: Sequence[graph.StructInfo] | None, ret: graph.StructInfo, purity: bool = True) -> graph.FuncInfo:
+    """What is known of a function."""
+    return graph.FuncInfo(None if params is None else tuple(params), ret, purity)
+
+
+def ObjectStructInfo() -> graph.ObjectInfo:
+    """Nothing is known."""
+    return graph.ObjectInfo()
+
+
+__all__ = [
+    "BlockBuilder", "Call", "Constant", "DataTypeImm", "DataflowVar", "ExternFunc", "FuncStructInfo", "Function", "GlobalVar", "If",
+    "ObjectStructInfo", "PrimStructInfo", "PrimValue", "SeqExpr", "ShapeExpr", "ShapeStructInfo", "StringImm", "TensorStructInfo", "Tuple",
+    "TupleGetItem", "TupleStructInfo", "Var", "VarBinding", "call_dps_packed", "call_packed", "call_pure_packed", "call_tir",
+    "call_tir_inplace", "const", "op", "prim_value",
+]
