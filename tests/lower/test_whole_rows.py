@@ -45,3 +45,19 @@ def test_the_innermost_loop_asks_nothing():
     for part in inner:
         until_store = part.split("D[")[0]
         assert "if " not in until_store.rsplit("if ", 1)[0]
+
+
+def test_every_number_of_rows_and_columns():
+    m, n = (tir.Var(name, INT64, True) for name in "mn")
+    a, b = te.placeholder((2, m, 6), "float32", "A"), te.placeholder((2, 6, n), "float32", "B")
+    k = te.reduce_axis((0, 6), "k")
+    c = te.compute((2, m, n), lambda h, i, j: te.sum(a[h, i, k.var] * b[h, k.var, j], axis=k), "C")
+    d = te.compute((2, m, n), lambda h, i, j: c[h, i, j] * 2.0, "D")
+    func = te.create_prim_func([a, b, d]).with_attr("global_symbol", "main")
+    run = rd.build(IRModule({"main": schedule_program(func, Target.host())[0]}), threads=1)
+    rng = np.random.default_rng(0)
+    for rows, columns in [(1, 1), (3, 17), (14, 32), (15, 33), (29, 5), (2, 48)]:
+        x, y = rng.standard_normal((2, rows, 6)).astype(np.float32), rng.standard_normal((2, 6, columns)).astype(np.float32)
+        out = np.full((2, rows, columns), np.nan, np.float32)
+        run["main"](x, y, out)
+        np.testing.assert_allclose(out, x @ y * 2, rtol=1e-5, atol=1e-5)
