@@ -187,7 +187,7 @@ def _trunc_mod(a: Any, b: Any) -> Any:
 def _trunc_div(a: Any, b: Any) -> Any:
     a, b = np.asarray(a), np.asarray(b)
     floor = np.floor_divide(a, b)
-    inexact = (floor * b != a) & ((a < 0) != (b < 0))
+    inexact = (floor * b != a) & ((a < 0) != (b < 0)) & (b != 0)  # as in NumPy and in compiled code, a / 0 is 0
     return (floor + inexact.astype(floor.dtype)).astype(a.dtype)[()]
 
 

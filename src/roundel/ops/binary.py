@@ -21,7 +21,7 @@ def _np_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.dtype.kind == "f":
         return x / y
     q = np.floor_divide(x, y)
-    return q + ((x - q * y != 0) & ((x < 0) != (y < 0)))
+    return q + ((x - q * y != 0) & ((x < 0) != (y < 0)) & (y != 0))  # x / 0 is 0
 
 
 def _floor_divide(x: Any, y: Any) -> Any:

@@ -129,11 +129,13 @@ def _cast_to(node: NodeContext, x: Value, dtype: Any, to_text: bool) -> Any:
 
 
 def converted(node: NodeContext, v: Any, dtype: Any) -> Any:
-    """ONNX converts floats to 8-bit floats with saturation unless told otherwise, and to integers below 8 bits by wrapping."""
+    """ONNX converts numbers to 8-bit floats with saturation unless told otherwise, and floats to integers below 8 bits by wrapping."""
     if dtype == "float8_e8m0fnu" and v.sinfo.dtype.is_float and v.sinfo.dtype != dtype:
         return _to_scale(node, v, dtype)
     if v.sinfo.dtype.is_float and dtype.is_int and dtype.bits < 8:
         v = node.make("astype", v, dtype="int32")
+    if dtype.is_float and dtype.bits == 8 and v.sinfo.dtype.is_int:
+        v = node.make("astype", v, dtype="float32")
     if v.sinfo.dtype.is_float and dtype.is_float and dtype.bits == 8 and node.attr("saturate", 1):
         top = float(ml_dtypes.finfo(dtype.numpy).max)
         v = node.make("clip", v, -top, top)
