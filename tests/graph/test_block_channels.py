@@ -4,6 +4,8 @@
 import numpy as np
 import pytest
 
+from roundel.driver import build_module
+from roundel.interp import interpret
 from roundel.ir import graph, tir
 from roundel.ir.dtype import DType
 from roundel.ops import make
@@ -70,9 +72,25 @@ def _odd_blocks(bb, x):
     return _conv(bb, e, 40, 3, strides=2)
 
 
-@pytest.mark.parametrize("width", [13, None])
+@pytest.mark.parametrize("width", [5, 13, None])
 def test_odd_blocks(width):
     """All channels in one block, with rows of lengths that eight does not divide, known or not."""
     size = tir.Var("w", DType("int64"), True) if width is None else width
     mod = function([graph.TensorInfo((1, 3, 6, size), "float32")], _odd_blocks)
-    agree(mod, *((_x(1, 3, 6, w),) for w in ([width] if width else [5, 23])), rtol=1e-3)
+    reference, compiled = interpret(mod)["main"], build_module(mod)["main"]
+    for w in [width] if width else [5, 16, 23]:
+        x = _x(1, 3, 6, w)
+        np.testing.assert_allclose(compiled(x), reference(x), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("outer", "kernel"), [(24, (2, 2)), (1, (2, 3))])
+def test_pieces_that_do_not_overlap(outer, kernel):
+    """A transposed convolution whose stride is its kernel."""
+    h, w = (tir.Var(x, DType("int64"), True) for x in "hw")
+
+    def body(bb, x):
+        y = bb.emit(make("nn.conv2d_transpose", _conv(bb, x, 24, 1), graph.Constant.of(_x(24, outer, *kernel)), strides=kernel))
+        return make("nn.relu", bb.emit(make("add", y, graph.Constant.of(_x(1, outer, 1, 1)))))
+
+    mod = function([graph.TensorInfo((1, 3, h, w), "float32")], body)
+    agree(mod, (_x(1, 3, 5, 7),), rtol=1e-3)

@@ -20,6 +20,7 @@ from ..ir.constants import ConstData
 from ..ir.module import IRModule
 from ..ir.op import FuseKind, OpDef
 from ..ops import make
+from ..ops.dims import paddings, per_axis
 from ..passes import pass_
 from ..target import Target
 from .rewriter import GraphRewriter
@@ -108,7 +109,7 @@ def _divides(extent: tir.Expr, block: int) -> bool:
 Made = tuple[graph.GraphExpr, int] | None
 
 
-def _conv2d(self: _Block, call: graph.Call) -> Made:
+def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
     data, weight = call.args[0], call.args[1]
     a = call.attrs
     if not isinstance(weight, graph.Constant) or a["data_layout"] != "NCHW" or a["kernel_layout"] != "OIHW" or a.get("out_layout"):
@@ -117,7 +118,7 @@ def _conv2d(self: _Block, call: graph.Call) -> Made:
         return None
     out_channels, in_channels = weight.sinfo.shape[0], data.sinfo.shape[1]
     groups = int(a["groups"])
-    block = self.block_for(out_channels)
+    block = block or self.block_for(out_channels)
     if not block:
         return None
     tile = winograd_tile(data.sinfo, weight.sinfo, a, self.target)
@@ -143,6 +144,28 @@ def _conv2d(self: _Block, call: graph.Call) -> Made:
         return None
     attrs = {k: v for k, v in a.items() if k not in ("data_layout", "kernel_layout", "out_layout")}
     return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"NCHW{block}c", **attrs), block
+
+
+def _conv2d_transpose(self: _Block, call: graph.Call) -> Made:
+    """Where the pieces that elements give do not overlap, each is the result of a 1 x 1 convolution and has only to be put in place."""
+    data, weight, a = call.args[0], call.args[1], call.attrs
+    if len(call.args) > 2 or not isinstance(weight, graph.Constant) or data.sinfo.dtype != "float32" or a["groups"] != 1 or a.get("out_layout"):
+        return None
+    _, outer, *kernel = weight.data.shape
+    plain = (a["data_layout"], a["kernel_layout"]) == ("NCHW", "IOHW") and not any(n for p in paddings(a["padding"], 2) for n in p)
+    if not plain or kernel != list(per_axis(a["strides"], 2)) or any(per_axis(a["output_padding"], 2)) or set(per_axis(a["dilation"], 2)) != {1}:
+        return None
+    down, across = kernel
+    pieces = np.ascontiguousarray(weight.data.numpy().transpose(2, 3, 1, 0)).reshape(-1, weight.data.shape[0], 1, 1)
+    made = _conv2d(self, make("nn.conv2d", data, graph.Constant.of(pieces)), len(pieces))
+    if made is None:
+        return None
+    n, _, h, w = data.sinfo.shape
+    parts = [tir.index_const(k) for k in (down, across, outer)]
+    cut = self.emit(make("reshape", made[0], graph.ShapeExpr((n, h, w, *parts))))
+    placed = self.emit(make("permute_dims", cut, axes=(0, 1, 3, 2, 4, 5)))
+    rows, columns = call.sinfo.shape[2:]
+    return make("reshape", placed, graph.ShapeExpr((n, tir.index_const(1), rows, columns, parts[2]))), outer
 
 
 def _blocked_weight(weight: graph.Constant, inner: int, outer: int) -> graph.Constant:
@@ -230,6 +253,7 @@ def _concat(self: _Block, call: graph.Call) -> Made:
 
 
 _OPS: dict[str, Callable[[_Block, graph.Call], Made]] = {
-    "nn.conv2d": _conv2d, "nn.max_pool2d": _pool, "nn.avg_pool2d": _pool, "mean": _reduce, "sum": _reduce, "max": _reduce, "min": _reduce,
+    "nn.conv2d": _conv2d, "nn.conv2d_transpose": _conv2d_transpose, "nn.max_pool2d": _pool, "nn.avg_pool2d": _pool,
+    "mean": _reduce, "sum": _reduce, "max": _reduce, "min": _reduce,
     "concat": _concat,
 }
