@@ -72,7 +72,7 @@ class _Norm(OpDef):
 
     def _fits(self, data: Any, p: Any, axes: tuple[int, ...], infos: Any) -> None:
         wanted = [data.shape[a] for a in axes]
-        if len(p.shape) != len(wanted) or not all(map(equal, p.shape, wanted)):
+        if len(p.shape) != len(wanted) or not all(map(same, p.shape, wanted)):
             fail(self, f"a parameter does not have the shape ({', '.join(map(dim_text, wanted))})", *infos)
 
     def scaled(self, x: te.Tensor, normal: Callable[..., Any], gamma: Any, beta: Any, attrs: Attrs) -> te.Tensor:
