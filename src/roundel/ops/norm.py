@@ -13,7 +13,7 @@ from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axes_of, axis_of, dim_text, fail, fill, same, same_dtype, simplify, tensor_info
+from .dims import axes_of, axis_of, dim_text, equal, fail, fill, same, same_dtype, simplify, tensor_info
 from .elementwise import label, widen
 from .reduce import at_reduced, count_of, reduce_te
 
@@ -372,7 +372,8 @@ class Softmax(_Softmax):
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         (x,) = args
         _, exps, total, axis = self.parts(x, attrs)
-        return te.compute(x.shape, lambda *at: te.cast(exps(*at) / total(*at_reduced(at, (axis,))), x.dtype), "softmax")
+        share = te.compute(total.shape, lambda *at: 1.0 / total(*at), "softmax_share")  # one division for a row
+        return te.compute(x.shape, lambda *at: te.cast(exps(*at) * share(*at_reduced(at, (axis,))), x.dtype), "softmax")
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x = widen(args[0])
