@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .analyzer import Analyzer
 
 Goals = tuple[Sum, ...]
+LONGEST = 24  # terms of a goal that is still pursued
 SHORT = 8  # steps of the proof that a factor is not negative
 
 
@@ -40,10 +41,10 @@ class Search:
         if high <= 0:
             return True
         key = (frozenset(s.terms.items()), s.const)
-        if low > 0 or self.fuel <= 0 or key in self.seen:
+        if low > 0 or self.fuel <= 0 or key in self.seen or len(s.terms) > LONGEST:
             return False
         self.seen.add(key)
-        self.fuel -= 1
+        self.fuel -= 1 + len(s.terms) // 6
         for goals in self.steps(s):
             if all(self.at_most_zero(g) for g in goals):
                 return True
@@ -97,8 +98,9 @@ def _by_facts(an: Analyzer, s: Sum) -> Iterator[tuple[int, Sum]]:
 
 def _scale_fact(an: Analyzer, f: Sum, rest: list[Expr]) -> Sum | None:
     """f * rest, still <= 0 (so ``rest`` must not be negative)."""
-    part = monomial(rest)
-    return multiply(f, Sum({part: 1})) if _not_negative(an, rest) else None
+    if len(f.terms) > LONGEST or not _not_negative(an, rest):
+        return None
+    return multiply(f, Sum({monomial(rest): 1}))
 
 
 def _not_negative(an: Analyzer, parts: list[Expr]) -> bool:
