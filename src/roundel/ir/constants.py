@@ -84,6 +84,13 @@ class ConstData:
         return f"ConstData({self.dtype}{list(self.shape)})"
 
 
+def restored(key: str, array: np.ndarray, dtype: DType) -> ConstData:
+    """The constant of this key, which was kept elsewhere; the living one where there is one."""
+    made = ConstData(array)
+    made.dtype, made._key = dtype, key
+    return _pool.setdefault(key, made)
+
+
 def lookup(key: str) -> ConstData:
     """The live constant with this key; raises KeyError when no module of this process holds it."""
     return _pool[key]

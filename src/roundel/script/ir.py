@@ -7,12 +7,18 @@ from typing import Any
 
 from ..ir.graph import GlobalVar
 from ..ir.op import FuseKind
+from .marks import ConstantsFile
 from .parser.entry import ir_module
 
 
 def module_attrs(attrs: dict[str, Any], overwrite: bool = False) -> dict[str, Any]:
     """Attributes of the module."""
     return dict(attrs)
+
+
+def module_constants(file: str) -> ConstantsFile:
+    """The file that ``mod.script(constants=file)`` wrote beside the text; as the text says it or beside the text's own file."""
+    return ConstantsFile(file)
 
 
 def module_get_attrs() -> dict[str, Any]:
@@ -41,6 +47,7 @@ __all__ = [
     "dummy_global_info",
     "ir_module",
     "module_attrs",
+    "module_constants",
     "module_get_attrs",
     "module_global_infos",
     "vdevice",

@@ -197,6 +197,13 @@ class Meta:
     value: Any
 
 
+@dataclass
+class ConstantsFile:
+    """``I.module_constants(file)``"""
+
+    file: str
+
+
 # ---- graph functions
 
 

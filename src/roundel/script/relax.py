@@ -155,7 +155,8 @@ def const(value: Any, dtype: Any = None, sinfo: StructInfo | None = None) -> gra
             made = graph.Constant.of(constants.lookup(value))
         except KeyError:
             raise ValueError(
-                f"constant {value} is not alive: its content is in the module that printed it, not in the script"
+                f"constant {value} is not alive: its content is in the module that printed it, not in the script;"
+                " mod.script(constants=file) keeps both"
             ) from None
     elif isinstance(value, np.ndarray) and dtype is None:
         made = graph.Constant.of(value)

@@ -6,10 +6,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from ...ir.constant_file import load_constants
 from ...ir.errors import ScriptError
+from ...ir.module import IRModule
 from .macros import Macro
 from .module import ModuleParser, TextParser
 from .source import Source, class_node, function_node
@@ -101,16 +104,20 @@ def namespaces() -> dict[str, Any]:
     }
 
 
-def parse(text: str, extra_vars: Mapping[str, Any] | None = None, file: str = "<script>") -> Any:
+def parse(
+    text: str, extra_vars: Mapping[str, Any] | None = None, file: str = "<script>", constants: str | Path | None = None
+) -> Any:
     """The module or function that a text defines (the last one, where there are several).
 
-    ``extra_vars`` are names that the text may use besides ``I``, ``T`` and ``R``. The text is trusted as Python is.
-    Raises ScriptError.
+    ``extra_vars`` are names that the text may use besides ``I``, ``T`` and ``R``; ``constants`` a file that
+    ``script(constants=...)`` wrote (a module's text names it itself). The text is trusted as Python is. Raises ScriptError.
     """
     source = Source(text, file)
     spaces = namespaces()
     names = {**spaces, "T": spaces["T"], "tir": spaces["T"], "relax": spaces["R"], **(extra_vars or {})}
-    return TextParser(source, names, spaces).run(source.tree)
+    held = {} if constants is None else load_constants(constants)
+    made = TextParser(source, names, spaces).run(source.tree)
+    return made.replace(constants={**(made.constants or {}), **held}) if held and isinstance(made, IRModule) else made
 
 
 __all__ = ["function", "inline", "ir_module", "macro", "parse", "prim_func"]

@@ -7,14 +7,18 @@ import ast
 from collections.abc import Mapping
 from importlib import import_module
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from ...ir.attrs import Attrs
+from ...ir.constant_file import load_constants
+from ...ir.constants import ConstData
 from ...ir.dtype import VOID, DType
 from ...ir.equal import structural_equal
 from ...ir.graph import GlobalVar
 from ...ir.module import IRModule
 from ...ir.tir import BaseFunc
+from ..marks import ConstantsFile
 from .core import Scope, StaticEvaluator, handles
 from .frames import Body
 from .macros import Macro, is_hygienic, is_macro
@@ -44,6 +48,7 @@ class ModuleParser:
         self.reading: set[str] = set()
         self.returns: dict[str, DType] = {}
         self.added: dict[str, BaseFunc] = {}
+        self.constants: dict[str, ConstData] = {}
         self.alone = False
 
     # ---- entry points
@@ -71,7 +76,8 @@ class ModuleParser:
             elif not _is_docstring(item):
                 self._module_item(item, attrs)
         made = {name: self.function(name) for name in self.nodes}
-        return IRModule({**made, **self.added}, Attrs(attrs))
+        mod = IRModule({**made, **self.added}, Attrs(attrs))
+        return mod.replace(constants=self.constants) if self.constants else mod
 
     def add(self, func: BaseFunc, hint: str) -> GlobalVar:
         """A function that the script makes on the way (``R.emit_te``), under a free name; an equal one is shared."""
@@ -142,6 +148,10 @@ class ModuleParser:
     def _module_item(self, item: ast.stmt, attrs: dict[str, Any]) -> None:
         if isinstance(item, ast.Expr):
             found = self.evaluator().visit(item.value)
+            if isinstance(found, ConstantsFile):
+                beside = Path(self.source.file).parent / found.file
+                self.constants.update(load_constants(beside if beside.is_file() else found.file))
+                return
             if isinstance(found, Mapping):
                 attrs.update(found)
                 return

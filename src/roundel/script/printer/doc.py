@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 
 class Doc:
-    """Lines, each at the current depth."""
+    """Lines, each at the current depth; ``constants`` is the file that holds a module's constants."""
 
-    def __init__(self, indent: int = 4) -> None:
+    def __init__(self, indent: int = 4, constants: str | None = None) -> None:
         self.lines: list[str] = []
+        self.constants = constants
         self.unit, self.depth = " " * indent, 0
 
     def line(self, text: str) -> None:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ...ir import graph, tir
+from ...ir.constant_file import constants_of, save_constants
 from ...ir.dtype import VOID
 from ...ir.module import IRModule
 from ...ir.node import Node
@@ -15,19 +17,26 @@ from .doc import Doc
 from .expr import ExprPrinter
 from .names import Names, identifier
 from .tensor import TensorPrinter
+from .values import quoted
 
 _IMPORT = {"I": "ir as I", "R": "relax as R", "T": "tir as T"}
 
 
-def print_script(node: Any, *, name: str | None = None, indent: int = 4, imports: bool = True) -> str:
+def print_script(
+    node: Any, *, name: str | None = None, indent: int = 4, imports: bool = True, constants: str | Path | None = None
+) -> str:
     """The script of any node. ``name`` is the module's class name or the function's (by default ``Module``, and
-    ``global_symbol`` or ``main``); ``imports`` puts the import line on top of modules and functions.
+    ``global_symbol`` or ``main``); ``imports`` puts the import line on top of modules and functions. ``constants`` is a
+    file to which the constants go that the text names by key; a module's text then says so, and another process reads it
+    (of a function by ``parse(text, constants=file)``).
     """
     printer = _PRINT.get(type(node)) or next((p for t, p in _FAMILIES.items() if isinstance(node, t)), None)
     if printer is None:
         return repr(node) if isinstance(node, Node) else str(node)
-    doc = Doc(indent)
+    doc = Doc(indent, None if constants is None else str(constants))
     printer(node, doc, name)
+    if constants is not None:
+        save_constants(constants, constants_of(node))
     text = doc.text()
     if imports and isinstance(node, IRModule | tir.BaseFunc):
         used = ", ".join(v for k, v in _IMPORT.items() if f"{k}." in text)
@@ -43,10 +52,12 @@ def _module(mod: IRModule, doc: Doc, name: str | None) -> None:
         functions[key] = names.fresh(key), getattr(func, "ret_dtype", VOID)
     doc.line("@I.ir_module")
     with doc.body(f"class {class_name}:"):
+        if doc.constants is not None:
+            doc.line(f"I.module_constants({quoted(doc.constants)})")
         if mod.attrs:
             doc.line(f"I.module_attrs({ExprPrinter(names).attrs(mod.attrs)})")
         for k, (key, func) in enumerate(mod.items()):
-            if k or mod.attrs:
+            if k or mod.attrs or doc.constants is not None:
                 doc.line("")
             _function(func, doc, names, class_name, functions, functions[key][0], key)
 
