@@ -13,7 +13,7 @@ from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axes_of, axis_of, dim_text, equal, fail, fill, same, same_dtype, simplify, tensor_info
+from .dims import axes_of, axis_of, dim_text, fail, fill, same, same_dtype, simplify, tensor_info
 from .elementwise import label, widen
 from .reduce import at_reduced, count_of, reduce_te
 
