@@ -51,9 +51,10 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=5, help="how often each picture is read; the median time is shown")
     options = parser.parse_args()
     folder = models_folder()
+    print("compiling three models, each for pictures of every size; what is compiled is kept for the next time", flush=True)
     start = time.perf_counter()
     roundel = engine(folder, lambda path: compiled(path, options.threads))
-    print(f"three models compiled (or loaded from the cache) in {time.perf_counter() - start:.1f} s; {options.threads} threads")
+    print(f"ready after {time.perf_counter() - start:.1f} s; {options.threads} threads", flush=True)
     engines = {"Roundel": roundel}
     if importlib.util.find_spec("onnxruntime"):
         engines["ONNX Runtime"] = engine(folder, lambda path: session(path, options.threads))
@@ -84,7 +85,9 @@ def models_folder() -> Path:
 
 def compiled(path: Path, threads: int) -> Run:
     """One artifact for all sizes: the model's height, width and batch stay symbolic."""
+    start = time.perf_counter()
     model = rd.compile(path, threads=threads)
+    print(f"    {path.name}: {time.perf_counter() - start:.1f} s", flush=True)
     return lambda x: np.asarray(model(x))
 
 

@@ -123,3 +123,15 @@ def test_the_page_of_operators_is_current():
     from roundel.frontend.torch.support import markdown
 
     assert (Path(__file__).parents[3] / "docs" / "torch-operators.md").read_text() == markdown(), "roundel report torch > docs/torch-operators.md"
+
+
+def test_sizes_have_the_names_that_the_user_gave():
+    class Two(torch.nn.Module):
+        def forward(self, x, pair, *, z):
+            return x + pair["a"][0] + z, torch.relu(pair["b"])
+
+    batch, length = torch.export.Dim("batch"), torch.export.Dim("length")
+    x, pair = torch.ones(3, 2), {"a": (torch.ones(3, 2),), "b": torch.ones(5)}
+    by_name = {"x": {0: batch}, "pair": {"a": ({0: batch},), "b": (length,)}, "z": {0: batch}}
+    mod = rd.frontend.torch.from_torch(Two(), (x, pair), dynamic_shapes=by_name, example_kwargs={"z": x})
+    assert [str(p.sinfo.shape[0].name) for p in mod["main"].params] == ["batch", "batch", "length", "batch"]

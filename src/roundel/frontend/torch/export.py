@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 from ...ir.errors import ModelError, UnsupportedError
@@ -33,7 +34,7 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
     shapes = _open_dimensions(model, args, keywords) if dynamic_shapes is True else dynamic_shapes or None
     with torch.no_grad(), _evaluated(model):
         program = torch.export.export(model, args, keywords, dynamic_shapes=shapes)
-    return from_exported_program(program)
+    return from_exported_program(program, _specifications(model, args, keywords, shapes))
 
 
 @contextmanager
@@ -59,26 +60,58 @@ def _open_dimensions(model: Any, args: tuple[Any, ...], keywords: dict[str, Any]
     return shapes.dynamic_shapes(model, args, keywords)
 
 
-def from_exported_program(program: Any) -> IRModule:
-    """An exported program as a module with the graph function ``main``; parameters and buffers become constants."""
+def _specifications(model: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], shapes: Any) -> list[Any]:
+    """What ``shapes`` says of each tensor among the inputs, in their order."""
+    found: list[Any] = []
+    if isinstance(shapes, Mapping):  # by name of parameter
+        parameters = list(signature(model.forward).parameters)
+        _collect(list(args), [shapes.get(name) for name in parameters[: len(args)]], found)
+    else:
+        _collect(list(args), shapes, found)
+    _collect(dict(keywords), shapes, found)
+    return found
+
+
+def _collect(value: Any, shapes: Any, found: list[Any]) -> None:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            _collect(part, shapes.get(key) if isinstance(shapes, Mapping) else None, found)
+    elif isinstance(value, list | tuple):
+        for k, part in enumerate(value):
+            _collect(part, shapes[k] if isinstance(shapes, list | tuple) and k < len(shapes) else None, found)
+    elif hasattr(value, "shape"):
+        found.append(shapes)
+
+
+def from_exported_program(program: Any, specifications: Sequence[Any] = ()) -> IRModule:
+    """An exported program as a module with the graph function ``main``; parameters and buffers become constants.
+
+    ``specifications``: for each input torch.export's ``Dim`` of its axes, after which sizes are named.
+    """
     try:
         program = program.run_decompositions(decompositions())
     except RuntimeError as error:
         raise UnsupportedError("PyTorch cannot make the program functional", why=str(error).splitlines()[0]) from error
-    nodes, signature = list(program.graph.nodes), program.graph_signature
+    nodes, described = list(program.graph.nodes), program.graph_signature
     placeholders = [n for n in nodes if n.op == "placeholder"]
-    user = [n for n in placeholders if n.name in signature.user_inputs and hasattr(n.meta.get("val"), "shape")]
-    homes = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants}
+    user = [n for n in placeholders if n.name in described.user_inputs and hasattr(n.meta.get("val"), "shape")]
+    homes = {**described.inputs_to_parameters, **described.inputs_to_buffers, **described.inputs_to_lifted_tensor_constants}
     tensors = {**program.state_dict, **program.constants}
     constants = {n: tensors[homes[n.name]] for n in placeholders if n.name in homes}
-    results, changed = _results(nodes, signature, {n.name: k for k, n in enumerate(user)})
+    results, changed = _results(nodes, described, {n.name: k for k, n in enumerate(user)})
     updates = [(len(results) + k, place) for k, (_, place) in enumerate(changed)]
-    return convert_graph(nodes, user, constants, [*results, *(n for n, _ in changed)], Sizes(_symbol_names(placeholders)), updates=updates)
+    sizes = Sizes(_symbol_names(placeholders, user, specifications))
+    return convert_graph(nodes, user, constants, [*results, *(n for n, _ in changed)], sizes, updates=updates)
 
 
-def _symbol_names(placeholders: Sequence[Any]) -> dict[str, str]:
-    """Names of dynamic dimensions: after the first input and axis that have them."""
+def _symbol_names(placeholders: Sequence[Any], user: Sequence[Any], specifications: Sequence[Any]) -> dict[str, str]:
+    """Names of dynamic dimensions: as the user calls them, else after the first input and axis that have them."""
     names: dict[str, str] = {}
+    for n, dims in zip(user, specifications, strict=False):
+        for k, dim in dims.items() if isinstance(dims, Mapping) else enumerate(dims or ()):
+            size = n.meta["val"].shape[k]
+            if hasattr(size, "node") and size.node.expr.is_Symbol and str(getattr(dim, "__name__", "")).isidentifier():
+                names.setdefault(str(size.node.expr), dim.__name__)
     for n in placeholders:
         value = n.meta.get("val")
         for k, s in enumerate(value.shape if hasattr(value, "shape") else ()):
