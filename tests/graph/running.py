@@ -9,15 +9,34 @@ import numpy as np
 
 from roundel.driver import build_module, prepare
 from roundel.interp import interpret
-from roundel.ir import IRModule
+from roundel.ir import IRModule, assert_structural_equal
 from roundel.ir.tir import PrimFunc
+from roundel.lower import lower
+from roundel.passes import Observer
+from roundel.script import parse
 
 
 def lowered(mod: IRModule, **options: Any) -> IRModule:
-    """The module after the default pipeline: host functions and kernels."""
+    """The module after the default pipeline: host functions and kernels. Its text is read back at every stage."""
     from roundel.target import Target
 
-    return prepare(mod, target=Target.host(), verify=True, **options)
+    made = prepare(mod, target=Target.host(), verify=True, observers=[ReadsBack()], **options)
+    reads_back(made)
+    reads_back(lower(made))
+    return made
+
+
+class ReadsBack(Observer):
+    """Prints what a pass made and parses it."""
+
+    def after(self, name: str, before: IRModule, after: IRModule, seconds: float) -> None:
+        if after is not before:
+            reads_back(after)
+
+
+def reads_back(mod: IRModule) -> None:
+    """The module's text parses to an equal module."""
+    assert_structural_equal(parse(mod.script()), mod)
 
 
 def agree(mod: IRModule, *calls: tuple[Any, ...], name: str = "main", want: Any = None, rtol: float = 1e-5) -> Any:

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..ir import Visitor, on, substitute, tir
+from ..ir import Visitor, on, substitute, tir, walk
 from ..ir.tir import Block, Buffer, BufferRegion, Expr, Range, Var
 from . import region as rg
 from .analyzer import Analyzer
+from .effects import reads_memory
 from .int_set import interval
 
 Accesses = tuple[tuple[BufferRegion, ...], tuple[BufferRegion, ...]]
@@ -20,8 +21,8 @@ def block_access(
 ) -> Accesses:
     """``(reads, writes)`` of a block's body and init, in order of first access.
 
-    Loops inside the block are run over, nested blocks count with their own regions, data-dependent indices with the
-    whole dimension. Buffers that the block allocates are left out; a buffer that an updating block (one with ``init``)
+    Loops inside the block are run over, nested blocks count with their own regions, indices that depend on memory which
+    the block allocates with the whole dimension. Buffers that the block allocates are left out; a buffer that an updating block (one with ``init``)
     writes is not among its reads. ``buffer_map`` (data pointer or parameter to buffer, or buffers) finds the buffers
     whose pointers go to opaque calls: those are read and written whole.
     """
@@ -31,9 +32,8 @@ def block_access(
         for iv in block.iter_vars:
             found.an.bind(iv.var, iv.dom)
         found.enter(block)
-    local = set(block.alloc_buffers) | found.local
-    reads = found.collect(found.reads, local)
-    writes = found.collect(found.writes, local)
+    reads = found.collect(found.reads, found.local)
+    writes = found.collect(found.writes, found.local)
     if block.init is not None:
         written = {w.buffer for w in writes}
         reads = tuple(r for r in reads if r.buffer not in written)
@@ -53,6 +53,7 @@ class _Access(Visitor):
 
     def enter(self, block: Block) -> None:
         """Visit the block whose accesses are asked for."""
+        self.local.update(block.alloc_buffers)
         for m in block.match_buffers:
             self.views[m.buffer] = m.source
             self.pointers[m.buffer.data] = m.buffer
@@ -81,7 +82,11 @@ class _Access(Visitor):
         if self.lets:
             r = Range(substitute(r.min, self.lets), substitute(r.extent, self.lets))
         known = rg.relax_range(self.an, r, self.dom, self.conditions)
-        return Range.of(size) if known is None else known
+        return Range.of(size) if known is None or self.hidden(known) else known
+
+    def hidden(self, r: Range) -> bool:
+        """Whether a range depends on memory that only the block sees."""
+        return any(type(n) is tir.BufferLoad and n.buffer in self.local for e in (r.min, r.extent) if reads_memory(e) for n in walk(e))
 
     def points(self, buffer: Buffer, indices: tuple[Expr, ...]) -> list[Range]:
         """Ranges of one access."""

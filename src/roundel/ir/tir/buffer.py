@@ -53,7 +53,7 @@ class Buffer(Node):
         """A load of ``dtype``'s lanes along the last dimension."""
         items = [as_index(i) for i in (indices if isinstance(indices, tuple | list) else (indices,))]
         lanes = DType(dtype or self.dtype).lanes // self.dtype.lanes
-        if lanes > 1 and items[-1].dtype.lanes == 1:
+        if lanes > 1 and all(i.dtype.lanes == 1 for i in items):
             items[-1] = Ramp(items[-1], IntImm(1, items[-1].dtype), lanes)
         return BufferLoad(self, tuple(items))
 

@@ -95,7 +95,7 @@ def intrinsic(name: str) -> Callable[..., tir.Expr]:
         if found.arity >= 0 and len(args) != found.arity:
             raise TypeError(f"T.{name} takes {found.arity} operands, {len(args)} given")
         items: Sequence[Any] = [operand(a.data if isinstance(a, tir.Buffer) else a) for a in args]
-        if found.arity == 2:
+        if found.arity == 2 and found.result == "first":
             items = pair(*items)
         return tir.call(name, *items, dtype=dtype)
 
