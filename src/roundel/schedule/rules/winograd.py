@@ -3,8 +3,8 @@
 
 The program is a chain: (padding,) a transform of columns, one of rows, the products of every position of the tiles,
 a transform of columns, one of rows, and a store. A block of tiles goes through the whole chain at a time, so that what is
-between the stages stays in the second-level cache. Where few such blocks would be left for the cores, all tiles are
-transformed first and the blocks are blocks of result channels.
+between the stages stays in the second-level cache. Where few such blocks would be left for the cores, or each would read all
+weights again from beyond that cache, all tiles are transformed first and the blocks are blocks of result channels.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
     weights = per_tile * blocks * inner * outer * lanes
     enough = [r for r in fitting if r * across >= FEW_TILES and weights <= room]
     rows = min(enough, default=max(fitting))  # weights that stay in the cache need no large blocks to be read for
-    first = down // rows < 4
+    read = weights * (down // rows) if weights > room else 0  # again for each block of rows
+    first = down // rows < 4 or read > weights + 2 * per_tile * down * across * blocks * inner
     if first:  # weights are read once, in panels narrow enough to wait in the caches for every row
         rows, counts = down, [v for v in counts if v <= 2]
     tile = choose_tile(target, rows * across, counts, lanes)
