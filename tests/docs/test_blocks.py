@@ -25,7 +25,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 _INSTALLS = "pip install"
 _KINDS = {"python", "sh", "c", "mermaid", "text", "console"}
-_WITHOUT_CODE = {"README", "glossary", "torch-operators"}  # of the pages in docs/
+_WITHOUT_CODE = {"README", "glossary", "operators", "torch-operators"}  # of the pages in docs/
 
 
 @pytest.fixture

@@ -6,26 +6,40 @@ from __future__ import annotations
 import typer
 
 app = typer.Typer(no_args_is_help=True, help="Report what Roundel supports.")
+_HEADS = ("operator", "fusion", "tensor expression", "what it does")
+
+
+def _operators() -> list[tuple[str, ...]]:
+    from ..ir.op import all_ops
+
+    return [(f"R.{n}", op.kind.name.lower(), "yes" if op.has("compute") else "composed" if op.has("decompose") else "",
+             (type(op).__doc__ or "").strip().split("\n")[0]) for n, op in all_ops().items()]
+
+
+def page() -> str:
+    """``docs/operators.md``: operators of ONNX, then Roundel's own."""
+    from ..frontend.onnx.coverage import markdown
+
+    rows = _operators()
+    lines = ["# Operators", "", "Made by `roundel report ops --markdown`; a test compares.", "", "## ONNX", "", markdown(),
+             f"## Roundel's graph operators: {len(rows)}", "",
+             "*composed*: of other operators. The fusion kind says what may be computed together with it.", "",
+             "| " + " | ".join(_HEADS) + " |", "|" + " --- |" * len(_HEADS)]
+    return "\n".join([*lines, *("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows), ""])
 
 
 @app.command("ops")
-def ops_command(markdown: bool = typer.Option(False, "--markdown", help="As a Markdown table.")) -> None:
+def ops_command(markdown: bool = typer.Option(False, "--markdown", help="The page docs/operators.md, ONNX's operators included.")) -> None:
     """List the graph operators."""
     from rich.console import Console
     from rich.table import Table
 
-    from ..ir.op import all_ops
-
-    rows = [(f"R.{n}", op.kind.name.lower(), "yes" if op.has("compute") else "composed" if op.has("decompose") else "",
-             (type(op).__doc__ or "").strip().split("\n")[0]) for n, op in all_ops().items()]
-    heads = ("operator", "fusion", "tensor expression", "what it does")
     if markdown:
-        typer.echo("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads))
-        for row in rows:
-            typer.echo("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |")
+        typer.echo(page(), nl=False)
         return
+    rows = _operators()
     table = Table(title=f"{len(rows)} operators")
-    for name in heads:
+    for name in _HEADS:
         table.add_column(name)
     for row in rows:
         table.add_row(*row)
@@ -34,16 +48,8 @@ def ops_command(markdown: bool = typer.Option(False, "--markdown", help="As a Ma
 
 @app.command("onnx")
 def onnx_command() -> None:
-    """List the ONNX operators, with the opset versions that have their own converter."""
-    from ..frontend.onnx import ops, registry  # noqa: F401
+    """List the operators of ONNX and com.microsoft: versions, and how each is imported."""
+    from ..frontend.onnx.coverage import rows
 
-    for (domain, name), versions in registry.known().items():
-        typer.echo(f"{domain or 'ai.onnx'}::{name}  since {', '.join(map(str, versions))}")
-
-
-@app.command("torch")
-def torch_command() -> None:
-    """List the ATen operators and how each is supported, as a Markdown page."""
-    from ..frontend.torch.support import markdown
-
-    typer.echo(markdown(), nl=False)
+    for r in rows():
+        typer.echo(f"{r.domain or 'ai.onnx'}::{r.name}  versions {', '.join(map(str, r.versions))}  {r.how}")

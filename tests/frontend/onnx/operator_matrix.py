@@ -58,9 +58,11 @@ def _cases() -> dict[str, Case]:
     out |= {op: Case(INTS, pair) for op in ("Mod", "BitwiseAnd", "BitwiseOr", "BitwiseXor")}
     out |= {op: Case(("bool",), pair) for op in ("And", "Or", "Xor")}
     out |= {op: Case(NUMBERS, (("n", 5), axes), special=False, fixed=(1,)) for op in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd")}
-    out |= {op: Case(FLOATS, (("n", 5), axes), special=False, fixed=(1,)) for op in ("ReduceMean", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare")}
+    out |= {op: Case(FLOATS, (("n", 5), axes), special=False, fixed=(1,)) for op in (
+        "ReduceMean", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare")}
     out |= {
-        "BitwiseNot": Case(INTS), "Not": Case(("bool",)), "IsInf": Case(("float16", "float32", "float64")), "Pow": Case(("float32", "float64", "int32", "int64"), pair, low=0.0),
+        "BitwiseNot": Case(INTS), "Not": Case(("bool",)), "IsInf": Case(("float16", "float32", "float64")),
+        "Pow": Case(("float32", "float64", "int32", "int64"), pair, low=0.0),
         "BitShift": Case(("uint8", "uint16", "uint32", "uint64"), pair, {"direction": "LEFT"}, special=False),
         "Clip": Case(NUMBERS, (("n", 5), (), ()), special=False), "Where": Case(NUMBERS, (np.array([True, False, True, True, False]), ("n", 5), (5,))),
         "MatMul": Case(("float16", "bfloat16", "float32", "float64", "int32", "int64"), (("n", 3, 5), (5, 7)), special=False),
@@ -191,7 +193,8 @@ def main(arguments: list[str]) -> int:
     print(f"{'operator':18}" + "".join(f"{t:>9}" for t in (*NUMBERS, "bool")))
     for op in chosen:
         row = {t: check(op, CASES[op], t, compiled=compiled) for t in CASES[op].types}
-        print(f"{op:18}" + "".join(f"{row.get(t, '').split(':')[0]:>9}" for t in (*NUMBERS, "bool")), f"{_microseconds(op):9.1f} us" if timed else "", flush=True)
+        line = "".join(f"{row.get(t, '').split(':')[0]:>9}" for t in (*NUMBERS, "bool"))
+        print(f"{op:18}{line}", f"{_microseconds(op):9.1f} us" if timed else "", flush=True)
         for verdict in row.values():
             if verdict.startswith("wrong"):
                 wrong += 1

@@ -216,3 +216,40 @@ def _deform_conv(node: NodeContext, x: Value, w: Value, offset: Value, bias: Val
         return out
     one = tir.index_const(1)
     return node.make("add", out, node.make("reshape", bias.expr, graph.ShapeExpr((one, weight.sinfo.shape[0], one, one))))
+
+
+@converter("MaxRoiPool")
+def _max_roi_pool(node: NodeContext, x: Value, rois: Value) -> Any:
+    """The largest element of each cell of a grid over each region (batch, x1, y1, x2, y2); 0 for an empty cell."""
+    height, width = node.attr("pooled_shape")
+    scale = node.attr("spatial_scale", 1.0)
+
+    def build(data: Any, boxes: Any) -> Any:
+        rows, columns = te.reduce_axis(data.shape[2], "h"), te.reduce_axis(data.shape[3], "w")
+
+        def span(r: Any, first: int, cell: Any, cells: int, extent: Any) -> tuple[Any, Any]:
+            """Begin and end of a cell along one axis; coordinates are rounded, both ends belong to the region."""
+            low, high = (te.cast(te.floor(boxes(r, k) * scale + 0.5), "int64") for k in (first, first + 2))
+            size = te.cast(tir.max_(high - low + 1, 1), "float32") / float(cells)
+            begin = te.cast(te.floor(te.cast(cell, "float32") * size), "int64") + low
+            end = te.cast(te.ceil(te.cast(cell + 1, "float32") * size), "int64") + low
+            return tuple(tir.max_(tir.min_(v, extent), 0) for v in (begin, end))  # type: ignore[return-value]
+
+        def region(r: Any, i: Any, j: Any) -> tuple[Any, Any, Any, Any]:
+            return *span(r, 2, i, height, data.shape[2]), *span(r, 1, j, width, data.shape[3])
+
+        def largest(r: Any, c: Any, i: Any, j: Any) -> Any:
+            top, bottom, left, right = region(r, i, j)
+            inside = te.logical_and(rows.var >= top, rows.var < bottom, columns.var >= left, columns.var < right)
+            value = data(te.cast(boxes(r, 0), "int64"), c, rows.var, columns.var)
+            return te.max(te.select(inside, value, te.min_value(data.dtype)), axis=[rows, columns])
+
+        out = te.compute((boxes.shape[0], data.shape[1], tir.index_const(height), tir.index_const(width)), largest, "max_roi_pool")
+
+        def settled(r: Any, c: Any, i: Any, j: Any) -> Any:
+            top, bottom, left, right = region(r, i, j)
+            return te.select(te.logical_or(bottom <= top, right <= left), tir.const(0.0, data.dtype), out(r, c, i, j))
+
+        return te.compute(out.shape, settled, "roi_cells")
+
+    return node.te(build, x.expr, rois.expr)
