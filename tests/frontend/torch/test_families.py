@@ -9,6 +9,7 @@ from against import Module, check, draw
 from torch._higher_order_ops import associative_scan, scan, while_loop
 
 import roundel as rd
+from roundel.frontend.torch.decompose import TABLE
 from roundel.ir.errors import BuildError, UnsupportedError
 
 F, L = torch.nn.functional, torch.linalg
@@ -146,3 +147,20 @@ def test_a_transform_over_a_symbolic_size_is_refused():
     program = torch.export.export(Module(torch.fft.fft), (X,), dynamic_shapes=(({1: n},),), strict=False)
     with pytest.raises(UnsupportedError, match="symbolic size"):
         rd.compile(program)
+
+
+SPECIAL = ("digamma", "erfinv", "i0", "special_airy_ai", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1",
+           "special_erfcx", "special_i0e", "special_i1", "special_i1e", "special_modified_bessel_k0", "special_modified_bessel_k1", "special_ndtri",
+           "special_scaled_modified_bessel_k0", "special_scaled_modified_bessel_k1", "special_spherical_bessel_j0")
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions_over_their_range(name):
+    op = getattr(torch.ops.aten, name).default
+    near, far = torch.linspace(-1, 1, 401), torch.logspace(-12, 1.9, 200)
+    x = torch.cat([near, near.abs(), near * 30, far, -far, torch.tensor([NAN, 0.0, -0.0, 1.0, -1.0])])
+    torch.testing.assert_close(TABLE[op](x), op(x), rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def test_special_functions_compiled():
+    check(lambda x: torch.special.bessel_y1(x) + torch.special.i1(x) + torch.digamma(x) + torch.special.airy_ai(x), X, strict=False)

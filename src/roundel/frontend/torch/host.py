@@ -29,15 +29,10 @@ RANDOM = (
     "uniform", "exponential", "cauchy", "geometric", "log_normal", "poisson", "binomial", "native_dropout", "_standard_gamma", "_sample_dirichlet",
     "rrelu_with_noise_functional",
 )
-SPECIAL = (
-    "special_airy_ai", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1", "special_modified_bessel_i0",
-    "special_modified_bessel_i1", "special_modified_bessel_k0", "special_modified_bessel_k1", "special_scaled_modified_bessel_k0",
-    "special_scaled_modified_bessel_k1", "special_spherical_bessel_j0", "special_zeta", "polygamma", "digamma", "igamma", "igammac", "i0",
-    "special_i0e", "special_i1", "special_i1e", "special_erfcx", "special_ndtri", "erfinv",
-)
+SPECIAL = ("special_zeta", "polygamma", "igamma", "igammac")
 OTHER = (
     "histogram", "histogram.bin_ct", "histogram.bins_tensor", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "_histogramdd_from_bin_tensors",
-    "hash_tensor", "fractional_max_pool2d", "fractional_max_pool3d", "segment_reduce", "_embedding_bag_forward_only", "_embedding_bag",
+    "hash_tensor", "fractional_max_pool2d", "fractional_max_pool3d", "segment_reduce",
 )
 _numbers = itertools.count()
 

@@ -6,7 +6,7 @@ A function here gets what the operator gets; it may return ``NotImplemented`` to
 
 from __future__ import annotations
 
-from . import elementwise, linalg, moves, neural, search
+from . import elementwise, linalg, moves, neural, search, special
 from .table import TABLE, decomposes
 
-__all__ = ["TABLE", "decomposes", "elementwise", "linalg", "moves", "neural", "search"]
+__all__ = ["TABLE", "decomposes", "elementwise", "linalg", "moves", "neural", "search", "special"]

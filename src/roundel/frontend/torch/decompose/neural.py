@@ -104,3 +104,25 @@ def batch_norm_with_update(x: Tensor, weight: Tensor | None, bias: Tensor | None
                            eps: float) -> tuple[Tensor, ...]:
     out, centre, scale, new_mean, new_var = batch_norm(x, weight, bias, mean, var, True, momentum, eps)
     return out, centre, scale, torch.zeros(0, dtype=torch.uint8), new_mean, new_var
+
+
+@decomposes("_embedding_bag_forward_only", "_embedding_bag")
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int = -1) -> tuple[Tensor, ...]:
+    """Rows summed (mode 0), averaged (1) or their largest elements (2) for each bag; what only gradients need is left empty."""
+    begins = offsets[:-1] if include_last_offset else offsets
+    bags = begins.shape[0]
+    bag = (torch.arange(indices.shape[0])[:, None] >= begins).to(torch.int64).sum(1) - 1
+    counts = indices != padding_idx
+    rows = weight[indices]
+    rows = rows if per_sample_weights is None else rows * per_sample_weights[:, None]
+    size = torch.zeros(bags, dtype=torch.int64).index_add(0, bag, counts.to(torch.int64))
+    if mode == 2:
+        where = bag[:, None].expand(rows.shape)
+        least = torch.where(counts[:, None], rows, float("-inf"))
+        best = torch.full((bags, weight.shape[1]), float("-inf"), dtype=weight.dtype).scatter_reduce(0, where, least, "amax")
+        out = torch.where(size[:, None] > 0, best, 0.0).to(weight.dtype)
+    else:
+        out = torch.zeros(bags, weight.shape[1], dtype=weight.dtype).index_add(0, bag, torch.where(counts[:, None], rows, 0.0).to(weight.dtype))
+        out = out / size.clamp(min=1)[:, None] if mode == 1 else out
+    return out, bag, size, size
