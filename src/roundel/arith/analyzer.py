@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from ..ir import free_vars, tir
@@ -26,6 +27,7 @@ class Analyzer:
 
     def __init__(self, bindings: Mapping[Var, Any] | None = None) -> None:
         self.facts = facts.Facts()
+        self._moves: tuple | None = None  # what proofs prepare of the inequalities
         self._proving = False
         self.forget()
         for v, value in (bindings or {}).items():
@@ -37,6 +39,7 @@ class Analyzer:
         self._simple: dict[Expr, Expr] = {}
         self._bounds: dict[Expr, bounds.Bounds] = {}
         self._signs: dict[Expr, bool] = {}
+        self._limits: dict[frozenset, tuple[float, float]] = {}
 
     # --- facts
 
@@ -81,13 +84,13 @@ class Analyzer:
     @contextmanager
     def scope(self) -> Iterator[Analyzer]:
         """What is bound or assumed inside is forgotten at the end."""
-        saved = self.facts, self._sums, self._simple, self._bounds, self._signs
+        saved = self.facts, self._sums, self._simple, self._bounds, self._signs, self._limits
         self.facts = self.facts.copy()
         self.forget()
         try:
             yield self
         finally:
-            self.facts, self._sums, self._simple, self._bounds, self._signs = saved
+            self.facts, self._sums, self._simple, self._bounds, self._signs, self._limits = saved
 
     @contextmanager
     def constraint(self, condition: Any) -> Iterator[Analyzer]:
@@ -199,7 +202,13 @@ class Analyzer:
         low, high = bounds.of_sum(self, s)
         if high <= 0 or low > 0 or self._proving or not self._may_prove(s):
             return high <= 0
-        return self._search(s, QUICK)
+        terms = frozenset(s.terms.items())
+        shown, failed = self._limits.get(terms, (-inf, inf))  # constants with which it could be shown, could not
+        if not shown < s.const < failed:
+            return s.const <= shown
+        found = self._search(s, QUICK)
+        self._limits[terms] = (s.const, failed) if found else (shown, s.const)
+        return found
 
     def _search(self, s: Sum, fuel: int) -> bool:
         """A proof of s <= 0; forms that it needs on the way are simplified by bounds alone."""

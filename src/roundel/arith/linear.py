@@ -89,6 +89,8 @@ ONE = Sum({}, 1)
 
 def factors(atom: Expr) -> list[Expr]:
     """The factors of a monomial, in canonical order."""
+    if type(atom) is not tir.Mul:
+        return [atom]
     out: list[Expr] = []
     while type(atom) is tir.Mul:
         out.append(atom.b)
@@ -130,7 +132,12 @@ def multiply(a: Sum, b: Sum) -> Sum | None:
 
 def monomial_divide(atom: Expr, by: list[Expr]) -> list[Expr] | None:
     """The factors of ``atom`` without those of ``by``; None when it does not hold them all."""
-    rest = factors(atom)
+    return divide_factors(factors(atom), by)
+
+
+def divide_factors(parts: list[Expr], by: list[Expr]) -> list[Expr] | None:
+    """The list without the factors of ``by``; None when it does not hold them all."""
+    rest = list(parts)
     for f in by:
         for k, r in enumerate(rest):
             if r is f:

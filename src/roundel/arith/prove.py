@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir import tir
 from ..ir.tir import Expr, IntImm
 from . import bounds
-from .linear import Sum, factors, monomial, monomial_divide, multiply, order_key
+from .linear import Sum, divide_factors, factors, monomial, monomial_divide, multiply, order_key
 
 if TYPE_CHECKING:
     from .analyzer import Analyzer
@@ -57,7 +57,7 @@ class Search:
             rule = _STRUCTURE.get(type(atom))
             if rule is not None:
                 yield from rule(self.an, s, atom, k)
-        for _, goal in sorted(_by_facts(self.an, s), key=lambda move: move[0]):
+        for goal in _by_facts(self.an, s):
             yield (goal,)
         for atom, k in terms:
             if len(terms) > 1 and atom in s.terms:
@@ -83,17 +83,36 @@ def _cancel(s: Sum, f: Sum, atom: Expr) -> Sum | None:
     return (s * abs(c // g)).plus(f, -abs(k // g))
 
 
-def _by_facts(an: Analyzer, s: Sum) -> Iterator[tuple[int, Sum]]:
+def _by_facts(an: Analyzer, s: Sum) -> Iterator[Sum]:
     """Goals that known inequalities (times what is not negative) lead to; those that remove a loop variable first."""
-    for f in reversed(an.facts.inequalities):
-        for known in f.terms:
-            rank = all(type(v) is tir.Var and v.size for v in factors(known))
-            for term in s.terms:
-                rest = [] if term is known else monomial_divide(term, factors(known))
-                scaled = f if rest == [] else _scale_fact(an, f, rest) if rest else None
-                new = _cancel(s, scaled, term) if scaled is not None and term in scaled.terms else None
-                if new is not None:
-                    yield rank, new
+    terms = [(term, factors(term)) for term in s.terms]
+    moves = []
+    for f, knowns in _prepared(an):
+        for known, parts, rank in knowns:
+            for term, whole in terms:
+                if term is known:
+                    moves.append((rank, f, term, None))
+                elif len(parts) < len(whole):
+                    rest = divide_factors(whole, parts)
+                    if rest:
+                        moves.append((rank, f, term, rest))
+    moves.sort(key=lambda move: move[0])
+    for _, f, term, rest in moves:
+        scaled = f if rest is None else _scale_fact(an, f, rest)
+        new = _cancel(s, scaled, term) if scaled is not None and term in scaled.terms else None
+        if new is not None:
+            yield new
+
+
+def _prepared(an: Analyzer) -> list[tuple[Sum, list[tuple[Expr, list[Expr], bool]]]]:
+    """The known inequalities, the latest first, with their terms: factors, and whether all of them are sizes."""
+    if an._moves is None or an._moves[0] is not an.facts.inequalities:
+        found = []
+        for f in reversed(an.facts.inequalities):
+            split = [(known, factors(known)) for known in f.terms]
+            found.append((f, [(known, parts, all(type(v) is tir.Var and v.size for v in parts)) for known, parts in split]))
+        an._moves = an.facts.inequalities, found
+    return an._moves[1]
 
 
 def _scale_fact(an: Analyzer, f: Sum, rest: list[Expr]) -> Sum | None:
