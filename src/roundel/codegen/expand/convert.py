@@ -105,10 +105,10 @@ def half_of_double(e: tir.Expr) -> tir.Expr:
 
 
 def _encode_e8m0(e: tir.Expr, bits: tir.Expr) -> tir.Expr:
-    """The nearest power of two, ties to the even exponent; NaN for what is negative, NaN or infinite."""
+    """The nearest power of two, ties upward; NaN for what is negative, NaN or infinite."""
     exponent, fraction = bits >> 23, bits & 0x7FFFFF
-    up = tir.cast(fraction > 0x400000, "uint32") | (tir.cast(tir.eq(fraction, 0x400000), "uint32") & exponent & 1)
-    small = tir.cast(fraction > 0x600000, "uint32")  # exponent 0: subnormals lie around 2^-127 = 0x400000
+    up = tir.cast(fraction >= 0x400000, "uint32")
+    small = tir.cast(fraction >= 0x600000, "uint32")  # exponent 0: subnormals lie around 2^-127 = 0x400000
     code = exponent + tir.select(tir.eq(exponent, 0), small, up)
     bad = tir.logical_or(bits >= 0x7F800000, tir.le(bits, 0))
     return tir.select(bad, tir.const(0xFF, bits.dtype), tir.min_(code, tir.const(0xFF, bits.dtype)))

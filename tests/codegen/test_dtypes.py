@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every data type is loaded, computed with, converted and stored as the interpreter does it, in scalars and in vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel.ir.dtype import DType
+from roundel.script import parse
+
+DTYPES = (
+    "bool int2 uint2 int4 uint4 int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 "
+    "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn"
+).split()
+
+PROGRAM = """
+@T.prim_func
+def main(A: T.Buffer((13,), "{d}"), B: T.Buffer((13,), "{d}"), F: T.Buffer((13,), "float32"), I: T.Buffer((13,), "int32"),
+         add: T.Buffer((13,), "{d}"), sub: T.Buffer((13,), "{d}"), mul: T.Buffer((13,), "{d}"), top: T.Buffer((13,), "{d}"),
+         less: T.Buffer((13,), "bool"), chosen: T.Buffer((13,), "{d}"), to_float: T.Buffer((13,), "float32"),
+         to_int: T.Buffer((13,), "int32"), of_float: T.Buffer((13,), "{d}"), of_int: T.Buffer((13,), "{d}"),
+         turned: T.Buffer((5, 7), "{d}"), M: T.Buffer((7, 5), "{d}")):
+    for i in T.{kind}(13):
+        with T.block("values"):
+            v = T.axis.spatial(13, i)
+            {numbers}
+            less[v] = A[v] <= B[v]
+            chosen[v] = T.if_then_else(I[v] < 0, A[v], B[v])
+            to_float[v] = T.cast(A[v], "float32")
+            to_int[v] = T.cast(A[v], "int32")
+            of_float[v] = T.cast(F[v], "{d}")
+            of_int[v] = T.cast(I[v], "{d}")
+    for i, j in T.grid(5, 7):
+        with T.block("turned"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            turned[vi, vj] = M[vj, vi]
+"""
+NUMBERS = "add[v] = A[v] + B[v]; sub[v] = A[v] - B[v]; mul[v] = A[v] * B[v]; top[v] = T.max(A[v], B[v])"
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-8, 3e38, 0.75], "float32")
+
+
+def values(rng, dtype, shape):
+    """Any values of a type, all bit patterns of those of few bits."""
+    dtype = DType(dtype)
+    if dtype.is_bool:
+        return rng.random(shape) > 0.5
+    if dtype.is_float:
+        return (4 * rng.standard_normal(shape)).astype("float32").astype(dtype.numpy)
+    low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
+    bound = min(low + (1 << dtype.bits) - 1, 2**63 - 1)
+    return rng.integers(low, bound, shape, endpoint=True).astype(dtype.numpy)
+
+
+@pytest.mark.parametrize("kind", ["serial", "vectorized"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_as_interpreted(dtype, kind):
+    func = parse(PROGRAM.format(d=dtype, kind=kind, numbers="pass" if dtype == "bool" else NUMBERS))
+    rng = np.random.default_rng(0)
+    arrays = [values(rng, b.dtype, [n.value for n in b.shape]) for b in func.buffer_params]
+    arrays[2][:8] = SPECIAL  # some too large for narrow types
+    if dtype == "float4_e2m1fn":
+        arrays[2][4] = 1.0  # a type without NaN
+    if DType(dtype).is_float and dtype != "float4_e2m1fn":
+        with np.errstate(over="ignore"):
+            arrays[0][:8] = SPECIAL.astype(arrays[0].dtype)
+    want, got = [a.copy() for a in arrays], [a.copy() for a in arrays]
+    rd.interpret(func)["main"](*want)
+    rd.build(func)["main"](*got)
+    for b, w, g in zip(func.buffer_params, want, got, strict=True):
+        np.testing.assert_array_equal(_wide(g), _wide(w), err_msg=b.name)
+
+
+def _wide(a):
+    return a if a.dtype.kind in "biu" else a.astype("float64")
