@@ -56,6 +56,10 @@ class CallError(RoundelError, ValueError):
     """A compiled or interpreted function was called with arguments that do not fit."""
 
 
+class RunError(RoundelError, RuntimeError):
+    """A run met sizes or values that the model, or what was assumed of it, does not allow."""
+
+
 class InterpretError(RoundelError):
     """The reference interpreter met undefined behaviour (out of bounds, missing value)."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..ir import options
 from ..ir.dtype import DType
-from ..ir.errors import CallError
+from ..ir.errors import CallError, RunError
 from . import boundary, ffi, library, metadata, native, tensors, text
 from .metadata import FunctionInfo, Template
 
@@ -117,7 +117,7 @@ def _close(runtime: ctypes.CDLL, handle: int, _keep: Any) -> None:
     runtime.roundel_close(handle)
 
 
-_ERRORS: dict[int, type[Exception]] = {1: RuntimeError, 2: CallError, 3: CallError, 4: MemoryError}
+_ERRORS: dict[int, type[Exception]] = {1: RunError, 2: CallError, 3: CallError, 4: MemoryError}
 _CALLBACK_ERROR = 5
 _registered: list[Executable] = []  # whose functions the FFI knows
 
@@ -207,7 +207,7 @@ class BoundFunction:
         if status == _CALLBACK_ERROR:
             _raise_callback_error(runtime)
         if status:
-            raise _ERRORS.get(status, RuntimeError)(runtime.roundel_last_error().decode(errors="replace"))
+            raise _ERRORS.get(status, RunError)(runtime.roundel_last_error().decode(errors="replace"))
 
     def _output_shapes(self, inputs: list) -> tuple:
         """Shape of each output for these inputs, or None where only the run can tell."""

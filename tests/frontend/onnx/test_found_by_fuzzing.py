@@ -24,6 +24,7 @@ def node(op, inputs, output, **attributes):
 
 
 CASES = {
+    "a comparison of no elements": ([node("Equal", "k x", "y")], [array(0, dtype=L)], {"k": L([])}),
     "division of float64 by a power of two": ([node("Div", "x k", "y")], [array(3, 4, dtype="f8")], {"k": np.float64(4)}),
     "scattering one constant": ([node("ScatterElements", "x i u", "y", reduction="add")], [array(3, dtype=L)], {"i": L([0]), "u": L([-2])}),
     "channels counted at run time": (

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ...builder import BlockBuilder
@@ -69,8 +70,9 @@ def _checker(model: Any, source: Any) -> list[str]:
     """What ONNX's checker and its inference of types object to."""
     import onnx
 
+    whole = str(source) if isinstance(source, str | Path) else model  # the model of a path has its weights left in the file
     out = []
-    for check in (lambda: onnx.checker.check_model(model), lambda: onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)):
+    for check in (lambda: onnx.checker.check_model(whole), lambda: onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)):
         try:
             check()
         except Exception as error:  # whatever it raises is its finding

@@ -232,7 +232,7 @@ class GraphImporter:
                 content = np.asarray(rule(context, *known), dtype=object)
                 if content.size > _TINY:
                     raise symbolic.Unknown
-                dtype = DType("bool") if content.size and all(isinstance(v, bool) for v in content.reshape(-1)) else _content_dtype(context, inputs)
+                dtype = _content_dtype(context, inputs)
                 return [Value(content=content, dtype=dtype, scope=self)]
             except (symbolic.Unknown, *_INVALID):
                 pass  # falls through to tensors, which is always right, and where what is invalid is told
@@ -359,9 +359,14 @@ def _is_small_integer(value: Value) -> bool:
     return known is not None and known.size <= 16 and known.dtype.name in ("int32", "int64")
 
 
+_TESTS = {"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Not", "And", "Or"}
+
+
 def _content_dtype(context: NodeContext, inputs: list[Value | None]) -> DType:
     if context.node.op_type == "Cast":
         return dtype_of(context.attr("to"))
+    if context.node.op_type in _TESTS:
+        return DType("bool")
     values = [v for v in inputs if v is not None]
     chosen = values[1] if context.node.op_type == "Where" else values[0]
     return chosen.dtype if chosen.content is not None else chosen.expr.sinfo.dtype  # type: ignore[attr-defined]
