@@ -159,7 +159,7 @@ def test_special_functions_over_their_range(name):
     op = getattr(torch.ops.aten, name).default
     near, far = torch.linspace(-1, 1, 401), torch.logspace(-12, 1.9, 200)
     x = torch.cat([near, near.abs(), near * 30, far, -far, torch.tensor([NAN, 0.0, -0.0, 1.0, -1.0])])
-    torch.testing.assert_close(TABLE[op](x), op(x), rtol=1e-5, atol=1e-6, equal_nan=True)
+    torch.testing.assert_close(TABLE[op](x), op(x), rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 def test_special_functions_compiled():

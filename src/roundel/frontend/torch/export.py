@@ -94,7 +94,7 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = ()) -> I
         raise UnsupportedError("PyTorch cannot make the program functional", why=str(error).splitlines()[0]) from error
     nodes, described = list(program.graph.nodes), program.graph_signature
     placeholders = [n for n in nodes if n.op == "placeholder"]
-    user = [n for n in placeholders if n.name in described.user_inputs and hasattr(n.meta.get("val"), "shape")]
+    user = [n for n in placeholders if n.name in described.user_inputs and _is_given(n.meta.get("val"))]
     homes = {**described.inputs_to_parameters, **described.inputs_to_buffers, **described.inputs_to_lifted_tensor_constants}
     tensors = {**program.state_dict, **program.constants}
     constants = {n: tensors[homes[n.name]] for n in placeholders if n.name in homes}
@@ -105,9 +105,13 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = ()) -> I
 
 
 def _symbol_names(placeholders: Sequence[Any], user: Sequence[Any], specifications: Sequence[Any]) -> dict[str, str]:
-    """Names of dynamic dimensions: as the user calls them, else after the first input and axis that have them."""
+    """Names of dynamic dimensions: as the user calls them, else after the first input and axis that have them; of numbers: the input's."""
     names: dict[str, str] = {}
-    for n, dims in zip(user, specifications, strict=False):
+    for n in user:
+        if hasattr(n.meta["val"], "node") and n.meta["val"].node.expr.is_Symbol:
+            names.setdefault(str(n.meta["val"].node.expr), n.name)
+    tensors = [n for n in user if hasattr(n.meta["val"], "shape")]
+    for n, dims in zip(tensors, specifications, strict=False):
         for k, dim in dims.items() if isinstance(dims, Mapping) else enumerate(dims or ()):
             size = n.meta["val"].shape[k]
             if hasattr(size, "node") and size.node.expr.is_Symbol and str(getattr(dim, "__name__", "")).isidentifier():
@@ -116,8 +120,21 @@ def _symbol_names(placeholders: Sequence[Any], user: Sequence[Any], specificatio
         value = n.meta.get("val")
         for k, s in enumerate(value.shape if hasattr(value, "shape") else ()):
             if hasattr(s, "node"):
-                names.setdefault(str(s.node.expr), f"{n.name}_{k}")
+                names.setdefault(str(s.node.expr), _dim_name(s.node) or f"{n.name}_{k}")
     return names
+
+
+def _is_given(value: Any) -> bool:
+    """Whether an input is a tensor or a number that only the call tells."""
+    return hasattr(value, "shape") or hasattr(value, "node")
+
+
+def _dim_name(size: Any) -> str:
+    """The name of the user's ``Dim`` as the program's shape environment remembers it, or an empty text."""
+    known = getattr(size.shape_env, "source_name_to_debug_name", {})
+    sources = getattr(size.shape_env, "var_to_sources", {}).get(size.expr, ())
+    found = (known.get(s.name() if callable(s.name) else s.name, "") for s in sources)
+    return next((name for name in found if name.isidentifier()), "")
 
 
 def _results(nodes: Sequence[Any], signature: Any, places: Mapping[str, int]) -> tuple[list[Any], list[tuple[Any, int]]]:

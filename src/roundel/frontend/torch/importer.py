@@ -270,7 +270,7 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
     check_program(nodes)
     bb = BlockBuilder()
     importer = Importer(bb, sizes)
-    params = [graph.Var(n.name, tensor_info(n.meta["val"], sizes)) for n in inputs]
+    params = [graph.Var(n.name, _input_info(n.meta["val"], sizes)) for n in inputs]
     importer.constants(constants)
     for name, var in (witnesses or {}).items():
         params.append(graph.Var(name, graph.TensorInfo((var, tir.index_const(0)), dtype_of("uint8"))))
@@ -282,7 +282,7 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
                    "complex_outputs": tuple(k for k, r in enumerate(results) if _is_complex(getattr(r, "meta", {}).get("val"))), "updates": tuple(updates)}
     attrs = Attrs(global_symbol="main", input_names=tuple(p.name for p in params), **{k: v for k, v in at_boundary.items() if v})
     with bb.function("main", params, attrs=attrs):
-        importer.values.update((n, importer.typed(p, n.meta["val"])) for n, p in zip(inputs, params))
+        importer.values.update((n, _input_value(importer, p, n.meta["val"])) for n, p in zip(inputs, params))
         importer.run(nodes)
         values = [importer.plain(importer.operand(r)) for r in results]
         fields = [graph.ShapeExpr((tir.as_index(v),)) if isinstance(v, int | tir.Expr) else v for v in values]
@@ -292,6 +292,15 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
         return mod
     main = mod["main"]
     return mod.with_functions({"main": main.replace(attrs=main.attrs | {"python": tuple(dict.fromkeys(importer.python))})})
+
+
+def _input_info(value: Any, sizes: Sizes) -> graph.StructInfo:
+    """The struct info of an input: of a tensor, or of a number that shapes may be made of."""
+    return tensor_info(value, sizes) if hasattr(value, "shape") else graph.PrimInfo(INT64, sizes.get(value))
+
+
+def _input_value(importer: Importer, param: graph.Var, value: Any) -> Any:
+    return importer.typed(param, value) if hasattr(value, "shape") else importer.sizes.get(value)
 
 
 def tensor_info(value: Any, sizes: Sizes) -> graph.TensorInfo:

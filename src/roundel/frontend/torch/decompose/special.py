@@ -234,7 +234,7 @@ def airy_ai(x: Tensor) -> Tensor:
     odd = _polynomial(y * y, [v * (-1) ** k for k, v in enumerate(c[1::2])]) * y
     angle = z + math.pi / 4
     left = (torch.sin(angle) * even - torch.cos(angle) * odd) / (math.sqrt(math.pi) * size**0.25)
-    return torch.where(x > 5, right, torch.where(x < -7, left, inner))
+    return torch.where(torch.isnan(x), math.nan, torch.where(x > 5, right, torch.where(x < -7, left, inner)))
 
 
 @decomposes("polygamma")
