@@ -10,6 +10,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,16 @@ class Pieces:
         return self.nbytes
 
     def __iter__(self) -> Iterator[Any]:
-        """Bytes in order, zeros between pieces."""
+        """Bytes in order, zeros between pieces. While one is used the next is made."""
         at = 0
-        for offset, read in self.pieces:
-            yield bytes(offset - at)
-            data = read()
-            yield data
-            at = offset + len(data)
+        with ThreadPoolExecutor(1, "roundel-weights") as thread:
+            ready = [thread.submit(read) for _, read in self.pieces[:1]]
+            for k, (offset, _) in enumerate(self.pieces):
+                yield bytes(offset - at)
+                data = ready.pop().result()
+                ready += [thread.submit(read) for _, read in self.pieces[k + 1 : k + 2]]
+                yield data
+                at = offset + len(data)
         yield bytes(self.nbytes - at)
 
 

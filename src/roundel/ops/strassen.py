@@ -38,10 +38,14 @@ RESULT = {"11": {0: 1, 3: 1, 4: -1, 6: 1}, "12": {2: 1, 4: 1}, "21": {1: 1, 3: 1
 def strassen_weight(weight: np.ndarray, half: int) -> np.ndarray:
     """The seven right factors of a matrix [K, N], K even: [7, K / 2, half], zeros where its right half is narrower than ``half``."""
     k, n = weight.shape
-    wide = np.zeros((k, 2 * half), weight.dtype)
-    wide[:, :n] = weight
+    wide = weight if n == 2 * half else np.pad(weight, ((0, 0), (0, 2 * half - n)))
     quarters = {f"{i + 1}{j + 1}": wide[i * k // 2 : (i + 1) * k // 2, j * half : (j + 1) * half] for i in (0, 1) for j in (0, 1)}
-    return np.stack([_total(terms, quarters.__getitem__) for terms in WEIGHT])
+    out = np.empty((len(WEIGHT), k // 2, half), weight.dtype)
+    for made, ((first, _), *rest) in zip(out, (t.items() for t in WEIGHT), strict=True):
+        made[:] = quarters[first]
+        for name, sign in rest:
+            (np.add if sign > 0 else np.subtract)(made, quarters[name], out=made)
+    return out
 
 
 def _total(terms: dict[Any, int], value: Any) -> Any:
@@ -55,8 +59,7 @@ def _total(terms: dict[Any, int], value: Any) -> Any:
 
 @register
 class StrassenData(OpDef):
-    """The seven left factors of ``data`` [..., M, K], K even: [..., (M + 1) // 2, 7, K / 2] (the factors of a row lie
-    together: rows apart by a power of two would share the lines of a cache)."""
+    """The seven left factors of ``data`` [..., M, K], K even: [7, ..., (M + 1) // 2, K / 2]."""
 
     name, operands, attributes, kind = "nn.strassen_data", ("data",), {}, FuseKind.OPAQUE
 
@@ -66,7 +69,7 @@ class StrassenData(OpDef):
             fail(self, "a matrix with an even number of columns is needed", *args)
         *batch, rows, inner = data.shape
         pairs = simplify(tir.floordiv(rows + 1, 2))
-        return graph.TensorInfo((*batch, pairs, tir.index_const(PRODUCTS), simplify(tir.floordiv(inner, 2))), data.dtype)
+        return graph.TensorInfo((tir.index_const(PRODUCTS), *batch, pairs, simplify(tir.floordiv(inner, 2))), data.dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         (data,) = args
@@ -74,8 +77,8 @@ class StrassenData(OpDef):
         half = simplify(tir.floordiv(inner, 2))
         pairs = simplify(tir.floordiv(rows + 1, 2))
 
-        def body(*at: Any) -> Any:
-            *b, p, x, k = at
+        def body(x: Any, *at: Any) -> Any:
+            *b, p, k = at
 
             def quarter(name: str) -> Any:
                 row = p * 2 + (name[0] == "2")
@@ -85,7 +88,7 @@ class StrassenData(OpDef):
 
             return _pick(x, [_total(terms, quarter) for terms in DATA])
 
-        return te.compute((*batch, pairs, PRODUCTS, half), body, label(self))
+        return te.compute((PRODUCTS, *batch, pairs, half), body, label(self))
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         (a,) = args
@@ -93,7 +96,7 @@ class StrassenData(OpDef):
         if a.shape[-2] % 2:
             a = np.concatenate([a, np.zeros_like(a[..., :1, :])], -2)
         quarters = {f"{i + 1}{j + 1}": a[..., i::2, j * half : (j + 1) * half] for i in (0, 1) for j in (0, 1)}
-        return np.stack([_total(terms, quarters.__getitem__) for terms in DATA], -2)
+        return np.stack([_total(terms, quarters.__getitem__) for terms in DATA])
 
 
 @register
@@ -107,22 +110,22 @@ class StrassenMatMul(OpDef):
         data, weight = (tensor_info(self, a, args) for a in args)
         if data.shape is None or weight.shape is None or len(data.shape) < 3 or len(weight.shape) != 3:
             fail(self, "seven factors on both sides are needed", *args)
-        if [static(data.shape[-2]), static(weight.shape[0])] != [PRODUCTS] * 2 or static(data.shape[-1]) != static(weight.shape[1]):
+        if [static(data.shape[0]), static(weight.shape[0])] != [PRODUCTS] * 2 or static(data.shape[-1]) != static(weight.shape[1]):
             fail(self, "the factors do not fit", *args)
         rows, columns = attrs["rows"], attrs["columns"]
-        if static(data.shape[-3]) != (rows + 1) // 2 or not columns / 2 <= (static(weight.shape[2]) or 0) < columns:
+        if static(data.shape[-2]) != (rows + 1) // 2 or not columns / 2 <= (static(weight.shape[2]) or 0) < columns:
             fail(self, f"these are not factors of a result of {rows} rows and {columns} columns", *args)
-        return graph.TensorInfo((*data.shape[:-3], tir.index_const(rows), tir.index_const(columns)), data.dtype)
+        return graph.TensorInfo((*data.shape[1:-2], tir.index_const(rows), tir.index_const(columns)), data.dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data, weight = args
         name = label(self)
-        *batch, pairs, _, inner = data.shape
+        _, *batch, pairs, inner = data.shape
         half = weight.shape[2]
         k = te.reduce_axis(inner, "k")
         products = te.compute(
             (PRODUCTS, *batch, pairs, half),
-            lambda x, *at: te.sum(data[(*at[:-1], x, k.var)] * weight[x, k.var, at[-1]], axis=[k]),
+            lambda x, *at: te.sum(data[(x, *at[:-1], k.var)] * weight[x, k.var, at[-1]], axis=[k]),
             f"{name}_products",
         )
 
@@ -142,7 +145,7 @@ class StrassenMatMul(OpDef):
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data, weight = (x.astype(np.float64) for x in args)
         weight = weight.reshape(PRODUCTS, *(1,) * (data.ndim - 3), *weight.shape[1:])
-        products = np.matmul(np.moveaxis(data, -2, 0), weight)
+        products = np.matmul(data, weight)
         quarter = {name: _total(terms, products.__getitem__) for name, terms in RESULT.items()}
         rows = [np.concatenate([quarter[f"{i}1"], quarter[f"{i}2"]], -1) for i in (1, 2)]
         whole = np.stack(rows, -2).reshape(*products.shape[1:-2], 2 * products.shape[-2], -1)
