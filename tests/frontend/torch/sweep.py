@@ -239,7 +239,7 @@ def main() -> None:
     parser.add_argument("--results", default="sweep.jsonl")
     parser.add_argument("--only", default="*")
     parser.add_argument("--again", choices=("none", "failed", "all"), default="none", help="which finished entries to run again")
-    parser.add_argument("--timeout", type=int, default=60)
+    parser.add_argument("--timeout", type=int, default=120)
     parser.add_argument("--batch", type=int, default=60, help="entries per worker process")
     parser.add_argument("--summary", action="store_true", help="only print what is in the results file")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)

@@ -107,3 +107,47 @@ def test_views_and_inputs_as_results():
 def test_unknown_options_are_errors():
     with pytest.raises(Exception, match="no option 'fast'"):
         torch.compile(torch.sin, backend=roundel, options={"fast": True})(torch.ones(2))
+
+
+def test_complex_numbers_random_numbers_and_expanded_results():
+    def several(z, x):
+        return torch.fft.fft(z) * z.conj(), x + torch.rand_like(x), (x + 1)[:, :1].expand(4, 3).t()
+
+    compiled, z, x = torch.compile(several, backend=roundel), torch.randn(2, 8, dtype=torch.complex64), torch.randn(4, 3)
+    torch.manual_seed(1)
+    found = compiled(z, x)
+    torch.manual_seed(1)
+    expected = several(z, x)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert [f.stride() for f in found] == [e.stride() for e in expected]
+
+
+@pytest.mark.parametrize("number", [float, int])
+def test_numbers_that_change_from_call_to_call(number):
+    def scaled(x, s):
+        return x * s, s + 1
+
+    compiled = torch.compile(scaled, backend=roundel)
+    for s in (3, 4, 5):
+        same(compiled, scaled, torch.arange(4.0), number(s))
+
+
+def test_sizes_that_depend_on_data(monkeypatch):
+    monkeypatch.setattr(torch._dynamo.config, "capture_scalar_outputs", True)
+    monkeypatch.setattr(torch._dynamo.config, "capture_dynamic_output_shape_ops", True)
+
+    def chosen(x, i):
+        return x[x > 0] * 2, x.narrow(0, i.item(), 1) + 1
+
+    compiled = torch.compile(chosen, backend=roundel)
+    for i in (0, 3):
+        same(compiled, chosen, torch.randn(5, generator=torch.Generator().manual_seed(i)), torch.tensor(i))
+
+
+def test_control_flow():
+    def branch(x):
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,))
+
+    compiled = torch.compile(branch, backend=roundel)
+    for sign in (1, -1):
+        same(compiled, branch, torch.ones(3) * sign)
