@@ -42,7 +42,8 @@ KERNEL_TRANSFORM: dict[int, list[list[float]]] = {
 def transform_weight(weight: np.ndarray, tile: int) -> np.ndarray:
     """``G g Gᵀ`` of kernels [O, I, 3, 3]: [tile + 2, tile + 2, O, I], worked out in float64."""
     g = np.array(KERNEL_TRANSFORM[tile])
-    return np.einsum("xh,oihw,yw->xyoi", g, weight.astype(np.float64), g).astype(weight.dtype)
+    both = np.kron(g, g) @ weight.reshape(-1, 9).T.astype(np.float64)
+    return both.astype(weight.dtype).reshape(tile + 2, tile + 2, *weight.shape[:2])
 
 
 def _data_2(d: Row) -> list[Any]:
