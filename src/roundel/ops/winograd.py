@@ -42,8 +42,11 @@ KERNEL_TRANSFORM: dict[int, list[list[float]]] = {
 def transform_weight(weight: np.ndarray, tile: int) -> np.ndarray:
     """``G g Gᵀ`` of kernels [O, I, 3, 3]: [tile + 2, tile + 2, O, I], worked out in float64."""
     g = np.array(KERNEL_TRANSFORM[tile])
-    both = np.kron(g, g) @ weight.reshape(-1, 9).T.astype(np.float64)
-    return both.astype(weight.dtype).reshape(tile + 2, tile + 2, *weight.shape[:2])
+    both, kernels = np.kron(g, g), weight.reshape(-1, 9)
+    out = np.empty((len(both), len(kernels)), weight.dtype)
+    for k in range(0, len(kernels), 1 << 12):  # pieces that stay in the cache
+        out[:, k : k + (1 << 12)] = both @ kernels[k : k + (1 << 12)].T.astype(np.float64)
+    return out.reshape(tile + 2, tile + 2, *weight.shape[:2])
 
 
 def _data_2(d: Row) -> list[Any]:
