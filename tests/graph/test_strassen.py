@@ -67,7 +67,7 @@ def test_a_nan_stays_in_its_pair_of_rows(always):
 
 
 def test_is_chosen_where_it_pays_and_accuracy_allows():
-    large, *_ = _layer((128, 512), 512)
+    large, *_ = _layer((128, 768), 768)
     assert _kernels(large)
     with options.override(accuracy="strict"):
         assert not _kernels(large)
@@ -81,7 +81,7 @@ def test_factors_of_data_are_made_once():
     x = graph.Var("x", graph.TensorInfo((256, 512), "float32"))
     with bb.function("main", [x]):
         with bb.dataflow():
-            parts = [bb.emit(make("matmul", x, _const(rng.standard_normal((512, 512)).astype(np.float32)))) for _ in range(3)]
+            parts = [bb.emit(make("matmul", x, _const(rng.standard_normal((512, 768)).astype(np.float32)))) for _ in range(3)]
             y = bb.emit_output(bb.emit(make("add", bb.emit(make("add", parts[0], parts[1])), parts[2])))
         bb.emit_func_output(y)
     text = prepare(bb.get())["main"].script()

@@ -21,8 +21,9 @@ from ..target import Target
 from .rewriter import GraphRewriter
 
 PRODUCT_SHARE = 0.94  # of peak that both ways reach
-SUM_BYTES = 4.0       # per cycle, of factors of the data that are written and read
-SUM_CYCLES = 2.0      # for a vector of results
+SUM_BYTES = 5.0       # per cycle, of factors of the data that are written and read
+SUM_CYCLES = 4.0      # for a vector of results
+GAIN = 0.97           # of the time at most, or the larger weights are not worth it
 MEMORY_BYTES = 3.0    # per cycle, of weights
 
 
@@ -63,10 +64,13 @@ def pays(batch: int, rows: int, inner: int, columns: int, target: Target) -> boo
         return False
     per_cycle = lanes * target.fma_ports * PRODUCT_SHARE
     pairs = batch * ((rows + 1) // 2)
+    factors = 4 * PRODUCTS * pairs * (inner // 2)
+    if factors > target.l3_bytes / 2:  # every panel of columns reads them again
+        return False
     direct = max(batch * rows * inner * columns / per_cycle, 4 * inner * columns / MEMORY_BYTES)
     parts = max(PRODUCTS * pairs * (inner // 2) * half / per_cycle, 4 * PRODUCTS * (inner // 2) * half / MEMORY_BYTES)
-    sums = 4 * PRODUCTS * pairs * (inner // 2) / SUM_BYTES + SUM_CYCLES * batch * rows * columns / lanes
-    return parts + sums < direct
+    sums = factors / SUM_BYTES + SUM_CYCLES * batch * rows * columns / lanes
+    return parts + sums < GAIN * direct
 
 
 def half_columns(columns: int, lanes: int) -> int:

@@ -6,7 +6,8 @@ which nobody reads.
         if io * 8 + i < n:                              ->         acc[i, j] += a[io * 8 + i if io * 8 + i < n else n - 1, k] * b[j]
             acc[i, j] += a[io * 8 + i, k] * b[j]
 
-A condition around every row would run in the innermost loop, and keep the tile in memory.
+A condition around every row would run in the innermost loop, and keep the tile in memory. (Where the size is a number, the tile
+at the edge has code of its own.)
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ class _Unguard(StatementRewriter):
             return None
         inner, lanes = free_vars(c.a) & self.unrolled, free_vars(c.a) & self.lanes
         others = [i for i in store.indices if i is not c.a]
-        if any(not v.size for v in free_vars(c.b)) or any((inner | lanes) & free_vars(i) for i in others):
+        if type(c.b) is tir.IntImm or any(not v.size for v in free_vars(c.b)) or any((inner | lanes) & free_vars(i) for i in others):
             return None
         if lanes:
-            return None if type(c.b) is tir.IntImm else _Mask(c, lanes).rewrite(value)
+            return _Mask(c, lanes).rewrite(value)
         if not inner:
             return None
         clamp = _Clamp(c, inner)

@@ -20,9 +20,10 @@ from .applied import Applied
 from .contraction import Contraction, match
 from .elementwise import inline_producers
 from .parallelism import parallelize
-from .register_tile import Tile, choose_tile
+from .register_tile import Tile, choose_tile, rows_in_cache, step_cycles
 
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
+FEW_ROWS = 32        # of a block
 CACHE_SHARE = 0.2    # of the second-level cache for products that wait to be summed up
 
 
@@ -70,19 +71,27 @@ def bilinear(sch: Any, target: Any) -> Applied | None:
     lanes = target.lanes("float32")
     if pairs is None or half is None or half % lanes or products.info.stores[0].buffer.dtype != "float32":
         return None
-    tile = choose_tile(target, pairs, [v for v in (1, 2, 3, 4) if half // lanes % v == 0], lanes)
-    rows = _block_of_rows(pairs, tile, extent_of(products.info.spatial[0]) or 1, target)
+    vectors = [v for v in (1, 2, 3, 4) if half // lanes % v == 0]
+    rows, tile = _block_and_tile(pairs, vectors, lanes, products, target)
     layouts = _pack(sch, products, tile)
     _schedule(sch, stages, tile, rows, next(iter(layouts), None), target)
     return Applied(layouts, vars(tile) | {"block_rows": rows})
 
 
-def _block_of_rows(pairs: int, tile: Tile, products: int, target: Any) -> int:
-    """As many rows as the cache has room for their products, in whole tiles, evenly."""
-    row = products * tile.vectors * tile.lanes * 4
-    most = max(int(target.l2_bytes * CACHE_SHARE) // row // tile.rows, 1) * tile.rows
-    blocks = -(-pairs // most)
-    return pairs if blocks == 1 else -(-pairs // (blocks * tile.rows)) * tile.rows
+def _block_and_tile(pairs: int, vectors: list[int], lanes: int, c: Contraction, target: Any) -> tuple[int, Tile]:
+    """As many rows as the cache has room for their products, in blocks of equal size of whole tiles, and the register tile."""
+    row_bytes = c.row_bytes
+    whole = choose_tile(target, pairs, vectors, lanes, row_bytes=row_bytes)
+    room = target.l2_bytes * CACHE_SHARE / ((extent_of(c.info.spatial[0]) or 1) * lanes * 4)
+    if pairs * whole.vectors <= room:
+        return pairs, whole
+    for rows in sorted((r for r in range(FEW_ROWS, pairs) if pairs % r == 0), reverse=True):
+        most = min(rows_in_cache(target, row_bytes), rows)
+        fitting = [(h, v) for h in range(4, most + 1) for v in vectors if rows % h == 0 and h * v + v < target.vector_registers and rows * v <= room]
+        if fitting:
+            height, width = min(fitting, key=lambda t: step_cycles(target, *t) / (t[0] * t[1]))
+            return rows, Tile(height, width, lanes)
+    return pairs, whole
 
 
 def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:

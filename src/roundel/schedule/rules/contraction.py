@@ -41,6 +41,12 @@ class Contraction:
         """The extent of an axis where it is a number."""
         return extent_of(self.info.block.iter_vars[axis])
 
+    @property
+    def row_bytes(self) -> int | None:
+        """From one row of the broadcast operand to the next, where it is a number."""
+        step = self.broadcast.stride(self.info.block.iter_vars[self.rows[-1]].var) if self.rows else None
+        return step * self.broadcast.buffer.dtype.bits // 8 if isinstance(step, int) else None
+
 
 def match(info: BlockInfo) -> Contraction | None:
     """The block as a contraction, or None."""
@@ -113,13 +119,13 @@ def _tile(c: Contraction, target: Any) -> Tile:
     lanes = full if extent is None or extent >= full else 1 << (extent - 1).bit_length()
     row = max((c.extent(r) or 120 for r in c.rows[-1:]), default=1)
     if extent is None:
-        return choose_tile(target, row, [1, 2, 4], lanes)
+        return choose_tile(target, row, [1, 2, 4], lanes, row_bytes=c.row_bytes)
     if extent != lanes:
         count = -(-extent // lanes)
-        return choose_tile(target, row, [v for v in range(1, 5) if v <= count], lanes, count)
+        return choose_tile(target, row, [v for v in range(1, 5) if v <= count], lanes, count, c.row_bytes)
     other = c.extent(c.columns[-1]) if c.columns else 1
     columns = [v for v in range(1, 5) if other is not None and other % v == 0] or [1]
-    return choose_tile(target, row, columns, lanes)
+    return choose_tile(target, row, columns, lanes, row_bytes=c.row_bytes)
 
 
 def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:

@@ -8,6 +8,7 @@ multiply-adds to hide their latency; what is left over at the edge costs as much
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ STREAMED = 3.0  # cost of a vector that streams from the second-level cache, in 
 PER_LOAD = 0.1  # what a load costs beside the multiply-adds that hide most of it
 EDGE = 1.01  # cost of masks at the edge
 MAX_VECTORS = 4
+LINE_BYTES = 64
+WAY_BYTES = 4096  # of a first-level cache
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,28 @@ def _waste(vectors: int, in_all: int | None) -> float:
     return EDGE * -(-in_all // vectors) * vectors / in_all
 
 
-def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: int, vectors_in_all: int | None = None) -> Tile:
+def rows_in_cache(target: Any, row_bytes: int | None) -> int:
+    """How many rows that are so far apart the first-level cache holds a line of: rows apart by a multiple of 4 KiB share one set
+    of lines (a set is picked by 12 bits of the address), a third of which other operands need."""
+    if not row_bytes or row_bytes % LINE_BYTES:
+        return target.vector_registers
+    sets = WAY_BYTES // LINE_BYTES
+    distinct = sets // math.gcd(row_bytes // LINE_BYTES, sets)
+    return max(distinct * (target.l1_bytes // WAY_BYTES) * 2 // 3, 4)
+
+
+def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: int, vectors_in_all: int | None = None,
+                row_bytes: int | None = None) -> Tile:
     """The tile with the fewest cycles over the whole product. ``rows``: extent of the row axis (None: symbolic); ``columns``: the numbers
-    of vectors that a tile may have; ``vectors_in_all``: of the whole product, where these need not divide it."""
+    of vectors that a tile may have; ``vectors_in_all``: of the whole product, where these need not divide it; ``row_bytes``: from
+    one row of the broadcast operand to the next."""
     best: tuple[float, Tile] | None = None
     extent = 120 if rows is None else rows
+    most = rows_in_cache(target, row_bytes)
     for vectors in columns:
         if vectors > MAX_VECTORS:
             continue
-        for height in range(1, min(extent, target.vector_registers) + 1):
+        for height in range(1, min(extent, most, target.vector_registers) + 1):
             if height * vectors + vectors + 1 > target.vector_registers:
                 break
             full, rest = divmod(extent, height)
