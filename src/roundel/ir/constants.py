@@ -13,6 +13,9 @@ from .dtype import DType
 
 _pool: weakref.WeakValueDictionary[str, ConstData] = weakref.WeakValueDictionary()
 
+SMALL = 4096
+"""Bytes of a constant that is not worth waiting with."""
+
 
 class ConstData:
     """An array (or what reads it, for memory-mapped weights) with a key made from its content.
@@ -38,7 +41,12 @@ class ConstData:
     def derived(cls, function: Callable[..., np.ndarray], sources: tuple[ConstData, ...], recipe: str, *,
                 shape: tuple[int, ...], dtype: DType) -> ConstData:
         """``function`` of the arrays of ``sources``, made when it is asked for and kept no longer than somebody holds it: packed
-        weights are as large as the model. ``recipe`` says what the function does; equal recipes of equal sources are equal."""
+        weights are as large as the model. ``recipe`` says what the function does; equal recipes of equal sources are equal.
+        Small constants are made at once."""
+        if dtype.nbytes(int(np.prod(shape, dtype=np.int64))) <= SMALL:  # scripts write them out: content decides what is equal
+            small = cls(np.ascontiguousarray(function(*(s.numpy() for s in sources))).reshape(shape))
+            small.dtype = DType(dtype)
+            return small
         made = cls(load=lambda: function(*(s.numpy() for s in sources)), shape=shape, dtype=dtype)
         made._recipe = sources, recipe
         return made

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from .applied import Applied
 from .parallelism import parallelize
 
 MOST_CHOICES = 8
+SHORT = 512  # elements of a row; to find where one is takes a division for each loop that was fused
+MANY = 16    # parallel iterations that are enough
 
 
 def inline_producers(sch: Any, keep: Sequence[str] = ()) -> None:
@@ -81,8 +84,12 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     elif choosing:
         outer = loops[:-1]
     if outer:
-        whole = sch.fuse(*outer) if len(outer) > 1 else outer[0]
-        parallelize(sch, whole, per_element * inner_extent)
+        extents = [sch.get(x).extent for x in outer]
+        counts = [n.value if isinstance(n, tir.IntImm) else 64 for n in extents]
+        within = len(outer) > 1 and inner_extent < SHORT and math.prod(counts[:-1]) >= MANY  # the indices of short rows cost more than these
+        together = outer[:-1] if within else outer
+        whole = sch.fuse(*together) if len(together) > 1 else together[0]
+        parallelize(sch, whole, per_element * inner_extent * (counts[-1] if within else 1))
     elif not vectorizable:
         parallelize(sch, loops[-1], per_element)
 
