@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import graph, tir
+from ..ir import graph, options, tir
 from ..ops import make
 from .pattern import Match, commutative, is_const, is_op, wildcard
 
@@ -22,10 +22,11 @@ _MOVES = ("reshape", "permute_dims")
 
 
 def _scalar(value: Any) -> np.ndarray | None:
-    """The value of a constant of one floating-point element."""
+    """The value of a constant of one floating-point element; None where moving it would be seen: in types of less than 32 bits, in
+    which models place scales so that products do not overflow, and with strict accuracy."""
     data = value.data
-    one = data.dtype.is_float and all(n == 1 for n in data.shape)
-    return data.numpy().reshape(()) if one else None
+    one = data.dtype.is_float and data.dtype.bits >= 32 and all(n == 1 for n in data.shape)
+    return data.numpy().reshape(()) if one and options.get("accuracy") != "strict" else None
 
 
 _scaled_right = is_op("matmul")(x, commutative("multiply", y, a))
