@@ -29,6 +29,10 @@ def _scalar(value: Any) -> np.ndarray | None:
     return data.numpy().reshape(()) if one and options.get("accuracy") != "strict" else None
 
 
+def _uses(m: Match, value: Any) -> int:
+    return m.use_count.get(value, 0)
+
+
 _scaled_right = is_op("matmul")(x, commutative("multiply", y, a))
 
 
@@ -36,7 +40,7 @@ def _scale_left(m: Match) -> Any:
     """A scale of the right operand becomes one of the left."""
     call, c = m.call(_scaled_right), _scalar(m[a])
     left, right = m[x].sinfo, m[y].sinfo
-    if c is None or isinstance(m[x], graph.Constant) or left.dtype != right.dtype or m[a].data.dtype != left.dtype or m.use_count.get(call.args[1], 0) > 1:
+    if c is None or isinstance(m[x], graph.Constant) or left.dtype != right.dtype or m[a].data.dtype != left.dtype or _uses(m, call.args[1]) > 1:
         return None
     made = m.lookup(m[x])
     scaled = isinstance(made, graph.Call) and getattr(made.op, "name", "") == "multiply" and any(isinstance(v, graph.Constant) for v in made.args)
@@ -55,7 +59,7 @@ def _one_factor(m: Match) -> Any:
     """Two scalar factors are one."""
     first, second = _scalar(m[a]), _scalar(m[b])
     inner = m[_inner]
-    if first is None or second is None or m.use_count.get(inner, 0) > 1 or m[x].sinfo.dtype != m[a].data.dtype or m[a].data.dtype != m[b].data.dtype:
+    if first is None or second is None or _uses(m, inner) > 1 or m[x].sinfo.dtype != m[a].data.dtype or m[a].data.dtype != m[b].data.dtype:
         return None
     product = first.astype(np.float64) * second.astype(np.float64)
     out = make("multiply", m[x], graph.Constant.of(np.asarray(product, first.dtype)))
@@ -69,10 +73,10 @@ def _scale_first(m: Match) -> Any:
     """A scale after changes of shape of a product with a constant comes before them."""
     c, moves = _scalar(m[a]), []
     value, made = m[x], m.lookup(m[x])
-    while _is(made, *_MOVES) and m.use_count.get(value, 0) <= 1:
+    while _is(made, *_MOVES) and _uses(m, value) <= 1:
         moves.append(made)
         value, made = made.args[0], m.lookup(made.args[0])
-    constant = _is(made, "matmul") and isinstance(made.args[1], graph.Constant) and m.use_count.get(value, 0) <= 1
+    constant = _is(made, "matmul") and isinstance(made.args[1], graph.Constant) and _uses(m, value) <= 1
     if c is None or not moves or not constant or m[a].data.dtype != m[x].sinfo.dtype or len(m[a].data.shape) > m[x].sinfo.ndim:
         return None
     out = make("multiply", value, graph.Constant.of(c))
