@@ -136,7 +136,7 @@ def pool() -> Pool:
     global _pool
     with _lock:
         if _pool is None:
-            _pool = Pool(size())
+            _pool = Pool(max(size() - 1, 1))  # this process takes its share, and keeps a core busy itself
             atexit.register(_pool.close)
         return _pool
 

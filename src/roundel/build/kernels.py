@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from ..ir.visit import statements
 from ..lower import lower
 from ..passes.progress import report
 from . import compiler, object_cache
-from .units import Units
+from .units import Unit, Units
 
 WORTH = 150  # statements (of block form) of a module that are worth sharing among processes
 WORTH_STARTING = 24  # operators of a model that are sure to make so many
@@ -29,14 +29,22 @@ class Compiled(NamedTuple):
     objects: dict[str, bytes]
 
 
-def compile_kernel(functions: Mapping[str, tir.PrimFunc], name: str, spec: MachineSpec) -> Compiled:
+def compile_unit(unit: Unit, spec: MachineSpec) -> bytes:
+    """The object of a unit, from the cache or made in this process."""
+    key = object_cache.object_key(unit.text, spec, unit.pipeline)
+    found = object_cache.load(key)
+    if found is None:
+        found = to_object(unit.text, spec, unit.pipeline)
+        object_cache.store(key, found)
+    return found
+
+
+def compile_kernel(
+    functions: Mapping[str, tir.PrimFunc], name: str, spec: MachineSpec, generate: Callable[[Unit, MachineSpec], bytes] = compile_unit
+) -> Compiled:
     """The kernel ``name``, scheduled or lowered; ``functions`` holds it and what it calls. Raises BuildError."""
     units = Units(lower(IRModule(dict(functions))), spec)
-    objects = {}
-    for unit in units.unit(name):
-        key = object_cache.object_key(unit.text, spec, unit.pipeline)
-        objects[unit.symbol] = object_cache.load(key) or to_object(unit.text, spec, unit.pipeline)
-        object_cache.store(key, objects[unit.symbol])
+    objects = {unit.symbol: generate(unit, spec) for unit in units.unit(name)}
     return Compiled(units.symbols[name], units.constants[name], objects)
 
 
@@ -60,8 +68,11 @@ def _size(func: tir.PrimFunc) -> int:
 
 
 def compile_kernels(mod: IRModule, spec: MachineSpec) -> tuple[Units, dict[str, bytes]]:
-    """All kernels of the module in worker processes, the largest first: symbols and constants as ``Units`` has them, objects
-    by symbol. What a worker cannot take, or fails with, is done here, so that errors are the same."""
+    """All kernels of the module: symbols and constants as ``Units`` has them, objects by symbol.
+
+    Worker processes take the largest first, this one meanwhile the smallest. What a worker cannot take, or fails with, is
+    done here, so that errors are the same.
+    """
     kernels = {n: f for n, f in mod.items() if isinstance(f, tir.PrimFunc) and f.attrs.get("kind") != "host"}
     settings = {"cache": options.get("cache"), "cache_dir": str(options.cache_dir())}
     waiting: dict[str, Future[Compiled]] = {}
@@ -71,15 +82,25 @@ def compile_kernels(mod: IRModule, spec: MachineSpec) -> tuple[Units, dict[str, 
         except (pickle.PicklingError, TypeError, AttributeError):  # an attribute of the user's that only this process knows
             continue
         waiting[name] = compiler.pool().ask(message, name, spec)
+    foreign = spec.triple != MachineSpec.host().triple
+
+    def here(name: str) -> Compiled:
+        return compile_kernel(_closure(kernels, name), name, spec, lambda u, s: compiler.compile_units([u], s, isolated=foreign)[0])
+
+    own: dict[str, Compiled] = {}
+    for name in reversed(waiting):
+        if waiting[name].cancel():
+            report("kernels", len(own), len(kernels))
+            own[name] = here(name)
     units, objects = Units(mod, spec), {}
-    for done, name in enumerate(kernels):
-        report("kernels", done, len(kernels))
+    for name in kernels:
+        report("kernels", len(units.symbols), len(kernels))
         try:
-            made = waiting[name].result()
+            made = own[name] if name in own else waiting[name].result()
         except compiler.Died:
             raise
         except (KeyError, RoundelError):
-            made = compile_kernel(_closure(kernels, name), name, spec)
+            made = here(name)
         units.symbols[name], units.constants[name] = made.symbol, made.constants
         objects |= made.objects
     return units, objects
