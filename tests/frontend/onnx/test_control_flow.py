@@ -77,3 +77,35 @@ def test_branches_of_different_ranks_are_assumed_and_checked():
     np.testing.assert_array_equal(f(x), x[..., 0].T)
     with pytest.raises(rd.RoundelError, match="branch_of"):
         f(np.ones((3, 4, 2), "f"))
+
+
+@pytest.mark.parametrize("limit", [None, 1 << 62, "k"])
+def test_a_loop_that_its_data_ends(limit):
+    """Doubles while the sum is below a bound, as ``while`` of PyTorch is exported."""
+    body = h.make_graph(
+        [h.make_node("Mul", ["s", "two"], ["n"]), h.make_node("ReduceSum", ["n"], ["t"], keepdims=0), h.make_node("Less", ["t", "bound"], ["go_on"])],
+        "body", [info("i", [], T.INT64), info("go", [], T.BOOL), info("s", [2])], [info("go_on", [], T.BOOL), info("n", [2])])
+    constants = [numpy_helper.from_array(np.asarray(v), n) for n, v in (("two", np.float32(2)), ("limit", np.int64(limit if isinstance(limit, int) else 0)))]
+    trips = "" if limit is None else "k" if limit == "k" else "limit"
+    nodes = [h.make_node("ReduceSum", ["x"], ["s0"], keepdims=0), h.make_node("Less", ["s0", "bound"], ["start"]),
+             h.make_node("Loop", [trips, "start", "x"], ["last"], body=body)]
+    inputs = [info("x", [2]), info("bound", []), *([info("k", [], T.INT64)] if limit == "k" else [])]
+    f = rd.compile(model(nodes, inputs, [info("last", [2])], constants))
+    for bound, k in ((50, 100), (50, 2), (1, 100), (50, 0)):
+        x, want, n = np.array([1, 2], "f"), np.array([1, 2], "f"), 0
+        while want.sum() < bound and (limit != "k" or n < k):
+            want, n = want * 2, n + 1
+        np.testing.assert_array_equal(f(x, np.float32(bound), *([np.int64(k)] if limit == "k" else [])), want)
+
+
+def test_rows_of_a_loop_that_its_data_ends():
+    body = h.make_graph(
+        [h.make_node("Mul", ["s", "two"], ["n"]), h.make_node("Less", ["n", "bound"], ["go_on"]), h.make_node("Neg", ["n"], ["row"])],
+        "body", [info("i", [], T.INT64), info("go", [], T.BOOL), info("s", [])], [info("go_on", [], T.BOOL), info("n", []), info("row", [])])
+    constants = [numpy_helper.from_array(np.float32(2), "two"), numpy_helper.from_array(np.int64(9), "nine"), numpy_helper.from_array(np.asarray(True), "yes")]
+    f = rd.compile(model([h.make_node("Loop", ["nine", "yes", "x"], ["last", "rows"], body=body)], [info("x", []), info("bound", [])],
+                         [info("last", []), info("rows", None)], constants))
+    for bound, count in ((20, 5), (1, 1), (1e9, 9)):
+        last, rows = f(np.float32(1), np.float32(bound))
+        np.testing.assert_array_equal(rows, -(2.0 ** np.arange(1, count + 1, dtype="f")))
+        assert last == 2.0**count

@@ -11,12 +11,16 @@ import numpy as np
 
 from ....ir import graph, tir
 from ....ir.dtype import BOOL, INT64
+from ....ir.visit import free_vars
+from ....ops.dims import differ
 from ..importer import NodeContext
 from ..registry import converter
-from ..values import ListValue, Value
+from ..values import ListValue, UnsupportedDataError, Value
 
 UNROLLED = 64
 """Loops of at most that many iterations, known at compile time, are unrolled."""
+
+_MOST_ROWS = 1 << 31
 
 Step = Callable[[Any, list[Any]], tuple[list[Any], list[Any]]]
 
@@ -93,18 +97,15 @@ def _while(node: NodeContext, length: tir.Expr, state: list[Any], step: Step) ->
     importer, count = node.importer, len(state)
     counter = graph.Var("i", graph.TensorInfo((), INT64))
     variables = [graph.Var(f"s{k}", s.sinfo) for k, s in enumerate(state)]
-    probe = importer.sequence(lambda: graph.Tuple(tuple(step(counter, variables)[1])))
-    buffers = [node.make("zeros", graph.ShapeExpr((length, *y.shape)), dtype=y.dtype) for y in probe.sinfo.fields]
+    probe = _rows_of(node, importer.sequence(lambda: graph.Tuple(tuple(step(counter, variables)[1]))))
+    buffers = [node.make("zeros", graph.ShapeExpr((length, *y.shape)), dtype=y.dtype) for y in probe]
     rows = [graph.Var(f"y{k}", b.sinfo) for k, b in enumerate(buffers)]
     limit = scalar(node, length)
 
     def body() -> graph.Tuple:
         new, ys = step(counter, list(variables))
-        for old, now in zip(variables, new, strict=True):
-            if old.sinfo is not now.sinfo:
-                raise node.unsupported("the shape or dtype of a loop's state changes")
-        place = node.make("reshape", counter, graph.ShapeExpr((tir.index_const(1), tir.index_const(1))))
-        written = [node.make("scatter_nd", r, place, node.make("expand_dims", y, axis=(0,)), reduction="update") for r, y in zip(rows, ys, strict=True)]
+        new = [_as_before(node, old, now) for old, now in zip(variables, new, strict=True)]
+        written = [_written(node, r, counter, y) for r, y in zip(rows, ys, strict=True)]
         return graph.Tuple((node.make("add", counter, graph.Constant.of(np.int64(1))), *new, *written))
 
     loop_vars = (counter, *variables, *rows)
@@ -123,18 +124,128 @@ def scalar(node: NodeContext, value: Any) -> Any:
 @converter("Loop")
 def _loop(node: NodeContext, trips: Value | None, condition: Value | None, *state: Any) -> Any:
     body = node.attr("body")
-    carried = len(state)
     count = None if trips is None else node.ints(trips, "the number of iterations")[0]
     start = None if condition is None else condition.constant()
-    if condition is not None and start is None:
-        raise node.data_dependent("whether a loop starts")
     if start is not None and not start.reshape(-1)[0]:
         count = 0
-    if (isinstance(count, int) and count <= UNROLLED) or count is None:
-        return _unrolled(node, body, count, list(state), carried)
-    if count is not None and any(isinstance(s, ListValue) for s in state):
-        raise node.unsupported("a long loop over sequences")
-    return _counted(node, body, tir.as_index(count), list(state), carried)
+    short = (isinstance(count, int) and count <= UNROLLED) or count is None
+    if condition is None or start is not None:
+        if short and _can_unroll(node, body, count, state):
+            return _unrolled(node, body, count, list(state), len(state))
+        if not short and not any(isinstance(s, ListValue) for s in state) and _never_ends(node, body, state):
+            return _counted(node, body, tir.as_index(count), list(state), len(state))
+    if any(isinstance(s, ListValue) for s in state):
+        raise node.data_dependent("how often a loop over sequences runs")
+    return _conditional(node, body, count, condition, list(state))
+
+
+def _can_unroll(node: NodeContext, body: Any, count: int | None, state: Sequence[Any]) -> bool:
+    """Whether it is known after each iteration if there is another; tried aside, so that nothing of it stays."""
+    if count == 0:
+        return len(body.output) == 1 + len(state)
+    if count is not None and not any(isinstance(s, ListValue) for s in state) and _never_ends(node, body, state):
+        return True
+
+    def attempt() -> graph.Tuple:
+        _unrolled(node, body, count, list(state), len(state))
+        return graph.Tuple(())
+
+    try:
+        node.importer.sequence(attempt)
+    except UnsupportedDataError:
+        return False
+    return True
+
+
+def _never_ends(node: NodeContext, body: Any, state: Sequence[Any]) -> bool:
+    """Whether the body always wants another iteration."""
+    found: list[Any] = []
+
+    def attempt() -> graph.Tuple:
+        inputs = [Value(graph.Var("s", s.expr.sinfo)) for s in state]
+        found.append(node.subgraph(body, (_number(), node.value(np.asarray(True, dtype=object), BOOL), *inputs))[0].constant())
+        return graph.Tuple(())
+
+    node.importer.sequence(attempt)
+    return found[0] is not None and bool(found[0].reshape(-1)[0])
+
+
+def _number() -> Value:
+    return Value(graph.Var("i", graph.TensorInfo((), INT64)))
+
+
+def _conditional(node: NodeContext, body: Any, count: Any, condition: Value | None, state: list[Any]) -> Any:
+    """A loop that goes on while its body says so, at most ``count`` times where that is given. What it collects is kept in buffers for
+    ``count`` iterations, of which those that ran are the result."""
+    importer, carried = node.importer, len(state)
+    counter, go = graph.Var("i", graph.TensorInfo((), INT64)), graph.Var("go_on", graph.TensorInfo((), BOOL))
+    variables = [graph.Var(f"s{k}", s.expr.sinfo) for k, s in enumerate(state)]
+
+    def step() -> list[Any]:
+        return [v.expr for v in node.subgraph(body, [Value(v) for v in (counter, go, *variables)])]
+
+    probe = _rows_of(node, importer.sequence(lambda: graph.Tuple(tuple(step()[1 + carried:]))))
+    if probe and (count is None or (isinstance(count, int) and count > _MOST_ROWS)):
+        raise node.data_dependent("how many rows a loop without a number of iterations collects")
+    limit = None if count is None else scalar(node, count)
+    buffers = [node.make("zeros", graph.ShapeExpr((tir.as_index(count), *y.shape)), dtype=y.dtype) for y in probe]
+    rows = [graph.Var(f"y{k}", b.sinfo) for k, b in enumerate(buffers)]
+
+    def flag(value: Any) -> Any:
+        return value if value.sinfo.ndim == 0 else node.make("reshape", value, graph.ShapeExpr(()))
+
+    def goes_on() -> Any:
+        return go if limit is None else node.make("logical_and", go, node.make("less", counter, limit))
+
+    def next_values() -> graph.Tuple:
+        more, *out = step()
+        out[:carried] = [_as_before(node, old, new) for old, new in zip(variables, out[:carried], strict=True)]
+        written = [_written(node, r, counter, y) for r, y in zip(rows, out[carried:], strict=True)]
+        return graph.Tuple((node.make("add", counter, graph.Constant.of(np.int64(1))), flag(more), *out[:carried], *written))
+
+    loop_vars = (counter, go, *variables, *rows)
+    first = graph.Constant.of(np.asarray(True)) if condition is None else flag(condition.expr)
+    init = (graph.Constant.of(np.int64(0)), first, *(s.expr for s in state), *buffers)
+    info = graph.TupleInfo(tuple(v.sinfo for v in loop_vars))
+    out = importer.bb.emit(graph.While(loop_vars, init, importer.sequence(goes_on), importer.sequence(next_values), info), "loop")
+    fields = [importer.bb.emit(graph.TupleGetItem(out, k), "loop_result") for k in range(len(loop_vars))]
+    if not rows:
+        return tuple(fields[2:])
+    ran = node.ints(Value(fields[0]), "the iterations that ran", upper=count)[0]
+    zero, one = tir.index_const(0), tir.index_const(1)
+    parts = [node.make("strided_slice", f, axes=(0,), begin=(zero,), end=(ran,), strides=(one,), assume_inbound=True) for f in fields[2 + carried:]]
+    return (*fields[2: 2 + carried], *parts)
+
+
+def _rows_of(node: NodeContext, body: graph.SeqExpr) -> tuple[graph.TensorInfo, ...]:
+    """What an iteration collects; its sizes have to be known before the loop."""
+    inner = {v for block in body.blocks for b in block.bindings if isinstance(b, graph.MatchCast) for v in _variables(b.sinfo)}
+    outer = {v for x in node.importer.values.values() if isinstance(x, Value) and x.content is None for v in _variables(x.expr.sinfo)}
+    rows: tuple[graph.TensorInfo, ...] = body.sinfo.fields
+    if any(v in inner - outer for row in rows for v in _variables(row)):
+        raise node.data_dependent("the shape of what a loop collects")
+    return rows
+
+
+def _variables(info: Any) -> list[tir.Var]:
+    dims = info.values if isinstance(info, graph.ShapeInfo) else getattr(info, "shape", None)
+    return [v for d in dims or () for v in free_vars(d)]
+
+
+def _as_before(node: NodeContext, old: Any, new: Any) -> Any:
+    """The new state of a loop: of the old one's type, sizes that may be equal checked when the model runs."""
+    a, b = old.sinfo, new.sinfo
+    if a is b:
+        return new
+    if a.dtype != b.dtype or a.ndim != b.ndim or any(differ(m, n) for m, n in zip(a.shape, b.shape, strict=True)):
+        raise node.data_dependent("the shape or type of a loop's state, which changes")
+    return node.importer.bb.match_cast(new, a, "state")
+
+
+def _written(node: NodeContext, rows: Any, place: Any, y: Any) -> Any:
+    """``rows`` with ``y`` at this place."""
+    at_place = node.make("reshape", place, graph.ShapeExpr((tir.index_const(1), tir.index_const(1))))
+    return node.make("scatter_nd", rows, at_place, node.make("expand_dims", y, axis=(0,)), reduction="update")
 
 
 def _unrolled(node: NodeContext, body: Any, count: int | None, state: list[Any], carried: int) -> Any:
@@ -144,14 +255,14 @@ def _unrolled(node: NodeContext, body: Any, count: int | None, state: list[Any],
         if len(rows) > UNROLLED:
             raise node.data_dependent("how often a loop runs")
         flag, *out = node.subgraph(body, (node.value(np.asarray(len(rows), dtype=object)), node.value(np.asarray(True, dtype=object), BOOL), *state))
+        state, ys = out[:carried], out[carried:]
+        rows.append([y.expr for y in ys])
+        if count is not None and len(rows) == count:
+            break
         known = flag.constant()
         if known is None:
             raise node.data_dependent("whether a loop goes on")
-        state, ys = out[:carried], out[carried:]
-        rows.append([y.expr for y in ys])
         go_on = bool(known.reshape(-1)[0])
-    if not rows and len(body.output) > 1 + carried:
-        raise node.unsupported("a loop that never runs and has scan outputs")
     return (*state, *(stacked(node, column) for column in zip(*rows, strict=True)))
 
 
