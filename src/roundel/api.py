@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .runtime.executable import Executable
     from .runtime.model import Model
 
+_LARGE = 4 << 20  # bytes of a model's file that are sure to mean much work
+
 
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Any = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
@@ -46,6 +48,10 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
         key = cache.model_key(model, (str(target), repr(dynamic), repr(hot))) if plain else None
 
     def compiled() -> Built:
+        if key is not None and Path(model).stat().st_size > _LARGE:
+            from .build import compiler
+
+            compiler.start()  # while the model is read
         from .driver import compile_module
         from .graph.specialize import specialize
         from .passes.garbage import rare_collection

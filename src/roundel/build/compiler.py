@@ -141,6 +141,12 @@ def pool() -> Pool:
         return _pool
 
 
+def start() -> None:
+    """Start worker processes where there may be any: they get ready meanwhile."""
+    if size() > 1:
+        pool().start()
+
+
 def size() -> int:
     """How many worker processes there may be."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

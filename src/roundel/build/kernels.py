@@ -51,8 +51,8 @@ def compile_kernel(
 def start_processes(mod: IRModule) -> None:
     """Start worker processes where a module of graph functions is going to have work for them: they get ready meanwhile."""
     calls = sum(len(b.bindings) for f in mod.functions.values() if isinstance(f, graph.Function) for b in f.body.blocks)
-    if calls >= WORTH_STARTING and compiler.size() > 1:
-        compiler.pool().start()
+    if calls >= WORTH_STARTING:
+        compiler.start()
 
 
 def worth_sharing(mod: IRModule) -> bool:
