@@ -37,6 +37,8 @@ first = time.perf_counter()
 out = np.asarray(out[0] if isinstance(out, tuple) else out)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 error = float(np.abs(out - loaded["__ref"]).max() / np.abs(loaded["__ref"]).max())
+if "roundel.build.compiler" in sys.modules:
+    sys.modules["roundel.build.compiler"].pool().close()  # the processor time of its processes counts when they have ended
 cpu = sum(t for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN) for t in resource.getrusage(w)[:2])
 print(json.dumps({"compile_s": compiled - begin, "first_s": first - start, "peak_mb": peak, "cpu_s": cpu, "error": error}))
 """
@@ -46,6 +48,7 @@ def measure(model: Path, data: Path) -> dict[str, Any]:
     """One model, cold then cached."""
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder)
+        _child("import roundel.runtime.library as r; r.static_library()", cache)  # in a checkout; an installed package brings it
         cold, cached = _run(model, data, cache), _run(model, data, cache)
         kept = list((cache / "models").glob("*/*"))
         library = sum(f.stat().st_size for f in kept if f.suffix == ".so")
@@ -58,11 +61,16 @@ def measure(model: Path, data: Path) -> dict[str, Any]:
 
 
 def _run(model: Path, data: Path, cache: Path) -> dict[str, Any]:
-    environment = {**os.environ, "ROUNDEL_CACHE_DIR": str(cache)}
-    done = subprocess.run([sys.executable, "-c", _CHILD, str(model), str(data)], env=environment, capture_output=True, text=True)
+    return json.loads(_child(_CHILD, cache, str(model), str(data)).strip().splitlines()[-1])
+
+
+def _child(program: str, cache: Path, *arguments: str) -> str:
+    """What a Python process with this cache prints; byte code is kept, as it is for an installed package."""
+    environment = {**os.environ, "ROUNDEL_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
+    done = subprocess.run([sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{model.stem}: {done.stderr.strip()[-2000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+        raise RuntimeError(f"{' '.join(arguments)}: {done.stderr.strip()[-2000:]}")
+    return done.stdout
 
 
 @app.command()
@@ -86,7 +94,9 @@ def main(models: str = typer.Option("all", help="Names, separated by commas.")) 
             continue
         print(name.ljust(16) + "".join(f"{found[name][c]:15.2f}" for c in columns), flush=True)
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / "compile_time.json").write_text(json.dumps({"machine": machine(), "models": found}, indent=1) + "\n")
+    path = FOLDER / "compile_time.json"
+    before = json.loads(path.read_text())["models"] if path.is_file() else {}
+    path.write_text(json.dumps({"machine": machine(), "models": before | found}, indent=1) + "\n")
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
 

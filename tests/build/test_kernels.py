@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels compiled in worker processes and here give the same code; constants made from others are recipes."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from roundel.build.kernels import compile_kernels
+from roundel.build.units import Units
+from roundel.codegen.llvm import MachineSpec
+from roundel.driver import prepare
+from roundel.ir import options
+from roundel.ir.constants import ConstData
+from roundel.ir.dtype import DType
+from roundel.lower import lower
+from roundel.passes.garbage import rare_collection
+from roundel.script import from_source
+from roundel.target import Target
+
+MODEL = """
+from roundel.script import ir as I, relax as R
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((40, 48), "float32"), y: R.Tensor((48, 40), "float32")):
+        with R.dataflow():
+            a = R.matmul(x, y)
+            b = R.nn.softmax(a)
+            c = R.matmul(y, b)
+            d = R.nn.softmax(c)
+            e = R.sum(d, axis=0)
+            R.output(e)
+        return e
+"""
+
+
+def test_shared_kernels_are_those_made_here(tmp_path):
+    spec = MachineSpec.host()
+    with options.override(cache_dir=str(tmp_path)):
+        mod = prepare(from_source(MODEL), target=Target.host())
+        units, objects = compile_kernels(mod, spec)
+        own = Units(lower(mod), spec)
+        made = {u.symbol for u in own.kernels()}
+    assert made == set(objects) and units.symbols == {n: s for n, s in own.symbols.items() if n in units.symbols}
+    assert all(o[:4] == b"\x7fELF" for o in objects.values())
+
+
+def test_derived_constants_are_made_when_asked_for():
+    made = []
+    source = ConstData(np.arange(5000.0, dtype="f"))
+
+    def double(a):
+        made.append(1)
+        return a * 2
+
+    first, second, other = (
+        ConstData.derived(double, (source,), recipe, shape=(5000,), dtype=DType("float32")) for recipe in ("twice", "twice", "thrice")
+    )
+    assert first.key == second.key != other.key and not made
+    held = first.numpy()
+    assert first.numpy() is held and len(made) == 1
+    del held
+    gc.collect()
+    np.testing.assert_array_equal(first.numpy(), np.arange(5000) * 2)
+    assert len(made) == 2
+
+
+def test_collection_is_rare_only_within():
+    before = gc.get_threshold()
+    with pytest.raises(ZeroDivisionError), rare_collection(), rare_collection():
+        assert gc.get_threshold()[0] == 1_000_000
+        1 / 0
+    assert gc.get_threshold() == before
