@@ -82,6 +82,10 @@ def test_networks() -> None:
     w, r = levels(np.uint8, 1, 3, 4 * h), levels(np.uint8, 1, h, 4 * h)
     check("DynamicQuantizeLSTM", x, w, r, bias, None, None, None, None, np.array([0.002], np.float32), one + 128, np.array([0.002], np.float32), one + 128,
           constant=[1, 2, 8, 9, 10, 11], hidden_size=h, outputs=3, tolerance=2e-2)
+    tables = [levels(np.uint8, n, 8) for n in (11, 6, 2)] + [levels(np.uint8, 8) for _ in range(2)]
+    ids, kinds = rng.integers(0, 11, (2, 5)).astype(np.int32), rng.integers(0, 2, (2, 5)).astype(np.int32)
+    facts = [scale(0.02)] * 5 + [np.array(128, np.uint8)] * 5
+    check("QEmbedLayerNormalization", ids, kinds, *tables, np.ones((2, 5), np.int32), *facts, outputs=2, epsilon=1e-5, tolerance=1e-4)
     q, weights = levels(np.uint8, 2, 5, 6), levels(np.int8, 6, 24)
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
     check("QAttention", q, weights, f32(24), scale(0.02), scale(0.01), mask, np.array(120, np.uint8), np.array(0, np.int8), num_heads=2, tolerance=1e-4)

@@ -73,7 +73,7 @@ def _wide(node: NodeContext, x: Any) -> Any:
     return node.make("astype", x, dtype="float32") if x.sinfo.dtype.bits < 32 else x
 
 
-def _normalised(node: NodeContext, x: Any, gamma: Value, beta: Value | None, *, centre: bool, axis: int = -1) -> tuple[Any, Any, Any]:
+def normalised(node: NodeContext, x: Any, gamma: Value, beta: Value | None, *, centre: bool, axis: int = -1) -> tuple[Any, Any, Any]:
     """Layer normalisation (root mean square without ``centre``) over the axes from ``axis`` on: result, mean, 1 / deviation."""
     v, axes = _wide(node, x), tuple(range(axis % x.sinfo.ndim, x.sinfo.ndim))
     eps = node.attr("epsilon", 1e-12 if centre else 1e-5)
@@ -90,7 +90,7 @@ def _normalised(node: NodeContext, x: Any, gamma: Value, beta: Value | None, *, 
 
 
 def _rms_norm(node: NodeContext, x: Value, scale: Value) -> Any:
-    out, _, inverse = _normalised(node, x.expr, scale, None, centre=False, axis=node.attr("axis", -1))
+    out, _, inverse = normalised(node, x.expr, scale, None, centre=False, axis=node.attr("axis", -1))
     return out, inverse
 
 
@@ -106,13 +106,13 @@ def _with_skip(node: NodeContext, x: Value, skip: Value, bias: Value | None) -> 
 @converter("SkipLayerNormalization", domain=MS)
 def _skip_layer_norm(node: NodeContext, x: Value, skip: Value, gamma: Value, beta: Value | None = None, bias: Value | None = None) -> Any:
     total = _with_skip(node, x, skip, bias)
-    return (*_normalised(node, total, gamma, beta, centre=True), total)
+    return (*normalised(node, total, gamma, beta, centre=True), total)
 
 
 @converter("SkipSimplifiedLayerNormalization", domain=MS)
 def _skip_rms_norm(node: NodeContext, x: Value, skip: Value, gamma: Value, bias: Value | None = None) -> Any:
     total = _with_skip(node, x, skip, bias)
-    return (*_normalised(node, total, gamma, None, centre=False), total)
+    return (*normalised(node, total, gamma, None, centre=False), total)
 
 
 @converter("EmbedLayerNormalization", domain=MS)
@@ -127,13 +127,16 @@ def _embed(node: NodeContext, ids: Value, segments: Value | None, words: Value, 
     total = node.make("add", total, rows)
     if segments is not None and segment_table is not None:
         total = node.make("add", total, node.make("take", segment_table.expr, segments.expr, axis=0))
-    out, _, _ = _normalised(node, total, gamma, beta, centre=True)
+    out, _, _ = normalised(node, total, gamma, beta, centre=True)
+    return out, kept_count(node, mask, batch), total
+
+
+def kept_count(node: NodeContext, mask: Value | None, batch: Any) -> Any:
+    """How many tokens of each row a mask keeps; 0 without one."""
     if mask is None:
-        count = node.make("zeros", graph.ShapeExpr((batch,)), dtype="int32")
-    else:
-        kept = node.make("equal", mask.expr, const_like(1, mask.expr))
-        count = node.make("sum", node.make("astype", kept, dtype="int32"), axis=(1,), keepdims=False)
-    return out, count, total
+        return node.make("zeros", graph.ShapeExpr((batch,)), dtype="int32")
+    kept = node.make("equal", mask.expr, const_like(1, mask.expr))
+    return node.make("sum", node.make("astype", kept, dtype="int32"), axis=(1,), keepdims=False)
 
 
 @converter("GroupNorm", domain=MS)

@@ -13,7 +13,7 @@ from ..importer import NodeContext, Value
 from ..registry import converter, find
 from . import nn, recurrent
 from .math import const_like
-from .microsoft import MS, cut, reshaped
+from .microsoft import MS, cut, kept_count, normalised, reshaped
 from .microsoft_attention import attention_of
 from .quantize import LIMITS, minus_zero, spread
 
@@ -214,6 +214,20 @@ def _gather_blocks(node: NodeContext, data: Value, indices: Value, scales: Value
 
 
 # ---- networks
+
+
+@converter("QEmbedLayerNormalization", domain=MS)
+def _embed(node: NodeContext, ids: Value, segments: Value | None, words: Value, positions: Value, kinds: Value | None, gamma: Value, beta: Value,
+           mask: Value | None, *facts: Value | None) -> Any:
+    """``facts``: five scales, then five zero points, of words, positions, segments, gamma and beta. Rows are widened, not tables."""
+    wide = lambda x, k: real(node, x, facts[k], facts[k + 5])  # type: ignore[arg-type]
+    batch, length = ids.expr.sinfo.shape
+    total = wide(node.make("take", words.expr, ids.expr, axis=0), 0)
+    total = node.make("add", total, wide(cut(node, positions.expr, 0, 0, length), 1))
+    if segments is not None and kinds is not None:
+        total = node.make("add", total, wide(node.make("take", kinds.expr, segments.expr, axis=0), 2))
+    out, _, _ = normalised(node, total, Value(wide(gamma.expr, 3)), Value(wide(beta.expr, 4)), centre=True)
+    return out, kept_count(node, mask, batch)
 
 
 @converter("DynamicQuantizeLSTM", domain=MS)
