@@ -203,13 +203,13 @@ def _broadcast(self: _Block, value: graph.GraphExpr, block: int) -> graph.GraphE
     shape = value.sinfo.shape
     if shape is None:
         return None
+    if self.block_of(value) == block:
+        return self.in_blocks(value, block)
     if all(_is_one(n) for n in shape):
         return self.emit(make("reshape", self._operand(value), graph.ShapeExpr(()))) if shape else value
     full = (tir.index_const(1),) * (4 - len(shape)) + tuple(shape)
     if _is_one(full[1]):
         return self.emit(make("reshape", self._operand(value), graph.ShapeExpr((*full, tir.index_const(1)))))
-    if len(shape) == 4 and self.block_of(value) == block:
-        return self.in_blocks(value, block)
     if not _divides(full[1], block):
         return None
     n, c, h, w = full

@@ -24,6 +24,8 @@ def node(op, inputs, output, **attributes):
 
 
 CASES = {
+    "one number from a convolution": ([node("Conv", "x w", "c"), node("Div", "c k", "d"), node("Round", "d", "y")], [array(1, 1, 1, 1)],
+                                      {"w": array(1, 1, 1, 1), "k": F(0.3)}),
     "a comparison of no elements": ([node("Equal", "k x", "y")], [array(0, dtype=L)], {"k": L([])}),
     "division of float64 by a power of two": ([node("Div", "x k", "y")], [array(3, 4, dtype="f8")], {"k": np.float64(4)}),
     "scattering one constant": ([node("ScatterElements", "x i u", "y", reduction="add")], [array(3, dtype=L)], {"i": L([0]), "u": L([-2])}),
