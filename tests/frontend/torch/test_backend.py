@@ -132,10 +132,8 @@ def test_numbers_that_change_from_call_to_call(number):
         same(compiled, scaled, torch.arange(4.0), number(s))
 
 
-def test_sizes_that_depend_on_data(monkeypatch):
-    monkeypatch.setattr(torch._dynamo.config, "capture_scalar_outputs", True)
-    monkeypatch.setattr(torch._dynamo.config, "capture_dynamic_output_shape_ops", True)
-
+@torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
+def test_sizes_that_depend_on_data():
     def chosen(x, i):
         return x[x > 0] * 2, x.narrow(0, i.item(), 1) + 1
 

@@ -135,3 +135,25 @@ def test_sizes_have_the_names_that_the_user_gave():
     by_name = {"x": {0: batch}, "pair": {"a": ({0: batch},), "b": (length,)}, "z": {0: batch}}
     mod = rd.frontend.torch.from_torch(Two(), (x, pair), dynamic_shapes=by_name, example_kwargs={"z": x})
     assert [str(p.sinfo.shape[0].name) for p in mod["main"].params] == ["batch", "batch", "length", "batch"]
+
+
+class ByNumber(torch.nn.Module):
+    def forward(self, x, n):
+        return x * n + torch.arange(n).sum(), torch.ones(n, 2)
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x, n):
+        return x * n
+
+
+@pytest.mark.parametrize(("model", "numbers"), [(ByNumber(), (5, 1)), (Scaled(), (4, -3, 0))])
+def test_numbers_are_inputs(model, numbers):
+    program = torch.export.export(model, (torch.ones(4), 3), dynamic_shapes={"x": {0: torch.export.Dim("rows")}, "n": torch.export.Dim.DYNAMIC})
+    compiled = rd.compile(program)
+    assert [(i.name, i.shape) for i in compiled.inputs] == [("x", ("rows",)), ("n", ())]
+    x = torch.arange(6.0)
+    for n in numbers:
+        want, got = (v if isinstance(v, tuple) else (v,) for v in (model(x, n), compiled(x, n)))
+        for w, g in zip(want, got, strict=True):
+            torch.testing.assert_close(g, w)
