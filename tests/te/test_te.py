@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import roundel as rd
 from roundel import te
-from roundel.ir import tir
+from roundel.ir import graph, tir
 from roundel.ir.errors import RoundelError
 from roundel.ir.visit import walk
 
@@ -114,3 +116,25 @@ def test_missing_parameters_are_named():
     A, _, D = matmul_relu()
     with pytest.raises(RoundelError, match="tensor B is read"):
         te.create_prim_func([A, D])
+
+
+def test_sizes_made_by_var_and_literals_in_extern():
+    n = te.var("n")
+    a = te.placeholder((n,), "float32", "A")
+    one = te.literal(1.0, (n,), "float32")
+
+    def build(ins, outs, scratch, i):
+        return tir.BufferStore(outs[0], ins[0][i] + ins[1][i], (i,))
+
+    b = te.extern([((n,), "float32")], [a, one], build, "B", over=[n])
+    func = te.create_prim_func([a, b])
+    for run in (rd.interpret(func), rd.build(func)):
+        x, y = np.arange(5, dtype="float32"), np.zeros(5, "float32")
+        run["main"](x, y)
+        np.testing.assert_array_equal(y, x + 1)
+
+
+def test_shapes_take_numbers():
+    assert graph.ShapeExpr([1, n := te.size_var("n")]).values == (tir.index_const(1), n)
+    with pytest.raises(TypeError):
+        graph.ShapeExpr([1.5])

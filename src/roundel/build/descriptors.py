@@ -11,9 +11,9 @@ from ..ir import tir
 from ..ir.attrs import Attrs
 from ..ir.dtype import HANDLE, INT64, VOID
 from ..ir.errors import BuildError
-from ..ir.visit import free_vars, walk
+from ..ir.visit import free_vars
 from ..runtime.native import ABI, COMPUTED, SCALAR, dlpack_code
-from .interface import Interface, Parameter
+from .interface import Interface, Parameter, arena_bytes
 
 # LLVM's names of the features that the runtime can check for; the rest come with these or are not used by choice
 _CHECKED = (
@@ -211,16 +211,6 @@ def _shapes(f: Interface, name: str, spec: MachineSpec) -> Piece:
     values = [tir.cast(d, "int64") if free_vars(d) <= known else tir.IntImm(COMPUTED, INT64) for d in dims]
     body = tir.seq(*(tir.BufferStore(table, v, (tir.index_const(k),)) for k, v in enumerate(values)))
     return _with_symbols(f, body, name, (out,), False, spec)
-
-
-def arena_bytes(func: tir.PrimFunc) -> tir.Expr | None:
-    """The size of a host function's arena, or None when it has none."""
-    if func.attrs.get("kind") != "host":
-        return None
-    for n in walk(func.body):
-        if type(n) is tir.Allocate and n.annotations.get("arena"):
-            return n.buffer.shape[0]
-    return None
 
 
 def _arena(f: Interface, name: str, size: tir.Expr, spec: MachineSpec) -> Piece:

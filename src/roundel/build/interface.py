@@ -10,7 +10,7 @@ from typing import Any
 from ..codegen.llvm import read_data, written_data
 from ..ir import DType, IRModule, tir
 from ..ir.errors import BuildError
-from ..ir.visit import free_vars
+from ..ir.visit import free_vars, walk
 from ..runtime.metadata import FunctionInfo, TensorInfo
 
 BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "maps", "updates", "python")
@@ -86,7 +86,8 @@ def describe(mod: IRModule, name: str, symbol: str, func: tir.PrimFunc) -> Inter
     public = func.attrs.get("global_symbol") or name
     hidden = _hidden(func)
     params = [_parameter(func, p) for p in func.params if p not in hidden]
-    symbols = _symbols(params[: func.attrs["num_inputs"]] if func.attrs.get("kind") == "host" else params, params)
+    inputs = params[: func.attrs["num_inputs"]] if func.attrs.get("kind") == "host" else params
+    symbols = _symbols(inputs, [*(d for p in params for d in p.dims), *([arena] if (arena := arena_bytes(func)) is not None else [])])
     for v in hidden:
         if v not in symbols:
             raise BuildError(
@@ -112,6 +113,16 @@ def describe(mod: IRModule, name: str, symbol: str, func: tir.PrimFunc) -> Inter
     return Interface(public, func, symbol, inputs, outputs, symbols, info, names)
 
 
+def arena_bytes(func: tir.PrimFunc) -> tir.Expr | None:
+    """The size of a host function's arena, or None when it has none."""
+    if func.attrs.get("kind") != "host":
+        return None
+    for n in walk(func.body):
+        if type(n) is tir.Allocate and n.annotations.get("arena"):
+            return n.buffer.shape[0]
+    return None
+
+
 def _hidden(func: tir.PrimFunc) -> list[tir.Var]:
     """Sizes that lowering has appended: the caller gives them through the shapes."""
     whole = {d for b in func.buffer_params for dim in b.shape for d in free_vars(dim)}
@@ -134,10 +145,10 @@ def _parameter(func: tir.PrimFunc, var: tir.Var) -> Parameter:
     return Parameter(var, buffer, buffer.name if buffer is not None else var.name)
 
 
-def _symbols(params: list[Parameter], everything: list[Parameter]) -> list[tir.Var]:
+def _symbols(params: list[Parameter], sizes: list[tir.Expr]) -> list[tir.Var]:
     """Variables that the call solves from these parameters: whole dimensions, and integer scalars that sizes are made of."""
     found: dict[tir.Var, None] = {}
-    needed = {v for p in everything for d in p.dims for v in free_vars(d)}
+    needed = {v for d in sizes for v in free_vars(d)}
     for p in params:
         for v in (d for d in p.dims if type(d) is tir.Var):
             found[v] = None

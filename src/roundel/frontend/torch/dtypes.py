@@ -62,6 +62,10 @@ class Sizes:
             self.variables[symbol] = tir.Var(self.names.get(symbol, symbol), INT64, True)
         return self.variables[symbol]
 
+    def declare(self, symbol: str, is_size: bool) -> None:
+        """The variable of a symbol that is an input by itself; it may be negative unless it is a size."""
+        self.variables.setdefault(symbol, tir.Var(self.names.get(symbol, symbol), INT64, is_size))
+
     def expr(self, e: Any) -> Any:
         """A sympy expression as an int or an index expression."""
         if e.is_Integer:

@@ -12,6 +12,7 @@ import torch
 from ...builder import BlockBuilder
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
+from ...ir.dtype import INT64
 from ...ir.errors import RoundelError, UnsupportedError
 from ...ir.module import IRModule
 from ...ops import make
@@ -295,7 +296,10 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
 
 
 def _input_info(value: Any, sizes: Sizes) -> graph.StructInfo:
-    """The struct info of an input: of a tensor, or of a number that shapes may be made of."""
+    """The struct info of an input: of a tensor, or of a number, which shapes may be made of or which may be negative."""
+    if hasattr(value, "node") and value.node.expr.is_Symbol:
+        known = value.node.shape_env.var_to_range.get(value.node.expr)
+        sizes.declare(str(value.node.expr), known is not None and known.lower >= 0)
     return tensor_info(value, sizes) if hasattr(value, "shape") else graph.PrimInfo(INT64, sizes.get(value))
 
 
