@@ -414,6 +414,63 @@ def f(A: T.Buffer(16, "int32"), B: T.Buffer((4, 4), "uint8"), C: T.Buffer([2, 2]
     D[()] = T.int64(2) ** 3 if False else T.int64(8)
 '''
 
+TENSOR["imports_tvm"] = '''
+import tvm
+import tvm.script
+from tvm.script import ir as I
+from tvm.script.parser import tir as T
+from tvm.script import tir
+@tvm.script.ir_module
+class M:
+    @tir.prim_func
+    def f(a: T.handle):
+        A = T.match_buffer(a, (4,), "float32")
+        for i in tvm.script.tir.grid(4):
+            A[i] = 1.0
+'''
+TENSOR["comments_and_docstrings"] = '''
+@T.prim_func
+def f(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
+    """Adds one."""
+    T.func_attr({"global_symbol": "f", "tir.noalias": True})  # attrs
+    # with T.sblock("root"):
+    for ij in T.grid(4, 4):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", ij)
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+'''
+TENSOR["sblock_as"] = '''
+@T.prim_func
+def f(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8,), "float32")):
+    with T.sblock():
+        T.reads(A[0:8, 0:8])
+        T.writes(B[0:8])
+        tmp = T.sblock_alloc_buffer([8], dtype="float32", scope="local")
+        for i in range(8):
+            with T.sblock("init"):
+                v = T.axis.S(8, i)
+                tmp[v] = 0.0
+        for i, k in T.grid(8, T.int64(8)):
+            with T.sblock("acc"):
+                v = T.axis.S(8, i)
+                vk = T.axis.R(8, k)
+                tmp[v] += A[v, vk]
+        for i in range(8):
+            with T.sblock("out"):
+                v = T.axis.spatial((0, 8), i)
+                B[v] = tmp[v]
+'''
+TENSOR["int32_shapes"] = '''
+@T.prim_func
+def f(a: T.handle, b: T.handle, n: T.int32, m: T.int32):
+    A = T.match_buffer(a, [n, m], "float32")
+    B = T.match_buffer(b, [m, n], "float32")
+    for i, j in T.grid(n, m):
+        with T.block("T"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vj, vi] = A[vi, vj]
+'''
+
 GRAPH = {}
 GRAPH["emit_te"] = '''
 def add_one(a):
@@ -746,4 +803,31 @@ class Module:
             z = R.nn.batch_norm(y, R.ones((2,), "float32"), R.zeros((2,), "float32"), R.zeros((2,), "float32"), R.ones((2,), "float32"), axis=1)
             R.output(c, i, l, m, o, p, q1, r, s, t, u, w, x, z)
         return (c, i, l, m, o, p, q1, r, s, t, u, w, x, z[0])
+'''
+GRAPH["relax_old"] = '''
+@tvm.script.ir_module
+class M:
+    @R.function
+    def foo(x: Tensor((m, n), "float32"), y: Object) -> Tensor:
+        m, n = T.var("int64"), T.var("int64")
+        lv0 = R.match_cast(x, R.Tensor((m, n), "float32"))
+        with R.dataflow():
+            lv1: R.Tensor = R.exp(lv0)
+            gv0 = R.add(lv1, lv1)
+            R.output(gv0)
+        return gv0
+'''
+GRAPH["R_forms"] = '''
+@I.ir_module
+class M:
+    @R.function(check_well_formed=False)
+    def main(x: R.Tensor(("n",), dtype="float32"), s: R.Shape(["n", "2 * n"]), p: R.Prim(value="n")) -> R.Tuple(R.Tensor(dtype="float32", ndim=1), R.Prim("int64"), R.Shape(ndim=2)):
+        n = T.int64(is_size_var=True)
+        z = R.call_pure_packed("f", x, sinfo_args=(R.Tensor(ndim=1, dtype="float32"),))
+        k = T.int64()
+        w = R.match_cast(z, R.Tensor((k,), "float32"))
+        u: R.Tensor((k,), dtype="float32") = R.add(w, R.const(2.0))
+        q: R.Prim("int64") = R.prim_value(k + n)
+        t = R.shape([k, n * 2])
+        return (u, q, t)
 '''

@@ -22,6 +22,8 @@ ARE_SHOWN_ONLY = {
     "ptr_subscript": "takes raw pointers",
     "symbolic": "takes a function",
     "calls": "the result of a packed function has no known shape",
+    "relax_old": "takes anything",
+    "R_forms": "takes a number that is a size",
     "recursion_while": "calls itself",
 }
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ...ir.attrs import Attrs
@@ -207,10 +209,17 @@ class TextParser(StaticModule):
     @handles(ast.Import)
     def _import(self, node: ast.Import) -> None:
         for a in node.names:
+            if a.name.split(".")[0] == "tvm" and find_spec("tvm") is None:  # what scripts take from it is here
+                self.scope.define(a.asname or "tvm", self._tvm())
+                continue
             module = import_module(a.name)
             self.scope.define(
                 a.asname or a.name.split(".")[0], module if a.asname else import_module(a.name.split(".")[0])
             )
+
+    def _tvm(self) -> SimpleNamespace:
+        script = SimpleNamespace(**self.spaces, ir_module=self.spaces["ir"].ir_module)
+        return SimpleNamespace(script=script, tir=self.spaces["tir"], relax=self.spaces["relax"])
 
     @handles(ast.Assign)
     def _assign(self, node: ast.Assign) -> None:
