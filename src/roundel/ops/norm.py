@@ -100,19 +100,17 @@ class _Norm(OpDef):
         return normal.astype(dtype)
 
 
-@register
-class LayerNorm(_Norm):
-    """Normalised over ``axes``, along which gamma and beta run."""
+class _Standardized(_Norm):
+    """(x - mean) / sqrt(variance + epsilon), scaled by gamma, plus beta."""
 
-    name, attributes = "nn.layer_norm", {"axes": (-1,), "epsilon": 1e-5, "center": True, "scale": True}
-
-    def parameter_axes(self, ndim: int, attrs: Attrs) -> tuple[int, ...]:
-        return axes_of(self, attrs["axes"], ndim)
+    def reduced_axes(self, ndim: int, attrs: Attrs) -> tuple[int, ...]:
+        """The dimensions of data over which mean and variance are taken."""
+        return self.parameter_axes(ndim, attrs)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x, gamma, beta = fill(args, 3)
-        axes = self.parameter_axes(len(x.shape), attrs)
-        mean, variance = moments(x, axes, "layer_norm")
+        axes = self.reduced_axes(len(x.shape), attrs)
+        mean, variance = moments(x, axes, label(self))
         normal = lambda v, at: (
             (v - mean(*at_reduced(at, axes))) * te.rsqrt(variance(*at_reduced(at, axes)) + attrs["epsilon"])
         )
@@ -121,8 +119,18 @@ class LayerNorm(_Norm):
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x, gamma, beta = fill(args, 3)
         wide = widen(x)
-        mean, var = _np_moments(wide, self.parameter_axes(x.ndim, attrs))
+        mean, var = _np_moments(wide, self.reduced_axes(x.ndim, attrs))
         return self.np_scaled((wide - mean) / np.sqrt(var + attrs["epsilon"]), gamma, beta, attrs, x.dtype)
+
+
+@register
+class LayerNorm(_Standardized):
+    """Normalised over ``axes``, along which gamma and beta run."""
+
+    name, attributes = "nn.layer_norm", {"axes": (-1,), "epsilon": 1e-5, "center": True, "scale": True}
+
+    def parameter_axes(self, ndim: int, attrs: Attrs) -> tuple[int, ...]:
+        return axes_of(self, attrs["axes"], ndim)
 
 
 @register
@@ -152,7 +160,7 @@ class RMSNorm(_Norm):
 
 
 @register
-class InstanceNorm(_Norm):
+class InstanceNorm(_Standardized):
     """Normalised over ``axes`` for each batch entry and channel; gamma and beta run along ``channel_axis``."""
 
     name, attributes = (
@@ -163,25 +171,10 @@ class InstanceNorm(_Norm):
     def parameter_axes(self, ndim: int, attrs: Attrs) -> tuple[int, ...]:
         return (axis_of(self, attrs["channel_axis"], ndim),)
 
-    def _axes(self, ndim: int, attrs: Attrs) -> tuple[int, ...]:
+    def reduced_axes(self, ndim: int, attrs: Attrs) -> tuple[int, ...]:
         if attrs["axes"] is not None:
             return axes_of(self, attrs["axes"], ndim)
         return tuple(k for k in range(1, ndim) if k != attrs["channel_axis"] % ndim)
-
-    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        x, gamma, beta = fill(args, 3)
-        axes = self._axes(len(x.shape), attrs)
-        mean, variance = moments(x, axes, "instance_norm")
-        normal = lambda v, at: (
-            (v - mean(*at_reduced(at, axes))) * te.rsqrt(variance(*at_reduced(at, axes)) + attrs["epsilon"])
-        )
-        return self.scaled(x, normal, gamma, beta, attrs)
-
-    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        x, gamma, beta = fill(args, 3)
-        wide = widen(x)
-        mean, var = _np_moments(wide, self._axes(x.ndim, attrs))
-        return self.np_scaled((wide - mean) / np.sqrt(var + attrs["epsilon"]), gamma, beta, attrs, x.dtype)
 
 
 @register
