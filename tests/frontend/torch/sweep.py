@@ -83,7 +83,10 @@ def difference(expected: Any, found: Any, values: bool) -> str:
             if e != f:
                 return f"{f}, not {e}"
             continue
-        e, f = torch.as_tensor(e), f if isinstance(f, torch.Tensor) else torch.as_tensor(f)
+        e, f = (v if isinstance(v, torch.Tensor) else torch.as_tensor(v) for v in (e, f))
+        if e.layout is not f.layout:
+            return f"{f.layout}, not {e.layout}"
+        e, f = (v if v.layout is torch.strided else v.to_dense() for v in (e, f))
         if tuple(e.shape) != tuple(f.shape) or e.dtype != f.dtype:
             return f"{tuple(f.shape)} {f.dtype}, not {tuple(e.shape)} {e.dtype}"
         if values:
