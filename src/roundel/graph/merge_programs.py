@@ -11,7 +11,7 @@ from ..ir import tir
 from ..ir.attrs import Attrs
 from ..ir.errors import LowerError
 from ..ir.node import Token
-from ..ir.visit import Rewriter, on, substitute
+from ..ir.visit import Rewriter, on
 
 
 class Refresh(Rewriter):
@@ -113,8 +113,3 @@ def bind_shape(shape: Sequence[tir.Expr], actual: Sequence[tir.Expr], variables:
     for dim, value in zip(shape, actual, strict=True):
         if type(dim) is tir.Var and dim not in variables:
             variables[dim] = value
-
-
-def specialise(shape: Sequence[tir.Expr], variables: Mapping[Any, tir.Expr]) -> tuple[tir.Expr, ...]:
-    """A shape with variables replaced."""
-    return tuple(substitute(s, variables) for s in shape)

@@ -30,10 +30,6 @@ def lane(axis: int, extent: int, base: int = 0, step: int = 1) -> Any:
     return Lin(base, {axis: (step, extent)}) if extent != 1 and step else base
 
 
-def is_uniform(v: Any) -> bool:
-    """Whether ``v`` is one Python number, equal in all lanes."""
-    return type(v) is int or type(v) is bool
-
 
 def bounds(v: Any) -> tuple[int, int]:
     """Smallest and largest value over the lanes (ints, inclusive); an empty array gives (0, -1)."""

@@ -79,10 +79,6 @@ def consumers(tree: Tree, block: Block) -> list[BlockRealize]:
     return [r for r in tree.children(scope) if r is not me and tree.order[r] > tree.order[me] and reads_of(r.block) & writes_of(block)]
 
 
-def is_output(tree: Tree, buffer: Buffer) -> bool:
-    """Whether a buffer lives outside of the function's allocations."""
-    return not any(buffer in b.alloc_buffers for b in tree.blocks())
-
 
 def require_inner_buffer(tree: Tree, block: Block, doing: str) -> Buffer:
     """The one buffer a block writes, which nothing outside of its scope sees."""

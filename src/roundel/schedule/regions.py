@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from roundel.arith import Analyzer, block_access, detect_iter_map, end, estimate_region
-from roundel.ir import Buffer, Var, substitute, tir
+from roundel.ir import Buffer, Var, substitute
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, Range, Stmt
 
@@ -47,10 +47,6 @@ def with_access(tree: Tree, block: Block) -> Block:
     reads, writes = block_access(block, [b for _, b in tree.func.buffer_map])
     return block.replace(reads=reads, writes=writes)
 
-
-def full_region(buffer: Buffer) -> Region:
-    """All of a buffer."""
-    return tuple(Range(tir.index_const(0), n) for n in buffer.shape)
 
 
 def run_domain(tree: Tree, realize: BlockRealize) -> dict[Var, Range] | None:
