@@ -14,7 +14,7 @@ def test_graphs(seed):
     check_graph(seed)
 
 
-@pytest.mark.parametrize("seed", range(100, 104))
+@pytest.mark.parametrize("seed", [18, *range(100, 103)])
 def test_symbolic_sizes(seed):
     check_symbolic(seed)
 

@@ -103,6 +103,8 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, store: Any, padding: str | 
 def _straight(sch: Any, block: Any, depth: int, lanes: int) -> None:
     """Vectors, written out, of what a block does inside of the outer loops."""
     inside = sch.get_loops(block)[depth:]
+    if not inside:  # one element
+        return
     last = sch.get(inside[-1]).extent
     if isinstance(last, tir.IntImm) and last.value > lanes:
         inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
