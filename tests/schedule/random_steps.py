@@ -8,7 +8,7 @@ from random import Random
 
 from roundel.ir import PrimFunc
 from roundel.ir.errors import ScheduleError
-from roundel.schedule import Schedule
+from roundel.schedule import OPEN, Schedule
 
 
 class Steps:
@@ -44,6 +44,17 @@ class Steps:
         except ScheduleError:
             return ""
         return name
+
+    def open_split(self) -> None:
+        """A split by factors that stay open, where it is legal."""
+        try:
+            loop = self.loop()
+            if self.random.random() < 0.5:
+                self.sch.split(loop, self.sch.sample_perfect_tile(loop, 2, self.pick(3, 8), decision=OPEN))
+            else:
+                self.sch.split(loop, [None, self.sch.sample_categorical([2, 3, 4], [1, 1, 1], decision=OPEN)])
+        except ScheduleError:
+            return
 
     def some_loops(self, count: int):
         loops = self.sch.get_loops(self.block())

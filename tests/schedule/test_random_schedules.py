@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from roundel.ir import structural_equal
+from roundel.ir import structural_equal, substitute, tir
 from roundel.schedule import Schedule
 
 from .programs import PROGRAMS, check, conv2d, matmul
@@ -26,3 +27,18 @@ def test_results_stay(name, seed):
         again = Schedule(func)
         steps.sch.trace.apply_to(again)
         assert structural_equal(again.mod, steps.sch.mod)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_stay_whatever_open_decisions_become(name, seed):
+    """Random primitives on a program with symbolic factors; afterwards any choice gives the same results."""
+    func = PROGRAMS[name]()
+    steps = Steps(func, seed)
+    for _ in range(10):
+        steps.open_split() if steps.random.random() < 0.35 else steps.step()
+    rng = np.random.default_rng(seed)
+    for _ in range(2):
+        chosen = [d.domain[rng.integers(len(d))] for d in steps.sch.decisions]
+        values = {v: tir.index_const(int(x)) for d, row in zip(steps.sch.decisions, chosen) for v, x in zip(d.variables, row)}
+        check(Schedule(substitute(steps.sch.func, values)), func)
