@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import typer
@@ -16,7 +17,11 @@ def check_command(model: Path = typer.Argument(..., help="An ONNX file.", show_d
     from ..ir.errors import RoundelError
 
     console = Console(soft_wrap=True)
-    show = lambda lines: [console.print("  " + line, highlight=False, markup=False) for line in lines]
+
+    def show(lines: Iterable[str]) -> None:
+        for line in lines:
+            console.print("  " + line, highlight=False, markup=False)
+
     try:
         report = examine(model)
     except RoundelError as error:

@@ -219,5 +219,6 @@ def _text(e: tir.Expr) -> str:
 
 _CALLS: dict[str, Callable[[HostLowering, graph.Call, graph.Var], Any]] = {
     CALL_TIR.name: _call_tir, CALL_TIR_INPLACE.name: _call_tir_inplace, CALL_DPS_PACKED.name: _call_dps_packed,
-    "assert_op": _assert_op, "null_value": lambda host, value, var: (), "shape_of": _shape_of, "shape_to_tensor": _shape_to_tensor, "tensor_to_shape": _tensor_to_shape,
+    "assert_op": _assert_op, "null_value": lambda host, value, var: (), "shape_of": _shape_of, "shape_to_tensor": _shape_to_tensor,
+    "tensor_to_shape": _tensor_to_shape,
     **{name: _reshape for name in VIEWS}}

@@ -100,7 +100,7 @@ def accesses(buffer: tir.Buffer, stmt: tir.Stmt) -> tuple[list[Access], bool]:
     return collect.found, collect.escapes
 
 
-def uses(buffer: tir.Buffer, stmt: tir.Node) -> bool:
+def uses(buffer: tir.Buffer, stmt: tir.Stmt) -> bool:
     """Whether ``stmt`` touches the memory of ``buffer`` in any way."""
     found, escapes = accesses(buffer, stmt)
     return bool(found) or escapes

@@ -3,7 +3,8 @@
 axis, strings, which it takes as numbers, and inputs that the model changes (compiled code returns their new content, written back here).
 
 A function's ``extra`` says where: ``complex_inputs``, ``complex_outputs``, ``text_inputs``, ``text_outputs`` (positions; ``texts`` are the
-strings that the model may give by itself), ``maps`` ((output, keys): its rows become dictionaries) and ``updates`` ((output, input) pairs; these outputs come last).
+strings that the model may give by itself), ``maps`` ((output, keys): its rows become dictionaries) and ``updates`` ((output,
+input) pairs; these outputs come last).
 """
 
 from __future__ import annotations
