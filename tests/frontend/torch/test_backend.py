@@ -142,6 +142,14 @@ def test_sizes_that_depend_on_data():
         same(compiled, chosen, torch.randn(5, generator=torch.Generator().manual_seed(i)), torch.tensor(i))
 
 
+def test_checked_factorisations():
+    def solved(a, b):
+        a = a @ a.t() + torch.eye(4)
+        return torch.linalg.solve(a, b), torch.linalg.cholesky(a)
+
+    same(torch.compile(solved, backend=roundel), solved, torch.randn(4, 4), torch.randn(4, 2))
+
+
 def test_control_flow():
     def branch(x):
         return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,))

@@ -8,6 +8,7 @@ inputs and the backward graph runs in PyTorch. Symbolic sizes stay symbolic: one
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -124,6 +125,8 @@ class CompiledGraph:
 
     def _number(self, result: Any, args: Sequence[Any]) -> Any:
         """A result that is no tensor: a symbolic size at these inputs, a number, None."""
+        if _is_token(result):
+            return None
         value = result.meta.get("val") if isinstance(result, Node) else result
         if not hasattr(value, "node"):
             return value
@@ -140,7 +143,14 @@ def _named(variables: Mapping[str, tir.Var]) -> dict[str, tir.Var]:
 
 
 def _is_tensor(node: Any) -> bool:
-    return isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)
+    return isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor) and not _is_token(node)
+
+
+def _is_token(node: Any) -> bool:
+    """Whether a value only orders effects; at run time it is None."""
+    made = node.args[0] if isinstance(node, Node) and node.target is operator.getitem and node.args[1] == 0 else None
+    return (isinstance(made, Node) and str(made.target) == "with_effects") or (
+        isinstance(node, Node) and node.op == "placeholder" and any(str(u.target) == "with_effects" and u.args[0] is node for u in node.users))
 
 
 def _laid_out(value: Any, like: Any) -> Any:

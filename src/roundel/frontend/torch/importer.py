@@ -146,7 +146,7 @@ class Importer:
         if node.target in _SYMBOLIC and all(isinstance(a, int | tir.Expr) for a in args):
             return _SYMBOLIC[node.target](*args)
         if name == "with_effects":
-            return (None, None)
+            return (args[0], None)  # the token goes on
         if name.startswith("aten.sym_size"):
             return args[0].sinfo.shape[args[1]]
         if not hasattr(node.meta.get("val", None), "shape") and hasattr(node.meta.get("val", None), "node") and find(name) is None:
