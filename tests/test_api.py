@@ -45,6 +45,8 @@ def test_every_public_name_is_there_and_documented():
     ({"dynamic": {"batch": "four"}}, "'batch' cannot have the size 'four'"),
     ({"dynamic": {"batch": -1}}, "size -1"),
     ({"dynamic": [1]}, "give sizes to symbolic dimensions"),
+    ({"hot": ["batch"]}, "sizes cannot be 'batch'"),
+    ({"hot": {"batch": 1.5}}, "size 1.5"),
     ({"accuracy": "high"}, "one of strict, default, fast"),
     ({"weights": "int3"}, "one of float16, bfloat16"),
 ])
@@ -55,7 +57,7 @@ def test_values_that_cannot_be(path, given, message):
 
 def test_what_is_no_model(path, tmp_path):
     for call, message in [(lambda: rd.compile(5), "not a model: int"), (lambda: rd.build(5), "not a module: int"),
-                          (lambda: rd.interpret("x"), "not a module: str"), (lambda: rd.compile("x.so"), "rd.load reads"),
+                          (lambda: rd.interpret("x"), "not a module: str"), (lambda: rd.compile("x.so"), "rd.load, "),
                           (lambda: rd.load(path), "rd.compile reads"), (lambda: rd.load(tmp_path / "no.so"), "there is no file")]:
         with pytest.raises(rd.RoundelError, match=message):
             call()

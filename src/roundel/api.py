@@ -43,6 +43,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
 
     verify, threads = options.choose("verify", verify), options.choose("threads", threads)
     plain = pipeline is None and not verify and not observers and not profile
+    hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
     given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights)) if value is not None}
     with options.override(**given):
         key = cache.model_key(model, (str(target), repr(dynamic), repr(hot))) if plain else None
@@ -105,10 +106,17 @@ def _sizes(dynamic: Any) -> Mapping[str, int] | None:
         return None
     if not isinstance(dynamic, Mapping):
         raise OptionError(f"dynamic cannot be {dynamic!r} for an ONNX model", hint='give sizes to symbolic dimensions, such as {"batch": 1}, or nothing')
-    for name, size in dynamic.items():
+    return _checked(dynamic)
+
+
+def _checked(sizes: Any) -> dict[str, int]:
+    """Sizes by the names of dimensions; raises OptionError."""
+    if not isinstance(sizes, Mapping):
+        raise OptionError(f"sizes cannot be {sizes!r}", hint='give them by name, such as {"batch": 1}')
+    for name, size in sizes.items():
         if isinstance(size, bool) or not hasattr(size, "__index__") or size < 0:
             raise OptionError(f"dimension {name!r} cannot have the size {size!r}", hint="a size is a whole number, 0 or more")
-    return {name: int(size) for name, size in dynamic.items()}
+    return {name: int(size) for name, size in sizes.items()}
 
 
 def build(mod: Any, target: Any = None, **options_: Any) -> Executable:

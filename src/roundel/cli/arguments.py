@@ -25,13 +25,13 @@ HOT = typer.Option([], "--hot", metavar="NAME=SIZE[,...]", help="Sizes that get 
 WEIGHTS = typer.Option(None, "--weights", help="Store the weights of matrix products as float16 or bfloat16.")
 
 
-def dims(items: Sequence[str]) -> dict[str, int]:
+def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:
     """``["seq=77"]`` as a mapping; raises typer.BadParameter."""
     out = {}
     for item in items:
         name, _, size = item.partition("=")
         if not size.strip().isdigit():
-            raise typer.BadParameter(f"{item} is not NAME=SIZE with a whole number", param_hint="--dim")
+            raise typer.BadParameter(f"{item} is not NAME=SIZE with a whole number", param_hint=flag)
         out[name.strip()] = int(size)
     return out
 

@@ -25,7 +25,7 @@ def compile_command(
 
     start = time.perf_counter()
     output = output or model.with_suffix(".so")
-    compiled = open_model(model, target=target, threads=threads, verify=verify, dynamic=dims(dim), hot=[dims(h.split(",")) for h in hot],
+    compiled = open_model(model, target=target, threads=threads, verify=verify, dynamic=dims(dim), hot=[dims(h.split(","), "--hot") for h in hot],
                           accuracy=accuracy, weights=weights)
     with shown(f"writing {output}"):
         path = compiled.save(output, side_file=side_file)
