@@ -99,6 +99,7 @@ def test_an_operator_of_the_user(monkeypatch):
     from roundel.frontend.torch import registry
 
     monkeypatch.setattr(registry, "TABLE", dict(registry.TABLE))
+    monkeypatch.setattr(registry, "OWN", set())
 
     @rd.torch.operator("special_modified_bessel_i1")
     def convert(node, x):

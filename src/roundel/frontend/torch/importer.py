@@ -20,7 +20,7 @@ from ...ops.dims import assuming
 from . import pairs
 from .dtypes import Sizes, const_data, dtype_of, real_of
 from .pairs import Pair
-from .registry import find
+from .registry import find, supplied
 
 _IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_scalar.default", "aten.sym_constrain_range.default",
             "aten.sym_constrain_range_for_size.default", "aten._assert_async.default", "aten.sym_storage_offset.default")
@@ -257,7 +257,7 @@ def decompositions() -> dict[Any, Any]:
     for name in KEEP:
         base, overload = name.rsplit(".", 1)
         table.pop(getattr(getattr(torch.ops.aten, base), overload), None)
-    return table
+    return {op: fn for op, fn in table.items() if not supplied(str(op))}
 
 
 def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mapping[Any, Any], results: Sequence[Any], sizes: Sizes,

@@ -24,7 +24,20 @@ def converter(*names: str) -> Callable[[Converter], Converter]:
     return mark
 
 
-operator = converter
+OWN: set[str] = set()
+"""Names that users supplied: PyTorch's and our decompositions leave them whole."""
+
+
+def operator(*names: str) -> Callable[[Converter], Converter]:
+    """Register a user's converter, before anything Roundel knows about the operators; see ``converter``."""
+    OWN.update(name.removeprefix("aten.") for name in names)
+    return converter(*names)
+
+
+def supplied(name: str) -> bool:
+    """Whether a user supplied the overload."""
+    short = name.removeprefix("aten.")
+    return short in OWN or short.rsplit(".", 1)[0] in OWN
 
 
 def find(name: str) -> Converter | None:
