@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from roundel.build.link import link_shared
+from roundel.build.link import link
 from roundel.runtime import Executable, metadata
 from runtime.native_module import WEIGHT, compile_module, graph_info, load_in_process
 
@@ -38,6 +38,6 @@ def shipped(tmp_path_factory):
     text = metadata.dump([f for f in graph_info() if f.name != "update"], origin="test")
     (folder / "metadata.h").write_text(f"static const char metadata[] = {json.dumps(text)};\n")
     code = compile_module(folder, f'-DMETADATA="{folder}/metadata.h"').read_bytes()
-    return link_shared(
+    return link(
         [code], WEIGHT.tobytes(), folder / "tiny-model.so", functions=["scale", "concat", "fill", "callback"]
     )

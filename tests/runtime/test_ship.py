@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from roundel.build.link import link_shared, write_header
+from roundel.build.link import link, write_header
 from roundel.ir.errors import BuildError, CallError, ModelError
 from roundel.runtime import load, load_executable, toolchain
 from runtime.native_module import WEIGHT, compile_module, graph_info
@@ -45,7 +45,7 @@ def test_depends_on_the_c_library_alone(shipped):
 
 def test_side_file(tmp_path):
     code = compile_module(tmp_path).read_bytes()
-    file = link_shared([code], WEIGHT.tobytes(), tmp_path / "m.so", functions=["scale"], side_file=True)
+    file = link([code], WEIGHT.tobytes(), tmp_path / "m.so", functions=["scale"], side_file=True)
     y = np.zeros_like(X)
     load_executable(file)["scale"](X, y)
     np.testing.assert_array_equal(y, 2 * X + WEIGHT)
@@ -62,7 +62,7 @@ def test_side_file(tmp_path):
 def test_weights_from_a_large_file(tmp_path):
     blob = tmp_path / "blob.bin"
     blob.write_bytes(WEIGHT.tobytes() + bytes(32 << 20))
-    file = link_shared([compile_module(tmp_path).read_bytes()], blob, tmp_path / "large.so", functions=["scale"])
+    file = link([compile_module(tmp_path).read_bytes()], blob, tmp_path / "large.so", functions=["scale"])
     assert file.stat().st_size > 32 << 20
     y = np.zeros_like(X)
     load_executable(file)["scale"](X, y)
@@ -113,6 +113,33 @@ int main(void) {
   return 0;
 }
 """
+
+
+TWO = r"""
+#include <stdio.h>
+#include "one.h"
+int other_scale(const DLTensor *, DLTensor *);
+
+int main(void) {
+  float x[1][4] = {{0, 1, 2, 3}}, y[1][4], z[1][4];
+  int64_t shape[] = {1, 4};
+  DLTensor in = one_scale_input0(x, shape), first = one_scale_output0(y, shape), second = one_scale_output0(z, shape);
+  if (one_scale(&in, &first) || other_scale(&first, &second)) return 1;
+  for (int i = 0; i < 4; i++) printf("%g ", z[0][i]);
+  return 0;
+}
+"""
+
+
+def test_objects_of_two_models_in_one_program(tmp_path):
+    code = [compile_module(tmp_path).read_bytes()]
+    objects = [link(code, WEIGHT.tobytes(), tmp_path / f"{name}.o", functions=["scale"]) for name in ("one", "other")]
+    write_header(tmp_path / "one.h", [f for f in graph_info() if f.name == "scale"])
+    (tmp_path / "main.c").write_text(TWO)
+    program = tmp_path / "main"
+    toolchain.run([*toolchain.compiler(), "-std=c11", "-Wall", "-Werror", tmp_path / "main.c", *objects, "-lm", "-lpthread", "-ldl", "-o", program])
+    shown = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    np.testing.assert_array_equal(np.array(shown.split(), F), 2 * (2 * np.arange(4, dtype=F) + WEIGHT) + WEIGHT)
 
 
 def test_c_program(shipped, tmp_path):
@@ -183,7 +210,7 @@ def test_two_models_in_one_c_program(tmp_path):
 
     code = compile_module(tmp_path).read_bytes()
     files = [
-        link_shared([code], WEIGHT.tobytes(), tmp_path / f"{n}.so", functions=["scale", "callback"])
+        link([code], WEIGHT.tobytes(), tmp_path / f"{n}.so", functions=["scale", "callback"])
         for n in ("first", "second")
     ]
     (tmp_path / "main.c").write_text(CALLBACK_PROGRAM)
@@ -239,9 +266,9 @@ def test_bad_files(tmp_path):
 
 def test_failed_link_leaves_nothing(tmp_path):
     with pytest.raises(BuildError, match="failed with status"):
-        link_shared([b"no object"], b"", tmp_path / "out" / "m.so")
+        link([b"no object"], b"", tmp_path / "out" / "m.so")
     with pytest.raises(BuildError, match="failed with status"):
-        link_shared([b"no object"], b"weights", tmp_path / "out" / "m.so", side_file=True)
+        link([b"no object"], b"weights", tmp_path / "out" / "m.so", side_file=True)
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -267,7 +294,7 @@ def test_another_machine(tmp_path):
             tmp_path / "m.o",
         ]
     )
-    file = link_shared(
+    file = link(
         [(tmp_path / "m.o").read_bytes()],
         WEIGHT.tobytes(),
         tmp_path / "m.so",

@@ -24,7 +24,7 @@ from .descriptors import host_module
 from .interface import Interface, describe, exported, with_sizes
 from .jit import link_in_memory
 from .kernels import compile_kernels, worth_sharing
-from .link import Pieces, link_shared
+from .link import Pieces, link
 from .units import Unit, Units
 
 
@@ -53,12 +53,12 @@ class Built:
         return made
 
     def save(self, path: str | Path, **options: Any) -> Path:
-        """Write a shared library; ``options`` are those of ``link_shared``. Raises BuildError, also for a model that needs Python."""
+        """Write a shared library, or an object (``.o``); ``options`` are those of ``link``. Raises BuildError, also for a model that needs Python."""
         python = sorted({op for f in self.functions for op in f.info.extra.get("python", ())})
         if python:
             raise BuildError("the model cannot be shipped without Python", why=f"these operators are Python functions of this process: {', '.join(python)}",
                              hint="run it where it was compiled, or compute what they do outside of the model")
-        return link_shared(
+        return link(
             self.objects,
             self.blob() if self.nbytes else None,
             path,

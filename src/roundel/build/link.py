@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated objects, the C runtime and the weights become one shared library that needs the C library alone."""
+"""Generated objects, the C runtime and the weights become one shared library, or one object to link, that needs the C library alone."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ _LINK = (
     "-Wl,-z,relro",
     "-Wl,--build-id=none",
 )
+_RELOCATABLE = ("-r", "-nostdlib", "-O1", "-fPIC", "-w")
 
 _STUB = """\
 #include "runtime.h"
@@ -98,7 +99,7 @@ RD_API int __tvm_ffi_{function}(void *self, const RdAny *args, int32_t nargs, Rd
 """
 
 
-def link_shared(
+def link(
     objects: Sequence[bytes],
     weights: Blob | None,
     out: str | Path,
@@ -108,7 +109,8 @@ def link_shared(
     name: str | None = None,
     side_file: bool = False,
 ) -> Path:
-    """Write ``out``; returns its path. One of ``objects`` defines ``roundel_library``.
+    """Write ``out``, a shared library or, where its name ends in ``.o``, an object to link statically (with ``-lm -lpthread``);
+    returns its path. One of ``objects`` defines ``roundel_library``.
 
     ``weights`` is the blob that the library's constants point into; it is embedded, or with ``side_file`` (and always
     above 1 GiB) written to ``<stem>.weights`` beside ``out`` and mapped when the model is opened. ``name`` (default:
@@ -133,11 +135,16 @@ def link_shared(
         for i, content in enumerate(objects):
             paths.append(work / f"part{i}.o")
             paths[-1].write_bytes(content)
-        command = [*toolchain.compiler(triple), *_LINK, f"-I{library.source_dir()}"]
-        command += [f"-Wl,--version-script={work / 'exports.map'}", str(work / "stub.c"), *map(str, paths)]
-        command += ["-Wl,--whole-archive", str(runtime), "-Wl,--no-whole-archive", "-lm", "-lpthread"]
+        parts = [f"-I{library.source_dir()}", str(work / "stub.c"), *map(str, paths), "-Wl,--whole-archive", str(runtime), "-Wl,--no-whole-archive"]
+        command = toolchain.compiler(triple)
         with toolchain.atomic_output(out) as temporary:
-            toolchain.run([*command, *(() if triple else ("-ldl",)), "-o", temporary])
+            if out.suffix == ".o":
+                toolchain.run([*command, *_RELOCATABLE, *parts, "-o", temporary])
+                toolchain.keep_symbols(temporary, (f"{name}_*",), triple)
+            else:
+                libraries = ("-lm", "-lpthread", *(() if triple else ("-ldl",)))
+                exports = f"-Wl,--version-script={work / 'exports.map'}"
+                toolchain.run([*command, *_LINK, exports, *parts, *libraries, "-o", temporary])
             if placed.side_file is not None:
                 placed.side_file.replace(out.with_suffix(".weights"))
     finally:

@@ -14,7 +14,7 @@ from .arguments import ACCURACY, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, dim
 
 def compile_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
-    output: Path = typer.Option(None, "-o", "--output", help="The library to write. Default: the model's name with .so."),
+    output: Path = typer.Option(None, "-o", "--output", help="The library (.so) or object to link (.o) to write. Default: the model's name with .so."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, hot: list[str] = HOT, verify: bool = VERIFY,
     accuracy: str = ACCURACY, weights: str = WEIGHTS,
     header: bool = typer.Option(False, "--header", help="Also write a C header beside the library."),

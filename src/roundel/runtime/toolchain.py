@@ -43,6 +43,15 @@ def archiver() -> tuple[str, ...]:
     return (sys.executable, "-m", "ziglang", "ar")
 
 
+def keep_symbols(path: Path, patterns: Sequence[str], triple: str | None = None) -> None:
+    """Make all other symbols of an object its own, so that two of them can be linked into one program; BuildError without objcopy."""
+    names = [f"{triple}-objcopy", "llvm-objcopy"] if triple else ["objcopy", "llvm-objcopy"]
+    tool = next(filter(None, map(shutil.which, names)), None)
+    if tool is None:
+        raise BuildError("an object to link needs objcopy, which was not found", hint="install binutils, or save a shared library (.so)")
+    run([tool, "--wildcard", *(f"--keep-global-symbol={p}" for p in patterns), path])
+
+
 def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
     """Run a tool; raises BuildError with what it printed."""
     done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
