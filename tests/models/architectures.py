@@ -164,11 +164,11 @@ ARCHITECTURES: dict[str, Architecture] = {
     "wav2vec2": Architecture(lambda: Call(hf.Wav2Vec2Model(hf.Wav2Vec2Config(
         **VISION, vocab_size=32, conv_dim=[16, 16, 16], conv_stride=[5, 2, 2], conv_kernel=[10, 3, 3], num_feat_extract_layers=3,
         num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=4)), ("input_values",), ("last_hidden_state",)), lambda k: (normal(2 + k, 1600 + 700 * k),)),
-    "efficientnet": image("EfficientNet", image_size=64, width_coefficient=0.25, depth_coefficient=0.25, hidden_dim=64),
+    "efficientnet": image("EfficientNet", image_size=64, width_coefficient=0.25, depth_coefficient=0.25, hidden_dim=320),
     "resnet": image("ResNet", sizes=((2, 64, 64), (3, 96, 64)), embedding_size=16, hidden_sizes=[16, 24, 32, 40], depths=[1, 1, 1, 1]),
     "regnet": image("RegNet", sizes=((2, 64, 64), (3, 96, 64)), embedding_size=16, hidden_sizes=[16, 24, 32, 40], depths=[1, 1, 1, 1], groups_width=8),
     "mobilevit": image("MobileViT", image_size=64, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 16, 16, 24, 24, 32, 64], num_attention_heads=4),
-    "mobilenet-v2": image("MobileNetV2", sizes=((2, 64, 64), (3, 96, 64)), depth_multiplier=0.25, min_depth=8),
+    "mobilenet-v2": image("MobileNetV2", depth_multiplier=0.25, min_depth=8),
     "dinov2": image("Dinov2", image_size=56, patch_size=14, sizes=((2, 56, 56), (3, 56, 56)), hidden_size=32, num_hidden_layers=2, num_attention_heads=4),
     "poolformer": image("PoolFormer", sizes=((2, 64, 64), (3, 96, 64)), hidden_sizes=[16, 24, 32, 40], depths=[1, 1, 1, 1]),
     "beit": image("Beit", image_size=64, **VISION),
@@ -234,7 +234,7 @@ def error(name: str, via: str) -> float:
         got = model(*(t.numpy() for t in call))
         for g, w in zip(got if isinstance(got, tuple) else (got,), want, strict=True):
             assert g.shape == w.shape and g.dtype == w.dtype, f"{g.dtype}{g.shape}, not {w.dtype}{w.shape}"
-            assert np.array_equal(np.isnan(g), np.isnan(w)), "NaN at other places"
+            assert np.isfinite(w).all(), "PyTorch's answer is not finite: it says nothing"
             worst = max(worst, float(np.abs(g - w).max() / max(np.abs(w).max(), 1e-6)))
     return worst
 
