@@ -11,7 +11,9 @@ from roundel.build.build import lowered
 from roundel.ir import IRModule, tir
 from roundel.ir.visit import walk
 from roundel.schedule import Schedule
+from roundel.schedule.rules import rows
 from roundel.script import tir as T
+from roundel.target import Target
 
 
 @T.prim_func
@@ -58,3 +60,30 @@ def test_no_masks_on_registers(lanes):
     c = np.full((7, 24), np.nan, "float32")
     rd.build(func)(a, b, c)
     np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-6)
+
+
+@T.prim_func
+def row_sums(a: T.handle, b: T.handle):
+    m, n = T.int64(), T.int64()
+    A = T.match_buffer(a, (m, n), "float32")
+    B = T.match_buffer(b, (m,), "float32")
+    for i, k in T.grid(m, n):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+
+
+def test_partial_sums_stay_in_registers():
+    """The last vectors of a row are added to them under a mask; a masked store would keep them in memory."""
+    sch = Schedule(row_sums)
+    rows(sch, Target.host())
+    func = sch.func
+    flat = [f for _, f in lowered(IRModule({"f": func})).items() if isinstance(f, tir.PrimFunc)]
+    partial = [n for f in flat for n in walk(f.body) if type(n) is tir.BufferStore and n.buffer.scope == "local" and n.value.dtype.lanes > 1]
+    assert any(type(n.value) is tir.Select for n in partial) and all(n.predicate is None for n in partial)
+    for shape in ((3, 1), (2, 67), (1, 300)):
+        a, b = np.random.default_rng(0).standard_normal(shape).astype("float32"), np.full(shape[:1], np.nan, "float32")
+        rd.build(func)(a, b)
+        np.testing.assert_allclose(b, a.sum(1), rtol=1e-4, atol=1e-4)

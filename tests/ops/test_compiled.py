@@ -39,3 +39,19 @@ CASES = [
 def test_compiled(name, operands, attrs, monkeypatch):
     monkeypatch.setattr(checker, "COMPILED", True)
     opcheck(name, *operands, dims=N, **attrs)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_rows_with_nan_and_infinity(monkeypatch):
+    """The largest number is found across vectors and lanes; a NaN anywhere makes its row NaN, and only that."""
+    monkeypatch.setattr(checker, "COMPILED", True)
+    rng = np.random.default_rng(0)
+    for size in (1, 7, 131):
+        x = rng.uniform(-90.0, 90.0, (size + 6, size))
+        x[np.arange(size), np.arange(size)] = np.nan
+        x[size:] = [[np.nan], [-np.inf], [np.inf], [-3e38], [3e38], [-0.0]]
+        x[size + 1, 0], x[size + 2, size // 2] = 2.0, 1.0
+        for name in ("nn.softmax", "nn.log_softmax"):
+            opcheck(name, T(values=x, dtype="float32"))
+            opcheck(name, T(values=x.T.copy(), dtype="float32"), axis=0)
+        opcheck("reduce_log_sum_exp", T(values=x, dtype="float32"), axis=1)

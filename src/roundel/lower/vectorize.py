@@ -83,8 +83,10 @@ class _VectorizeLoop(Widen):
     def _uniform_store(self, store: tir.BufferStore, indices: tuple[tir.Expr, ...]) -> tir.Stmt:
         """All lanes write one place: an accumulation, or one value for all."""
         value = store.value
+        old = tir.BufferLoad(store.buffer, store.indices)
+        if type(value) is tir.Select and value.false_value is old and value.condition is (old < value.true_value):
+            return self._largest_number(store, indices)
         if type(value) in _REDUCTIONS:
-            old = tir.BufferLoad(store.buffer, store.indices)
             term = value.b if value.a is old else value.a if value.b is old else None
             if term is not None and not _loads(term, store.buffer):
                 term = as_vector(self.rewrite(term), self.lanes)
@@ -96,6 +98,18 @@ class _VectorizeLoop(Widen):
         if wide.dtype.lanes > 1 or self.mask is not None or _loads(value, store.buffer):
             raise CannotWiden
         return store.replace(indices=indices, value=wide)
+
+    def _largest_number(self, store: tir.BufferStore, indices: tuple[tir.Expr, ...]) -> tir.Stmt:
+        """``acc = term if acc < term else acc``: a NaN, smaller than nothing, does not get in. The lanes start from the least value."""
+        term = store.value.true_value
+        if _loads(term, store.buffer):
+            raise CannotWiden
+        least = as_vector(_IDENTITY[tir.Max](term.dtype), self.lanes)
+        wide = as_vector(self.rewrite(term), self.lanes)
+        larger = least < wide
+        wide = tir.Select(larger if self.mask is None else tir.logical_and(self.mask, larger), wide, least)
+        old, top = tir.BufferLoad(store.buffer, indices), tir.Call("reduce_max", (wide,), term.dtype)
+        return store.replace(indices=indices, value=tir.Select(old < top, top, old))
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:

@@ -11,6 +11,8 @@ A masked store would keep the tile in memory. Other memory is read under the con
 
 from __future__ import annotations
 
+from typing import Any
+
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, on, tir
 from roundel.ir.visit import free_vars, walk
@@ -100,12 +102,24 @@ class _Unmask(Rewriter):
     @on(tir.BufferLoad)
     def _load(self, load: tir.BufferLoad) -> tir.Expr:
         load = self.generic(load)
-        return load.replace(predicate=None) if load.predicate is not None and load.buffer.scope == "local" and _is_within(load) else load
+        return load.replace(predicate=None) if _is_masked_register(load) and _is_within(load) else load
+
+    @on(tir.BufferStore)
+    def _store(self, store: tir.BufferStore) -> tir.Stmt:
+        store = self.generic(store)
+        if not _is_masked_register(store) or store.predicate.dtype.lanes == 1 or not _is_within(store):
+            return store
+        kept = tir.BufferLoad(store.buffer, store.indices)
+        return store.replace(value=tir.Select(store.predicate, store.value, kept), predicate=None)
 
 
-def _is_within(load: tir.BufferLoad) -> bool:
+def _is_masked_register(access: Any) -> bool:
+    return type(access) in (tir.BufferLoad, tir.BufferStore) and access.predicate is not None and access.buffer.scope == "local"
+
+
+def _is_within(access: tir.BufferLoad | tir.BufferStore) -> bool:
     """Whether all lanes are elements of the buffer, at places known now."""
-    for i, n in zip(load.indices, load.buffer.shape, strict=True):
+    for i, n in zip(access.indices, access.buffer.shape, strict=True):
         base, step, lanes = (i.base, i.stride, i.lanes) if type(i) is tir.Ramp else (i, None, 1)
         if type(base) is not tir.IntImm or type(n) is not tir.IntImm or (step is not None and type(step) is not tir.IntImm):
             return False
@@ -117,7 +131,8 @@ def _is_within(load: tir.BufferLoad) -> bool:
 
 @kernel_pass("unmask_registers")
 def unmask_registers(func: tir.PrimFunc) -> tir.PrimFunc:
-    """Loads of registers need no mask: what it hides is there, and nobody looks at it."""
-    if not any(type(s) is tir.BufferLoad and s.predicate is not None and s.buffer.scope == "local" for s in walk(func.body)):
+    """Loads of registers need no mask: what it hides is there, and nobody looks at it. Stores put back what was there: a masked
+    store would keep the register in memory."""
+    if not any(_is_masked_register(s) for s in walk(func.body)):
         return func
     return func.replace(body=_Unmask().rewrite(func.body))

@@ -335,7 +335,10 @@ class LRN(OpDef):
 
 
 class _Softmax(OpDef):
-    """Base of softmax and its logarithm along ``axis``, from the largest element down."""
+    """Base of softmax and its logarithm along ``axis``, from the largest element down.
+
+    That is the largest number: a NaN makes the row NaN through its exponential, which is in the sum.
+    """
 
     operands, attributes, kind = ("data",), {"axis": -1}, FuseKind.REDUCTION
 
@@ -350,7 +353,7 @@ class _Softmax(OpDef):
     def parts(self, x: te.Tensor, attrs: Attrs) -> tuple[Callable[..., Any], te.Tensor, te.Tensor, int]:
         """x minus its maximum (at an index), its exponential, the sum of exponentials, the axis."""
         axis, wide, name = attrs["axis"] % len(x.shape), te.accumulator(x.dtype), label(self)
-        top = reduce_te(x, (axis,), te.max, name=name + "_max")
+        top = reduce_te(x, (axis,), te.max_number, name=name + "_max")
         less = lambda at: te.cast(x(*at), wide) - te.cast(top(*at_reduced(at, (axis,))), wide)
         exps = te.compute(x.shape, lambda *at: te.exp(less(at)), name + "_exp")
         return less, exps, reduce_te(exps, (axis,), te.sum, name=name + "_sum"), axis
@@ -383,9 +386,8 @@ class LogSoftmax(_Softmax):
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         (x,) = args
         less, _, total, axis = self.parts(x, attrs)
-        return te.compute(
-            x.shape, lambda *at: te.cast(less(at) - te.log(total(*at_reduced(at, (axis,)))), x.dtype), "log_softmax"
-        )
+        log = te.compute(total.shape, lambda *at: te.log(total(*at)), "log_softmax_log")  # one logarithm for a row
+        return te.compute(x.shape, lambda *at: te.cast(less(at) - log(*at_reduced(at, (axis,))), x.dtype), "log_softmax")
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x = widen(args[0])

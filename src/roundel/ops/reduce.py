@@ -243,7 +243,7 @@ register(_Centred("std", te.sum, 0, _deviation, lambda v, first, n: te.sqrt(v / 
 register(
     _Centred(
         "reduce_log_sum_exp",
-        te.max,
+        te.max_number,  # a NaN reaches the sum through its exponential
         te.min_value,
         lambda v, top, n: te.exp(v - _finite(top)),
         lambda v, top, n: te.log(v) + _finite(top),
