@@ -33,6 +33,9 @@ def rows(sch: Any, target: Any) -> Applied | None:
     count = shared_axes(infos)
     if count == 0:
         return None
+    if infos[-1].reduce and _is_scalar(infos[-1], count):  # one number for a row, which is made in a register
+        sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
+        infos = blocks_of(sch.func)
     out = sch.get_block(infos[-1].name)
     last = list(infos[-1].spatial).index(long_axes(infos[-1])[count - 1])
     loops = sch.get_loops(out)[: last + 1]
