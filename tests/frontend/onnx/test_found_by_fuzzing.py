@@ -69,3 +69,13 @@ def test_automatic_pads_of_sizes_known_when_the_model_runs(op, mode):
     for shape in ((1, 2, 7, 5), (2, 2, 4, 9), (1, 2, 1, 1)):
         x = array(*shape)
         np.testing.assert_allclose(f(x), run(model(shape), [x])[0], rtol=1e-5, atol=1e-5)
+
+
+def test_squeeze_without_axes_refuses_a_size_that_it_would_drop():
+    graph = h.make_graph([node("Squeeze", "x", "y")], "g", [h.make_tensor_value_info("x", 1, ["n", 1, "m"])], [h.make_empty_tensor_value_info("y")])
+    f = rd.compile(h.make_model(graph, opset_imports=[h.make_opsetid("", 21)]))
+    for shape in ((3, 1, 2), (0, 1, 5)):
+        np.testing.assert_array_equal(f(array(*shape)), array(*shape)[:, 0])
+    for shape, k in (((1, 1, 2), 0), ((3, 1, 1), 2)):
+        with pytest.raises(rd.RoundelError, match=f"squeeze_without_axes_where_dimension_{k}_is_1"):
+            f(array(*shape))
