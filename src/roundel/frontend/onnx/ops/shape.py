@@ -124,7 +124,8 @@ def _squeeze(node: NodeContext, x: Value, axes: Value | None = None) -> Any:
 def _squeeze_axes(node: NodeContext, x: Value, axes: list[int] | None) -> Any:
     for k, size in enumerate(x.expr.sinfo.shape if axes is None else ()):
         if not isinstance(size, tir.IntImm) and not Analyzer().prove(tir.ne(size, 1)):
-            check(node, tir.select(tir.eq(size, 1), tir.index_const(1), tir.index_const(0)), tir.index_const(0), f"squeeze_without_axes_where_dimension_{k}_is_1")
+            is_one = tir.select(tir.eq(size, 1), tir.index_const(1), tir.index_const(0))
+            check(node, is_one, tir.index_const(0), f"squeeze_without_axes_where_dimension_{k}_is_1")
     return node.make("squeeze", x.expr, axis=None if axes is None else tuple(axes))
 
 
