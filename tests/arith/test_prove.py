@@ -178,3 +178,21 @@ def test_int32_indices_widen():
     assert an.bounds(wide * 4 + 3) == (3, 31)
     assert an.simplify((wide * 8 + 3) // 8) is wide
     assert an.simplify(tir.cast(x * 4 + 1, "int64")) is an.simplify(wide * 4 + 1)
+
+
+def test_a_condition_that_holds_again_knows_what_was_bound_since():
+    an = Analyzer({I: Range(index_const(0), N)})
+    for _ in range(2):
+        with an.constraint(I < 8):
+            assert an.prove(I <= 7) and not an.prove(J < 4)
+            with an.constraint(J < 4):
+                assert an.prove(J + I < 11)
+    an.bind(J, Range.of(4))
+    with an.constraint(I < 8):
+        assert an.prove(J < 4)
+        an.bind(K, 5)
+        an.assume(N < 3)
+        assert an.value(K) == 5 and an.prove(I < 2)
+    with an.constraint(I < 8):
+        assert an.value(K) is None and not an.prove(I < 2)
+    assert not an.prove(I < 8)

@@ -35,6 +35,7 @@ class Analyzer:
 
     def forget(self) -> None:
         """Drop memoised results (after a change of facts)."""
+        self._inner: dict[Expr, tuple] = {}  # by condition: the state where it holds too
         self._sums: dict[Expr, Sum] = {}
         self._simple: dict[Expr, Expr] = {}
         self._bounds: dict[Expr, bounds.Bounds] = {}
@@ -47,6 +48,7 @@ class Analyzer:
         """``var`` lies in a Range, or stands for an expression (which replaces it in simplified results)."""
         if var in self._sums or var in self._bounds or var in self._simple:
             self.forget()
+        self._inner = {}
         self.facts.values.pop(var, None)
         self.facts.atoms.pop(var, None)
         if not isinstance(value, Range):
@@ -84,21 +86,42 @@ class Analyzer:
     @contextmanager
     def scope(self) -> Iterator[Analyzer]:
         """What is bound or assumed inside is forgotten at the end."""
-        saved = self.facts, self._sums, self._simple, self._bounds, self._signs, self._limits
+        saved = self._state()
         self.facts = self.facts.copy()
         self.forget()
         try:
             yield self
         finally:
-            self.facts, self._sums, self._simple, self._bounds, self._signs, self._limits = saved
+            self._enter(saved)
 
     @contextmanager
     def constraint(self, condition: Any) -> Iterator[Analyzer]:
-        """A condition holds inside (one that reads memory is not kept, since stores may change it)."""
+        """A condition holds inside (one that reads memory is not kept, since stores may change it).
+
+        What was found out inside is kept for the next time that the condition holds here, unless facts were added there.
+        """
         condition = self.simplify(tir.const(condition))
-        with self.scope():
+        outer = self._state()
+        known = self._inner.pop(condition, None)
+        if known is None:
+            self.facts = self.facts.copy()
             self.learn(condition)
+        else:
+            self._enter(known)
+        inner = self._state()
+        try:
             yield self
+        finally:
+            if self._inner is inner[-1]:
+                outer[-1][condition] = inner
+            self._enter(outer)
+
+    def _state(self) -> tuple:
+        """The facts and what was found out from them."""
+        return self.facts, self._sums, self._simple, self._bounds, self._signs, self._limits, self._inner
+
+    def _enter(self, state: tuple) -> None:
+        self.facts, self._sums, self._simple, self._bounds, self._signs, self._limits, self._inner = state
 
     # --- questions
 
