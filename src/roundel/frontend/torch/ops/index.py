@@ -41,6 +41,8 @@ def _gather(node: NodeContext, x: Any, dim: int, index: Any, *, sparse_grad: boo
     if x.sinfo.ndim == 0 or index.sinfo.ndim == 0:
         found = node.make("take", at_least_1d(node, node.make("reshape", x, graph.ShapeExpr((tir.product_of(x.sinfo.shape),)))), index, axis=0)
         return node.make("reshape", found, node.out_shape())
+    if x.sinfo.ndim != index.sinfo.ndim:  # which PyTorch allows only where the index is empty
+        return node.make("full", node.out_shape(), scalar(0, x.sinfo.dtype), dtype=x.sinfo.dtype)
     return node.make("gather_elements", x, index, axis=dim % max(x.sinfo.ndim, 1))
 
 
@@ -94,7 +96,7 @@ def _index_put(node: NodeContext, x: Any, indices: list[Any], values: Any, accum
         mask = node.make("reshape", given[0], graph.ShapeExpr((*given[0].sinfo.shape, *[one] * (x.sinfo.ndim - given[0].sinfo.ndim))))
         return node.make("where", mask, tensor(node, values, x.sinfo.dtype), x)
     at = _Positions(node, x, indices)
-    rest = [x.sinfo.shape[k] for k in at.order[len(given):]]
+    rest = [x.sinfo.shape[k] for k in at.order[x.sinfo.ndim + at.rank - at.out_ndim:]]
     shape = (*rest[:at.start], *at.common, *rest[at.start:])
     spread = node.make("broadcast_to", tensor(node, values, x.sinfo.dtype), graph.ShapeExpr(shape))
     front = range(at.start, at.start + at.rank)
@@ -116,6 +118,8 @@ def _scatter(node: NodeContext, x: Any, dim: int, index: Any, src: Any, reductio
     if x.sinfo.ndim == 0 or index.sinfo.ndim == 0:
         x, index, src = (at_least_1d(node, v) if isinstance(v, graph.GraphExpr) else v for v in (x, index, src))
         return node.make("reshape", _scatter(node, x, 0, index, src, reduction), node.out_shape())
+    if x.sinfo.ndim != index.sinfo.ndim:  # an empty index: nothing is written
+        return x
     updates = tensor(node, src, x.sinfo.dtype) if isinstance(src, graph.GraphExpr) else node.make(
         "full", graph.ShapeExpr(index.sinfo.shape), scalar(src, x.sinfo.dtype), dtype=x.sinfo.dtype)
     if updates.sinfo.shape != index.sinfo.shape:
