@@ -21,7 +21,7 @@ from typing import Any
 from .ir import extensions, options
 from .ir.errors import RoundelError
 
-options.define("cache_size", int, 20 << 30, "bytes that compiled models may take on disk; the least recently used go first", least=0)
+options.define("cache_size", int, 8 << 30, "bytes that compiled models may take on disk; the least recently used go first", least=0)
 
 
 def model_key(source: Any, parts: Iterable[str]) -> str | None:
