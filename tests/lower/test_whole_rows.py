@@ -10,6 +10,7 @@ import roundel as rd
 from roundel import te
 from roundel.ir import IRModule, tir
 from roundel.ir.dtype import INT64
+from roundel.ir.visit import walk
 from roundel.lower import lower
 from roundel.select.schedule_module import schedule_program
 from roundel.target import Target
@@ -61,3 +62,17 @@ def test_every_number_of_rows_and_columns():
         out = np.full((2, rows, columns), np.nan, np.float32)
         run["main"](x, y, out)
         np.testing.assert_allclose(out, x @ y * 2, rtol=1e-5, atol=1e-5)
+
+
+def test_tiles_of_a_size_of_at_most_one_have_their_memory():
+    """Tiles are allocated whole where the size itself bounds what else is read of them."""
+    n = tir.Var("n", INT64, True)
+    few = tir.Min(n, tir.index_const(1))
+    a, b = te.placeholder((1, few), "float32", "A"), te.placeholder((1, 2), "float32", "B")
+    spread = te.compute((1, few), lambda i, j: a[i, j] * 2.0, "S")
+    k = te.reduce_axis((0, 1), "k")
+    c = te.compute((2, few), lambda i, j: te.sum(spread[k.var, j] * b[k.var, i], axis=[k]), "C")
+    func = te.create_prim_func([a, b, c]).with_attr("global_symbol", "main")
+    lowered = lower(IRModule({"main": schedule_program(func, Target.host())[0]}).replace(attrs={"target": Target.host()}))
+    tiles = [s.buffer for _, f in lowered.items() for s in walk(f.body) if type(s) is tir.Allocate and s.buffer.name.endswith("local")]
+    assert tiles and all(d is not few for t in tiles for d in t.shape)

@@ -7,17 +7,21 @@ which nobody reads.
             acc[i, j] += a[io * 8 + i, k] * b[j]
 
 A condition around every row would run in the innermost loop, and keep the tile in memory. (Where the size is a number, the tile
-at the edge has code of its own.)
+at the edge has code of its own.) Local buffers are as large as what their whole tiles reach, until ``place_allocations`` makes them
+the tiles themselves.
 """
 
 from __future__ import annotations
 
+from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, on, tir
-from roundel.ir.visit import free_vars, walk
+from roundel.ir.visit import free_vars, substitute, walk
 
+from .accesses import interval
 from .kernel_pass import kernel_pass
 from .statements import StatementRewriter
 from .vector_expr import conjuncts
+from .whole_vectors import Enlarge
 
 
 class _Unguard(StatementRewriter):
@@ -26,12 +30,18 @@ class _Unguard(StatementRewriter):
     def __init__(self) -> None:
         self.unrolled: set[Var] = set()
         self.lanes: set[Var] = set()
+        self.loops: list[tir.For] = []
+        self.analyzer = Analyzer()
+        self.ends: dict[tir.Buffer, dict[tuple[int, tir.Expr], None]] = {}  # by dimension, what tiles reach
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         self.unrolled |= {loop.loop_var} if loop.kind is tir.ForKind.UNROLLED else set()
         self.lanes |= {loop.loop_var} if loop.kind is tir.ForKind.VECTORIZED else set()
-        return self.generic(loop)
+        self.loops.append(loop)
+        out = self.generic(loop)
+        self.loops.pop()
+        return out
 
     @on(tir.If)
     def _if(self, stmt: tir.If) -> tir.Stmt:
@@ -48,7 +58,31 @@ class _Unguard(StatementRewriter):
         if value is store.value and len(rest) == len(conjuncts(stmt.condition)):
             return stmt
         store = store.replace(value=value)
+        for access in (store, *(n for n in walk(value) if type(n) is tir.BufferLoad and n.buffer.scope == "local")):
+            self.reach(access)
         return tir.If(tir.logical_and(*rest), store) if rest else store
+
+    def reach(self, access: tir.BufferLoad | tir.BufferStore) -> None:
+        """Note how far an access without its condition goes in dimensions whose size is no number."""
+        tile = self.unrolled | self.lanes
+        for k, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
+            inner = free_vars(index) & tile
+            if type(extent) is tir.IntImm or not inner:
+                continue
+            box = interval(index, self.loops, self.analyzer)
+            if box is not None:
+                end = box[1] + 1
+            else:  # a tile starts inside of the buffer
+                last = {x.loop_var: x.min + x.extent - 1 for x in self.loops if x.loop_var in inner}
+                end = extent + substitute(index, last) - substitute(index, {x.loop_var: x.min for x in self.loops if x.loop_var in inner})
+            self.ends.setdefault(access.buffer, {})[k, self.analyzer.simplify(end)] = None
+
+    def larger(self, buffer: tir.Buffer) -> tir.Buffer:
+        """The buffer with room for whole tiles."""
+        shape = list(buffer.shape)
+        for k, end in self.ends[buffer]:
+            shape[k] = tir.Max(shape[k], end)
+        return buffer.replace(shape=tuple(self.analyzer.simplify(n) for n in shape))
 
     def clamped(self, c: tir.Expr, store: tir.BufferStore, value: tir.Expr) -> tir.Expr | None:
         """The value that can be computed whatever the condition; None where the condition is not just about a row or a lane."""
@@ -104,4 +138,8 @@ class _Mask(Rewriter):
 @kernel_pass("whole_rows")
 def whole_rows(func: tir.PrimFunc) -> tir.PrimFunc:
     """No conditions on the rows of register tiles but where results are stored."""
-    return func.replace(body=_Unguard().rewrite(func.body))
+    unguard = _Unguard()
+    body = unguard.rewrite(func.body)
+    if unguard.ends:
+        body = Enlarge({b: unguard.larger(b) for b in unguard.ends}).rewrite(body)
+    return func.replace(body=body)

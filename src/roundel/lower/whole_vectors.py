@@ -79,7 +79,9 @@ class _Guard(Rewriter):
         return tir.if_then_else(self.condition, load, tir.const(0, load.dtype))
 
 
-class _Enlarge(Rewriter):
+class Enlarge(Rewriter):
+    """Buffers replaced by larger ones."""
+
     def __init__(self, table: dict[tir.Buffer, tir.Buffer]) -> None:
         self.table = table
 
@@ -95,7 +97,7 @@ def whole_vectors(func: tir.PrimFunc) -> tir.PrimFunc:
     if not unguard.shapes:
         return func
     table = {b: b.replace(shape=tuple(s)) for b, s in unguard.shapes.items()}
-    return func.replace(body=_Enlarge(table).rewrite(body))
+    return func.replace(body=Enlarge(table).rewrite(body))
 
 
 class _Unmask(Rewriter):
