@@ -46,6 +46,14 @@ def ops_command(markdown: bool = typer.Option(False, "--markdown", help="The pag
     Console().print(table)
 
 
+@app.command("torch")
+def torch_command() -> None:
+    """The page docs/torch-operators.md: PyTorch's operators, and how each is compiled."""
+    from ..frontend.torch.support import markdown
+
+    typer.echo(markdown(), nl=False)
+
+
 @app.command("onnx")
 def onnx_command() -> None:
     """List the operators of ONNX and com.microsoft: versions, and how each is imported."""
