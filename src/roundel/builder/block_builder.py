@@ -17,6 +17,7 @@ from typing import Any
 
 from roundel.ir import IRModule, graph, tir
 from roundel.ir.attrs import Attrs
+from roundel.ir.dtype import INT64
 from roundel.ir.equal import structural_equal, structural_hash
 from roundel.ir.errors import RoundelError
 from roundel.ir.node import Span
@@ -129,6 +130,15 @@ class BlockBuilder:
         var = kind(self._name(name_hint), sinfo)
         self._frame().current.append(graph.MatchCast(var, self._atom(value), sinfo, self.span))
         return var
+
+    def emit_named(self, value: Any, name_hint: str = "lv") -> graph.Var:
+        """Bind a tensor; a variable stands for each of its dimensions where the shape is not known."""
+        var = self.emit(value, name_hint)
+        info = var.sinfo
+        if info.shape is not None:
+            return var
+        dims = tuple(tir.Var(f"d{k}", INT64, True) for k in range(info.ndim))
+        return self.match_cast(var, graph.TensorInfo(dims, info.dtype), name_hint)
 
     def emit_te(self, fn: Callable[..., Any], *args: Any, name_hint: str = "lv", primfunc_name_hint: str | None = None,
                 primfunc_attrs: Mapping[str, Any] | None = None, **kwargs: Any) -> graph.Var:

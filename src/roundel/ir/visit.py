@@ -96,6 +96,20 @@ class Visitor(_Dispatch):
                 handler(self, child)
 
 
+class OnceVisitor(Visitor):
+    """Goes into each expression once: they are shared, a graph and not a tree. ``seen``: those it went into."""
+
+    def __init__(self) -> None:
+        self.seen: set[Node] = set()
+
+    def generic(self, node: Node) -> None:
+        if isinstance(node, te.Expr):
+            if node in self.seen:
+                return
+            self.seen.add(node)
+        super().generic(node)
+
+
 class Rewriter(_Dispatch):
     """Builds a new tree bottom-up or as handlers decide; what does not change stays the same object.
 

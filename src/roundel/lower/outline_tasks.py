@@ -13,32 +13,24 @@ of iterations that a thread takes at once (0: the runtime chooses).
 
 from __future__ import annotations
 
-from roundel.ir import Attrs, IRModule, Var, Visitor, free_vars, on, tir
+from roundel.ir import Attrs, IRModule, Var, free_vars, on, tir
 from roundel.ir.dtype import HANDLE, INT32, INT64
-from roundel.ir.node import Node
-from roundel.ir.visit import statements, substitute
+from roundel.ir.visit import OnceVisitor, statements, substitute
 from roundel.passes import pass_
 
 from .kernel_pass import is_kernel
 from .statements import StatementRewriter
 
 
-class _Captures(Visitor):
+class _Captures(OnceVisitor):
     """Variables and memory that a statement uses and does not define, in order of appearance."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.used: dict[Var, None] = {}
         self.defined: set[Var] = set()
         self.buffers: dict[tir.Buffer, None] = {}
         self.own: set[tir.Buffer] = set()
-        self.seen: set[tir.Expr] = set()
-
-    def generic(self, node: Node) -> None:
-        if isinstance(node, tir.Expr):
-            if node in self.seen:
-                return
-            self.seen.add(node)
-        super().generic(node)
 
     def use(self, v: Var) -> None:
         if v not in self.defined:

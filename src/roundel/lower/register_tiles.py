@@ -9,28 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roundel.ir import Var, Visitor, on, tir
+from roundel.ir import Var, on, tir
 from roundel.ir.errors import LowerError
-from roundel.ir.node import Node
-from roundel.ir.visit import statements, substitute
+from roundel.ir.visit import OnceVisitor, statements, substitute
 
 from .kernel_pass import kernel_pass
 from .statements import StatementRewriter
 
 
-class _Offences(Visitor):
+class _Offences(OnceVisitor):
     """By data pointer, why memory cannot be registers; each expression is looked at once."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.found: dict[Var, str] = {}
-        self.seen: set[tir.Expr] = set()
-
-    def generic(self, node: Node) -> None:
-        if isinstance(node, tir.Expr):
-            if node in self.seen:
-                return
-            self.seen.add(node)
-        super().generic(node)
 
     @on(tir.BufferLoad, tir.BufferStore)
     def _access(self, access: tir.BufferLoad | tir.BufferStore) -> None:

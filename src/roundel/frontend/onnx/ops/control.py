@@ -39,7 +39,7 @@ def _if(node: NodeContext, condition: Value) -> Any:
     flag = condition.expr
     flag = flag if flag.sinfo.ndim == 0 else node.make("reshape", flag, graph.ShapeExpr(()))
     out = node.importer.bb.emit(graph.If(flag, *sequences, graph.TupleInfo(tuple(infos))), "if_")
-    return tuple(_settled(node, graph.TupleGetItem(out, k), info) for k, info in enumerate(infos))
+    return tuple(node.importer.bb.emit_named(graph.TupleGetItem(out, k), "if_result") for k in range(len(infos)))
 
 
 def _branch(node: NodeContext, body: Any) -> graph.Tuple:
@@ -58,15 +58,6 @@ def _either(node: NodeContext, a: graph.StructInfo, b: graph.StructInfo) -> grap
     if a.dtype != b.dtype:
         raise node.error(f"the branches give {a.dtype} and {b.dtype}")
     return graph.TensorInfo(None, a.dtype, a.ndim)
-
-
-def _settled(node: NodeContext, value: Any, info: graph.TensorInfo) -> Any:
-    """A result with a name for each of its dimensions."""
-    value = node.importer.bb.emit(value, "if_result")
-    if info.shape is not None:
-        return value
-    dims = tuple(tir.Var(f"d{k}", INT64, True) for k in range(info.ndim))
-    return node.importer.bb.match_cast(value, graph.TensorInfo(dims, info.dtype), "if_result")
 
 
 def at(node: NodeContext, x: Any, i: Any, axis: int = 0) -> Any:

@@ -33,22 +33,13 @@ def _cond(node: NodeContext, condition: Any, then: Any, otherwise: Any, operands
     branches = [node.importer.sequence(lambda body=body: _tuple(node, node.importer.inline(body, operands))) for body in (then, otherwise)]
     infos = [a if a is b else graph.TensorInfo(None, a.dtype, a.ndim) for a, b in zip(*(s.sinfo.fields for s in branches), strict=True)]
     out = node.importer.bb.emit(graph.If(flag, *branches, graph.TupleInfo(tuple(infos))), "cond")
-    return tuple(_settled(node, graph.TupleGetItem(out, k), info) for k, info in enumerate(infos))
+    return tuple(node.importer.bb.emit_named(graph.TupleGetItem(out, k), "cond_result") for k in range(len(infos)))
 
 
 def _tuple(node: NodeContext, values: Sequence[Any]) -> graph.Tuple:
     if not all(isinstance(v, graph.GraphExpr) for v in values):
         raise node.unsupported("a result of a branch or a loop that is not a tensor of real numbers")
     return graph.Tuple(tuple(node.importer.emit(v) for v in values))
-
-
-def _settled(node: NodeContext, value: Any, info: graph.TensorInfo) -> Any:
-    """A result with a name for each of its dimensions."""
-    value = node.importer.bb.emit(value, "cond_result")
-    if info.shape is not None:
-        return value
-    dims = tuple(tir.Var(f"d{k}", INT64, True) for k in range(info.ndim))
-    return node.importer.bb.match_cast(value, graph.TensorInfo(dims, info.dtype), "cond_result")
 
 
 def _loop(node: NodeContext, init: Sequence[Any], condition: Callable[[list[Any]], Any], body: Callable[[list[Any]], list[Any]]) -> list[Any]:
