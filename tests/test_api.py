@@ -90,3 +90,14 @@ def test_where_nothing_can_be_written(path, tmp_path):
     with pytest.raises(rd.RoundelError, match="cannot be written"):
         model.save(tmp_path / "file" / "model.so")
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["one.so", "beside.so", "part.o"])
+def test_a_model_from_the_cache_is_saved_without_compiling(path, tmp_path, monkeypatch, name):
+    expected = rd.compile(path)(X)
+    again = rd.compile(path)
+    monkeypatch.setattr("roundel.driver.compile_module", None)
+    again.save(tmp_path / name, **({"side_file": True} if name == "beside.so" else {}))
+    assert (tmp_path / "beside.weights").exists() == (name == "beside.so")
+    if name.endswith(".so"):
+        np.testing.assert_array_equal(rd.load(tmp_path / name)(X), expected)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,15 +63,21 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
                                   observers=observers, profile=profile)
 
     if key is not None and (path := cache.find(key)) is not None:
-        # What is kept is linked under another name and with its weights beside it; a file is linked anew, from kept objects.
+        def save(out: Path, **how: Any) -> Path:
+            from .build.kept import link_again
+
+            return link_again(path.parent, out, **how) if path.is_file() else compiled().save(out, **how)  # it may have been evicted
+
         with suppress(RoundelError):  # what cannot be loaded any more is made again
-            return Model(load(path, threads=threads).executable, saver=lambda path, **how: compiled().save(path, **how))
+            return Model(load(path, threads=threads).executable, saver=save)
     from .passes.progress import shown
 
     with shown(f"compiling {_name(model)}"):
         built = compiled()
     if key is not None:
-        cache.keep(key, built.save)
+        from .build.kept import keep
+
+        cache.keep(key, partial(keep, built))
         if (path := cache.find(key)) is not None:
             with suppress(RoundelError):  # its weights are mapped, where linking in memory needs a copy of them
                 return Model(load(path, threads=threads).executable, saver=built.save)

@@ -44,14 +44,14 @@ def find(key: str) -> Path | None:
     return path
 
 
-def keep(key: str, save: Callable[..., Any]) -> None:
-    """Save a model under a key; a full or read-only disk is no reason to fail."""
+def keep(key: str, write: Callable[[Path], None]) -> None:
+    """Have a model written into the folder of a key, with ``model.so`` in it; a full or read-only disk is no reason to fail."""
     home = _home(key)
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=home.parent))
         try:
-            save(temporary / "model.so", side_file=True)
+            write(temporary)
             temporary.rename(home)
         except OSError:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model on disk together with what it was linked from, so that it can be linked again: under another name, weights embedded or not.
+
+In the folder: ``model.so``, its weights in ``model.weights`` (where it has any), and ``model.parts``, a zip file of the generated
+objects and of what the linker must know besides.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .build import Built
+from .link import Pieces, link
+
+_FACTS = "link.json"
+_DIGEST = 64  # characters behind the weights in their file
+
+
+def keep(built: Built, folder: Path) -> None:
+    """Write the model into a folder. Raises BuildError where it cannot be shipped, OSError where the disk refuses."""
+    built.save(folder / "model.so", side_file=True)
+    with zipfile.ZipFile(folder / "model.parts", "w") as parts:
+        parts.writestr(_FACTS, json.dumps({"functions": [f.name for f in built.functions], "nbytes": built.nbytes}))
+        for index, content in enumerate(built.objects):
+            parts.writestr(f"{index}.o", content)
+
+
+def link_again(folder: Path, out: str | Path, **options: Any) -> Path:
+    """Link what ``keep`` wrote on this machine for this machine; ``options`` are those of ``link``. Raises BuildError, OSError."""
+    with zipfile.ZipFile(folder / "model.parts") as parts:
+        facts = json.loads(parts.read(_FACTS))
+        objects = [parts.read(name) for name in parts.namelist() if name != _FACTS]
+    weights = _weights(folder / "model.weights", facts["nbytes"]) if facts["nbytes"] else None
+    return link(objects, weights, out, functions=facts["functions"], **options)
+
+
+def _weights(path: Path, nbytes: int) -> Pieces:
+    with path.open("rb") as file:
+        file.seek(-_DIGEST, 2)
+        identity = file.read().decode()
+    return Pieces(nbytes, [(0, lambda: memoryview(np.memmap(path, np.uint8, "r", shape=nbytes)))], identity)
