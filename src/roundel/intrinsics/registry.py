@@ -11,7 +11,7 @@ from roundel.ir import PrimFunc
 from roundel.ir.errors import RoundelError
 
 _table: dict[str, TensorIntrin] = {}
-_BUILTIN = ("x86", "generic")
+_BUILTIN = ("x86", "generic", "transpose")
 _loaded = False
 
 

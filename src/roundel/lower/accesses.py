@@ -107,9 +107,11 @@ def uses(buffer: tir.Buffer, stmt: tir.Stmt) -> bool:
 
 
 def interval(index: tir.Expr, loops: Sequence[tir.For], an: Analyzer) -> tuple[tir.Expr, tir.Expr] | None:
-    """Bounds of an index while ``loops`` (outermost first) run, free of their variables; None when there are none."""
+    """Bounds of an index (of all lanes of a vector) while ``loops`` (outermost first) run, free of their variables; None when there are none."""
     low: tir.Expr | None = an.simplify(index)
     high = low
+    if type(low) is tir.Ramp and type(low.stride) is tir.IntImm and low.stride.value >= 0:
+        index, low, high = low.base, low.base, low.base + low.stride.value * (low.lanes - 1)
     if not index.is_index:
         return None
     for loop in reversed(loops):

@@ -312,6 +312,8 @@ def _shuffle(em: Emitter, e: tir.Shuffle) -> str:
                 break
             lane -= vector.dtype.lanes
         return em.op(f"extractelement {em.typed(vector)}, i64 {lane}")
+    if len(e.vectors) == 2 and e.vectors[0].dtype is e.vectors[1].dtype:
+        return shuffle(em, em.value(e.vectors[0]), e.vectors[0].dtype, e.indices, em.value(e.vectors[1]))
     joined, count = em.value(e.vectors[0]), e.vectors[0].dtype.lanes
     for v in e.vectors[1:]:
         joined, count = concat(em, joined, count, em.value(v), v.dtype.lanes, element)
