@@ -6,9 +6,10 @@ from .contraction import contraction
 from .elementwise import elementwise
 from .fallback import fallback
 from .rows import rows
+from .transposition import transposition
 from .windows import windows
 from .winograd import winograd
 
-RULES = [elementwise, winograd, bilinear, contraction, windows, rows, fallback]
+RULES = [transposition, elementwise, winograd, bilinear, contraction, windows, rows, fallback]
 
-__all__ = ["RULES", "bilinear", "contraction", "elementwise", "fallback", "rows", "windows", "winograd"]
+__all__ = ["RULES", "bilinear", "contraction", "elementwise", "fallback", "rows", "transposition", "windows", "winograd"]
