@@ -63,6 +63,17 @@ def test_parameters_that_change_are_noticed():
         same(compiled, module, x)
 
 
+def test_parameters_that_change_unseen_are_noticed():
+    module, x = torch.nn.Linear(30, 20), torch.randn(4, 30)
+    compiled = torch.compile(module, backend=roundel)
+    with torch.no_grad():
+        same(compiled, module, x)
+        module.weight.data.mul_(1.001)
+        same(compiled, module, x)
+        module.bias.numpy()[:] = 0
+        same(compiled, module, x)
+
+
 def test_gradients():
     module, x = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.Tanh()), torch.randn(4, 7)
     torch.compile(module, backend=roundel)(x).square().sum().backward()
@@ -157,3 +168,14 @@ def test_control_flow():
     compiled = torch.compile(branch, backend=roundel)
     for sign in (1, -1):
         same(compiled, branch, torch.ones(3) * sign)
+
+
+def test_a_function_of_each_score_of_attention():
+    from torch.nn.attention.flex_attention import flex_attention
+
+    slopes = torch.tensor([0.5, 0.25])
+
+    def attend(q, k, v):
+        return flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: torch.where(i >= j, s + slopes[h] * (j - i), -float("inf")), return_lse=True)
+
+    same(torch.compile(attend, backend=roundel), attend, *torch.randn(3, 2, 2, 5, 4))

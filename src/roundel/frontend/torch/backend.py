@@ -27,6 +27,8 @@ from .dtypes import Sizes
 from .importer import convert_graph, decompositions
 
 OPTIONS = ("target", "threads", "pipeline")
+SAMPLED = 256
+"""How many bytes of a constant are looked at in each call, about."""
 
 
 def roundel(gm: GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
@@ -62,8 +64,22 @@ def _boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     return run
 
 
-def _state(tensor: Any) -> tuple[int, int]:
-    return tensor.data_ptr(), tensor._version
+class _Watched:
+    """A tensor that stands for a constant, and whether it changed since: its memory, PyTorch's count of changes, and a sample of its bytes,
+    as what is written through ``.data`` or NumPy is not counted (all bytes of a small tensor)."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+        stored = torch.empty(0, dtype=torch.uint8).set_(tensor.detach().untyped_storage())
+        self.sample = stored.numpy()[:: max(stored.numel() // SAMPLED, 1) | 1]
+        self.state = self._state(tensor)
+
+    def _state(self, tensor: Any) -> tuple[int, int, bytes]:
+        return tensor.data_ptr(), tensor._version, self.sample.tobytes()
+
+    def changed(self, tensor: Any) -> bool:
+        """Whether ``tensor``, which is passed now, is another or has another content."""
+        return self._state(tensor) != self.state
 
 
 class CompiledGraph:
@@ -85,7 +101,7 @@ class CompiledGraph:
             self._compile(self.known)
 
     def _compile(self, constants: Mapping[int, Any]) -> None:
-        self.constants = {k: (t, _state(t)) for k, t in constants.items()}
+        self.constants = {k: _Watched(t) for k, t in constants.items()}
         self.computed = list(dict.fromkeys(r for r in self.results if _is_tensor(r) and r.op not in ("placeholder", "get_attr")))
         self.inputs = [k for k, n in enumerate(self.placeholders) if k not in constants and _is_tensor(n)]
         self.symbols = {str(n.meta["val"].node.expr): k for k, n in enumerate(self.placeholders) if hasattr(n.meta.get("val"), "node")}
@@ -117,7 +133,7 @@ class CompiledGraph:
 
     def _check_constants(self, args: Sequence[Any]) -> None:
         """Compile again when a parameter has changed; one that changes a second time becomes an input."""
-        changed = [k for k, (_, state) in self.constants.items() if _state(args[k]) != state]
+        changed = [k for k, known in self.constants.items() if known.changed(args[k])]
         if changed:
             again = self.refreshed.intersection(changed)
             self.refreshed.update(changed)

@@ -42,6 +42,7 @@ def tensor_views(arrays: Sequence[Any], like: Sequence[Any]) -> list[torch.Tenso
     out = []
     for array, (dtype, is_complex) in zip(arrays, like, strict=True):
         t = torch.from_numpy(array.view("int16")).view(torch.bfloat16) if dtype == torch.bfloat16 else torch.from_numpy(array)
+        t = t if t.numel() else torch.empty(t.shape, dtype=t.dtype)  # an empty array may have any strides
         out.append(torch.view_as_complex(t) if is_complex else t)
     return out
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from .table import decomposes
 
@@ -71,8 +72,6 @@ def bicubic_antialiased(x: Tensor, size: Sequence[int], align_corners: bool, sca
     return _antialiased(x, size, align_corners, (scales_h, scales_w), True)
 
 
-
-
 @decomposes("_native_batch_norm_legit_functional")
 def batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, training: bool, momentum: float,
                eps: float) -> tuple[Tensor, ...]:
@@ -126,3 +125,54 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         out = torch.zeros(bags, weight.shape[1], dtype=weight.dtype).index_add(0, bag, torch.where(counts[:, None], rows, 0.0).to(weight.dtype))
         out = out / size.clamp(min=1)[:, None] if mode == 1 else out
     return out, bag, size, size
+
+
+@decomposes("_native_multi_head_attention")
+def multi_head_attention(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
+                         proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True, average_attn_weights: bool = True,
+                         mask_type: int | None = None) -> tuple[Tensor, Tensor]:
+    """A mask is true (or not 0) where attention is not allowed; by its type it is for (query, key) (0), (batch, key) (1) or all axes (2)."""
+    parts = (functional.linear(x, w, b) for x, w, b in zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3)))
+    q, k, v = (x.unflatten(-1, (num_head, embed_dim // num_head)).transpose(1, 2) for x in parts)
+    scores = (q / (embed_dim // num_head) ** 0.5) @ k.transpose(-1, -2)
+    if mask is not None:
+        mask = mask[:, None, None, :] if mask_type == 1 else mask
+        scores = scores.masked_fill(mask.to(torch.bool), float("-inf"))
+    weights = torch.softmax(scores, -1)
+    out = functional.linear((weights @ v).transpose(1, 2).flatten(2), proj_weight, proj_bias)
+    if not need_weights:
+        return out, out.new_zeros(0)
+    return out, weights.mean(1) if average_attn_weights else weights
+
+
+@decomposes("_transformer_encoder_layer_fwd")
+def transformer_encoder_layer(x: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor,
+                              use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor,
+                              norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor,
+                              mask: Tensor | None = None, mask_type: int | None = None) -> Tensor:
+    def normed(t: Tensor, first: bool, weight: Tensor, bias: Tensor) -> Tensor:
+        return functional.layer_norm(t, (embed_dim,), weight, bias, eps) if first == norm_first else t
+
+    h = normed(x, True, norm_weight_1, norm_bias_1)
+    h = multi_head_attention(h, h, h, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)[0]
+    x = normed(x + h, False, norm_weight_1, norm_bias_1)
+    h = functional.linear(normed(x, True, norm_weight_2, norm_bias_2), ffn_weight_1, ffn_bias_1)
+    h = functional.linear(functional.gelu(h) if use_gelu else functional.relu(h), ffn_weight_2, ffn_bias_2)
+    return normed(x + h, False, norm_weight_2, norm_bias_2)
+
+
+@decomposes("torch_nn::_linear_cross_entropy_batch_chunked")
+def linear_cross_entropy(x: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None, weight: Tensor | None, reduction: str,
+                         ignore_index: int, label_smoothing: float, *training: Any) -> Any:
+    """The loss, where the gradients of the last three arguments' names are not asked for."""
+    if any(training[-3:]):
+        return NotImplemented
+    loss = functional.cross_entropy(functional.linear(x, linear_weight, linear_bias), target, weight, ignore_index=ignore_index, reduction=reduction,
+                                    label_smoothing=label_smoothing)
+    return loss, x.new_zeros(0, 0), x.new_zeros(0, 0), x.new_zeros(0)
+
+
+@decomposes("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
+def linear_cross_entropy_of_each(x: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None, weight: Tensor | None, ignore_index: int,
+                                 *_: Any) -> Tensor:
+    return functional.cross_entropy(functional.linear(x, linear_weight, linear_bias), target, weight, ignore_index=ignore_index, reduction="none")

@@ -84,6 +84,17 @@ def _unique_consecutive(node: NodeContext, x: Any, return_inverse: bool = False,
     return values, inverse if return_inverse else none, counts if return_counts else none
 
 
+@converter("repeat_interleave.Tensor")
+def _repeat_interleave(node: NodeContext, repeats: Any, *, output_size: Any = None) -> Any:
+    """Each position as often as its count says: position k is where the running total of the counts first exceeds k."""
+    counts = node.make("astype", repeats, dtype="int64")
+    ends = node.make("cumsum", counts, axis=0)
+    total = counted(node.importer.bb, node.make("sum", counts), None, "repeated") if output_size is None else tir.as_index(output_size)
+    places = node.make("expand_dims", node.make("arange", _ZERO, total, _ONE, dtype="int64"), axis=(1,))
+    before = node.make("less_equal", node.make("expand_dims", ends, axis=(0,)), places)
+    return node.make("sum", node.make("astype", before, dtype=repeats.sinfo.dtype), axis=(1,))
+
+
 @converter("_local_scalar_dense")
 def _item(node: NodeContext, x: Any) -> Any:
     """A number from a tensor: an integer is a size expression from here on, other numbers stay tensors."""

@@ -13,6 +13,7 @@ from ....ir import graph, tir
 from ..importer import NodeContext
 from ..registry import converter
 from .math import scalar, tensor
+from .reduce import at_least_1d
 
 _LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
 
@@ -140,7 +141,9 @@ def _group_norm(node: NodeContext, x: Any, weight: Any, bias: Any, n: Any, c: An
 @converter("_softmax", "_log_softmax", "softmax.int", "log_softmax.int", "_safe_softmax")
 def _softmax(node: NodeContext, x: Any, dim: int, *_: Any) -> Any:
     op = "nn.log_softmax" if "log_softmax" in str(node.node.target) else "nn.softmax"
-    out = node.make(op, tensor(node, x, node.out_dtype()), axis=dim)
+    x = tensor(node, x, node.out_dtype())
+    out = node.make(op, at_least_1d(node, x), axis=dim)
+    out = out if x.sinfo.ndim else node.make("reshape", out, graph.ShapeExpr(()))
     if "_safe" not in str(node.node.target):
         return out
     return node.make("where", node.make("isnan", out), scalar(0, out.sinfo.dtype), out)  # rows that are all -inf
@@ -248,35 +251,3 @@ def _adaptive_avg_pool(node: NodeContext, x: Any, size: Any) -> Any:
     if all(s == 1 for s in size):
         return node.make("mean", x, axis=tuple(range(x.sinfo.ndim - n, x.sinfo.ndim)), keepdims=True)
     return _pool(node, "adaptive_avg", x, n, output_size=size)
-
-
-@converter("scaled_dot_product_attention")
-def _attention(node: NodeContext, q: Any, k: Any, v: Any, mask: Any = None, dropout: float = 0.0, is_causal: bool = False, *, scale: Any = None,
-               enable_gqa: bool = False) -> Any:
-    if dropout:
-        raise node.unsupported("dropout in attention: the model is in training mode")
-    dtype = q.sinfo.dtype
-    factor = 1 / math.sqrt(q.sinfo.shape[-1].value) if scale is None else scale
-    if enable_gqa and k.sinfo.shape[-3] is not q.sinfo.shape[-3]:
-        times = q.sinfo.shape[-3].value // k.sinfo.shape[-3].value
-        k, v = (node.make("repeat", t, repeats=times, axis=t.sinfo.ndim - 3) for t in (k, v))
-    n = k.sinfo.ndim
-    scores = node.make("matmul", node.make("multiply", q, scalar(factor, dtype)), node.make("permute_dims", k, axes=(*range(n - 2), n - 1, n - 2)))
-    lowest = scalar(-np.inf, dtype)
-    if is_causal:
-        allowed = _lower_triangle(node, q.sinfo.shape[-2], k.sinfo.shape[-2])
-        scores = node.make("where", allowed, scores, lowest)
-    elif mask is not None:
-        scores = node.make("where", mask, scores, lowest) if mask.sinfo.dtype == "bool" else node.make("add", scores, mask)
-    weights = node.make("nn.softmax", scores, axis=-1)
-    if mask is not None:
-        weights = node.make("where", node.make("isnan", weights), scalar(0, dtype), weights)  # rows without any allowed key
-    return node.make("matmul", weights, v)
-
-
-def _lower_triangle(node: NodeContext, rows: tir.Expr, cols: tir.Expr) -> Any:
-    def ramp(n: tir.Expr) -> Any:
-        return node.make("arange", graph.PrimValue(tir.index_const(0)), graph.PrimValue(n), graph.PrimValue(tir.index_const(1)), dtype="int64")
-
-    one = tir.index_const(1)
-    return node.make("greater_equal", node.make("reshape", ramp(rows), graph.ShapeExpr((rows, one))), ramp(cols))

@@ -91,10 +91,21 @@ def _select(node: NodeContext, x: Any, dim: int, index: Any) -> Any:
 @converter("slice_scatter", "slice_scatter_copy")
 def _slice_scatter(node: NodeContext, x: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
     n = x.sinfo.shape[dim]
-    begin = _place(start, n, 0)
-    if step != 1:
-        raise node.unsupported(f"slice_scatter with the step {step}")
-    return _between(node, x, dim, begin, tensor(node, src, x.sinfo.dtype), tir.max_(_place(end, n, n), begin))
+    begin, src = _place(start, n, 0), tensor(node, src, x.sinfo.dtype)
+    end = tir.max_(_place(end, n, n), begin)
+    if step == 1:
+        return _between(node, x, dim, begin, src, end)
+    axis = dim % x.sinfo.ndim
+
+    def strided(x: Any, src: Any) -> Any:
+        def element(*at: tir.Expr) -> tir.Expr:
+            past = at[axis] - begin
+            inside = tir.logical_and(tir.ge(past, 0), tir.logical_and(tir.lt(at[axis], end), tir.eq(tir.floormod(past, step), 0)))
+            return te.if_then_else(inside, src(*at[:axis], tir.floordiv(past, step), *at[axis + 1:]), x(*at))
+
+        return te.compute(x.shape, element, "slice_scatter")
+
+    return node.te(strided, x, src)
 
 
 @converter("select_scatter", "select_scatter_copy")
