@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator as py
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -222,7 +223,7 @@ def _supported(node: Any) -> bool:
     if name == "with_effects":
         return str(node.args[1]) in _EFFECTS
     if _on_complex(node) and not _on_host(known):
-        return pairs.supports(name) or node.target is py.getitem or name in _IGNORED
+        return pairs.supports(name) or node.target is py.getitem or name in _IGNORED or name.startswith("aten.sym_size")
     return node.target is py.getitem or node.target in _SYMBOLIC or name in _IGNORED or name.startswith("aten.sym_size") or symbolic or known is not None
 
 
@@ -249,11 +250,17 @@ def check_program(nodes: Sequence[Any]) -> None:
                                hint="supply them with @roundel.torch.operator(name)")
 
 
+@lru_cache(maxsize=1)
+def _of_pytorch(_operators: int) -> dict[Any, Any]:
+    """PyTorch's own table, which takes long to collect, while there are that many operators."""
+    return dict(torch.export.default_decompositions())
+
+
 def decompositions() -> dict[Any, Any]:
     """PyTorch's table of operators to take apart, less those that are imported whole."""
     from .decompose import TABLE
 
-    table = dict(torch.export.default_decompositions()) | TABLE
+    table = _of_pytorch(len(torch._C._dispatch_get_all_op_names())) | TABLE
     for name in KEEP:
         base, overload = name.rsplit(".", 1)
         table.pop(getattr(getattr(torch.ops.aten, base), overload), None)
