@@ -21,6 +21,7 @@ class FuseKind(IntEnum):
     INJECTIVE = 2     # output[i] from inputs[f(i)]: transpose, reshape, concat, slice, gather
     REDUCTION = 3     # sum, max, softmax-like
     ANCHOR = 4        # matmul, conv: takes elementwise epilogues
+    ATTENTION = 5     # softmax, then a product: takes in the anchor that makes its first operand, and elementwise epilogues
     OPAQUE = 8        # not fused (call_tir of unknown kind, sort, packed calls)
 
 
@@ -30,7 +31,8 @@ class OpDef:
     ``name`` is its name under ``R`` (dots make namespaces: ``nn.softmax``). ``operands`` are the names of tensor operands; a
     trailing ``?`` makes one optional (None is passed as absent), a leading ``*`` takes the rest as a tuple.
     ``attributes`` maps attribute names to defaults (``...``: required). ``scalars`` are the operands that are scalar values
-    rather than tensors; ``signature`` the order of arguments in a call where it is not operands, then attributes.
+    rather than tensors; ``signature`` the order of arguments in a call where it is not operands, then attributes. ``contract``: whether
+    products and sums of its tensor program may become multiply-adds (with one rounding).
     """
 
     name: str = ""
@@ -40,6 +42,7 @@ class OpDef:
     signature: tuple[str, ...] = ()
     kind: FuseKind = FuseKind.OPAQUE
     pure: bool = True
+    contract: bool = True
     num_outputs: int = 1
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:

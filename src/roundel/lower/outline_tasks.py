@@ -100,7 +100,7 @@ def make_task(loop: tir.For) -> tuple[tir.PrimFunc, tuple[tir.Expr, ...]]:
     handles = {v: Var(b.name + "_handle", HANDLE) for v, b in first.items()}
     params = [handles.get(v, renamed[v]) for v in captured]
     pairs = [(handles[v], buffers[first[v]]) for v in captured if v in handles]
-    run = tir.For(i, begin, end - begin, tir.ForKind.SERIAL, body)
+    run = tir.For(i, begin, end - begin, tir.ForKind.SERIAL, body, annotations=loop.annotations.without("grain"))
     return tir.PrimFunc((begin, end, *params), run, tuple(pairs), Attrs({"kind": "task"})), tuple(captured)
 
 
@@ -121,8 +121,8 @@ class _Serial(StatementRewriter):
 
 
 class _Outline(StatementRewriter):
-    def __init__(self, name: str, taken: IRModule) -> None:
-        self.name, self.taken = name, taken
+    def __init__(self, name: str, taken: IRModule, contract: bool) -> None:
+        self.name, self.taken, self.contract = name, taken, contract
         self.tasks: dict[str, tir.PrimFunc] = {}
 
     @on(tir.For)
@@ -132,6 +132,8 @@ class _Outline(StatementRewriter):
         name = self.taken.unique_name(f"{self.name}_task{len(self.tasks) or ''}")
         nested = any(type(s) is tir.For and s.kind is tir.ForKind.PARALLEL for s in statements(loop.body))
         task, operands = make_task(loop.replace(body=_Serial().rewrite(loop.body)) if nested else loop)
+        if not self.contract:
+            task = task.with_attr("contract", False)
         self.tasks[name] = task
         grain = tir.index_const(int(loop.annotations.get("grain", 0)))
         return tir.Evaluate(tir.Call("parallel_for", (tir.StringImm(name), loop.extent, grain, *operands), INT32))
@@ -142,7 +144,7 @@ def outline_tasks(mod: IRModule) -> IRModule:
     """Parallel loops become tasks and calls of ``parallel_for``."""
     for name, func in list(mod.items()):
         if is_kernel(func):
-            outline = _Outline(name, mod)
+            outline = _Outline(name, mod, bool(func.attrs.get("contract", True)))
             body = outline.rewrite(func.body)
             mod = mod.with_functions({name: func.replace(body=body), **outline.tasks})
     return mod

@@ -9,8 +9,9 @@ from against import Module, check, draw
 from torch._higher_order_ops import associative_scan, scan, while_loop
 
 import roundel as rd
+from roundel.frontend.torch import from_torch
 from roundel.frontend.torch.decompose import TABLE
-from roundel.ir.errors import BuildError, UnsupportedError
+from roundel.ir.errors import BuildError
 
 F, L = torch.nn.functional, torch.linalg
 NAN, INF = float("nan"), float("inf")
@@ -78,6 +79,10 @@ CASES = {
     "unique": (lambda x: torch.unique(x, return_inverse=True, return_counts=True), VALUES[::2]),
     "unique_consecutive": (lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True), VALUES[0]),
     "item": (lambda x, i: x.narrow(0, i.item(), 1) + 0, X, torch.tensor(1)),
+    "repeat_interleave": (lambda x, n: (x.repeat_interleave(n, 0), torch.repeat_interleave(n, output_size=6)), draw(4, 3), torch.tensor([2, 0, 3, 1])),
+    "slice_scatter": (lambda x: x.slice_scatter(torch.ones(3, 2), 1, 1, 5, 2), X),
+    "softmax of a number": (lambda x: (torch.ops.aten._softmax(x[0, 0], 0, False), F.log_softmax(x[0, 0], -1)), X),
+    "linear_cross_entropy": (lambda x, w: F.linear_cross_entropy(x, w, torch.tensor([1, 0, 3])), X, draw(4, 5)),
     "cond": (lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,)), X),
     "while_loop": (lambda x: tuple(while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 2), (torch.tensor(0), x))), X),
     "scan": (lambda x: tuple(scan(lambda c, y: (c + y, c * y), x[0], x, dim=0)), X),
@@ -104,6 +109,7 @@ COMPILED = {
     "polar": (torch.polar, X.abs(), X),
     "svd": (lambda a: tuple(L.svd(a)), X),
     "eigenvalues": (L.eigvals, A),
+    "eigenvectors of nothing": (lambda a: tuple(L.eig(a)), torch.zeros(2, 0, 0)),
     "loops": (lambda x: tuple(scan(lambda c, y: (c + y, c * y), x[0], x, dim=0)), X),
     "unique": (lambda x: torch.unique(x, return_counts=True), VALUES[::2]),
     "solve": (L.solve, A, B),
@@ -142,11 +148,13 @@ def test_random_numbers_come_from_pytorch_and_are_not_shipped(tmp_path):
         model.save(tmp_path / "random.so")
 
 
-def test_a_transform_over_a_symbolic_size_is_refused():
+def test_transforms_over_a_symbolic_size():
     n = torch.export.Dim("n", min=2, max=64)
-    program = torch.export.export(Module(torch.fft.fft), (X,), dynamic_shapes=(({1: n},),), strict=False)
-    with pytest.raises(UnsupportedError, match="symbolic size"):
-        rd.compile(program)
+    module = Module(lambda x: torch.fft.ifft(torch.fft.fft(x) * 2).real)
+    model = rd.compile(torch.export.export(module, (draw(2, 12),), dynamic_shapes=(({1: n},),), strict=False))
+    for size in (4, 13, 22):
+        x = draw(2, size)
+        torch.testing.assert_close(model(x), 2 * x)
 
 
 SPECIAL = ("digamma", "erfinv", "i0", "special_airy_ai", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1",
@@ -164,3 +172,17 @@ def test_special_functions_over_their_range(name):
 
 def test_special_functions_compiled():
     check(lambda x: torch.special.bessel_y1(x) + torch.special.i1(x) + torch.digamma(x) + torch.special.airy_ai(x), X, strict=False)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_layers_that_pytorch_runs_as_one_operator(norm_first):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 12, batch_first=True, norm_first=norm_first, activation="gelu" if norm_first else "relu").eval()
+    x, padding = draw(2, 3, 8), torch.tensor([[False, False, True], [False, False, False]])
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(3)
+    with torch.no_grad():
+        program = torch.export.export(layer, (x,), {"src_mask": causal, "src_key_padding_mask": padding}, strict=False)
+        assert "_transformer_encoder_layer_fwd" in program.graph_module.code
+        expected = layer(x, src_mask=causal, src_key_padding_mask=padding)
+        found = rd.interpret(from_torch(program))["main"](x.numpy(), causal.numpy(), padding.numpy())
+    torch.testing.assert_close(torch.as_tensor(found), expected, rtol=1e-4, atol=1e-5)

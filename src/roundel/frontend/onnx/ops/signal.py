@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX signal processing: Fourier transforms as products with constant matrices, mel filter banks."""
+"""ONNX signal processing: Fourier transforms, also of frames of a signal, mel filter banks."""
 
 from __future__ import annotations
 
@@ -7,58 +7,37 @@ from typing import Any
 
 import numpy as np
 
+from roundel import te
+
 from ....ir import graph, tir
 from ..importer import NodeContext, Value
 from ..registry import converter
 from .math import const_like
 
-_LONGEST = 8192
+
+def _cut(node: NodeContext, x: Any, axis: int, begin: Any, end: Any) -> Any:
+    one = tir.index_const(1)
+    return node.make("strided_slice", x, axes=(axis,), begin=(tir.as_index(begin),), end=(tir.as_index(end),), strides=(one,))
 
 
-def _cut(node: NodeContext, x: Any, axis: int, begin: int, end: int, step: int = 1) -> Any:
-    return node.make("strided_slice", x, axes=(axis,), begin=(tir.index_const(begin),), end=(tir.index_const(end),), strides=(tir.index_const(step),))
-
-
-def _extent(node: NodeContext, x: Any, axis: int) -> int:
-    n = x.sinfo.shape[axis]
-    if not isinstance(n, tir.IntImm):
-        raise node.unsupported("a Fourier transform of unknown length")
-    return n.value
-
-
-def _fit(node: NodeContext, x: Any, length: int) -> Any:
+def _fit(node: NodeContext, x: Any, length: tir.Expr) -> Any:
     """The last axis cut or padded with zeros to ``length``."""
     last = x.sinfo.ndim - 1
-    n = _extent(node, x, last)
-    if n >= length:
-        return x if n == length else _cut(node, x, last, 0, length)
-    width = [0] * (2 * last) + [0, length - n]
-    return node.make("nn.pad", x, pad_value=const_like(0, x), pad_width=tuple(tir.index_const(w) for w in width), pad_mode="constant")
-
-
-def transform(node: NodeContext, re: Any, im: Any | None, length: int, bins: int, inverse: bool) -> tuple[Any, Any]:
-    """Real and imaginary part of the discrete Fourier transform along the last axis, the first ``bins`` of it."""
-    if length > _LONGEST:
-        raise node.unsupported(f"a Fourier transform of length {length}")
-    dtype = re.sinfo.dtype
-    if dtype != "float64":  # sums that cancel keep their precision
-        wide = (None if p is None else node.make("astype", p, dtype="float64") for p in (re, im))
-        return tuple(node.make("astype", p, dtype=dtype) for p in transform(node, *wide, length, bins, inverse))
-    angle = 2 * np.pi * (np.outer(np.arange(length), np.arange(bins)) % length) / length
-    scale = 1 / length if inverse else 1.0
-    cos, sin = (graph.Constant.of(f(angle) * scale) for f in (np.cos, np.sin))
-    sin_re, cos_re = node.make("matmul", re, sin), node.make("matmul", re, cos)
-    if not inverse:
-        sin_re = node.make("negative", sin_re)
-    if im is None:
-        return cos_re, sin_re
-    cos_im, sin_im = node.make("matmul", im, cos), node.make("matmul", im, sin)
-    return node.make("subtract" if inverse else "add", cos_re, sin_im), node.make("add", cos_im, sin_re)
+    n = x.sinfo.shape[last]
+    if n is length:
+        return x
+    kept = tir.min_(n, length)
+    x = _cut(node, x, last, 0, kept)
+    width = (tir.index_const(0),) * (2 * last + 1) + (length - kept,)
+    return node.make("nn.pad", x, pad_value=const_like(0, x), pad_width=width, pad_mode="constant")
 
 
 def _parts(node: NodeContext, x: Any) -> tuple[Any, Any | None]:
+    """Real and imaginary part: the last axis has one or both."""
     last = x.sinfo.ndim - 1
-    parts = [node.make("squeeze", _cut(node, x, last, k, k + 1), axis=(last,)) for k in range(_extent(node, x, last))]
+    if not isinstance(x.sinfo.shape[last], tir.IntImm):
+        raise node.unsupported("a signal of which nobody says whether it is real or complex (its last dimension is symbolic)")
+    parts = [node.make("squeeze", _cut(node, x, last, k, k + 1), axis=(last,)) for k in range(x.sinfo.shape[last].value)]
     return parts[0], parts[1] if len(parts) > 1 else None
 
 
@@ -72,6 +51,19 @@ def _swap(node: NodeContext, x: Any, axis: int) -> Any:
     order = list(range(x.sinfo.ndim))
     order[axis], order[-1] = order[-1], order[axis]
     return x if axis == x.sinfo.ndim - 1 else node.make("permute_dims", x, axes=tuple(order))
+
+
+def _transform(node: NodeContext, re: Any, im: Any | None, inverse: bool, onesided: bool) -> list[Any]:
+    """Real and imaginary part of the transform along the last axis, or of the first half of it."""
+    if im is None and not inverse:
+        both = node.make("fft.r2c", re, onesided=onesided)
+        return [node.emit(graph.TupleGetItem(both, k)) for k in (0, 1)]
+    if im is None:
+        im = node.make("multiply", re, const_like(0, re))
+    both = node.make("fft.c2c", re, im, inverse=inverse, norm="points" if inverse else None)
+    out = [node.emit(graph.TupleGetItem(both, k)) for k in (0, 1)]
+    last, n = re.sinfo.ndim - 1, re.sinfo.shape[-1]
+    return [_cut(node, v, last, 0, tir.floordiv(n, 2) + 1) for v in out] if onesided else out
 
 
 @converter("DFT", since=17)
@@ -88,48 +80,38 @@ def _dft_along(node: NodeContext, x: Value, length: Value | None, axis: int) -> 
     v, inverse, onesided = x.expr, bool(node.attr("inverse", 0)), bool(node.attr("onesided", 0))
     axis = axis + v.sinfo.ndim if axis < 0 else axis
     re, im = (None if p is None else _swap(node, p, axis) for p in _parts(node, v))
-    n = _extent(node, re, re.sinfo.ndim - 1)
-    size = None if length is None else int(node.static_ints(length, "the length")[0])
-    if inverse and onesided:
-        return _real_inverse(node, re, im, size or 2 * (n - 1), axis)
-    size = size or n
-    re, im = _fit(node, re, size), None if im is None else _fit(node, im, size)
-    out = transform(node, re, im, size, size // 2 + 1 if onesided else size, inverse)
-    return _complex(node, *(_swap(node, p, axis) for p in out))
-
-
-def _real_inverse(node: NodeContext, re: Any, im: Any, size: int, axis: int) -> Any:
-    """From the first half of a spectrum that is conjugate symmetric: each bin that is mirrored counts twice."""
-    bins = size // 2 + 1
-    re, im = _fit(node, re, bins), _fit(node, im, bins)
-    weight = np.full(bins, 2.0)
-    weight[0] = 1
-    if size % 2 == 0:
-        weight[-1] = 1
-    angle = 2 * np.pi * (np.outer(np.arange(bins), np.arange(size)) % size) / size
-    dtype = re.sinfo.dtype.numpy
-    cos, sin = (graph.Constant.of((f(angle) * weight[:, None] / size).astype(dtype)) for f in (np.cos, np.sin))
-    out = _swap(node, node.make("subtract", node.make("matmul", re, cos), node.make("matmul", im, sin)), axis)
-    return node.make("expand_dims", out, axis=(out.sinfo.ndim,))
+    n = re.sinfo.shape[-1]
+    whole_from_half = inverse and onesided
+    size = node.ints(length, "the length")[0] if length is not None else (n - 1) * 2 if whole_from_half else n
+    size = tir.as_index(size)
+    bins = tir.floordiv(size, 2) + 1 if whole_from_half else size
+    re, im = _fit(node, re, bins), None if im is None else _fit(node, im, bins)
+    if whole_from_half:
+        im = node.make("multiply", re, const_like(0, re)) if im is None else im
+        out = _swap(node, node.make("fft.c2r", re, im, graph.PrimValue(size), norm="points"), axis)
+        return node.make("expand_dims", out, axis=(out.sinfo.ndim,))
+    return _complex(node, *(_swap(node, p, axis) for p in _transform(node, re, im, inverse, onesided)))
 
 
 @converter("STFT", since=17)
 def _stft(node: NodeContext, x: Value, step: Value, window: Value | None = None, frame: Value | None = None) -> Any:
-    hop = int(node.static_ints(step, "the step")[0])
-    if frame is not None:
-        size = int(node.static_ints(frame, "the frame's length")[0])
-    elif window is not None:
-        size = _extent(node, window.expr, 0)
-    else:
+    if frame is None and window is None:
         raise node.error("there is neither a window nor a frame length")
+    hop = tir.as_index(node.ints(step, "the step")[0])
+    size = tir.as_index(node.ints(frame, "the frame's length")[0]) if frame is not None else window.expr.sinfo.shape[0]
     parts = _parts(node, x.expr)
-    count = (_extent(node, parts[0], 1) - size) // hop + 1
-    places = graph.Constant.of((np.arange(count)[:, None] * hop + np.arange(size)).astype(np.int64))
-    frames = [None if p is None else node.make("take", p, places, axis=1) for p in parts]
-    if window is not None:
-        frames = [None if f is None else node.make("multiply", f, window.expr) for f in frames]
-    onesided = bool(node.attr("onesided", 1))
-    return _complex(node, *transform(node, frames[0], frames[1], size, size // 2 + 1 if onesided else size, False))
+    count = tir.floordiv(parts[0].sinfo.shape[1] - size, hop) + 1
+
+    def frames(signal: te.Tensor, weights: te.Tensor | None, count: Any, size: Any, hop: Any) -> te.Tensor:
+        def sample(b: Any, i: Any, j: Any) -> Any:
+            value = signal[b, i * hop + j]
+            return value if weights is None else value * te.cast(weights[j], signal.dtype)
+
+        return te.compute((signal.shape[0], count, size), sample, "frames")
+
+    weights = None if window is None else window.expr
+    cut = [None if p is None else node.te(frames, p, weights, count, size, hop) for p in parts]
+    return _complex(node, *_transform(node, cut[0], cut[1], False, bool(node.attr("onesided", 1))))
 
 
 @converter("MelWeightMatrix", since=17)

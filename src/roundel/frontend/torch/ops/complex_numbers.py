@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen operators on complex tensors (pairs of real ones), and discrete Fourier transforms as matrix products."""
+"""ATen operators on complex tensors (pairs of real ones), and discrete Fourier transforms."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from ....ir import graph, tir
 from ..importer import NodeContext
 from ..pairs import Pair, join, on_pairs, promoted, split
 from .math import scalar, tensor
-
-DIRECT = 64
-"""Transforms of up to that many points are one matrix product; longer ones are split where they have a factor."""
 
 
 @on_pairs("view_as_real")
@@ -140,43 +134,8 @@ def _compare(node: NodeContext, a: Any, b: Any) -> Any:
 # ---- discrete Fourier transforms
 
 
-def _waves(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cosine and sine of 2 pi j k / n for j < n, k < m, with the angle reduced exactly."""
-    angle = 2 * np.pi * (np.outer(np.arange(n), np.arange(m)) % n) / n
-    return np.cos(angle), np.sin(angle)
-
-
-def _constant(array: np.ndarray, x: Any) -> graph.Constant:
-    return graph.Constant.of(array.astype(x.sinfo.dtype.numpy))
-
-
-def _dft(node: NodeContext, x: Any, sign: int) -> Pair:
-    """The transform along the last axis of a complex or real tensor."""
-    n = _points(node, x, -1)
-    a = next((d for d in range(math.isqrt(n), 1, -1) if n % d == 0), 1) if n > DIRECT else 1
-    if a == 1:
-        cos, sin = _waves(n, n)
-        return _product(node, x, Pair(_constant(cos, x), _constant(sign * sin, x)), "matmul")
-    b, lead = n // a, x.sinfo.ndim - 1
-    x = _each(node, x, lambda v: node.make("reshape", v, graph.ShapeExpr((*v.sinfo.shape[:-1], tir.index_const(a), tir.index_const(b)))))
-    swapped = (*range(lead), lead + 1, lead)
-    swap = lambda v: node.make("permute_dims", v, axes=swapped)
-    inner = _each(node, _dft(node, _each(node, x, swap), sign), swap)  # [k1, j2]
-    angle = 2 * np.pi * np.outer(np.arange(a), np.arange(b)) / n
-    turned = _product(node, inner, Pair(_constant(np.cos(angle), inner), _constant(sign * np.sin(angle), inner)))
-    flat = lambda v: node.make("reshape", v, graph.ShapeExpr((*v.sinfo.shape[:-2], tir.index_const(n))))
-    return _each(node, _each(node, _dft(node, turned, sign), swap), flat)
-
-
 def _each(node: NodeContext, x: Any, fn: Any) -> Any:
     return Pair(fn(x.re), fn(x.im)) if isinstance(x, Pair) else fn(x)
-
-
-def _points(node: NodeContext, x: Any, axis: int) -> int:
-    n = x.sinfo.shape[axis]
-    if not isinstance(n, tir.IntImm):
-        raise node.unsupported(f"a Fourier transform over the symbolic size {n}")
-    return n.value
 
 
 def _along(node: NodeContext, x: Any, axis: int, fn: Any) -> Any:
@@ -191,41 +150,37 @@ def _along(node: NodeContext, x: Any, axis: int, fn: Any) -> Any:
     return _each(node, out, lambda v: node.make("permute_dims", v, axes=back))
 
 
-def _scaled(node: NodeContext, x: Any, mode: int, sizes: list[int]) -> Any:
-    """Normalisation: 0 none, 1 by the root of the number of points, 2 by the number."""
-    factor = {0: 1.0, 1: 1 / math.sqrt(math.prod(sizes)), 2: 1 / max(math.prod(sizes), 1)}[mode]
-    return x if mode == 0 else _each(node, x, lambda v: node.make("multiply", v, scalar(factor, v.sinfo.dtype)))
+_NORMS = {0: None, 1: "root", 2: "points"}
+"""Normalisation: none, by the root of the number of points, by the number."""
+
+
+def _fields(node: NodeContext, both: Any) -> Pair:
+    return Pair(*(node.emit(graph.TupleGetItem(both, k)) for k in (0, 1)))
+
+
+def _complex_transform(node: NodeContext, x: Any, dim: int, mode: int, inverse: bool) -> Pair:
+    x = x if isinstance(x, Pair) else promoted(node, x)
+    return _along(node, x, dim, lambda v: _fields(node, node.make("fft.c2c", v.re, v.im, inverse=inverse, norm=_NORMS[mode])))
 
 
 @on_pairs("_fft_c2c")
 def _c2c(node: NodeContext, x: Any, dims: list[int], mode: int, forward: bool) -> Pair:
-    sizes = [_points(node, x, d) for d in dims]
     for d in dims:
-        x = _along(node, x, d, lambda v: _dft(node, v, -1 if forward else 1))
-    return _scaled(node, x, mode, sizes)
+        x = _complex_transform(node, x, d, mode, not forward)
+    return x
 
 
 @on_pairs("_fft_r2c")
 def _r2c(node: NodeContext, x: Any, dims: list[int], mode: int, onesided: bool) -> Pair:
-    sizes = [_points(node, x, d) for d in dims]
-    last, half = dims[-1] % x.sinfo.ndim, tir.index_const(sizes[-1] // 2 + 1)
-    out = _along(node, x, last, lambda v: _dft(node, v, -1))
-    if onesided:
-        zero, one = tir.index_const(0), tir.index_const(1)
-        out = _each(node, out, lambda v: node.make("strided_slice", v, axes=(last,), begin=(zero,), end=(half,), strides=(one,)))
+    out = _along(node, x, dims[-1], lambda v: _fields(node, node.make("fft.r2c", v, onesided=onesided, norm=_NORMS[mode])))
     for d in dims[:-1]:
-        out = _along(node, out, d, lambda v: _dft(node, v, -1))
-    return _scaled(node, out, mode, sizes)
+        out = _complex_transform(node, out, d, mode, False)
+    return out
 
 
 @on_pairs("_fft_c2r")
 def _c2r(node: NodeContext, x: Pair, dims: list[int], mode: int, size: Any) -> Any:
     for d in dims[:-1]:
-        x = _along(node, x, d, lambda v: _dft(node, v, 1))
-    m, n = _points(node, x, dims[-1]), int(size)
-    weight = np.where((np.arange(m) == 0) | (2 * np.arange(m) == n), 1.0, 2.0)[:, None]
-    angle = 2 * np.pi * (np.outer(np.arange(m), np.arange(n)) % n) / n
-    cos, sin = _constant(weight * np.cos(angle), x), _constant(weight * np.sin(angle), x)
-    whole = lambda v: node.make("subtract", node.make("matmul", v.re, cos), node.make("matmul", v.im, sin))
-    out = _along(node, x, dims[-1], whole)
-    return _scaled(node, out, mode, [*(_points(node, x, d) for d in dims[:-1]), n])
+        x = _complex_transform(node, x, d, mode, True)
+    points = graph.PrimValue(tir.as_index(size))
+    return _along(node, x, dims[-1], lambda v: node.make("fft.c2r", v.re, v.im, points, norm=_NORMS[mode]))
