@@ -70,12 +70,13 @@ def roofline(
 def random_layers(
     seed: int = typer.Option(0, help="Draws the layers."),
     count: int = typer.Option(50, help="How many."),
-    candidates: int = typer.Option(60, help="Most decisions measured for each."),
+    candidates: int = typer.Option(100, help="Most decisions measured for each."),
+    only: str = typer.Option("", help="Only layers with this in their family or name."),
 ) -> None:
     """Random layers: the decisions that the target's model chooses against the best of those measured."""
     from .decisions import run_random
 
-    run_random(seed, count, candidates)
+    run_random(seed, count, candidates, only)
 
 
 @app.command()

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random layers: the decision that the target's model chooses against the best of many that are measured.
+"""Random layers: the decisions that the target's model chooses against the best of many that are measured.
 
-A decision is forced by the attribute ``decisions`` of a tensor program, which the schedule rule obeys. Layers whose rule has no
-free choice yet (Winograd, windows, rows) are counted and left out.
+A layer's algorithms (direct, Winograd, Strassen) are those that the compiler takes under different options; of the kernel that
+does the work in each, the candidates are the schedule rule's own table, the model's favourites and a random sample. Equal programs
+are measured once. All candidates of a layer run in turns in one process; the fastest run again together with the chosen one, and this
+second race gives the figures.
 """
 
 from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,109 +21,177 @@ import numpy as np
 
 from roundel import driver
 from roundel.frontend.onnx import from_onnx
+from roundel.ir import Rewriter, graph, on, options, structural_hash
+from roundel.ir.errors import RoundelError
 from roundel.ir.module import IRModule
-from roundel.select.explain import explain_module
-from roundel.select.schedule_module import schedule_module
+from roundel.select.explain import Explanation, explain_module
+from roundel.select.pack_constants import constant_params, repack
+from roundel.select.schedule_module import schedule_module, schedule_program
 from roundel.target import Target
 
-from .layers import Layer, convolution, matmul
-from .results import machine, merge
+from .layers import Layer
+from .random_layers import draw
+from .results import machine, merge, read
 
-CALLS, BLOCKS = 6, 12  # a candidate's time is the fastest of that many blocks of calls
+FAVOURITES = 0.6            # share of the measured candidates that the model puts first
+ALGORITHMS: tuple[dict[str, Any], ...] = ({}, {"weight_growth": 1.8}, {"weight_growth": 1.0}, {"accuracy": "strict"})
+BLOCK, RACE, FINAL = 3e-4, 0.02, 0.06  # seconds: of a block of calls, of each candidate in the first and the second race
+FINALISTS = 6
 
 
-def run_random(seed: int, count: int, most: int) -> list[dict[str, Any]]:
-    """``count`` layers drawn by ``seed``, up to ``most`` candidates of each; merged into the results."""
-    drawn = layers(random.Random(seed))
+@dataclass
+class Variant:
+    """A layer under one algorithm, not scheduled yet. ``main`` is the kernel whose decisions vary, ``working`` all that compute."""
+
+    options: Mapping[str, Any]
+    mod: IRModule
+    main: Explanation
+    working: frozenset[str]
+
+
+@dataclass
+class Candidate:
+    """``number`` names its functions; ``cycles`` is what the model expects (None where there is no table)."""
+
+    number: int
+    text: str
+    run: Any
+    cycles: float | None
+    calls: int = 1
+    seconds: float = float("inf")
+
+
+def run_random(seed: int, count: int, most: int, only: str = "") -> list[dict[str, Any]]:
+    """``count`` layers drawn by ``seed``, up to ``most`` candidates of each; what the results have already is not run again."""
+    done = {(e["seed"], e["number"]) for e in read("random")}
     out: list[dict[str, Any]] = []
-    for number, layer in zip(range(count), drawn):
-        entry = run_layer(layer, most, seed)
-        if entry is None:
-            print(f"{layer.name:40s} has no free decision", flush=True)
+    for number, layer in zip(range(count), draw(random.Random(seed))):
+        if (seed, number) in done or only not in f"{layer.family} {layer.name}":
             continue
+        start = time.perf_counter()
+        entry, _ = run_layer(layer, most, seed)
         entry |= {"seed": seed, "number": number, "machine": machine()}
         merge("random", [entry], ("seed", "number"))
         out.append(entry)
-        print(f"{layer.name:40s} chosen {entry['chosen']:28s} {entry['chosen_us']:9.1f} us   best {entry['best']:28s} {entry['best_us']:9.1f} us", flush=True)
+        print(f"{number:3d} {entry['name']:44s} {entry['candidates']:4d} in {time.perf_counter() - start:5.1f} s   chosen {entry['chosen_us']:8.1f} us"
+              f"   best {entry['best_us']:8.1f} us   {entry['chosen_us'] / entry['best_us'] - 1:6.1%}   {entry['chosen']} | {entry['best']}", flush=True)
     return out
 
 
-def layers(rng: random.Random) -> Iterator[Layer]:
-    """Matrix products and convolutions of all kinds, without end; at most some 200 MFLOP each."""
-    size = lambda low, high: max(1, round(np.exp(rng.uniform(np.log(low), np.log(high)))))
-    while True:
-        kind = rng.choice(("matmul", "vector", "pointwise", "square", "strided", "dilated", "grouped"))
-        if kind == "matmul":
-            layer = matmul(size(2, 800), size(16, 2048), size(16, 2048))
-        elif kind == "vector":
-            layer = matmul(1, size(64, 8000), size(64, 2000), "gemv")
-        else:
-            blocks = lambda: 16 * size(1, 24)
-            side, groups = size(7, 112), rng.choice((2, 4)) if kind == "grouped" else 1
-            channels, results = blocks() * groups, blocks() * groups
-            kernel = 1 if kind == "pointwise" else rng.choice((3, 5)) if kind == "strided" else 3
-            layer = convolution(channels, results, side, rng.choice((side, size(7, 112))), (kernel, kernel), 2 if kind == "strided" else 1, groups,
-                                2 if kind == "dilated" else 1)
-        if layer.flops < 2e8:
-            yield layer
-
-
-def run_layer(layer: Layer, most: int, seed: int) -> dict[str, Any] | None:
-    """Measure the choice and the candidates; None where there is nothing to choose."""
+def run_layer(layer: Layer, most: int, seed: int) -> tuple[dict[str, Any], list[Candidate]]:
+    """Measure the choice and the candidates: the entry for the results, and the candidates as the first race found them."""
     target = Target.host()
-    before = driver.DEFAULT[: (at := driver.DEFAULT.index(schedule_module))]
+    found = variants(layer, target)
+    candidates = [c for k, v in enumerate(found) for c in _candidates(v, k, target, max(most // (1 if k == 0 else 3), 1), seed)]
+    x = layer.arrays()[0]
+    _race(candidates, x, RACE)
+    chosen = candidates[0]
+    finalists = list({c.number: c for c in [chosen, *sorted(candidates, key=lambda c: c.seconds)[:FINALISTS]]}.values())
+    finalists = [replace(c, seconds=float("inf")) for c in finalists]
+    _race(finalists, x, FINAL)
+    best, chosen = min(finalists, key=lambda c: c.seconds), finalists[0]
+    entry = {"name": f"{layer.node} {layer.name}", "rule": found[0].main.rule, "candidates": len(candidates), "chosen": chosen.text,
+            "chosen_us": chosen.seconds * 1e6, "best": best.text, "best_us": best.seconds * 1e6}
+    return entry, candidates
+
+
+def variants(layer: Layer, target: Target) -> list[Variant]:
+    """The layer under each algorithm that makes a different program; the first is the compiler's choice."""
+    before = driver.DEFAULT[: driver.DEFAULT.index(schedule_module)]
+    out: dict[int, Variant] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "layer.onnx"
         layer.save(path)
-        mod = driver.prepare(from_onnx(str(path)), target=target, pipeline=before)
-    found = max(explain_module(mod, target), key=lambda e: e.cost.flops)
-    if not found.decisions:
-        return None
-    candidates = [dict(found.decisions), *_sample(found.decisions, target, most, seed)]
-    x = layer.arrays()[0]
-    runs = {i: _built(mod, found.name, c, x, driver.DEFAULT[at:]) for i, c in enumerate(candidates)}
-    times = _race({i: r for i, r in runs.items() if r is not None}, found.name)
-    best = min(times, key=times.__getitem__)
-    return {"name": f"{layer.node} {layer.name}", "candidates": len(times), "chosen": _text(candidates[0]), "chosen_us": times[0] * 1e6,
-            "best": _text(candidates[best]), "best_us": times[best] * 1e6}
+        for settings in ALGORITHMS:
+            with options.override(**settings):
+                mod = driver.prepare(from_onnx(str(path)), target=target, pipeline=before)
+            kernels = explain_module(mod, target)
+            main = max(kernels, key=lambda e: e.cost.flops)
+            working = frozenset(e.name for e in kernels if e.cost.flops) or frozenset({main.name})
+            out.setdefault(structural_hash(mod[main.name]), Variant(settings, mod, main, working))
+    return list(out.values())
 
 
-def _sample(chosen: Mapping[str, Any], target: Target, most: int, seed: int) -> list[dict[str, Any]]:
-    """Other register tiles that fit the registers."""
-    all_ = [{**chosen, "rows": r, "vectors": v} for v in range(1, 5) for r in range(1, target.vector_registers) if r * v + v + 1 <= target.vector_registers]
-    others = [c for c in all_ if c != dict(chosen)]
-    return others if len(others) <= most else random.Random(seed).sample(others, most)
+def _candidates(v: Variant, number: int, target: Target, most: int, seed: int) -> list[Candidate]:
+    """Compiled candidates of one algorithm, the model's choice first."""
+    table = v.main.candidates
+    picked = [0] if table is None else _pick(table.ranking(), most, seed)
+    label = " ".join(f"{k}={x}" for k, x in v.options.items())
+    programs: dict[int, tuple[Any, Any, str, float | None]] = {}
+    for k in picked:
+        decisions = {} if table is None else table.decisions(k)
+        func = v.mod[v.main.name].with_attr("decisions", decisions) if decisions else v.mod[v.main.name]
+        made, layouts = schedule_program(func, target, constant_params(v.mod).get(v.main.name, ()))
+        if made.attrs["scheduled"] == v.main.rule:
+            made = made.replace(attrs=made.attrs.without("decisions"))
+            text = " ".join([*([label] if label else []), v.main.rule, *(f"{n}={x}" for n, x in decisions.items())])
+            programs.setdefault(structural_hash(made), (made, layouts, text, None if table is None else float(table.cycles[k])))
+    functions = _compiled(v, [(p[0], p[1]) for p in programs.values()])
+    return [Candidate(1000 * number + k, text, _measured(f, v.working, v.main.name), cycles)
+            for k, (f, (_, _, text, cycles)) in enumerate(zip(functions, programs.values(), strict=True))]
 
 
-def _built(mod: IRModule, name: str, decisions: Mapping[str, Any], x: np.ndarray, rest: list[Any]) -> Any:
-    """A call of the module under these decisions that returns what its kernels took; None where the program cannot be scheduled so."""
-    forced = mod.with_functions({name: mod[name].with_attr("decisions", decisions)})
-    try:
-        function = driver.build_objects(driver.prepare(forced, target=Target.host(), pipeline=rest), profile=True).load(threads=1, profile=True)["main"]
-    except driver.OptionError:
-        raise
-    except Exception as impossible:
-        print(f"    {_text(decisions)}: {str(impossible).splitlines()[0][:120]}")
-        return None
+def _pick(ranking: np.ndarray, most: int, seed: int) -> list[int]:
+    order = [int(k) for k in ranking]
+    if len(order) <= most:
+        return order
+    head = max(int(most * FAVOURITES), 1)
+    return order[:head] + random.Random(seed).sample(order[head:], most - head)
 
-    def run() -> dict[str, tuple[int, float]]:
-        for _ in range(CALLS):
+
+class _Calling(Rewriter):
+    """The graph function with another kernel in place of one."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self.old, self.new = old, new
+
+    @on(graph.GlobalVar)
+    def _global(self, name: graph.GlobalVar) -> graph.GlobalVar:
+        return graph.GlobalVar(self.new) if name.name == self.old else name
+
+
+def _compiled(v: Variant, programs: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """A function for each program in place of the main kernel, all in one module."""
+    name, main = v.main.name, v.mod["main"]
+    changes: dict[str, Any] = {name: None, "main": None}
+    layouts = {}
+    for k, (func, wanted) in enumerate(programs):
+        changes[f"{name}_c{k}"] = func
+        changes[f"main_c{k}"] = _Calling(name, f"{name}_c{k}").rewrite(main).with_attr("global_symbol", f"main_c{k}")
+        layouts[f"{name}_c{k}"] = wanted
+    mod = repack(v.mod.with_functions(changes), {n: w for n, w in layouts.items() if w})
+    built = driver.build_objects(driver.prepare(mod, target=Target.host(), pipeline=driver.FINISH), profile=True)
+    loaded = built.load(threads=1, profile=True)
+    return [loaded[f"main_c{k}"] for k in range(len(programs))]
+
+
+def _measured(function: Any, working: frozenset[str], main: str) -> Any:
+    """Seconds of one call of what computes, by so many calls."""
+
+    def run(x: np.ndarray, calls: int) -> float:
+        for _ in range(calls):
             function(x)
-        return function.profile()
+        return sum(seconds / n for name, (n, seconds) in function.profile().items() if n and (name in working or name.startswith(f"{main}_c")))
 
     return run
 
 
-def _race(runs: Mapping[int, Any], name: str) -> dict[int, float]:
-    """Seconds of the kernel under each candidate: the fastest block, candidates in turns."""
-    best: dict[int, float] = {}
-    for block in range(BLOCKS + 1):
-        for i, run in runs.items():
-            calls, seconds = max(run().values(), key=lambda found: found[1])
-            if block:
-                best[i] = min(best.get(i, float("inf")), seconds / calls)
-    return best
+def _race(candidates: Sequence[Candidate], x: np.ndarray, budget: float) -> None:
+    """Put the fastest block of each into ``seconds``; blocks in turns, ``budget`` seconds each at most."""
+    for c in candidates:
+        try:
+            first = min(c.run(x, 1) for _ in range(2))
+        except RoundelError as error:
+            raise RoundelError(f"{c.text} does not run", why=str(error)) from error
+        c.calls = max(1, min(50, round(BLOCK / max(first, 1e-7))))
+    for _ in _rounds(candidates, budget):
+        for c in candidates:
+            c.seconds = min(c.seconds, c.run(x, c.calls))
 
 
-def _text(decisions: Mapping[str, Any]) -> str:
-    return " ".join(f"{k}={v}" for k, v in decisions.items())
+def _rounds(candidates: Sequence[Candidate], budget: float) -> Iterator[int]:
+    end = time.perf_counter() + budget * len(candidates)
+    done = 0
+    while done < 3 or time.perf_counter() < end:
+        yield done
+        done += 1

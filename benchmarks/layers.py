@@ -49,7 +49,7 @@ class Layer:
         node = helper.make_node(self.node, ["x", *(w.name for w in weights)], ["y"], **dict(self.attributes))
         value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
         graph = helper.make_graph([node], "layer", [value("x", self.shape)], [value("y", self.out)], weights)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), str(path))
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), str(path))
 
     def torch_module(self) -> Any:
         """The same for PyTorch."""

@@ -50,7 +50,7 @@ def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[s
     """One mapping per kernel: names as in the table's heads. Times are of one call, in milliseconds. Raises RoundelError."""
     from .. import api, driver
     from ..select.cost import rates, roofline
-    from ..select.explain import explain_module, predicted_seconds
+    from ..select.explain import alternatives, explain_module, predicted_seconds
     from ..select.schedule_module import schedule_module
     from ..target import Target
 
@@ -66,6 +66,7 @@ def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[s
             "kernel": e.name, "calls": e.calls, "rule": e.rule, "decisions": dict(e.decisions), "mflop": e.cost.flops / 1e6, "mbytes": e.cost.bytes / 1e6,
             "intensity": e.cost.intensity, "limit": bound.limit, "bound_ms": bound.seconds * 1e3,
             "predicted_ms": predicted_seconds(e, machine, speed, constants) * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
+            "candidates": len(e.candidates or ()), "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
         })
     return out
 
@@ -137,4 +138,8 @@ def _print_kernel(rows: list[dict[str, Any]], kernel: str) -> None:
                f"# {row['mflop']:.2f} MFLOP, {row['mbytes']:.3f} MB, bound {row['bound_ms']:.4f} ms by {row['limit']}, predicted {row['predicted_ms']:.4f} ms")
     for rule, why in row["passed_over"].items():
         typer.echo(f"# passed over {rule}: {why}")
+    if row["alternatives"]:
+        typer.echo(f"# {row['candidates']} candidates; after the chosen one come")
+    for decisions, ms in row["alternatives"]:
+        typer.echo(f"#   {' '.join(f'{k}={v}' for k, v in decisions.items())}: predicted {ms:.4f} ms")
     typer.echo(row["schedule"])

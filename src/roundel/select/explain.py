@@ -12,7 +12,7 @@ from ..ir.errors import ScheduleError
 from ..ir.module import IRModule
 from ..schedule import Schedule
 from ..schedule.rules import RULES
-from ..schedule.rules.register_tile import step_cycles
+from ..schedule.rules.candidates import Candidates
 from .cost import Cost, Rates, program_cost, roofline
 from .pack_constants import calls_of, constant_params
 
@@ -20,7 +20,7 @@ from .pack_constants import calls_of, constant_params
 @dataclass(frozen=True)
 class Explanation:
     """One kernel. ``calls``: places in the graph that call it. ``passed_over``: for each rule tried before ``rule``, why it was not it.
-    ``decisions``: what the rule chose freely. ``schedule``: the primitives as Python."""
+    ``decisions``: what the rule chose freely, ``candidates`` out of what. ``schedule``: the primitives as Python."""
 
     name: str
     calls: int
@@ -29,6 +29,7 @@ class Explanation:
     passed_over: Mapping[str, str]
     schedule: str
     cost: Cost
+    candidates: Candidates | None = None
 
 
 def explain_module(mod: IRModule, target: Any, sizes: Mapping[str, int] | None = None) -> list[Explanation]:
@@ -54,15 +55,25 @@ def explain_program(func: tir.PrimFunc, target: Any, name: str = "main", calls: 
             passed[rule.__name__] = f"illegal here: {error.what}"
             continue
         if applied is not None:
-            return Explanation(name, calls, rule.__name__, applied.decisions, passed, str(sch.trace), cost)
+            return Explanation(name, calls, rule.__name__, applied.decisions, passed, str(sch.trace), cost, applied.candidates)
         passed[rule.__name__] = "the program does not have its structure"
     raise AssertionError("the fallback rule fits every program")
 
 
 def predicted_seconds(found: Explanation, target: Any, machine: Rates, constants: float | None = None) -> float:
-    """What the model of the target expects of one call: the roofline, with arithmetic as fast as the chosen register tile keeps the
-    multiply-add units busy."""
+    """What the model of the target expects of one call: the cycles of the chosen decisions at the machine's rate, no less than the roofline."""
     bound = roofline(found.cost, machine, constants)
-    height, vectors = found.decisions.get("rows"), found.decisions.get("vectors")
-    busy = height * vectors / target.fma_ports / step_cycles(target, height, vectors) if height and vectors else 1.0
-    return max(bound.compute / busy, bound.memory)
+    return max(_at_rate(found.candidates.expected(found.decisions), target, machine) if found.candidates else 0.0, bound.seconds)
+
+
+def alternatives(found: Explanation, target: Any, machine: Rates, most: int = 8) -> list[tuple[Mapping[str, Any], float]]:
+    """Decisions that were passed over, the most promising first, with the seconds that the model expects of each."""
+    table = found.candidates
+    if table is None:
+        return []
+    picked = [k for k in table.ranking()[: most + 1].tolist() if table.decisions(k) != dict(found.decisions)]
+    return [(table.decisions(k), _at_rate(float(table.cycles[k]), target, machine)) for k in picked[:most]]
+
+
+def _at_rate(cycles: float, target: Any, machine: Rates) -> float:
+    return cycles * target.flops_per_cycle() / machine.gflops * 1e-9

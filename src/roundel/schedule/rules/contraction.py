@@ -1,93 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrix products and convolutions: one reduction over products of two operands, tiled in registers.
 
-An axis is a *column* axis when it moves only the operand that is read in vectors, a *row* axis when it moves only the one that
-is broadcast, a *batch* axis when it moves both. The innermost column axis is contiguous in the result and in the vector
-operand; it becomes vectors. A row axis and the vectors make the register tile.
+A row axis and the vectors make the register tile (``contraction_roles`` says which axes are what, ``contraction_choice`` which
+decisions are free).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from ...ir import tir
 from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
+from .candidates import chosen
+from .contraction_choice import candidates
+from .contraction_roles import Contraction, match
 from .elementwise import inline_producers, schedule_spatial
 from .parallelism import parallelize
-from .register_tile import Tile, choose_tile
+from .register_tile import Tile
 
-UNROLLED_FMAS = 256  # multiply-adds in the body of the inner loop
 ASSUMED_TILES = 16  # along a symbolic axis
 MEMORY_BYTES = 10.0  # per cycle, that a core reads of weights
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """The roles of a block's axes and operands; axes as positions in ``block.iter_vars``."""
-
-    info: BlockInfo
-    broadcast: Access
-    vector: Access
-    vector_axis: int
-    columns: tuple[int, ...]
-    rows: tuple[int, ...]
-    batch: tuple[int, ...]
-    reduce: tuple[int, ...]
-
-    def extent(self, axis: int) -> int | None:
-        """The extent of an axis where it is a number."""
-        return extent_of(self.info.block.iter_vars[axis])
-
-    @property
-    def row_bytes(self) -> int | None:
-        """From one row of the broadcast operand to the next, where it is a number."""
-        step = self.broadcast.stride(self.info.block.iter_vars[self.rows[-1]].var) if self.rows else None
-        return step * self.broadcast.buffer.dtype.bits // 8 if isinstance(step, int) else None
-
-
-def match(info: BlockInfo) -> Contraction | None:
-    """The block as a contraction, or None."""
-    if not info.is_plain or not info.reduce or not _sums_products(info):
-        return None
-    loads = info.loads
-    if len(loads) != 2:
-        return None
-    store, axes = info.stores[0], info.block.iter_vars
-    for broadcast, vector in ((loads[0], loads[1]), (loads[1], loads[0])):
-        columns, rows, batch = [], [], []
-        found = None
-        for k, it in enumerate(axes):
-            if it.kind is not tir.IterKind.SPATIAL:
-                continue
-            still, vector_still = broadcast.steps(it.var, 0), vector.steps(it.var, 0)
-            if still and vector.steps(it.var, 1) and store.steps(it.var, 1):
-                found = k
-            (columns if still and not vector_still else rows if vector_still and not still else batch).append(k)
-        if found is not None:
-            reduce = tuple(k for k, it in enumerate(axes) if it.kind is tir.IterKind.REDUCE)
-            return Contraction(
-                info,
-                broadcast,
-                vector,
-                found,
-                tuple(k for k in columns if k != found),
-                tuple(rows),
-                tuple(batch),
-                reduce,
-            )
-    return None
-
-
-def _sums_products(info: BlockInfo) -> bool:
-    """Whether the body is ``C = C + a * b`` (casts allowed)."""
-    value = info.block.body.value
-    if type(value) is not tir.Add:
-        return False
-    term = value.b if type(value.a) is tir.BufferLoad and value.a.buffer is info.stores[0].buffer else value.a
-    return type(term) is tir.Mul
 
 
 def contraction(sch: Any, target: Any) -> Applied | None:
@@ -102,30 +37,16 @@ def contraction(sch: Any, target: Any) -> Applied | None:
     position = infos.index(reductions[0])
     prologue = [i.name for i in infos[:position]]  # padding: a copy costs less than conditions in the inner loop
     inline_producers(sch, keep=prologue)
-    given = sch.func.attrs.get("decisions")
-    tile = Tile(**given) if given else _tile(found, target)
+    table = candidates(found, target)
+    choice = chosen(sch, table)
+    tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
     layouts = _pack(sch, found, tile)
     epilogue = store_of(sch, found.info)
-    _schedule(sch, found, tile, epilogue, next(iter(layouts), None), target)
+    _schedule(sch, found, tile, choice, epilogue, next(iter(layouts), None), target)
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
-    return Applied(layouts, vars(tile))
-
-
-def _tile(c: Contraction, target: Any) -> Tile:
-    full = target.vector_bytes // max(c.info.stores[0].buffer.dtype.bits // 8, 1)
-    extent = c.extent(c.vector_axis)
-    lanes = full if extent is None or extent >= full else 1 << (extent - 1).bit_length()
-    row = max((c.extent(r) or 120 for r in c.rows[-1:]), default=1)
-    if extent is None:
-        return choose_tile(target, row, [1, 2, 4], lanes, row_bytes=c.row_bytes)
-    if extent != lanes:
-        count = -(-extent // lanes)
-        return choose_tile(target, row, [v for v in range(1, 5) if v <= count], lanes, count, c.row_bytes)
-    other = c.extent(c.columns[-1]) if c.columns else 1
-    columns = [v for v in range(1, 5) if other is not None and other % v == 0] or [1]
-    return choose_tile(target, row, columns, lanes, row_bytes=c.row_bytes)
+    return Applied(layouts, choice, table)
 
 
 def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
@@ -181,7 +102,7 @@ def _indexed_by(access: Access, axes: list[tir.IterVar]) -> bool:
     return len(long) == len(axes) and all(i is v.var for i, v in zip(long, axes, strict=True))
 
 
-def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int | None, target: Any) -> None:
+def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], epilogue: Any, packed: int | None, target: Any) -> None:
     block = sch.get_block(c.info.name)
     loops = sch.get_loops(block)
     vector_extent = c.extent(c.vector_axis)
@@ -201,21 +122,13 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
     if rows:
         row_outer, row_inner = sch.split(rows[-1], [None, tile.rows])
         rows[-1] = row_outer
-    innermost_step = _innermost(c, tile)
-    reduce = [loops[k] for k in c.reduce if k != innermost_step] + [loops[innermost_step]]
-    unroll = _unroll(c, tile, innermost_step)
+    reduce = [loops[k] for k in c.reduce if k != choice["inner"]] + [loops[choice["inner"]]]
+    unroll = choice["unroll"]
     step = None
     if unroll > 1:
         reduce[-1], step = sch.split(reduce[-1], [None, unroll])
-    order = [
-        *(loops[k] for k in c.batch),
-        *columns,
-        *rows,
-        *reduce,
-        *[x for x in (step, row_inner, vectors, lanes) if x is not None],
-    ]
-    sch.reorder(*order)
-    outside = [*(loops[k] for k in c.batch), *columns, *rows]
+    outside = [*(loops[k] for k in c.batch), *rows[: choice["order"]], *columns, *rows[choice["order"] :]]
+    sch.reorder(*outside, *reduce, *[x for x in (step, row_inner, vectors, lanes) if x is not None])
     innermost = outside[-1] if outside else None
     if innermost is not None:
         sch.reverse_compute_at(epilogue, innermost)
@@ -240,7 +153,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
         return
     is_product = len(reduce) == 1
     count = _parallel_prefix(sch, outside, target) if is_product else len(outside)
-    if packed is not None and len(rows) == 1 and is_product and count < len(outside):
+    if packed is not None and len(rows) == 1 and choice["order"] == 0 and is_product and count < len(outside):
         width = tile.vectors * tile.lanes
         buffer = sch.func.buffer_params[packed]
         sch.annotate(rows[0], "prefetch", (buffer.name, c.extent(c.reduce[0]) * width, unroll * width))
@@ -251,7 +164,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, epilogue: Any, packed: int |
     if packed is not None:  # every panel comes from memory
         work = max(work, product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8 / MEMORY_BYTES)
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
-    if packed is not None and rows and not is_product:
+    if packed is not None and rows and choice["order"] == 0 and not is_product:
         _prefetch(sch, c, tile, whole, sch.func.buffer_params[packed], unroll)
     parallelize(sch, whole, work)
 
@@ -293,24 +206,6 @@ def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
 def _read_index(sch: Any, block: Any, buffer: tir.Buffer) -> int | None:
     reads = [r.buffer for r in sch.get(block).reads]
     return reads.index(buffer) if buffer in reads else None
-
-
-def _innermost(c: Contraction, tile: Tile) -> int:
-    """The reduction axis that runs innermost: the last one whose steps, written out, do not read the same elements for different rows
-    (code generation would keep those in registers, of which there are not enough)."""
-    return next((k for k in reversed(c.reduce) if _unroll(c, tile, k) > 1), c.reduce[-1])
-
-
-def _unroll(c: Contraction, tile: Tile, axis: int) -> int:
-    extent = c.extent(axis)
-    if extent is None:
-        return 1
-    most = min(max(1, UNROLLED_FMAS // (tile.rows * tile.vectors)), 8)
-    step = c.broadcast.stride(c.info.block.iter_vars[axis].var)
-    row = c.broadcast.stride(c.info.block.iter_vars[c.rows[-1]].var) if c.rows else None
-    if tile.rows > 1 and isinstance(step, int) and isinstance(row, int) and step and row:
-        most = min(most, row // math.gcd(step, row))
-    return max(u for u in range(1, most + 1) if extent % u == 0)
 
 
 def _cycles(c: Contraction, tile: Tile) -> float:

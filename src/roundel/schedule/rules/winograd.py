@@ -16,7 +16,7 @@ from typing import Any
 from ...ir import tir
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
-from .contraction import Contraction, match
+from .contraction_roles import Contraction, match
 from .elementwise import inline_producers
 from .parallelism import parallelize
 from .register_tile import Tile, choose_tile

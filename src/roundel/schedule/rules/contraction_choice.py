@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The free choices of a contraction, and what the model expects of each.
+
+``rows``, ``vectors``, ``lanes``: the register tile. ``inner``: the reduction axis that runs innermost, by its position in the block;
+``unroll``: how many of its steps are written out. ``order``: how many of the row axes run outside of the columns: 0 keeps a panel
+of the vector operand while all rows pass, more keep rows while all panels pass.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .accesses import extent_of
+from .candidates import Candidates, Columns, combinations
+from .contraction_roles import Contraction
+from .nest import Nest, operand, volume
+from .register_tile import rows_in_cache
+from .times import capacities, step_cycles, together, traffic_cycles
+
+UNROLLED_FMAS = 256   # multiply-adds in the body of the inner loop, at most
+MOST_VECTORS = 8
+ASSUMED_ROWS = 120    # of a symbolic axis
+ASSUMED = 256         # of other symbolic axes
+TILE_CYCLES = 14.0    # to start and end the reduction of a tile
+STORED_CYCLES = 1.2   # for each vector of results: its first value, what is fused after it, the store
+EDGE = 1.01           # cost of masks at the edge
+MISSED_ROW = 1.0      # cycles for an element that the first-level cache could not keep
+
+
+def candidates(c: Contraction, target: Any) -> Candidates:
+    """Every choice that fits the registers."""
+    tiles = _tiles(c, target)
+    steps = combinations({"inner": c.reduce[::-1], "unroll": range(1, 9)})
+    pairs, apart = np.array([_unroll_limit(c, k) for k in steps["inner"].tolist()]).T
+    legal_steps = [k for k, (axis, u) in enumerate(zip(steps["inner"].tolist(), steps["unroll"].tolist(), strict=True)) if (c.extent(axis) or 1) % u == 0]
+    height, vectors = tiles["rows"][:, None], tiles["vectors"][:, None]
+    inner, unroll = steps["inner"][None, legal_steps], steps["unroll"][None, legal_steps]
+    legal = (unroll == 1) | ((unroll * height * vectors <= UNROLLED_FMAS) & ((height <= apart[None, legal_steps]) | (unroll <= pairs[None, legal_steps])))
+    arithmetic = _arithmetic(c, target, {**{n: x[:, None] for n, x in tiles.items()}, "unroll": unroll})
+    cycles = together(arithmetic, *(t[:, None] for t in _traffic(c, target, tiles)))
+    tile, step = np.nonzero(legal)
+    columns = {n: x[tile] for n, x in tiles.items()} | {"inner": inner[0, step], "unroll": unroll[0, step]}
+    return Candidates(columns, np.broadcast_to(cycles, legal.shape)[tile, step])
+
+
+def _tiles(c: Contraction, target: Any) -> dict[str, np.ndarray]:
+    row = max((c.extent(r) or ASSUMED_ROWS for r in c.rows[-1:]), default=1)
+    registers = target.vector_registers
+    full = target.vector_bytes // max(c.info.stores[0].buffer.dtype.bits // 8, 1)
+    extent = c.extent(c.vector_axis)
+    if extent is None:
+        lanes, vectors = [full], [1, 2, 4]
+    elif extent <= full:
+        lanes = [1 << (extent - 1).bit_length()]
+        other = (c.extent(c.columns[-1]) if c.columns else 1) if extent == lanes[0] else -(-extent // lanes[0])
+        vectors = [v for v in range(1, MOST_VECTORS + 1) if other is not None and other % v == 0] or [1]
+    else:
+        lanes = [n for n in (full, full // 2) if n >= 4] or [full]
+        vectors = list(range(1, MOST_VECTORS + 1))
+    orders = [j for j in range(len(c.rows) + 1) if j == 0 or c.extent(c.rows[j - 1]) != 1]
+
+    def legal(t: Columns) -> np.ndarray:
+        fits = t["rows"] * t["vectors"] + t["vectors"] + 1 <= registers
+        if extent is not None and extent > full:
+            fits &= (t["vectors"] - 1) * t["lanes"] < extent
+        return fits | ((t["rows"] == 1) & (t["vectors"] == 1))
+
+    return combinations({"rows": range(1, min(row, registers) + 1), "vectors": vectors, "lanes": lanes, "order": orders}, legal)
+
+
+def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
+    """Of steps written out in a tile of more than the second number of rows: more would read the same elements for different rows, which
+    code generation would keep in registers, of which there are not enough."""
+    step = c.broadcast.stride(c.info.block.iter_vars[axis].var)
+    row = c.broadcast.stride(c.info.block.iter_vars[c.rows[-1]].var) if c.rows else None
+    if not isinstance(step, int) or not isinstance(row, int) or not step or not row:
+        return 8, 1
+    common = math.gcd(step, row)
+    return row // common, max(step // common, 1)
+
+
+def _arithmetic(c: Contraction, target: Any, t: Columns) -> np.ndarray:
+    """Cycles of all tiles, those at the edges included."""
+    row = max((c.extent(r) or ASSUMED_ROWS for r in c.rows[-1:]), default=1)
+    others = volume([c.extent(k) for k in (*c.batch, *c.rows[:-1])], ASSUMED_ROWS)
+    steps = volume([c.extent(k) for k in c.reduce], ASSUMED)
+    missed = np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
+
+    def tile(height: Any) -> Any:
+        return steps * (step_cycles(target, height, t["vectors"], t["unroll"]) + missed) + TILE_CYCLES + STORED_CYCLES * height * t["vectors"]
+
+    full, rest = row // t["rows"], row % t["rows"]
+    columns, masked = _column_tiles(c, t)
+    return others * columns * masked * (full * tile(t["rows"]) + np.where(rest > 0, tile(rest), 0.0))
+
+
+def _column_tiles(c: Contraction, t: Columns) -> tuple[Any, Any]:
+    """How many tiles there are along the columns, and what masks make of their cost."""
+    extent = c.extent(c.vector_axis)
+    other = volume([c.extent(k) for k in c.columns], ASSUMED)
+    if extent is None or c.is_split(int(t["lanes"].flat[0])):
+        n = ASSUMED if extent is None else extent
+        width = t["vectors"] * t["lanes"]
+        return other * -(-n // width), np.where(n % width, EDGE, 1.0)
+    return -(-other // t["vectors"]), 1.0
+
+
+def _traffic(c: Contraction, target: Any, t: Columns) -> list[Any]:
+    """Cycles to bring the operands into each cache."""
+    axes = {it.var: k for k, it in enumerate(c.info.block.iter_vars)}
+    operands = [operand(a, axes, ASSUMED) for a in (c.broadcast, c.vector, c.info.stores[0])]
+    extent = lambda k: extent_of(c.info.block.iter_vars[k]) or ASSUMED
+    split = c.is_split(int(t["lanes"].flat[0]))
+    inner: dict[Any, Any] = {c.vector_axis: t["vectors"] * t["lanes"] if split else t["lanes"]}
+    columns: list[tuple[Any, Any]] = [(k, extent(k)) for k in c.columns]
+    if split:
+        columns.append((c.vector_axis, -(-extent(c.vector_axis) // inner[c.vector_axis])))
+    elif columns:
+        last = c.columns[-1]
+        columns[-1], inner[last] = (last, -(-extent(last) // t["vectors"])), t["vectors"]
+    rows: list[tuple[Any, Any]] = [(k, extent(k)) for k in c.rows]
+    if rows:
+        last = c.rows[-1]
+        rows[-1], inner[last] = (last, -(-(c.extent(last) or ASSUMED_ROWS) // t["rows"])), t["rows"]
+    outside = [(k, np.where(t["order"] > j, n, 1)) for j, (k, n) in enumerate(rows)]
+    inside = [(k, np.where(t["order"] > j, 1, n)) for j, (k, n) in enumerate(rows)]
+    batch = [(k, extent(k)) for k in c.batch]
+    loops = [*batch, *outside, *columns, *inside, *((k, extent(k)) for k in c.reduce)]
+    return traffic_cycles(target, Nest(loops, operands, inner).traffic(capacities(target)))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the model of a target expects of a kernel on one core, for columns of candidates: cycles of arithmetic, of instructions, of traffic.
+
+Whatever takes longest decides; what it does not hide of the rest is a share of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Column = Any
+
+LOADS = 2.0       # loads of a cycle
+ISSUE = 6.0       # instructions of a cycle
+SHARPNESS = 6.0   # of the maximum of limits: two that are near each other cost more than either
+LOOP = 0.3        # cycles of an iteration that are not hidden
+CACHE_SHARE = 0.8 # of a cache that a kernel's own data may fill
+EXPOSED = 0.15    # of the shorter times that is not hidden behind the longest
+
+
+def step_cycles(target: Any, rows: Column, vectors: Column, unroll: Column = 4) -> Column:
+    """Cycles of one step of a reduction for a register tile of ``rows`` x ``vectors`` accumulators: multiply-adds, their latency, loads
+    and broadcasts, instructions."""
+    chains = rows * vectors
+    folded = (vectors == 1) & (rows > 1)  # a broadcast is an operand of its only multiply-add
+    instructions = chains + vectors + np.where(folded, 0, rows) + 3.0 / unroll
+    limits = (chains / target.fma_ports, target.fma_latency, (rows + vectors) / LOADS, instructions / ISSUE)
+    return sum(x**SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + LOOP / unroll
+
+
+def capacities(target: Any) -> tuple[float, float, float]:
+    """Bytes that a kernel's data may take of each cache."""
+    return target.l1_bytes * CACHE_SHARE, target.l2_bytes * CACHE_SHARE, max(target.l3_bytes, target.l2_bytes) * CACHE_SHARE
+
+
+def traffic_cycles(target: Any, crossing: Sequence[Column]) -> list[Column]:
+    """Cycles for the bytes that cross into the first, second and third cache."""
+    beyond = (target.l2_bytes, max(target.l3_bytes, target.l2_bytes), 1 << 62)
+    return [bytes_ * (target.frequency_ghz / target.bandwidth_gbs(level)) for bytes_, level in zip(crossing, beyond, strict=True)]
+
+
+def together(*times: Column) -> Column:
+    """The time of activities that overlap."""
+    longest = times[0]
+    for t in times[1:]:
+        longest = np.maximum(longest, t)
+    return longest + EXPOSED * (sum(times) - longest)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Free choices of schedule rules: every candidate computes the same, what a program may force, and the bytes of a nest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel import te
+from roundel.ir import IRModule
+from roundel.schedule.rules.candidates import combinations
+from roundel.schedule.rules.nest import Nest, Operand
+from roundel.select.explain import explain_program
+from roundel.select.schedule_module import schedule_program
+from roundel.target import Target
+
+TARGET = Target("znver4")
+
+
+def matmul(m, n, k):
+    a, b = te.placeholder((m, k), "float32", "A"), te.placeholder((k, n), "float32", "B")
+    r = te.reduce_axis((0, k), "r")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), "C")
+    return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: c[i, j] + 1.0, "D")]).with_attr("global_symbol", "main")
+
+
+def conv(channels, outer, side, kernel):
+    x, w = te.placeholder((channels, side, side), "float32", "X"), te.placeholder((channels, kernel, kernel, outer), "float32", "W")
+    c, h, v = te.reduce_axis((0, channels), "c"), te.reduce_axis((0, kernel), "h"), te.reduce_axis((0, kernel), "v")
+    out = side - kernel + 1
+    y = te.compute((out, out, outer), lambda i, j, o: te.sum(x[c, i + h, j + v] * w[c, h, v, o], axis=[c, h, v]), "Y")
+    return te.create_prim_func([x, w, y]).with_attr("global_symbol", "main")
+
+
+@pytest.mark.parametrize("func, shapes", [(matmul(7, 37, 12), [(7, 12), (12, 37)]), (conv(3, 20, 9, 3), [(3, 9, 9), (3, 3, 3, 20)])])
+def test_candidates_compute_the_same(func, shapes):
+    target = Target.host()
+    table = explain_program(func, target).candidates
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in shapes]
+    expected = None
+    for k in [int(table.ranking()[0]), *rng.choice(len(table), 4, replace=False).tolist()]:
+        made, _ = schedule_program(func.with_attr("decisions", table.decisions(k)), target)
+        assert made.attrs["scheduled"] == "contraction"
+        out = np.full([n.value for n in func.buffer_params[-1].shape], np.nan, np.float32)
+        rd.build(IRModule({"main": made}), threads=1)["main"](*arrays, out)
+        expected = out if expected is None else expected
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_forced_decisions():
+    func = matmul(64, 64, 64)
+    found = explain_program(func.with_attr("decisions", {"rows": 5}), TARGET)
+    assert found.rule == "contraction" and found.decisions["rows"] == 5
+    assert explain_program(func, TARGET).decisions["rows"] != 5
+    refused = explain_program(func.with_attr("decisions", {"rows": 1000}), TARGET)
+    assert refused.rule != "contraction" and "no candidate" in refused.passed_over["contraction"]
+
+
+def test_tables_hold_what_fits_the_registers():
+    table = explain_program(matmul(64, 512, 64), TARGET).candidates
+    c = table.columns
+    assert len(table) > 300 and np.all(c["rows"] * c["vectors"] + c["vectors"] < TARGET.vector_registers)
+    assert table.expected(table.best()) == table.cycles.min()
+    fma = 64 * 512 * 64 / 16 / TARGET.fma_ports  # cycles of nothing but multiply-adds
+    assert fma < table.cycles.min() < 1.25 * fma
+
+
+def test_combinations():
+    made = combinations({"a": (1, 2, 3), "b": (4, 5)}, lambda c: c["a"] * c["b"] != 10)
+    assert sorted(zip(made["a"].tolist(), made["b"].tolist())) == [(1, 4), (1, 5), (2, 4), (3, 4), (3, 5)]
+
+
+def test_traffic_of_a_matrix_product():
+    a, b = Operand(((64, {"i": 1}), (32, {"k": 1})), 4.0), Operand(((32, {"k": 1}), (48, {"j": 1})), 4.0)
+    tiles = np.array([8, 16])
+    nest = Nest([("j", 48 // 16), ("i", 64 // tiles), ("k", 32)], [a, b], {"i": tiles, "j": 16})
+    everything, panel, nothing = nest.traffic([1e9, 32 * 16 * 4 + 16 * 32 * 4, 0.0])
+    np.testing.assert_array_equal(everything, 4 * (64 * 32 + 32 * 48))
+    np.testing.assert_array_equal(panel, 4 * (3 * 64 * 32 + 32 * 48))  # rows pass again for each panel
+    np.testing.assert_array_equal(nothing, 4 * (3 * 64 * 32 + (64 // tiles) * 32 * 48))
+
+
+def test_footprints_of_windows():
+    x = Operand(((30, {"y": 2, "h": 1}), (40, {"x": 1, "w": 1})), 4.0)
+    assert x.bytes({"y": 3, "h": 3, "x": 8, "w": 5}) == 4.0 * 7 * 12
+    assert x.bytes({"y": 100, "h": 3, "x": 8}) == 4.0 * 30 * 8
