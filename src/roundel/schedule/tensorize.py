@@ -23,6 +23,7 @@ from roundel.ir.tir import (
 )
 
 from .blockize import blockize
+from .kinds import replace_buffers
 from .primitive import Change, Target, primitive, refuse
 from .regions import bindings
 from .tree import Tree, fresh_copy, is_true
@@ -153,10 +154,11 @@ class _Match:
 
 
 def _implement(outer: Block, impl: PrimFunc, where: dict[Buffer, BufferRegion]) -> Block:
-    """The outer block with the implementation as its body, on views of the program's buffers."""
+    """The outer block with the implementation as its body, on views of the program's buffers (which are in their memory)."""
     assert impl.root_block is not None
-    root = impl.root_block
-    views = tuple(MatchBufferRegion(b, r) for b, r in where.items())
+    placed = {b: b.replace(scope=r.buffer.scope) for b, r in where.items() if b.scope != r.buffer.scope}
+    root = replace_buffers(impl.root_block, placed)
+    views = tuple(MatchBufferRegion(placed.get(b, b), r) for b, r in where.items())
     wrapper = Block((), (), (), outer.name, root.body, None, root.alloc_buffers, (*views, *root.match_buffers))
     copy: Any = fresh_copy(wrapper)[0]
     new = outer.replace(
