@@ -254,6 +254,7 @@ _TABLE: dict[str, Callable] = {
     "reduce_add": _reduce,
     "reduce_mul": _reduce,
     "reduce_max": _reduce,
+    "reduce_max_number": _reduce,
     "reduce_min": _reduce,
     "address_of": _address_of,
     "access_ptr": _access_ptr,

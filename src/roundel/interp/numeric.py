@@ -318,7 +318,7 @@ class Machine:
 
     def reduce(self, name: str, x: np.ndarray) -> Any:
         """Horizontal reduction over the last dimension, which is kept."""
-        fn = {"reduce_add": np.add, "reduce_mul": np.multiply, "reduce_max": np.maximum, "reduce_min": np.minimum}[name]
+        fn = {"reduce_add": np.add, "reduce_mul": np.multiply, "reduce_max": np.maximum, "reduce_max_number": np.maximum, "reduce_min": np.minimum}[name]
         out = x[..., :1]
         for k in range(1, x.shape[-1]):
             out = fn(out, x[..., k : k + 1])

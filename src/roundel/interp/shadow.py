@@ -137,7 +137,7 @@ class Shadow(Machine):
     def reduce(self, name: str, x: np.ndarray) -> Any:
         if not _is_pair(x):
             return super().reduce(name, x)
-        op = {"reduce_add": "Add", "reduce_mul": "Mul", "reduce_max": "Max", "reduce_min": "Min"}[name]
+        op = {"reduce_add": "Add", "reduce_mul": "Mul", "reduce_max": "Max", "reduce_max_number": "Max", "reduce_min": "Min"}[name]
         out = x[..., :1]
         for k in range(1, x.shape[-1]):
             out = self.binary(op, out, x[..., k : k + 1], DType("float64"))

@@ -3,7 +3,7 @@
 
 ``annotate(loop, "prefetch", (buffer, ahead, step))``: the innermost serial loop inside that reads the buffer moves through
 ``step`` of its elements per iteration, and the loop as a whole through the same elements in each of its iterations (of each P
-iterations, where P is given as a fourth number). Iteration p of P fetches the p-th part of what the innermost loop moves
+iterations, where P is given as a fourth number; it may be the innermost loop itself). Iteration p of P fetches the p-th part of what the innermost loop moves
 through, ``ahead`` elements further on, in order. Hardware
 prefetchers stop at the end of a page; panels of constants that come from memory do not wait for them this way.
 """
@@ -36,7 +36,7 @@ class _Prefetch(StatementRewriter):
             self.passes = loop
         with inside(self.an, loop):
             out = self.generic(loop)
-            if self.passes is not None and loop is not self.passes and out.kind not in _CODE and not _serial_inside(out):
+            if self.passes is not None and out.kind not in _CODE and not _serial_inside(out):
                 out = self.insert(out, self.passes)
         self.passes = outer
         return out

@@ -108,7 +108,7 @@ class _VectorizeLoop(Widen):
         wide = as_vector(self.rewrite(term), self.lanes)
         larger = least < wide
         wide = tir.Select(larger if self.mask is None else tir.logical_and(self.mask, larger), wide, least)
-        old, top = tir.BufferLoad(store.buffer, indices), tir.Call("reduce_max", (wide,), term.dtype)
+        old, top = tir.BufferLoad(store.buffer, indices), tir.Call("reduce_max_number", (wide,), term.dtype)
         return store.replace(indices=indices, value=tir.Select(old < top, top, old))
 
     @on(tir.For)

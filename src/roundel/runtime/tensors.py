@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,10 @@ from ..ir.errors import CallError
 from . import native
 
 _ALIGNED_FROM = 4096  # bytes; smaller results do not gain from 64-byte alignment
+_KEPT_FROM = 4 << 20  # bytes; the C library gives such memory back at once, and the system clears it for the next result
+_KEPT_MOST = 256 << 20
+_kept: list[np.ndarray] = []  # the last large results' memory, used again once nobody else holds it
+_kept_lock = threading.Lock()
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
@@ -28,9 +33,21 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     nbytes = count * dtype.itemsize
     if nbytes < _ALIGNED_FROM:
         return np.empty(shape, dtype)
-    raw = np.empty(nbytes + 64, np.uint8)
+    raw = _large(nbytes + 64) if _KEPT_FROM <= nbytes <= _KEPT_MOST else np.empty(nbytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + nbytes].view(dtype).reshape(shape)
+
+
+def _large(nbytes: int) -> np.ndarray:
+    """Memory for a large result: that of an earlier one of this size that is gone, where there is one."""
+    with _kept_lock:
+        for raw in _kept:
+            if raw.size == nbytes and sys.getrefcount(raw) == 3:  # held here, by the loop and by the call
+                return raw[:]
+        _kept.append(np.empty(nbytes, np.uint8))
+        while len(_kept) > 2 or (len(_kept) > 1 and sum(k.size for k in _kept) > _KEPT_MOST):
+            del _kept[0]
+        return _kept[-1][:]
 
 
 class Described:

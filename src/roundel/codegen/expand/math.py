@@ -64,6 +64,8 @@ _EXP = (
     1.6666607558727264e-1,
     5.000003576278687e-1,
 )
+# e^r = 1 + r + r^2 P(r) for |r| <= log(2)/2, to 1.05e-7
+_EXP_SHORT = (8.312520326678771e-3, 4.1890157094222176e-2, 1.666711464887098e-1, 4.9999231492715673e-1, 1.0, 1.0)
 # e^r = 1 + r + r^2 P(r) for |r| <= log(2)/2
 _EXPM1 = (
     1.9789267389569432e-4,
@@ -76,12 +78,12 @@ _EXPM1 = (
 _LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693359375, -2.12194440054690583e-4
 
 
-def _reduce_exp(x: Expr, step: int) -> tuple[Expr, Expr]:
-    """n (in the low bits of an int32) and r, where x = step n log(2) + r."""
+def _reduce_exp(x: Expr, step: int) -> tuple[Expr, Expr, Expr]:
+    """n, n again (in the low bits of an int32) and r, where x = step n log(2) + r."""
     shifted = _fma(x, _f(_LOG2E / step, x), _f(_MAGIC, x))
     n = shifted - _f(_MAGIC, x)
     r = _fma(n, _f(-step * _LN2_LOW, x), _fma(n, _f(-step * _LN2_HIGH, x), x))
-    return bits_of(shifted, "int32"), r
+    return n, bits_of(shifted, "int32"), r
 
 
 def _power_of_two(n: Expr) -> Expr:
@@ -89,9 +91,15 @@ def _power_of_two(n: Expr) -> Expr:
     return bits_of((n + 127) << 23, "float32")
 
 
-def exp(x: Expr) -> Expr:
-    """e^x; overflows to infinity, underflows through the subnormals to 0."""
-    n, r = _reduce_exp(_at_most(_at_least(x, -104.0), 89.0), 2)
+def exp(x: Expr, scales: bool = False, most: float = 89.0) -> Expr:
+    """e^x; overflows to infinity, underflows through the subnormals to 0. ``most``: x is known to be smaller."""
+    x = _at_least(x, -104.0)
+    if most >= 89.0:
+        x = _at_most(x, 89.0)
+    if scales:
+        n, _, r = _reduce_exp(x, 1)
+        return tir.Call("ldexp", (_horner(r, _EXP_SHORT), n), x.dtype)
+    _, n, r = _reduce_exp(x, 2)
     p = _fma(_horner(r, _EXP), r * r, r) + _f(1.0, x)
     half = _power_of_two(n)  # 2^2n in two factors, so that neither overflows before the product does
     return p * half * half
@@ -99,13 +107,13 @@ def exp(x: Expr) -> Expr:
 
 def _expm1(x: Expr) -> Expr:
     """e^x - 1 for |x| <= 87, without cancellation near 0."""
-    n, r = _reduce_exp(x, 1)
+    _, n, r = _reduce_exp(x, 1)
     q = _fma(_horner(r, _EXPM1), r * r, r)  # e^r - 1
     scale = _power_of_two(n)
     return _fma(q, scale, scale - _f(1.0, x))
 
 
-def tanh(x: Expr) -> Expr:
+def tanh(x: Expr, scales: bool = False) -> Expr:
     """Hyperbolic tangent: expm1(2|x|) / (expm1(2|x|) + 2)."""
     magnitude = _at_most(tir.Call("abs", (x,), x.dtype), 9.5)
     e = _expm1(magnitude + magnitude)
@@ -113,9 +121,9 @@ def tanh(x: Expr) -> Expr:
     return tir.Call("copysign", (positive, x), x.dtype)
 
 
-def sigmoid(x: Expr) -> Expr:
+def sigmoid(x: Expr, scales: bool = False) -> Expr:
     """1 / (1 + e^-x), as e^x / (1 + e^x) below 0."""
-    e = exp(_f(0.0, x) - tir.Call("abs", (x,), x.dtype))
+    e = exp(_f(0.0, x) - tir.Call("abs", (x,), x.dtype), scales, most=0.0)
     return _where(x < _f(0.0, x), e, _f(1.0, x)) / (_f(1.0, x) + e)
 
 
@@ -133,7 +141,7 @@ _LOG = (
 )
 
 
-def log(x: Expr) -> Expr:
+def log(x: Expr, scales: bool = False) -> Expr:
     """Natural logarithm; NaN below 0, -infinity at 0."""
     tiny = x < _f(1.17549435e-38, x)
     scaled = _where(tiny, x * _f(8388608.0, x), x)  # subnormals made normal
@@ -184,7 +192,7 @@ def _exp2_normal(x: Expr) -> Expr:
     return bits_of(bits_of(p, "int32") + (bits_of(shifted, "int32") << 23), "float32")
 
 
-def erf(x: Expr) -> Expr:
+def erf(x: Expr, scales: bool = False) -> Expr:
     """Error function."""
     a = tir.Call("abs", (x,), x.dtype)
     small = _fma(_horner(x * x, _ERF_SMALL), x, x)
@@ -217,12 +225,13 @@ def float_floordiv(a: Expr, b: Expr) -> Expr:
     return _where(tir.EQ(b, zero), a / b, floor)
 
 
-EXPANSIONS: dict[str, Callable[[Expr], Expr]] = {"exp": exp, "tanh": tanh, "sigmoid": sigmoid, "log": log, "erf": erf}
+EXPANSIONS: dict[str, Callable[[Expr, bool], Expr]] = {"exp": exp, "tanh": tanh, "sigmoid": sigmoid, "log": log, "erf": erf}
 
 
-def expand_call(e: tir.Call) -> Expr | None:
-    """The expansion of a call of an elementary function, or None when the target's library does it."""
+def expand_call(e: tir.Call, scales: bool = False) -> Expr | None:
+    """The expansion of a call of an elementary function, or None when the target's library does it. ``scales``: multiplying by
+    a power of two, whatever over- or underflows, is one instruction (``ldexp`` with a float as exponent)."""
     rule = EXPANSIONS.get(e.op) if isinstance(e.op, str) else None
     if rule is None or not e.dtype.is_float or e.dtype.bits > 32:
         return None
-    return rule(e.args[0]) if e.dtype.bits == 32 else narrow(rule(widen(e.args[0])), e.dtype)
+    return rule(e.args[0], scales) if e.dtype.bits == 32 else narrow(rule(widen(e.args[0]), scales), e.dtype)

@@ -127,6 +127,8 @@ class Emitter:
         self.tasks: set[str] = set()
         self.constants: dict[str, int] = {}  # key of a constant -> its index in the context's table
         self.stack_bytes = 0
+        self.streaming = 0  # loops around whose stores go past the caches
+        self.streamed = False  # whether there were such stores
         self.function: tir.PrimFunc | None = None
         self.scopes.append(Scope([]))  # its prelude is in the entry block
 

@@ -157,6 +157,8 @@ def emit_function(
     noalias = bool(func.attrs.get("noalias", True))
     params = _bind_params(em, func, noalias, written_data(func, facts=facts))
     em.statement(func.body)
+    if em.streamed and platform.is_x86:  # such stores are not ordered by others, as those that tell of a task's end
+        em.line(f"call void {em.declare('llvm.x86.sse.sfence', 'void')}()")
     em.line("ret i32 0" if kind == "host" else "ret void" if result == "void" else "unreachable")
     em.finish_entry(write_scratch(em))
     body = em.text()
@@ -241,7 +243,7 @@ def module_text(pieces: Iterable[Piece], extra: str = "") -> str:
         declares.update(piece.declares)
         defined.update(re.findall(r"^define [^@]*@([\w.$]+)\(", text, re.M))
     lines = [text for name, text in sorted(declares.items()) if name not in defined]
-    return "\n".join([*parts, extra, *lines, "!0 = !{}", ""])
+    return "\n".join([*parts, extra, *lines, "!0 = !{}", "!1 = !{i32 1}", ""])
 
 
 def platform_of(triple: str, features: str) -> Platform:

@@ -15,7 +15,7 @@ from ...ir.errors import BuildError
 from ..expand.convert import narrow, widen
 from ..expand.math import expand_call
 from .address import offset, pointer
-from .arithmetic import build_vector, extract_lanes, float_min_max, shuffle, zero
+from .arithmetic import build_vector, concat, extract_lanes, float_min_max, shuffle, zero
 from .emitter import CALLS, EXPR, Emitter, writes
 from .types import computes_in_float32, float_text, is_storage_float, llvm_type, splat, suffix
 
@@ -67,12 +67,17 @@ _LIBRARY = {  # C library functions; with the suffix f for float32
 def _call(em: Emitter, e: tir.Call) -> str:
     if not isinstance(e.op, str):
         return call_function(em, e)
-    expanded = expand_call(e)
+    expanded = expand_call(e, _scales(em, e.dtype))
     if expanded is not None:
         return em.value(expanded)
     if e.op in CALLS:
         return CALLS[e.op](em, e)
     raise BuildError(f"the intrinsic {e.op} cannot be compiled", hint="call_extern calls any C function")
+
+
+def _scales(em: Emitter, dtype: DType) -> bool:
+    """Whether the target multiplies such vectors by powers of two in one instruction."""
+    return em.platform.is_x86 and "avx512f" in em.platform.features and dtype.lanes % 16 == 0
 
 
 def call_function(em: Emitter, e: tir.Call) -> str:
@@ -246,10 +251,26 @@ def _likely(em: Emitter, e: tir.Call) -> str:
 @writes(CALLS, "ldexp")
 @in_float32
 def _ldexp(em: Emitter, e: tir.Call) -> str:
+    """The exponent is an integer, or a float with the value of one."""
+    if e.dtype.element == "float32" and e.args[1].dtype == e.dtype and _scales(em, e.dtype):
+        return _scale(em, e)
     exponent = tir.cast(e.args[1], DType("int32").with_lanes(e.dtype.lanes))
     t, i = llvm_type(e.dtype), llvm_type(exponent.dtype)
     name = em.declare(f"llvm.ldexp.{suffix(e.dtype)}.{suffix(exponent.dtype)}", t, t, i)
     return em.op(f"call {t} {name}({t} {em.value(e.args[0])}, {i} {em.value(exponent)})")
+
+
+def _scale(em: Emitter, e: tir.Call) -> str:
+    """AVX-512's instruction, for 16 lanes at a time."""
+    element, lanes, t = e.dtype.element, e.dtype.lanes, "<16 x float>"
+    name = em.declare("llvm.x86.avx512.mask.scalef.ps.512", t, t, t, t, "i16", "i32")
+    x, n = em.value(e.args[0]), em.value(e.args[1])
+    done, count = "", 0
+    for k in range(0, lanes, 16):
+        a, b = (v if lanes == 16 else _part(em, v, element, lanes, k, 16) for v in (x, n))
+        piece = em.op(f"call {t} {name}({t} {a}, {t} {b}, {t} zeroinitializer, i16 -1, i32 4)")
+        done, count = (piece, 16) if not k else concat(em, done, count, piece, 16, element)
+    return done
 
 
 @writes(CALLS, "popcount", "clz", "ctz")
@@ -303,7 +324,7 @@ def _undef(em: Emitter, e: tir.Call) -> str:
 # ---- vectors -----------------------------------------------------------------------------------------------
 
 
-@writes(CALLS, "reduce_add", "reduce_mul", "reduce_max", "reduce_min")
+@writes(CALLS, "reduce_add", "reduce_mul", "reduce_max", "reduce_min", "reduce_max_number")
 @in_float32
 def _reduce(em: Emitter, e: tir.Call) -> str:
     """Halves are combined until one lane is left (what is left over by odd numbers of lanes comes last)."""
@@ -331,9 +352,12 @@ def _combine(em: Emitter, op: str, dtype: DType, a: str, b: str) -> str:
     name = op[7:]
     if name in ("add", "mul"):
         return em.op(f"{'f' if dtype.is_float else ''}{name} {llvm_type(dtype)} {a}, {b}")
+    if dtype.is_float and name == "max_number":
+        larger = em.op(f"fcmp olt {llvm_type(dtype)} {a}, {b}")
+        return em.op(f"select {'i1' if dtype.lanes == 1 else f'<{dtype.lanes} x i1>'} {larger}, {llvm_type(dtype)} {b}, {llvm_type(dtype)} {a}")
     if dtype.is_float:
         return float_min_max(em, dtype, name, a, b)
-    return em.intrinsic(("s" if dtype.kind == "int" else "u") + name, dtype, a, b)
+    return em.intrinsic(("s" if dtype.kind == "int" else "u") + name[:3], dtype, a, b)
 
 
 @writes(CALLS, "dot_accumulate")

@@ -13,6 +13,8 @@ from .arithmetic import broadcast, build_vector, concat, extract_lanes, shuffle
 from .emitter import EXPR, STMT, Emitter, writes
 from .types import element_bytes, is_packed, llvm_type, memory_type, splat, suffix_of
 
+STREAMED_BYTES = 64  # a line of the cache
+
 
 def as_ramp(e: tir.Expr) -> tuple[tir.Expr, tir.Expr] | None:
     """Base and stride when the vector is an arithmetic progression."""
@@ -233,8 +235,25 @@ def _store_value(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType, 
 
 
 def _plain_store(em: Emitter, buffer: tir.Buffer, where: Linear, dtype: DType, value: str) -> None:
-    align = align_text(em, buffer, where, _nbytes(dtype))
-    em.line(f"store {memory_type(dtype)} {value}, ptr {pointer(em, buffer, where)}, {align}")
+    place, align = pointer(em, buffer, where), align_text(em, buffer, where, _nbytes(dtype))
+    text = f"store {memory_type(dtype)} {value}, ptr {place}, "
+    if em.streaming and em.depth[buffer.data] == 0 and _nbytes(dtype) % STREAMED_BYTES == 0:
+        _streamed_store(em, text, place, align)
+    else:
+        em.line(text + align)
+
+
+def _streamed_store(em: Emitter, text: str, place: str, align: str) -> None:
+    """Past the caches where the address allows it: the instruction for that wants aligned vectors."""
+    em.streamed = True
+    yes, no, done = em.name("streamed"), em.name("plain"), em.name("done")
+    beyond = em.op(f"and i64 {em.op(f'ptrtoint ptr {place} to i64')}, {STREAMED_BYTES - 1}")
+    em.branch(em.op(f"icmp eq i64 {beyond}, 0"), yes, no)
+    for label, rest in ((yes, f"align {STREAMED_BYTES}, !nontemporal !1"), (no, align)):
+        em.start(label)
+        em.line(text + rest)
+        em.jump(done)
+    em.start(done)
 
 
 def _masked_store(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType, value: str) -> None:

@@ -22,7 +22,13 @@ def _seq(em: Emitter, s: tir.Seq) -> None:
 
 @writes(STMT, tir.For)
 def _for(em: Emitter, s: tir.For) -> None:
-    """A loop with its test at the bottom; one more ahead of it unless it is known to run."""
+    """A loop with its test at the bottom; one more ahead of it unless it is known to run. What loops with the annotation
+    ``streamed`` store in whole vectors is not kept in caches."""
+    if "streamed" in s.annotations:
+        em.streaming += 1
+        _for(em, s.replace(annotations=s.annotations.without("streamed")))
+        em.streaming -= 1
+        return
     if s.kind is not tir.ForKind.SERIAL:
         raise BuildError(f"a {s.kind.value} loop over {s.loop_var.name} cannot be compiled: the program is not lowered")
     em.values.clear()

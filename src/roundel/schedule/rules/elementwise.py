@@ -13,6 +13,7 @@ from ...ir.visit import free_vars, walk
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .parallelism import parallelize
+from .streams import stream
 
 MOST_CHOICES = 8
 SHORT = 512  # elements of a row; to find where one is takes a division for each loop that was fused
@@ -79,8 +80,10 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
                 sch.unroll(loops[k])
         if not outer or outer_extent < (2 if conditional(info) else 8):
             whole = sch.fuse(*outer, chunk) if outer else chunk
+            stream(sch, info, whole, target)
             parallelize(sch, whole, per_element * lanes)
             return
+        stream(sch, info, chunk, target)
     elif choosing:
         outer = loops[:-1]
     if outer:

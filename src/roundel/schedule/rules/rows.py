@@ -16,8 +16,10 @@ from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .elementwise import vector_lanes
 from .parallelism import parallelize
+from .streams import fetch_ahead, stream
 
-CHAINS = 4  # vectors that a reduction accumulates side by side, to hide the latency of an addition
+CHAINS = (4, 2, 1)  # vectors that a reduction may accumulate side by side, to hide the latency of an addition
+LATENCY = 4.0  # cycles of that addition
 
 
 def rows(sch: Any, target: Any) -> Applied | None:
@@ -42,12 +44,14 @@ def rows(sch: Any, target: Any) -> Applied | None:
     row = sch.fuse(*loops) if len(loops) > 1 else loops[0]
     for info in reversed(infos[:-1]):
         block = sch.get_block(info.name)
-        sch.set_scope(block, 0, "local" if _is_scalar(info, count) else "global")
+        sch.set_scope(block, 0, "local" if _fits_registers(info, count, target) else "global")
         sch.compute_at(block, row)
-    work = 0.0
-    for info in infos:
+    work, pending = 0.0, None
+    for info, following in zip(infos, [*infos[1:], None], strict=True):
         work += info.cost * product([extent_of(a) for a in [*long_axes(info)[count:], *info.reduce]], 512) / 4
-        _inside(sch, info, target, _position(sch, info, row))
+        with_it = following if following is not None and _sums_up(following, info) else None
+        pending = _inside(sch, info, target, _position(sch, info, row), with_it, pending)
+    fetch_ahead(sch, infos, target)
     parallelize(sch, row, work)
     return Applied()
 
@@ -103,6 +107,12 @@ def _is_scalar(info: BlockInfo, count: int) -> bool:
     return len(long_axes(info)) <= count
 
 
+def _fits_registers(info: BlockInfo, count: int, target: Any) -> bool:
+    """Whether what a stage makes of a row is so short that half of the registers hold it."""
+    length = product([extent_of(a) for a in long_axes(info)[count:]], 1 << 20)
+    return length <= 1 or length <= vector_lanes(info, target) * target.vector_registers // 2
+
+
 def _position(sch: Any, info: BlockInfo, row: Any) -> int:
     """How many loops of a block are outside the row."""
     loops = sch.get_loops(sch.get_block(info.name))
@@ -110,33 +120,60 @@ def _position(sch: Any, info: BlockInfo, row: Any) -> int:
     return next(k for k, loop in enumerate(loops) if sch.get(loop).token is token) + 1
 
 
-def _inside(sch: Any, info: BlockInfo, target: Any, outside: int) -> None:
-    """Vectors inside a row."""
+def _sums_up(info: BlockInfo, stage: BlockInfo) -> bool:
+    """Whether a reduction takes in, in order, just the row that the stage before makes: both run in one loop then."""
+    if stage.reduce or len(info.reduce) != 1 or not _same_extent(info.block.iter_vars[-1], stage.block.iter_vars[-1]):
+        return False
+    made = stage.stores[0]
+    reads = [a for a in info.loads if a.buffer is made.buffer]
+    return len(reads) == 1 and reads[0].indices[-1] is info.reduce[0].var and made.indices[-1] is stage.block.iter_vars[-1].var
+
+
+def _same_extent(a: tir.IterVar, b: tir.IterVar) -> bool:
+    return a.dom.extent is b.dom.extent
+
+
+def _inside(sch: Any, info: BlockInfo, target: Any, outside: int, following: BlockInfo | None, pending: Any) -> Any:
+    """Vectors inside a row. A stage that the reduction ``following`` sums up is cut as that is; its loop over vectors comes back,
+    and is ``pending`` when it is the reduction's turn."""
     block = sch.get_block(info.name)
     loops = sch.get_loops(block)[outside:]
     lanes = vector_lanes(info, target)
     if not loops or lanes == 1:
-        return
+        return None
     axis = info.block.iter_vars[-1]
     contiguous = all(a.steps(axis.var, 0) or a.steps(axis.var, 1) for a in info.accesses) and any(a.steps(axis.var, 1) for a in info.accesses)
     extent = extent_of(axis)
     if not contiguous or (extent is not None and extent < lanes // 2):
-        return
+        return None
     if not info.reduce:
-        if info.stores[0].steps(axis.var, 1):
-            sch.vectorize(sch.split(loops[-1], [None, lanes])[1])
-        return
-    wide = lanes * CHAINS
-    width = wide if extent is None or extent % wide == 0 or extent >= 2 * wide else lanes
-    _partial_sums(sch, block, loops[-1], width)
+        if not info.stores[0].steps(axis.var, 1):
+            return None
+        width = lanes if following is None else lanes * _chains(extent, lanes, info.cost + following.cost)
+        chunk, vector = sch.split(loops[-1], [None, width])
+        sch.vectorize(vector)
+        stream(sch, info, chunk, target)
+        return (chunk, width) if following is not None else None
+    width = pending[1] if pending is not None else lanes * _chains(extent, lanes, info.cost)
+    _partial_sums(sch, block, loops[-1], width, pending[0] if pending is not None else None)
+    return None
 
 
-def _partial_sums(sch: Any, block: Any, loop: Any, width: int) -> None:
-    """Reduce into ``width`` partial results, then across them."""
+def _chains(extent: int | None, lanes: int, cost: float) -> int:
+    """Vectors side by side, so that neither latencies nor what is computed beyond the end of a row takes long."""
+    if extent is None:
+        return CHAINS[0]
+    return min(CHAINS, key=lambda c: -(-extent // (c * lanes)) * max(c * cost, LATENCY))
+
+
+def _partial_sums(sch: Any, block: Any, loop: Any, width: int, chunk: Any) -> None:
+    """Reduce into ``width`` partial results, in the loop ``chunk`` where there is one, then across them."""
     inner = sch.split(loop, [None, width])[1]
     partial = sch.rfactor(inner, 0)
     sch.set_scope(partial, 0, "local")
     steps = next(x for x in sch.get_loops(partial) if _reduces(sch, partial, x))
+    if chunk is not None:
+        steps = sch.merge(chunk, steps)
     init = sch.decompose_reduction(partial, steps)
     for b in (init, partial):
         sch.vectorize(sch.get_loops(b)[-1])
