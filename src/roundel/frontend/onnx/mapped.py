@@ -42,13 +42,15 @@ def _graph(data: memoryview, begin: int, stop: int, file: bytes) -> Iterator[byt
 
 
 def _tensor(data: memoryview, begin: int, stop: int, file: bytes) -> Iterator[bytes]:
+    facts: dict[bytes, bytes] = {}
     for number, start, content, end in _fields(data, begin, stop):
         if number == _RAW_DATA and end - content >= _SMALLEST:
             facts = {b"location": file, b"offset": b"%d" % content, b"length": b"%d" % (end - content)}
-            yield from (_field(_EXTERNAL_DATA, _field(1, key) + _field(2, value)) for key, value in facts.items())
-            yield bytes((_DATA_LOCATION << 3, 1))
         else:
             yield bytes(data[start:end])
+    if facts:  # after what the file says of the place itself, which may be "here" in so many words: the last one counts
+        yield from (_field(_EXTERNAL_DATA, _field(1, key) + _field(2, value)) for key, value in facts.items())
+        yield bytes((_DATA_LOCATION << 3, 1))
 
 
 def _fields(data: memoryview, at: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
