@@ -9,7 +9,8 @@
                                                              if io * 8 + ii < 100: ...
 
 Parallel loops, and conditions that are not linear in the loop variable, are not cut but get one test per iteration that
-chooses between the clean and the full body. A budget of statements bounds the growth.
+chooses between the clean and the full body. A budget of statements bounds the growth. A loop annotated with ``edge`` is where
+its conditions are cut, not a loop around it.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class _Cut:
     low: list[tir.Expr] = field(default_factory=list)
     high: list[tir.Expr] = field(default_factory=list)
     test: list[tir.Expr] = field(default_factory=list)
+    exact: dict[tir.Expr, tir.Expr] = field(default_factory=dict)  # conditions that do not hold from this end on
 
 
 class _Partition(StatementRewriter):
@@ -79,9 +81,10 @@ class _Partition(StatementRewriter):
     def find(self, loop: tir.For, inner: dict[Var, tir.For]) -> _Cut:
         cut = _Cut()
         local = {n.var for n in statements(loop.body) if type(n) is tir.Let}
+        edges = {v for v, n in inner.items() if "edge" in n.annotations}
         for c in _conditions(loop.body):
             names = free_vars(c)
-            if c in cut.value or loop.loop_var not in names or not c.is_index or not names.isdisjoint(local):
+            if c in cut.value or loop.loop_var not in names or not c.is_index or not names.isdisjoint(local | edges):
                 continue
             if type(c) in (tir.EQ, tir.NE):
                 self.ends(loop, c, cut)
@@ -129,6 +132,8 @@ class _Partition(StatementRewriter):
             if an.prove(limit <= loop.min) or an.prove(limit >= loop.min + loop.extent):
                 return
             cut.high.append(limit)
+            if step.value == -1 and inner.keys().isdisjoint(free_vars(c)):
+                cut.exact[c] = limit
         cut.value[c] = True
 
     def split(self, loop: tir.For, cut: _Cut) -> tir.Stmt:
@@ -142,16 +147,19 @@ class _Partition(StatementRewriter):
             stop = tir.min_(stop, high)
         stop = an.simplify(tir.max_(stop, start))
         clean = _Decide(cut.value).rewrite(loop.body)
+        beyond = {c: False for c, limit in cut.exact.items()} if len(set(cut.high)) == 1 else {}
         parts = [
             self.piece(loop, loop.min, start, loop.body),
             self.whole(loop.replace(min=start, extent=an.simplify(stop - start), body=clean)),
-            self.piece(loop, stop, end, loop.body),
+            self.piece(loop, stop, end, _Decide(beyond).rewrite(loop.body) if beyond else loop.body),
         ]
         return tir.seq(
             *[p for p in parts if not (type(p) is tir.For and type(p.extent) is tir.IntImm and p.extent.value <= 0)]
         )
 
     def piece(self, loop: tir.For, start: tir.Expr, stop: tir.Expr, body: tir.Stmt) -> tir.Stmt:
+        if not _does_anything(body):
+            return tir.Seq(())
         return fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))
 
     def choose(self, loop: tir.For, cut: _Cut) -> tir.Stmt:
@@ -159,7 +167,16 @@ class _Partition(StatementRewriter):
         tests = [*cut.test, *(v >= low for low in cut.low), *(v < high for high in cut.high)]
         with inside(self.analyzer, loop):
             clean = self.rewrite(_Decide(cut.value).rewrite(loop.body))
-        return loop.replace(body=tir.If(tir.logical_and(*tests), clean, fresh_copy(loop.body)))
+            rest = self.rewrite(fresh_copy(loop.body))
+        return loop.replace(body=tir.If(tir.logical_and(*tests), clean, rest))
+
+
+def _does_anything(stmt: tir.Stmt) -> bool:
+    """Whether a statement has an effect beyond memory that it allocates itself, and prefetches."""
+    own = {n.buffer for n in statements(stmt) if type(n) is tir.Allocate}
+    calls = (n.value for n in statements(stmt) if type(n) is tir.Evaluate)
+    stores = any(type(n) is tir.BufferStore and n.buffer not in own for n in statements(stmt))
+    return stores or not all(type(c) is tir.Call and c.op == "prefetch" for c in calls)
 
 
 def _closure(names: frozenset[Var], inner: dict[Var, tir.For]) -> list[tir.For]:

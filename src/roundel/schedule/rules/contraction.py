@@ -18,7 +18,7 @@ from .candidates import chosen
 from .contraction_choice import candidates
 from .contraction_roles import Contraction, match
 from .elementwise import inline_producers, schedule_spatial
-from .parallelism import parallelize
+from .parallelism import is_little, parallelize
 from .register_tile import Tile
 
 ASSUMED_TILES = 16  # along a symbolic axis
@@ -152,7 +152,10 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     if not outside:
         return
     is_product = len(reduce) == 1
-    count = _parallel_prefix(sch, outside, target) if is_product else len(outside)
+    has_tail = bool(rows) and choice["order"] < len(rows) and bool((c.extent(c.rows[-1]) or 0) % tile.rows)
+    count = _parallel_prefix(sch, outside, target)
+    if not is_product:  # a tail is cut off a loop of its own
+        count = len(outside) - 1 if has_tail and count < len(outside) else len(outside)
     if packed is not None and len(rows) == 1 and choice["order"] == 0 and is_product and count < len(outside):
         width = tile.vectors * tile.lanes
         buffer = sch.func.buffer_params[packed]
@@ -163,19 +166,23 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
         work *= extent.value if isinstance(extent, tir.IntImm) else ASSUMED_TILES
     if packed is not None:  # every panel comes from memory
         work = max(work, product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8 / MEMORY_BYTES)
+    if is_little(sch, outside[:count], work):
+        return
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
     if packed is not None and rows and choice["order"] == 0 and not is_product:
-        _prefetch(sch, c, tile, whole, sch.func.buffer_params[packed], unroll)
+        tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
+        _prefetch(sch, c, tile, tiles, whole, sch.func.buffer_params[packed], unroll)
     parallelize(sch, whole, work)
 
 
-def _prefetch(sch: Any, c: Contraction, tile: Tile, loop: Any, packed: tir.Buffer, unroll: int) -> None:
-    """While the rows run over one panel of a convolution's weights, the next one comes from memory."""
+def _prefetch(sch: Any, c: Contraction, tile: Tile, tiles: int, loop: Any, packed: tir.Buffer, unroll: int) -> None:
+    """While the rows run over one panel of a convolution's weights, the next one comes from memory. ``tiles``: of rows, that are
+    iterations of the loop."""
     width = tile.vectors * tile.lanes
     panel = product([c.extent(k) for k in c.reduce], 0) * width
     rows = [c.extent(r) for r in c.rows]
     if panel and None not in rows:
-        sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * -(-rows[-1] // tile.rows)))
+        sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * tiles))
 
 
 def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:

@@ -7,6 +7,8 @@ longer than most small operators run).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from ...ir import tir
@@ -18,10 +20,19 @@ REGION_CYCLES = 120_000
 def parallelize(sch: Any, loop: Any, cycles_per_iteration: float) -> None:
     """Make a loop parallel unless its work is known to be too little, in chunks of ``CHUNK_CYCLES``."""
     extent = sch.get(loop).extent
-    if isinstance(extent, tir.IntImm) and (extent.value < 2 or extent.value * cycles_per_iteration < REGION_CYCLES):
+    if is_little(sch, [loop], cycles_per_iteration):
         return
     grain = max(1, round(CHUNK_CYCLES / max(cycles_per_iteration, 1e-3)))
     if isinstance(extent, tir.IntImm):
         grain = max(1, min(grain, extent.value // 4))
     sch.parallel(loop)
     sch.annotate(loop, "grain", grain)
+
+
+def is_little(sch: Any, loops: Sequence[Any], cycles_per_iteration: float) -> bool:
+    """Whether loops together have so little work that one thread does it."""
+    extents = [sch.get(loop).extent for loop in loops]
+    if not all(isinstance(n, tir.IntImm) for n in extents):
+        return False
+    total = math.prod(n.value for n in extents)
+    return total < 2 or total * cycles_per_iteration < REGION_CYCLES
