@@ -10,8 +10,9 @@ import roundel.graph.strassen as strassen_pass
 from roundel.builder import BlockBuilder
 from roundel.driver import compile_module, prepare
 from roundel.interp import interpret
-from roundel.ir import graph, options
+from roundel.ir import graph, options, tir
 from roundel.ir.constants import ConstData
+from roundel.ir.dtype import INT64
 from roundel.ops import make
 from roundel.target import Target
 
@@ -40,7 +41,7 @@ def _kernels(mod, target=None):
 
 @pytest.fixture
 def always(monkeypatch):
-    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target: rows > 1 and inner % 2 == 0)
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0: rows > 1 and inner % 2 == 0)
 
 
 @pytest.mark.parametrize("shape, columns", [((16, 8), 64), ((37, 10), 100), ((2, 3, 5, 6), 31), ((1, 1, 300, 4), 40), ((2, 2), 20), ((90, 64), 96)])
@@ -86,3 +87,32 @@ def test_factors_of_data_are_made_once():
         bb.emit_func_output(y)
     text = prepare(bb.get())["main"].script()
     assert text.count("strassen_data") == 1 and text.count("strassen_matmul") == 3
+
+
+@pytest.mark.parametrize("machine", ["host", "znver3"])
+@pytest.mark.parametrize("shape, columns, epilogue", [((None, 10), 100, True), ((1, None, 8), 64, True), ((None, None, 6), 31, False)])
+def test_symbolic_rows_have_a_variant(monkeypatch, machine, shape, columns, epilogue):
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0: rows > 30 and inner % 2 == 0)
+    n, m = tir.Var("n", INT64, True), tir.Var("m", INT64, True)
+    dims = iter([n, m])
+    mod, w, b = _layer(tuple(next(dims) if s is None else s for s in shape), columns, epilogue)
+    target = Target.host() if machine == "host" else Target(machine)
+    names = [name for name, f in prepare(mod, target=target).items() if "matmul" in name]
+    assert len(names) == 2 and any("strassen" in name for name in names)
+    run, interpreted = compile_module(mod, target=target).load(threads=2), interpret(strassen_pass.strassen(mod))
+    for rows in (1, 31, 32, 33, 47, 48, 49, 64, 257, 600):
+        sizes = iter([2 if shape.count(None) == 2 else rows, rows])
+        x = np.random.default_rng(rows).standard_normal([next(sizes) if s is None else s for s in shape]).astype(np.float32)
+        expected = x.astype(np.float64) @ w
+        expected = np.maximum(expected + b, 0) if epilogue else expected
+        np.testing.assert_allclose(run["main"](x), expected, rtol=1e-4, atol=1e-4)
+        if rows in (31, 33) and machine == "host":
+            np.testing.assert_allclose(interpreted["main"](x), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_is_chosen_from_the_number_of_rows_on_from_which_it_pays():
+    n = tir.Var("n", INT64, True)
+    mod, *_ = _layer((1, n, 768), 768)
+    text = strassen_pass.strassen(mod)["main"].script()
+    assert "n >= " in text and text.count("strassen_matmul") == 1 and text.count("R.matmul") == 1
+    assert not _kernels(_layer((n, 512), 32)[0])

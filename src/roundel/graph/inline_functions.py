@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..arith import Analyzer
@@ -42,6 +42,11 @@ def _expanded(mod: IRModule, name: str, func: graph.Function) -> graph.Function:
     return func.replace(body=body, ret_sinfo=result.sinfo)
 
 
+def fresh_copy(mod: IRModule, seq: graph.SeqExpr, known: Iterable[tir.Var]) -> graph.SeqExpr:
+    """The body with variables of its own (and calls of graph functions expanded). ``known``: sizes that are defined outside of it."""
+    return _Copy(mod, ("", ""), {}, {v: v for v in known}, []).nested(seq)
+
+
 class _Copy:
     """Copies a body with fresh variables into ``out``, calls expanded. ``dims``: what its symbolic dimensions stand for."""
 
@@ -72,7 +77,7 @@ class _Copy:
     def match_cast(self, binding: graph.MatchCast) -> None:
         """The variables that it defines are new in every copy."""
         if len(self.stack) > 1:
-            self.dims.update((v, tir.Var(v.name, v.dtype, v.size)) for v in _dims(binding.sinfo) if v not in self.dims)
+            self.dims.update((v, tir.Var(v.name, v.dtype, v.size)) for v in dims_of(binding.sinfo) if v not in self.dims)
         self.env[binding.var] = self.cast(self.atom(self.expr(binding.value)), self.info(binding.sinfo), binding.var.name)
 
     def cast(self, value: graph.GraphExpr, info: graph.StructInfo, name: str) -> graph.Var:
@@ -129,7 +134,7 @@ class _Copy:
         if wanted is None:
             return value
         if actual is None or len(actual) != len(wanted):
-            self.dims.update((v, tir.Var(v.name, v.dtype, v.size)) for v in _dims(info) if v not in self.dims)
+            self.dims.update((v, tir.Var(v.name, v.dtype, v.size)) for v in dims_of(info) if v not in self.dims)
             return self.cast(value, self.info(info), name)
         for dim, is_now in zip(wanted, actual, strict=True):
             if type(dim) is tir.Var:
@@ -147,9 +152,10 @@ def _extents(info: graph.StructInfo) -> tuple[tir.Expr, ...] | None:
     return (info.value,) if isinstance(info, graph.PrimInfo) and info.value is not None else None
 
 
-def _dims(info: graph.StructInfo) -> list[tir.Var]:
+def dims_of(info: graph.StructInfo) -> list[tir.Var]:
+    """Symbolic sizes in a struct info."""
     if isinstance(info, graph.TupleInfo):
-        return [v for f in info.fields for v in _dims(f)]
+        return [v for f in info.fields for v in dims_of(f)]
     return [v for e in _extents(info) or () for v in sorted(free_vars(e), key=lambda v: v.name)]
 
 

@@ -8,64 +8,135 @@ One level: an eighth of the multiplications less for weights that are 7/4 as lar
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from dataclasses import dataclass
 
-from ..ir import graph, options
+from ..ir import graph, options, tir
 from ..ir.constants import ConstData
 from ..ir.module import IRModule
+from ..ir.visit import free_vars
 from ..ops import make
 from ..ops.dims import static
 from ..ops.strassen import PRODUCTS, strassen_weight
 from ..passes import pass_
 from ..target import Target
-from .rewriter import GraphRewriter
+from .convert_to_dataflow import convert_to_dataflow
+from .inline_functions import dims_of, fresh_copy
+from .rewriter import GraphRewriter, is_call
 
 PRODUCT_SHARE = 0.94  # of peak that both ways reach
 SUM_BYTES = 5.0       # per cycle, of factors of the data that are written and read
 SUM_CYCLES = 4.0      # for a vector of results
 GAIN = 0.97           # of the time at most, or the larger weights are not worth it
 MEMORY_BYTES = 3.0    # per cycle, of weights
+TILE = 8              # pairs of rows, where their number is symbolic
+MOST_ROWS = 512       # it must pay from some number of rows up to this one
 
 
 @pass_("strassen")
 def strassen(mod: IRModule) -> IRModule:
-    """Large products with constant float32 matrices become Strassen's, unless the option ``accuracy`` is strict."""
+    """Large products with constant float32 matrices become Strassen's, unless the option ``accuracy`` is strict.
+
+    Where the number of rows is symbolic, a body with such products gets a variant for enough of them::
+
+        if n >= 96: y = strassen_matmul(strassen_data(x), factors)
+        else: y = matmul(x, W)
+    """
     if options.get("accuracy") == "strict":
         return mod
-    return _Strassen(mod, mod.attrs.get("target") or Target.host()).module()
+    return convert_to_dataflow(_Strassen(mod, mod.attrs.get("target") or Target.host()).module())
 
 
 class _Strassen(GraphRewriter):
     def __init__(self, mod: IRModule, target: Target) -> None:
         super().__init__(mod)
         self.target = target
+        self.enough: set[tir.Expr] = set()  # symbolic numbers of rows known to be enough here
+
+    def function(self, func: graph.Function) -> graph.Function:
+        self.dims = {v for p in func.params for v in dims_of(p.sinfo)}
+        return super().function(func)
+
+    def seq(self, expr: graph.SeqExpr) -> graph.SeqExpr:
+        own = {v for b in expr.bindings if isinstance(b, graph.MatchCast) for v in dims_of(b.sinfo)} - self.dims
+        wanted: dict[tir.Expr, int] = {}
+        for b in expr.bindings:
+            rows, least = self.least_rows(b.value)
+            if least is not None and rows not in self.enough and free_vars(rows).isdisjoint(own):
+                wanted[rows] = max(least, wanted.get(rows, 0))
+        known, self.dims = self.dims, self.dims | own
+        rarely = super().seq(expr)
+        self.dims = known
+        if not wanted or not own.isdisjoint(dims_of(expr.sinfo)):
+            return rarely
+        self.enough |= wanted.keys()
+        often = self.seq(fresh_copy(self.mod, expr, known))
+        self.enough -= wanted.keys()
+        result = graph.Var("result", often.sinfo)
+        condition = graph.PrimValue(tir.logical_and(*(rows >= least for rows, least in wanted.items())))
+        chosen = graph.VarBinding(result, graph.If(condition, often, rarely, often.sinfo))
+        return graph.SeqExpr((graph.BindingBlock((chosen,)),), result)
+
+    def least_rows(self, call: graph.GraphExpr) -> tuple[tir.Expr, int | None]:
+        """The symbolic number of rows of a product and from how many on it pays; None where it is no such product or never does."""
+        found = _product(call)
+        if found is None or static(found.rows) is not None:
+            return tir.index_const(0), None
+        fitting = [r for r in range(MOST_ROWS, 0, -2 * TILE) if pays(1, r, found.inner, found.columns, self.target, TILE)]
+        least = next((r for k, r in enumerate(fitting) if k + 1 == len(fitting) or fitting[k + 1] != r - 2 * TILE), None)
+        return found.rows, least if fitting and fitting[0] == MOST_ROWS else None
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
-        if getattr(call.op, "name", "") != "matmul" or call.attrs["out_dtype"] or not isinstance(call.args[1], graph.Constant):
+        found = _product(call)
+        if found is None:
             return call
-        data, weight = call.args[0].sinfo, call.args[1]
-        shape = [static(n) for n in data.shape or ()]
-        if len(shape) < 2 or None in shape or len(weight.data.shape) != 2 or {str(data.dtype), str(weight.data.dtype)} != {"float32"}:
+        rows, batch = static(found.rows), [static(n) for n in found.batch]
+        if rows is None:
+            tile = TILE if found.rows in self.enough and self.least_rows(call)[1] is not None else None
+        elif None not in batch and pays(math.prod(batch), rows, found.inner, found.columns, self.target):
+            tile = 0
+        else:
+            tile = TILE if pays(1, rows, found.inner, found.columns, self.target, TILE) else None
+        if tile is None:
             return call
-        *batch, rows, inner = shape
-        columns = weight.data.shape[1]
-        if not pays(int(np.prod(batch, dtype=np.int64)), rows, inner, columns, self.target):
-            return call
-        half = half_columns(columns, self.target.lanes("float32"))
-        factors = self.emit(make("nn.strassen_data", call.args[0]))
-        return make("nn.strassen_matmul", factors, _factors(weight, half), rows=rows, columns=columns)
+        half = half_columns(found.columns, self.target.lanes("float32"))
+        factors = self.emit(make("nn.strassen_data", call.args[0], tile=tile))
+        return make("nn.strassen_matmul", factors, _factors(found.weight, half), graph.ShapeExpr((found.rows,)), columns=found.columns, tile=tile)
 
 
-def pays(batch: int, rows: int, inner: int, columns: int, target: Target) -> bool:
-    """Whether a product of ``batch`` matrices [rows, inner] with one [inner, columns] is expected to run faster in seven parts."""
+@dataclass(frozen=True)
+class _Product:
+    """``batch`` matrices [rows, inner] times a constant one [inner, columns]."""
+
+    batch: tuple[tir.Expr, ...]
+    rows: tir.Expr
+    inner: int
+    columns: int
+    weight: graph.Constant
+
+
+def _product(call: graph.GraphExpr) -> _Product | None:
+    """The float32 product with a constant matrix that a call is, or None."""
+    if not is_call(call, "matmul") or call.attrs["out_dtype"] or not isinstance(call.args[1], graph.Constant):
+        return None
+    data, weight = call.args[0].sinfo, call.args[1]
+    if data.shape is None or len(data.shape) < 2 or len(weight.data.shape) != 2 or {str(data.dtype), str(weight.data.dtype)} != {"float32"}:
+        return None
+    *batch, rows, _ = data.shape
+    return _Product(tuple(batch), rows, *weight.data.shape, weight)
+
+
+def pays(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0) -> bool:
+    """Whether a product of ``batch`` matrices [rows, inner] with one [inner, columns] is expected to run faster in seven parts;
+    ``tile``: pairs of rows come in whole tiles of so many."""
     lanes = target.lanes("float32")
     half = half_columns(columns, lanes)
     if rows < 2 or inner % 2 or columns < 4 * lanes or options.get("weight_growth") < PRODUCTS / 4:
         return False
     per_cycle = lanes * target.fma_ports * PRODUCT_SHARE
-    pairs = batch * ((rows + 1) // 2)
+    pairs = batch * (-(-rows // (2 * tile)) * tile if tile else (rows + 1) // 2)
     factors = 4 * PRODUCTS * pairs * (inner // 2)
-    if factors > target.l3_bytes / 2:  # every panel of columns reads them again
+    if not tile and factors > target.l3_bytes / 2:  # every panel of columns reads them again
         return False
     direct = max(batch * rows * inner * columns / per_cycle, 4 * inner * columns / MEMORY_BYTES)
     parts = max(PRODUCTS * pairs * (inner // 2) * half / per_cycle, 4 * PRODUCTS * (inner // 2) * half / MEMORY_BYTES)

@@ -9,6 +9,9 @@
 The sums of a constant B are worked out beforehand (``strassen_weight``), those of A once for all its products
 (``nn.strassen_data``). Pairing neighbouring rows keeps an infinity or NaN in the pair; the rounding error of a row grows to
 about three times that of the larger of the two (Higham, Accuracy and Stability of Numerical Algorithms, chapter 23).
+
+With ``tile`` pairs of rows come in whole tiles of so many, [tiles, tile] instead of [pairs], the last one filled up with zeros:
+products of a symbolic number of rows then have no edge.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import fail, simplify, static, tensor_info
+from .dims import dim_text, fail, same, simplify, static, tensor_info
 from .elementwise import label
 
 PRODUCTS = 7
@@ -59,97 +62,118 @@ def _total(terms: dict[Any, int], value: Any) -> Any:
 
 @register
 class StrassenData(OpDef):
-    """The seven left factors of ``data`` [..., M, K], K even: [7, ..., (M + 1) // 2, K / 2]."""
+    """The seven left factors of ``data`` [..., M, K], K even: [7, ..., (M + 1) // 2, K / 2].
 
-    name, operands, attributes, kind = "nn.strassen_data", ("data",), {}, FuseKind.OPAQUE
+    With ``tile`` the pairs of rows are two dimensions, [ceil(M / (2 tile)), tile].
+    """
+
+    name, operands, kind = "nn.strassen_data", ("data",), FuseKind.OPAQUE
+    (attributes,) = ({"tile": 0},)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data = tensor_info(self, args[0], args)
         if data.shape is None or len(data.shape) < 2 or (static(data.shape[-1]) or 1) % 2:
             fail(self, "a matrix with an even number of columns is needed", *args)
         *batch, rows, inner = data.shape
-        pairs = simplify(tir.floordiv(rows + 1, 2))
-        return graph.TensorInfo((tir.index_const(PRODUCTS), *batch, pairs, simplify(tir.floordiv(inner, 2))), data.dtype)
+        half = simplify(tir.floordiv(inner, 2))
+        return graph.TensorInfo((tir.index_const(PRODUCTS), *batch, *_pairs(rows, attrs["tile"]), half), data.dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         (data,) = args
         *batch, rows, inner = data.shape
-        half = simplify(tir.floordiv(inner, 2))
-        pairs = simplify(tir.floordiv(rows + 1, 2))
+        half, tile = simplify(tir.floordiv(inner, 2)), attrs["tile"]
 
         def body(x: Any, *at: Any) -> Any:
-            *b, p, k = at
+            *b, k = at
+            pair = b.pop()
+            pair = b.pop() * tile + pair if tile else pair
 
             def quarter(name: str) -> Any:
-                row = p * 2 + (name[0] == "2")
+                row = pair * 2 + (name[0] == "2")
                 value = data[(*b, row, k + half * (name[1] == "2"))]
-                whole = name[0] == "1" or (static(rows) or 1) % 2 == 0
+                whole = (static(rows) or 1) % (2 * tile or 2) == 0 or (name[0] == "1" and not tile)
                 return value if whole else te.if_then_else(tir.lt(row, rows), value, tir.const(0, data.dtype))
 
             return _pick(x, [_total(terms, quarter) for terms in DATA])
 
-        return te.compute((PRODUCTS, *batch, pairs, half), body, label(self))
+        return te.compute((PRODUCTS, *batch, *_pairs(rows, tile), half), body, label(self))
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         (a,) = args
-        half = a.shape[-1] // 2
-        if a.shape[-2] % 2:
-            a = np.concatenate([a, np.zeros_like(a[..., :1, :])], -2)
+        half, tile = a.shape[-1] // 2, attrs["tile"]
+        a = np.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, -a.shape[-2] % (2 * tile or 2)), (0, 0)])
         quarters = {f"{i + 1}{j + 1}": a[..., i::2, j * half : (j + 1) * half] for i in (0, 1) for j in (0, 1)}
-        return np.stack([_total(terms, quarters.__getitem__) for terms in DATA])
+        made = np.stack([_total(terms, quarters.__getitem__) for terms in DATA])
+        return made.reshape(*made.shape[:-2], -1, tile, half) if tile else made
+
+
+def _pairs(rows: Any, tile: int) -> tuple[tir.Expr, ...]:
+    """Dimensions of the pairs of ``rows`` rows."""
+    if not tile:
+        return (simplify(tir.floordiv(rows + 1, 2)),)
+    return simplify(tir.floordiv(rows + (2 * tile - 1), 2 * tile)), tir.index_const(tile)
 
 
 @register
 class StrassenMatMul(OpDef):
-    """A product of matrices from their factors ``data`` (of ``nn.strassen_data``) and ``weight`` [7, K / 2, H]: [..., rows, columns]."""
+    """A product of matrices from their factors ``data`` (of ``nn.strassen_data``) and ``weight`` [7, K / 2, H]: [..., rows, columns].
 
-    name, operands, kind = "nn.strassen_matmul", ("data", "weight"), FuseKind.ANCHOR
-    (attributes,) = ({"rows": 0, "columns": 0},)
+    ``rows`` is a shape of one dimension, ``tile`` that of the data's factors.
+    """
+
+    name, operands, kind = "nn.strassen_matmul", ("data", "weight", "rows"), FuseKind.ANCHOR
+    (attributes,) = ({"columns": 0, "tile": 0},)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight = (tensor_info(self, a, args) for a in args)
-        if data.shape is None or weight.shape is None or len(data.shape) < 3 or len(weight.shape) != 3:
+        data, weight = (tensor_info(self, a, args) for a in args[:2])
+        tile, columns = attrs["tile"], attrs["columns"]
+        lead = 1 + bool(tile)
+        if data.shape is None or weight.shape is None or len(data.shape) < 2 + lead or len(weight.shape) != 3:
             fail(self, "seven factors on both sides are needed", *args)
         if [static(data.shape[0]), static(weight.shape[0])] != [PRODUCTS] * 2 or static(data.shape[-1]) != static(weight.shape[1]):
             fail(self, "the factors do not fit", *args)
-        rows, columns = attrs["rows"], attrs["columns"]
-        if static(data.shape[-2]) != (rows + 1) // 2 or not columns / 2 <= (static(weight.shape[2]) or 0) < columns:
-            fail(self, f"these are not factors of a result of {rows} rows and {columns} columns", *args)
-        return graph.TensorInfo((*data.shape[1:-2], tir.index_const(rows), tir.index_const(columns)), data.dtype)
+        (rows,) = args[2].values
+        pairs = zip(data.shape[-1 - lead : -1], _pairs(rows, tile), strict=True)
+        if not all(same(a, b) for a, b in pairs) or not columns / 2 <= (static(weight.shape[2]) or 0) < columns:
+            fail(self, f"these are not factors of a result of {dim_text(rows)} rows and {columns} columns", *args)
+        return graph.TensorInfo((*data.shape[1 : -1 - lead], rows, tir.index_const(columns)), data.dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight = args
-        name = label(self)
-        _, *batch, pairs, inner = data.shape
-        half = weight.shape[2]
+        data, weight, (rows,) = args
+        name, tile, columns = label(self), attrs["tile"], attrs["columns"]
+        _, *lead, inner = data.shape
+        batch, half = lead[: len(lead) - 1 - bool(tile)], weight.shape[2]
         k = te.reduce_axis(inner, "k")
         products = te.compute(
-            (PRODUCTS, *batch, pairs, half),
+            (PRODUCTS, *lead, half),
             lambda x, *at: te.sum(data[(x, *at[:-1], k.var)] * weight[x, k.var, at[-1]], axis=[k]),
             f"{name}_products",
         )
 
         def combined(*at: Any) -> Any:
-            *b, p, q, i, j = at
-            left, right = ([_total(RESULT[f"{r}{c}"], lambda x: products[(x, *b, p, q)]) for r in (1, 2)] for c in (1, 2))
+            *b, q, i, j = at
+            left, right = ([_total(RESULT[f"{r}{c}"], lambda x: products[(x, *b, q)]) for r in (1, 2)] for c in (1, 2))
             return _pick(j, [_pick(i, left), _pick(i, right)])
 
-        whole = te.compute((*batch, pairs, half, 2, 2), combined, f"{name}_result")
+        whole = te.compute((*lead, half, 2, 2), combined, f"{name}_result")
 
         def cut(*at: Any) -> Any:
             *b, m, n = at
-            return whole[(*b, tir.floordiv(m, 2), tir.floormod(n, half), tir.floormod(m, 2), tir.floordiv(n, half))]
+            pair = (tir.floordiv(m, 2 * tile), tir.floordiv(tir.floormod(m, 2 * tile), 2)) if tile else (tir.floordiv(m, 2),)
+            return whole[(*b, *pair, tir.floormod(n, half), tir.floormod(m, 2), tir.floordiv(n, half))]
 
-        return te.compute((*batch, attrs["rows"], attrs["columns"]), cut, name)
+        return te.compute((*batch, rows, columns), cut, name)
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight = (x.astype(np.float64) for x in args)
+        data, weight = (x.astype(np.float64) for x in args[:2])
+        if attrs["tile"]:
+            data = data.reshape(*data.shape[:-3], -1, data.shape[-1])
         weight = weight.reshape(PRODUCTS, *(1,) * (data.ndim - 3), *weight.shape[1:])
         products = np.matmul(data, weight)
         quarter = {name: _total(terms, products.__getitem__) for name, terms in RESULT.items()}
         rows = [np.concatenate([quarter[f"{i}1"], quarter[f"{i}2"]], -1) for i in (1, 2)]
         whole = np.stack(rows, -2).reshape(*products.shape[1:-2], 2 * products.shape[-2], -1)
-        return whole[..., : attrs["rows"], : attrs["columns"]].astype(args[0].dtype)
+        return whole[..., : args[2][0], : attrs["columns"]].astype(args[0].dtype)
 
 
 def _pick(index: Any, values: Sequence[Any]) -> Any:

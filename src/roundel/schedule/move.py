@@ -156,10 +156,15 @@ def _cut(an: Analyzer, iv: tir.IterVar, need: Range | None, name: str, keep_unit
         if not is_one(extent):
             an.bind(loop.loop_var, Range(loop.min, extent))
         value = an.simplify(start + loop.loop_var)
-    checks = [] if need is iv.dom else [value >= iv.dom.min, value < end(iv.dom)]
+    checks = [] if need is iv.dom else [value >= iv.dom.min, *_below(value, end(iv.dom))]
     if not exact or not an.prove_equal(extent, need.extent):
-        checks += [value >= need.min, value < end(need)]
+        checks += [value >= need.min, *_below(value, end(need))]
     return value, loop, checks
+
+
+def _below(value: Expr, limit: Expr) -> list[Expr]:
+    """That a value is less than a limit; than each of them, where it is the lesser of two (one may be provable)."""
+    return [*_below(value, limit.a), *_below(value, limit.b)] if type(limit) is tir.Min else [value < limit]
 
 
 def _loop_extent(an: Analyzer, extent: Expr) -> Expr | None:

@@ -7,6 +7,9 @@ follow. A panel of columns of all products stays in the second-level cache until
     for panel (in parallel), for block of rows:
         for x, for tile of rows:  products[x, tile, panel] = data[x, tile, :] weight[x, :, panel]
         for row, vector:          result[...] = sums of products[:, row, vector]
+
+Where rows come in whole tiles, [tiles, tile], these may be as many as they like: panels go over a part of them that the last
+cache holds.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from .register_tile import Tile, choose_tile, rows_in_cache, step_cycles
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 FEW_ROWS = 32        # of a block
 CACHE_SHARE = 0.2    # of the second-level cache for products that wait to be summed up
+DATA_SHARE = 0.4     # of the last cache for data that every panel reads
+FEW_TILES = 8        # that run over a panel of weights while the next one comes from memory
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,8 @@ def bilinear(sch: Any, target: Any) -> Applied | None:
     vectors = [v for v in (1, 2, 3, 4) if half // lanes % v == 0]
     rows, tile = _block_and_tile(pairs, vectors, lanes, products, target)
     layouts = _pack(sch, products, tile)
-    _schedule(sch, stages, tile, rows, next(iter(layouts), None), target)
+    outer, rows = _tiled(sch, stages, tile, target) if _is_tiled(stages) else (_blocked(sch, stages, tile, rows), rows)
+    _schedule(sch, stages, tile, outer, rows, next(iter(layouts), None), target)
     return Applied(layouts, vars(tile) | {"block_rows": rows})
 
 
@@ -107,28 +113,70 @@ def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
     return {position: mapping}
 
 
-def _schedule(sch: Any, stages: Stages, tile: Tile, block_rows: int, packed: int | None, target: Any) -> None:
+def _is_tiled(stages: Stages) -> bool:
+    """Whether there is an axis more for tiles of rows than the result has."""
+    return len(stages.products.info.spatial) == len(stages.store.spatial) + 2
+
+
+def _blocked(sch: Any, stages: Stages, tile: Tile, block_rows: int) -> list[Any]:
+    """Split the result's loops, bring them in order; the outer ones are returned: panel, batch, block of rows."""
     *batch, m, n = sch.get_loops(sch.get_block(stages.store.name))
-    half = extent_of(stages.products.info.spatial[-1])
     rows, i = sch.split(m, [None, 2])
-    j, q = sch.split(n, [None, half])
-    panel, v, lane = sch.split(q, [None, tile.vectors, tile.lanes])
     block, row = sch.split(rows, [None, block_rows])
-    sch.reorder(panel, *batch, block, row, v, i, j, lane)
-    for loop in (i, j):
+    panel, v, j, lane = _columns(sch, stages, tile, n)
+    outer = [panel, *batch, block]
+    sch.reorder(*outer, row, v, i, j, lane)
+    _straight(sch, stages, (i, j), lane, v, len(outer) + 2)
+    return outer
+
+
+def _tiled(sch: Any, stages: Stages, tile: Tile, target: Any) -> tuple[list[Any], int]:
+    """The same for whole tiles: batch, part, panel, block of tiles; and how many pairs of rows are in a block."""
+    *batch, m, n = sch.get_loops(sch.get_block(stages.store.name))
+    c = stages.products
+    height, steps = extent_of(c.info.spatial[-2]) or 1, extent_of(c.info.spatial[0]) or 1
+    in_block = max(1, int(target.l2_bytes * CACHE_SHARE / (steps * tile.vectors * tile.lanes * 4 * height)))
+    in_block = 1 << in_block.bit_length() - 1
+    in_part = max(1, int(target.l3_bytes * DATA_SHARE / (steps * product([extent_of(a) for a in c.info.reduce], 256) * 4 * height * in_block)))
+    part, block, t, row, i = sch.split(m, [None, in_part, in_block, height, 2])
+    panel, v, j, lane = _columns(sch, stages, tile, n)
+    outer = [*batch, part, panel, block]
+    sch.reorder(*outer, t, row, v, i, j, lane)
+    sch.annotate(t, "edge", True)
+    _straight(sch, stages, (i, j), lane, v, len(outer) + 3)
+    return outer, in_block * height
+
+
+def _columns(sch: Any, stages: Stages, tile: Tile, n: Any) -> tuple[Any, Any, Any, Any]:
+    """Columns of the result by half: panel, vector, half, lane."""
+    j, q = sch.split(n, [None, extent_of(stages.products.info.spatial[-1])])
+    panel, v, lane = sch.split(q, [None, tile.vectors, tile.lanes])
+    return panel, v, j, lane
+
+
+def _straight(sch: Any, stages: Stages, halves: tuple[Any, Any], lane: Any, v: Any, outside: int) -> None:
+    """The sums of a vector of products are straight code."""
+    for loop in halves:
         sch.unroll(loop)
     sch.vectorize(lane)
-    _in_registers(sch, sch.get_block(stages.result.name), v, len(batch) + 4)
-    products = sch.get_block(stages.products.info.name)
+    _in_registers(sch, sch.get_block(stages.result.name), v, outside)
+
+
+def _schedule(sch: Any, stages: Stages, tile: Tile, outer: list[Any], block_rows: int, packed: int | None, target: Any) -> None:
+    """The products under the innermost of the outer loops, and these in parallel."""
+    c = stages.products
+    products = sch.get_block(c.info.name)
     accumulated = sch.cache_write(products, 0, "local")
-    sch.compute_at(accumulated, block, preserve_unit_loops=True)
-    sch.compute_at(products, block, preserve_unit_loops=True)
-    _products(sch, products, accumulated, stages.products, tile, packed, len(batch) + 2)
-    outer = [panel, *batch, block]
-    count = next((k + 1 for k in range(len(outer)) if product([_extent(sch, x) for x in outer[: k + 1]], 16) >= 4 * target.cores), len(outer))
+    sch.compute_at(accumulated, outer[-1], preserve_unit_loops=True)
+    sch.compute_at(products, outer[-1], preserve_unit_loops=True)
+    _products(sch, products, accumulated, c, tile, packed, len(outer))
+    if _is_tiled(stages):
+        outer = outer[-2:]  # parts of the data one after another
+    extents = [_extent(sch, x) for x in outer]
+    count = next((k + 1 for k in range(len(outer)) if product(extents[: k + 1], 1) >= 4 * target.cores), len(outer))
     whole = sch.fuse(*outer[:count]) if count > 1 else outer[0]
-    inside = product([_extent(sch, x) for x in outer[count:]], 16) * block_rows * tile.vectors / 2.0
-    parallelize(sch, whole, inside * product([extent_of(a) for a in (stages.products.info.spatial[0], *stages.products.info.reduce)], 256))
+    inside = product(extents[count:], 16) * block_rows * tile.vectors / 2.0
+    parallelize(sch, whole, inside * product([extent_of(a) for a in (c.info.spatial[0], *c.info.reduce)], 256))
 
 
 def _extent(sch: Any, loop: Any) -> int | None:
@@ -153,7 +201,7 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile
     po, pi = sch.split(p, [None, tile.rows])
     qo, qv, lane = sch.split(q, [None, tile.vectors, tile.lanes])
     most = min(max(1, UNROLLED_FMAS // (tile.rows * tile.vectors)), 8)
-    extent = c.extent(c.reduce[0]) or 1
+    extent, height = c.extent(c.reduce[0]) or 1, extent_of(c.info.spatial[-2])
     unroll = max(u for u in range(1, most + 1) if extent % u == 0)
     ko, ki = sch.split(k, [None, unroll])
     sch.reorder(x, *batch, qo, po, ko, ki, pi, qv, lane)
@@ -171,9 +219,13 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile
     for loop in (ki, pi, qv):
         sch.unroll(loop)
     sch.vectorize(lane)
+    tiled = height == tile.rows and len(batch) > 0
+    if tiled:
+        sch.annotate(batch[-1], "edge", True)
     if packed is not None:
         width = tile.vectors * tile.lanes
-        sch.annotate(po, "prefetch", (weight.name, extent * width, unroll * width))
+        passes = (FEW_TILES,) if tiled else ()
+        sch.annotate(batch[-1] if tiled else po, "prefetch", (weight.name, extent * width, unroll * width, *passes))
 
 
 def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
