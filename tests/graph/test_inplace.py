@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise kernels write over operands that die, and only over those."""
+"""Kernels write over operands that die, and only over those."""
 
 import numpy as np
 import pytest
 
+from roundel.builder import BlockBuilder
 from roundel.graph.inplace import can_overwrite
 from roundel.ir import Var, graph, tir
 from roundel.ir.attrs import Attrs
@@ -124,3 +125,50 @@ def test_what_reads_elsewhere_cannot_overwrite():
     for index, allowed in ((i, True), (3 - i, False)):
         f = program(index)
         assert can_overwrite(f, f.params[0], f.params[1]) is allowed
+
+
+def _counted(new, count):
+    return graph.Tuple((count, *new))
+
+
+def _loop(step):
+    """``y, x = step(i, y, x)`` three times."""
+    bb = BlockBuilder()
+    params = [graph.Var("y", graph.TensorInfo((N, 4), "float32")), graph.Var("x", graph.TensorInfo((N, 4), "float32"))]
+    three, zero, one = (graph.Constant.of(np.int64(k)) for k in (3, 0, 1))
+    with bb.function("main", params):
+        i, y, x = held = [graph.Var(name, info) for name, info in zip("iyx", (three.sinfo, *(p.sinfo for p in params)), strict=True)]
+        condition = bb.sequence(lambda: bb.emit(make("less", i, three)))
+        body = bb.sequence(lambda: _counted(step(lambda *a, **k: bb.emit(make(*a, **k)), i, y, x), bb.emit(make("add", i, one))))
+        out = bb.emit(graph.While(tuple(held), (zero, *params), condition, body, graph.TupleInfo(tuple(v.sinfo for v in held))))
+        bb.emit_func_output(graph.Tuple(tuple(bb.emit(graph.TupleGetItem(out, k)) for k in (1, 2))))
+    return bb.get()
+
+
+def _with_row(emit, i, y, x):
+    """y with its row i % 2 replaced by the largest of x."""
+    place = emit("reshape", emit("floor_mod", i, graph.Constant.of(np.int64(2))), (1, 1))
+    return emit("scatter_nd", y, place, emit("max", x, axis=0, keepdims=True))
+
+
+def test_loop_variables_stay_where_they_are():
+    mod = _loop(lambda emit, i, y, x: [_with_row(emit, i, y, x), emit("exp", emit("negative", x))])
+    low = lowered(mod)
+    assert any("scatter_nd" in name for name in _overwriting(low)) and any("exp" in name for name in _overwriting(low))
+    assert not any(type(n) is tir.Call and n.op == "copy_bytes" for s in walk(low["main"].body) if type(s) is tir.While for n in walk(s))
+    agree(mod, (_x(5, 4), _x(5, 4)), (_x(2, 4), _x(2, 4)))
+
+
+def test_loop_variables_that_are_needed_after_they_change_are_copied():
+    def exchanged(emit, i, y, x):
+        return [x, emit("add", y, x)]
+
+    def read_later(emit, i, y, x):
+        return [_with_row(emit, i, y, x), emit("add", x, y)]
+
+    def twice(emit, i, y, x):
+        row = _with_row(emit, i, y, x)
+        return [row, row]
+
+    for step in (exchanged, read_later, twice):
+        agree(_loop(step), (_x(5, 4), _x(5, 4)))

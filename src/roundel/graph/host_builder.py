@@ -33,11 +33,13 @@ class Shape:
 
 @dataclass(eq=False)
 class InPlace:
-    """A kernel call at step ``clock`` whose result, the last of ``tensors``, may overwrite an operand that is not needed any more."""
+    """A kernel call at step ``clock`` whose result, the last of ``tensors``, may overwrite an operand that is not needed any more.
+    ``held``: the position of the operand that is a loop variable and is overwritten."""
 
     call: tir.Call
     clock: int
     tensors: list[Tensor]
+    held: int | None = None
 
 
 class HostBuilder:

@@ -47,7 +47,8 @@ def _call_tir(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     result = host.fresh(value.sinfo_args[0] if value.sinfo_args else var.sinfo, var.name)
     made = _kernel_call(host, callee, args, flatten(result), _explicit(host, value))
     host.emit(unless_empty(tir.Evaluate(made), *(t.buffer.shape for t in flatten(result))))
-    if isinstance(result, Tensor) and kernel.attrs.get("fuse_kind", FuseKind.OPAQUE) <= FuseKind.BROADCAST:
+    kind = kernel.attrs.get("fuse_kind", FuseKind.OPAQUE)
+    if isinstance(result, Tensor) and (kind <= FuseKind.INJECTIVE or kind == FuseKind.OPAQUE):
         host.inplace.append(InPlace(made, host.clock, [*args, result]))
     return result
 

@@ -11,6 +11,7 @@ from ..ir.dtype import HANDLE, VOID
 from ..ir.visit import free_vars
 from .host_builder import Shape, flatten, unless_empty
 from .host_memory import Entry, Tensor, address, close, fits, nbytes
+from .inplace import keep_in_place
 
 if TYPE_CHECKING:
     from .lower_host import HostLowering
@@ -176,6 +177,9 @@ def loop(host: HostLowering, value: graph.While, var: graph.Var) -> Any:
         _enter(host, value, holders)
         result = host.seq(value.body)
         host.clock += 1
+        for holder, new in zip(state, flatten(result), strict=False):
+            if isinstance(holder, Fixed) and isinstance(new, Tensor):
+                keep_in_place(host, holder.tensor.storage.settled(), new)
         _put(host, state, flatten(result))
         entries.append(_test(host, value, holders, flag))
         body = close(entries)

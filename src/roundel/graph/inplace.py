@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In-place kernel calls: an elementwise kernel whose operand dies writes its result over it (one buffer for both).
+"""In-place kernel calls: a kernel whose operand dies writes its result over it (one buffer for both), where every element of the
+result is computed from the same element of the operand, or all of them are copied first and some changed then (scatters).
 
     add(x, y, out)   ->   add_inplace(x, y), where x is read and written
+
+Loop variables that an iteration changes this way, or makes anew when they are not needed any more, stay where they are.
 
 The variant is an ordinary tensor program with one parameter less, so nothing in code generation has to know that two
 parameters are the same memory.
@@ -30,16 +33,38 @@ def overwrite_operands(host: HostBuilder) -> tuple[IRModule, dict[tir.Call, tir.
         kernel = host.mod[name]
         out = kernel.params[len(site.tensors) - 1]
         for position, operand in enumerate(site.tensors[:-1]):
-            if not (_dies(host, site, operand) and can_overwrite(kernel, kernel.params[position], out)):
+            held = position == site.held
+            if not (held or (site.held is None and _dies(host, site, operand) and can_overwrite(kernel, kernel.params[position], out))):
                 continue
             variant = f"{name}_over_{position}"
             if variant not in mod:
                 mod = mod.with_functions({variant: overwriting(kernel, kernel.params[position], out)})
             args = tuple(a for p, a in zip(kernel.params, site.call.args, strict=True) if p is not out)
             calls[site.call] = tir.Call(graph.GlobalVar(variant), args, site.call.dtype)
-            _merge(operand.storage.settled(), site.tensors[-1].storage.settled())
+            if not held:
+                _merge(operand.storage.settled(), site.tensors[-1].storage.settled())
             break
     return mod, calls
+
+
+def keep_in_place(host: HostBuilder, held: Storage, value: Tensor) -> None:
+    """Make the value that a loop's body gives for a variable where the variable is held, if what is there is not needed any more, or
+    by the kernel that makes the value only."""
+    made = value.storage.settled()
+    if made.kind != "arena" or made.depth <= held.depth or made.region is not held.region or value.offset is not None \
+            or not host.an.prove_equal(made.nbytes, held.nbytes):
+        return
+    if held.last >= made.first:
+        site = next((s for s in reversed(host.inplace) if s.tensors[-1].storage.settled() is made and s.clock == made.first == held.last), None)
+        if site is None:
+            return
+        found = [k for k, t in enumerate(site.tensors[:-1]) if t.storage.settled() is held]
+        kernel = host.mod[site.call.op.name]
+        if len(found) != 1 or site.tensors[found[0]].offset is not None or not can_overwrite(
+                kernel, kernel.params[found[0]], kernel.params[len(site.tensors) - 1]):
+            return
+        site.held = found[0]
+    made.merged = held
 
 
 def _dies(host: HostBuilder, site: InPlace, operand: Tensor) -> bool:
@@ -68,13 +93,17 @@ def _merge(ours: Storage, theirs: Storage) -> None:
 
 
 def can_overwrite(kernel: tir.PrimFunc, operand: tir.Var, result: tir.Var) -> bool:
-    """Whether every element of the result is computed from the same element of the operand, read once and before it is written."""
-    if kernel.attrs.get("fuse_kind", FuseKind.OPAQUE) > FuseKind.BROADCAST or kernel.root_block is None:
+    """Whether every element of the result is computed from the same element of the operand, read once and before it is written, or
+    the operand is copied before elements change."""
+    kind = kernel.attrs.get("fuse_kind", FuseKind.OPAQUE)
+    if FuseKind.INJECTIVE < kind < FuseKind.OPAQUE or kernel.root_block is None:
         return False
     source, target = kernel.buffers[operand], kernel.buffers[result]
     if source.shape != target.shape or source.dtype is not target.dtype or source.strides or target.strides \
             or source.elem_offset is not None or target.elem_offset is not None:
         return False
+    if kind == FuseKind.OPAQUE:
+        return _copies_first(kernel, source, target)
     reads, writes = set(), set()
     for n in walk(kernel.body):
         if isinstance(n, tir.MatchBufferRegion) and n.source.buffer in (source, target):
@@ -90,10 +119,41 @@ def can_overwrite(kernel: tir.PrimFunc, operand: tir.Var, result: tir.Var) -> bo
     return len(writes) == 1 and reads <= writes
 
 
+def _copies_first(kernel: tir.PrimFunc, source: tir.Buffer, target: tir.Buffer) -> bool:
+    """Whether the kernel is one block that copies elements and reads nothing more of ``source``."""
+    blocks = [n for n in walk(kernel.body) if isinstance(n, tir.Block) and n is not kernel.root_block]
+    if len(blocks) != 1 or type(blocks[0].body) is not tir.Seq or blocks[0].match_buffers or blocks[0].init is not None:
+        return False
+    first, *rest = blocks[0].body.stmts
+    store = _innermost(first)
+    loads = [n for n in walk(kernel.body) if isinstance(n, tir.BufferLoad) and n.buffer is source]
+    return bool(rest) and type(store) is tir.BufferStore and store.buffer is target and type(store.value) is tir.BufferLoad \
+        and store.value.indices == store.indices and store.predicate is None and all(n is store.value for n in loads) and bool(loads)
+
+
+def _innermost(stmt: tir.Stmt) -> tir.Stmt:
+    while type(stmt) is tir.For:
+        stmt = stmt.body
+    return stmt
+
+
+class _DropCopies(Rewriter):
+    """Without statements that copy elements to themselves."""
+
+    @on(tir.Seq)
+    def _seq(self, s: tir.Seq) -> tir.Stmt:
+        return tir.seq(*(self.rewrite(c) for c in s.stmts if not _copies_itself(_innermost(c))))
+
+
+def _copies_itself(s: tir.Stmt) -> bool:
+    return type(s) is tir.BufferStore and type(s.value) is tir.BufferLoad and s.value.buffer is s.buffer and s.value.indices == s.indices
+
+
 def overwriting(kernel: tir.PrimFunc, operand: tir.Var, result: tir.Var) -> tir.PrimFunc:
     """The kernel with ``operand`` read and written, and without the parameter ``result``."""
     source, target = kernel.buffers[operand], kernel.buffers[result]
     made = substitute(kernel, {target.data: source.data}, {target: source, source: source})
+    made = made.replace(body=_DropCopies().rewrite(made.body))
     return made.replace(params=tuple(p for p in made.params if p is not result),
                         buffer_map=tuple((p, b) for p, b in made.buffer_map if p is not result))
 

@@ -119,7 +119,7 @@ class GraphRewriter:
             value = self.call(value, binding)
         value = self._flatten(value)
         var = binding.var
-        local = isinstance(var, graph.DataflowVar) or not self._dataflow
+        local = isinstance(var, graph.DataflowVar) or not self._dataflow or isinstance(value, graph.Constant)
         if isinstance(value, _ATOMS) and local:
             self.env[var] = value
             return
