@@ -79,10 +79,10 @@ def test_traffic_of_a_matrix_product():
     everything, panel, nothing = nest.traffic([1e9, 32 * 16 * 4 + 16 * 32 * 4, 0.0])
     np.testing.assert_array_equal(everything, 4 * (64 * 32 + 32 * 48))
     np.testing.assert_array_equal(panel, 4 * (3 * 64 * 32 + 32 * 48))  # rows pass again for each panel
-    np.testing.assert_array_equal(nothing, 4 * (3 * 64 * 32 + (64 // tiles) * 32 * 48))
+    np.testing.assert_array_equal(nothing, 64 * (3 * 64 * 32 + (64 // tiles) * 32 * 3))  # a line for each element of a row
 
 
 def test_footprints_of_windows():
     x = Operand(((30, {"y": 2, "h": 1}), (40, {"x": 1, "w": 1})), 4.0)
-    assert x.bytes({"y": 3, "h": 3, "x": 8, "w": 5}) == 4.0 * 7 * 12
-    assert x.bytes({"y": 100, "h": 3, "x": 8}) == 4.0 * 30 * 8
+    assert x.bytes({"y": 3, "h": 3, "x": 8, "w": 5}) == 4.0 * 7 * 16
+    assert x.bytes({"y": 100, "h": 3, "x": 8}) == 4.0 * 30 * 16

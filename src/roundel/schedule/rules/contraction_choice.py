@@ -13,37 +13,53 @@ from typing import Any
 
 import numpy as np
 
-from .accesses import extent_of
+from .accesses import extent_of, product
 from .candidates import Candidates, Columns, combinations
 from .contraction_roles import Contraction
-from .nest import Nest, operand, volume
+from .nest import Nest, operand
 from .register_tile import rows_in_cache
 from .times import capacities, step_cycles, together, traffic_cycles
 
 UNROLLED_FMAS = 256   # multiply-adds in the body of the inner loop, at most
+UNROLLS = (1, 2, 4, 8)
+NEAR = 1.2            # arithmetic of candidates whose traffic is worked out first, as a share of the least
 MOST_VECTORS = 8
 ASSUMED_ROWS = 120    # of a symbolic axis
 ASSUMED = 256         # of other symbolic axes
 TILE_CYCLES = 14.0    # to start and end the reduction of a tile
+ENTRY_CYCLES = 3.0    # to start and end the innermost loop
 STORED_CYCLES = 1.2   # for each vector of results: its first value, what is fused after it, the store
 EDGE = 1.01           # cost of masks at the edge
 MISSED_ROW = 1.0      # cycles for an element that the first-level cache could not keep
 
 
 def candidates(c: Contraction, target: Any) -> Candidates:
-    """Every choice that fits the registers."""
+    """Every choice that fits the registers. Traffic is worked out where it can matter: where arithmetic alone is not worse already
+    than all of the best."""
     tiles = _tiles(c, target)
-    steps = combinations({"inner": c.reduce[::-1], "unroll": range(1, 9)})
-    pairs, apart = np.array([_unroll_limit(c, k) for k in steps["inner"].tolist()]).T
-    legal_steps = [k for k, (axis, u) in enumerate(zip(steps["inner"].tolist(), steps["unroll"].tolist(), strict=True)) if (c.extent(axis) or 1) % u == 0]
-    height, vectors = tiles["rows"][:, None], tiles["vectors"][:, None]
-    inner, unroll = steps["inner"][None, legal_steps], steps["unroll"][None, legal_steps]
-    legal = (unroll == 1) | ((unroll * height * vectors <= UNROLLED_FMAS) & ((height <= apart[None, legal_steps]) | (unroll <= pairs[None, legal_steps])))
-    arithmetic = _arithmetic(c, target, {**{n: x[:, None] for n, x in tiles.items()}, "unroll": unroll})
-    cycles = together(arithmetic, *(t[:, None] for t in _traffic(c, target, tiles)))
+    wide = {n: x[:, None] for n, x in tiles.items()} | {"unroll": np.array([UNROLLS])}
+    legal = _legal_steps(c, wide)
+    cycles = np.broadcast_to(_arithmetic(c, target, wide), legal.shape).copy()
+    least = np.where(legal, cycles, np.inf).min(axis=1)
+    best, near = np.inf, least <= NEAR * least.min()
+    while near.any():
+        cycles[near] = together(cycles[near], *(t[:, None] for t in _traffic(c, target, {n: x[near] for n, x in tiles.items()})))
+        best = min(best, np.where(legal, cycles, np.inf)[near].min())
+        least[near] = np.inf
+        near = least <= best
     tile, step = np.nonzero(legal)
-    columns = {n: x[tile] for n, x in tiles.items()} | {"inner": inner[0, step], "unroll": unroll[0, step]}
-    return Candidates(columns, np.broadcast_to(cycles, legal.shape)[tile, step])
+    return Candidates({n: x[tile] for n, x in tiles.items()} | {"unroll": np.array(UNROLLS)[step]}, cycles[tile, step])
+
+
+def _legal_steps(c: Contraction, t: Columns) -> np.ndarray:
+    """Whether so many steps of the innermost axis may be written out."""
+    extents, most, apart = np.ones((3, max(c.reduce) + 1), np.int64)
+    for k in c.reduce:
+        extents[k] = c.extent(k) or 1
+        most[k], apart[k] = _unroll_limit(c, k)
+    axis = t["inner"]
+    few = (t["unroll"] * t["rows"] * t["vectors"] <= UNROLLED_FMAS) & ((t["rows"] <= apart[axis]) | (t["unroll"] <= most[axis]))
+    return (t["unroll"] == 1) | (few & (extents[axis] % t["unroll"] == 0))
 
 
 def _tiles(c: Contraction, target: Any) -> dict[str, np.ndarray]:
@@ -68,7 +84,8 @@ def _tiles(c: Contraction, target: Any) -> dict[str, np.ndarray]:
             fits &= (t["vectors"] - 1) * t["lanes"] < extent
         return fits | ((t["rows"] == 1) & (t["vectors"] == 1))
 
-    return combinations({"rows": range(1, min(row, registers) + 1), "vectors": vectors, "lanes": lanes, "order": orders}, legal)
+    heights = range(1, min(row, registers) + 1)
+    return combinations({"rows": heights, "vectors": vectors, "lanes": lanes, "order": orders, "inner": c.reduce[::-1]}, legal)
 
 
 def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
@@ -85,12 +102,16 @@ def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
 def _arithmetic(c: Contraction, target: Any, t: Columns) -> np.ndarray:
     """Cycles of all tiles, those at the edges included."""
     row = max((c.extent(r) or ASSUMED_ROWS for r in c.rows[-1:]), default=1)
-    others = volume([c.extent(k) for k in (*c.batch, *c.rows[:-1])], ASSUMED_ROWS)
-    steps = volume([c.extent(k) for k in c.reduce], ASSUMED)
+    others = product([c.extent(k) for k in (*c.batch, *c.rows[:-1])], ASSUMED_ROWS)
+    steps = product([c.extent(k) for k in c.reduce], ASSUMED)
+    entries = np.zeros(max(c.reduce) + 1)
+    for k in c.reduce:
+        entries[k] = ENTRY_CYCLES * steps / (c.extent(k) or ASSUMED)
     missed = np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
 
     def tile(height: Any) -> Any:
-        return steps * (step_cycles(target, height, t["vectors"], t["unroll"]) + missed) + TILE_CYCLES + STORED_CYCLES * height * t["vectors"]
+        start_and_end = entries[t["inner"]] + TILE_CYCLES + STORED_CYCLES * height * t["vectors"]
+        return steps * (step_cycles(target, height, t["vectors"], t["unroll"]) + missed) + start_and_end
 
     full, rest = row // t["rows"], row % t["rows"]
     columns, masked = _column_tiles(c, t)
@@ -100,7 +121,7 @@ def _arithmetic(c: Contraction, target: Any, t: Columns) -> np.ndarray:
 def _column_tiles(c: Contraction, t: Columns) -> tuple[Any, Any]:
     """How many tiles there are along the columns, and what masks make of their cost."""
     extent = c.extent(c.vector_axis)
-    other = volume([c.extent(k) for k in c.columns], ASSUMED)
+    other = product([c.extent(k) for k in c.columns], ASSUMED)
     if extent is None or c.is_split(int(t["lanes"].flat[0])):
         n = ASSUMED if extent is None else extent
         width = t["vectors"] * t["lanes"]
@@ -128,5 +149,7 @@ def _traffic(c: Contraction, target: Any, t: Columns) -> list[Any]:
     outside = [(k, np.where(t["order"] > j, n, 1)) for j, (k, n) in enumerate(rows)]
     inside = [(k, np.where(t["order"] > j, 1, n)) for j, (k, n) in enumerate(rows)]
     batch = [(k, extent(k)) for k in c.batch]
-    loops = [*batch, *outside, *columns, *inside, *((k, extent(k)) for k in c.reduce)]
+    around = [(k, np.where(t["inner"] == k, 1, extent(k))) for k in c.reduce]
+    innermost = [(k, np.where(t["inner"] == k, extent(k), 1)) for k in c.reduce]
+    loops = [x for x in (*batch, *outside, *columns, *inside, *around, *innermost) if np.any(x[1] != 1)]
     return traffic_cycles(target, Nest(loops, operands, inner).traffic(capacities(target)))

@@ -7,7 +7,6 @@ operand touches below a loop is a box whose sides follow from the extents of the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from ...ir import tir
 from ...ir.visit import free_vars
 from .accesses import Access
 
+LINE_BYTES = 64
 Column = Any  # an array with a value for each candidate, or one number for all
 
 
@@ -31,13 +31,16 @@ class Operand:
     constant: bool = False
 
     def bytes(self, inner: Mapping[Any, Column]) -> Column:
-        """Of the box that loops with these extents (by axis) sweep."""
+        """Of the box that loops with these extents (by axis) sweep, in whole cache lines along its last dimension."""
         out: Column = self.element_bytes
-        for extent, steps in self.sides:
-            if steps is None:
-                out = out * extent
-            elif steps:
-                out = out * np.minimum(1 + sum(step * (inner.get(axis, 1) - 1) for axis, step in steps.items()), extent)
+        for place, (extent, steps) in enumerate(self.sides):
+            touched: Column = extent
+            if steps is not None:
+                touched = np.minimum(1 + sum(step * (inner.get(axis, 1) - 1) for axis, step in steps.items()), extent) if steps else 1
+            if place == len(self.sides) - 1 and extent * self.element_bytes >= LINE_BYTES:
+                lines = np.ceil(touched * (self.element_bytes / LINE_BYTES))
+                touched = np.minimum(lines * (LINE_BYTES / self.element_bytes), extent)
+            out = out * touched
         return out
 
     def moves(self, axis: Any) -> bool:
@@ -124,8 +127,3 @@ class Nest:
                 trips = np.where(still, trips, trips * extent)
             out.append(trips)
         return out
-
-
-def volume(extents: Sequence[int | None], unknown: int) -> int:
-    """The product of extents, unknown ones taken as ``unknown``."""
-    return math.prod(unknown if n is None else n for n in extents)
