@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -115,6 +116,30 @@ def test_views_and_inputs_as_results():
     same(torch.compile(outputs, backend=roundel), outputs, torch.randn(2, 3), torch.randn(2, 3))
 
 
+def test_results_that_are_views_and_share_memory():
+    def outputs(x, k):
+        y = x + 1
+        return x[k:], y, y[1:].t(), x.t() * k, y.view(-1)[k:]
+
+    compiled = torch.compile(outputs, backend=roundel, dynamic=True)
+    for n in (3, 4):
+        x = torch.randn(n, 5)
+        found, expected = same(compiled, outputs, x, n - 1)
+        assert [(f.stride(), f.storage_offset()) for f in found] == [(e.stride(), e.storage_offset()) for e in expected]
+        assert [f.untyped_storage().data_ptr() for f in (found[0], found[2], found[4])] == [t.untyped_storage().data_ptr() for t in (x, found[1], found[1])]
+
+
+def test_floating_point_numbers_that_sizes_make():
+    def several(x):
+        n, half = x.shape[0], int(x.shape[0] * 1.7)
+        scaled = torch.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None])
+        return scaled, torch.arange(0, n, dtype=torch.float32) / math.sqrt(n), torch.ones(half, 2), torch.eye(n), n / 2
+
+    compiled = torch.compile(several, backend=roundel, dynamic=True)
+    for n in (4, 10, 7):
+        same(compiled, several, torch.randn(n, n + 2))
+
+
 def test_unknown_options_are_errors():
     with pytest.raises(Exception, match="no option 'fast'"):
         torch.compile(torch.sin, backend=roundel, options={"fast": True})(torch.ones(2))
@@ -146,7 +171,7 @@ def test_numbers_that_change_from_call_to_call(number):
 @torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
 def test_sizes_that_depend_on_data():
     def chosen(x, i):
-        return x[x > 0] * 2, x.narrow(0, i.item(), 1) + 1
+        return x[x > 0] * 2, x.narrow(0, i.item(), 1) + 1, i.item(), x[0].item()
 
     compiled = torch.compile(chosen, backend=roundel)
     for i in (0, 3):

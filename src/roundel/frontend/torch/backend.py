@@ -25,6 +25,7 @@ from ...ir.errors import OptionError, UnsupportedError
 from ...runtime import Model
 from .dtypes import Sizes
 from .importer import convert_graph, decompositions
+from .layouts import Layouts, Symbols, number
 
 OPTIONS = ("target", "threads", "pipeline")
 SAMPLED = 256
@@ -94,6 +95,7 @@ class CompiledGraph:
         for value in (n.meta.get("val") for n in self.placeholders):
             if isinstance(value, torch.Tensor) and value.device.type != "cpu":
                 raise UnsupportedError(f"an input is on {value.device}", hint="the backend compiles for CPUs; move the model with .cpu()")
+        self.numbers = Symbols([n.meta.get("val") for n in self.placeholders])
         changing = {self.placeholders.index(r) for r in self.results if isinstance(r, Node) and r in self.placeholders}
         self.known = {k: t for k, t in enumerate(known) if t is not None and k not in changing}
         self.refreshed: set[int] = set()
@@ -102,7 +104,8 @@ class CompiledGraph:
 
     def _compile(self, constants: Mapping[int, Any]) -> None:
         self.constants = {k: _Watched(t) for k, t in constants.items()}
-        self.computed = list(dict.fromkeys(r for r in self.results if _is_tensor(r) and r.op not in ("placeholder", "get_attr")))
+        self.computed = list(dict.fromkeys(r for r in self.results if self._is_computed(r)))
+        self.layouts = Layouts([n.meta["val"] for n in self.computed if _is_tensor(n)], [n.meta.get("val") for n in self.placeholders])
         self.inputs = [k for k, n in enumerate(self.placeholders) if k not in constants and _is_tensor(n)]
         self.symbols = {str(n.meta["val"].node.expr): k for k, n in enumerate(self.placeholders) if hasattr(n.meta.get("val"), "node")}
         if not self.computed:
@@ -127,9 +130,17 @@ class CompiledGraph:
             tensors = [args[k].detach() for k in self.inputs]
             tensors += [torch.empty((int(args[self.symbols[name]]), 0), dtype=torch.uint8) for name in self.witnesses]
             out = self.model(*tensors)
-            for node, value in zip(self.computed, out if len(self.computed) > 1 else (out,)):
-                found[node] = _laid_out(value, node.meta["val"])
+            given = dict(zip(self.computed, out if len(self.computed) > 1 else (out,)))
+            placed = iter(self.layouts.place([v for n, v in given.items() if _is_tensor(n)], {} if self.layouts.all_plain else self.numbers.of(args)))
+            found.update((n, next(placed) if _is_tensor(n) else _python(v, n.meta["val"])) for n, v in given.items())
         return [found[r] if isinstance(r, Node) and r in found else self._number(r, args) for r in self.results]
+
+    def _is_computed(self, result: Any) -> bool:
+        """Whether the compiled model gives a result: a tensor, or a number that depends on data."""
+        if not isinstance(result, Node) or result.op in ("placeholder", "get_attr"):
+            return False
+        value = result.meta.get("val")
+        return _is_tensor(result) or (hasattr(value, "node") and not self.numbers.told(value))
 
     def _check_constants(self, args: Sequence[Any]) -> None:
         """Compile again when a parameter has changed; one that changes a second time becomes an input."""
@@ -143,19 +154,16 @@ class CompiledGraph:
         """A result that is no tensor: a symbolic size at these inputs, a number, None."""
         if _is_token(result):
             return None
-        value = result.meta.get("val") if isinstance(result, Node) else result
-        if not hasattr(value, "node"):
-            return value
-        at = {}
-        for node, arg in zip(self.placeholders, args):
-            known = node.meta.get("val")
-            pairs = zip(known.shape, arg.shape) if isinstance(known, torch.Tensor) else [(known, arg)]
-            at.update({s.node.expr: int(a) for s, a in pairs if hasattr(s, "node") and s.node.expr.is_Symbol})
-        return int(value.node.expr.xreplace(at))
+        return number(result.meta.get("val") if isinstance(result, Node) else result, self.numbers.of(args))
 
 
 def _named(variables: Mapping[str, tir.Var]) -> dict[str, tir.Var]:
     return {f"size_{name}": v for name, v in variables.items()}
+
+
+def _python(tensor: Any, like: Any) -> Any:
+    """A scalar tensor as a number."""
+    return {torch.SymFloat: float, torch.SymBool: bool}.get(type(like), int)(tensor.item())
 
 
 def _is_tensor(node: Any) -> bool:
@@ -167,25 +175,3 @@ def _is_token(node: Any) -> bool:
     made = node.args[0] if isinstance(node, Node) and node.target is operator.getitem and node.args[1] == 0 else None
     return (isinstance(made, Node) and str(made.target) == "with_effects") or (
         isinstance(node, Node) and node.op == "placeholder" and any(str(u.target) == "with_effects" and u.args[0] is node for u in node.users))
-
-
-def _laid_out(value: Any, like: Any) -> Any:
-    """A result with the strides that PyTorch expects; results come contiguous."""
-    if like.is_contiguous() or any(not isinstance(s, int) for s in like.stride()):
-        return value
-    shape = value.shape
-    for k, s in enumerate(like.stride()):
-        value = value.narrow(k, 0, 1) if s == 0 and shape[k] > 1 else value  # expanded: all elements are the first
-    if _overlaps(value.shape, like.stride()):
-        return value.expand(shape)
-    return torch.empty_strided(value.shape, like.stride(), dtype=value.dtype).copy_(value).expand(shape)
-
-
-def _overlaps(shape: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether elements of a strided tensor may share memory."""
-    end = 1
-    for s, n in sorted((s, n) for s, n in zip(stride, shape) if n > 1):
-        if s < end:
-            return True
-        end = s * n
-    return False

@@ -12,6 +12,7 @@ from ...ir import tir
 from ...ir.constants import ConstData
 from ...ir.dtype import INT64, DType
 from ...ir.errors import UnsupportedError
+from .floats import is_rounded
 
 _NAMES = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16"}
 
@@ -48,6 +49,10 @@ class Sizes:
     def __init__(self, names: dict[str, str] | None = None) -> None:
         self.names = names or {}
         self.variables: dict[str, tir.Var] = {}
+        self.found: dict[Any, Any] = {}
+        """Sizes made by rounding floating-point numbers."""
+        self.find: Callable[[Any], Any] | None = None
+        """What finds the size of such an expression, while a function is being built."""
 
     def get(self, size: Any) -> Any:
         """An int, or the expression of a SymInt."""
@@ -72,6 +77,10 @@ class Sizes:
             return int(e)
         if e.is_Symbol:
             return self.variable(str(e))
+        if self.find is not None and is_rounded(e):
+            if e not in self.found:
+                self.found[e] = self.find(e)
+            return self.found[e]
         build = _SYMPY.get(type(e).__name__)
         if build is None:
             raise UnsupportedError(f"the size {e} ({type(e).__name__}) is not supported")

@@ -20,6 +20,7 @@ from ...ops import make
 from ...ops.dims import assuming
 from . import pairs
 from .dtypes import Sizes, const_data, dtype_of, real_of
+from .floats import floating, rounded
 from .pairs import Pair
 from .registry import find, supplied
 
@@ -100,6 +101,7 @@ class Importer:
         self.bb, self.sizes = bb, sizes
         self.values: dict[Any, Any] = {}
         self.checked: set[frozenset[tir.Expr]] = set()
+        self.sizes.find = lambda e: rounded(self.bb, self.emit, self.sizes, e)
         self.python: list[str] = []
         """Operators that run in Python."""
 
@@ -151,7 +153,8 @@ class Importer:
         if name.startswith("aten.sym_size"):
             return args[0].sinfo.shape[args[1]]
         if not hasattr(node.meta.get("val", None), "shape") and hasattr(node.meta.get("val", None), "node") and find(name) is None:
-            return self.sizes.get(node.meta["val"])
+            value = node.meta["val"]
+            return floating(self.emit, self.sizes, value.node.expr) if isinstance(value, torch.SymFloat) else self.sizes.get(value)
         convert = find(name)
         context = NodeContext(self, node)
         try:
@@ -167,11 +170,11 @@ class Importer:
 
     def sequence(self, build: Callable[[], Any]) -> graph.SeqExpr:
         """A branch or a loop's body: what ``build`` emits, and its result."""
-        checked = set(self.checked)
+        checked, found = set(self.checked), dict(self.sizes.found)
         try:
             return self.bb.sequence(build)
         finally:
-            self.checked = checked
+            self.checked, self.sizes.found = checked, found
 
     def inline(self, gm: Any, operands: Sequence[Any]) -> list[Any]:
         """The results of a graph within the graph, for these operands."""

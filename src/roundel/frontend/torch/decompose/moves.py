@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +35,24 @@ def _storage(x: Tensor) -> Any:
 @decomposes("as_strided", "as_strided_copy")
 def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
     order = _storage(x)
-    return NotImplemented if order is None else x.permute(order).reshape(-1)[_flat_positions(size, stride, storage_offset or 0)]
+    if order is None:
+        return NotImplemented
+    flat, offset = x.permute(order).reshape(-1), storage_offset or 0
+    axes = sorted(range(len(size)), key=lambda k: (-stride[k], -size[k]))
+    if _is_dense([size[k] for k in axes], [stride[k] for k in axes]):
+        part = flat[offset: offset + math.prod(size)].reshape([size[k] for k in axes])
+        return part.permute([axes.index(k) for k in range(len(size))])
+    return flat[_flat_positions(size, stride, offset)]
+
+
+def _is_dense(size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether the axes, outermost first, are those of a contiguous tensor."""
+    expected = 1
+    for n, s in zip(reversed(size), reversed(stride)):
+        if n != 1 and s != expected:
+            return False
+        expected *= n
+    return True
 
 
 @decomposes("as_strided_scatter")

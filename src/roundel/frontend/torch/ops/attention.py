@@ -22,12 +22,10 @@ def _attention(node: NodeContext, q: Any, k: Any, v: Any, mask: Any = None, drop
     if dropout:
         raise node.unsupported("dropout in attention: the model is in training mode")
     dtype = q.sinfo.dtype
-    factor = 1 / math.sqrt(q.sinfo.shape[-1].value) if scale is None else scale
-    if enable_gqa and k.sinfo.shape[-3] is not q.sinfo.shape[-3]:
-        times = q.sinfo.shape[-3].value // k.sinfo.shape[-3].value
-        k, v = (node.make("repeat", t, repeats=times, axis=t.sinfo.ndim - 3) for t in (k, v))
+    if enable_gqa:
+        k, v = _grouped(node, q, k, v)
     n = k.sinfo.ndim
-    scores = node.make("matmul", node.make("multiply", q, scalar(factor, dtype)), node.make("permute_dims", k, axes=(*range(n - 2), n - 1, n - 2)))
+    scores = node.make("matmul", node.make("multiply", q, _factor(node, q, scale)), node.make("permute_dims", k, axes=(*range(n - 2), n - 1, n - 2)))
     lowest = scalar(-np.inf, dtype)
     if is_causal:
         allowed = _lower_triangle(node, q.sinfo.shape[-2], k.sinfo.shape[-2])
@@ -38,6 +36,24 @@ def _attention(node: NodeContext, q: Any, k: Any, v: Any, mask: Any = None, drop
     if mask is not None:
         weights = node.make("where", node.make("isnan", weights), scalar(0, dtype), weights)  # rows without any allowed key
     return node.make("matmul", weights, v)
+
+
+def _factor(node: NodeContext, q: Any, scale: Any) -> Any:
+    """What scores are multiplied by: one over the root of the size of a head, where nothing is given."""
+    size, dtype = q.sinfo.shape[-1], q.sinfo.dtype
+    if scale is not None:
+        return tensor(node, scale, dtype)
+    return scalar(1 / math.sqrt(size.value), dtype) if isinstance(size, tir.IntImm) else node.make("rsqrt", tensor(node, size, dtype))
+
+
+def _grouped(node: NodeContext, q: Any, *shared: Any) -> list[Any]:
+    """Keys and values for each head of the queries, where several heads share them."""
+    heads, given = q.sinfo.shape[-3], shared[0].sinfo.shape[-3]
+    if given is heads:
+        return list(shared)
+    if not isinstance(heads, tir.IntImm) or not isinstance(given, tir.IntImm):
+        raise node.unsupported("groups of heads whose number is symbolic")
+    return [node.make("repeat", t, repeats=heads.value // given.value, axis=t.sinfo.ndim - 3) for t in shared]
 
 
 def _lower_triangle(node: NodeContext, rows: tir.Expr, cols: tir.Expr) -> Any:
@@ -57,10 +73,9 @@ def _flex_attention(node: NodeContext, q: Any, k: Any, v: Any, score_mod: Any, b
     """
     dtype = q.sinfo.dtype
     wide = dtype if dtype.bits >= 32 else DType("float32")
-    groups = q.sinfo.shape[1].value // k.sinfo.shape[1].value
-    k, v = (t if groups == 1 else node.make("repeat", t, repeats=groups, axis=1) for t in (k, v))
+    k, v = _grouped(node, q, k, v)
     q, k = (tensor(node, t, wide) for t in (q, k))
-    scores = node.make("matmul", node.make("multiply", q, scalar(scale, wide)), node.make("permute_dims", k, axes=(0, 1, 3, 2)))
+    scores = node.make("matmul", node.make("multiply", q, tensor(node, scale, wide)), node.make("permute_dims", k, axes=(0, 1, 3, 2)))
     sizes, one = scores.sinfo.shape, tir.index_const(1)
     places = [node.make("reshape", node.make("arange", tir.index_const(0), n, one, dtype="int64"), graph.ShapeExpr((n, *[one] * (3 - axis))))
               for axis, n in enumerate(sizes)]

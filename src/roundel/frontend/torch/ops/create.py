@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ....ir import graph, tir
+from ....ir.dtype import DType
 from ..importer import NodeContext
 from ..registry import converter
-from .math import scalar
+from .math import scalar, tensor
 
 
 def _full(node: NodeContext, value: Any) -> Any:
@@ -43,20 +44,37 @@ def _arange(node: NodeContext, start: Any, end: Any = None, step: Any = 1, **_: 
         start, end = 0, start
     dtype = node.out_dtype()
     if dtype.is_float or any(isinstance(v, float) for v in (start, end, step)):
-        if any(isinstance(v, tir.Expr) for v in (start, end, step)):
-            raise node.unsupported("a floating-point range of symbolic size")
+        if any(not isinstance(v, int | float) for v in (start, end, step)):
+            return _float_range(node, start, step)
         return graph.Constant.of(np.arange(start, end, step).astype(dtype.numpy))
     s, e, d = (graph.PrimValue(tir.as_index(v)) for v in (start, end, step))
     return node.make("arange", s, e, d, dtype=dtype)
 
 
+def _range(node: NodeContext, count: tir.Expr) -> Any:
+    return node.make("arange", *(graph.PrimValue(tir.as_index(v)) for v in (0, count, 1)), dtype="int64")
+
+
+def _float_range(node: NodeContext, start: Any, step: Any) -> Any:
+    """A range of floating-point numbers of symbolic size."""
+    wide = DType("float64")
+    place = node.make("astype", _range(node, node.out_shape().values[0]), dtype=wide)
+    out = node.make("add", node.make("multiply", place, tensor(node, step, wide)), tensor(node, start, wide))
+    return node.make("astype", out, dtype=node.out_dtype())
+
+
 @converter("eye", "eye.m")
 def _eye(node: NodeContext, *_: Any, **__: Any) -> Any:
-    shape = [v.value for v in node.out_shape().values]
-    return graph.Constant.of(np.eye(*shape).astype(node.out_dtype().numpy))
+    rows, cols = node.out_shape().values
+    if isinstance(rows, tir.IntImm) and isinstance(cols, tir.IntImm):
+        return graph.Constant.of(np.eye(rows.value, cols.value).astype(node.out_dtype().numpy))
+    same = node.make("equal", node.make("expand_dims", _range(node, rows), axis=(1,)), _range(node, cols))
+    return node.make("astype", same, dtype=node.out_dtype())
 
 
 @converter("triu_indices", "tril_indices")
 def _triangle_indices(node: NodeContext, rows: int, cols: int, offset: int = 0, **_: Any) -> Any:
+    if not isinstance(rows, int) or not isinstance(cols, int):
+        raise node.unsupported("indices of a triangle of symbolic size")
     places = (np.triu_indices if "triu" in str(node.node.target) else np.tril_indices)(rows, offset, cols)
     return graph.Constant.of(np.stack(places).astype(node.out_dtype().numpy))

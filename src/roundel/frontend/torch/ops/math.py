@@ -30,7 +30,11 @@ LOGICAL = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xo
 
 
 def scalar(value: Any, dtype: Any) -> graph.GraphExpr:
-    """A Python number (or symbolic size) as a scalar tensor."""
+    """A Python number (or symbolic size, or number made of sizes) as a scalar tensor."""
+    if isinstance(value, graph.GraphExpr):
+        from ....ops import make
+
+        return make("astype", value, dtype=dtype)
     if isinstance(value, tir.Expr):
         from ....ops import make
 
