@@ -4,7 +4,8 @@
 The program is a chain: (padding,) a transform of columns, one of rows, the products of every position of the tiles,
 a transform of columns, one of rows, and a store. A block of tiles goes through the whole chain at a time, so that what is
 between the stages stays in the second-level cache. Where few such blocks would be left for the cores, or each would read all
-weights again from beyond that cache, all tiles are transformed first and the blocks are blocks of result channels.
+weights again from beyond that cache, all tiles are transformed first and the blocks are blocks of result channels. Several images go
+through one after another, or, where the weights are much more than the data, all together.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from .register_tile import Tile, choose_tile
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 FEW_TILES = 12       # that fill the registers
 CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
+TASKS = 4            # for each core, where it may be chosen
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,20 @@ class Stages:
 
 @dataclass(frozen=True)
 class Blocking:
-    """Free choices: ``rows`` of tiles that go through together, ``vectors`` of result channels per step, whether the data
-    of all tiles is transformed first, the register tile."""
+    """Free choices: ``rows`` of tiles that go through together, ``channels`` (in blocks) of the result per step, whether the data
+    of all tiles is transformed first, then for all images (``together``) or for one after the other (``apart``); the register tile."""
 
     rows: int
     channels: int
     first: bool
     tile: Tile
+    together: bool = False
+    apart: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Loops around the products."""
+        return 1 if self.together else 3
 
 
 def find(sch: Any) -> Stages | None:
@@ -92,7 +101,8 @@ def winograd(sch: Any, target: Any) -> Applied | None:
         return None
     layouts = _pack(sch, stages.products, blocking)
     _schedule(sch, stages, blocking, next(iter(layouts), None))
-    return Applied(layouts, vars(blocking.tile) | {"tile_rows": blocking.rows, "channels": blocking.channels, "data_first": blocking.first})
+    tile, others = vars(blocking.tile), {k: v for k, v in vars(blocking).items() if k not in ("tile", "rows")}
+    return Applied(layouts, tile | {"tile_rows": blocking.rows} | others)
 
 
 def _chain_of(sch: Any) -> list[str]:
@@ -119,12 +129,25 @@ def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
     weights = per_tile * blocks * inner * outer * lanes
     enough = [r for r in fitting if r * across >= FEW_TILES and weights <= room]
     rows = min(enough, default=max(fitting))  # weights that stay in the cache need no large blocks to be read for
-    read = weights * (down // rows) if weights > room else 0  # again for each block of rows
-    first = down // rows < 4 or read > weights + 2 * per_tile * down * across * blocks * inner
+    images = extent_of(stages.store.spatial[0]) or 1
+    data = images * per_tile * down * across * blocks * inner
+    read = weights * images * (down // rows) if weights > room else 0  # again for each block of rows
+    first = images * (down // rows) < TASKS or read > weights + 2 * data
     if first:  # weights are read once, in panels narrow enough to wait in the caches for every row
         rows, counts = down, [v for v in counts if v <= 2]
     tile = choose_tile(target, rows * across, counts, lanes)
-    return Blocking(rows, tile.vectors if first else outer, first, tile)
+    if not first:
+        return Blocking(rows, outer, False, tile)
+    step = _channels(images * per_tile * down * across * lanes, room / 2, outer, tile.vectors, target)
+    together = images > 1 and weights > room and weights + data * (1 + outer // step) < images * weights
+    apart = images >= 2 * target.cores and not together
+    return Blocking(rows, step if together else tile.vectors, True, tile, together, apart)
+
+
+def _channels(results: int, room: float, outer: int, vectors: int, target: Any) -> int:
+    """Blocks of result channels, of which one takes ``results`` bytes: as many as fit the cache and leave enough tasks."""
+    fitting = [n for n in range(vectors, outer + 1, vectors) if outer % n == 0 and n * results <= room and outer // n >= TASKS * target.cores]
+    return max(fitting, default=vectors)
 
 
 def _pack(sch: Any, c: Contraction, b: Blocking) -> dict[int, tir.IndexMap]:
@@ -148,7 +171,7 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None
     yo, yi, i = sch.split(y, [None, b.rows, stages.tile])
     xo, j = sch.split(x, [None, stages.tile])
     ko, ki = sch.split(k, [None, b.channels])
-    sch.reorder(n, yo, ko, ki, yi, xo, i, j, lane)
+    sch.reorder(*((ko, n, yo) if b.together else (n, yo, ko)), ki, yi, xo, i, j, lane)
     for loop in (i, j):
         sch.unroll(loop)
     sch.vectorize(lane)
@@ -158,11 +181,11 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None
     accumulated = sch.cache_write(products, 0, "local")
     sch.compute_at(accumulated, ko, preserve_unit_loops=True)
     sch.compute_at(products, ko, preserve_unit_loops=True)
-    if not b.first:
+    if not b.first or b.apart:
         sch.compute_at(data, yo, preserve_unit_loops=True)
-    _products(sch, products, accumulated, stages.products, b.tile, packed)
+    _products(sch, products, accumulated, stages.products, b, packed)
     _data(sch, data, stages, b)
-    whole = sch.fuse(n, yo, ko) if b.first else sch.fuse(n, yo)
+    whole = ko if b.together else sch.fuse(n, yo) if b.apart or not b.first else sch.fuse(n, yo, ko)
     parallelize(sch, whole, _cycles(stages, b))
 
 
@@ -176,15 +199,16 @@ def _straight(sch: Any, block: Any, loop: Any, outside: int) -> None:
     sch.vectorize(loops[-1])
 
 
-def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile, packed: int | None) -> None:
+def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, b: Blocking, packed: int | None) -> None:
     """A matrix product per position: the register tile over all input channels."""
-    x, y, n, k, p, lane, rk, rc = sch.get_loops(block)[3:]
+    tile, depth = b.tile, b.depth
+    x, y, n, k, p, lane, rk, rc = sch.get_loops(block)[depth:]
     ko, ki = sch.split(k, [None, tile.vectors])
     po, pi = sch.split(p, [None, tile.rows])
     most = max(1, UNROLLED_FMAS // (tile.rows * tile.vectors))
     extent = c.extent(c.reduce[1])
     ro, ri = sch.split(rc, [None, max(u for u in range(1, min(most, 16) + 1) if extent % u == 0)])
-    sch.reorder(x, y, n, ko, po, rk, ro, ri, pi, ki, lane)
+    sch.reorder(x, y, *((ko, n) if b.together else (n, ko)), po, rk, ro, ri, pi, ki, lane)
     sch.reverse_compute_at(accumulated, po)
     weight = c.vector.buffer if packed is None else sch.func.buffer_params[packed]
     reads = [r.buffer for r in sch.get(block).reads]
@@ -192,7 +216,7 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile
     if panel is not None:
         sch.compute_at(panel, ri)
     init = sch.decompose_reduction(block, rk)
-    for other, outside in ((init, 8), (accumulated, 8), (panel, 11)):
+    for other, outside in ((init, depth + 5), (accumulated, depth + 5), (panel, depth + 8)):
         if other is not None:
             inner = sch.get_loops(other)[outside:]
             for loop in inner[:-1]:
@@ -221,7 +245,7 @@ def _data(sch: Any, block: Any, stages: Stages, b: Blocking) -> None:
         padding = sch.get_block(stages.padding)
         sch.compute_at(padding, k)
         sch.vectorize(sch.get_loops(padding)[-1])
-    if b.first:
+    if b.first and not b.apart:
         parallelize(sch, sch.fuse(n, k), product([extent_of(a) for a in stages.data.spatial[4:]], 1) * stages.edge**2)
 
 
