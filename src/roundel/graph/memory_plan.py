@@ -3,18 +3,25 @@
 
 Sizes that are constants are placed by decreasing size at the lowest offset free during their lifetime (Pisarchyk and
 Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, greedy by size). Symbolic sizes share slots,
-one after another behind the constant part; a slot is as large as the largest tensor it holds.
+one after another behind the constant part; a slot is as large as the largest tensor it holds. Which slot fits best is judged by
+the sizes' values at some points; what holds at all of them is proved, so that slots are rarely maxima of several sizes.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ..arith import Analyzer
-from ..ir import tir
+import numpy as np
+
+from ..arith import Analyzer, numpy_function
+from ..ir import free_vars, tir
+from ..ir.errors import ArithError
 
 ALIGNMENT = 64
+_POINTS = 16
 
 
 @dataclass(eq=False)
@@ -75,29 +82,56 @@ def _place_static(requests: list[Request], offsets: dict[Request, tir.Expr]) -> 
     return total
 
 
-@dataclass(eq=False)
 class _Slot:
-    size: tir.Expr  # in units of ALIGNMENT bytes
-    members: list[Request]
+    """Memory that tensors share one after the other, as large as the largest of ``sizes`` (in units of ALIGNMENT bytes)."""
+
+    def __init__(self, r: Request, size: tir.Expr, values: Any) -> None:
+        self.members, self.sizes, self.values = [r], {size: values}, values
+
+    def free(self, r: Request) -> bool:
+        return not any(m.overlaps(r) for m in self.members)
+
+    def add(self, an: Analyzer, r: Request, size: tir.Expr, values: Any) -> None:
+        """Make room for a tensor. A size stays where none is known to be larger; what some point refutes is not tried."""
+        self.members.append(r)
+        if size in self.sizes or any(_at_least(an, s, at, size, values) for s, at in self.sizes.items()):
+            return
+        self.sizes = {s: at for s, at in self.sizes.items() if not _at_least(an, size, values, s, at)} | {size: values}
+        self.values = np.maximum(self.values, values)
+
+
+def _at_least(an: Analyzer, large: tir.Expr, values: Any, small: tir.Expr, others: Any) -> bool:
+    return bool((values >= others).all()) and an.is_le(an.sum(small) - an.sum(large))
 
 
 def _place_symbolic(requests: list[Request], base: int, offsets: dict[Request, tir.Expr]) -> tir.Expr:
     an = Analyzer()
     slots: list[_Slot] = []
+    values = _at_points([r.nbytes for r in requests])
     for r in sorted(requests, key=lambda r: r.first):
-        size = an.simplify(tir.ceildiv(r.nbytes, ALIGNMENT))
-        free = [s for s in slots if not any(m.overlaps(r) for m in s.members)]
-        slot = next((s for s in free if s.size is size), None) or next((s for s in free if an.prove(tir.ge(s.size, size))), None)
-        if slot is None and free:
-            slot = free[0]
-            slot.size = an.simplify(tir.max_(slot.size, size))
+        size, value = an.simplify(tir.ceildiv(r.nbytes, ALIGNMENT)), -(-values[r.nbytes] // ALIGNMENT)
+        # The slot that has to grow least, and of those that need not grow the smallest.
+        slot = min((s for s in slots if s.free(r)), key=lambda s: (np.maximum(value - s.values, 0).sum(), s.values.sum()), default=None)
         if slot is None:
-            slot = _Slot(size, [])
-            slots.append(slot)
-        slot.members.append(r)
+            slots.append(_Slot(r, size, value))
+        else:
+            slot.add(an, r, size, value)
     at: tir.Expr = tir.index_const(base // ALIGNMENT)
     for slot in slots:
-        for r in slot.members:
-            offsets[r] = at
-        at = at + slot.size  # not simplified: sums of maxima have no shorter form, and looking for one takes long
+        offsets.update(dict.fromkeys(slot.members, at))
+        at = at + functools.reduce(tir.max_, slot.sizes)  # not simplified: sums of maxima have no shorter form, and looking for one takes long
     return at
+
+
+def _at_points(sizes: list[tir.Expr]) -> dict[tir.Expr, Any]:
+    """Values where the variables have some sizes from 1 to 2000; zeros for what is no closed form of them."""
+    variables = sorted({v for e in sizes for v in free_vars(e)}, key=lambda v: v.name)
+    points = np.exp2(np.random.default_rng(0).uniform(0, 11, (len(variables), _POINTS))).astype(np.int64)
+    out = {}
+    for e in sizes:
+        try:
+            (found,) = numpy_function([e], variables)(*points)
+        except ArithError:
+            found = 0
+        out[e] = np.broadcast_to(np.asarray(found, np.int64), (_POINTS,))
+    return out
