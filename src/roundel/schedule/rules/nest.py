@@ -31,21 +31,32 @@ class Operand:
     constant: bool = False
 
     def bytes(self, inner: Mapping[Any, Column]) -> Column:
-        """Of the box that loops with these extents (by axis) sweep, in whole cache lines along its last dimension."""
-        out: Column = self.element_bytes
-        for place, (extent, steps) in enumerate(self.sides):
-            touched: Column = extent
-            if steps is not None:
-                touched = np.minimum(1 + sum(step * (inner.get(axis, 1) - 1) for axis, step in steps.items()), extent) if steps else 1
-            if place == len(self.sides) - 1 and extent * self.element_bytes >= LINE_BYTES:
-                lines = np.ceil(touched * (self.element_bytes / LINE_BYTES))
-                touched = np.minimum(lines * (LINE_BYTES / self.element_bytes), extent)
-            out = out * touched
-        return out
+        """Of the cache lines of the box that loops with these extents (by axis) sweep."""
+        pieces: Column = 1
+        span: Column = self.element_bytes  # of a piece without gaps of a line or more
+        stride = self.element_bytes
+        for extent, steps in reversed(self.sides):
+            if steps != {} and extent != 1:
+                touched: Column = extent
+                if steps is not None:
+                    touched = _least(1 + sum(step * (inner.get(axis, 1) - 1) for axis, step in steps.items()), extent)
+                if isinstance(span, np.ndarray):
+                    near = stride <= np.maximum(span, LINE_BYTES)
+                    pieces, span = np.where(near, pieces, pieces * touched), np.where(near, span + (touched - 1) * stride, span)
+                elif stride <= max(span, LINE_BYTES):
+                    span = span + (touched - 1) * stride
+                else:
+                    pieces = pieces * touched
+            stride *= extent
+        return pieces * (-(-span // LINE_BYTES) * LINE_BYTES)
 
     def moves(self, axis: Any) -> bool:
         """Whether the place depends on an axis."""
         return any(steps is None or axis in steps for _, steps in self.sides)
+
+
+def _least(a: Column, b: int) -> Column:
+    return np.minimum(a, b) if isinstance(a, np.ndarray) else min(a, b)
 
 
 def operand(access: Access, axes: Mapping[tir.Var, Any], sizes: int, constant: bool = False) -> Operand:
