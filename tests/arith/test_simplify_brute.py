@@ -91,3 +91,11 @@ def test_quotients_of_a_size_that_is_not_known():
         quotient = tir.floordiv(tir.index_const(c), SIZE)
         for e in (quotient * SIZE + SIZE, (quotient + 1) * SIZE * 3 - SIZE):
             assert np.array_equal(evaluate(analyzer().simplify(e), {SIZE: n}), evaluate(e, {SIZE: n}))
+
+
+def test_quotients_by_zero_stay():
+    """Where an extent is 0 nothing runs, but its program is simplified all the same."""
+    for rule in (tir.floordiv, tir.floormod):
+        inner = rule(SIZE, tir.index_const(0))
+        for e in (inner, rule(inner, tir.index_const(2)), rule(inner + 3, tir.index_const(2))):
+            assert analyzer().simplify(e) is analyzer().simplify(analyzer().simplify(e))

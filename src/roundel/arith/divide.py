@@ -84,7 +84,8 @@ def _div_atom(an: Analyzer, x: Sum, m: int, dtype: DType) -> Sum:
         inner = only[0]
         if type(inner) is tir.FloorDiv:
             by = an.sum(inner.b)
-            return floordiv(an, an.sum(inner.a).plus(by, x.const), by * m, dtype)
+            if by.terms or by.const:
+                return floordiv(an, an.sum(inner.a).plus(by, x.const), by * m, dtype)
         if (
             type(inner) is tir.FloorMod
             and x.const == 0
