@@ -20,6 +20,7 @@ from .graph.fold_scale import decompose_batch_norm, fold_scale
 from .graph.fuse import fuse
 from .graph.inline_functions import inline_functions
 from .graph.legalize import decompose, legalize
+from .graph.lift_conv1d import lift_conv1d
 from .graph.lower_host import lower_host
 from .graph.name_sizes import name_sizes
 from .graph.narrow_weights import narrow_weights
@@ -43,7 +44,8 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    decompose, fold_constants, simplify, strassen, eliminate_common_subexpressions, block_channels, fold_constants, simplify, eliminate_dead_code,
+    decompose, fold_constants, simplify, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels, fold_constants, simplify,
+    eliminate_dead_code,
     legalize, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""

@@ -53,7 +53,7 @@ class _Block(GraphRewriter):
     def binding(self, binding: graph.Binding) -> None:
         value = binding.value
         handler = _OPS.get(getattr(value.op, "name", "")) if isinstance(value, graph.Call) and isinstance(value.op, OpDef) else None
-        if handler is None and isinstance(value, graph.Call) and _is_pointwise(value):
+        if handler is None and isinstance(value, graph.Call) and is_pointwise(value):
             handler = _pointwise
         if handler is not None and isinstance(binding.var.sinfo, graph.TensorInfo) and binding.var.sinfo.ndim == 4 and self._dataflow:
             made = handler(self, value)
@@ -180,7 +180,8 @@ def _blocked_weight(weight: graph.Constant, inner: int, outer: int) -> graph.Con
     return graph.Constant(data, graph.TensorInfo(data.shape, data.dtype))
 
 
-def _is_pointwise(call: graph.Call) -> bool:
+def is_pointwise(call: graph.Call) -> bool:
+    """Whether a call computes each element from the elements at its place, broadcast."""
     return isinstance(call.op, OpDef) and call.op.kind <= FuseKind.BROADCAST and "axis" not in call.op.attributes and "shape" not in call.op.operands \
         and all(isinstance(a, graph.Var | graph.Constant) for a in call.args)
 
