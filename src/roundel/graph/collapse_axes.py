@@ -116,12 +116,12 @@ def collapse(func: tir.PrimFunc) -> tuple[tir.PrimFunc, list[Groups]] | None:
 
 
 def _plain_blocks(func: tir.PrimFunc) -> list[tir.Block] | None:
-    """The blocks of a program that is a sequence of plain loop nests with at most one reduction, a sum of products."""
+    """The blocks of a program that is a sequence of plain loop nests."""
     root = func.root_block
     buffers = [*func.buffer_params, *root.alloc_buffers]
     if any(b.strides or b.elem_offset is not None or b.dtype.storage_bits < 8 for b in buffers):
         return None
-    blocks, sums = [], 0
+    blocks = []
     for stmt in root.body.stmts if type(root.body) is tir.Seq else (root.body,):
         loops = []
         while type(stmt) is tir.For and stmt.kind is tir.ForKind.SERIAL and not stmt.annotations and stmt.step is None:
@@ -130,12 +130,7 @@ def _plain_blocks(func: tir.PrimFunc) -> list[tir.Block] | None:
         if type(stmt) is not tir.BlockRealize or not _is_plain(stmt, loops):
             return None
         blocks.append(stmt.block)
-        if stmt.block.init is not None:
-            sums += 1
-            value = stmt.block.body.value
-            if type(value) is not tir.Add or tir.Mul not in (type(value.a), type(value.b)):
-                return None
-    return blocks if blocks and sums <= 1 else None
+    return blocks or None
 
 
 def _is_plain(realize: tir.BlockRealize, loops: list[tir.For]) -> bool:

@@ -2,6 +2,7 @@
 """Schedule rules: each looks at a program's structure and, where it fits, schedules it by primitives."""
 
 from .bilinear import bilinear
+from .columns import columns
 from .contraction import contraction
 from .elementwise import elementwise
 from .fallback import fallback
@@ -10,6 +11,6 @@ from .transposition import transposition
 from .windows import windows
 from .winograd import winograd
 
-RULES = [transposition, elementwise, winograd, bilinear, contraction, windows, rows, fallback]
+RULES = [transposition, elementwise, winograd, bilinear, contraction, columns, windows, rows, fallback]
 
-__all__ = ["RULES", "bilinear", "contraction", "elementwise", "fallback", "rows", "transposition", "windows", "winograd"]
+__all__ = ["RULES", "bilinear", "columns", "contraction", "elementwise", "fallback", "rows", "transposition", "windows", "winograd"]

@@ -27,7 +27,7 @@ def rows(sch: Any, target: Any) -> Applied | None:
     infos = blocks_of(sch.func)
     if not all(i.is_plain for i in infos) or not any(i.reduce for i in infos):
         return None
-    _inline_cheap(sch)
+    inline_cheap(sch)
     infos = blocks_of(sch.func)
     outputs = [i for i in infos if any(a.buffer in sch.func.buffer_params for a in i.stores)]
     if len(outputs) != 1 or outputs[0] is not infos[-1]:
@@ -56,7 +56,7 @@ def rows(sch: Any, target: Any) -> Applied | None:
     return Applied()
 
 
-def _inline_cheap(sch: Any) -> None:
+def inline_cheap(sch: Any) -> None:
     """Inline spatial blocks that are read over their own domain, when they are cheap or read once."""
     for info in blocks_of(sch.func):
         if info.reduce or any(a.buffer in sch.func.buffer_params for a in info.stores):
