@@ -10,6 +10,7 @@ from .build import Built, inspect
 from .build import compile_module as build_objects
 from .build.build import as_module
 from .build.kernels import start_processes
+from .graph.attention import attention
 from .graph.block_channels import block_channels
 from .graph.collapse_axes import collapse_axes
 from .graph.common_subexpressions import eliminate_common_subexpressions
@@ -44,7 +45,7 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    decompose, fold_constants, simplify, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels, fold_constants, simplify,
+    decompose, fold_constants, simplify, attention, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels, fold_constants, simplify,
     eliminate_dead_code,
     legalize, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]

@@ -18,6 +18,7 @@ from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
 from ..ir.visit import free_vars
 from ..passes import pass_
+from ..schedule.rules.accesses import blocks_of
 from .legalize import without_units
 from .merge_programs import Step, merge_programs
 from .rewriter import operands
@@ -43,7 +44,9 @@ class _Call:
 
     binding: graph.VarBinding
     kind: FuseKind
+    rearranges: bool = False    # every element is one of the operand's
     users: list[_Call] = field(default_factory=list)
+    producers: list[_Call | None] = field(default_factory=list)  # of the operands
     escapes: bool = False       # used by something other than a call_tir of this block
     index: int = 0
     depth: int = 0
@@ -120,7 +123,7 @@ def _used_by_result(seq: graph.SeqExpr) -> set[graph.Var]:
 def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var], shared: Shared) -> tuple[IRModule, graph.BindingBlock]:
     calls = _dataflow(mod, block, escaping)
     _post_dominators(calls)
-    for phase in (_epilogues, _prologues):
+    for phase in (_attention, _epilogues, _prologues):
         for call in calls:
             phase(call)
     groups = {id(c.group): c.group for c in calls if len(c.group.members) > 1}
@@ -147,8 +150,10 @@ def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var
         if is_tir:
             program = mod[value.args[0]]
             kind = FuseKind(program.attrs.get("fuse_kind", FuseKind.OPAQUE)) if program.root_block is not None else FuseKind.OPAQUE
-            here = _Call(binding, kind, index=len(made), escapes=not isinstance(binding.var, graph.DataflowVar) or binding.var in escaping)
+            here = _Call(binding, kind, _rearranges(program), index=len(made),
+                         escapes=not isinstance(binding.var, graph.DataflowVar) or binding.var in escaping)
             here.group = _Group([here])
+            here.producers = [made.get(a) for a in here.args]
         for arg in _variables(value):
             producer = made.get(arg)
             if producer is None:
@@ -160,6 +165,12 @@ def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var
         if here is not None:
             made[binding.var] = here
     return list(made.values())
+
+
+def _rearranges(program: tir.PrimFunc) -> bool:
+    """Whether every element of the result is just an element of the operand."""
+    found = blocks_of(program)
+    return len(found) == 1 and found[0].is_plain and not found[0].reduce and type(found[0].block.body.value) is tir.BufferLoad
 
 
 def _variables(value: object) -> list[graph.Var]:
@@ -192,11 +203,47 @@ def _meet(a: _Call | None, b: _Call | None) -> _Call | None:
     return a if a is b else None
 
 
+def _attention(call: _Call) -> None:
+    """product -> elementwise of the scores -> softmax_matmul, with what rearranges the operands of both products"""
+    if call.kind != FuseKind.ATTENTION:
+        return
+    members, scores, product = {id(call): call}, call.producers[0], None
+    todo = [scores]
+    while todo:
+        c = todo.pop()
+        if c is None or not _only_here(c, members):
+            continue
+        if c.kind == FuseKind.ANCHOR and product is None:
+            product = members[id(c)] = c
+        elif c.kind <= FuseKind.BROADCAST and _same_shape(c, scores):
+            members[id(c)] = c
+            todo += c.producers
+    if product is None:
+        return
+    todo = [*product.producers, call.producers[1]]
+    while todo:
+        c = todo.pop()
+        if c is not None and c.rearranges and _only_here(c, members):
+            members[id(c)] = c
+            todo += c.producers
+    group = _Group(sorted(members.values(), key=lambda m: m.index))
+    for m in group.members:
+        m.group = group
+
+
+def _only_here(call: _Call, members: dict[int, _Call]) -> bool:
+    return not call.escapes and all(id(u) in members for u in call.users)
+
+
 def _epilogues(call: _Call) -> None:
-    """anchor or reduction -> elementwise of the same shape"""
+    """anchor or reduction -> elementwise of the same shape, or the other order of axes that attention's result gets"""
+    def allowed(c: _Call) -> bool:
+        turned = call.kind == FuseKind.ATTENTION and c.rearranges and not _expands(call, c)
+        return turned or (c.kind <= FuseKind.BROADCAST and _same_shape(c, call.group.members[-1]))
+
     sink = call.post_dominator
-    if call.kind in (FuseKind.ANCHOR, FuseKind.REDUCTION):
-        while sink is not None and _fuse_path(call, sink, lambda c: c.kind <= FuseKind.BROADCAST and _same_shape(c, call), one_anchor=True):
+    if call.kind in (FuseKind.ANCHOR, FuseKind.REDUCTION, FuseKind.ATTENTION):
+        while sink is not None and _fuse_path(call, sink, allowed, one_anchor=True):
             sink = sink.post_dominator
 
 
@@ -231,7 +278,8 @@ def _fuse_path(call: _Call, sink: _Call, allowed, one_anchor: bool) -> bool:
                 return False
             stack.extend(c.users)
     members = {id(m): m for c in [call, *path] for m in c.group.members}
-    if len(members) > _MAX_GROUP or sum(m.kind > FuseKind.INJECTIVE for m in members.values()) > 1 or not _one_output(members, sink):
+    anchors = {id(m.group) for m in members.values() if m.kind > FuseKind.INJECTIVE}
+    if len(members) > _MAX_GROUP or len(anchors) > 1 or not _one_output(members, sink):
         return False
     group = _Group(sorted(members.values(), key=lambda m: m.index))
     for m in group.members:

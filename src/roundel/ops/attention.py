@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import dim_text, fail, fill, same, same_dtype, static, tensor_info
-from .elementwise import widen
+from .dims import broadcast_shapes, dim_text, fail, fill, same, same_dtype, static, tensor_info
+from .elementwise import element, widen
+from .matmul import MatMul, cast_result
 
 
 @register
@@ -95,3 +97,58 @@ class Attention(OpDef):
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
         return np.einsum("bhqk,bkhd->bqhd", weights, v).astype(args[0].dtype)
+
+
+@register
+class SoftmaxMatMul(OpDef):
+    """softmax(scores) value, divided by the sums of exponentials at the end: rows of the result, not of the scores.
+
+    ``scores`` are transposed, (..., n, rows), ``value`` (..., n, columns); the dimensions before broadcast. ``zero_nan``: a row whose
+    softmax would be NaN gives zeros. The program of this operator takes that of the product that makes the scores into it (``fuse``).
+    """
+
+    name, operands, kind = "nn.softmax_matmul", ("scores", "value"), FuseKind.ATTENTION
+    (attributes,) = ({"zero_nan": False},)
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        scores, value = (tensor_info(self, x, args) for x in args)
+        if scores.dtype is not None and not scores.dtype.is_float:
+            fail(self, f"scores have to be float, not {scores.dtype}", *args)
+        if -1 < scores.ndim < 2 or scores.shape is None or value.shape is None:
+            return graph.TensorInfo(None, same_dtype(self, (scores, value)), max(scores.ndim, value.ndim))
+        turned = graph.TensorInfo((*scores.shape[:-2], scores.shape[-1], scores.shape[-2]), scores.dtype)
+        return MatMul().infer((turned, value), Attrs({"out_dtype": None}))
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        scores, value = args
+        wide = te.accumulator(scores.dtype)
+        *lead, count, rows = scores.shape
+        batch, columns = broadcast_shapes(self, [tuple(lead), value.shape[:-2]]), value.shape[-1]
+        n, m, k = (te.reduce_axis(count, "n") for _ in range(3))
+        below = (*lead, rows)
+        top = te.compute(below, lambda *at: te.max_number(te.cast(scores[(*at[:-1], n.var, at[-1])], wide), axis=n), "attention_max")
+        exps = te.compute(scores.shape, lambda *at: te.exp(te.cast(scores(*at), wide) - top(*at[:-2], at[-1])), "attention_exp")
+        total = te.compute(below, lambda *at: te.sum(exps[(*at[:-1], m.var, at[-1])], axis=m), "attention_sum")
+        share = te.compute(below, lambda *at: te.select(tir.eq(total(*at), 0.0), 0.0, 1.0 / total(*at)), "attention_share")  # of no keys: zeros
+
+        def product(*at: Any) -> Any:
+            x = element(exps, (*at[:-2], k.var, at[-2]), (*batch, count, rows))
+            y = element(value, (*at[:-2], k.var, at[-1]), (*batch, count, columns))
+            return te.sum(x * te.cast(y, wide), axis=k)
+
+        weighted = te.compute((*batch, rows, columns), product, "attention_product")
+
+        def scaled(*at: Any) -> Any:
+            one, result = element(share, at[:-1], (*batch, rows)), weighted(*at)
+            return te.if_then_else(te.isnan(one), tir.const(0, wide), result * one) if attrs["zero_nan"] else result * one
+
+        return cast_result(te.compute(weighted.shape, scaled, "attention"), scores.dtype, "attention_cast")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        scores, value = map(widen, args)
+        weights = np.exp(scores - scores.max(-2, keepdims=True)) if scores.size else scores
+        total = weights.sum(-2, keepdims=True)
+        weights = np.swapaxes(weights / np.where(total == 0, 1, total), -1, -2)
+        if attrs["zero_nan"]:
+            weights = np.where(np.isnan(weights), 0, weights)
+        return np.matmul(weights, value).astype(args[0].dtype)

@@ -253,6 +253,8 @@ def write_scratch(em: Emitter) -> list:
     for _, size in em.scratch:
         offsets.append(total)
         total = tir.add(total, size)
+    if not isinstance(total, tir.IntImm):
+        total = tir.add(total, 64)  # a workspace of no bytes has no address
     values = [em.value(o) for o in (*offsets, total)]
     name = em.declare("rd_scratch", "ptr", "ptr", "i64")
     base = em.op(f"call ptr {name}(ptr %ctx, i64 {values[-1]})")

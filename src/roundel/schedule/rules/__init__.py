@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedule rules: each looks at a program's structure and, where it fits, schedules it by primitives."""
 
+from .attention import attention
 from .bilinear import bilinear
 from .columns import columns
 from .contraction import contraction
@@ -11,6 +12,6 @@ from .transposition import transposition
 from .windows import windows
 from .winograd import winograd
 
-RULES = [transposition, elementwise, winograd, bilinear, contraction, columns, windows, rows, fallback]
+RULES = [transposition, elementwise, winograd, bilinear, attention, contraction, columns, windows, rows, fallback]
 
-__all__ = ["RULES", "bilinear", "columns", "contraction", "elementwise", "fallback", "rows", "transposition", "windows", "winograd"]
+__all__ = ["RULES", "attention", "bilinear", "columns", "contraction", "elementwise", "fallback", "rows", "transposition", "windows", "winograd"]

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two matrix products with a softmax between them: attention, of which only a block of rows of scores is ever held.
+
+    for batch, head, block of rows (in parallel):
+        turned[d, row] = queries[row, d]
+        for tile of keys:    scores[key, row] = sum over d of keys[key, d] * turned[d, row]     # and mask, scale, ...
+        top[row], exps[key, row] = exp(scores[key, row] - top[row]), total[row], share[row] = 1 / total[row]
+        for tile of rows:    result[row, column] = share[row] * sum over keys of exps[key, row] * values[key, column]
+
+Rows are the lanes of the scores, so that keys and values are read as they lie, nothing as large as the keys is turned, and maxima and
+sums are those of whole vectors. Elementwise blocks behind the first product go into its store, those behind the second into the result's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir import tir
+from .accesses import Access, blocks_of, extent_of
+from .applied import Applied
+from .attention_stages import Stages, find, kept
+from .candidates import Candidates, chosen, combinations
+from .elementwise import inline_producers
+from .parallelism import parallelize
+from .times import step_cycles
+
+UNROLLED_FMAS = 224  # multiply-adds in the body of an inner loop
+ASSUMED = 256        # keys or rows whose number is not known
+LOAD_CYCLES = 0.1    # what a broadcast costs beside the multiply-adds that hide most of it
+STREAMED = 3.0       # times as much for a vector from beyond the first-level cache
+EXP_CYCLES = 12.0    # for a vector of scores: exponential, maximum, sum
+TURN_CYCLES = 16.0   # for a vector of queries
+
+
+def attention(sch: Any, target: Any) -> Applied | None:
+    """Fits chains of a product, elementwise blocks, the stages of a softmax, a product and elementwise blocks."""
+    names = kept(blocks_of(sch.func))
+    if names is None:
+        return None
+    inline_producers(sch, keep=names)
+    stages = find(blocks_of(sch.func))
+    if stages is None:
+        return None
+    table = candidates(stages, target)
+    decisions = chosen(sch, table)
+    _Schedule(sch, stages, decisions, target.lanes("float32")).run()
+    return Applied(decisions=decisions, candidates=table)
+
+
+def candidates(stages: Stages, target: Any) -> Candidates:
+    """Register tiles of both products: ``keys`` x ``block`` vectors of rows, ``rows`` x ``vectors`` of columns."""
+    lanes, registers = target.lanes("float32"), target.vector_registers
+    count, keys, width, inner = (extent_of(a) or ASSUMED for a in (stages.row, stages.key, stages.column, stages.inner))
+    across = -(-width // lanes)
+    domains = {"block": (1, 2, 3, 4), "keys": range(1, min(keys, 24) + 1), "rows": range(1, 25), "vectors": [v for v in (1, 2, 3, 4) if across % v == 0],
+               "packed": (0, 1)}
+
+    def legal(c: Any) -> np.ndarray:
+        first, second = c["keys"] * c["block"] + c["block"] + 1, c["rows"] * c["vectors"] + c["vectors"] + 1
+        return (first <= registers) & (second <= registers) & (c["block"] * lanes % c["rows"] == 0)
+
+    c = combinations(domains, legal)
+    blocks = -(-count // (c["block"] * lanes))
+    scores = _tiles(target, keys, c["keys"], c["block"]) * inner
+    weighted = _tiles(target, c["block"] * lanes, c["rows"], c["vectors"]) * (across // c["vectors"]) * keys
+    rest = c["block"] * (keys * EXP_CYCLES + inner * TURN_CYCLES)
+    return Candidates(c, blocks * (scores + weighted + rest))
+
+
+def _tiles(target: Any, extent: Any, height: Any, vectors: Any) -> Any:
+    """Cycles of one step for all the tiles of ``height`` along an extent, the last one of what is left."""
+    def step(rows: Any) -> Any:
+        return step_cycles(target, rows, vectors) + LOAD_CYCLES * (rows + STREAMED * vectors)
+
+    full, rest = extent // height, extent % height
+    return full * step(height) + np.where(rest > 0, step(np.maximum(rest, 1)), 0.0)
+
+
+class _Schedule:
+    """The steps, from the result up to the queries."""
+
+    def __init__(self, sch: Any, stages: Stages, decisions: dict[str, int], lanes: int) -> None:
+        self.sch, self.stages, self.lanes = sch, stages, lanes
+        self.block, self.keys, self.rows, self.vectors, self.packed = (decisions[n] for n in ("block", "keys", "rows", "vectors", "packed"))
+
+    def run(self) -> None:
+        """Schedule the whole program."""
+        sch, s = self.sch, self.stages
+        weighted, total, share, exps, top = (sch.get_block(i.name) for i in (s.weighted, s.total, s.share, s.exps, s.top))
+        scores = sch.get_block(s.scores.name)
+        if s.store is s.scores:
+            store = sch.cache_write(scores, 0, "local")
+        else:
+            store = sch.get_block(s.store.name)
+            sch.set_scope(scores, 0, "local")
+        turned = self.copied(scores, s.queries, s.inner, s.row)
+        packs = [self.copied(scores, s.keys, s.key, s.inner), self.copied(weighted, s.values, s.weighted.reduce[0], s.column)] if self.packed else []
+        for made in (store, top, exps, total, share, turned):
+            sch.set_scope(made, 0, "local")  # whole vectors of rows, whatever is left of them at the end
+        around, rows, tile = self.result()
+        self.product(weighted, tile)
+        sch.compute_at(share, rows)
+        self.along_rows(share, rows)
+        for reduced in (total, top):
+            if reduced is top:
+                sch.compute_at(exps, rows)
+                self.over_keys(exps, rows)
+            sch.compute_at(reduced, rows)
+            self.over_keys(reduced, rows)
+        sch.compute_at(store, rows)
+        self.scores(scores, store, turned, rows)
+        sch.compute_at(turned, rows)
+        self.along_rows(turned, rows)
+        for copy in packs:
+            sch.compute_at(copy, around[-1])
+            self.in_vectors(copy, around[-1])
+        if self.packed:
+            whole = sch.fuse(*around) if len(around) > 1 else around[0]
+            blocks = sch.get(rows).extent
+            parallelize(sch, whole, self.cycles() * (blocks.value if isinstance(blocks, tir.IntImm) else ASSUMED // self.lanes))
+        else:
+            whole = sch.fuse(*around, rows) if around else rows
+            parallelize(sch, whole, self.cycles())
+
+    def cycles(self) -> float:
+        """Of one block of rows."""
+        s = self.stages
+        keys, width, inner = (extent_of(a) or ASSUMED for a in (s.key, s.column, s.inner))
+        return keys * self.block * (inner / 2 + width / 2 + EXP_CYCLES)
+
+    def copied(self, block: Any, access: Access, *axes: tir.IterVar) -> Any:
+        """A copy of an operand in which these axes of the block are the last ones."""
+        sch = self.sch
+        reads = [r.buffer for r in sch.get(block).reads]
+        copy = sch.cache_read(block, reads.index(access.buffer), "global")
+        last = [access.indices.index(a.var) for a in axes]
+        order = [k for k in range(len(access.indices)) if k not in last] + last
+        sch.transform_layout(copy, ("write", 0), tir.IndexMap.from_func(lambda *i: tuple(i[k] for k in order), len(order)))
+        return copy
+
+    def result(self) -> tuple[list[Any], Any, Any]:
+        """Loops of the result: those around a block of rows, that over blocks, that over tiles of rows in it."""
+        sch, s = self.sch, self.stages
+        block = sch.get_block(s.result.name)
+        loops = dict(zip([a.var for a in s.result.spatial], sch.get_loops(block), strict=True))
+        row, column = loops.pop(s.result_row.var), loops.pop(s.result_column.var)
+        rows, inside = sch.split(row, [None, self.block * self.lanes])
+        tiles, within = sch.split(inside, [None, self.rows])
+        panels, vectors, lanes = sch.split(column, [None, self.vectors, self.lanes])
+        around = list(loops.values())
+        sch.reorder(*around, rows, panels, tiles, within, vectors, lanes)
+        for loop in (within, vectors):
+            sch.unroll(loop)
+        sch.vectorize(lanes)
+        return around, rows, tiles
+
+    def inside(self, block: Any, loop: Any) -> list[Any]:
+        """The loops of a block below one that is around it."""
+        sch = self.sch
+        token, loops = sch.get(loop).token, sch.get_loops(block)
+        return loops[next(k for k, x in enumerate(loops) if sch.get(x).token is token) + 1:]
+
+    def product(self, block: Any, tile: Any) -> None:
+        """Exponentials times values: a tile of rows and columns in registers over all keys."""
+        sch = self.sch
+        sch.set_scope(block, 0, "local")
+        sch.compute_at(block, tile)
+        row, column, key = self.inside(block, tile)
+        outer, step = sch.split(key, [None, self.unroll(self.stages.key, self.rows * self.vectors)])
+        sch.reorder(outer, step, row, column)
+        values = self.stages.values.buffer
+        reads = [r.buffer for r in sch.get(block).reads]
+        self.reduce(block, next(b for b in reads if b is values or b.name == values.name + "_global"), outer, step)
+
+    def scores(self, block: Any, store: Any, turned: Any, rows: Any) -> None:
+        """Keys times queries: a tile of keys and rows in registers over their width."""
+        sch = self.sch
+        key, row = self.inside(store, rows)
+        tiles, within = sch.split(key, [None, self.keys])
+        vectors, lanes = sch.split(row, [None, self.lanes])
+        sch.reorder(tiles, within, vectors, lanes)
+        sch.compute_at(block, tiles)
+        key, row, inner = self.inside(block, tiles)
+        outer, step = sch.split(inner, [None, self.unroll(self.stages.inner, self.keys * self.block)])
+        sch.reorder(outer, step, key, row)
+        self.reduce(block, sch.get(turned).writes[0].buffer, outer, step)
+        for loop in (within, vectors):
+            sch.unroll(loop)
+        sch.vectorize(lanes)
+
+    def reduce(self, block: Any, vector: tir.Buffer, outer: Any, step: Any) -> None:
+        """A register tile over a reduction, with the vectors of each step in registers."""
+        sch = self.sch
+        reads = [r.buffer for r in sch.get(block).reads]
+        panel = sch.cache_read(block, reads.index(vector), "local")
+        sch.compute_at(panel, step)
+        init = sch.decompose_reduction(block, outer)
+        self.in_vectors(panel, step)
+        for b in (block, init):
+            loops = sch.get_loops(b)
+            split = sch.split(loops[-1], [None, self.lanes])
+            for loop in (loops[-2], split[0]):
+                sch.unroll(loop)
+            sch.vectorize(split[1])
+        sch.unroll(step)
+
+    def in_vectors(self, block: Any, loop: Any) -> None:
+        """Straight code in vectors along the last loop."""
+        sch = self.sch
+        *others, last = self.inside(block, loop)
+        vectors, lanes = sch.split(last, [None, self.lanes])
+        for other in (*others, vectors):
+            sch.unroll(other)
+        sch.vectorize(lanes)
+
+    def along_rows(self, block: Any, rows: Any) -> None:
+        """A block of a value per row (and something else) in vectors of rows."""
+        sch = self.sch
+        row, *others = self.inside(block, rows)
+        vectors, lanes = sch.split(row, [None, self.lanes])
+        sch.reorder(*others, vectors, lanes)
+        sch.unroll(vectors)
+        sch.vectorize(lanes)
+
+    def over_keys(self, block: Any, rows: Any) -> None:
+        """A block over rows and keys: one key after another, rows in vectors."""
+        sch = self.sch
+        reduces = sch.get(block).init is not None
+        key, row = self.inside(block, rows)[:: -1 if reduces else 1]
+        vectors, lanes = sch.split(row, [None, self.lanes])
+        sch.reorder(key, vectors, lanes)
+        if reduces:
+            init = sch.decompose_reduction(block, key)
+            *_, a, b = sch.get_loops(init)
+            sch.unroll(a)
+            sch.vectorize(b)
+        sch.unroll(vectors)
+        sch.vectorize(lanes)
+
+    def unroll(self, axis: tir.IterVar, chains: int) -> int:
+        """Steps of a reduction written out."""
+        extent, most = extent_of(axis), max(1, min(UNROLLED_FMAS // chains, 8))
+        return 1 if extent is None else max(u for u in range(1, most + 1) if extent % u == 0)
+

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention as one program: recognised, scheduled and right, at odd sizes, with masks, groups of heads and symbolic lengths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roundel.driver import build_module, prepare
+from roundel.interp import interpret
+from roundel.ir import IRModule, graph, options, tir
+from roundel.ir.dtype import INT64
+from roundel.ops import make
+
+from .programs import function
+from .running import agree, same
+
+F32 = "float32"
+
+
+def chain(q, k, v, mask=None, *, merged=True, after=None, zero_nan=False, dtype=F32) -> IRModule:
+    """queries, keys and values [batch, length, heads, width] as exporters write attention."""
+    infos = [graph.TensorInfo(s, dtype) for s in (q, k, v)] + ([graph.TensorInfo(*mask)] if mask else [])
+
+    def body(bb, *x):
+        e = lambda name, *a, **more: bb.emit(make(name, *a, **more))
+        turned = [e("permute_dims", t, axes=axes) for t, axes in zip(x, ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3)))]
+        if q[2] != k[2]:
+            turned[1:] = [e("repeat", t, repeats=q[2] // k[2], axis=1) for t in turned[1:]]
+        scores = e("multiply", e("matmul", turned[0], turned[1]), graph.Constant.of(0.5, dtype))
+        if mask:
+            low = graph.Constant.of(-np.inf, dtype)
+            scores = e("where", x[3], scores, low) if mask[1] == "bool" else e("add", scores, x[3])
+        weights = e("nn.softmax", scores, axis=-1)
+        if zero_nan:
+            weights = e("where", e("isnan", weights), graph.Constant.of(0.0, dtype), weights)
+        out = e("permute_dims", e("matmul", weights, turned[2]), axes=(0, 2, 1, 3))
+        return out if after is None else e("multiply", out, graph.Constant.of(after, dtype))
+
+    return function(infos, body)
+
+
+def kernels(mod: IRModule) -> list[str]:
+    """The rules that scheduled the kernels."""
+    return [f.attrs["scheduled"] for _, f in prepare(mod).items() if "scheduled" in f.attrs]
+
+
+def arrays(*shapes, seed=0):
+    draw = np.random.default_rng(seed)
+    return [draw.standard_normal(s).astype(F32) for s in shapes]
+
+
+@pytest.mark.parametrize(
+    ("q", "keys", "heads", "columns"),
+    [((1, 32, 2, 16), 32, 2, 16), ((2, 37, 3, 7), 41, 3, 5), ((1, 9, 4, 64), 130, 2, 80), ((1, 33, 2, 80), 16, 1, 24)],
+)
+def test_sizes(q, keys, heads, columns):
+    shapes = q, (q[0], keys, heads, q[3]), (q[0], keys, heads, columns)
+    mod = chain(*shapes)
+    assert kernels(mod) == ["attention"]
+    x = arrays(*shapes)
+    same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))
+
+
+def test_one_of_everything():
+    for q, keys, width in (((1, 50, 1, 1), 1, 1), ((1, 1, 1, 1), 9, 1), ((2, 16, 1, 1), 16, 1)):
+        shapes = q, (q[0], keys, 1, q[3]), (q[0], keys, 1, width)
+        mod, x = chain(*shapes), arrays(*shapes)
+        same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))
+
+
+def test_masks():
+    q = (1, 21, 2, 4)
+    draw = np.random.default_rng(1)
+    seen = draw.random((1, 2, 21, 21)) < 0.6
+    seen[0, 0, 3] = False
+    x = arrays(q, q, q)
+    mod = chain(q, q, q, ((1, 2, 21, 21), "bool"), zero_nan=True, after=3.0)
+    assert kernels(mod) == ["elementwise", "attention"]  # the mask is transposed first
+    out = agree(mod, (*x, seen))
+    assert (out[0, 3, 0] == 0).all() and not np.isnan(out).any()
+    out = build_module(chain(q, q, q, ((1, 2, 21, 21), "bool")))["main"](*x, seen)
+    assert np.isnan(out[0, 3, 0]).all() and np.isnan(out).sum() == 4  # of a row that sees nothing, as softmax has it
+    bias = np.where(draw.random((1, 1, 1, 21)) < 0.3, -1e9, draw.standard_normal((1, 1, 1, 21))).astype(F32)
+    agree(chain(q, q, q, ((1, 1, 1, 21), F32)), (*x, bias))
+
+
+def test_nans_and_infinities_stay_in_their_rows():
+    q = (1, 40, 1, 16)
+    x = arrays(q, q, q)
+    x[0][0, 5, 0, 3], x[0][0, 7, 0, 0] = np.nan, np.inf
+    mod = chain(q, q, q)
+    got, want = build_module(mod)["main"](*x), interpret(mod)["main"](*x)
+    same(got, want, 1e-5)
+    assert np.isnan(got[0, [5, 7]]).all() and np.isfinite(np.delete(got, [5, 7], 1)).all()
+
+
+def test_symbolic_lengths():
+    b, n, m = (tir.Var(name, INT64, True) for name in "bnm")
+    shapes = (b, n, 2, 16), (b, m, 2, 16), (b, m, 2, 16)
+    mod = chain(*shapes, ((b, 1, 1, m), F32))
+    assert "attention" in kernels(mod)
+    native, oracle = build_module(mod)["main"], interpret(mod)["main"]
+    for batch, rows, keys in ((1, 1, 1), (2, 33, 17), (1, 64, 130), (1, 31, 5), (3, 5, 0), (0, 4, 4), (2, 0, 3)):
+        x = arrays((batch, rows, 2, 16), (batch, keys, 2, 16), (batch, keys, 2, 16), (batch, 1, 1, keys))
+        same(native(*x), oracle(*x), 1e-5)
+
+
+def test_narrow_types_are_summed_up_in_wide_ones():
+    q = (1, 20, 2, 16)
+    x = arrays(q, q, q)
+    for dtype in ("float16", "bfloat16"):
+        mod = chain(q, q, q, dtype=dtype)
+        from ml_dtypes import bfloat16
+
+        cast = np.float16 if dtype == "float16" else bfloat16
+        got = build_module(mod)["main"](*(a.astype(cast) for a in x)).astype(F32)
+        want = build_module(chain(q, q, q))["main"](*x)
+        np.testing.assert_allclose(got, want, atol=0.02 if dtype == "bfloat16" else 3e-3)
+
+
+def test_strict_accuracy_keeps_the_weights():
+    q = (1, 32, 2, 16)
+    with options.override(accuracy="strict"):
+        assert "attention" not in kernels(chain(q, q, q))
