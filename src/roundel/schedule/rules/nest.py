@@ -50,6 +50,16 @@ class Operand:
             stride *= extent
         return pieces * (-(-span // LINE_BYTES) * LINE_BYTES)
 
+    def elements(self, inner: Mapping[Any, Column]) -> Column:
+        """Of that box."""
+        out: Column = 1
+        for extent, steps in self.sides:
+            if steps is None:
+                out = out * extent
+            elif steps:
+                out = out * _least(1 + sum(step * (inner.get(axis, 1) - 1) for axis, step in steps.items()), extent)
+        return out
+
     def moves(self, axis: Any) -> bool:
         """Whether the place depends on an axis."""
         return any(steps is None or axis in steps for _, steps in self.sides)
@@ -111,7 +121,8 @@ class Nest:
 
     def traffic(self, capacities: Sequence[float]) -> list[Column]:
         """Bytes that cross into a cache of each capacity: at the outermost depth below which everything fits, each operand comes
-        once per iteration of the loops around that move it; innermost ones that do not move it are left out."""
+        once per iteration of the loops around that move it; innermost ones that do not move it are left out. What fits as a whole is
+        there already."""
         footprints = self.footprints()
         needed = [sum(f) for f in footprints]
         trips = [self._trips(o) for o in self.operands]
@@ -121,7 +132,7 @@ class Nest:
             for k in range(len(self.operands)):
                 moved = footprints[-1][k] * trips[k][-1]
                 for d in reversed(range(len(self.loops))):
-                    moved = np.where(needed[d] <= capacity, footprints[d][k] * trips[k][d], moved)
+                    moved = np.where(needed[d] <= capacity, footprints[d][k] * trips[k][d] if d else 0.0, moved)
                 total = total + moved
             out.append(total)
         return out

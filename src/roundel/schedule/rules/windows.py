@@ -7,19 +7,20 @@ axis accumulate together in registers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...ir import tir
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
+from .candidates import chosen
 from .contraction import store_of
 from .elementwise import inline_producers, schedule_spatial, vector_lanes
-from .parallelism import parallelize
+from .parallelism import is_little, parallelize
+from .windows_choice import candidates
 
-NEIGHBOURS = 8   # results that accumulate together
 ROWS = 4         # of results that share one piece of padded data
 SHARE = 0.6      # of the first-level cache for it
-UNROLLED = 16    # steps of the reduction that become straight code
 
 
 def windows(sch: Any, target: Any) -> Applied | None:
@@ -35,11 +36,13 @@ def windows(sch: Any, target: Any) -> Applied | None:
     prologue = [i.name for i in infos[: infos.index(info)]]
     inline_producers(sch, keep=prologue)
     room = target.l1_bytes * SHARE if len(prologue) == 1 else 0
-    inside = _schedule(sch, info, lanes, store_of(sch, info), prologue[0] if room else None, room)
+    table = candidates(info, lanes, target)
+    choice = chosen(sch, table)
+    inside = _schedule(sch, info, lanes, choice, store_of(sch, info), prologue[0] if room else None, room, target)
     for other in blocks_of(sch.func):
         if other.name in prologue and not inside:
             schedule_spatial(sch, other, target)
-    return Applied()
+    return Applied(decisions=choice, candidates=table)
 
 
 def fits(info: BlockInfo, lanes: int) -> bool:
@@ -53,7 +56,7 @@ def fits(info: BlockInfo, lanes: int) -> bool:
     return info.stores[0].steps(axis.var, 1) and all(a.steps(axis.var, 0) or a.steps(axis.var, 1) for a in info.accesses)
 
 
-def _schedule(sch: Any, info: BlockInfo, lanes: int, store: Any, padding: str | None, room: float) -> bool:
+def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], store: Any, padding: str | None, room: float, target: Any) -> bool:
     """Whether the padding went inside: a few rows of it at a time, which stay in the first-level cache."""
     block = sch.get_block(info.name)
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(block), strict=True))
@@ -62,42 +65,54 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, store: Any, padding: str | 
     outer, vector = spatial[:-1], spatial[-1]
     extent = extent_of(info.spatial[-1])
     narrow = extent is not None and lanes % extent == 0
-    more = None
+    more = vectors = None
     if not narrow:
-        more, vector = sch.split(vector, [None, lanes])
+        more, vectors, vector = sch.split(vector, [None, choice["vectors"], lanes])
         outer.append(more)
     row, inside = None, []
     still = all(any(i is info.spatial[-1].var for i in a.indices) or a.steps(info.spatial[-1].var, 0) for a in info.loads)
-    count = _neighbours(extent_of(info.spatial[-2])) if len(info.spatial) > 1 else 1
+    count = choice["neighbours"]
     if len(info.spatial) > 1:
         at = len(info.spatial) - 2
         if count > 1:
             outer[at], row = sch.split(outer[at], [None, count])
-    together = _neighbours(extent_of(info.spatial[-3]), _rows_within(info, room)) if len(info.spatial) > 3 else 0
+    together = _rows_together(extent_of(info.spatial[-3]), _rows_within(info, room)) if len(info.spatial) > 3 else 0
     if padding is not None and still and together:
         last = 2 if more is None else 3
         blocks, within = sch.split(outer[-last], [None, together])
         outer, inside = [*outer[:-last], blocks], [within, *outer[1 - last:]]
-    sch.reorder(*outer, *inside, *reduce, *([row] if row is not None else []), vector)
+    sch.reorder(*outer, *inside, *reduce, *(x for x in (row, vectors) if x is not None), vector)
     depth = len(outer) + len(inside)
     if outer:
         sch.reverse_compute_at(store, [*outer, *inside][-1])
     init = sch.decompose_reduction(block, reduce[0])
-    if product([extent_of(i) for i in info.reduce], 1 << 20) <= UNROLLED:
-        for loop in reduce:
-            sch.unroll(loop)
-    if row is not None:
-        sch.unroll(row)
+    for loop in [*(reduce if choice["straight"] else []), *(x for x in (row, vectors) if x is not None)]:
+        sch.unroll(loop)
     sch.vectorize(vector)
     for b in (init, store):
         _straight(sch, b, depth, lanes)
-    if outer:
+    if not outer:
+        return bool(inside)
+    steps = product([extent_of(i) for i in info.reduce], 64)
+    work = info.cost * steps * count * choice["vectors"] * product([_extent(sch, x) for x in inside], 16)
+    if inside:
         whole = sch.fuse(*outer) if len(outer) > 1 else outer[0]
-        steps = product([extent_of(i) for i in info.reduce], 64)
-        if inside:
-            _rows_of(sch, sch.get_block(padding), whole)
-        parallelize(sch, whole, info.cost * steps * count * product([_extent(sch, x) for x in inside], 16))
+        _rows_of(sch, sch.get_block(padding), whole)
+        parallelize(sch, whole, work)
+    elif not is_little(sch, outer, work):
+        at = _before_tails(sch, info, outer, count, choice["vectors"] * lanes, target)
+        whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
+        parallelize(sch, whole, work * product([_extent(sch, x) for x in outer[at:]], 16))
     return bool(inside)
+
+
+def _before_tails(sch: Any, info: BlockInfo, outer: list[Any], count: int, width: int, target: Any) -> int:
+    """How many of the outer loops become one: those with groups at an edge stay loops of their own, from which these are cut off, where
+    the others keep the cores busy."""
+    last, beside = extent_of(info.spatial[-1]) or 0, (extent_of(info.spatial[-2]) or 0) if len(info.spatial) > 1 else 0
+    places = [len(info.spatial) - 2] if count > 1 and beside % count else []
+    places += [len(info.spatial) - 1] if len(outer) == len(info.spatial) and last % width else []
+    return next((k for k in places if k and product([_extent(sch, x) for x in outer[:k]], 16) >= 4 * target.cores), len(outer))
 
 
 def _straight(sch: Any, block: Any, depth: int, lanes: int) -> None:
@@ -130,8 +145,8 @@ def _extent(sch: Any, loop: Any) -> int | None:
     return extent.value if isinstance(extent, tir.IntImm) else None
 
 
-def _neighbours(extent: int | None, most: int = NEIGHBOURS) -> int:
-    """How many results go together: as many as divide the extent, or where these are few, what leaves the last group fullest."""
+def _rows_together(extent: int | None, most: int) -> int:
+    """As many rows as divide the extent, or where these are few, what leaves the last group fullest."""
     if extent is None:
         return most
     exact = max(n for n in range(1, most + 1) if extent % n == 0)
