@@ -121,3 +121,11 @@ def test_one_row_reads_a_transposed_operand_as_it_lies(rows):
     out = _optimized(mod)
     assert ("permute_dims" in calls(out)) is (rows > 1) and calls(out).count("multiply") == 1
     same_results(mod, out, _x(1, 2, rows, 4), _x(1, 2, 7, 4), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("scale", "folds"), [((), True), ((1, 1), True), ((4,), False)])
+def test_a_number_that_the_operand_is_scaled_by(scale, folds):
+    mod = function([graph.TensorInfo((3, 4), "float32")], lambda bb, x: make("matmul", bb.emit(make("multiply", x, _const(*scale))), _const(4, 5)))
+    out = _folded(mod)
+    assert (calls(out) == ["matmul"]) is folds
+    same_results(mod, out, _x(3, 4), rtol=1e-4)

@@ -42,13 +42,16 @@ def _batch_norm(m: Match) -> Any:
 @pass_("fold_scale")
 def fold_scale(mod: IRModule) -> IRModule:
     """``conv(x, W) * s`` with constant W and per-channel constant s becomes ``conv(x, W * s)``, also through a bias; likewise
-    for a matrix product with a constant right operand and a scale along its last axis."""
+    for a matrix product with a constant right operand and a scale along its last axis. ``conv(x * s, W)`` becomes that where s is one number."""
     rules = []
     for name in _ANCHORS:
         anchor = is_op(name)(x, weight)
         shifted = commutative("add", anchor, bias)
         rules.append((commutative("multiply", anchor, scale), lambda m, a=anchor: _scaled(m, a, False)))
         rules.append((commutative("multiply", shifted, scale), lambda m, a=anchor: _scaled(m, a, True)))
+        scaled = commutative("multiply", x, scale)
+        fed = is_op(name)(scaled, weight)
+        rules.append((fed, lambda m, a=fed: _scaled_before(m, a)))
     return PatternRewriter(mod, rules).module()
 
 
@@ -89,3 +92,15 @@ def _scaled(m: Match, anchor: Any, shifted: bool) -> Any:
     if not shifted:
         return new
     return make("add", new, graph.Constant.of((m[bias].data.numpy() * s).astype(w.dtype)))
+
+
+def _scaled_before(m: Match, anchor: Any) -> Any:
+    call = m.call(anchor)
+    w, s = call.args[1].data, m[scale].data
+    if any(n != 1 for n in s.shape) or w.dtype not in ("float32", "float64") or s.dtype != w.dtype or m.use_count.get(call.args[0], 0) > 1 \
+            or m[x].sinfo.dtype != w.dtype or m[x].sinfo.shape != call.args[0].sinfo.shape:
+        return None
+    factor = s.numpy().reshape(())
+    if not np.isfinite(factor):
+        return None
+    return call.replace(args=(m[x], graph.Constant.of((w.numpy() * factor).astype(w.dtype.numpy)), *call.args[2:]))

@@ -15,6 +15,7 @@ from ..ops import make
 from ..passes import pass_
 from .pattern import Match, OpPattern, Pattern, PatternRewriter, commutative, is_const, is_op, wildcard
 from .scales import SCALES
+from .whole_numbers import WHOLE
 
 Rule = tuple[Pattern, Callable[[Match], Any]]
 
@@ -183,7 +184,7 @@ RULES: list[Rule] = [
     (_outer, _transpose_twice), (_single, _transpose_moves_nothing), *_shape_rules(),
     (_gelu.has_dtype("float32"), lambda m: make("nn.gelu", m[x])),
     (_widened, _units_first), (_concat, _concat_of_one), (_take, _take_one), (_div, _divide_by_power_of_two),
-    *SCALES,
+    *SCALES, *WHOLE,
 ]
 
 
