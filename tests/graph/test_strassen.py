@@ -116,3 +116,18 @@ def test_is_chosen_from_the_number_of_rows_on_from_which_it_pays():
     text = strassen_pass.strassen(mod)["main"].script()
     assert "n >= " in text and text.count("strassen_matmul") == 1 and text.count("R.matmul") == 1
     assert not _kernels(_layer((n, 512), 32)[0])
+
+
+def test_loops_are_chosen_between_as_a_whole(monkeypatch):
+    """A product before a loop and one in it: one condition around both, none in the loop."""
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0: rows > 30)
+    w, bb, info = _const(np.ones((32, 32), np.float32)), BlockBuilder(), graph.TensorInfo((tir.Var("n", INT64, True), 32), "float32")
+    x, held = graph.Var("x", info), graph.Var("h", info)
+    with bb.function("main", [x]):
+        start = bb.emit(make("matmul", x, w))
+        more = bb.sequence(lambda: bb.emit(make("less", bb.emit(make("max", held)), graph.Constant.of(np.float32(9)))))
+        body = bb.sequence(lambda: graph.Tuple((bb.emit(make("matmul", held, w)),)))
+        out = bb.emit(graph.While((held,), (start,), more, body, graph.TupleInfo((info,))))
+        bb.emit_func_output(bb.emit(graph.TupleGetItem(out, 0)))
+    text = strassen_pass.strassen(bb.get())["main"].script()
+    assert text.count("n >= ") == 1 and text.count("strassen_matmul") == 2 and text.count("R.matmul") == 2

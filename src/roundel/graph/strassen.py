@@ -52,6 +52,8 @@ class _Strassen(GraphRewriter):
         super().__init__(mod)
         self.target = target
         self.enough: set[tir.Expr] = set()  # symbolic numbers of rows known to be enough here
+        self.decided: set[tir.Expr] = set()  # those that a condition outside of here asks for
+        self.loops = 0  # around here
 
     def function(self, func: graph.Function) -> graph.Function:
         self.dims = {v for p in func.params for v in dims_of(p.sinfo)}
@@ -62,20 +64,29 @@ class _Strassen(GraphRewriter):
         wanted: dict[tir.Expr, int] = {}
         for b in expr.bindings:
             rows, least = self.least_rows(b.value)
-            if least is not None and rows not in self.enough and free_vars(rows).isdisjoint(own):
+            if least is not None and rows not in self.decided and not self.loops and free_vars(rows).isdisjoint(own):
                 wanted[rows] = max(least, wanted.get(rows, 0))
-        known, self.dims = self.dims, self.dims | own
+        known, self.dims, outside, self.decided = self.dims, self.dims | own, self.decided, self.decided | wanted.keys()
         rarely = super().seq(expr)
         self.dims = known
         if not wanted or not own.isdisjoint(dims_of(expr.sinfo)):
+            self.decided = outside
             return rarely
         self.enough |= wanted.keys()
         often = self.seq(fresh_copy(self.mod, expr, known))
         self.enough -= wanted.keys()
+        self.decided = outside
         result = graph.Var("result", often.sinfo)
         condition = graph.PrimValue(tir.logical_and(*(rows >= least for rows, least in wanted.items())))
         chosen = graph.VarBinding(result, graph.If(condition, often, rarely, often.sinfo))
         return graph.SeqExpr((graph.BindingBlock((chosen,)),), result)
+
+    def _value(self, value: graph.GraphExpr) -> graph.GraphExpr:
+        loop = isinstance(value, graph.While)  # its body stays one piece, so that what it changes stays where it is
+        self.loops += loop
+        out = super()._value(value)
+        self.loops -= loop
+        return out
 
     def least_rows(self, call: graph.GraphExpr) -> tuple[tir.Expr, int | None]:
         """The symbolic number of rows of a product and from how many on it pays; None where it is no such product or never does."""
