@@ -23,6 +23,7 @@ import numpy as np
 import onnx
 import torch
 import transformers as hf
+from torch._higher_order_ops import scan
 
 import roundel as rd
 
@@ -119,6 +120,34 @@ def whisper_encoder() -> torch.nn.Module:
     return Call(WhisperEncoder(hf.WhisperConfig(**WHISPER)), ("input_features",), ("last_hidden_state",))
 
 
+def selective_scan(x: torch.Tensor, dt: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, D: torch.Tensor, z: torch.Tensor,
+                   delta_bias: torch.Tensor, **_: Any) -> torch.Tensor:
+    """Mamba's recurrence as a loop of any length; transformers' own is unrolled by torch.export."""
+    dt = torch.nn.functional.softplus(dt + delta_bias[:, None])
+    decay = torch.exp(a[None, :, None] * dt[..., None])  # (batch, channels, length, state)
+    added = dt[..., None] * b.transpose(1, 2)[:, None] * x[..., None]
+
+    def step(state: torch.Tensor, now: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+        state = now[0] * state + now[1]
+        return state, (state * now[2][:, None]).sum(-1)
+
+    over = (decay.movedim(2, 0), added.movedim(2, 0), c.movedim(2, 0))
+    _, out = scan(step, torch.zeros_like(decay[:, :, 0]), over, dim=0)
+    return (out.movedim(0, 2) + x * D[None, :, None]) * torch.nn.functional.silu(z)
+
+
+def mamba() -> Architecture:
+    from transformers.models.mamba import modeling_mamba
+
+    made = text("Mamba", masked=False, state_size=8)
+
+    def make() -> torch.nn.Module:
+        modeling_mamba.mamba_selective_scan = selective_scan
+        return made.make()
+
+    return Architecture(make, made.inputs)
+
+
 def clip_both() -> torch.nn.Module:
     return Call(hf.CLIPModel(hf.CLIPConfig(**CLIP)), ("input_ids", "pixel_values", "attention_mask"), ("text_embeds", "image_embeds", "logits_per_image"))
 
@@ -139,7 +168,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "vit": image("ViT", image_size=64, **VISION),
     "segformer": image("Segformer", "ForSemanticSegmentation", ("logits",), sizes=((2, 64, 64), (3, 96, 64)), hidden_sizes=[16, 24, 32, 40],
                        depths=[1, 1, 1, 1], decoder_hidden_size=32),
-    "mamba": text("Mamba", masked=False, state_size=8, lengths=(9, 9)),  # torch.export unrolls its scan
+    "mamba": mamba(),
     "mixtral": text("Mixtral", "ForCausalLM", "logits", **GQA, num_local_experts=4, num_experts_per_tok=2),
     "qwen2": text("Qwen2", "ForCausalLM", "logits", **GQA),
     "qwen3": text("Qwen3", "ForCausalLM", "logits", **GQA, head_dim=8),

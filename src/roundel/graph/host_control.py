@@ -194,11 +194,14 @@ def _enter(host: HostLowering, value: graph.While, holders: list[Any]) -> None:
 
 
 def _test(host: HostLowering, value: graph.While, holders: list[Any], flag: Tensor) -> Entry:
-    """Evaluate the condition into ``flag``."""
+    """Evaluate the condition into ``flag``. It is evaluated in two places: the sizes that it finds are forgotten after each."""
+    known = set(host.env)
     with host.nested() as entries:
         _enter(host, value, holders)
         result = host.seq(value.condition)
         entries.append(tir.BufferStore(host.touch(flag).buffer, _condition(host, result), ()))
+        for var in [v for v in host.env if isinstance(v, tir.Var) and v not in known]:
+            del host.env[var]
         return close(entries)
 
 

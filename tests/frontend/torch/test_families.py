@@ -110,6 +110,8 @@ COMPILED = {
     "eigenvalues": (L.eigvals, A),
     "eigenvectors of nothing": (lambda a: tuple(L.eig(a)), torch.zeros(2, 0, 0)),
     "loops": (lambda x: tuple(scan(lambda c, y: (c + y, c * y), x[0], x, dim=0)), X),
+    "loop over a number": (lambda x: tuple(while_loop(lambda i, x: i > -3, lambda i, x: (i - 1, x * 2 + i), (2, x)))[1], X),
+    "loop until enough is positive": (lambda x: while_loop(lambda x: x[x > 0].sum() < 99, lambda x: (x * 2,), (x,))[0], X),
     "unique": (lambda x: torch.unique(x, return_counts=True), VALUES[::2]),
     "solve": (L.solve, A, B),
 }

@@ -182,6 +182,9 @@ class Importer:
         inner.checked, inner.python = self.checked, self.python
         nodes = list(gm.graph.nodes)
         inner.values.update(zip((n for n in nodes if n.op == "placeholder"), operands, strict=True))
+        for n, v in inner.values.items():
+            if isinstance(v, int | tir.Expr) and hasattr(n.meta.get("val"), "node"):
+                self.sizes.variables[str(n.meta["val"].node.expr)] = tir.as_index(v)
         inner.run(nodes)
         results = next(n for n in nodes if n.op == "output").args[0]
         return [inner.operand(r) for r in (results if isinstance(results, tuple | list) else [results])]
@@ -279,6 +282,8 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
     ``updates``: (result, input) pairs, last among the results: what is written back into inputs that the program changes.
     """
     check_program(nodes)
+    from .ops.math import scalar
+
     bb = BlockBuilder()
     importer = Importer(bb, sizes)
     params = [graph.Var(n.name, _input_info(n.meta["val"], sizes)) for n in inputs]
@@ -296,7 +301,7 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
         importer.values.update((n, _input_value(importer, p, n.meta["val"])) for n, p in zip(inputs, params))
         importer.run(nodes)
         values = [importer.plain(importer.operand(r)) for r in results]
-        fields = [graph.ShapeExpr((tir.as_index(v),)) if isinstance(v, int | tir.Expr) else v for v in values]
+        fields = [importer.emit(scalar(tir.as_index(v), INT64)) if isinstance(v, int | tir.Expr) else v for v in values]
         bb.emit_func_output(bb.emit(fields[0] if len(fields) == 1 else graph.Tuple(tuple(fields)), "result"))
     mod = bb.get()
     if not importer.python:

@@ -12,6 +12,8 @@ from ....ir import graph, tir
 from ....ir.dtype import INT64
 from ..importer import NodeContext
 from ..registry import converter
+from .data_dependent import whole_number
+from .math import scalar
 
 Step = Callable[[Any, list[Any]], tuple[list[Any], list[Any]]]
 _ONE = tir.index_const(1)
@@ -26,9 +28,7 @@ def _invoke_subgraph(node: NodeContext, body: Any, _name: Any, *operands: Any) -
 def _cond(node: NodeContext, condition: Any, then: Any, otherwise: Any, operands: Sequence[Any] = ()) -> Any:
     if isinstance(condition, bool):
         return tuple(node.importer.inline(then if condition else otherwise, operands))
-    if isinstance(condition, tir.Expr):
-        number = tir.select(condition, tir.index_const(1), tir.index_const(0))
-        condition = node.make("astype", node.make("shape_to_tensor", graph.ShapeExpr((number,))), dtype="bool")
+    condition = _as_tensor(node, condition)
     flag = condition if condition.sinfo.ndim == 0 else node.make("reshape", condition, graph.ShapeExpr(()))
     branches = [node.importer.sequence(lambda body=body: _tuple(node, node.importer.inline(body, operands))) for body in (then, otherwise)]
     infos = [a if a is b else graph.TensorInfo(None, a.dtype, a.ndim) for a, b in zip(*(s.sinfo.fields for s in branches), strict=True)]
@@ -57,8 +57,27 @@ def _loop(node: NodeContext, init: Sequence[Any], condition: Callable[[list[Any]
 
 @converter("while_loop")
 def _while_loop(node: NodeContext, condition: Any, body: Any, carried: Sequence[Any], additional: Sequence[Any] = ()) -> Any:
-    run = node.importer.inline
-    return tuple(_loop(node, carried, lambda s: run(condition, (*s, *additional))[0], lambda s: run(body, (*s, *additional))))
+    def run(body: Any, state: Sequence[Any]) -> list[Any]:
+        return [_as_tensor(node, v) for v in node.importer.inline(body, (*numbers(state), *additional))]
+
+    def numbers(state: Sequence[Any]) -> list[Any]:
+        """The state with its whole numbers as index expressions."""
+        return [v if isinstance(known, graph.GraphExpr) else whole_number(node, v) for v, known in zip(state, carried, strict=True)]
+
+    init = [_as_tensor(node, v) for v in carried]
+    out = numbers(_loop(node, init, lambda state: run(condition, state)[0], lambda state: run(body, state)))
+    node.importer.sizes.variables.update((str(like.node.expr), v) for like, v in zip(node.value, out, strict=True) if hasattr(like, "node"))
+    return tuple(out)
+
+
+def _as_tensor(node: NodeContext, value: Any) -> Any:
+    """A value of the graph as a tensor: also a number or a truth value of sizes."""
+    if isinstance(value, tir.Expr) and value.dtype.is_bool:
+        number = tir.select(value, tir.index_const(1), tir.index_const(0))
+        return node.make("astype", _as_tensor(node, number), dtype="bool")
+    if isinstance(value, tir.Expr):
+        return node.emit(scalar(value, INT64))
+    return graph.Constant.of(np.asarray(value)) if isinstance(value, int) else value
 
 
 def _rows(node: NodeContext, length: tir.Expr, state: Sequence[Any], step: Step) -> tuple[list[Any], list[Any]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ....ir import graph, tir
+from ....ir.dtype import INT64
 from ....ops.data_dependent import counted, nonzero_of, unique_of
 from ..importer import NodeContext
 from ..registry import converter
@@ -101,12 +100,14 @@ def _item(node: NodeContext, x: Any) -> Any:
     x = node.make("reshape", x, graph.ShapeExpr(()))
     if not x.sinfo.dtype.is_int:
         return x
-    x, zero = tensor(node, x, scalar(0, _INT64).sinfo.dtype), scalar(0, _INT64)
-    parts = (node.make("maximum", v, zero) for v in (x, node.make("negative", x)))
-    above, below = (counted(node.importer.bb, p, None, f"{node.name}_{k}") for k, p in enumerate(parts))
-    found = above - below
+    found = whole_number(node, x)
     node.importer.sizes.variables[str(node.value.node.expr)] = found
     return found
 
 
-_INT64 = graph.Constant.of(np.int64(0)).sinfo.dtype
+def whole_number(node: NodeContext, x: Any) -> tir.Expr:
+    """The integer that a tensor holds, which may be negative, as an index expression."""
+    x, zero = tensor(node, x, INT64), scalar(0, INT64)
+    parts = (node.make("maximum", v, zero) for v in (x, node.make("negative", x)))
+    above, below = (counted(node.importer.bb, p, None, f"{node.name}_{k}") for k, p in enumerate(parts))
+    return above - below
