@@ -203,7 +203,7 @@ def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
     if not inside:
         return
     extent = sch.get(inside[-1]).extent
-    if isinstance(extent, tir.IntImm) and extent.value > lanes:
+    if isinstance(extent, tir.IntImm) and extent.value != lanes:
         inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
     sch.vectorize(inside[-1])
     for loop in inside[:-1]:
