@@ -25,6 +25,7 @@ from .register_tile import Tile, choose_tile
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 FEW_TILES = 12       # that fill the registers
 CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
+LINE = 16            # elements: an odd number of lines from one position to the next spreads these over the cache's sets
 TASKS = 4            # for each core, where it may be chosen
 
 
@@ -179,6 +180,8 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None
         _straight(sch, sch.get_block(name), xo, 6)
     products, data = sch.get_block(stages.products.info.name), sch.get_block(stages.data.name)
     accumulated = sch.cache_write(products, 0, "local")
+    for stage in (data, accumulated):
+        sch.storage_align(stage, 0, 1, 2 * LINE, LINE)
     sch.compute_at(accumulated, ko, preserve_unit_loops=True)
     sch.compute_at(products, ko, preserve_unit_loops=True)
     if not b.first or b.apart:
