@@ -20,7 +20,7 @@ from .loop_facts import inside
 from .statements import StatementRewriter
 
 LINE_BYTES = 64
-ASSUMED_ITERATIONS = 8  # of an annotated loop whose extent is not a number
+ASSUMED_ITERATIONS = 2  # of an annotated loop whose extent is not a number: with few rows there is little time, with many some are in vain
 _CODE = (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
 
 
