@@ -21,17 +21,23 @@ from ...ir import tir
 from .accesses import Access, blocks_of, extent_of
 from .applied import Applied
 from .attention_stages import Stages, find, kept
-from .candidates import Candidates, chosen, combinations
+from .candidates import Candidates, Columns, chosen, combinations
 from .elementwise import inline_producers
 from .parallelism import parallelize
 from .times import step_cycles
 
-UNROLLED_FMAS = 224  # multiply-adds in the body of an inner loop
-ASSUMED = 256        # keys or rows whose number is not known
-LOAD_CYCLES = 0.1    # what a broadcast costs beside the multiply-adds that hide most of it
-STREAMED = 3.0       # times as much for a vector from beyond the first-level cache
-EXP_CYCLES = 12.0    # for a vector of scores: exponential, maximum, sum
-TURN_CYCLES = 16.0   # for a vector of queries
+UNROLLED_FMAS = 224   # multiply-adds in the body of an inner loop
+ASSUMED = (32, 128, 512, 2048)  # keys or rows whose number is not known
+TYPICAL = 256         # ... where one number is asked for
+LOAD_CYCLES = 0.1     # what a broadcast costs beside the multiply-adds that hide most of it
+STREAMED = 3.0        # times as much for a vector from beyond the first-level cache
+EXP_CYCLES = 12.0     # for a vector of scores: exponential, maximum, sum
+TURN_CYCLES = 16.0    # for a vector of queries
+NEAR_BYTES = 40.0     # per cycle, of keys and values that the second-level cache holds
+FAR_BYTES = 10.0      # from beyond it
+COPIED_BYTES = 6.0    # of keys and values copied
+SCATTERED_SHARE = 0.25  # of the second-level cache that is of use to rows that lie far apart
+
 
 
 def attention(sch: Any, target: Any) -> Applied | None:
@@ -50,23 +56,36 @@ def attention(sch: Any, target: Any) -> Applied | None:
 
 
 def candidates(stages: Stages, target: Any) -> Candidates:
-    """Register tiles of both products: ``keys`` x ``block`` vectors of rows, ``rows`` x ``vectors`` of columns."""
+    """Register tiles of both products: ``keys`` x ``block`` vectors of rows, ``rows`` x ``vectors`` of columns; whether the keys and values of a
+    head are copied to where they lie together (``packed``). Sizes that are no numbers are taken as several, each as likely."""
     lanes, registers = target.lanes("float32"), target.vector_registers
-    count, keys, width, inner = (extent_of(a) or ASSUMED for a in (stages.row, stages.key, stages.column, stages.inner))
-    across = -(-width // lanes)
-    domains = {"block": (1, 2, 3, 4), "keys": range(1, min(keys, 24) + 1), "rows": range(1, 25), "vectors": [v for v in (1, 2, 3, 4) if across % v == 0],
-               "packed": (0, 1)}
+    keys, across = extent_of(stages.key) or max(ASSUMED), -(-(extent_of(stages.column) or lanes) // lanes)
+    domains = {"block": (1, 2, 3, 4), "keys": range(1, min(keys, 16) + 1), "rows": (1, 2, 3, 4, 6, 8, 12, 16, 24),
+               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "packed": (0, 1)}
 
-    def legal(c: Any) -> np.ndarray:
+    def legal(c: Columns) -> np.ndarray:
         first, second = c["keys"] * c["block"] + c["block"] + 1, c["rows"] * c["vectors"] + c["vectors"] + 1
         return (first <= registers) & (second <= registers) & (c["block"] * lanes % c["rows"] == 0)
 
     c = combinations(domains, legal)
+    times = [_cycles(stages, target, c, size) for size in (ASSUMED if None in (extent_of(stages.row), extent_of(stages.key)) else (1,))]
+    return Candidates(c, np.exp(np.mean(np.log(times), axis=0)))
+
+
+def _cycles(stages: Stages, target: Any, c: Columns, unknown: int) -> np.ndarray:
+    """Of one head, with sizes that are no numbers taken as ``unknown``."""
+    lanes = target.lanes("float32")
+    count, keys, width, inner = (extent_of(a) or unknown for a in (stages.row, stages.key, stages.column, stages.inner))
     blocks = -(-count // (c["block"] * lanes))
     scores = _tiles(target, keys, c["keys"], c["block"]) * inner
-    weighted = _tiles(target, c["block"] * lanes, c["rows"], c["vectors"]) * (across // c["vectors"]) * keys
+    weighted = _tiles(target, c["block"] * lanes, c["rows"], c["vectors"]) * (-(-width // lanes) // c["vectors"]) * keys
     rest = c["block"] * (keys * EXP_CYCLES + inner * TURN_CYCLES)
-    return Candidates(c, blocks * (scores + weighted + rest))
+    held = 2 * 4.0 * keys * c["block"] * lanes  # scores and exponentials, each written and read
+    rest = rest + np.where(held > target.l1_bytes, 2 * held / NEAR_BYTES, 0.0)
+    operands = 4.0 * keys * (inner + width)
+    rate = NEAR_BYTES if operands <= target.l2_bytes * SCATTERED_SHARE else FAR_BYTES
+    packed = blocks * operands / NEAR_BYTES + operands / COPIED_BYTES
+    return blocks * (scores + weighted + rest) + np.where(c["packed"] > 0, packed, blocks * operands / rate)
 
 
 def _tiles(target: Any, extent: Any, height: Any, vectors: Any) -> Any:
@@ -97,20 +116,20 @@ class _Schedule:
             sch.set_scope(scores, 0, "local")
         turned = self.copied(scores, s.queries, s.inner, s.row)
         packs = [self.copied(scores, s.keys, s.key, s.inner), self.copied(weighted, s.values, s.weighted.reduce[0], s.column)] if self.packed else []
-        for made in (store, top, exps, total, share, turned):
+        for made in (store, top, exps, total, share):
             sch.set_scope(made, 0, "local")  # whole vectors of rows, whatever is left of them at the end
         around, rows, tile = self.result()
         self.product(weighted, tile)
         sch.compute_at(share, rows)
         self.along_rows(share, rows)
-        for reduced in (total, top):
-            if reduced is top:
-                sch.compute_at(exps, rows)
-                self.over_keys(exps, rows)
-            sch.compute_at(reduced, rows)
-            self.over_keys(reduced, rows)
+        sch.compute_at(total, rows)
+        summed = self.over_keys(total, rows)
+        sch.compute_at(exps, rows)
+        sch.merge(self.over_keys(exps, rows), summed)
+        sch.compute_at(top, rows)
+        largest = self.over_keys(top, rows, self.keys)
         sch.compute_at(store, rows)
-        self.scores(scores, store, turned, rows)
+        sch.merge(self.scores(scores, store, turned, rows), largest)
         sch.compute_at(turned, rows)
         self.along_rows(turned, rows)
         for copy in packs:
@@ -119,7 +138,7 @@ class _Schedule:
         if self.packed:
             whole = sch.fuse(*around) if len(around) > 1 else around[0]
             blocks = sch.get(rows).extent
-            parallelize(sch, whole, self.cycles() * (blocks.value if isinstance(blocks, tir.IntImm) else ASSUMED // self.lanes))
+            parallelize(sch, whole, self.cycles() * (blocks.value if isinstance(blocks, tir.IntImm) else TYPICAL // self.lanes))
         else:
             whole = sch.fuse(*around, rows) if around else rows
             parallelize(sch, whole, self.cycles())
@@ -127,7 +146,7 @@ class _Schedule:
     def cycles(self) -> float:
         """Of one block of rows."""
         s = self.stages
-        keys, width, inner = (extent_of(a) or ASSUMED for a in (s.key, s.column, s.inner))
+        keys, width, inner = (extent_of(a) or TYPICAL for a in (s.key, s.column, s.inner))
         return keys * self.block * (inner / 2 + width / 2 + EXP_CYCLES)
 
     def copied(self, block: Any, access: Access, *axes: tir.IterVar) -> Any:
@@ -174,8 +193,8 @@ class _Schedule:
         reads = [r.buffer for r in sch.get(block).reads]
         self.reduce(block, next(b for b in reads if b is values or b.name == values.name + "_global"), outer, step)
 
-    def scores(self, block: Any, store: Any, turned: Any, rows: Any) -> None:
-        """Keys times queries: a tile of keys and rows in registers over their width."""
+    def scores(self, block: Any, store: Any, turned: Any, rows: Any) -> Any:
+        """Keys times queries: a tile of keys and rows in registers over their width. The loop over tiles."""
         sch = self.sch
         key, row = self.inside(store, rows)
         tiles, within = sch.split(key, [None, self.keys])
@@ -189,6 +208,7 @@ class _Schedule:
         for loop in (within, vectors):
             sch.unroll(loop)
         sch.vectorize(lanes)
+        return tiles
 
     def reduce(self, block: Any, vector: tir.Buffer, outer: Any, step: Any) -> None:
         """A register tile over a reduction, with the vectors of each step in registers."""
@@ -224,20 +244,24 @@ class _Schedule:
         sch.unroll(vectors)
         sch.vectorize(lanes)
 
-    def over_keys(self, block: Any, rows: Any) -> None:
-        """A block over rows and keys: one key after another, rows in vectors."""
+    def over_keys(self, block: Any, rows: Any, tile: int = 1) -> Any:
+        """A block over rows and keys: one key after another (in tiles of ``tile``, written out), rows in vectors. The loop over keys."""
         sch = self.sch
         reduces = sch.get(block).init is not None
         key, row = self.inside(block, rows)[:: -1 if reduces else 1]
+        keys, within = sch.split(key, [None, tile]) if tile > 1 else (key, None)
         vectors, lanes = sch.split(row, [None, self.lanes])
-        sch.reorder(key, vectors, lanes)
+        written = [vectors] if within is None else [within, vectors]
+        sch.reorder(keys, *written, lanes)
         if reduces:
-            init = sch.decompose_reduction(block, key)
+            init = sch.decompose_reduction(block, keys)
             *_, a, b = sch.get_loops(init)
             sch.unroll(a)
             sch.vectorize(b)
-        sch.unroll(vectors)
+        for loop in written:
+            sch.unroll(loop)
         sch.vectorize(lanes)
+        return keys
 
     def unroll(self, axis: tir.IterVar, chains: int) -> int:
         """Steps of a reduction written out."""
