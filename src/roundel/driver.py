@@ -20,6 +20,7 @@ from .graph.fold_constants import fold_constants
 from .graph.fold_scale import decompose_batch_norm, fold_scale
 from .graph.fuse import fuse
 from .graph.inline_functions import inline_functions
+from .graph.integer_products import integer_products
 from .graph.legalize import decompose, legalize
 from .graph.lift_conv1d import lift_conv1d
 from .graph.lower_host import lower_host
@@ -45,8 +46,8 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    decompose, fold_constants, simplify, attention, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels, fold_constants, simplify,
-    eliminate_dead_code,
+    decompose, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels,
+    fold_constants, simplify, eliminate_dead_code,
     legalize, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""

@@ -274,3 +274,35 @@ def test_dot_accumulate(kinds, lanes):
     got = acc.copy()
     flat(func([A, B, C], tir.BufferStore(C, value, (ramp(lanes),))))["main"](a, b, got)
     np.testing.assert_array_equal(got, acc + (a.astype(np.int32) * b.astype(np.int32)).reshape(lanes, 4).sum(1))
+
+
+def test_loads_of_memory_that_adjoins_are_one():
+    from flat_programs import c, flat, func
+
+    from roundel.ir import decl_buffer
+
+    A, B = decl_buffer((8, 4), "int32", "A"), decl_buffer((2, 16), "int32", "B")
+    rows = lambda order: tuple(tir.BufferLoad(A, (c(r), tir.Ramp(c(0), c(1), 4))) for r in order)
+    shuffles = [tir.Shuffle(rows(order), tuple(range(16))) for order in ((2, 3, 4, 5), (2, 3, 5, 4))]
+    stores = tir.seq(*(tir.BufferStore(B, s, (c(k), tir.Ramp(c(0), c(1), 16))) for k, s in enumerate(shuffles)))
+    a, out = np.arange(32, dtype=np.int32).reshape(8, 4), np.zeros((2, 16), np.int32)
+    flat(func([A, B], stores))["main"](a, out)
+    np.testing.assert_array_equal(out, np.stack([a[[2, 3, 4, 5]].reshape(-1), a[[2, 3, 5, 4]].reshape(-1)]))
+
+
+@pytest.mark.parametrize("target", ["uint8", "int8", "uint16", "int16", "int32"])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+def test_vectors_of_floats_saturate(source, target):
+    from flat_programs import c, flat, func
+
+    from roundel.ir import decl_buffer
+
+    info = np.iinfo(target)
+    edges = [x + d for x in (info.min, info.max, 0) for d in (-1.5, -1, -0.5, 0, 0.5, 1, 1.5)]
+    data = np.array([*edges, np.nan, np.inf, -np.inf, 1e30, -1e30, 2147483520, 4294967296, -2147483904, -0.0, 3.99, -3.99], source)
+    A, B = decl_buffer((32,), source, "A"), decl_buffer((32,), target, "B")
+    ramp = tir.Ramp(c(0), c(1), 32)
+    out = np.zeros(32, target)
+    flat(func([A, B], tir.BufferStore(B, tir.cast(tir.BufferLoad(A, (ramp,)), f"{target}x32"), (ramp,))))["main"](data, out)
+    wide = np.nan_to_num(data.astype(np.float64), nan=0, posinf=1e40, neginf=-1e40)
+    np.testing.assert_array_equal(out, np.clip(np.trunc(wide), info.min, info.max).astype(np.int64).astype(target))

@@ -76,7 +76,7 @@ def _extreme(call: graph.Call, m: Match, choose: Any) -> Bounds | None:
 def _same(call: graph.Call, m: Match) -> Bounds | None:
     """Of a conversion between floats and of numbers to a type that holds them."""
     found = bounds(call.args[0], m)
-    return found if found is not None and _fits(found, call.sinfo.dtype) else None
+    return found if found is not None and fits(found, call.sinfo.dtype) else None
 
 
 _BOUNDS = {
@@ -86,7 +86,7 @@ _BOUNDS = {
 }
 
 
-def _fits(found: Bounds, dtype: DType) -> bool:
+def fits(found: Bounds, dtype: DType) -> bool:
     """Whether numbers within these bounds are exact in the type."""
     if dtype.is_float:
         return dtype.bits >= 32 and max(map(abs, found)) <= _EXACT
@@ -104,7 +104,7 @@ def _through(m: Match) -> Any:
     """Two conversions of which the first changes nothing are the second."""
     source, middle, out = m[x], m.call(_narrow).sinfo.dtype, m.call(_wide).sinfo.dtype
     found = bounds(source, m) if source.sinfo.dtype.is_float and middle.is_int else None
-    if found is None or not _fits(found, middle) or not _fits(found, source.sinfo.dtype):
+    if found is None or not fits(found, middle) or not fits(found, source.sinfo.dtype):
         return None
     return source if out == source.sinfo.dtype else make("astype", source, dtype=out)
 
@@ -120,7 +120,7 @@ def _subtract_as_floats(m: Match) -> Any:
     if source.sinfo.dtype != out or out.bits < 32 or not out.is_float or m.call(_whole).sinfo.dtype != "int32":
         return None
     found, zero = bounds(source, m), _of_constant(m[k])
-    if found is None or zero is None or not _fits((found[0] - zero[1], found[1] - zero[0]), DType("float32")) or not _fits(found, DType("float32")):
+    if found is None or zero is None or not fits((found[0] - zero[1], found[1] - zero[0]), DType("float32")) or not fits(found, DType("float32")):
         return None
     return make("subtract", source, graph.Constant.of(m[k].data.numpy().astype(out.numpy)))
 

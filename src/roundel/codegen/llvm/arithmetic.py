@@ -298,8 +298,8 @@ def _ramp(em: Emitter, e: tir.Ramp) -> str:
     return em.op(f"add {t} {base}, {em.op(f'mul {t} {broadcast(em, em.value(e.stride), e.dtype)}, {counts}')}")
 
 
-@writes(EXPR, tir.Shuffle)
-def _shuffle(em: Emitter, e: tir.Shuffle) -> str:
+def pick_lanes(em: Emitter, e: tir.Shuffle) -> str:
+    """Lanes of vectors, or scalars, as a vector."""
     element = e.vectors[0].dtype.element
     if all(v.dtype.lanes == 1 for v in e.vectors):
         if len(e.indices) == 1:

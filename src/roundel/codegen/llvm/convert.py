@@ -8,7 +8,7 @@ from ...ir.dtype import DType
 from ..expand.convert import decode, encode, half_of_double, widen
 from .arithmetic import zero
 from .emitter import CALLS, EXPR, Emitter, writes
-from .types import is_storage_float, llvm_type, splat, suffix
+from .types import float_text, is_storage_float, llvm_type, splat, suffix
 
 
 @writes(EXPR, tir.Cast)
@@ -55,23 +55,47 @@ def _float_to_int(em: Emitter, v: str, source: DType, target: DType) -> str:
         single = DType("float32").with_lanes(source.lanes)
         v, source = convert(em, v, source, single), single
     s, t = llvm_type(source), llvm_type(target)
-    if target.bits < 32:  # through int32, clamped: two instructions that every vector unit has
+    if target.bits < 32:
         return _through_int32(em, v, source, target)
+    if source.lanes > 1 and source.bits == target.bits == 32 and target.kind == "int":
+        return _vector_to_int32(em, v, source, target)
     full = em.declare(f"llvm.{name}.sat.{suffix(target)}.{suffix(source)}", t, s)
     return em.op(f"call {t} {full}({s} {v})")
 
 
 def _through_int32(em: Emitter, v: str, source: DType, target: DType) -> str:
+    """Clamped first: then the conversion that every vector unit has gives no number that does not fit."""
     wide = DType("int32").with_lanes(source.lanes)
-    v = _float_to_int(em, v, source, wide)
-    low, high = (
-        (-(1 << (target.bits - 1)), (1 << (target.bits - 1)) - 1)
-        if target.kind == "int"
-        else (0, (1 << target.bits) - 1)
-    )
-    v = em.intrinsic("smax", wide, v, splat(str(low), wide))
-    v = em.intrinsic("smin", wide, v, splat(str(high), wide))
+    signed = target.kind == "int"
+    low, high = (-(1 << (target.bits - 1)), (1 << (target.bits - 1)) - 1) if signed else (0, (1 << target.bits) - 1)
+    v = _where(em, f"uno {v}, {v}", source, zero(source), v)
+    for order, limit in (("olt", low), ("ogt", high)):
+        bound = _splat_float(limit, source)
+        v = _where(em, f"{order} {v}, {bound}", source, bound, v)
+    v = em.op(f"fptosi {llvm_type(source)} {v} to {llvm_type(wide)}")
     return em.op(f"trunc {llvm_type(wide)} {v} to {llvm_type(target)}")
+
+
+def _vector_to_int32(em: Emitter, v: str, source: DType, target: DType) -> str:
+    """What does not fit is taken out before the conversion (LLVM saturates one lane after the other)."""
+    least, beyond = _splat_float(-(2**31), source), _splat_float(2**31, source)
+    v = _where(em, f"uno {v}, {v}", source, zero(source), v)
+    v = _where(em, f"olt {v}, {least}", source, least, v)
+    inside = _where(em, f"oge {v}, {beyond}", source, zero(source), v)
+    whole = em.op(f"fptosi {llvm_type(source)} {inside} to {llvm_type(target)}")
+    return _where(em, f"oge {v}, {beyond}", source, splat(str(2**31 - 1), target), whole, target)
+
+
+def _splat_float(value: int, dtype: DType) -> str:
+    return splat(float_text(float(value), dtype.element), dtype)
+
+
+def _where(em: Emitter, comparison: str, source: DType, yes: str, no: str, dtype: DType | None = None) -> str:
+    """``yes`` in the lanes where a comparison of floats of type ``source`` holds, else ``no``."""
+    order, rest = comparison.split(" ", 1)
+    flags = em.op(f"fcmp {order} {llvm_type(source)} {rest}")
+    t, bools = llvm_type(dtype or source), "i1" if source.lanes == 1 else f"<{source.lanes} x i1>"
+    return em.op(f"select {bools} {flags}, {t} {yes}, {t} {no}")
 
 
 @writes(CALLS, "reinterpret")

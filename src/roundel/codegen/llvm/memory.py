@@ -9,7 +9,7 @@ from ...ir import tir
 from ...ir.dtype import INT64, DType
 from ...ir.errors import BuildError
 from .address import Linear, add_scaled, halves, linear, linear_strides, offset, pointer, times
-from .arithmetic import broadcast, build_vector, concat, extract_lanes, shuffle
+from .arithmetic import broadcast, build_vector, concat, extract_lanes, pick_lanes, shuffle
 from .emitter import EXPR, STMT, Emitter, writes
 from .types import element_bytes, is_packed, llvm_type, memory_type, splat, suffix_of
 
@@ -171,6 +171,23 @@ def _masked_load(em: Emitter, e: tir.BufferLoad, access: Access) -> str:
         size = element_bytes(e.dtype.element)
         raw = em.op(f"call {t} {name}({ptrs} {pointers}, i32 {size}, {masks} {mask}, {t} zeroinitializer)")
     return em.op(f"icmp ne {t} {raw}, zeroinitializer") if e.dtype.is_bool else raw
+
+
+@writes(EXPR, tir.Shuffle)
+def _shuffle(em: Emitter, e: tir.Shuffle) -> str:
+    """Loads of memory that adjoins, in order, are one load."""
+    loads = e.vectors
+    lanes = sum(v.dtype.lanes for v in loads)
+    if len(loads) == 1 or tuple(e.indices) != tuple(range(lanes)) or any(
+            type(v) is not tir.BufferLoad or v.buffer is not loads[0].buffer or v.predicate is not None for v in loads):
+        return pick_lanes(em, e)
+    first, *others = (access_of(em, v.buffer, v.indices) for v in loads)
+    end, adjoin = first.lanes, first.contiguous and not is_packed(first.buffer.dtype)
+    for access in others:
+        terms, constant = access.first
+        adjoin = adjoin and access.contiguous and terms == first.first[0] and constant == first.first[1] + end
+        end += access.lanes
+    return _plain_load(em, first.buffer, first.first, e.dtype) if adjoin else pick_lanes(em, e)
 
 
 def _pointers(em: Emitter, buffer: tir.Buffer, access: Access) -> str:

@@ -5,6 +5,7 @@ from .attention import attention
 from .bilinear import bilinear
 from .columns import columns
 from .contraction import contraction
+from .dot_products import dot_products
 from .elementwise import elementwise
 from .fallback import fallback
 from .rows import rows
@@ -12,6 +13,8 @@ from .transposition import transposition
 from .windows import windows
 from .winograd import winograd
 
-RULES = [transposition, elementwise, winograd, bilinear, attention, contraction, columns, windows, rows, fallback]
+RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, contraction, columns, windows, rows, fallback]
 
-__all__ = ["RULES", "attention", "bilinear", "columns", "contraction", "elementwise", "fallback", "rows", "transposition", "windows", "winograd"]
+__all__ = [
+    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "rows", "transposition", "windows", "winograd",
+]

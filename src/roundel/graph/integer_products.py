@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of 8-bit integers with constant ones, written with wide integers, become products of the 8-bit integers themselves, where
+the target has an instruction for them.
+
+    matmul(int32(A) - z, int32(W))   ->   matmul(A, W, out_dtype="int32") - z * sum(W over rows)
+
+The instruction takes unsigned data: signed data gets 128 added, and 128 more is taken off z. All of it is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import graph, tir
+from ..ir.dtype import DType
+from ..ir.module import IRModule
+from ..ops import make
+from ..passes import pass_
+from ..target import Target
+from .pattern import Match
+from .rewriter import GraphRewriter, is_call
+from .whole_numbers import bounds, fits
+
+_GROUP = 4  # products that the instruction sums
+
+
+@pass_("integer_products")
+def integer_products(mod: IRModule) -> IRModule:
+    """Give matrix products of 8-bit integers operands of 8 bits."""
+    target = mod.attrs.get("target") or Target.host()
+    return _Products(mod).module() if target.has_dot_product(target.lanes("int32")) else mod
+
+
+class _Products(GraphRewriter):
+    def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        if not is_call(call, "matmul") or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
+            return call
+        weight = _narrow(call.args[1])
+        data, zero = self._without_zero(call.args[0])
+        if weight is None or data is None or data.sinfo.ndim < 1:
+            return call
+        if data.sinfo.dtype == "int8":
+            wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), graph.Constant.of(np.int32(128))))
+            data = self.emit(make("astype", wide, dtype="uint8"))
+            zero = graph.Constant.of(np.int32(128)) if zero is None else self.emit(make("add", zero, graph.Constant.of(np.int32(128))))
+        total = make("matmul", data, graph.Constant.of(weight), out_dtype="int32")
+        if zero is None:
+            return total
+        sums = graph.Constant.of(weight.sum(0, dtype=np.int32))
+        return make("subtract", self.emit(total), self.emit(make("multiply", zero, sums)))
+
+    def _without_zero(self, value: graph.GraphExpr) -> tuple[graph.GraphExpr | None, graph.GraphExpr | None]:
+        """The 8-bit tensor that a wide one is made of, and its zero point (one for each row at most), None for none."""
+        made, zero = self.producer(value), None
+        if is_call(made, "subtract"):
+            zero = made.args[1]
+            shape = zero.sinfo.shape
+            if shape is None or (shape and not (isinstance(shape[-1], tir.IntImm) and shape[-1].value == 1)) or len(shape) > value.sinfo.ndim:
+                return None, None
+            made = self.producer(made.args[0])
+        if not is_call(made, "astype") or made.args[0].sinfo.shape != value.sinfo.shape:
+            return None, None
+        return self._bytes(made.args[0]), zero
+
+    def _bytes(self, value: graph.GraphExpr) -> graph.GraphExpr | None:
+        """A tensor as one of 8-bit integers: it is one, or holds whole numbers that fit."""
+        if value.sinfo.dtype in ("uint8", "int8"):
+            return value
+        found = bounds(value, Match(self.producer, {})) if value.sinfo.dtype.is_float else None
+        dtype = None if found is None else next((d for d in (DType("uint8"), DType("int8")) if fits(found, d)), None)
+        return None if dtype is None else self.emit(make("astype", value, dtype=dtype))
+
+
+def _narrow(value: Any) -> np.ndarray | None:
+    """A constant matrix of wide integers as 8-bit ones."""
+    if not isinstance(value, graph.Constant) or len(value.data.shape) != 2 or value.data.shape[0] % _GROUP or 0 in value.data.shape:
+        return None
+    array = value.data.numpy()
+    return array.astype(np.int8) if array.min() >= -128 and array.max() <= 127 else None

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of 8-bit integers: what is recognised, and that the sums are exact."""
+
+import numpy as np
+import pytest
+
+from roundel.graph.integer_products import integer_products
+from roundel.ir import Var, graph
+from roundel.ir.dtype import INT64
+from roundel.ops import make
+from roundel.passes import run
+from roundel.target import Target
+
+from .programs import calls, function, same_results
+from .running import agree
+
+RNG = np.random.default_rng(0)
+WITH = Target({"kind": "llvm", "mcpu": "znver4"})
+M = Var("m", INT64, True)
+
+
+def _weight(k, n):
+    return graph.Constant.of(RNG.integers(-128, 128, (k, n)).astype(np.int32))
+
+
+def _product(weight, zero=None, dtype="uint8"):
+    def body(bb, x):
+        wide = bb.emit(make("astype", x, dtype="int32"))
+        wide = wide if zero is None else bb.emit(make("subtract", wide, zero))
+        return make("multiply", bb.emit(make("astype", bb.emit(make("matmul", wide, weight)), dtype="float32")), np.float32(0.5))
+
+    return body
+
+
+def _has_narrow_product(mod):
+    made = integer_products(mod.replace(attrs=mod.attrs | {"target": WITH}))
+    return any(isinstance(b.value, graph.Call) and getattr(b.value.op, "name", "") == "matmul" and b.value.args[0].sinfo.dtype == "uint8"
+               for b in made["main"].body.bindings)
+
+
+def _numbers(dtype, *shape):
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max, shape, endpoint=True).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("zero", [None, np.int32(7), np.arange(5, dtype=np.int32)[:, None]])
+def test_exact_sums(dtype, zero):
+    zero = None if zero is None else graph.Constant.of(zero)
+    mod = function([graph.TensorInfo((5, 24), dtype)], _product(_weight(24, 19), zero, dtype))
+    assert _has_narrow_product(mod)
+    same_results(mod, run(mod.replace(attrs=mod.attrs | {"target": WITH}), [integer_products]), _numbers(dtype, 5, 24), rtol=0, atol=0)
+
+
+def test_compiled_at_many_sizes():
+    for k, n in ((4, 1), (64, 40)):
+        mod = function([graph.TensorInfo((M, k), "uint8")], _product(_weight(k, n), graph.Constant.of(np.int32(128))))
+        agree(mod, *((_numbers("uint8", m, k),) for m in (1, 7, 30)))
+    mod = function([graph.TensorInfo((2, 3, 260), "int8")], _product(_weight(260, 48), None, "int8"))
+    agree(mod, (_numbers("int8", 2, 3, 260),))
+
+
+def test_whole_floats_become_bytes():
+    def body(bb, x):
+        emit = lambda *a, **k: bb.emit(make(*a, **k))
+        whole = emit("minimum", emit("maximum", emit("round", x), np.float32(0)), np.float32(255))
+        return emit("matmul", emit("astype", whole, dtype="int32"), _weight(8, 4))
+
+    mod = function([graph.TensorInfo((3, 8), "float32")], body)
+    assert _has_narrow_product(mod)
+    agree(mod, (RNG.uniform(-50, 300, (3, 8)).astype("float32"),))
+
+
+def test_what_stays_wide():
+    large = graph.Constant.of(RNG.integers(-300, 300, (8, 4)).astype(np.int32))
+    odd = function([graph.TensorInfo((5, 7), "uint8")], _product(_weight(7, 4)))
+    columns = graph.Constant.of(np.arange(8, dtype=np.int32))
+    eight = [graph.TensorInfo((5, 8), "uint8")]
+    for mod in (odd, function(eight, _product(large)), function(eight, _product(_weight(8, 4), columns))):
+        assert not _has_narrow_product(mod)
+        agree(mod, (_numbers("uint8", 5, mod["main"].params[0].sinfo.shape[1].value),))
+    old = Target({"kind": "llvm", "mcpu": "haswell"})
+    mod = function([graph.TensorInfo((5, 8), "uint8")], _product(_weight(8, 4)))
+    assert calls(integer_products(mod.replace(attrs=mod.attrs | {"target": old}))) == calls(mod)
