@@ -24,7 +24,8 @@ UNROLLED_FMAS = 256   # multiply-adds in the body of the inner loop, at most
 UNROLLS = (1, 2, 4, 8)
 NEAR = 1.2            # arithmetic of candidates whose traffic is worked out first, as a share of the least
 MOST_VECTORS = 8
-ASSUMED_ROWS = 120    # of a symbolic axis
+TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
+ASSUMED_ROWS = 120    # of other symbolic axes that are rows
 ASSUMED = 256         # of other symbolic axes
 TILE_CYCLES = 14.0    # to start and end the reduction of a tile
 ENTRY_CYCLES = 3.0    # to start and end the innermost loop
@@ -39,16 +40,27 @@ def candidates(c: Contraction, target: Any) -> Candidates:
     tiles = _tiles(c, target)
     wide = {n: x[:, None] for n, x in tiles.items()} | {"unroll": np.array([UNROLLS])}
     legal = _legal_steps(c, wide)
-    cycles = np.broadcast_to(_arithmetic(c, target, wide), legal.shape).copy()
+    extent = c.extent(c.rows[-1]) if c.rows else 1
+    if extent is not None:
+        cycles = _cycles(c, target, tiles, wide, legal, extent, NEAR)
+    else:  # one tile for all sizes
+        cycles = np.exp(sum(np.log(_cycles(c, target, tiles, wide, legal, n, np.inf)) for n in TYPICAL_ROWS) / len(TYPICAL_ROWS))
+    tile, step = np.nonzero(legal)
+    return Candidates({n: x[tile] for n, x in tiles.items()} | {"unroll": np.array(UNROLLS)[step]}, cycles[tile, step])
+
+
+def _cycles(c: Contraction, target: Any, tiles: Columns, wide: Columns, legal: np.ndarray, row: int, first: float) -> np.ndarray:
+    """Of every tile (down) and number of steps (across), with so many rows. Traffic is added where arithmetic takes less than ``first``
+    times the least, and where else it can matter."""
+    cycles = np.broadcast_to(_arithmetic(c, target, wide, row), legal.shape).copy()
     least = np.where(legal, cycles, np.inf).min(axis=1)
-    best, near = np.inf, least <= NEAR * least.min()
+    best, near = np.inf, least <= first * least.min()
     while near.any():
-        cycles[near] = together(cycles[near], *(t[:, None] for t in _traffic(c, target, {n: x[near] for n, x in tiles.items()})))
+        cycles[near] = together(cycles[near], *(t[:, None] for t in _traffic(c, target, {n: x[near] for n, x in tiles.items()}, row)))
         best = min(best, np.where(legal, cycles, np.inf)[near].min())
         least[near] = np.inf
         near = least <= best
-    tile, step = np.nonzero(legal)
-    return Candidates({n: x[tile] for n, x in tiles.items()} | {"unroll": np.array(UNROLLS)[step]}, cycles[tile, step])
+    return cycles
 
 
 def _legal_steps(c: Contraction, t: Columns) -> np.ndarray:
@@ -99,9 +111,8 @@ def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
     return row // common, max(step // common, 1)
 
 
-def _arithmetic(c: Contraction, target: Any, t: Columns) -> np.ndarray:
-    """Cycles of all tiles, those at the edges included."""
-    row = max((c.extent(r) or ASSUMED_ROWS for r in c.rows[-1:]), default=1)
+def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray:
+    """Cycles of all tiles, those at the edges included (whole ones where the number of rows is symbolic)."""
     others = product([c.extent(k) for k in (*c.batch, *c.rows[:-1])], ASSUMED_ROWS)
     steps = product([c.extent(k) for k in c.reduce], ASSUMED)
     entries = np.zeros(max(c.reduce) + 1)
@@ -114,6 +125,8 @@ def _arithmetic(c: Contraction, target: Any, t: Columns) -> np.ndarray:
         return steps * (step_cycles(target, height, t["vectors"], t["unroll"]) + missed) + start_and_end
 
     full, rest = row // t["rows"], row % t["rows"]
+    if c.rows and c.extent(c.rows[-1]) is None:
+        full, rest = -(-row // t["rows"]), 0 * t["rows"]
     columns, masked = _column_tiles(c, t)
     return others * columns * masked * (full * tile(t["rows"]) + np.where(rest > 0, tile(rest), 0.0))
 
@@ -129,7 +142,7 @@ def _column_tiles(c: Contraction, t: Columns) -> tuple[Any, Any]:
     return -(-other // t["vectors"]), 1.0
 
 
-def _traffic(c: Contraction, target: Any, t: Columns) -> list[Any]:
+def _traffic(c: Contraction, target: Any, t: Columns, row: int) -> list[Any]:
     """Cycles to bring the operands into each cache."""
     axes = {it.var: k for k, it in enumerate(c.info.block.iter_vars)}
     operands = [operand(a, axes, ASSUMED) for a in (c.broadcast, c.vector, c.info.stores[0])]
@@ -145,7 +158,7 @@ def _traffic(c: Contraction, target: Any, t: Columns) -> list[Any]:
     rows: list[tuple[Any, Any]] = [(k, extent(k)) for k in c.rows]
     if rows:
         last = c.rows[-1]
-        rows[-1], inner[last] = (last, -(-(c.extent(last) or ASSUMED_ROWS) // t["rows"])), t["rows"]
+        rows[-1], inner[last] = (last, -(-row // t["rows"])), t["rows"]
     outside = [(k, np.where(t["order"] > j, n, 1)) for j, (k, n) in enumerate(rows)]
     inside = [(k, np.where(t["order"] > j, 1, n)) for j, (k, n) in enumerate(rows)]
     batch = [(k, extent(k)) for k in c.batch]

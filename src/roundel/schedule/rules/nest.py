@@ -60,10 +60,6 @@ class Operand:
                 out = out * _least(1 + sum(step * (inner.get(axis, 1) - 1) for axis, step in steps.items()), extent)
         return out
 
-    def moves(self, axis: Any) -> bool:
-        """Whether the place depends on an axis."""
-        return any(steps is None or axis in steps for _, steps in self.sides)
-
 
 def _least(a: Column, b: int) -> Column:
     return np.minimum(a, b) if isinstance(a, np.ndarray) else min(a, b)
@@ -120,32 +116,18 @@ class Nest:
         return out[::-1]
 
     def traffic(self, capacities: Sequence[float]) -> list[Column]:
-        """Bytes that cross into a cache of each capacity: at the outermost depth below which everything fits, each operand comes
-        once per iteration of the loops around that move it; innermost ones that do not move it are left out. What fits as a whole is
-        there already."""
+        """Bytes that cross into a cache of each capacity: where everything below the body of a loop fits, that loop brings what it touches
+        once, as its iterations share what they touch together, and each iteration of the loops around brings it anew. What fits as
+        a whole is there already."""
         footprints = self.footprints()
         needed = [sum(f) for f in footprints]
-        trips = [self._trips(o) for o in self.operands]
+        trips: list[Column] = [1]
+        for _, extent in self.loops:
+            trips.append(trips[-1] * extent)
         out = []
         for capacity in capacities:
-            total: Column = 0.0
-            for k in range(len(self.operands)):
-                moved = footprints[-1][k] * trips[k][-1]
-                for d in reversed(range(len(self.loops))):
-                    moved = np.where(needed[d] <= capacity, footprints[d][k] * trips[k][d] if d else 0.0, moved)
-                total = total + moved
-            out.append(total)
-        return out
-
-    def _trips(self, o: Operand) -> list[Column]:
-        """For each depth, how often the loops around bring the operand anew."""
-        moves = [o.moves(axis) for axis, _ in self.loops]
-        out: list[Column] = []
-        for depth in range(len(self.loops) + 1):
-            trips: Column = 1.0
-            still: Column = np.bool_(True)
-            for (_, extent), moving in zip(reversed(self.loops[:depth]), reversed(moves[:depth]), strict=True):
-                still = still & (extent == 1) if moving else still
-                trips = np.where(still, trips, trips * extent)
-            out.append(trips)
+            moved = needed[-1] * trips[-1]
+            for d in reversed(range(1, len(self.loops) + 1)):
+                moved = np.where(needed[d] <= capacity, needed[d - 1] * trips[d - 1], moved)
+            out.append(np.where(needed[0] <= capacity, 0.0, moved))
         return out

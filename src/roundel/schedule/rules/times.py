@@ -17,6 +17,7 @@ LOADS = 2.0       # loads of a cycle
 ISSUE = 6.0       # instructions of a cycle
 SHARPNESS = 6.0   # of the maximum of limits: two that are near each other cost more than either
 LOOP = 0.3        # cycles of an iteration that are not hidden
+BESIDE_ARITHMETIC = 0.4  # of a cache's bandwidth that is left to loads between multiply-adds
 CACHE_SHARE = 0.8 # of a cache that a kernel's own data may fill
 EXPOSED = 0.15    # of the shorter times that is not hidden behind the longest
 
@@ -39,7 +40,8 @@ def capacities(target: Any) -> tuple[float, float, float]:
 def traffic_cycles(target: Any, crossing: Sequence[Column]) -> list[Column]:
     """Cycles for the bytes that cross into the first, second and third cache."""
     beyond = (target.l2_bytes, max(target.l3_bytes, target.l2_bytes), 1 << 62)
-    return [bytes_ * (target.frequency_ghz / target.bandwidth_gbs(level)) for bytes_, level in zip(crossing, beyond, strict=True)]
+    rates = (BESIDE_ARITHMETIC, BESIDE_ARITHMETIC, 1.0)
+    return [n * (target.frequency_ghz / (share * target.bandwidth_gbs(level))) for n, level, share in zip(crossing, beyond, rates, strict=True)]
 
 
 def together(*times: Column) -> Column:
