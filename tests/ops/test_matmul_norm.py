@@ -59,6 +59,8 @@ def test_matmul(a, b):
 def test_matmul_types():
     opcheck("matmul", T(5, 70, dtype="float16"), T(70, 3, dtype="float16"))
     opcheck("matmul", T(5, 7, dtype="bfloat16"), T(7, 3, dtype="bfloat16"), out_dtype="float32")
+    opcheck("matmul", T(2, "n", 33, dtype="float16"), T(2, 33, 40, dtype="float16"), dims=N)
+    opcheck("matmul", T("n", 33, dtype="bfloat16"), T(3, 33, 17, dtype="bfloat16"), dims=N)
     opcheck("matmul", T(5, 70, dtype="int8", high=30), T(70, 3, dtype="int8", high=30), out_dtype="int32")
     opcheck("linear", T("n", 5), T(7, 5), T(7), dims=N)
     opcheck("linear", T("n", 2, 5), T(7, 5), dims=N)

@@ -27,6 +27,11 @@ def cast_result(out: te.Tensor, dtype: DType, name: str) -> te.Tensor:
     return out if out.dtype is dtype else te.compute(out.shape, lambda *i: te.cast(out(*i), dtype), name)
 
 
+def _widened(x: te.Tensor, dtype: DType) -> te.Tensor:
+    """The operand whose elements go to every column, converted once and not for each of them."""
+    return te.compute(x.shape, lambda *i: te.cast(x(*i), dtype), "matmul_widened")
+
+
 @register
 class MatMul(OpDef):
     """NumPy's matmul: the last two dimensions multiply, those before broadcast; a vector is a row on the left, a column
@@ -66,6 +71,8 @@ class MatMul(OpDef):
         k = te.reduce_axis(a.shape[-1], "k")
         if static(a.shape[-1]) == 0:
             return te.compute(shape, lambda *i: tir.const(0, dtype), "matmul")
+        if a.dtype.is_float and a.dtype.bits < wide.bits and min(len(a.shape), len(b.shape)) > 1 and 1 not in (static(a.shape[-2]), static(b.shape[-1])):
+            a = _widened(a, wide)
 
         def body(*at: Any) -> Any:
             left = (*at[: len(batch)], *at[len(batch) : len(batch) + (len(a.shape) > 1)], k.var)
