@@ -17,9 +17,11 @@ def apply(fn, x, out):
     return func([A, B], loop(i, x.size, tir.BufferStore(B, fn(A[i]), (i,))))
 
 
-@pytest.mark.parametrize("name", sorted(EXPANSIONS))
+@pytest.mark.parametrize("name", sorted(set(EXPANSIONS) - {"pow", "atan2"}))
 def test_interpreted_expansion_equals_the_function(name):
-    x = np.linspace(-6, 6, 101).astype("f") if name != "log" else np.linspace(0.01, 50, 101).astype("f")
+    ends = {"acosh": (1, 50), "asin": (-1, 1), "acos": (-1, 1), "atanh": (-0.9, 0.9), "log1p": (-0.9, 6), **dict.fromkeys(("log", "log2", "log10"), (0.01, 50))}
+    low, high = ends.get(name, (-6, 6))
+    x = np.linspace(low, high, 101).astype("f")
     program = apply(lambda v: tir.call(name, v), x, "float32")
     expanded = legalize_math(program)
     assert not any(type(n) is tir.Call and n.op == name for n in walk(expanded.body))

@@ -247,6 +247,7 @@ class Returned(Exception):
 
 _TABLE: dict[str, Callable] = {
     "likely": _likely,
+    "rarely": lambda ex, e: ex.eval(tir.Select(*e.args)),
     "if_then_else": _if_then_else,
     "reinterpret": _reinterpret,
     "undef": _undef,

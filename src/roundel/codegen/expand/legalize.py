@@ -32,5 +32,5 @@ class _Legalize(Rewriter):
 
 
 def legalize_math(func: tir.PrimFunc) -> tir.PrimFunc:
-    """The function with exp, log, tanh, erf and sigmoid of at most 32 bits written out as arithmetic."""
+    """The function with elementary functions of at most 32 bits written out as arithmetic."""
     return _Legalize().rewrite(func)

@@ -14,7 +14,7 @@ from ...ir import tir
 from ...ir.dtype import DType
 from ...ir.visit import walk
 from ..expand.convert import narrow, widen
-from ..expand.math import float_floordiv, float_floormod
+from ..expand.remainder import float_floordiv, float_floormod
 from .emitter import EXPR, Emitter, hoistable, writes
 from .types import computes_in_float32, float_text, int_text, llvm_type, splat
 

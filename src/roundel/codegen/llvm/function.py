@@ -243,7 +243,7 @@ def module_text(pieces: Iterable[Piece], extra: str = "") -> str:
         declares.update(piece.declares)
         defined.update(re.findall(r"^define [^@]*@([\w.$]+)\(", text, re.M))
     lines = [text for name, text in sorted(declares.items()) if name not in defined]
-    return "\n".join([*parts, extra, *lines, "!0 = !{}", "!1 = !{i32 1}", ""])
+    return "\n".join([*parts, extra, *lines, "!0 = !{}", "!1 = !{i32 1}", '!2 = !{!"branch_weights", i32 1, i32 100000}', ""])
 
 
 def platform_of(triple: str, features: str) -> Platform:

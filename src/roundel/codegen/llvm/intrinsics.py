@@ -248,6 +248,23 @@ def _likely(em: Emitter, e: tir.Call) -> str:
     return em.value(e.args[0])
 
 
+@writes(CALLS, "rarely")
+def _rarely(em: Emitter, e: tir.Call) -> str:
+    """Branches to where all lanes are computed the other way, if any wants it."""
+    condition, other, usual = e.args
+    flags, value, lanes, t = em.value(condition), em.value(usual), e.dtype.lanes, llvm_type(e.dtype)
+    some = flags if lanes == 1 else em.op(f"icmp ne i{lanes} {em.op(f'bitcast <{lanes} x i1> {flags} to i{lanes}')}, 0")
+    yes, done, start = em.name("rare"), em.name("done"), em.block
+    em.branch(some, yes, done, ", !prof !2")
+    em.start(yes)
+    with em.branch_values():
+        exact = em.op(f"select {llvm_type(condition.dtype)} {flags}, {t} {em.value(other)}, {t} {value}")
+    end = em.block
+    em.jump(done)
+    em.start(done)
+    return em.op(f"phi {t} [ {value}, %{start} ], [ {exact}, %{end} ]")
+
+
 @writes(CALLS, "ldexp")
 @in_float32
 def _ldexp(em: Emitter, e: tir.Call) -> str:
@@ -420,7 +437,14 @@ def _assume(em: Emitter, e: tir.Call) -> str:
 
 @writes(CALLS, "call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin")
 def _extern(em: Emitter, e: tir.Call) -> str:
-    """(name, operands...); of LLVM intrinsics (full name, number of signature operands, operands...)."""
+    """(name, operands...); of LLVM intrinsics (full name, number of signature operands, operands...). A pure C function of vectors is
+    called for each lane."""
+    if e.op == "call_pure_extern" and e.dtype.lanes > 1:
+        t = llvm_type(e.dtype.element)
+        name = em.declare(e.args[0].value, t, *(llvm_type(a.dtype.element) for a in e.args[1:]), attrs="nounwind willreturn memory(none)")
+        call = tir.Call(e.op, e.args[1:], e.dtype)
+        types = [llvm_type(a.dtype.element) for a in call.args]
+        return _by_lane(em, call, lambda args: em.op(f"call {t} {name}({', '.join(f'{k} {a}' for k, a in zip(types, args, strict=True))})"))
     args = e.args[2:] if "llvm" in e.op else e.args[1:]
     operands = [f"ptr {em.string(a.value)}" if type(a) is tir.StringImm else em.typed(a) for a in args]
     t = llvm_type(e.dtype)

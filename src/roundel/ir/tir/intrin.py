@@ -43,6 +43,7 @@ _define("neg abs sqrt rsqrt exp exp2 exp10 log log2 log10 log1p expm1 sin cos ta
 _define("pow atan2 fmod hypot copysign nextafter ldexp bitwise_and bitwise_or bitwise_xor shift_left shift_right", 2)
 _define("fma", 3, doc="a * b + c with one rounding where the target has it (contraction allowed otherwise)")
 _define("isnan isinf isfinite", 1, result="bool")
+_define("rarely", 3, result="explicit", doc="(condition, otherwise, usual): per lane; otherwise is computed only where the condition holds for a lane")
 _define("likely", 1, doc="a condition that is almost always true")
 _define("reinterpret", 1, result="explicit", doc="the bits of the operand as another dtype of equal width")
 _define("reduce_add reduce_mul reduce_max reduce_min", 1, result="element", doc="horizontal reduction of a vector")

@@ -134,6 +134,16 @@ _COST = {
         "expm1",
         "sinh",
         "cosh",
+        "asin",
+        "acos",
+        "atan",
+        "asinh",
+        "acosh",
+        "atanh",
+        "atan2",
+        "exp10",
+        "log10",
+        "erfc",
     )
 }
 
