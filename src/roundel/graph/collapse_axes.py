@@ -63,8 +63,9 @@ class _CollapseCalls(GraphRewriter):
                 made = collapse(func)
             if made is not None:
                 func, kept = plain_sizes(made[0])
-                found = made[1], kept
-                self.mod = self.mod.with_functions({name.name: func})
+                if _closed(func):
+                    found = made[1], kept
+                    self.mod = self.mod.with_functions({name.name: func})
             self.collapsed[name.name] = found
         return self.collapsed[name.name]
 
@@ -87,6 +88,12 @@ class _CollapseCalls(GraphRewriter):
             data = ConstData.derived(lambda a: a.reshape(shape), (source,), "reshape", shape=shape, dtype=source.dtype)
             self.reshaped[key] = graph.Constant(data, graph.TensorInfo(shape, source.dtype))
         return self.reshaped[key]
+
+
+def _closed(func: tir.PrimFunc) -> bool:
+    """Whether all sizes that the program uses are dimensions of its parameters, or parameters."""
+    bound = {d for b in func.buffer_params for d in b.shape} | set(func.params)
+    return all(v in bound for n in walk(func.body) if isinstance(n, tir.Expr) for v in free_vars(n) if v.size)
 
 
 def merged(shape: tuple[tir.Expr, ...], groups: Groups) -> tuple[tir.Expr, ...]:

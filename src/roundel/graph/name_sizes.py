@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.equal import structural_equal, structural_hash
 from ..ir.module import IRModule
@@ -95,6 +96,7 @@ class _Naming(Rewriter):
         self.sizes: dict[tir.Expr, tir.Var] = {}
         self.buffers: dict[tir.Buffer, tir.Buffer] = {}
         self.memo: dict[tir.Expr, tir.Expr] = {}
+        self.analyzer = Analyzer()
 
     def rewrite(self, node: Any) -> Any:
         if not isinstance(node, tir.Expr):
@@ -102,6 +104,8 @@ class _Naming(Rewriter):
         hit = self.memo.get(node)
         if hit is None:
             named = self.sizes.get(node)
+            if named is None and type(node) is tir.Mul and node.is_index:  # the factors may be in another order
+                named = self.sizes.get(self.analyzer.simplify(node))
             hit = self.memo[node] = self.generic(node) if named is None else named
         return hit
 

@@ -9,12 +9,14 @@ from .dot_products import dot_products
 from .elementwise import elementwise
 from .fallback import fallback
 from .rows import rows
+from .totals import totals
 from .transposition import transposition
 from .windows import windows
 from .winograd import winograd
 
-RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, contraction, columns, windows, rows, fallback]
+RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, contraction, columns, windows, rows, totals, fallback]
 
 __all__ = [
-    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "rows", "transposition", "windows", "winograd",
+    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "rows", "totals",
+    "transposition", "windows", "winograd",
 ]

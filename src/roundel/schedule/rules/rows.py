@@ -50,7 +50,7 @@ def rows(sch: Any, target: Any) -> Applied | None:
     for info, following in zip(infos, [*infos[1:], None], strict=True):
         work += info.cost * product([extent_of(a) for a in [*long_axes(info)[count:], *info.reduce]], 512) / 4
         with_it = following if following is not None and _sums_up(following, info) else None
-        pending = _inside(sch, info, target, _position(sch, info, row), with_it, pending)
+        pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending)
     fetch_ahead(sch, infos, target)
     parallelize(sch, row, work)
     return Applied()
@@ -133,7 +133,7 @@ def _same_extent(a: tir.IterVar, b: tir.IterVar) -> bool:
     return a.dom.extent is b.dom.extent
 
 
-def _inside(sch: Any, info: BlockInfo, target: Any, outside: int, following: BlockInfo | None, pending: Any) -> Any:
+def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: BlockInfo | None, pending: Any) -> Any:
     """Vectors inside a row. A stage that the reduction ``following`` sums up is cut as that is; its loop over vectors comes back,
     and is ``pending`` when it is the reduction's turn."""
     block = sch.get_block(info.name)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions of everything to one number run in vectors; sizes that only occur in a product are found again."""
+
+import numpy as np
+import pytest
+
+from roundel import te
+from roundel.builder import BlockBuilder
+from roundel.driver import build_module, prepare
+from roundel.ir import graph
+from roundel.ops import make
+
+RNG = np.random.default_rng(0)
+
+
+def _module(shape):
+    sizes = {d: te.size_var(d) for d in shape if isinstance(d, str)}
+    x = graph.Var("x", graph.TensorInfo(tuple(sizes.get(d, d) for d in shape), "float32"))
+    bb = BlockBuilder()
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            emit = lambda *a, **k: bb.emit(make(*a, **k))
+            results = emit("sum", x), emit("min", x), emit("maximum", emit("max", x), np.float32(0)), emit("mean", emit("multiply", x, x))
+            results = [bb.emit_output(r) for r in results]
+        bb.emit_func_output(graph.Tuple(tuple(results)))
+    return bb.get()
+
+
+@pytest.mark.parametrize("shape, sizes", [((128, 33), [(128, 33)]), (("n", "m"), [(1, 1), (5, 7), (100, 129)]), ((1,), [(1,)])])
+def test_numbers_of_a_whole_tensor(shape, sizes):
+    mod = _module(shape)
+    rules = {f.attrs["scheduled"] for f in prepare(mod).functions.values() if "scheduled" in f.attrs}
+    assert rules == {"totals"}
+    main = build_module(mod)["main"]
+    for size in sizes:
+        x = RNG.standard_normal(size).astype("float32")
+        wide = x.astype("float64")
+        np.testing.assert_allclose(main(x), [wide.sum(), x.min(), max(x.max(), 0), (wide**2).mean()], rtol=1e-5, atol=1e-4)
+        x.reshape(-1)[-1] = np.nan
+        assert np.isnan(main(x)).all()
