@@ -18,7 +18,7 @@ from .running import agree, same
 F32 = "float32"
 
 
-def chain(q, k, v, mask=None, *, merged=True, after=None, zero_nan=False, dtype=F32) -> IRModule:
+def chain(q, k, v, mask=None, *, after=None, zero="", groups="repeat", dtype=F32) -> IRModule:
     """queries, keys and values [batch, length, heads, width] as exporters write attention."""
     infos = [graph.TensorInfo(s, dtype) for s in (q, k, v)] + ([graph.TensorInfo(*mask)] if mask else [])
 
@@ -26,18 +26,29 @@ def chain(q, k, v, mask=None, *, merged=True, after=None, zero_nan=False, dtype=
         e = lambda name, *a, **more: bb.emit(make(name, *a, **more))
         turned = [e("permute_dims", t, axes=axes) for t, axes in zip(x, ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3)))]
         if q[2] != k[2]:
-            turned[1:] = [e("repeat", t, repeats=q[2] // k[2], axis=1) for t in turned[1:]]
+            turned[1:] = [GROUPS[groups](e, t, q[2] // k[2]) for t in turned[1:]]
         scores = e("multiply", e("matmul", turned[0], turned[1]), graph.Constant.of(0.5, dtype))
         if mask:
             low = graph.Constant.of(-np.inf, dtype)
             scores = e("where", x[3], scores, low) if mask[1] == "bool" else e("add", scores, x[3])
         weights = e("nn.softmax", scores, axis=-1)
-        if zero_nan:
-            weights = e("where", e("isnan", weights), graph.Constant.of(0.0, dtype), weights)
+        if zero:
+            low = graph.Constant.of(-np.inf, dtype)
+            none = e("isnan", weights) if zero == "nan" else e("equal", e("max", scores, axis=[-1], keepdims=True), low)
+            weights = e("where", none, graph.Constant.of(0.0, dtype), weights)
         out = e("permute_dims", e("matmul", weights, turned[2]), axes=(0, 2, 1, 3))
         return out if after is None else e("multiply", out, graph.Constant.of(after, dtype))
 
     return function(infos, body)
+
+
+def _broadcast(e, t, times):
+    b, h, n, d = t.sinfo.shape
+    wide = e("broadcast_to", e("expand_dims", t, axis=(2,)), graph.ShapeExpr((b, h, times, n, d)))
+    return e("reshape", wide, graph.ShapeExpr((b, h * times, n, d)))
+
+
+GROUPS = {"repeat": lambda e, t, times: e("repeat", t, repeats=times, axis=1), "broadcast": _broadcast}
 
 
 def kernels(mod: IRModule) -> list[str]:
@@ -62,6 +73,16 @@ def test_sizes(q, keys, heads, columns):
     same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))
 
 
+def test_heads_that_serve_a_group_are_read_as_they_lie():
+    shapes = (1, 17, 6, 8), (1, 20, 2, 8), (1, 20, 2, 8)
+    x = arrays(*shapes)
+    want = interpret(chain(*shapes))["main"](*x)
+    for groups in GROUPS:
+        mod = chain(*shapes, groups=groups)
+        assert kernels(mod) == ["attention"]
+        same(build_module(mod)["main"](*x), want)
+
+
 def test_one_of_everything():
     for q, keys, width in (((1, 50, 1, 1), 1, 1), ((1, 1, 1, 1), 9, 1), ((2, 16, 1, 1), 16, 1)):
         shapes = q, (q[0], keys, 1, q[3]), (q[0], keys, 1, width)
@@ -75,10 +96,14 @@ def test_masks():
     seen = draw.random((1, 2, 21, 21)) < 0.6
     seen[0, 0, 3] = False
     x = arrays(q, q, q)
-    mod = chain(q, q, q, ((1, 2, 21, 21), "bool"), zero_nan=True, after=3.0)
+    mod = chain(q, q, q, ((1, 2, 21, 21), "bool"), zero="nan", after=3.0)
     assert kernels(mod) == ["elementwise", "attention"]  # the mask is transposed first
     out = agree(mod, (*x, seen))
     assert (out[0, 3, 0] == 0).all() and not np.isnan(out).any()
+    x[0][0, 9, 1, 0] = np.nan
+    got = build_module(chain(q, q, q, ((1, 2, 21, 21), "bool"), zero="empty"))["main"](*x, seen)
+    assert (got[0, 3, 0] == 0).all() and np.isnan(got[0, 9, 1]).all() and np.isnan(got).sum() == 4
+    x[0][0, 9, 1, 0] = 0
     out = build_module(chain(q, q, q, ((1, 2, 21, 21), "bool")))["main"](*x, seen)
     assert np.isnan(out[0, 3, 0]).all() and np.isnan(out).sum() == 4  # of a row that sees nothing, as softmax has it
     bias = np.where(draw.random((1, 1, 1, 21)) < 0.3, -1e9, draw.standard_normal((1, 1, 1, 21))).astype(F32)

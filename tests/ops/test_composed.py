@@ -32,6 +32,12 @@ def test_attention(attrs):
     opcheck("nn.attention", T(1, 4, 6, 3), T(1, 5, 2, 3), T(1, 5, 2, 3), **attrs)
 
 
+@pytest.mark.parametrize("zero", ["", "nan", "empty"])
+def test_attention_from_scores(zero):
+    opcheck("nn.softmax_matmul", T(2, "n", 5), T(2, "n", 3), dims=N, zero=zero)
+    opcheck("nn.softmax_matmul", T(values=np.float32([[-np.inf, 1.0], [-np.inf, np.inf]])), T(2, 3), zero=zero)
+
+
 def test_quantization():
     opcheck(
         "quantize",

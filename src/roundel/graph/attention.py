@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention without its matrix of scores, where that takes less time by the model of the machine.
 
-    matmul(softmax(x), v)                              ->   softmax_matmul(transposed x, v)   x from a product of two tensors by elementwise operators
-    matmul(where(isnan(s), 0, s), v), s = softmax(x)   ->   likewise, with zero_nan
+    matmul(softmax(x), v)                ->   softmax_matmul(transposed x, v)   x from a product of two tensors by elementwise operators
+    matmul(where(c, 0, softmax(x)), v)   ->   likewise, zeros for rows of which c (isnan(softmax(x)), max(x) == -inf) holds
+    reshape(broadcast_to(k))             ->   repeat(k)                         where the product reads heads that serve a group
 
 The operators that make ``x`` are built again on transposed operands (the transpose of a mask is made once for all layers, or when
 the model is compiled). ``fuse`` makes one program of the product, what follows and the new operator: a block of rows of scores is
@@ -11,6 +12,7 @@ made, used and forgotten (``schedule/rules/attention.py``).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..ir import graph, options
@@ -22,11 +24,12 @@ from ..passes import pass_
 from ..target import Target
 from .pattern import Match, PatternRewriter, is_const, is_op, wildcard
 
-x, v = wildcard(), wildcard()
+x, v, c = wildcard(), wildcard(), wildcard()
 _softmax = is_op("nn.softmax")(x)
-_numbers = is_op("where")(is_op("isnan")(_softmax), is_const(0), _softmax)
 _plain = is_op("matmul")(_softmax, v)
-_zeroed = is_op("matmul")(_numbers, v)
+_where = is_op("matmul")(is_op("where")(c, is_const(0), _softmax), v)
+_isnan = is_op("isnan")(_softmax)
+_empty = is_op("equal")(is_op("max")(x), is_const(-math.inf))
 
 
 @pass_("attention")
@@ -35,43 +38,76 @@ def attention(mod: IRModule) -> IRModule:
     if options.get("accuracy") == "strict":
         return mod
     target = mod.attrs.get("target") or Target.host()
-    return PatternRewriter(mod, [(p, lambda m, p=p: _together(m, p, target)) for p in (_plain, _zeroed)]).module()
+    return PatternRewriter(mod, [(_plain, lambda m: _together(m, _plain, target)), (_where, lambda m: _chosen(m, target))]).module()
 
 
-def _together(m: Match, pattern: Any, target: Target) -> Any:
-    """The operator for both, where it pays."""
-    call, softmax, value = m.call(pattern), m.call(_softmax), m[v].sinfo
-    scores = m[x].sinfo
-    if call.attrs["out_dtype"] or isinstance(m[v], graph.Constant) or scores.shape is None or value.shape is None or len(scores.shape) < 2:
+def _chosen(m: Match, target: Target) -> Any:
+    """With rows of zeros where a condition holds."""
+    if _isnan.match(m[c], m):
+        return _together(m, _where, target, zero="nan", weights=2)
+    if _empty.match(m[c], m):
+        return _together(m, _where, target, zero="empty", scores=2)
+    info = m[c].sinfo
+    if info.ndim == 0 or info.shape is None or static(info.shape[-1]) != 1:
         return None
-    if softmax.attrs["axis"] % scores.ndim != scores.ndim - 1 or scores.dtype != value.dtype or len(scores.shape) != len(value.shape):
-        return None
-    uses = 2 if pattern is _zeroed else 1
-    if m.use_count.get(m[_softmax], 0) > uses or scores.shape[:-2] != value.shape[:-2]:
-        return None
-    if not pays(scores.shape, target):
-        return None
-    turned = _turned(m, m[x], scores.shape)
-    return None if turned is None else make("nn.softmax_matmul", turned, m[v], zero_nan=pattern is _zeroed)
+    made = _together(m, _where, target)
+    return None if made is None else make("where", m[c], graph.Constant.of(0.0, made.sinfo.dtype), made)
 
 
-def _turned(m: Match, value: Any, shape: Any) -> graph.GraphExpr | None:
+def _together(m: Match, pattern: Any, target: Target, zero: str = "", weights: int = 1, scores: int = 1) -> Any:
+    """The operator for softmax and product, where it pays and nothing else uses weights and scores."""
+    call, softmax, value, x_info = m.call(pattern), m.call(_softmax), m[v].sinfo, m[x].sinfo
+    if call.attrs["out_dtype"] or isinstance(m[v], graph.Constant) or x_info.shape is None or value.shape is None or len(x_info.shape) < 2:
+        return None
+    if softmax.attrs["axis"] % x_info.ndim != x_info.ndim - 1 or x_info.dtype != value.dtype or x_info.shape[:-2] != value.shape[:-2]:
+        return None
+    if m.use_count.get(m[_softmax], 0) > weights or not pays(x_info.shape, target):
+        return None
+    turned = _turned(m, m[x], x_info.shape, scores)
+    return None if turned is None else make("nn.softmax_matmul", turned, _grouped(m, m[v]), zero=zero)
+
+
+def _turned(m: Match, value: Any, shape: Any, uses: int = 1) -> graph.GraphExpr | None:
     """Scores of this shape with rows and columns exchanged, if elementwise operators, of which nothing else reads a result, make them
     from a product of two tensors."""
-    made = m.lookup(value) if isinstance(value, graph.Var) and m.use_count.get(value, 0) == 1 else None
+    made = m.lookup(value) if isinstance(value, graph.Var) and m.use_count.get(value, 0) <= uses else None
     if not isinstance(made, graph.Call) or not isinstance(made.op, OpDef) or made.sinfo.shape != shape:
         return None
     if made.op.name == "matmul":
         a, b = made.args
         if {a.sinfo.ndim, b.sinfo.ndim} != {len(shape)} or isinstance(a, graph.Constant) or isinstance(b, graph.Constant):
             return None
-        return make("matmul", _swapped(b), _swapped(a), **dict(made.attrs))
+        return make("matmul", _swapped(_grouped(m, b)), _swapped(_grouped(m, a)), **dict(made.attrs))
     if made.op.kind > FuseKind.BROADCAST or "axis" in made.attrs:
         return None
     parts = [_turned(m, a, shape) for a in made.args]
     if sum(p is not None for p in parts) != 1:
         return None
     return make(made.op.name, *(_swapped(a) if p is None else p for a, p in zip(made.args, parts, strict=True)), **dict(made.attrs))
+
+
+def _grouped(m: Match, value: Any) -> Any:
+    """Heads that a reshape of a broadcast repeats, perhaps with axes permuted, as the operator that says so; else the value."""
+    made = m.lookup(value)
+    if _is(made, "permute_dims"):
+        inner = _grouped(m, made.args[0])
+        return value if inner is made.args[0] else make("permute_dims", inner, **dict(made.attrs))
+    wide = m.lookup(made.args[0]) if _is(made, "reshape") else None
+    if not _is(wide, "broadcast_to"):
+        return value
+    before, after, out = wide.args[0].sinfo.shape, wide.sinfo.shape, made.sinfo.shape
+    grown = [k for k, (a, b) in enumerate(zip(before or (), after, strict=False)) if a is not b]
+    if before is None or len(before) != len(after) or len(grown) != 1 or not grown[0] or static(before[grown[0]]) != 1:
+        return value
+    at, times = grown[0], static(after[grown[0]])
+    if times is None or (*out[: at - 1], *out[at:]) != (*after[: at - 1], *after[at + 1:]):
+        return value
+    narrow = make("reshape", wide.args[0], graph.ShapeExpr((*before[:at], *before[at + 1:])))
+    return make("repeat", narrow, repeats=times, axis=at - 1)
+
+
+def _is(made: Any, name: str) -> bool:
+    return isinstance(made, graph.Call) and getattr(made.op, "name", "") == name
 
 
 def _swapped(value: Any) -> Any:

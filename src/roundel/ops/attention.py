@@ -103,12 +103,13 @@ class Attention(OpDef):
 class SoftmaxMatMul(OpDef):
     """softmax(scores) value, divided by the sums of exponentials at the end: rows of the result, not of the scores.
 
-    ``scores`` are transposed, (..., n, rows), ``value`` (..., n, columns); the dimensions before broadcast. ``zero_nan``: a row whose
-    softmax would be NaN gives zeros. The program of this operator takes that of the product that makes the scores into it (``fuse``).
+    ``scores`` are transposed, (..., n, rows), ``value`` (..., n, columns); the dimensions before broadcast. ``zero``: which rows give
+    zeros, those whose softmax is NaN (``nan``) or of which all scores are -infinity (``empty``). The program of this operator takes that
+    of the product that makes the scores into it (``fuse``).
     """
 
     name, operands, kind = "nn.softmax_matmul", ("scores", "value"), FuseKind.ATTENTION
-    (attributes,) = ({"zero_nan": False},)
+    (attributes,) = ({"zero": ""},)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         scores, value = (tensor_info(self, x, args) for x in args)
@@ -127,7 +128,11 @@ class SoftmaxMatMul(OpDef):
         n, m, k = (te.reduce_axis(count, "n") for _ in range(3))
         below = (*lead, rows)
         top = te.compute(below, lambda *at: te.max_number(te.cast(scores[(*at[:-1], n.var, at[-1])], wide), axis=n), "attention_max")
-        exps = te.compute(scores.shape, lambda *at: te.exp(te.cast(scores(*at), wide) - top(*at[:-2], at[-1])), "attention_exp")
+
+        def least(*at: Any) -> Any:  # exponentials of nothing but -infinity: of zero above it they are zeros
+            return te.select(tir.eq(top(*at), te.min_value(wide)), 0.0, top(*at)) if attrs["zero"] == "empty" else top(*at)
+
+        exps = te.compute(scores.shape, lambda *at: te.exp(te.cast(scores(*at), wide) - least(*at[:-2], at[-1])), "attention_exp")
         total = te.compute(below, lambda *at: te.sum(exps[(*at[:-1], m.var, at[-1])], axis=m), "attention_sum")
         share = te.compute(below, lambda *at: te.select(tir.eq(total(*at), 0.0), 0.0, 1.0 / total(*at)), "attention_share")  # of no keys: zeros
 
@@ -140,15 +145,17 @@ class SoftmaxMatMul(OpDef):
 
         def scaled(*at: Any) -> Any:
             one, result = element(share, at[:-1], (*batch, rows)), weighted(*at)
-            return te.if_then_else(te.isnan(one), tir.const(0, wide), result * one) if attrs["zero_nan"] else result * one
+            return te.if_then_else(te.isnan(one), tir.const(0, wide), result * one) if attrs["zero"] == "nan" else result * one
 
         return cast_result(te.compute(weighted.shape, scaled, "attention"), scores.dtype, "attention_cast")
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         scores, value = map(widen, args)
-        weights = np.exp(scores - scores.max(-2, keepdims=True)) if scores.size else scores
+        top = scores.max(-2, keepdims=True) if scores.size else scores
+        with np.errstate(invalid="ignore"):
+            weights = np.exp(scores - top) if scores.size else scores
         total = weights.sum(-2, keepdims=True)
         weights = np.swapaxes(weights / np.where(total == 0, 1, total), -1, -2)
-        if attrs["zero_nan"]:
-            weights = np.where(np.isnan(weights), 0, weights)
-        return np.matmul(weights, value).astype(args[0].dtype)
+        empty = np.swapaxes(np.isneginf(top), -1, -2) if scores.size else False
+        none = {"nan": np.isnan(weights), "empty": empty}.get(attrs["zero"])
+        return np.matmul(weights if none is None else np.where(none, 0, weights), value).astype(args[0].dtype)
