@@ -188,7 +188,21 @@ def _rounded_sum(x: Any, axis: int) -> Any:
     return te.extern([(shape, x.dtype)], [x], build, "rounded_sum", over=shape)
 
 
-def _flat_softmax(op: str) -> Callable[..., Any]:
+def _hardmax(node: NodeContext, x: graph.GraphExpr, axis: int) -> graph.GraphExpr:
+    """1 at the first of the largest elements, 0 elsewhere."""
+    shape = x.sinfo.shape
+    axis %= len(shape)
+    ordinal = node.make("arange", *(graph.PrimValue(tir.as_index(v)) for v in (0, shape[axis], 1)), dtype="int64")
+    places = node.make("reshape", ordinal, graph.ShapeExpr(tuple(shape[axis] if k == axis else tir.index_const(1) for k in range(len(shape)))))
+    return node.make("astype", node.make("equal", node.make("argmax", x, axis=axis, keepdims=True), places), dtype=x.sinfo.dtype)
+
+
+@converter("Hardmax", since=13)
+def _hardmax_of_axis(node: NodeContext, x: Value) -> Any:
+    return _hardmax(node, x.expr, node.attr("axis", -1))
+
+
+def _flat(build: Callable[[NodeContext, graph.GraphExpr, int], graph.GraphExpr]) -> Callable[..., Any]:
     """Before opset 13 the input is seen as a matrix, cut at ``axis``."""
 
     def convert(node: NodeContext, x: Value) -> Any:
@@ -196,13 +210,14 @@ def _flat_softmax(op: str) -> Callable[..., Any]:
         axis = node.attr("axis", 1)
         axis = axis + len(shape) if axis < 0 else axis
         if axis == len(shape) - 1:
-            return node.make(op, x.expr, axis=-1)
+            return build(node, x.expr, -1)
         flat = node.make("reshape", x.expr, graph.ShapeExpr((tir.product_of(shape[:axis]), tir.product_of(shape[axis:]))))
-        return node.make("reshape", node.make(op, flat, axis=-1), graph.ShapeExpr(shape))
+        return node.make("reshape", build(node, flat, -1), graph.ShapeExpr(shape))
 
     return convert
 
 
+converter("Hardmax")(_flat(_hardmax))
 for _name, _op in (("Softmax", "nn.softmax"), ("LogSoftmax", "nn.log_softmax")):
-    converter(_name)(_flat_softmax(_op))
+    converter(_name)(_flat(lambda node, x, axis, op=_op: node.make(op, x, axis=axis)))
     converter(_name, since=13)(_softmax(_op))

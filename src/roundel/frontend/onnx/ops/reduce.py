@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....ir import graph
+from ....ir import graph, tir
 from ..importer import NodeContext, Value
 from ..registry import converter
 from .math import const_like
@@ -102,28 +102,9 @@ def _cumsum(node: NodeContext, x: Value, axis: Value) -> Any:
     return node.make("flip", out, axis=k) if node.attr("reverse", 0) else out
 
 
-@converter("TopK", since=10)
-def _topk(node: NodeContext, x: Value, k: Value) -> Any:
-    count = node.ints(k, "k", upper=x.expr.sinfo.shape[node.attr("axis", -1)])[0]
+@converter("TopK")
+def _topk(node: NodeContext, x: Value, k: Value | None = None) -> Any:
+    """Before opset 10 ``k`` is an attribute."""
+    count = tir.as_index(node.attr("k")) if k is None else node.ints(k, "k", upper=x.expr.sinfo.shape[node.attr("axis", -1)])[0]
     out = node.make("topk", x.expr, k=count, axis=node.attr("axis", -1), ret_type="both", largest=bool(node.attr("largest", 1)), dtype="int64")
     return node.emit(graph.TupleGetItem(out, 0)), node.emit(graph.TupleGetItem(out, 1))
-
-
-@converter("Hardmax", since=13)
-def _hardmax(node: NodeContext, x: Value) -> Any:
-    axis = node.attr("axis", -1) % x.expr.sinfo.ndim
-    best = node.make("argmax", x.expr, axis=axis, keepdims=True)
-    n = x.expr.sinfo.shape[axis]
-    shape = [1] * x.expr.sinfo.ndim
-    shape[axis] = n
-    places = node.make("reshape", node.make("arange", graph.PrimValue(_index(0)), graph.PrimValue(n), graph.PrimValue(_index(1)), dtype="int64"),
-                       graph.ShapeExpr(tuple(map(_index, shape))))
-    return node.make("astype", node.make("equal", best, places), dtype=x.expr.sinfo.dtype)
-
-
-def _index(v: Any) -> Any:
-    from ....ir.tir import as_index
-
-    return as_index(v)
-
-

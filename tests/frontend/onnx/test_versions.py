@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators as older opset versions define them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper as h
+
+from roundel.frontend.onnx import ops, registry  # noqa: F401  (fills the table)
+from roundel.frontend.onnx.conformance import run
+
+MAPS = {"CastMap", "DictVectorizer"}
+
+
+def test_every_version_from_opset_7_on_is_known():
+    versions = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        versions.setdefault((schema.domain, schema.name), {})[schema.since_version] = schema
+    for (domain, name), found in versions.items():
+        first, last = {"": (7, onnx.defs.onnx_opset_version()), "ai.onnx.ml": (1, 5)}.get(domain, (1, 0))
+        for opset in range(first, last + 1):
+            schema = found.get(max((v for v in found if v <= opset), default=None))
+            expands = schema is None or schema.deprecated or schema.has_function or schema.has_context_dependent_function
+            assert expands or name in MAPS or registry.find(domain, name, opset), f"{name} of opset {opset}"
+
+
+def result(op, opset, x, outputs=1, **attributes):
+    names = [f"y{k}" for k in range(outputs)]
+    info = [h.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)]
+    graph = h.make_graph([h.make_node(op, ["x"], names, **attributes)], "g", info, [onnx.ValueInfoProto(name=n) for n in names])
+    return run(h.make_model(graph, opset_imports=[h.make_opsetid("", opset)], ir_version=6), [x])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_hardmax_sees_a_matrix_before_opset_13(axis):
+    x = np.random.default_rng(axis).standard_normal((3, 4, 5)).astype(np.float32)
+    flat = x.reshape(int(np.prod(x.shape[:axis])), -1)
+    expected = (np.arange(flat.shape[1]) == flat.argmax(1)[:, None]).reshape(x.shape)
+    np.testing.assert_array_equal(result("Hardmax", 11, x, axis=axis)[0], expected)
+
+
+def test_top_k_of_an_attribute():
+    x = np.random.default_rng(0).standard_normal((3, 7)).astype(np.float32)
+    values, places = result("TopK", 9, x, 2, k=3, axis=-1)
+    np.testing.assert_array_equal(places, np.argsort(-x, 1)[:, :3])
+    np.testing.assert_array_equal(values, np.take_along_axis(x, places, 1))
