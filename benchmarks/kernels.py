@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .engines import Session, Variants, Workload, pin_threads
+from .goals import goals_rows, this_machine
 from .latency import compare
 from .layers import Layer, all_layers
 from .results import machine, merge
@@ -29,6 +30,8 @@ def run_kernels(engines: Sequence[str], threads: int, budget: float, only: str =
         merge("kernels", [entry], ("family", "name", "threads"))
         out.append(entry)
         print(line(entry), flush=True)
+    for goal, least, reached, layers, names in goals_rows(out, this_machine()):
+        print(f"{goal}: {reached.strip('*')} (goal {least}, {layers} layers){': ' + names if names else ''}", flush=True)
     return out
 
 

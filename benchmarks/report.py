@@ -11,6 +11,7 @@ from typing import Any
 
 from . import results
 from .engines import OURS
+from .goals import HEADS, best_peer, goals_rows, kernel_alone, this_machine
 from .latency import ratio
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
@@ -24,7 +25,8 @@ def report() -> str:
         parts += ["## Models", models_table(models), models_summary(models)]
     if kernels := results.read("kernels"):
         peak = peak_gflops()
-        parts += ["## Kernels", kernels_summary(kernels, peak), kernels_table(kernels, peak)]
+        goals = markdown(HEADS, goals_rows(kernels, this_machine()))
+        parts += ["## Kernels", goals, kernels_summary(kernels, peak), kernels_table(kernels, peak)]
     if layers := results.read("random"):
         parts += ["## Choice of decisions", random_summary(layers)]
     return "\n\n".join(parts) + "\n"
@@ -114,19 +116,6 @@ def kernels_summary(entries: Sequence[dict[str, Any]], peak: float) -> str:
     text = f"FMA peak of one core: {peak:.0f} GFLOP/s. Ratios are best peer / roundel.\n\n"
     heads = ["family", "layers", "median, whole call", "lowest", "median, kernel", "lowest", "kernel within 3 % of the best peer or faster"]
     return text + markdown(heads, rows)
-
-
-def kernel_alone(ours: Mapping[str, Any]) -> float:
-    """Milliseconds of Roundel's main kernel: the least seen."""
-    return min(ours.get("kernel_ms", float("inf")), ours["min_ms"])
-
-
-def best_peer(entry: Mapping[str, Any], figure: str = "ms") -> tuple[str, float]:
-    """Name and milliseconds of the fastest other engine; ("", 0.0) where there is none. ``figure``: ``min_ms`` is what compares with
-    the time of a kernel alone, which is a minimum too."""
-    times = {k: e[figure] for k, e in entry["engines"].items() if figure in e and k != OURS}
-    name = min(times, key=times.__getitem__, default="")
-    return name, times.get(name, 0.0)
 
 
 def random_summary(entries: Sequence[dict[str, Any]]) -> str:

@@ -171,6 +171,19 @@ def read_gbs(nbytes: int, seconds: float = 0.1) -> float:
     return nbytes * _best_rate(lambda: _timed(loop, address, nbytes, repeats), seconds) * 1e-9
 
 
+def copy_gbs(nbytes: int, seconds: float = 0.3) -> float:
+    """GB/s at which one core copies ``nbytes`` of memory with the C library, what is read and what is written counted both."""
+    source, target = (ctypes.create_string_buffer(nbytes) for _ in range(2))
+    ctypes.memset(source, 1, nbytes)
+
+    def copy() -> float:
+        start = time.perf_counter()
+        ctypes.memmove(target, source, nbytes)
+        return time.perf_counter() - start
+
+    return 2 * nbytes * _best_rate(copy, seconds) * 1e-9
+
+
 def on_all_cores(measure: Callable[[], float], cores: int) -> float:
     """Sum of what ``measure`` finds on that many threads at once."""
     results: list[float] = []
@@ -221,3 +234,4 @@ if __name__ == "__main__":
     print(Target.host())
     for name, value in asdict(measure(Target.host())).items():
         print(f"{name:16} {value:10.1f}")
+    print(f"{'copy_gbs':16} {copy_gbs(max(4 * Target.host().l3_bytes, 128 << 20)):10.1f}")
