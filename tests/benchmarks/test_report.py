@@ -44,6 +44,7 @@ def test_insert(tmp_path):
 
 def test_goals_name_the_layers_that_miss_them():
     from benchmarks.goals import Machine, goals_rows
+
     from roundel.target import Target
     from roundel.target.peak import Peak
 
