@@ -17,6 +17,7 @@ from .streams import stream
 
 MOST_CHOICES = 8
 SHORT = 512  # elements of a row; to find where one is takes a division for each loop that was fused
+CACHE_BYTES = 16.0  # per cycle, from and to the second-level cache
 MANY = 16    # parallel iterations that are enough
 
 
@@ -70,7 +71,8 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     outer = [x for k, x in enumerate(loops[:-1]) if k not in choosing]
     outer_extent = product([extent_of(a) for k, a in enumerate(axes[: len(axes) - flat]) if k not in choosing], 64)
     inner_extent *= product([extent_of(axes[k]) for k in choosing], 1)
-    per_element = info.cost / (lanes if vectorizable else 1)
+    traffic = sum(a.buffer.dtype.storage_bits for a in info.accesses) / 8
+    per_element = max(info.cost / (lanes if vectorizable else 1), traffic / CACHE_BYTES)
     if vectorizable and inner_extent >= lanes // 2:
         chunk, vector = sch.split(loops[-1], [None, lanes])
         sch.vectorize(vector)

@@ -14,7 +14,7 @@ from typing import Any
 from ...ir import tir
 
 CHUNK_CYCLES = 60_000
-REGION_CYCLES = 120_000
+REGION_CYCLES = 60_000
 
 
 def parallelize(sch: Any, loop: Any, cycles_per_iteration: float) -> None:
