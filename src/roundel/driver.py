@@ -20,7 +20,7 @@ from .graph.fold_constants import fold_constants
 from .graph.fold_scale import decompose_batch_norm, fold_scale
 from .graph.fuse import fuse
 from .graph.inline_functions import inline_functions
-from .graph.integer_products import integer_products
+from .graph.integer_products import integer_products, quantised_products
 from .graph.legalize import decompose, legalize
 from .graph.lift_conv1d import lift_conv1d
 from .graph.lower_host import lower_host
@@ -40,8 +40,8 @@ from .target import Target
 Pass = Callable[[IRModule], IRModule]
 
 OPTIMIZE: list[Pass] = [
-    inline_functions, convert_to_dataflow, eliminate_dead_code, narrow_weights, decompose_batch_norm, fold_constants, simplify, fold_constants,
-    eliminate_dead_code, fold_scale, fold_constants, eliminate_common_subexpressions, eliminate_dead_code,
+    inline_functions, convert_to_dataflow, eliminate_dead_code, quantised_products, narrow_weights, decompose_batch_norm, fold_constants, simplify,
+    fold_constants, eliminate_dead_code, fold_scale, fold_constants, eliminate_common_subexpressions, eliminate_dead_code,
 ]
 """Graph to graph: rewriting on operators."""
 

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from roundel.graph.integer_products import integer_products
+from roundel.graph.integer_products import integer_products, quantised_products
 from roundel.ir import Var, graph
 from roundel.ir.dtype import INT64
 from roundel.ops import make
@@ -82,3 +82,29 @@ def test_what_stays_wide():
     old = Target({"kind": "llvm", "mcpu": "haswell"})
     mod = function([graph.TensorInfo((5, 8), "uint8")], _product(_weight(8, 4)))
     assert calls(integer_products(mod.replace(attrs=mod.attrs | {"target": old}))) == calls(mod)
+
+
+def _dequantised(emit, value, zero, scale, axis=None):
+    """DequantizeLinear as it is imported."""
+    zero, scale = (v if axis is None else v.reshape((-1, 1) if axis == 0 else (1, -1)) for v in (zero, scale))
+    wide = emit("subtract", emit("astype", value, dtype="int32"), graph.Constant.of(zero.astype(np.int32)))
+    return emit("multiply", emit("astype", wide, dtype="float32"), graph.Constant.of(scale))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_of_dequantised_matrices_sum_integers(turned):
+    k, n = 12, 20
+
+    def body(bb, x):
+        emit = lambda *a, **kw: bb.emit(make(*a, **kw))
+        scales = RNG.uniform(0.001, 0.01, n).astype(np.float32)
+        w = graph.Constant.of(_numbers("int8", n, k) // 2 if turned else _numbers("int8", k, n) // 2)
+        weight = _dequantised(emit, w, np.zeros(n, np.int8), scales, 0 if turned else 1)
+        return emit("matmul", _dequantised(emit, x, np.uint8(100), np.float32(0.02)), emit("permute_dims", weight) if turned else weight)
+
+    mod = function([graph.TensorInfo((M, k), "uint8")], body)
+    made = quantised_products(mod.replace(attrs=mod.attrs | {"target": WITH}))
+    products = [b.var for b in made["main"].body.bindings if isinstance(b.value, graph.Call) and b.value.op.name == "matmul"]
+    assert [p.sinfo.dtype for p in products] == ["int32"]
+    same_results(mod, made, _numbers("uint8", 5, k), rtol=1e-5, atol=1e-5)
+    agree(mod, (_numbers("uint8", 9, k),), rtol=1e-4)

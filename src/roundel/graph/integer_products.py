@@ -5,6 +5,10 @@ the target has an instruction for them.
     matmul(int32(A) - z, int32(W))   ->   matmul(A, W, out_dtype="int32") - z * sum(W over rows)
 
 The instruction takes unsigned data: signed data gets 128 added, and 128 more is taken off z. All of it is exact.
+
+Before constants are folded, products of dequantised matrices become such products, scaled afterwards:
+
+    matmul(float(int32(A) - z) * s, float(int32(W) - y) * t)   ->   float(matmul(int32(A) - z, int32(W) - y)) * (s * t)
 """
 
 from __future__ import annotations
@@ -31,6 +35,73 @@ def integer_products(mod: IRModule) -> IRModule:
     """Give matrix products of 8-bit integers operands of 8 bits."""
     target = mod.attrs.get("target") or Target.host()
     return _Products(mod).module() if target.has_dot_product(target.lanes("int32")) else mod
+
+
+@pass_("quantised_products")
+def quantised_products(mod: IRModule) -> IRModule:
+    """Have products of dequantised matrices, the second constant, summed in integers. Runs before constants are folded."""
+    target = mod.attrs.get("target") or Target.host()
+    return _Quantised(mod).module() if target.has_dot_product(target.lanes("int32")) else mod
+
+
+class _Quantised(GraphRewriter):
+    def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        if not is_call(call, "matmul") or call.sinfo.dtype != "float32" or call.sinfo.ndim < 2:
+            return call
+        data = self._dequantised(call.args[0])
+        weight = self.weights(call.args[1])
+        if data is None or weight is None:
+            return call
+        wide, scale = data
+        ints, by = weight
+        if len(ints.shape) != 2 or ints.shape[0] % _GROUP or by.shape[0] != 1 or abs(ints).max(initial=0) > 127 or scale.sinfo.size is not tir.index_const(1):
+            return call
+        total = self.emit(make("astype", self.emit(make("matmul", wide, graph.Constant.of(ints))), dtype="float32"))
+        one = scale if scale.sinfo.ndim == 0 else self.emit(make("reshape", scale, graph.ShapeExpr(())))
+        return make("multiply", total, self.emit(make("multiply", one, graph.Constant.of(by.reshape(-1).astype(np.float32)))))
+
+    def _dequantised(self, value: graph.GraphExpr) -> tuple[graph.GraphExpr, graph.GraphExpr] | None:
+        """The int32 tensor (8-bit numbers less their zero point) and the scale that ``value`` is the product of."""
+        made = self._made(value)
+        if not is_call(made, "multiply"):
+            return None
+        whole, scale = self._made(made.args[0]), made.args[1]
+        if not is_call(whole, "astype") or whole.sinfo.dtype != "float32" or whole.args[0].sinfo.dtype != "int32" or whole.sinfo.shape != value.sinfo.shape:
+            return None
+        wide = self._made(whole.args[0])
+        wide = self._made(wide.args[0]) if is_call(wide, "subtract") else wide
+        return (whole.args[0], scale) if is_call(wide, "astype") and wide.args[0].sinfo.dtype in ("uint8", "int8") else None
+
+    def _made(self, value: graph.GraphExpr) -> graph.GraphExpr | None:
+        """What a variable is bound to, conversions to the type that a tensor has left aside."""
+        made = self.producer(value)
+        while is_call(made, "astype") and made.args[0].sinfo.dtype == made.sinfo.dtype:
+            made = self.producer(made.args[0])
+        return made
+
+    def weights(self, value: graph.GraphExpr) -> tuple[np.ndarray, np.ndarray] | None:
+        """A constant dequantised matrix: whole numbers, and scales with as many dimensions."""
+        made = self._made(value)
+        if is_call(made, "permute_dims"):
+            inner = self.weights(made.args[0])
+            axes = made.attrs.get("axes")
+            return None if inner is None else (inner[0].transpose(axes), inner[1].transpose(axes))
+        found = self._dequantised(value)
+        if found is None or not isinstance(found[1], graph.Constant):
+            return None
+        ints = self.whole_numbers(found[0])
+        scale = found[1].data.numpy()
+        return None if ints is None else (ints, scale.reshape((1,) * (ints.ndim - scale.ndim) + scale.shape))
+
+    def whole_numbers(self, value: graph.GraphExpr) -> np.ndarray | None:
+        """Constant 8-bit numbers less their zero point."""
+        made, zero = self._made(value), np.int32(0)
+        if is_call(made, "subtract"):
+            zero = self.whole_numbers(made.args[1]) if not isinstance(made.args[1], graph.Constant) else made.args[1].data.numpy()
+            made = self._made(made.args[0])
+        if zero is None or not is_call(made, "astype") or not isinstance(made.args[0], graph.Constant):
+            return None
+        return (made.args[0].data.numpy().astype(np.int32) - zero).astype(np.int32)
 
 
 class _Products(GraphRewriter):
