@@ -148,3 +148,12 @@ def test_strict_accuracy_keeps_the_weights():
     q = (1, 32, 2, 16)
     with options.override(accuracy="strict"):
         assert "attention" not in kernels(chain(q, q, q))
+
+
+@pytest.mark.parametrize(("count", "width"), [(128, 64), (77, 80), (5, 7), (130, 1)])
+def test_one_query_is_multiplied_row_by_row(count, width):
+    infos = [graph.TensorInfo(s, F32) for s in ((3, count, width), (3, width, 1))]
+    mod = function(infos, lambda bb, k, q: bb.emit(make("exp", bb.emit(make("matmul", k, q)))))
+    assert width < 8 or kernels(mod) == ["matvec"]
+    x = arrays((3, count, width), (3, width, 1))
+    same(build_module(mod)["main"](*x), interpret(mod)["main"](*x), 2e-5)

@@ -8,15 +8,16 @@ from .contraction import contraction
 from .dot_products import dot_products
 from .elementwise import elementwise
 from .fallback import fallback
+from .matvec import matvec
 from .rows import rows
 from .totals import totals
 from .transposition import transposition
 from .windows import windows
 from .winograd import winograd
 
-RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, contraction, columns, windows, rows, totals, fallback]
+RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, fallback]
 
 __all__ = [
-    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "rows", "totals",
+    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "rows", "totals",
     "transposition", "windows", "winograd",
 ]
