@@ -202,7 +202,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "poolformer": image("PoolFormer", sizes=((2, 64, 64), (3, 96, 64)), hidden_sizes=[16, 24, 32, 40], depths=[1, 1, 1, 1]),
     "beit": image("Beit", image_size=64, **VISION),
     "levit": image("Levit", image_size=64, hidden_sizes=[16, 32, 48], num_attention_heads=[2, 4, 6], depths=[1, 1, 1], key_dim=[8, 8, 8]),
-    "dpt": image("DPT", "ForDepthEstimation", ("predicted_depth",), image_size=64, **VISION, backbone_out_indices=[0, 0, 1, 1],
+    "dpt": image("DPT", "ForDepthEstimation", ("predicted_depth",), image_size=64, **{**VISION, "num_hidden_layers": 4}, backbone_out_indices=[0, 1, 2, 3],
                  neck_hidden_sizes=[8, 12, 16, 20], fusion_hidden_size=16, reassemble_factors=[4, 2, 1, 0.5]),
 }
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -11,6 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from .table import decomposes
+
+if find_spec(LOSSES := "torch.nn.modules.linear_cross_entropy"):
+    import_module(LOSSES)  # registers its operators
 
 
 @decomposes("addbmm")
