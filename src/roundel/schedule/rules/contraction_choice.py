@@ -31,6 +31,7 @@ TILE_CYCLES = 14.0    # to start and end the reduction of a tile
 ENTRY_CYCLES = 3.0    # to start and end the innermost loop
 STORED_CYCLES = 1.2   # for each vector of results: its first value, what is fused after it, the store
 EDGE = 1.01           # cost of masks at the edge
+STRIDED_LINE = 0.4    # cycles for a line beyond the first-level cache that does not follow the one before
 MISSED_ROW = 1.0      # cycles for an element that the first-level cache could not keep
 
 
@@ -118,7 +119,9 @@ def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray
     entries = np.zeros(max(c.reduce) + 1)
     for k in c.reduce:
         entries[k] = ENTRY_CYCLES * steps / (c.extent(k) or ASSUMED)
-    missed = np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
+    width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
+    strided = (t["inner"] != _sequential(c)) & (steps * width > target.l1_bytes)
+    missed = STRIDED_LINE * strided * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
 
     def tile(height: Any) -> Any:
         start_and_end = entries[t["inner"]] + TILE_CYCLES + STORED_CYCLES * height * t["vectors"]
@@ -129,6 +132,12 @@ def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray
         full, rest = -(-row // t["rows"]), 0 * t["rows"]
     columns, masked = _column_tiles(c, t)
     return others * columns * masked * (full * tile(t["rows"]) + np.where(rest > 0, tile(rest), 0.0))
+
+
+def _sequential(c: Contraction) -> int:
+    """The reduction axis along which the vector operand is read in the order in which it lies in memory."""
+    steps = {k: c.vector.stride(c.info.block.iter_vars[k].var) for k in c.reduce if c.extent(k) != 1}
+    return min((k for k, step in steps.items() if isinstance(step, int) and step), key=lambda k: abs(steps[k]), default=c.reduce[-1])
 
 
 def _column_tiles(c: Contraction, t: Columns) -> tuple[Any, Any]:
