@@ -131,3 +131,17 @@ def test_loops_are_chosen_between_as_a_whole(monkeypatch):
         bb.emit_func_output(bb.emit(graph.TupleGetItem(out, 0)))
     text = strassen_pass.strassen(bb.get())["main"].script()
     assert text.count("n >= ") == 1 and text.count("strassen_matmul") == 2 and text.count("R.matmul") == 2
+
+
+def test_results_with_an_axis_of_one(monkeypatch):
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0: rows > 30)
+    n, rng, bb = tir.Var("n", INT64, True), np.random.default_rng(0), BlockBuilder()
+    w = rng.standard_normal((10, 100)).astype(np.float32)
+    x = graph.Var("x", graph.TensorInfo((n, 10), "float32"))
+    with bb.function("main", [x]):
+        y = bb.emit(make("nn.relu", bb.emit(make("matmul", x, _const(w)))))
+        bb.emit_func_output(bb.emit(make("reshape", y, graph.ShapeExpr((n, tir.index_const(1), tir.index_const(100))))))
+    run = compile_module(bb.get()).load(threads=1)["main"]
+    for rows in (1, 47, 64):
+        x = rng.standard_normal((rows, 10)).astype(np.float32)
+        np.testing.assert_allclose(run(x)[:, 0], np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)

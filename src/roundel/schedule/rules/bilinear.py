@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir import tir
+from ...ir.visit import free_vars
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .contraction_roles import Contraction, match
@@ -114,13 +115,27 @@ def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
 
 
 def _is_tiled(stages: Stages) -> bool:
-    """Whether there is an axis more for tiles of rows than the result has."""
-    return len(stages.products.info.spatial) == len(stages.store.spatial) + 2
+    """Whether there is an axis more for tiles of rows than the result has (whose axes of extent 1 do not count)."""
+    axes, made = len(stages.products.info.spatial), stages.result.stores[0].buffer
+    if axes == 3 or len(stages.store.spatial) == axes - 2:
+        return axes > 3
+    tiles, tile = next(a.indices for a in stages.store.loads if a.buffer is made)[-5:-3]
+    return not free_vars(tiles).isdisjoint(free_vars(tile))
+
+
+def _result_loops(sch: Any, stages: Stages) -> list[Any]:
+    """Loops of the result: batch, rows, columns; those of extent 1 that a shape adds are joined with the next."""
+    loops = sch.get_loops(sch.get_block(stages.store.name))
+    wanted = len(stages.products.info.spatial) - 1 - _is_tiled(stages)
+    while len(loops) > wanted:
+        k = next((k for k in range(1, len(loops)) if 1 in (_extent(sch, loops[k - 1]), _extent(sch, loops[k]))), 1)
+        loops[k - 1: k + 1] = [sch.fuse(loops[k - 1], loops[k])]
+    return loops
 
 
 def _blocked(sch: Any, stages: Stages, tile: Tile, block_rows: int) -> list[Any]:
     """Split the result's loops, bring them in order; the outer ones are returned: panel, batch, block of rows."""
-    *batch, m, n = sch.get_loops(sch.get_block(stages.store.name))
+    *batch, m, n = _result_loops(sch, stages)
     rows, i = sch.split(m, [None, 2])
     block, row = sch.split(rows, [None, block_rows])
     panel, v, j, lane = _columns(sch, stages, tile, n)
@@ -132,7 +147,7 @@ def _blocked(sch: Any, stages: Stages, tile: Tile, block_rows: int) -> list[Any]
 
 def _tiled(sch: Any, stages: Stages, tile: Tile, target: Any) -> tuple[list[Any], int]:
     """The same for whole tiles: batch, part, panel, block of tiles; and how many pairs of rows are in a block."""
-    *batch, m, n = sch.get_loops(sch.get_block(stages.store.name))
+    *batch, m, n = _result_loops(sch, stages)
     c = stages.products
     height, steps = extent_of(c.info.spatial[-2]) or 1, extent_of(c.info.spatial[0]) or 1
     in_block = max(1, int(target.l2_bytes * CACHE_SHARE / (steps * tile.vectors * tile.lanes * 4 * height)))
