@@ -12,16 +12,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...ir import tir
 from ...ir.errors import ScheduleError
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
+from .candidates import Candidates, chosen, combinations
 from .elementwise import vector_lanes
 from .parallelism import parallelize
 from .rows import inline_cheap, long_axes, shared_axes
 from .streams import stream
 
 SHARE = 2         # one in so many registers holds sums, where there is only one reduction
+LATENCY = 4.0     # cycles of an operation that the next one of its accumulator waits for
+STEP_CYCLES = 2.0 # of a loop's iteration beside its work: pages and lines that do not follow each other
+ASSUMED = 64      # of symbolic axes
 SHARE_STAGES = 8  # ... and where there are several stages, whose numbers and constants need registers too
 
 
@@ -42,9 +48,9 @@ def columns(sch: Any, target: Any) -> Applied | None:
         sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
         infos = blocks_of(sch.func)
     shared = min(shared_axes(infos), min(len(long_axes(i)) for i in infos) - 1)
-    vectors = max(1, target.vector_registers // (SHARE_STAGES if len([i for i in infos if i.reduce or i.cost > 2]) > 1 else SHARE))
-    if extent is not None:
-        vectors = min(vectors, -(-extent // lanes))
+    table = _candidates(infos, shared, lanes, extent, target)
+    choice = chosen(sch, table)
+    vectors = choice["vectors"]
     row, middle = _tile(sch, infos[-1], shared, lanes * vectors)
     for info in reversed(infos[:-1]):
         block = sch.get_block(info.name)
@@ -57,7 +63,23 @@ def columns(sch: Any, target: Any) -> Applied | None:
     if middle:
         stream(sch, infos[-1], middle[-1], target)
     parallelize(sch, row, work)
-    return Applied()
+    return Applied(decisions=choice, candidates=table)
+
+
+def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Any) -> Candidates:
+    """``vectors``: how many run side by side, and what the model expects of each number: latencies are hidden by others, columns at the
+    edge are computed for nothing, numbers that the registers have no room for go through memory."""
+    share = SHARE_STAGES if len([i for i in infos if i.reduce or i.cost > 2]) > 1 else SHARE
+    most, columns = max(1, target.vector_registers // SHARE), ASSUMED * lanes if extent is None else extent
+    table = combinations({"vectors": range(1, min(most, -(-columns // lanes)) + 1)})
+    v = table["vectors"]
+    spilled = np.maximum(v - max(1, target.vector_registers // share), 0)
+    rows = product([extent_of(a) for a in long_axes(infos[-1])[:shared]], ASSUMED)
+    cycles = np.zeros(len(v))
+    for info in infos:
+        steps = product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], ASSUMED)
+        cycles += steps * np.maximum(info.cost * (v + spilled), LATENCY if info.reduce else 0.0) + STEP_CYCLES * steps
+    return Candidates(table, rows * -(-columns // (v * lanes)) * cycles)
 
 
 def _runs_along(info: BlockInfo, infos: list[BlockInfo]) -> bool:
