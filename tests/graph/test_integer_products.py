@@ -108,3 +108,37 @@ def test_products_of_dequantised_matrices_sum_integers(turned):
     assert [p.sinfo.dtype for p in products] == ["int32"]
     same_results(mod, made, _numbers("uint8", 5, k), rtol=1e-5, atol=1e-5)
     agree(mod, (_numbers("uint8", 9, k),), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_pointwise_convolutions_of_dequantised_pictures(dtype):
+    """Channels that vectors of 16, 8 and 4 fill, a stride, and a convolution over space that stays as it is."""
+    widths = (8, 24, 48, 20, 16)
+
+    def body(bb, x):
+        emit = lambda *a, **kw: bb.emit(make(*a, **kw))
+        y, zero = x, np.int32(3)
+        for k, (i, o) in enumerate(zip(widths, widths[1:], strict=False)):
+            size = 3 if k == 2 else 1
+            w = graph.Constant.of(_numbers("int8", o, i, size, size) // 2)
+            wide = emit("astype", w, dtype="int32")
+            weight = emit("multiply", emit("astype", wide, dtype="float32"), graph.Constant.of(RNG.uniform(0.001, 0.01, (o, 1, 1, 1)).astype(np.float32)))
+            data = _dequantised(emit, y, zero, np.float32(0.02))
+            out = emit("add", emit("nn.conv2d", data, weight, strides=2 if k == 1 else 1, padding=size // 2), graph.Constant.of(
+                RNG.standard_normal((o, 1, 1)).astype(np.float32)))
+            if k < len(widths) - 2:
+                info = np.iinfo(dtype)
+                whole = emit("round", emit("divide", out, np.float32(0.05)))
+                y = emit("astype", emit("minimum", emit("maximum", whole, np.float32(info.min)), np.float32(info.max)), dtype=dtype)
+        return out
+
+    mod = function([graph.TensorInfo((2, 8, 7, 5), dtype)], body)
+    made = quantised_products(mod.replace(attrs=mod.attrs | {"target": WITH}))
+    convolutions = [b.var.sinfo.dtype for b in made["main"].body.bindings if isinstance(b.value, graph.Call) and b.value.op.name == "nn.conv2d"]
+    assert convolutions == ["int32", "int32", "float32", "int32"]
+    x = _numbers(dtype, 2, 8, 7, 5)
+    from roundel.driver import build_module
+    from roundel.interp import interpret
+
+    got, want = build_module(mod)["main"](x), interpret(mod)["main"](x)
+    assert np.abs(got - want).max() < 0.05 and np.abs(got - want).mean() < 0.005  # a number that is halfway may be rounded otherwise

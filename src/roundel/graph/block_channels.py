@@ -114,7 +114,7 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
     a = call.attrs
     if not isinstance(weight, graph.Constant) or a["data_layout"] != "NCHW" or a["kernel_layout"] != "OIHW" or a.get("out_layout"):
         return None
-    if data.sinfo.dtype != "float32" or len(call.args) > 2:
+    if len(call.args) > 2 or (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8")):
         return None
     out_channels, in_channels = weight.sinfo.shape[0], data.sinfo.shape[1]
     groups = int(a["groups"])

@@ -21,6 +21,7 @@ from ..ir import graph, tir
 from ..ir.dtype import DType
 from ..ir.module import IRModule
 from ..ops import make
+from ..ops.dims import paddings
 from ..passes import pass_
 from ..target import Target
 from .pattern import Match
@@ -46,7 +47,7 @@ def quantised_products(mod: IRModule) -> IRModule:
 
 class _Quantised(GraphRewriter):
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
-        if not is_call(call, "matmul") or call.sinfo.dtype != "float32" or call.sinfo.ndim < 2:
+        if call.sinfo.dtype != "float32" or not ((is_call(call, "matmul") and call.sinfo.ndim > 1) or _is_pointwise_conv(call)):
             return call
         data = self._dequantised(call.args[0])
         weight = self.weights(call.args[1])
@@ -54,11 +55,14 @@ class _Quantised(GraphRewriter):
             return call
         wide, scale = data
         ints, by = weight
-        if len(ints.shape) != 2 or ints.shape[0] % _GROUP or by.shape[0] != 1 or abs(ints).max(initial=0) > 127 or scale.sinfo.size is not tir.index_const(1):
+        inner = _summed_axis(call)
+        fits = ints.ndim == call.args[1].sinfo.ndim and ints.ndim in (2, 4) and ints.shape[inner] % _GROUP == 0 and abs(ints).max(initial=0) <= 127
+        if not fits or any(n != 1 for k, n in enumerate(by.shape) if k != 1 - inner) or scale.sinfo.size is not tir.index_const(1):
             return call
-        total = self.emit(make("astype", self.emit(make("matmul", wide, graph.Constant.of(ints))), dtype="float32"))
+        made = make(call.op.name, wide, graph.Constant.of(ints), **(dict(call.attrs) | {"out_dtype": None}))
+        total = self.emit(make("astype", self.emit(made), dtype="float32"))
         one = scale if scale.sinfo.ndim == 0 else self.emit(make("reshape", scale, graph.ShapeExpr(())))
-        return make("multiply", total, self.emit(make("multiply", one, graph.Constant.of(by.reshape(-1).astype(np.float32)))))
+        return make("multiply", total, self.emit(make("multiply", one, _per_column(call, by.astype(np.float32)))))
 
     def _dequantised(self, value: graph.GraphExpr) -> tuple[graph.GraphExpr, graph.GraphExpr] | None:
         """The int32 tensor (8-bit numbers less their zero point) and the scale that ``value`` is the product of."""
@@ -106,9 +110,9 @@ class _Quantised(GraphRewriter):
 
 class _Products(GraphRewriter):
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
-        if not is_call(call, "matmul") or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
+        if call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32" or not (is_call(call, "matmul") or _is_pointwise_conv(call)):
             return call
-        weight = _narrow(call.args[1])
+        weight = _narrow(call.args[1], _summed_axis(call))
         data, zero = self._without_zero(call.args[0])
         if weight is None or data is None or data.sinfo.ndim < 1:
             return call
@@ -116,10 +120,12 @@ class _Products(GraphRewriter):
             wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), graph.Constant.of(np.int32(128))))
             data = self.emit(make("astype", wide, dtype="uint8"))
             zero = graph.Constant.of(np.int32(128)) if zero is None else self.emit(make("add", zero, graph.Constant.of(np.int32(128))))
-        total = make("matmul", data, graph.Constant.of(weight), out_dtype="int32")
+        if not is_call(call, "matmul") and zero is not None and any(not (isinstance(n, tir.IntImm) and n.value == 1) for n in zero.sinfo.shape):
+            return call
+        total = make(call.op.name, data, graph.Constant.of(weight), **(dict(call.attrs) | {"out_dtype": "int32"}))
         if zero is None:
             return total
-        sums = graph.Constant.of(weight.sum(0, dtype=np.int32))
+        sums = _per_column(call, weight.sum(_summed_axis(call), dtype=np.int32, keepdims=True))
         return make("subtract", self.emit(total), self.emit(make("multiply", zero, sums)))
 
     def _without_zero(self, value: graph.GraphExpr) -> tuple[graph.GraphExpr | None, graph.GraphExpr | None]:
@@ -144,9 +150,30 @@ class _Products(GraphRewriter):
         return None if dtype is None else self.emit(make("astype", value, dtype=dtype))
 
 
-def _narrow(value: Any) -> np.ndarray | None:
-    """A constant matrix of wide integers as 8-bit ones."""
-    if not isinstance(value, graph.Constant) or len(value.data.shape) != 2 or value.data.shape[0] % _GROUP or 0 in value.data.shape:
+def _is_pointwise_conv(call: graph.Call) -> bool:
+    """Whether a call is a convolution of pictures that sums over channels alone."""
+    if not is_call(call, "nn.conv2d") or len(call.args) > 2:
+        return False
+    a, shape = call.attrs, call.args[1].sinfo.shape
+    plain = (a["data_layout"], a["kernel_layout"]) == ("NCHW", "OIHW") and not a.get("out_layout") and a["groups"] == 1
+    return plain and shape is not None and all(isinstance(n, tir.IntImm) and n.value == 1 for n in shape[2:]) and \
+        not any(n for pair in paddings(a["padding"], 2) for n in pair)
+
+
+def _summed_axis(call: graph.Call) -> int:
+    """Of the weights; the other of the first two is that of the columns."""
+    return 0 if is_call(call, "matmul") else 1
+
+
+def _per_column(call: graph.Call, values: np.ndarray) -> graph.Constant:
+    """Numbers for each column of the weights, shaped to broadcast against the result."""
+    flat = values.reshape(-1)
+    return graph.Constant.of(flat if is_call(call, "matmul") else flat.reshape(1, -1, 1, 1))
+
+
+def _narrow(value: Any, summed: int) -> np.ndarray | None:
+    """Constant wide integers as 8-bit ones."""
+    if not isinstance(value, graph.Constant) or len(value.data.shape) not in (2, 4) or value.data.shape[summed] % _GROUP or 0 in value.data.shape:
         return None
     array = value.data.numpy()
     return array.astype(np.int8) if array.min() >= -128 and array.max() <= 127 else None

@@ -166,6 +166,14 @@ def _number(view: View, indices: list[Any], start: Any, size: int) -> Any:
     return lanes.add(out, Lin(0, {0: (size, view.dtype.lanes)})) if view.dtype.lanes > 1 else out
 
 
+def _in_storage(view: View, at: Any) -> bool:
+    """Whether the address is affine and every lane's element, active or not, lies in memory (a view may begin outside in inactive ones)."""
+    if isinstance(at, np.ndarray):
+        return False
+    low, high = bounds(at)
+    return low >= 0 and high + view.itemsize <= view.storage.size
+
+
 def _strided(view: View, at: Any) -> np.ndarray:
     """The elements at an affine address, as a view of memory; axes on which it does not depend have extent 1."""
     if type(at) is int:
@@ -197,9 +205,9 @@ def load(view: View, indices: list[Any], mask: Any = None) -> Any:
         if isinstance(view.offset, np.ndarray) or any(isinstance(i, np.ndarray) for i in indices)
         else address(view, indices)
     )
-    if at is None or isinstance(at, np.ndarray):
+    if at is None or not _in_storage(view, at):
         flat, places = _flat(view, indices)
-        return flat[places]
+        return flat[places] if mask is None else flat[np.clip(places, 0, len(flat) - 1)]
     return _strided(view, at) if type(at) is Lin else _strided(view, at)[()]
 
 
@@ -244,7 +252,7 @@ def _chosen(at: np.ndarray, value: Any, mask: Any, view: View) -> tuple[np.ndarr
 
 def _store_strided(view: View, at: Any, value: Any, mask: Any) -> bool:
     """Store through a view of memory, when the address is affine and covers every axis of value and mask."""
-    if isinstance(at, np.ndarray):
+    if not _in_storage(view, at):
         return False
     out = _strided(view, at)
     if not (fits(out, value) and fits(out, mask)):
@@ -261,7 +269,7 @@ def affine_place(view: View, indices: list[Any]) -> np.ndarray | None:
     if view.packed or not view.storage.flags.writeable or not _inside(view, indices):
         return None
     at = address(view, indices)
-    return None if isinstance(at, np.ndarray) else _strided(view, at)
+    return _strided(view, at) if _in_storage(view, at) else None
 
 
 def fits(out: np.ndarray, other: Any) -> bool:

@@ -321,6 +321,8 @@ def _is_tiny(call: graph.Call) -> bool:
     """A call on constants with a small result."""
     if not any(isinstance(a, graph.Constant) for a in call.args) or any(isinstance(a, graph.Var) for a in call.args):
         return False
+    if any(a.data.dtype in ("int8", "uint8") and len(a.data.shape) > 1 for a in call.args if isinstance(a, graph.Constant)):
+        return False  # quantised weights, which passes look for
     infos = call.sinfo.fields if isinstance(call.sinfo, graph.TupleInfo) else (call.sinfo,)
     dims = [i.shape for i in infos if isinstance(i, graph.TensorInfo)]
     return all(s is not None and all(isinstance(d, tir.IntImm) for d in s) and math.prod(d.value for d in s) <= _TINY for s in dims)
