@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of 8-bit integers: what is recognised, and that the sums are exact."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -118,7 +120,7 @@ def test_pointwise_convolutions_of_dequantised_pictures(dtype):
     def body(bb, x):
         emit = lambda *a, **kw: bb.emit(make(*a, **kw))
         y, zero = x, np.int32(3)
-        for k, (i, o) in enumerate(zip(widths, widths[1:], strict=False)):
+        for k, (i, o) in enumerate(pairwise(widths)):
             size = 3 if k == 2 else 1
             w = graph.Constant.of(_numbers("int8", o, i, size, size) // 2)
             wide = emit("astype", w, dtype="int32")
@@ -142,3 +144,12 @@ def test_pointwise_convolutions_of_dequantised_pictures(dtype):
 
     got, want = build_module(mod)["main"](x), interpret(mod)["main"](x)
     assert np.abs(got - want).max() < 0.05 and np.abs(got - want).mean() < 0.005  # a number that is halfway may be rounded otherwise
+
+
+def test_shapes_as_values_are_passed_over():
+    def body(bb, x):
+        sizes = bb.emit(make("shape_of", x))
+        return bb.emit(make("shape_to_tensor", sizes))
+
+    mod = function([graph.TensorInfo((M, 4), "float32")], body)
+    assert calls(quantised_products(integer_products(mod.replace(attrs=mod.attrs | {"target": WITH})))) == calls(mod)

@@ -47,7 +47,7 @@ def quantised_products(mod: IRModule) -> IRModule:
 
 class _Quantised(GraphRewriter):
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
-        if call.sinfo.dtype != "float32" or not ((is_call(call, "matmul") and call.sinfo.ndim > 1) or _is_pointwise_conv(call)):
+        if not _is_product(call) or call.sinfo.dtype != "float32" or call.sinfo.ndim < 2:
             return call
         data = self._dequantised(call.args[0])
         weight = self.weights(call.args[1])
@@ -110,7 +110,7 @@ class _Quantised(GraphRewriter):
 
 class _Products(GraphRewriter):
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
-        if call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32" or not (is_call(call, "matmul") or _is_pointwise_conv(call)):
+        if not _is_product(call) or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
             return call
         weight = _narrow(call.args[1], _summed_axis(call))
         data, zero = self._without_zero(call.args[0])
@@ -148,6 +148,10 @@ class _Products(GraphRewriter):
         found = bounds(value, Match(self.producer, {})) if value.sinfo.dtype.is_float else None
         dtype = None if found is None else next((d for d in (DType("uint8"), DType("int8")) if fits(found, d)), None)
         return None if dtype is None else self.emit(make("astype", value, dtype=dtype))
+
+
+def _is_product(call: graph.Call) -> bool:
+    return is_call(call, "matmul") or _is_pointwise_conv(call)
 
 
 def _is_pointwise_conv(call: graph.Call) -> bool:

@@ -54,9 +54,14 @@ def _of_type(value: Any) -> Bounds | None:
     return (0.0, 2.0**dtype.bits - 1) if dtype.kind == "uint" else (-(2.0 ** (dtype.bits - 1)), 2.0 ** (dtype.bits - 1) - 1)
 
 
+def _is_float(value: Any) -> bool:
+    dtype = getattr(value.sinfo, "dtype", None)
+    return dtype is not None and dtype.is_float
+
+
 def _both(call: graph.Call, m: Match) -> tuple[Bounds, Bounds] | None:
     a, b = (bounds(v, m) for v in call.args[:2])
-    return None if a is None or b is None or not call.sinfo.dtype.is_float else (a, b)
+    return None if a is None or b is None or not _is_float(call) else (a, b)
 
 
 def _sum(call: graph.Call, m: Match, sign: int = 1) -> Bounds | None:
@@ -103,7 +108,7 @@ _wide = is_op("astype")(_narrow)
 def _through(m: Match) -> Any:
     """Two conversions of which the first changes nothing are the second."""
     source, middle, out = m[x], m.call(_narrow).sinfo.dtype, m.call(_wide).sinfo.dtype
-    found = bounds(source, m) if source.sinfo.dtype.is_float and middle.is_int else None
+    found = bounds(source, m) if _is_float(source) and middle.is_int else None
     if found is None or not fits(found, middle) or not fits(found, source.sinfo.dtype):
         return None
     return source if out == source.sinfo.dtype else make("astype", source, dtype=out)
