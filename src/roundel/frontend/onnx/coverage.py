@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from . import (
     ops,  # noqa: F401  (fills the table)
@@ -15,14 +16,24 @@ PYTHON = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch", "
 Cast between strings and numbers and Unique of strings are, too."""
 
 
+FAMILIES = {
+    "floats": ("float16", "bfloat16", "float", "double"), "integers": tuple(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)), "bool": ("bool",),
+    "strings": ("string",), "8-bit floats": ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0"),
+    "4-bit floats": ("float4e2m1",), "4- and 2-bit integers": ("int4", "uint4", "int2", "uint2"),
+}
+"""Types of elements that go together."""
+
+
 @dataclass(frozen=True)
 class Row:
-    """``versions``: opset versions in which the operator changed; ``how``: native, function (the standard's body), Python or no."""
+    """``versions``: opset versions in which the operator changed; ``how``: native, function (the standard's body), Python or no;
+    ``types``: of the elements of the first operand (of the result where there is none) in the newest version."""
 
     domain: str
     name: str
     versions: tuple[int, ...]
     how: str
+    types: tuple[str, ...] = ()
 
 
 def rows() -> list[Row]:
@@ -49,8 +60,24 @@ def rows() -> list[Row]:
         else:
             how = "function" if key in bodies else "deprecated" if key in gone else "no"
         if domain == "com.microsoft" or key in versions:
-            out.append(Row(domain, name, tuple(sorted(versions.get(key, {1}))), how))
+            types = () if key not in versions or how in ("no", "deprecated") else _types(onnx.defs.get_schema(name, domain=domain))
+            out.append(Row(domain, name, tuple(sorted(versions.get(key, {1}))), how, types))
     return out
+
+
+def _types(schema: Any) -> tuple[str, ...]:
+    """The types that the standard allows for an operator, complex numbers and 6-bit floats left out: families where all of them are,
+    else one by one."""
+    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    first = next(iter([*schema.inputs, *schema.outputs]), None)
+    if first is None:
+        return ()
+    allowed = {t.split("(")[-1].rstrip(")") for t in constraints.get(first.type_str, [first.type_str])}
+    out: list[str] = []
+    for family, members in FAMILIES.items():
+        mine = [m for m in members if m in allowed]
+        out += [family] if len(mine) == len(members) else mine
+    return tuple(out)
 
 
 def markdown() -> str:
@@ -58,13 +85,16 @@ def markdown() -> str:
     import onnx
 
     text = [f"Of onnx {onnx.__version__}. *native*: compiled code; *function*: expanded into the operators that the standard defines it by, then "
-            "compiled; *Python*: a function of the process that compiles, so the model cannot be shipped without Python.", ""]
+            "compiled; *Python*: a function of the process that compiles, so the model cannot be shipped without Python. *Types* are those of the first "
+            "operand's elements in the newest version ; complex numbers, which operators that move elements take too, are not listed, and 6-bit "
+            "floats are refused. `python -m tests.frontend.onnx.operator_matrix` runs operators in every type against the standard's reference.", "",
+            "; ".join(f"*{family}*: {', '.join(members)}" for family, members in FAMILIES.items() if len(members) > 1) + ".", ""]
     table = rows()
     for domain in dict.fromkeys(r.domain for r in table):
         mine = [r for r in table if r.domain == domain]
         done = sum(r.how in ("native", "function", "Python") for r in mine)
         of = "" if domain == "com.microsoft" else f" of {sum(r.how != 'deprecated' for r in mine)}"
-        text += [f"### {domain or 'ai.onnx'}: {done}{of} operators", "", "| operator | versions | how |", "| --- | --- | --- |"]
-        text += [f"| {r.name} | {', '.join(map(str, r.versions)) if domain != 'com.microsoft' else '1'} | {r.how} |" for r in mine]
+        text += [f"### {domain or 'ai.onnx'}: {done}{of} operators", "", "| operator | versions | how | types |", "| --- | --- | --- | --- |"]
+        text += [f"| {r.name} | {', '.join(map(str, r.versions)) if domain != 'com.microsoft' else '1'} | {r.how} | {', '.join(r.types)} |" for r in mine]
         text.append("")
     return "\n".join(text)
