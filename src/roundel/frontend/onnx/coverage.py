@@ -86,7 +86,7 @@ def markdown() -> str:
 
     text = [f"Of onnx {onnx.__version__}. *native*: compiled code; *function*: expanded into the operators that the standard defines it by, then "
             "compiled; *Python*: a function of the process that compiles, so the model cannot be shipped without Python. *Types* are those of the first "
-            "operand's elements in the newest version ; complex numbers, which operators that move elements take too, are not listed, and 6-bit "
+            "operand's elements in the newest version; complex numbers, which operators that move elements take too, are not listed, and 6-bit "
             "floats are refused. `python -m tests.frontend.onnx.operator_matrix` runs operators in every type against the standard's reference.", "",
             "; ".join(f"*{family}*: {', '.join(members)}" for family, members in FAMILIES.items() if len(members) > 1) + ".", ""]
     table = rows()
