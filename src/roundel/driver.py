@@ -28,6 +28,7 @@ from .graph.name_sizes import name_sizes
 from .graph.narrow_weights import narrow_weights
 from .graph.simplify import simplify
 from .graph.strassen import strassen
+from .graph.widen_convolutions import widen_convolutions
 from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
@@ -46,8 +47,8 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    decompose, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels,
-    fold_constants, simplify, eliminate_dead_code,
+    decompose, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
+    block_channels, fold_constants, simplify, eliminate_dead_code,
     legalize, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
