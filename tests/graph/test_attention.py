@@ -6,11 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roundel.driver import build_module, prepare
+from roundel.driver import DEFAULT, build_module, prepare
 from roundel.interp import interpret
 from roundel.ir import IRModule, graph, options, tir
 from roundel.ir.dtype import INT64
 from roundel.ops import make
+from roundel.select import schedule_module
 
 from .programs import function
 from .running import agree, same
@@ -157,3 +158,14 @@ def test_one_query_is_multiplied_row_by_row(count, width):
     assert width < 8 or kernels(mod) == ["matvec"]
     x = arrays((3, count, width), (3, width, 1))
     same(build_module(mod)["main"](*x), interpret(mod)["main"](*x), 2e-5)
+
+
+def test_every_choice_is_right():
+    q = (1, 40, 2, 20)
+    mod, x = chain(q, q, q), arrays(q, q, q)
+    want = interpret(mod)["main"](*x)
+    unscheduled = prepare(mod, pipeline=DEFAULT[: DEFAULT.index(schedule_module)])
+    for decisions in ({"packed": 1, "block": 1}, {"packed": 0, "block": 4, "rows": 16}, {"packed": 1, "keys": 1, "rows": 1}):
+        forced = {n: f.with_attr("decisions", decisions) for n, f in unscheduled.items() if n != "main"}
+        after = prepare(unscheduled.with_functions(forced), pipeline=DEFAULT[DEFAULT.index(schedule_module):])
+        same(interpret(after)["main"](*x), want)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import tir
-from .accesses import Access, blocks_of, extent_of
+from .accesses import Access, blocks_of, extent_of, product
 from .applied import Applied
 from .attention_stages import Stages, find, kept
 from .candidates import Candidates, Columns, chosen, combinations
@@ -30,13 +30,14 @@ UNROLLED_FMAS = 224   # multiply-adds in the body of an inner loop
 ASSUMED = (32, 128, 512, 2048)  # keys or rows whose number is not known
 TYPICAL = 256         # ... where one number is asked for
 LOAD_CYCLES = 0.1     # what a broadcast costs beside the multiply-adds that hide most of it
-STREAMED = 3.0        # times as much for a vector from beyond the first-level cache
+STREAMED = 8.0        # times as much for a vector from beyond the first-level cache
 EXP_CYCLES = 12.0     # for a vector of scores: exponential, maximum, sum
 TURN_CYCLES = 16.0    # for a vector of queries
 NEAR_BYTES = 40.0     # per cycle, of keys and values that the second-level cache holds
 FAR_BYTES = 10.0      # from beyond it
-COPIED_BYTES = 6.0    # of keys and values copied
-SCATTERED_SHARE = 0.25  # of the second-level cache that is of use to rows that lie far apart
+STREAM_BYTES = 20.0   # ... where they lie together
+COPIED_BYTES = 20.0   # of keys and values copied
+SCATTERED_SHARE = 0.2   # of the second-level cache that is of use to rows that lie far apart
 
 
 
@@ -56,12 +57,14 @@ def attention(sch: Any, target: Any) -> Applied | None:
 
 
 def candidates(stages: Stages, target: Any) -> Candidates:
-    """Register tiles of both products: ``keys`` x ``block`` vectors of rows, ``rows`` x ``vectors`` of columns; whether the keys and values of a
-    head are copied to where they lie together (``packed``). Sizes that are no numbers are taken as several, each as likely."""
+    """Register tiles of both products: ``keys`` x ``block`` vectors of rows, ``rows`` x ``vectors`` of columns; whether the keys and values
+    of a head are copied to where they lie together (``packed``; then heads run in parallel, not rows). Sizes that are no numbers are
+    taken as several, each as likely."""
     lanes, registers = target.lanes("float32"), target.vector_registers
     keys, across = extent_of(stages.key) or max(ASSUMED), -(-(extent_of(stages.column) or lanes) // lanes)
-    domains = {"block": (1, 2, 3, 4), "keys": range(1, min(keys, 16) + 1), "rows": (1, 2, 3, 4, 6, 8, 12, 16, 24),
-               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "packed": (0, 1)}
+    heads = [extent_of(a) for a in stages.result.spatial if a not in (stages.result_row, stages.result_column)]
+    domains = {"block": (1, 2, 4), "keys": range(1, min(keys, 16) + 1), "rows": (1, 2, 4, 8, 16),
+               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "packed": (0, 1) if heads and product(heads, 1) >= target.cores else (0,)}
 
     def legal(c: Columns) -> np.ndarray:
         first, second = c["keys"] * c["block"] + c["block"] + 1, c["rows"] * c["vectors"] + c["vectors"] + 1
@@ -84,7 +87,7 @@ def _cycles(stages: Stages, target: Any, c: Columns, unknown: int) -> np.ndarray
     rest = rest + np.where(held > target.l1_bytes, 2 * held / NEAR_BYTES, 0.0)
     operands = 4.0 * keys * (inner + width)
     rate = NEAR_BYTES if operands <= target.l2_bytes * SCATTERED_SHARE else FAR_BYTES
-    packed = blocks * operands / NEAR_BYTES + operands / COPIED_BYTES
+    packed = blocks * operands / (NEAR_BYTES if operands <= target.l2_bytes else STREAM_BYTES) + operands / COPIED_BYTES
     return blocks * (scores + weighted + rest) + np.where(c["packed"] > 0, packed, blocks * operands / rate)
 
 
@@ -120,21 +123,21 @@ class _Schedule:
             sch.set_scope(made, 0, "local")  # whole vectors of rows, whatever is left of them at the end
         around, rows, tile = self.result()
         self.product(weighted, tile)
-        sch.compute_at(share, rows)
-        self.along_rows(share, rows)
-        sch.compute_at(total, rows)
+        sch.compute_at(share, rows, preserve_unit_loops=True)
+        self.along_rows(share, rows, -1)
+        sch.compute_at(total, rows, preserve_unit_loops=True)
         summed = self.over_keys(total, rows)
-        sch.compute_at(exps, rows)
-        sch.merge(self.over_keys(exps, rows), summed)
-        sch.compute_at(top, rows)
+        sch.compute_at(exps, rows, preserve_unit_loops=True)
+        self.merge(self.over_keys(exps, rows), summed)
+        sch.compute_at(top, rows, preserve_unit_loops=True)
         largest = self.over_keys(top, rows, self.keys)
-        sch.compute_at(store, rows)
-        sch.merge(self.scores(scores, store, turned, rows), largest)
-        sch.compute_at(turned, rows)
-        self.along_rows(turned, rows)
+        sch.compute_at(store, rows, preserve_unit_loops=True)
+        self.merge(self.scores(scores, store, turned, rows), largest)
+        sch.compute_at(turned, rows, preserve_unit_loops=True)
+        self.along_rows(turned, rows, s.queries.indices.index(s.row.var))
         for copy in packs:
             sch.compute_at(copy, around[-1])
-            self.in_vectors(copy, around[-1])
+            sch.vectorize(sch.split(sch.get_loops(copy)[-1], [None, self.lanes])[1])
         if self.packed:
             whole = sch.fuse(*around) if len(around) > 1 else around[0]
             blocks = sch.get(rows).extent
@@ -175,6 +178,12 @@ class _Schedule:
         sch.vectorize(lanes)
         return around, rows, tiles
 
+    def merge(self, first: Any, second: Any) -> None:
+        """Two loops over the same keys become one, unless that has a single iteration."""
+        extent = self.sch.get(first).extent
+        if not (isinstance(extent, tir.IntImm) and extent.value == 1):
+            self.sch.merge(first, second)
+
     def inside(self, block: Any, loop: Any) -> list[Any]:
         """The loops of a block below one that is around it."""
         sch = self.sch
@@ -185,8 +194,8 @@ class _Schedule:
         """Exponentials times values: a tile of rows and columns in registers over all keys."""
         sch = self.sch
         sch.set_scope(block, 0, "local")
-        sch.compute_at(block, tile)
-        row, column, key = self.inside(block, tile)
+        sch.compute_at(block, tile, preserve_unit_loops=True)
+        row, column, key = self.inside(block, tile)[-3:]
         outer, step = sch.split(key, [None, self.unroll(self.stages.key, self.rows * self.vectors)])
         sch.reorder(outer, step, row, column)
         values = self.stages.values.buffer
@@ -196,12 +205,12 @@ class _Schedule:
     def scores(self, block: Any, store: Any, turned: Any, rows: Any) -> Any:
         """Keys times queries: a tile of keys and rows in registers over their width. The loop over tiles."""
         sch = self.sch
-        key, row = self.inside(store, rows)
+        *units, key, row = self.inside(store, rows)
         tiles, within = sch.split(key, [None, self.keys])
         vectors, lanes = sch.split(row, [None, self.lanes])
-        sch.reorder(tiles, within, vectors, lanes)
-        sch.compute_at(block, tiles)
-        key, row, inner = self.inside(block, tiles)
+        sch.reorder(tiles, *units, within, vectors, lanes)
+        sch.compute_at(block, tiles, preserve_unit_loops=True)
+        key, row, inner = self.inside(block, tiles)[-3:]
         outer, step = sch.split(inner, [None, self.unroll(self.stages.inner, self.keys * self.block)])
         sch.reorder(outer, step, key, row)
         self.reduce(block, sch.get(turned).writes[0].buffer, outer, step)
@@ -235,11 +244,11 @@ class _Schedule:
             sch.unroll(other)
         sch.vectorize(lanes)
 
-    def along_rows(self, block: Any, rows: Any) -> None:
-        """A block of a value per row (and something else) in vectors of rows."""
+    def along_rows(self, block: Any, rows: Any, at: int) -> None:
+        """A block of a value per row (and something else) in vectors of rows, over which its loop ``at`` is."""
         sch = self.sch
-        row, *others = self.inside(block, rows)
-        vectors, lanes = sch.split(row, [None, self.lanes])
+        others = self.inside(block, rows)
+        vectors, lanes = sch.split(others.pop(at), [None, self.lanes])
         sch.reorder(*others, vectors, lanes)
         sch.unroll(vectors)
         sch.vectorize(lanes)
@@ -248,11 +257,13 @@ class _Schedule:
         """A block over rows and keys: one key after another (in tiles of ``tile``, written out), rows in vectors. The loop over keys."""
         sch = self.sch
         reduces = sch.get(block).init is not None
-        key, row = self.inside(block, rows)[:: -1 if reduces else 1]
+        *units, key, row = self.inside(block, rows)
+        if reduces:
+            key, row = row, key
         keys, within = sch.split(key, [None, tile]) if tile > 1 else (key, None)
         vectors, lanes = sch.split(row, [None, self.lanes])
         written = [vectors] if within is None else [within, vectors]
-        sch.reorder(keys, *written, lanes)
+        sch.reorder(keys, *units, *written, lanes)
         if reduces:
             init = sch.decompose_reduction(block, keys)
             *_, a, b = sch.get_loops(init)
