@@ -17,7 +17,7 @@ from roundel.ir.op import FuseKind, OpDef, register
 from .dims import axis_of, fail, static, tensor_info
 from .elementwise import widen
 from .loops import for_each, let, load, store, when
-from .reduce import reduced_shape
+from .reduce import at_reduced, reduce_te, reduced_shape
 from .shape import linear_index, unravel
 
 
@@ -47,33 +47,26 @@ class _Arg(OpDef):
         return graph.TensorInfo(reduced_shape(x.shape, list(axes), attrs["keepdims"]), "int64")
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        """The extreme first, then the first position that holds it (of NaN, the first NaN)."""
         (x,), largest = args, self.name == "argmax"
         axes = list(range(len(x.shape))) if attrs["axis"] is None else [attrs["axis"] % len(x.shape)]
+        count = tir.product_of([x.shape[a] for a in axes])
+        place = DType("int32" if (static(count) or 1 << 62) < 1 << 31 else "int64")
+        byte = lambda v: te.cast(v, "int8") if v.dtype.is_bool else v
+        extreme = reduce_te(x, axes, te.max if largest else te.min, name=self.name + "_value", before=byte)
         ks = [te.reduce_axis(x.shape[a], f"k{a}") for a in axes]
-        place = linear_index([k.var for k in ks], [x.shape[a] for a in axes])
+        at = te.cast(linear_index([k.var for k in ks], [x.shape[a] for a in axes]), place)
 
-        def better(a: Any, b: Any) -> Any:
-            if not largest:  # NaN wins here too
-                return te.logical_or(a < b, te.logical_and(_isnan(a), te.logical_not(_isnan(b))))
-            return before(b, a)
+        def first(*rest: Any) -> Any:
+            left, inner = iter(rest), iter(ks)
+            v = byte(x(*[next(inner).var if k in axes else next(left) for k in range(len(x.shape))]))
+            found = tir.eq(v, extreme(*rest))
+            return te.min(te.select(te.logical_or(found, te.isnan(v)) if v.dtype.is_float else found, at, te.max_value(place)), axis=ks)
 
-        def combine(a: Any, b: Any) -> Any:
-            same = te.logical_not(te.logical_or(better(a[1], b[1]), better(b[1], a[1])))
-            keep = te.logical_or(better(a[1], b[1]), te.logical_and(same, a[0] < b[0]))
-            return te.select(keep, a[0], b[0]), te.select(keep, a[1], b[1])
-
-        worst = te.min_value if largest else te.max_value
-        reducer = te.comm_reducer(combine, lambda i, v: (te.max_value(i), worst(v)), self.name)
-
-        def body(*at: Any) -> Any:
-            index, rest = [], iter(at)
-            for k in range(len(x.shape)):
-                if k in axes and attrs["keepdims"]:
-                    next(rest)
-                index.append(ks[axes.index(k)].var if k in axes else next(rest))
-            return reducer((place, x(*index)), axis=ks)
-
-        return te.compute(reduced_shape(x.shape, axes, attrs["keepdims"]), body, self.name)[0]
+        index = te.compute(extreme.shape, first, self.name + "_first")
+        shape = reduced_shape(x.shape, axes, attrs["keepdims"])
+        plain = (lambda i: at_reduced(i, axes)) if attrs["keepdims"] else (lambda i: i)
+        return te.compute(shape, lambda *i: te.cast(index(*plain(i)), "int64"), self.name)
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         axis, x = attrs["axis"], widen(args[0])
