@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...ir.visit import free_vars, walk
 from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
+from .candidates import Candidates, chosen, combinations
 from .elementwise import vector_lanes
 from .parallelism import parallelize
 from .streams import fetch_ahead, stream
 
-CHAINS = (4, 2, 1)  # vectors that a reduction may accumulate side by side, to hide the latency of an addition
+CHAINS = (4, 8, 2, 1)  # vectors that a reduction may accumulate side by side, to hide the latency of an addition
 LATENCY = 4.0  # cycles of that addition
+FOLDING = 3.0  # cycles to add one of the vectors to the others in the end
 
 
 def rows(sch: Any, target: Any) -> Applied | None:
@@ -46,14 +50,35 @@ def rows(sch: Any, target: Any) -> Applied | None:
         block = sch.get_block(info.name)
         sch.set_scope(block, 0, "local" if _fits_registers(info, count, target) else "global")
         sch.compute_at(block, row)
+    table = _candidates(infos, target)
+    choice = {} if table is None else chosen(sch, table)
     work, pending = 0.0, None
     for info, following in zip(infos, [*infos[1:], None], strict=True):
         work += info.cost * product([extent_of(a) for a in [*long_axes(info)[count:], *info.reduce]], 512) / 4
         with_it = following if following is not None and _sums_up(following, info) else None
-        pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending)
+        pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending, choice.get("chains"))
     fetch_ahead(sch, infos, target)
     parallelize(sch, row, work)
-    return Applied()
+    return Applied(decisions=choice, candidates=table)
+
+
+def _candidates(infos: list[BlockInfo], target: Any) -> Candidates | None:
+    """``chains``: how many vectors the reductions along contiguous rows accumulate side by side; cycles of all of them. None where
+    there is no such reduction."""
+    stages = [i for i in infos if i.reduce and vector_lanes(i, target) > 1 and any(a.steps(i.block.iter_vars[-1].var, 1) for a in i.loads)]
+    if not stages:
+        return None
+    table = combinations({"chains": CHAINS})
+    cycles = np.zeros(len(CHAINS))
+    for info in stages:
+        rows = product([extent_of(a) for a in info.block.iter_vars[:-1]], 64)
+        cycles += rows * _row_cycles(extent_of(info.block.iter_vars[-1]) or 512, vector_lanes(info, target), info.cost, table["chains"])
+    return Candidates(table, cycles)
+
+
+def _row_cycles(extent: int, lanes: int, cost: float, chains: Any) -> Any:
+    """For latencies, what is computed beyond the end of a row, and summing up the vectors."""
+    return -(-extent // (chains * lanes)) * np.maximum(chains * cost, LATENCY) + FOLDING * chains
 
 
 def inline_cheap(sch: Any) -> None:
@@ -133,9 +158,10 @@ def _same_extent(a: tir.IterVar, b: tir.IterVar) -> bool:
     return a.dom.extent is b.dom.extent
 
 
-def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: BlockInfo | None, pending: Any) -> Any:
+def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: BlockInfo | None, pending: Any,
+               chains: int | None = None) -> Any:
     """Vectors inside a row. A stage that the reduction ``following`` sums up is cut as that is; its loop over vectors comes back,
-    and is ``pending`` when it is the reduction's turn."""
+    and is ``pending`` when it is the reduction's turn. ``chains``: vectors side by side (default: the best for this stage)."""
     block = sch.get_block(info.name)
     loops = sch.get_loops(block)[outside:]
     lanes = vector_lanes(info, target)
@@ -149,12 +175,12 @@ def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: 
     if not info.reduce:
         if not info.stores[0].steps(axis.var, 1):
             return None
-        width = lanes if following is None else lanes * _chains(extent, lanes, info.cost + following.cost)
+        width = lanes if following is None else lanes * (chains or _chains(extent, lanes, info.cost + following.cost))
         chunk, vector = sch.split(loops[-1], [None, width])
         sch.vectorize(vector)
         stream(sch, info, chunk, target)
         return (chunk, width) if following is not None else None
-    width = pending[1] if pending is not None else lanes * _chains(extent, lanes, info.cost)
+    width = pending[1] if pending is not None else lanes * (chains or _chains(extent, lanes, info.cost))
     _partial_sums(sch, block, loops[-1], width, pending[0] if pending is not None else None)
     return None
 
@@ -163,7 +189,7 @@ def _chains(extent: int | None, lanes: int, cost: float) -> int:
     """Vectors side by side, so that neither latencies nor what is computed beyond the end of a row takes long."""
     if extent is None:
         return CHAINS[0]
-    return min(CHAINS, key=lambda c: -(-extent // (c * lanes)) * max(c * cost, LATENCY))
+    return min(CHAINS, key=lambda c: float(_row_cycles(extent, lanes, cost, c)))
 
 
 def _partial_sums(sch: Any, block: Any, loop: Any, width: int, chunk: Any) -> None:
