@@ -23,6 +23,8 @@ from .register_tile import Tile
 
 ASSUMED_TILES = 16  # along a symbolic axis
 MEMORY_BYTES = 10.0  # per cycle, that a core reads of weights
+FEW_TILES = 4        # of rows
+CHUNKS = 2           # for each core, of panels that few tiles go over
 
 
 def contraction(sch: Any, target: Any) -> Applied | None:
@@ -156,7 +158,9 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     count = _parallel_prefix(sch, outside, target)
     if not is_product:  # a tail is cut off a loop of its own
         count = len(outside) - 1 if has_tail and count < len(outside) else len(outside)
-    if packed is not None and len(rows) == 1 and choice["order"] == 0 and is_product and count < len(outside):
+    few = False  # rows, so that panels come from memory as fast as they can
+    if packed is not None and len(rows) == 1 and c.extent(c.rows[0]) != 1 and choice["order"] == 0 and is_product and count < len(outside):
+        few = (c.extent(c.rows[0]) or 0) <= FEW_TILES * tile.rows
         width = tile.vectors * tile.lanes
         buffer = sch.func.buffer_params[packed]
         sch.annotate(rows[0], "prefetch", (buffer.name, c.extent(c.reduce[0]) * width, unroll * width))
@@ -172,7 +176,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     if packed is not None and rows and choice["order"] == 0 and not is_product:
         tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
         _prefetch(sch, c, tile, tiles, whole, sch.func.buffer_params[packed], unroll)
-    parallelize(sch, whole, work)
+    parallelize(sch, whole, work, CHUNKS * target.cores if few else None)
 
 
 def _prefetch(sch: Any, c: Contraction, tile: Tile, tiles: int, loop: Any, packed: tir.Buffer, unroll: int) -> None:

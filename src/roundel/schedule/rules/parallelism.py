@@ -17,14 +17,15 @@ CHUNK_CYCLES = 60_000
 REGION_CYCLES = 60_000
 
 
-def parallelize(sch: Any, loop: Any, cycles_per_iteration: float) -> None:
-    """Make a loop parallel unless its work is known to be too little, in chunks of ``CHUNK_CYCLES``."""
+def parallelize(sch: Any, loop: Any, cycles_per_iteration: float, most_chunks: int | None = None) -> None:
+    """Make a loop parallel unless its work is known to be too little, in chunks of ``CHUNK_CYCLES``, or longer ones where these were more
+    than ``most_chunks`` (an iteration asks for what the next one reads: it should run on the same core)."""
     extent = sch.get(loop).extent
     if is_little(sch, [loop], cycles_per_iteration):
         return
     grain = max(1, round(CHUNK_CYCLES / max(cycles_per_iteration, 1e-3)))
     if isinstance(extent, tir.IntImm):
-        grain = max(1, min(grain, extent.value // 4))
+        grain = max(1, min(grain, extent.value // 4), extent.value // most_chunks if most_chunks else 1)
     sch.parallel(loop)
     sch.annotate(loop, "grain", grain)
 
