@@ -55,3 +55,11 @@ def test_rows_with_nan_and_infinity(monkeypatch):
             opcheck(name, T(values=x, dtype="float32"))
             opcheck(name, T(values=x.T.copy(), dtype="float32"), axis=0)
         opcheck("reduce_log_sum_exp", T(values=x, dtype="float32"), axis=1)
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 5, 130), 1), (("n", 33), 0), ((5, 197), 1)])
+def test_reductions_along_any_axis(shape, axis, monkeypatch):
+    """Tails of columns and of rows, rows in registers, stages that share a loop with the reduction that takes them in."""
+    monkeypatch.setattr(checker, "COMPILED", True)
+    for name in ("nn.softmax", "variance", "argmin"):
+        opcheck(name, T(*shape), dims={"n": 37}, axis=axis)

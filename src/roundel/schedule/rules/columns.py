@@ -51,7 +51,7 @@ def columns(sch: Any, target: Any) -> Applied | None:
     table = _candidates(infos, shared, lanes, extent, target)
     choice = chosen(sch, table)
     vectors = choice["vectors"]
-    row, middle = _tile(sch, infos[-1], shared, lanes * vectors)
+    row = _tile(sch, infos[-1], shared, lanes * vectors)
     for info in reversed(infos[:-1]):
         block = sch.get_block(info.name)
         sch.set_scope(block, 0, "local" if len(long_axes(info)) == shared + 1 else "global")
@@ -60,8 +60,7 @@ def columns(sch: Any, target: Any) -> Applied | None:
     for info in infos:
         work += info.cost * vectors * product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], 64)
         pending = _inside(sch, info, row, lanes, pending)
-    if middle:
-        stream(sch, infos[-1], middle[-1], target)
+    stream(sch, infos[-1], row, target)
     parallelize(sch, row, work)
     return Applied(decisions=choice, candidates=table)
 
@@ -107,14 +106,14 @@ def _is_last(indices: tuple[tir.Expr, ...], var: tir.Var) -> bool:
     return bool(long) and long[-1] is var and indices.count(var) == 1
 
 
-def _tile(sch: Any, info: BlockInfo, shared: int, width: int) -> tuple[Any, list[Any]]:
-    """The last stage's loop over tiles of columns, and its loops along the other axes inside."""
+def _tile(sch: Any, info: BlockInfo, shared: int, width: int) -> Any:
+    """The last stage's loop over tiles of columns (of all shared axes), with those along other axes inside."""
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(sch.get_block(info.name)), strict=True))
     long = [loops[i.var] for i in long_axes(info)]
     tile, within = sch.split(long[-1], [None, width])
     outer, middle = long[:shared], long[shared:-1]
     sch.reorder(*outer, tile, *middle, within)
-    return sch.fuse(*outer, tile) if outer else tile, middle
+    return sch.fuse(*outer, tile) if outer else tile
 
 
 def _inside(sch: Any, info: BlockInfo, row: Any, lanes: int, pending: Any) -> Any:

@@ -58,6 +58,7 @@ def rows(sch: Any, target: Any) -> Applied | None:
         with_it = following if following is not None and _sums_up(following, info) else None
         pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending, choice.get("chains"))
     fetch_ahead(sch, infos, target)
+    stream(sch, infos[-1], row, target)
     parallelize(sch, row, work)
     return Applied(decisions=choice, candidates=table)
 
@@ -178,7 +179,6 @@ def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: 
         width = lanes if following is None else lanes * (chains or _chains(extent, lanes, info.cost + following.cost))
         chunk, vector = sch.split(loops[-1], [None, width])
         sch.vectorize(vector)
-        stream(sch, info, chunk, target)
         return (chunk, width) if following is not None else None
     width = pending[1] if pending is not None else lanes * (chains or _chains(extent, lanes, info.cost))
     _partial_sums(sch, block, loops[-1], width, pending[0] if pending is not None else None)
