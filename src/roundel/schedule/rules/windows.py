@@ -2,7 +2,7 @@
 """Reductions over windows: pooling, depthwise convolution, sums over leading or middle axes.
 
 Every access runs contiguously along the innermost spatial axis, which becomes vectors; a few neighbours along the next
-axis accumulate together in registers.
+axis accumulate together in registers. A border of zeros (or of the least number) is a condition on loops, which are cut where it ends.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from .accesses import BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .candidates import chosen
 from .contraction import store_of
-from .elementwise import inline_producers, schedule_spatial, vector_lanes
+from .elementwise import conditional, inline_producers, schedule_spatial, vector_lanes
 from .parallelism import is_little, parallelize
 from .windows_choice import candidates
-
-ROWS = 4         # of results that share one piece of padded data
-SHARE = 0.6      # of the first-level cache for it
 
 
 def windows(sch: Any, target: Any) -> Applied | None:
@@ -33,16 +30,22 @@ def windows(sch: Any, target: Any) -> Applied | None:
     lanes = vector_lanes(info, target)
     if not fits(info, lanes):
         return None
-    prologue = [i.name for i in infos[: infos.index(info)]]
+    prologue = [i.name for i in infos[: infos.index(info)] if not _pads(i)]
     inline_producers(sch, keep=prologue)
-    room = target.l1_bytes * SHARE if len(prologue) == 1 else 0
+    info = next(i for i in blocks_of(sch.func) if i.reduce)
     table = candidates(info, lanes, target)
     choice = chosen(sch, table)
-    inside = _schedule(sch, info, lanes, choice, store_of(sch, info), prologue[0] if room else None, room, target)
+    _schedule(sch, info, lanes, choice, store_of(sch, info), target)
     for other in blocks_of(sch.func):
-        if other.name in prologue and not inside:
+        if other.name in prologue:
             schedule_spatial(sch, other, target)
     return Applied(decisions=choice, candidates=table)
+
+
+def _pads(info: BlockInfo) -> bool:
+    """Whether a block is an operand with a border, and what runs in vectors is all border or none: conditions on loops, which are cut there."""
+    value = info.block.body.value
+    return bool(info.spatial) and type(value) is tir.IfThenElse and type(value.true_value) is tir.BufferLoad and info.spatial[-1].var not in conditional(info)
 
 
 def fits(info: BlockInfo, lanes: int) -> bool:
@@ -56,8 +59,7 @@ def fits(info: BlockInfo, lanes: int) -> bool:
     return info.stores[0].steps(axis.var, 1) and all(a.steps(axis.var, 0) or a.steps(axis.var, 1) for a in info.accesses)
 
 
-def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], store: Any, padding: str | None, room: float, target: Any) -> bool:
-    """Whether the padding went inside: a few rows of it at a time, which stay in the first-level cache."""
+def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], store: Any, target: Any) -> None:
     block = sch.get_block(info.name)
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(block), strict=True))
     spatial = [loops[i.var] for i in info.spatial]
@@ -69,41 +71,29 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], 
     if not narrow:
         more, vectors, vector = sch.split(vector, [None, choice["vectors"], lanes])
         outer.append(more)
-    row, inside = None, []
-    still = all(any(i is info.spatial[-1].var for i in a.indices) or a.steps(info.spatial[-1].var, 0) for a in info.loads)
+    row = None
     count = choice["neighbours"]
     if len(info.spatial) > 1:
         at = len(info.spatial) - 2
         if count > 1:
             outer[at], row = sch.split(outer[at], [None, count])
-    together = _rows_together(extent_of(info.spatial[-3]), _rows_within(info, room)) if len(info.spatial) > 3 else 0
-    if padding is not None and still and together:
-        last = 2 if more is None else 3
-        blocks, within = sch.split(outer[-last], [None, together])
-        outer, inside = [*outer[:-last], blocks], [within, *outer[1 - last:]]
-    sch.reorder(*outer, *inside, *reduce, *(x for x in (row, vectors) if x is not None), vector)
-    depth = len(outer) + len(inside)
+    sch.reorder(*outer, *reduce, *(x for x in (row, vectors) if x is not None), vector)
+    depth = len(outer)
     if outer:
-        sch.reverse_compute_at(store, [*outer, *inside][-1])
+        sch.reverse_compute_at(store, outer[-1])
     init = sch.decompose_reduction(block, reduce[0])
     for loop in [*(reduce if choice["straight"] else []), *(x for x in (row, vectors) if x is not None)]:
         sch.unroll(loop)
     sch.vectorize(vector)
     for b in (init, store):
         _straight(sch, b, depth, lanes)
-    if not outer:
-        return bool(inside)
-    steps = product([extent_of(i) for i in info.reduce], 64)
-    work = info.cost * steps * count * choice["vectors"] * product([_extent(sch, x) for x in inside], 16)
-    if inside:
-        whole = sch.fuse(*outer) if len(outer) > 1 else outer[0]
-        _rows_of(sch, sch.get_block(padding), whole)
-        parallelize(sch, whole, work)
-    elif not is_little(sch, outer, work):
+    work = info.cost * product([extent_of(i) for i in info.reduce], 64) * count * choice["vectors"]
+    if outer and not is_little(sch, outer, work):
         at = _before_tails(sch, info, outer, count, choice["vectors"] * lanes, target)
+        if conditional(info) and len(info.spatial) > 2:  # neighbours at the border are cut off their loop
+            at = min(at, len(info.spatial) - 2)
         whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
         parallelize(sch, whole, work * product([_extent(sch, x) for x in outer[at:]], 16))
-    return bool(inside)
 
 
 def _before_tails(sch: Any, info: BlockInfo, outer: list[Any], count: int, width: int, target: Any) -> int:
@@ -128,28 +118,6 @@ def _straight(sch: Any, block: Any, depth: int, lanes: int) -> None:
         sch.unroll(loop)
 
 
-def _rows_of(sch: Any, padding: Any, loop: Any) -> None:
-    sch.compute_at(padding, loop)
-    sch.vectorize(sch.get_loops(padding)[-1])
-
-
-def _rows_within(info: BlockInfo, room: float) -> int:
-    """Rows of results, up to ``ROWS``, for which the data that they read takes no more than ``room`` bytes."""
-    steps = [(a.stride(info.spatial[-3].var), a.buffer.dtype.storage_bits // 8) for a in info.loads]
-    most = max((n * size for n, size in steps if isinstance(n, int)), default=1)
-    return max(1, min(ROWS, int(room // max(most, 1))))
-
-
 def _extent(sch: Any, loop: Any) -> int | None:
     extent = sch.get(loop).extent
     return extent.value if isinstance(extent, tir.IntImm) else None
-
-
-def _rows_together(extent: int | None, most: int) -> int:
-    """As many rows as divide the extent, or where these are few, what leaves the last group fullest."""
-    if extent is None:
-        return most
-    exact = max(n for n in range(1, most + 1) if extent % n == 0)
-    if exact * 2 >= min(most, extent):
-        return exact
-    return min(range(most // 2, most + 1), key=lambda n: (-(-extent // n) * n, -n))
