@@ -57,7 +57,8 @@ def _cycles(c: Contraction, target: Any, tiles: Columns, wide: Columns, legal: n
     least = np.where(legal, cycles, np.inf).min(axis=1)
     best, near = np.inf, least <= first * least.min()
     while near.any():
-        cycles[near] = together(cycles[near], *(t[:, None] for t in _traffic(c, target, {n: x[near] for n, x in tiles.items()}, row)))
+        traffic = _traffic(c, target, {n: x[near] for n, x in tiles.items()}, row)
+        cycles[near] = together(cycles[near], *(np.reshape(t, (-1, 1)) for t in traffic))  # a number is the same for all tiles
         best = min(best, np.where(legal, cycles, np.inf)[near].min())
         least[near] = np.inf
         near = least <= best
