@@ -24,6 +24,7 @@ def node(op, inputs, output, **attributes):
 
 
 CASES = {
+    "a product of one number by one": ([node("MatMul", "x k", "y")], [array(2, 1, 1)], {"k": array(2, 1, 1)}),
     "one number from a convolution": ([node("Conv", "x w", "c"), node("Div", "c k", "d"), node("Round", "d", "y")], [array(1, 1, 1, 1)],
                                       {"w": array(1, 1, 1, 1), "k": F(0.3)}),
     "a comparison of no elements": ([node("Equal", "k x", "y")], [array(0, dtype=L)], {"k": L([])}),
