@@ -108,3 +108,12 @@ def test_a_size_that_cannot_be_is_an_error():
     model = rd.compile(_model([X, ("k", "int64", [1])], [helper.make_node("TopK", ["x", "k"], ["v", "i"], axis=1)], ("v", "i")))
     with pytest.raises(Exception, match=r"k is 5, at most 4"):
         model(_x(2, 4), _ints(5))
+
+
+def test_a_count_of_one_is_repeated():
+    nodes = [helper.make_node("NonZero", ["m"], ["at"]), helper.make_node("Add", ["at", "k"], ["sum"]), helper.make_node("Less", ["sum", "at"], ["out"])]
+    model = _model([("m", "bool", [5]), ("k", "int64", [2, 5])], nodes, ("sum", "out"))
+    k = np.arange(10).reshape(2, 5)
+    _agree(model, (np.ones(5, bool), k), (np.eye(1, 5, 3, dtype=bool)[0], k))
+    with pytest.raises(rd.RoundelError, match="broadcast"):
+        rd.compile(model)(np.array([True, True, False, False, False]), k)

@@ -22,7 +22,7 @@ from . import symbolic
 from .functions import body_of, defaults_of
 from .load import MAX_BYTES, STRING, dtype_of, tensor_data
 from .registry import find
-from .run_time_sizes import integers
+from .run_time_sizes import broadcasts, integers, stretched
 from .strings import mark_text
 from .values import ListValue, UndecidedError, UnsupportedDataError, Value
 
@@ -64,6 +64,8 @@ class NodeContext:
         """Emit a call of a Roundel operator."""
         with assuming() as notes:
             call = make(op, *args, **attrs)
+        if notes and broadcasts(op) and (operands := stretched(self, args, notes)) is not None:
+            return self.make(op, *operands, **attrs)
         self.importer.check_sizes(notes)
         return self.emit(call, self.node.op_type.lower())
 
@@ -157,6 +159,7 @@ class GraphImporter:
         self.bb, self.opsets, self.folder, self.functions = bb, dict(opsets), folder, functions
         self.values: dict[str, Value | None] = {"": None}
         self.checked: set[frozenset[tir.Expr]] = set()
+        self.sizes: frozenset[tir.Var] = frozenset()  # of the model's inputs; others come from data
         self.decisions = Decisions()
         self.python: dict[str, None] = {}
         self.depth = 0
@@ -287,7 +290,7 @@ class GraphImporter:
         given = {a.name: a for a in (*defaults_of(node, self.opsets), *function.attribute_proto, *node.attribute)}
         inner = GraphImporter(self.bb, {**self.opsets, **{o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}},
                               self.folder, self.functions)
-        inner.depth, inner.checked, inner.decisions, inner.python = self.depth, self.checked, self.decisions, self.python
+        inner.depth, inner.checked, inner.decisions, inner.python, inner.sizes = self.depth, self.checked, self.decisions, self.python, self.sizes
         context = NodeContext(self, node, 1)
         for k, name in enumerate(function.input):
             inner.values[name] = self.lookup(node.input[k], context) if k < len(node.input) else None

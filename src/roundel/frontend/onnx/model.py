@@ -76,7 +76,7 @@ def _convert(model: Any, folder: Path | None, dims: Mapping[str, int], given: Ma
     params = [graph.Var(identifier(i.name), input_info(i.name, i.type, scope, given.get(i.name))) for i in inputs]
     scope.check()
     importer = GraphImporter(bb, opsets, folder, functions)
-    importer.decisions = decisions
+    importer.decisions, importer.sizes = decisions, frozenset(scope.variables.values())
     with text.recorded() as strings, bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
                                                  output_names=tuple(o.name for o in proto.output))):
         importer.initializers(proto)

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...arith import Analyzer
 from ...ir import graph, tir
 from ...ir.dtype import INT64
+from ...ir.op import get_op
 from ...ir.visit import free_vars
+from ...ops.elementwise import Elementwise
 from .values import Value
 
 if TYPE_CHECKING:
@@ -53,3 +56,30 @@ def sized(node: NodeContext, e: Any, name: str, *, signed: bool = False) -> tir.
 def check(node: NodeContext, e: tir.Expr, wanted: tir.Expr, name: str) -> None:
     """Have ``e == wanted`` checked when the model runs."""
     node.importer.bb.match_cast(graph.ShapeExpr((e,)), graph.ShapeInfo((wanted,)), name)
+
+
+def broadcasts(op: str) -> bool:
+    """Whether an operator repeats along dimensions of 1, as NumPy does."""
+    return op in ("where", "broadcast_to") or isinstance(get_op(op), Elementwise)
+
+
+def stretched(node: NodeContext, args: Sequence[Any], notes: Sequence[tuple[tir.Expr, tir.Expr]]) -> list[Any] | None:
+    """Operands of which a size that only data tells meets a number, repeated to that number where it is 1; None if there are none.
+
+    Sizes of the model's inputs are taken to be equal to what they meet: they are rarely 1 by accident, and kernels are faster so.
+    """
+    wanted = {a: b for pair in notes for a, b in (pair, pair[::-1])
+              if isinstance(b, tir.IntImm) and not free_vars(a) <= node.importer.sizes}
+    out = list(args)
+    for k, x in enumerate(args):
+        for axis, size in enumerate(_shape(x)):
+            if size in wanted:
+                check(node, tir.select(tir.eq(size, 1), wanted[size], size), wanted[size], "broadcast")
+                index = node.make("arange", *(graph.PrimValue(tir.as_index(v)) for v in (0, wanted[size], 1)), dtype="int64")
+                out[k] = node.make("take", out[k], index, axis=axis, mode="clip")
+    return out if any(a is not b for a, b in zip(out, args, strict=True)) else None
+
+
+def _shape(x: Any) -> Sequence[tir.Expr]:
+    info = getattr(x, "sinfo", None)
+    return info.shape if isinstance(info, graph.TensorInfo) and info.shape is not None else ()
