@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -216,6 +217,59 @@ def test_a_moving_window_is_not_a_cache():
     a, b = np.arange(6) * 7 + 1, np.zeros(4, "int64")
     run_prim_func(window, [a, b])
     assert (b == 1).all()
+
+
+@T.prim_func
+def overwritten(C: T.Buffer((6,), "int64"), M: T.Buffer((6,), "int64")):
+    for k in range(2):
+        M[0] = 1 + C[1]
+        M[k] = 1 + k
+
+
+@T.prim_func
+def through_private_memory(C: T.Buffer((6,), "int64"), M: T.Buffer((6,), "int64")):
+    for k in range(6):
+        with T.block("x"):
+            v = T.axis.spatial(6, k)
+            own = T.alloc_buffer((1,), "int64")
+            own[0] = v * 3
+            C[0] = own[0]
+            M[v] = C[0]
+
+
+@T.prim_func
+def moving_view(C: T.Buffer((6,), "int64"), M: T.Buffer((6,), "int64")):
+    for k in range(4):
+        with T.block("x"):
+            v = T.axis.spatial(4, k)
+            w = T.match_buffer(C[v : v + 3], (3,), "int64", offset_factor=1)
+            for j in range(3):
+                w[j] = j
+
+
+@T.prim_func
+def read_through_a_moving_view(C: T.Buffer((6,), "int64"), M: T.Buffer((6,), "int64")):
+    out = T.alloc_buffer((6,), "int64")
+    for k in range(4):
+        with T.block("x"):
+            v = T.axis.spatial(4, k)
+            w = T.match_buffer(M[v : v + 3], (3,), "int64", offset_factor=1)
+            C[0] = w[0]
+            out[v] = C[0]
+    for n in range(4):
+        C[n + 1] = out[n]
+
+
+@pytest.mark.parametrize("func", [overwritten, through_private_memory, moving_view, read_through_a_moving_view])
+def test_values_of_another_iteration_are_no_cache(func):
+    plan = Plan(func, {}, {})
+    assert not plan.independent(next(s for s in plan.loops if s.loop_var.name == "k"))
+    got, want = ([np.arange(6) * 13, np.arange(6) * 7] for _ in range(2))
+    interpret(IRModule({"main": func}))["main"](*got)
+    rt = interpret(IRModule({"main": func}))
+    rt._plan = lambda ex, f: _Serial(f, {}, {})
+    rt["main"](*want)
+    np.testing.assert_array_equal(got, want)
 
 
 def test_long_loops_run_in_pieces(monkeypatch):

@@ -164,19 +164,32 @@ class Plan(Visitor):
         return True
 
     def _recomputed(self, info: Loop, space: Any, written: set) -> bool:
-        """Whether all iterations write the same values to the same places of ``space`` before reading them: a cache."""
+        """Whether all iterations write the same values to the same places of ``space`` before reading them: a cache.
+
+        A store is fixed when every iteration does the same with it; the others write values that follow from the place.
+        Such a store may not meet any other one in another iteration: the last of them in order would no longer win.
+        """
         here = [a for a in info.accesses if a.space is space]
         stores = [a for a in here if a.store]
+        fixed: list[bool] = []
         for a in stores:
             around = a.around
             for c in a.conditions:
                 around = around | c.facts
-            if a.layout is None or around.depends(info.digits) or (around.sources | a.value.sources) & written:
+            sources = around.sources | a.value.sources
+            if a.layout is None or around.depends(info.digits) or sources & (written | info.private):
                 return False
+            fixed.append(not (a.value | _leaves(a.indices)).depends(info.digits))
             inside = a.loops[a.loops.index(info.digits[0]) :]
-            by_place = not a.value.depends(inside, frozenset(map(_frozen, a.indices)))  # equal places, equal values
-            if not by_place and a.value.depends(info.digits):
+            if not fixed[-1] and a.value.depends(inside, _leaves(a.indices).leaves):
                 return False
+        pairs = len(stores) * (len(stores) - 1) // 2
+        if not all(fixed) and pairs > PAIRS:
+            return False
+        for k, a in enumerate(stores):
+            for m in range(k):
+                if not (fixed[k] and fixed[m]) and not self._apart(info, stores[m], a):
+                    return False
         return all(any(s.order < a.order and self._covers(s, a) for s in stores) for a in here if not a.store)
 
     def _covers(self, store: Access, load: Access) -> bool:
@@ -222,11 +235,19 @@ class Plan(Visitor):
             return Facts(frozenset((_frozen(self.forms.of(e)),)))
         out = Facts()
         if type(e) is tir.BufferLoad:
-            out = Facts(frozenset(), frozenset((self._space(e.buffer)[0],)))
+            out = Facts(frozenset(), frozenset((self._space(e.buffer)[0],))) | self._origin(e.buffer)
         for c in children(e):
             if isinstance(c, tir.Expr):
                 out = out | self._facts(c)
         return out
+
+    def _origin(self, buffer: tir.Buffer) -> Facts:
+        """What the place where a buffer begins depends on."""
+        out = Facts()
+        while buffer in self.views:
+            buffer, base = self.views[buffer]
+            out = out | _leaves(base)
+        return out if buffer.elem_offset is None else out | self._facts(buffer.elem_offset)
 
     def _anything(self) -> Facts:
         return Facts(frozenset((_frozen(self.forms.unknown()),)))
@@ -436,6 +457,10 @@ class Plan(Visitor):
 
 def _frozen(f: Form) -> tuple:
     return f.base, frozenset(f.terms.items())
+
+
+def _leaves(forms: tuple[Form, ...]) -> Facts:
+    return Facts(frozenset(map(_frozen, forms)))
 
 
 def _signature(a: Access) -> tuple:
