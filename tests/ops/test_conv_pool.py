@@ -23,6 +23,8 @@ N = {"n": 2}
         (("n", 4, 5, 6), (4, 1, 3, 3), {"groups": 4, "padding": 1}),
         (("n", 4, 5, 6), (8, 1, 3, 3), {"groups": 4, "padding": (1, 1)}),
         (("n", 4, 5, 6), (3, 4, 1, 1), {"strides": 2}),
+        (("n", 4, 9, 11), (6, 2, 3, 3), {"groups": 2, "strides": (1, 2), "padding": (1, 2, 0, 1), "dilation": (1, 2)}),
+        (("n", 2, 8, 13), (2, 2, 2, 4), {"strides": 3, "padding": 1}),
     ],
 )
 def test_conv2d(data, weight, attrs):
@@ -33,6 +35,7 @@ def test_symbolic_space_and_other_ranks():
     opcheck("nn.conv2d", T(1, 3, "h", "w"), T(4, 3, 3, 3), dims={"h": 7, "w": 6}, padding=1, strides=2)
     opcheck("nn.conv1d", T("n", 3, 11), T(4, 3, 5), dims=N, strides=2, padding=(2, 1), dilation=2)
     opcheck("nn.conv3d", T("n", 2, 4, 5, 3), T(4, 2, 2, 3, 1), dims=N, padding=(1, 0, 0, 0, 1, 0))
+    opcheck("nn.conv3d", T(1, 2, 5, 5, 7), T(3, 2, 3, 3, 3), strides=2, padding=1)
 
 
 def test_layouts_and_types():

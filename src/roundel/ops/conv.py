@@ -110,7 +110,16 @@ class Conv(_Convolution):
         strides, pads, dilations = self.geometry(attrs)
         dtype = product_dtype(self, data.dtype, attrs)
         wide = te.accumulator(dtype)
-        padded = pad_spatial(data, dl, dict(zip(self.spatial, pads)), tir.const(0, data.dtype), label(self) + "_pad")
+        result = self.result_extents(sizes, kernel, attrs)
+        around, zero = dict(zip(self.spatial, pads)), tir.const(0, data.dtype)
+        last, stride, dilation = self.spatial[-1], strides[-1], dilations[-1]
+        apart = stride > 1 and dl.axes[-1] == ol.axes[-1] == (last, None) and static(result[last]) != 1
+        if apart:
+            length = simplify(result[last] + tir.floordiv((kernel[last] - 1) * dilation, stride))
+            count = 1 if static(kernel[last]) == 1 or dilation % stride == 0 else stride
+            padded = pad_phases(data, dl, around, (count, length, stride), label(self) + "_phases")
+        else:
+            padded = pad_spatial(data, dl, around, zero, label(self) + "_pad")
         block = max(kl.factor("I"), dl.factor("C") if attrs["groups"] == 1 else 1)
         extent, block = (
             kernel["I"],
@@ -134,13 +143,17 @@ class Conv(_Convolution):
             there = {
                 c: Position(at[c].value * s + k.var * d) for c, s, d, k in zip(self.spatial, strides, dilations, window)
             }
-            x = padded(*dl.index({"N": at["N"], "C": channel, **there}))
+            x_index = dl.index({"N": at["N"], "C": channel, **there})
+            if apart:
+                k = window[-1].var * dilation
+                x_index = (*x_index[:-1], tir.floormod(k, stride), at[last].value + tir.floordiv(k, stride))
+            x = padded(*x_index)
             w = weight(
                 *kl.index({"O": at["C"], "I": inner, **{c: Position(k.var) for c, k in zip(self.spatial, window)}})
             )
             return te.sum(te.cast(x, wide) * te.cast(w, wide), axis=[rc, *window, *([rb] if block > 1 else [])])
 
-        out = te.compute(ol.shape(self.result_extents(sizes, kernel, attrs)), body, label(self))
+        out = te.compute(ol.shape(result), body, label(self))
         return cast_result(out, dtype, label(self) + "_cast")
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
@@ -188,6 +201,29 @@ def pad_spatial(
         return te.if_then_else(te.logical_and(*inside), x(*layout.index(at)), fill)
 
     return te.compute(layout.shape(grown), body, name)
+
+
+def pad_phases(
+    x: te.Tensor, layout: NamedLayout, pads: dict[str, tuple[Any, Any]], phases: tuple[int, Any, int], name: str
+) -> te.Tensor:
+    """``x`` with zeros around logical axes, its last axis w as two: [..., p, w // stride] with p = w % stride, so that windows which
+    are ``stride`` apart read elements that follow one another. ``phases``: how many there are, of which length, the stride."""
+    count, length, stride = phases
+    last = layout.axes[-1][0]
+    sizes = layout.extents(x.shape)
+    grown = {c: simplify(n + sum(pads[c])) if c in pads else n for c, n in sizes.items()}
+
+    def body(*index: Any) -> Any:
+        inside: list[Any] = []
+        at = layout.positions((*index[:-2], index[-1] * stride + index[-2]))
+        for c, (lo, hi) in pads.items():
+            there = at[c].value - lo
+            inside += [there >= 0] if static(lo) != 0 else []
+            inside += [there < sizes[c]] if static(hi) != 0 or c == last else []
+            at[c] = Position(there)
+        return te.if_then_else(te.logical_and(*inside), x(*layout.index(at)), tir.const(0, x.dtype))
+
+    return te.compute((*layout.shape(grown)[:-1], tir.index_const(count), length), body, name)
 
 
 class ConvTranspose(_Convolution):
