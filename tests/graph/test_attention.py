@@ -62,6 +62,20 @@ def arrays(*shapes, seed=0):
     return [draw.standard_normal(s).astype(F32) for s in shapes]
 
 
+def test_keys_that_lie_turned():
+    shapes = (2, 37, 3, 7), (2, 3, 7, 41), (2, 41, 3, 5)
+
+    def body(bb, q, k, v):
+        e = lambda name, *a, **more: bb.emit(make(name, *a, **more))
+        rows, values = (e("permute_dims", t, axes=(0, 2, 1, 3)) for t in (q, v))
+        return e("matmul", e("nn.softmax", e("matmul", rows, k), axis=-1), values)
+
+    mod = function([graph.TensorInfo(s, F32) for s in shapes], body)
+    assert kernels(mod) == ["attention"]
+    x = arrays(*shapes)
+    same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))
+
+
 @pytest.mark.parametrize(
     ("q", "keys", "heads", "columns"),
     [((1, 32, 2, 16), 32, 2, 16), ((2, 37, 3, 7), 41, 3, 5), ((1, 9, 4, 64), 130, 2, 80), ((1, 33, 2, 80), 16, 1, 24)],

@@ -75,8 +75,8 @@ def find(infos: list[BlockInfo]) -> Stages | None:
             return None
     if row is None or column is None or not result.stores[0].steps(column.var, 1):
         return None
-    if not first.left.steps(first.inner.var, 1) or not second.right.steps(second.column.var, 1):
-        return None
+    if not second.right.steps(second.column.var, 1):
+        return None  # keys may lie in any order: they are read one by one
     return Stages(scores, store, top, exps, total, share, weighted, result, first.right, first.left, second.right,
                   first.column, first.row, first.inner, second.column, row, column)
 
