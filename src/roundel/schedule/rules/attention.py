@@ -63,8 +63,9 @@ def candidates(stages: Stages, target: Any) -> Candidates:
     lanes, registers = target.lanes("float32"), target.vector_registers
     keys, across = extent_of(stages.key) or max(ASSUMED), -(-(extent_of(stages.column) or lanes) // lanes)
     heads = [extent_of(a) for a in stages.result.spatial if a not in (stages.result_row, stages.result_column)]
+    apart = len({id(a.buffer) for a in (stages.queries, stages.keys, stages.values)}) == 3  # a copy replaces all that is read of a buffer
     domains = {"block": (1, 2, 4), "keys": range(1, min(keys, 16) + 1), "rows": (1, 2, 4, 8, 16),
-               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "packed": (0, 1) if heads and product(heads, 1) >= target.cores else (0,)}
+               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "packed": (0, 1) if apart and heads and product(heads, 1) >= target.cores else (0,)}
 
     def legal(c: Columns) -> np.ndarray:
         first, second = c["keys"] * c["block"] + c["block"] + 1, c["rows"] * c["vectors"] + c["vectors"] + 1
