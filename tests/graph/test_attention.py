@@ -76,6 +76,19 @@ def test_keys_that_lie_turned():
     same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))
 
 
+@pytest.mark.parametrize("order", [(0, 1, 3, 2), (0, 1, 2, 3)])
+def test_queries_keys_and_values_in_one_tensor(order):
+    def body(bb, x):
+        e = lambda name, *a, **more: bb.emit(make(name, *a, **more))
+        q, k, v = (e("squeeze", e("strided_slice", x, axes=(0,), begin=(i,), end=(i + 1,)), axis=(0,)) for i in range(3))
+        return e("matmul", e("nn.softmax", e("matmul", q, e("permute_dims", k, axes=order)), axis=-1), v)
+
+    shape = (3, 2, 4, 17, 17)  # as wide as long, so that keys fit turned and not
+    mod = function([graph.TensorInfo(shape, F32)], body)
+    (x,) = arrays(shape)
+    same(build_module(mod)["main"](x), interpret(mod)["main"](x))
+
+
 @pytest.mark.parametrize(
     ("q", "keys", "heads", "columns"),
     [((1, 32, 2, 16), 32, 2, 16), ((2, 37, 3, 7), 41, 3, 5), ((1, 9, 4, 64), 130, 2, 80), ((1, 33, 2, 80), 16, 1, 24)],

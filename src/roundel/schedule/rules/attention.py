@@ -40,7 +40,6 @@ COPIED_BYTES = 20.0   # of keys and values copied
 SCATTERED_SHARE = 0.2   # of the second-level cache that is of use to rows that lie far apart
 
 
-
 def attention(sch: Any, target: Any) -> Applied | None:
     """Fits chains of a product, elementwise blocks, the stages of a softmax, a product and elementwise blocks."""
     names = kept(blocks_of(sch.func))
