@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -124,3 +126,19 @@ def test_measured_peak_is_plausible():
     assert peak.read_gbs(h.l1_bytes // 2, 0.02) > 1
     with pytest.raises(OptionError, match="not measured"):
         peak.fma_gflops("int8")
+
+
+def test_all_cores_are_measured_together():
+    """Threads that share one thing do no more together than one alone."""
+    from roundel.target import peak
+
+    lock = threading.Lock()
+
+    def make() -> peak.Work:
+        def work() -> None:
+            with lock:
+                time.sleep(0.01)
+
+        return 1e9, work
+
+    assert 60 < peak.on_all_cores(make, 2, 0.05) <= 101

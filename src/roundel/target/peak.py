@@ -15,6 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..ir.errors import OptionError
 from .target import Target
 
 _TYPES = {"float32": ("float", 4, "f32"), "float64": ("double", 8, "f64")}
+_REVISION = 2  # of how it is measured: figures from before are not used
 _UNROLL = 8  # vectors per step of the reading loop
 
 
@@ -131,75 +133,87 @@ def _compile(text: str, target: Target) -> tuple[Callable[[int, int, int], float
     ), engine
 
 
-def _best_rate(work: Callable[[], float], seconds: float) -> float:
-    """The highest rate seen within about ``seconds``; ``work`` returns the time that one unit took."""
+Work = tuple[float, Callable[[], object]]
+"""An amount (floating-point operations, bytes) and what does it once."""
+
+
+def _best_rate(work: Work, seconds: float) -> float:
+    """The highest rate in G/s seen within about ``seconds``."""
+    amount, run = work
     end, best = time.perf_counter() + seconds, float("inf")
     while time.perf_counter() < end:
-        best = min(best, work())
-    return 1.0 / best
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    return amount / best * 1e-9
 
 
-def _timed(loop: Callable[[int, int, int], float], address: int, count: int, repeats: int = 1) -> float:
-    start = time.perf_counter()
-    loop(address, count, repeats)
-    return (time.perf_counter() - start) / repeats
+def _fma_work(dtype: str) -> Work:
+    target = Target.host()
+    text = _fma_text(target, dtype)
+    loop, engine = _compile(text, target)
+    chains, count = text.count(" = phi <"), 200_000
+    flops = 2.0 * chains * (target.vector_bytes // _TYPES[dtype][1]) * count
+    return flops, lambda _engine=engine: loop(0, count, 1)
+
+
+def _read_work(nbytes: int) -> Work:
+    import numpy as np
+
+    target = Target.host()
+    loop, engine = _compile(_read_text(target), target)
+    step = target.vector_bytes * _UNROLL
+    nbytes = max(nbytes // step, 1) * step
+    memory = np.ones(nbytes + 64, np.uint8)  # untouched memory would be one page of zeros
+    address = memory.ctypes.data + -memory.ctypes.data % 64
+    repeats = max(1, (1 << 25) // nbytes)
+    return float(nbytes * repeats), lambda _kept=(engine, memory): loop(address, nbytes, repeats)
 
 
 def fma_gflops(dtype: str = "float32", seconds: float = 0.2) -> float:
     """GFLOP/s of one core in multiply-adds of ``float32`` or ``float64``: the best of short runs."""
     if dtype not in _TYPES:
         raise OptionError(f"the peak of {dtype} is not measured", hint=f"one of {', '.join(_TYPES)}")
-    target = Target.host()
-    text = _fma_text(target, dtype)
-    loop, _engine = _compile(text, target)
-    chains, count = text.count(" = phi <"), 200_000
-    flops = 2.0 * chains * (target.vector_bytes // _TYPES[dtype][1]) * count
-    return flops * _best_rate(lambda: _timed(loop, 0, count), seconds) * 1e-9
+    return _best_rate(_fma_work(dtype), seconds)
 
 
 def read_gbs(nbytes: int, seconds: float = 0.1) -> float:
     """GB/s at which one core reads a working set of ``nbytes`` again and again."""
-    import numpy as np
-
-    target = Target.host()
-    loop, _engine = _compile(_read_text(target), target)
-    step = target.vector_bytes * _UNROLL
-    nbytes = max(nbytes // step, 1) * step
-    memory = np.ones(nbytes + 64, np.uint8)  # untouched memory would be one page of zeros
-    address = memory.ctypes.data + -memory.ctypes.data % 64
-    repeats = max(1, (1 << 25) // nbytes)
-    return nbytes * _best_rate(lambda: _timed(loop, address, nbytes, repeats), seconds) * 1e-9
+    return _best_rate(_read_work(nbytes), seconds)
 
 
 def copy_gbs(nbytes: int, seconds: float = 0.3) -> float:
     """GB/s at which one core copies ``nbytes`` of memory with the C library, what is read and what is written counted both."""
     source, target = (ctypes.create_string_buffer(nbytes) for _ in range(2))
     ctypes.memset(source, 1, nbytes)
-
-    def copy() -> float:
-        start = time.perf_counter()
-        ctypes.memmove(target, source, nbytes)
-        return time.perf_counter() - start
-
-    return 2 * nbytes * _best_rate(copy, seconds) * 1e-9
+    return _best_rate((2.0 * nbytes, lambda: ctypes.memmove(target, source, nbytes)), seconds)
 
 
-def on_all_cores(measure: Callable[[], float], cores: int) -> float:
-    """Sum of what ``measure`` finds on that many threads at once."""
-    results: list[float] = []
-    threads = [threading.Thread(target=lambda: results.append(measure())) for _ in range(cores)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return sum(results)
+def on_all_cores(make: Callable[[], Work], cores: int, seconds: float = 0.3) -> float:
+    """G/s of so many threads that begin together, each with work of its own: the best of rounds within about ``seconds``, in which all that
+    they do counts, over the time until the last is done."""
+    works = [make() for _ in range(cores)]
+    with ThreadPoolExecutor(cores) as threads:
+        gate = threading.Barrier(cores)
+
+        def timed(run: Callable[[], object]) -> tuple[float, float]:
+            gate.wait()
+            start = time.perf_counter()
+            run()
+            return start, time.perf_counter()
+
+        end, best = time.perf_counter() + seconds, float("inf")
+        while time.perf_counter() < end:
+            starts, ends = zip(*threads.map(timed, [run for _, run in works]), strict=True)
+            best = min(best, max(ends) - min(starts))
+    return sum(amount for amount, _ in works) / best * 1e-9
 
 
 @functools.cache
 def machine_peak() -> Peak:
     """The figures of this machine, measured once (about two seconds) and kept on disk."""
     target = Target.host()
-    key = hashlib.sha256(str(target).encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{_REVISION} {target}".encode()).hexdigest()[:16]
     remembered = options.cache_dir() / f"peak-{key}.json"
     try:
         return Peak(**json.loads(remembered.read_text()))
@@ -225,8 +239,8 @@ def measure(target: Target) -> Peak:
         read_gbs(middle),
         dram,
         cores,
-        on_all_cores(fma_gflops, cores) if cores > 1 else one,
-        on_all_cores(lambda: read_gbs(large, 0.3), cores) if cores > 1 else dram,
+        on_all_cores(lambda: _fma_work("float32"), cores) if cores > 1 else one,
+        on_all_cores(lambda: _read_work(large), cores) if cores > 1 else dram,
     )
 
 
