@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks models | kernels | random | report``; run it from the project's root."""
+"""``python -m benchmarks models | kernels | operators | random | report``; run it from the project's root."""
 
 from __future__ import annotations
 
@@ -54,6 +54,19 @@ def kernels(
 
 
 @app.command()
+def operators(
+    threads: int = typer.Option(1, help="Number of threads."),
+    engines: str = typer.Option("roundel,ort,eager", help="Engines."),
+    only: str = typer.Option("", help="Only operators with this in their name."),
+    budget: float = typer.Option(0.2, help="Seconds of timing for each operator."),
+) -> None:
+    """Common operators one at a time: elementwise, reductions, normalisations, moves, indices, searches, recurrences, trees."""
+    from .operators import run_operators
+
+    run_operators(_list(engines), threads, budget, only)
+
+
+@app.command()
 def roofline(
     models: str = typer.Option("all", help="Names, separated by commas."),
     threads: int = typer.Option(1, help="Number of threads."),
@@ -70,13 +83,17 @@ def roofline(
 def random_layers(
     seed: int = typer.Option(0, help="Draws the layers."),
     count: int = typer.Option(50, help="How many."),
-    candidates: int = typer.Option(100, help="Most decisions measured for each."),
+    candidates: int = typer.Option(200, help="Most decisions measured for each."),
     only: str = typer.Option("", help="Only layers with this in their family or name."),
+    folder: str = typer.Option("", help="Where compiled candidates wait for the race; default: a folder of the cache."),
+    race_for: float = typer.Option(1e9, help="Seconds after which no further race begins (the command goes on where it was); 0: only compile."),
 ) -> None:
-    """Random layers: the decisions that the target's model chooses against the best of those measured."""
-    from .decisions import run_random
+    """Random layers: the decisions that the target's model chooses against the best of those measured. Compiling may share the machine, the race may not."""
+    from roundel.ir import options
 
-    run_random(seed, count, candidates, only)
+    from .race import run_random
+
+    run_random(seed, count, candidates, only, Path(folder) if folder else options.cache_dir() / "random-layers", race_for)
 
 
 @app.command()

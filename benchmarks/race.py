@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random layers: the decisions that the target's model chooses against the best of many that are measured.
+
+Candidates run by turns in one process. All get a short look, the better ones a longer one, and the last few run against the
+chosen one for as long as it takes to tell them apart; this last round gives the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .decisions import Candidate, build, load
+from .layers import Layer
+from .random_layers import draw
+from .results import machine, merge, read
+
+BLOCK = 2e-4  # seconds of a block of calls
+ROUNDS: tuple[tuple[int, float], ...] = ((40, 0.004), (12, 0.012), (6, 0.05))  # how many go on after a first look, and seconds for each of them
+
+
+@dataclass
+class Runner:
+    """A candidate in the race: ``seconds`` are those of its kernels in its fastest block of ``calls``."""
+
+    candidate: Candidate
+    function: Any
+    calls: int = 1
+    seconds: float = float("inf")
+
+    def block(self, x: np.ndarray) -> None:
+        """Run a block of calls."""
+        for _ in range(self.calls):
+            self.function(x)
+        times = self.function.profile()
+        self.seconds = min(self.seconds, sum(s / n for name, (n, s) in times.items() if n and name in self.candidate.kernels))
+
+
+def run_random(seed: int, count: int, most: int, only: str, folder: Path, race_for: float) -> None:
+    """``count`` layers drawn by ``seed``, up to ``most`` candidates of each, compiled into ``folder`` and then raced for ``race_for`` seconds at most
+    (0: only compiled). What is compiled, or in the results, is not done again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    layers = [(n, x) for n, x in zip(range(count), draw(random.Random(seed))) if only in f"{x.family} {x.name}"]
+    done = {e["number"] for e in read("random") if e["seed"] == seed}
+    for number, layer in layers:
+        path = folder / f"{seed}-{number}.pickle"
+        if number not in done and not path.exists():
+            start = time.perf_counter()
+            made = build(layer, most, seed, path)
+            print(f"{number:3d} {layer.node} {layer.name}: {made} candidates compiled in {time.perf_counter() - start:.1f} s", flush=True)
+    end = time.perf_counter() + race_for
+    for number, layer in layers:
+        path = folder / f"{seed}-{number}.pickle"
+        if number in done or time.perf_counter() >= end:
+            continue
+        entry, runners = race(layer, path)
+        merge("random", [entry | {"seed": seed, "number": number, "machine": machine()}], ("seed", "number"))
+        path.with_suffix(".json").write_text(json.dumps([(r.candidate.text, r.candidate.cycles, r.seconds) for r in runners], indent=0))
+        path.unlink()
+        print(describe(number, entry), flush=True)
+
+
+def describe(number: int, entry: dict[str, Any]) -> str:
+    """One line on a layer."""
+    return (f"{number:3d} {entry['name']:44s} {entry['candidates']:4d}   chosen {entry['chosen_us']:8.1f} us   best {entry['best_us']:8.1f} us   "
+            f"{entry['chosen_us'] / entry['best_us'] - 1:6.1%}   {entry['chosen']} | {entry['best']}")
+
+
+def race(layer: Layer, path: Path) -> tuple[dict[str, Any], list[Runner]]:
+    """Time the candidates of a layer: the entry for the results, and all of them, the chosen one first, with the times of their last round."""
+    rule, found, functions = load(path)
+    runners = [Runner(c, f) for c, f in zip(found, functions, strict=True)]
+    x = layer.arrays()[0]
+    for r in runners:
+        _first_look(r, x)
+    left, chosen = list(runners), runners[0]
+    for most, budget in ROUNDS:
+        left = [chosen, *(r for r in sorted(left, key=lambda r: r.seconds)[:most] if r is not chosen)]
+        for r in left:
+            r.seconds = float("inf")
+        _round(left, x, budget)
+    best = min(left, key=lambda r: r.seconds)
+    entry = {"name": f"{layer.node} {layer.name}", "rule": rule, "candidates": len(runners), "chosen": chosen.candidate.text,
+             "chosen_us": chosen.seconds * 1e6, "best": best.candidate.text, "best_us": best.seconds * 1e6}
+    return entry, runners
+
+
+def _first_look(r: Runner, x: np.ndarray) -> None:
+    """Find out how many calls make a block, and run a few."""
+    for _ in range(2):
+        r.block(x)
+    r.calls = max(1, min(30, round(BLOCK / max(r.seconds, 1e-7))))
+    if r.calls > 1:
+        for _ in range(2):
+            r.block(x)
+
+
+def _round(runners: Sequence[Runner], x: np.ndarray, budget: float) -> None:
+    """Blocks by turns for ``budget`` seconds each, three at least."""
+    end, done = time.perf_counter() + budget * len(runners), 0
+    while done < 3 or time.perf_counter() < end:
+        for r in runners:
+            r.block(x)
+        done += 1
