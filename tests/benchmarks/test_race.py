@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from benchmarks.decisions import load, pick
 from benchmarks.layers import matmul
 from benchmarks.race import build, race
