@@ -48,6 +48,9 @@ const void *os_map_file(const char *path, size_t *nbytes) {
     memory = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, file, 0);
   close(file);
   if (memory == MAP_FAILED) return NULL;
+#ifdef MADV_HUGEPAGE
+  madvise(memory, (size_t)info.st_size, MADV_HUGEPAGE); /* what is not in memory yet is read into huge pages */
+#endif
   *nbytes = (size_t)info.st_size;
   return memory;
 }

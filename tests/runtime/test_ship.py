@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from roundel.build.link import link, write_header
+from roundel.build.link import _blocks, link, write_header
 from roundel.ir.errors import BuildError, CallError, ModelError
 from roundel.runtime import load, load_executable, toolchain
 from runtime.native_module import WEIGHT, compile_module, graph_info
@@ -41,6 +41,13 @@ def test_depends_on_the_c_library_alone(shipped):
         ["nm", "-D", "--undefined-only", shipped], capture_output=True, text=True, check=True
     ).stdout
     assert "TVM" not in symbols and "rd_" not in symbols
+
+
+def test_weights_are_written_in_whole_blocks():
+    for sizes in ([0], [8], [3, 0, 5], [1, 30, 2, 8]):
+        pieces = [bytes(range(k, k + n)) for k, n in enumerate(sizes)]
+        blocks = [bytes(b) for b in _blocks(iter(pieces), 8)]
+        assert b"".join(blocks) == b"".join(pieces) and all(len(b) == 8 for b in blocks[:-1]) and len(blocks[-1]) < 8
 
 
 def test_side_file(tmp_path):
