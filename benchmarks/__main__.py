@@ -86,14 +86,15 @@ def random_layers(
     candidates: int = typer.Option(200, help="Most decisions measured for each."),
     only: str = typer.Option("", help="Only layers with this in their family or name."),
     folder: str = typer.Option("", help="Where compiled candidates wait for the race; default: a folder of the cache."),
-    race_for: float = typer.Option(1e9, help="Seconds after which no further race begins (the command goes on where it was); 0: only compile."),
+    compile_for: float = typer.Option(1e9, help="Seconds of compiling; the next command goes on from there. Other processes may share the machine meanwhile."),
+    race_for: float = typer.Option(1e9, help="Seconds of timing, which needs the machine for itself; 0: only compile."),
 ) -> None:
-    """Random layers: the decisions that the target's model chooses against the best of those measured. Compiling may share the machine, the race may not."""
+    """Random layers: the decisions that the target's model chooses against the best of those measured."""
     from roundel.ir import options
 
     from .race import run_random
 
-    run_random(seed, count, candidates, only, Path(folder) if folder else options.cache_dir() / "random-layers", race_for)
+    run_random(seed, count, candidates, only, Path(folder) if folder else options.cache_dir() / "random-layers", compile_for, race_for)
 
 
 @app.command()

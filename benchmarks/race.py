@@ -8,14 +8,19 @@ chosen one for as long as it takes to tell them apart; this last round gives the
 from __future__ import annotations
 
 import json
+import multiprocessing
 import random
 import time
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from roundel.ir import options
+from roundel.target.host import usable_cores
 
 from .decisions import Candidate, build, load
 from .layers import Layer
@@ -43,28 +48,49 @@ class Runner:
         self.seconds = min(self.seconds, sum(s / n for name, (n, s) in times.items() if n and name in self.candidate.kernels))
 
 
-def run_random(seed: int, count: int, most: int, only: str, folder: Path, race_for: float) -> None:
-    """``count`` layers drawn by ``seed``, up to ``most`` candidates of each, compiled into ``folder`` and then raced for ``race_for`` seconds at most
-    (0: only compiled). What is compiled, or in the results, is not done again."""
+def run_random(seed: int, count: int, most: int, only: str, folder: Path, compile_for: float, race_for: float) -> None:
+    """``count`` layers drawn by ``seed``, up to ``most`` candidates of each, compiled into ``folder`` on all cores and then raced. What is compiled,
+    or in the results, is not done again. After so many seconds no further layer is begun."""
     folder.mkdir(parents=True, exist_ok=True)
-    layers = [(n, x) for n, x in zip(range(count), draw(random.Random(seed))) if only in f"{x.family} {x.name}"]
     done = {e["number"] for e in read("random") if e["seed"] == seed}
-    for number, layer in layers:
-        path = folder / f"{seed}-{number}.pickle"
-        if number not in done and not path.exists():
-            start = time.perf_counter()
-            made = build(layer, most, seed, path)
-            print(f"{number:3d} {layer.node} {layer.name}: {made} candidates compiled in {time.perf_counter() - start:.1f} s", flush=True)
+    layers = {n: x for n, x in zip(range(count), draw(random.Random(seed))) if only in f"{x.family} {x.name}" and n not in done}
+    paths = {n: folder / f"{seed}-{n}.pickle" for n in layers}
+    _compile({n: x for n, x in layers.items() if not paths[n].exists()}, paths, most, seed, compile_for)
     end = time.perf_counter() + race_for
-    for number, layer in layers:
-        path = folder / f"{seed}-{number}.pickle"
-        if number in done or time.perf_counter() >= end:
-            continue
-        entry, runners = race(layer, path)
-        merge("random", [entry | {"seed": seed, "number": number, "machine": machine()}], ("seed", "number"))
-        path.with_suffix(".json").write_text(json.dumps([(r.candidate.text, r.candidate.cycles, r.seconds) for r in runners], indent=0))
-        path.unlink()
-        print(describe(number, entry), flush=True)
+    for number, layer in layers.items():
+        if time.perf_counter() < end and paths[number].exists():
+            entry, runners = race(layer, paths[number])
+            merge("random", [entry | {"seed": seed, "number": number, "machine": machine()}], ("seed", "number"))
+            found = [(r.candidate.text, r.candidate.cycles, r.seconds) for r in runners]
+            paths[number].with_suffix(".json").write_text(json.dumps(found, indent=0))
+            paths[number].unlink()
+            print(describe(number, entry), flush=True)
+
+
+def _compile(layers: dict[int, Layer], paths: dict[int, Path], most: int, seed: int, seconds: float) -> None:
+    """Compile the candidates of layers, a process for each core."""
+    end = time.perf_counter() + seconds
+    with ProcessPoolExecutor(usable_cores(), multiprocessing.get_context("spawn")) as pool:
+        waiting: dict[Future[int], int] = {}
+        for number, layer in layers.items():
+            if time.perf_counter() >= end:
+                break
+            waiting[pool.submit(_build_alone, layer, most, seed, paths[number])] = number
+            if len(waiting) >= usable_cores():
+                _finished(waiting, layers)
+        while waiting:
+            _finished(waiting, layers)
+
+
+def _finished(waiting: dict[Future[int], int], layers: dict[int, Layer]) -> None:
+    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        number = waiting.pop(future)
+        print(f"{number:3d} {layers[number].node} {layers[number].name}: {future.result()} candidates compiled", flush=True)
+
+
+def _build_alone(layer: Layer, most: int, seed: int, path: Path) -> int:
+    with options.override(workers=1):
+        return build(layer, most, seed, path)
 
 
 def describe(number: int, entry: dict[str, Any]) -> str:
