@@ -13,7 +13,8 @@ from ..ir.errors import BuildError
 from ..ir.visit import free_vars, walk
 from ..runtime.metadata import FunctionInfo, TensorInfo
 
-BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "maps", "updates", "python")
+BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "maps",
+            "sequence_inputs", "sequence_outputs", "updates", "python")
 """Attributes of a host function that its callers must know (see runtime/boundary)."""
 
 

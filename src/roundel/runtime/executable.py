@@ -315,6 +315,8 @@ def _flatten(templates: Sequence[Template], values: Sequence[Any], count: int) -
         template, value = todo.pop()
         if isinstance(template, int):
             flat[template] = value
+        elif isinstance(value, dict) and len(template) == 2:
+            todo.extend(zip(template, boundary.entries(value)))
         elif isinstance(value, (tuple, list)) and len(value) == len(template):
             todo.extend(zip(template, value))
         else:

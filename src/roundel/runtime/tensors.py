@@ -127,7 +127,7 @@ def _itself(array: np.ndarray, dtype: DType) -> np.ndarray:
 def _from_python(value: Any, dtype: DType) -> Any:
     try:
         array = np.asarray(value)
-        fits = np.can_cast(array.dtype, dtype.numpy, "same_kind") or (array.dtype.kind in "iub" and array.size == 0)
+        fits = np.can_cast(array.dtype, dtype.numpy, "same_kind") or array.size == 0
         if fits or (array.dtype.kind in "iu" and dtype.is_int):
             return array.astype(dtype.numpy)
     except (ValueError, TypeError, OverflowError) as error:

@@ -17,7 +17,6 @@ from .importer import GraphImporter, NodeContext, needs
 from .inputs import Dimensions, identifier, input_info, parameter
 from .load import load_model
 from .model import from_onnx
-from .strings import is_text
 from .values import Value
 
 
@@ -103,7 +102,7 @@ def _walk(model: Any, folder: Any, found: Findings) -> None:
             try:
                 var = graph.Var(identifier(i.name), input_info(i.name, i.type, scope, None))
                 params.append(var)
-                importer.values[i.name] = parameter(var, is_text(i.type))
+                importer.values[i.name] = parameter(var, i.type)
             except RoundelError as error:
                 found.note("input", error, i.name)
                 importer.unknown.add(i.name)
@@ -163,6 +162,6 @@ class _Examiner(GraphImporter):
         for name in node.output:
             try:
                 info = input_info(name, self.types[name], self.scope, None)
-                self.values[name] = parameter(graph.Var(identifier(name), info), is_text(self.types[name]))
+                self.values[name] = parameter(graph.Var(identifier(name), info), self.types[name])
             except (RoundelError, KeyError):
                 self.unknown.add(name)

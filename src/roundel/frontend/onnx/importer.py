@@ -22,9 +22,9 @@ from . import symbolic
 from .functions import body_of, defaults_of
 from .load import MAX_BYTES, STRING, dtype_of, tensor_data
 from .registry import find
-from .run_time_sizes import broadcasts, integers, stretched
+from .run_time_sizes import broadcasts, integers, require, stretched
 from .strings import mark_text
-from .values import ListValue, UndecidedError, UnsupportedDataError, Value
+from .values import SequenceValue, UndecidedError, UnsupportedDataError, Value
 
 if TYPE_CHECKING:
     import onnx
@@ -43,6 +43,13 @@ class NodeContext:
         self.importer, self.node, self.opset = importer, node, opset
         self.name = node.name or f"{node.op_type} -> {', '.join(node.output)}"
         self._attrs = {a.name: a for a in node.attribute}
+
+    @classmethod
+    def of_graph(cls, importer: GraphImporter, output: str) -> NodeContext:
+        """A place that belongs to no node: where an output is handed out."""
+        from onnx import helper
+
+        return cls(importer, helper.make_node("Identity", [output], [output]), 1)
 
     def attr(self, name: str, default: Any = _MISSING) -> Any:
         """An attribute as a Python value (tensors as ConstData, subgraphs as GraphProto); raises ModelError when required and absent."""
@@ -186,14 +193,12 @@ class GraphImporter:
         if chosen is None:
             raise UndecidedError("whether a tensor has one or another number of dimensions: this depends on the model's data",
                                  where=f"node {node.name!r} (If)")
-        flag = node.make("reshape", node.make("astype", condition.expr, dtype="int64"), graph.ShapeExpr((tir.index_const(1),)))
-        name = "".join(c if c.isalnum() else "_" for c in f"branch of {node.name}")
-        self.bb.match_cast(node.make("tensor_to_shape", flag), graph.ShapeInfo((tir.index_const(int(chosen)),)), name)
+        require(node, condition.expr, f"branch of {node.name}", chosen)
         return chosen
 
     def wrap(self, out: Any) -> Value:
         """What a converter returned as a Value."""
-        return out if out is None or isinstance(out, Value | ListValue) else Value(self.emit(out))
+        return out if out is None or isinstance(out, Value | SequenceValue) else Value(self.emit(out))
 
     def initializers(self, proto: onnx.GraphProto) -> None:
         """Bind the graph's constants."""

@@ -14,7 +14,8 @@ from ...ir.errors import OptionError, UnsupportedError
 from ...runtime import text
 from .importer import require_possible
 from .load import dtype_of
-from .values import ListValue, Value
+from .strings import is_text, map_texts
+from .values import ListValue, MapInput, SequenceValue, StackedValue, Value
 
 
 class Dimensions:
@@ -51,9 +52,15 @@ def input_info(name: str, type_: Any, scope: Dimensions, given: Sequence[Any] | 
         return input_info(name, type_.optional_type.elem_type, scope, given)
     if kind == "sequence_type":
         if given is None:
-            raise UnsupportedError(f"input {name!r} is a sequence of unknown length", where="the model's inputs",
-                                   hint=f"give its items' shapes: shapes={{{name!r}: [(2, 3), ...]}}")
+            return _rows(name, input_info(name, type_.sequence_type.elem_type, scope, None), scope)
         return graph.TupleInfo(tuple(input_info(name, type_.sequence_type.elem_type, scope, s) for s in given))
+    if kind == "map_type":
+        size = scope.get(f"{name}_size")
+        keys = graph.TensorInfo((size,), dtype_of(type_.map_type.key_type, f"input {name!r}"))
+        value = type_.map_type.value_type
+        if value.WhichOneof("value") != "tensor_type" or (value.tensor_type.HasField("shape") and value.tensor_type.shape.dim):
+            raise UnsupportedError(f"input {name!r} is a map to something else than numbers or strings", where="the model's inputs")
+        return graph.TupleInfo((keys, graph.TensorInfo((size,), dtype_of(value.tensor_type.elem_type, f"input {name!r}"))))
     if kind != "tensor_type":
         raise UnsupportedError(f"input {name!r} is a {kind or 'value without type'}, not a tensor", where="the model's inputs")
     t = type_.tensor_type
@@ -74,11 +81,28 @@ def input_info(name: str, type_: Any, scope: Dimensions, given: Sequence[Any] | 
     return made
 
 
-def parameter(var: graph.GraphExpr, is_text: bool) -> Value | ListValue:
-    """An input's variable as a value."""
-    if not isinstance(var.sinfo, graph.TupleInfo):
-        return Value(var, is_text=is_text)
-    return ListValue([Value(graph.TupleGetItem(var, k), is_text=is_text) for k in range(len(var.sinfo.fields))])
+def _rows(name: str, item: graph.StructInfo, scope: Dimensions) -> graph.TensorInfo:
+    """A sequence of any length as the rows of a tensor."""
+    if not isinstance(item, graph.TensorInfo):
+        raise UnsupportedError(f"input {name!r} is a sequence of something else than tensors", where="the model's inputs")
+    return graph.TensorInfo((scope.get(f"{name}_length"), *item.shape), item.dtype)
+
+
+def parameter(var: graph.GraphExpr, type_: Any) -> Value | SequenceValue | MapInput:
+    """An input's variable as a value; ``type_`` is its ONNX type."""
+    text = is_text(type_)
+    if type_.WhichOneof("value") == "map_type":
+        return MapInput(*(Value(graph.TupleGetItem(var, k), is_text=t) for k, t in enumerate(map_texts(type_))))
+    if isinstance(var.sinfo, graph.TupleInfo):
+        return ListValue([Value(graph.TupleGetItem(var, k), is_text=text) for k in range(len(var.sinfo.fields))])
+    return StackedValue(var, is_text=text) if is_sequence(type_) else Value(var, is_text=text)
+
+
+def is_sequence(type_: Any) -> bool:
+    """Whether an ONNX type is a sequence, or an optional one."""
+    while type_.WhichOneof("value") == "optional_type":
+        type_ = type_.optional_type.elem_type
+    return type_.WhichOneof("value") == "sequence_type"
 
 
 def fixed_value(value: np.ndarray) -> Value:

@@ -11,16 +11,17 @@ import numpy as np
 
 from ...builder import BlockBuilder
 from ...graph.convert_to_dataflow import convert_to_dataflow
-from ...ir import graph
+from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.errors import ModelError, RoundelError
 from ...ir.module import IRModule
 from ...runtime import text
-from .importer import Decisions, GraphImporter
+from .importer import Decisions, GraphImporter, NodeContext
 from .inputs import Dimensions, fixed_value, identifier, input_info, parameter
 from .load import load_model
-from .strings import holds_text, is_text, positions
-from .values import EmptyOptional, ListValue, MapValue, UndecidedError
+from .stacked import exact
+from .strings import holds_text, is_text, leaves, text_leaves
+from .values import EmptyOptional, ListValue, MapValue, StackedValue, UndecidedError
 
 _ATTEMPTS = 32
 
@@ -82,16 +83,14 @@ def _convert(model: Any, folder: Path | None, dims: Mapping[str, int], given: Ma
         importer.initializers(proto)
         importer.values.update({name: fixed_value(value) for name, value in fixed.items()})
         for info, var in zip(inputs, params, strict=True):
-            importer.values[info.name] = parameter(var, is_text(info.type))
+            importer.values[info.name] = parameter(var, info.type)
         importer.values.update({name: EmptyOptional() for name in absent})
         importer.run(proto)
         outputs = [_result(importer, o) for o in proto.output]
         bb.emit_func_output(bb.emit(outputs[0] if len(outputs) == 1 else graph.Tuple(tuple(outputs)), "result"))
     mod = bb.get()
-    notes = {"text_inputs": positions([is_text(i.type) for i in inputs], [v.sinfo for v in params]),
-             "text_outputs": positions([is_text(o.type) or holds_text(importer.values[o.name]) for o in proto.output], [v.sinfo for v in outputs]),
-             "texts": tuple(strings), "python": tuple(importer.python), "decided_branches": decisions.used,
-             "maps": tuple((k, v.keys) for k, v in enumerate(importer.values[o.name] for o in proto.output) if isinstance(v, MapValue))}
+    notes = {**_input_notes(importer, inputs, params), **_output_notes(importer, proto.output, outputs), "texts": tuple(strings),
+             "python": tuple(importer.python), "decided_branches": decisions.used}
     main = mod["main"]
     return mod.with_functions({"main": main.replace(attrs=main.attrs | {k: v for k, v in notes.items() if v})})
 
@@ -100,6 +99,36 @@ def _result(importer: GraphImporter, info: Any) -> graph.GraphExpr:
     value = importer.values.get(info.name)
     if value is None:
         raise ModelError(f"output {info.name!r} is not defined by any node", where="the model's graph")
+    if isinstance(value, StackedValue):
+        return importer.emit(exact(NodeContext.of_graph(importer, info.name), value).rows)
     if isinstance(value, ListValue):
         return graph.Tuple(tuple(importer.emit(v.expr) for v in value.items))
     return value.expr
+
+
+def _input_notes(importer: GraphImporter, inputs: Sequence[Any], params: Sequence[graph.Var]) -> dict[str, Any]:
+    """Which tensors of the inputs are strings, which are the items of a sequence (with the type and the shape of an item, -1 for what is
+    not fixed)."""
+    texts, sequences, at = [], [], 0
+    for info, var in zip(inputs, params, strict=True):
+        texts += [at + k for k, text in enumerate(text_leaves(info.type, var.sinfo)) if text]
+        if isinstance(value := importer.values[info.name], StackedValue):
+            sequences.append((at, str(value.item.dtype), *(d.value if isinstance(d, tir.IntImm) else -1 for d in value.item.shape)))
+        at += leaves(var.sinfo)
+    return {"text_inputs": tuple(texts), "sequence_inputs": tuple(sequences)}
+
+
+def _output_notes(importer: GraphImporter, infos: Sequence[Any], outputs: Sequence[graph.GraphExpr]) -> dict[str, Any]:
+    """Which tensors of the outputs are strings, rows of maps, items of a sequence."""
+    found: dict[str, list[Any]] = {"text_outputs": [], "maps": [], "sequence_outputs": []}
+    at = 0
+    for info, expr in zip(infos, outputs, strict=True):
+        value, count = importer.values[info.name], leaves(expr.sinfo)
+        if is_text(info.type) or holds_text(value):
+            found["text_outputs"] += range(at, at + count)
+        if isinstance(value, MapValue):
+            found["maps"].append((at, value.keys))
+        elif isinstance(value, StackedValue):
+            found["sequence_outputs"].append(at)
+        at += count
+    return {k: tuple(v) for k, v in found.items()}

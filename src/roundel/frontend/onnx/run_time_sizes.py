@@ -58,6 +58,25 @@ def check(node: NodeContext, e: tir.Expr, wanted: tir.Expr, name: str) -> None:
     node.importer.bb.match_cast(graph.ShapeExpr((e,)), graph.ShapeInfo((wanted,)), name)
 
 
+def require(node: NodeContext, flag: Any, what: str, wanted: bool = True) -> None:
+    """Have a tensor of one truth value checked when the model runs; the error names ``what``."""
+    one = node.make("reshape", node.make("astype", flag, dtype="int64"), graph.ShapeExpr((tir.index_const(1),)))
+    name = "".join(c if c.isalnum() else "_" for c in what)
+    node.importer.bb.match_cast(node.make("tensor_to_shape", one), graph.ShapeInfo((tir.index_const(int(wanted)),)), name)
+
+
+def sizes_in(info: Any) -> list[tir.Var]:
+    """The variables in a shape."""
+    dims = info.values if isinstance(info, graph.ShapeInfo) else getattr(info, "shape", None)
+    return [v for d in dims or () for v in free_vars(d)]
+
+
+def inner_sizes(node: NodeContext, body: graph.SeqExpr) -> set[tir.Var]:
+    """Sizes that only a body knows: bound in it, and not known outside of it."""
+    inner = {v for block in body.blocks for b in block.bindings if isinstance(b, graph.MatchCast) for v in sizes_in(b.sinfo)}
+    return inner - {v for x in node.importer.values.values() if isinstance(x, Value) and x.content is None for v in sizes_in(x.expr.sinfo)}
+
+
 def broadcasts(op: str) -> bool:
     """Whether an operator repeats along dimensions of 1, as NumPy does."""
     return op in ("where", "broadcast_to") or isinstance(get_op(op), Elementwise)

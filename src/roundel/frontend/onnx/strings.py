@@ -22,23 +22,24 @@ def is_text(kind: Any) -> bool:
     return kind.WhichOneof("value") == "tensor_type" and kind.tensor_type.elem_type == STRING
 
 
+def map_texts(kind: Any) -> tuple[bool, bool]:
+    """Whether the keys and the values of an ONNX map type are strings."""
+    return kind.map_type.key_type == STRING, is_text(kind.map_type.value_type)
+
+
+def text_leaves(kind: Any, info: graph.StructInfo) -> tuple[bool, ...]:
+    """For each tensor of an input or output whether it is of strings."""
+    return map_texts(kind) if kind.WhichOneof("value") == "map_type" else (is_text(kind),) * leaves(info)
+
+
 def holds_text(value: Any) -> bool:
     """Whether a value, or an item of a sequence, is strings."""
     return any(map(holds_text, value.items)) if isinstance(value, ListValue) else value.is_text
 
 
-def positions(flags: Sequence[bool], infos: Sequence[graph.StructInfo]) -> tuple[int, ...]:
-    """Where strings are among all tensors, those of sequences counted one by one."""
-    found, at = [], 0
-    for flag, info in zip(flags, infos, strict=True):
-        count = _leaves(info)
-        found += range(at, at + count) if flag else ()
-        at += count
-    return tuple(found)
-
-
-def _leaves(info: graph.StructInfo) -> int:
-    return sum(map(_leaves, info.fields)) if isinstance(info, graph.TupleInfo) else 1
+def leaves(info: graph.StructInfo) -> int:
+    """How many tensors an input or output is."""
+    return sum(map(leaves, info.fields)) if isinstance(info, graph.TupleInfo) else 1
 
 
 def mark_text(node: onnx.NodeProto, opset: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

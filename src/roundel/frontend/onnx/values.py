@@ -88,15 +88,31 @@ class MapValue(Value):
         self.keys = tuple(keys)
 
 
-class ListValue:
-    """A sequence: values whose number is known when the model is compiled."""
+class MapInput:
+    """An input that is a map: its keys and its values, two tensors with as many elements as the map has entries."""
 
-    __slots__ = ("dtype", "items")
+    __slots__ = ("keys", "values")
     content = None
     is_constant = False
 
-    def __init__(self, items: Sequence[Any], dtype: DType | None = None) -> None:
-        self.items, self.dtype = tuple(items), dtype
+    def __init__(self, keys: Value, values: Value) -> None:
+        self.keys, self.values = keys, values
+
+    @property
+    def expr(self) -> graph.GraphExpr:
+        """A map is no tensor: raises ModelError."""
+        raise ModelError("this is a map where a tensor is wanted")
+
+    def constant(self) -> None:
+        """Nothing is known of a map as an array."""
+
+
+class SequenceValue:
+    """A sequence: it has no content that could be known, and it is no tensor."""
+
+    __slots__ = ()
+    content = None
+    is_constant = False
 
     @property
     def expr(self) -> graph.GraphExpr:
@@ -105,6 +121,37 @@ class ListValue:
 
     def constant(self) -> None:
         """Nothing is known of a sequence as an array."""
+
+
+class ListValue(SequenceValue):
+    """A sequence of values whose number is known when the model is compiled."""
+
+    __slots__ = ("dtype", "items")
+
+    def __init__(self, items: Sequence[Any], dtype: DType | None = None) -> None:
+        self.items, self.dtype = tuple(items), dtype
+
+
+class StackedValue(SequenceValue):
+    """A sequence whose length only the run can tell: items of one shape are the first ``count`` rows of a tensor.
+
+    ``count`` is a scalar tensor, None where every row is an item. ``room``: so many items can be inserted before ``rows`` is full.
+    """
+
+    __slots__ = ("count", "is_text", "room", "rows")
+
+    def __init__(self, rows: graph.GraphExpr, count: graph.GraphExpr | None = None, room: int = 0, is_text: bool = False) -> None:
+        self.rows, self.count, self.room, self.is_text = rows, count, room, is_text
+
+    @property
+    def capacity(self) -> tir.Expr:
+        """The number of rows, items or not."""
+        return self.rows.sinfo.shape[0]
+
+    @property
+    def item(self) -> graph.TensorInfo:
+        """What an item is."""
+        return graph.TensorInfo(self.rows.sinfo.shape[1:], self.rows.sinfo.dtype)
 
 
 class EmptyOptional(ListValue):

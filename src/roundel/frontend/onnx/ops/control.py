@@ -11,11 +11,12 @@ import numpy as np
 
 from ....ir import graph, tir
 from ....ir.dtype import BOOL, INT64
-from ....ir.visit import free_vars
 from ....ops.dims import differ
 from ..importer import NodeContext
+from ..packed import PackedBranches, PackedLoop, Run, holds_sequence
 from ..registry import converter
-from ..values import ListValue, UnsupportedDataError, Value
+from ..run_time_sizes import inner_sizes, sizes_in
+from ..values import UnsupportedDataError, Value
 
 UNROLLED = 64
 """Loops of at most that many iterations, known at compile time, are unrolled."""
@@ -31,7 +32,8 @@ def _if(node: NodeContext, condition: Value) -> Any:
     known = condition.constant()
     if known is not None:
         return tuple(node.subgraph(branches[0 if known.reshape(-1)[0] else 1], ()))
-    sequences = [node.importer.sequence(partial(_branch, node, g)) for g in branches]
+    packed = _as_tensors(node, branches)
+    sequences = [node.importer.sequence(partial(_branch, node, g, packed)) for g in branches]
     if any(a.ndim != b.ndim for a, b in zip(*(s.sinfo.fields for s in sequences), strict=True)):
         chosen = node.importer.decide(node, condition)
         return tuple(node.subgraph(branches[0 if chosen else 1], ()))
@@ -39,17 +41,30 @@ def _if(node: NodeContext, condition: Value) -> Any:
     flag = condition.expr
     flag = flag if flag.sinfo.ndim == 0 else node.make("reshape", flag, graph.ShapeExpr(()))
     out = node.importer.bb.emit(graph.If(flag, *sequences, graph.TupleInfo(tuple(infos))), "if_")
-    return tuple(node.importer.bb.emit_named(graph.TupleGetItem(out, k), "if_result") for k in range(len(infos)))
+    fields = [node.importer.bb.emit_named(graph.TupleGetItem(out, k), "if_result") for k in range(len(infos))]
+    return tuple(fields) if packed is None else packed.results(fields)
 
 
-def _branch(node: NodeContext, body: Any) -> graph.Tuple:
-    return graph.Tuple(tuple(_plain(node, v) for v in node.subgraph(body, ())))
+def _as_tensors(node: NodeContext, branches: Sequence[Any]) -> PackedBranches | None:
+    """How sequences leave the branches, None where there are none; tried aside, so that nothing of it stays."""
+    if not any(o.type.WhichOneof("value") in ("sequence_type", "optional_type", None) for g in branches for o in g.output):
+        return None
+    values: list[list[Any]] = []
+    made: list[PackedBranches] = []
+
+    def attempt() -> graph.Tuple:
+        values.extend(node.subgraph(g, ()) for g in branches)
+        if any(map(holds_sequence, values)):
+            made.append(PackedBranches(node, *values))
+        return graph.Tuple(())
+
+    node.importer.sequence(attempt)
+    return made[0] if made else None
 
 
-def _plain(node: NodeContext, value: Any) -> Any:
-    if isinstance(value, ListValue):
-        raise node.data_dependent("which branch gives a sequence")
-    return node.importer.emit(value.expr)
+def _branch(node: NodeContext, body: Any, packed: PackedBranches | None) -> graph.Tuple:
+    values = node.subgraph(body, ())
+    return graph.Tuple(tuple(node.importer.emit(v.expr) for v in values) if packed is None else tuple(packed.flat(values)))
 
 
 def _either(node: NodeContext, a: graph.StructInfo, b: graph.StructInfo) -> graph.TensorInfo:
@@ -115,30 +130,38 @@ def scalar(node: NodeContext, value: Any) -> Any:
 @converter("Loop")
 def _loop(node: NodeContext, trips: Value | None, condition: Value | None, *state: Any) -> Any:
     body = node.attr("body")
+    run: Run = partial(node.subgraph, body)
     count = None if trips is None else node.ints(trips, "the number of iterations")[0]
     start = None if condition is None else condition.constant()
     if start is not None and not start.reshape(-1)[0]:
         count = 0
     short = (isinstance(count, int) and count <= UNROLLED) or count is None
-    if condition is None or start is not None:
-        if short and _can_unroll(node, body, count, state):
-            return _unrolled(node, body, count, list(state), len(state))
-        if not short and not any(isinstance(s, ListValue) for s in state) and _never_ends(node, body, state):
-            return _counted(node, body, tir.as_index(count), list(state), len(state))
-    if any(isinstance(s, ListValue) for s in state):
-        raise node.data_dependent("how often a loop over sequences runs")
-    return _conditional(node, body, count, condition, list(state))
+    decided = condition is None or start is not None
+    if decided and short and _can_unroll(node, body, count, state):
+        return _unrolled(node, run, count, list(state), len(state))
+    if not holds_sequence(state):
+        return _rolled(node, run, count, condition, list(state), decided and not short)
+    packed = PackedLoop(node, run, state, count)
+    return packed.results(_rolled(node, packed.run, count, condition, packed.state, decided))
+
+
+def _rolled(node: NodeContext, run: Run, count: Any, condition: Value | None, state: list[Value], always: bool) -> Any:
+    """A native loop; ``always``: its body alone may say that it ends."""
+    if always and count is not None and _never_ends(node, run, state):
+        return _counted(node, run, tir.as_index(count), state, len(state))
+    return _conditional(node, run, count, condition, state)
 
 
 def _can_unroll(node: NodeContext, body: Any, count: int | None, state: Sequence[Any]) -> bool:
     """Whether it is known after each iteration if there is another; tried aside, so that nothing of it stays."""
+    run: Run = partial(node.subgraph, body)
     if count == 0:
         return len(body.output) == 1 + len(state)
-    if count is not None and not any(isinstance(s, ListValue) for s in state) and _never_ends(node, body, state):
+    if count is not None and not holds_sequence(state) and _never_ends(node, run, state):
         return True
 
     def attempt() -> graph.Tuple:
-        _unrolled(node, body, count, list(state), len(state))
+        _unrolled(node, run, count, list(state), len(state))
         return graph.Tuple(())
 
     try:
@@ -148,13 +171,13 @@ def _can_unroll(node: NodeContext, body: Any, count: int | None, state: Sequence
     return True
 
 
-def _never_ends(node: NodeContext, body: Any, state: Sequence[Any]) -> bool:
+def _never_ends(node: NodeContext, run: Run, state: Sequence[Any]) -> bool:
     """Whether the body always wants another iteration."""
     found: list[Any] = []
 
     def attempt() -> graph.Tuple:
         inputs = [Value(graph.Var("s", s.expr.sinfo)) for s in state]
-        found.append(node.subgraph(body, (_number(), node.value(np.asarray(True, dtype=object), BOOL), *inputs))[0].constant())
+        found.append(run((_number(), node.value(np.asarray(True, dtype=object), BOOL), *inputs))[0].constant())
         return graph.Tuple(())
 
     node.importer.sequence(attempt)
@@ -165,7 +188,7 @@ def _number() -> Value:
     return Value(graph.Var("i", graph.TensorInfo((), INT64)))
 
 
-def _conditional(node: NodeContext, body: Any, count: Any, condition: Value | None, state: list[Any]) -> Any:
+def _conditional(node: NodeContext, run: Run, count: Any, condition: Value | None, state: list[Any]) -> Any:
     """A loop that goes on while its body says so, at most ``count`` times where that is given. What it collects is kept in buffers for
     ``count`` iterations, of which those that ran are the result."""
     importer, carried = node.importer, len(state)
@@ -173,7 +196,7 @@ def _conditional(node: NodeContext, body: Any, count: Any, condition: Value | No
     variables = [graph.Var(f"s{k}", s.expr.sinfo) for k, s in enumerate(state)]
 
     def step() -> list[Any]:
-        return [v.expr for v in node.subgraph(body, [Value(v) for v in (counter, go, *variables)])]
+        return [v.expr for v in run([Value(v) for v in (counter, go, *variables)])]
 
     probe = _rows_of(node, importer.sequence(lambda: graph.Tuple(tuple(step()[1 + carried:]))))
     if probe and (count is None or (isinstance(count, int) and count > _MOST_ROWS)):
@@ -210,17 +233,10 @@ def _conditional(node: NodeContext, body: Any, count: Any, condition: Value | No
 
 def _rows_of(node: NodeContext, body: graph.SeqExpr) -> tuple[graph.TensorInfo, ...]:
     """What an iteration collects; its sizes have to be known before the loop."""
-    inner = {v for block in body.blocks for b in block.bindings if isinstance(b, graph.MatchCast) for v in _variables(b.sinfo)}
-    outer = {v for x in node.importer.values.values() if isinstance(x, Value) and x.content is None for v in _variables(x.expr.sinfo)}
-    rows: tuple[graph.TensorInfo, ...] = body.sinfo.fields
-    if any(v in inner - outer for row in rows for v in _variables(row)):
+    inner, rows = inner_sizes(node, body), body.sinfo.fields
+    if any(v in inner for row in rows for v in sizes_in(row)):
         raise node.data_dependent("the shape of what a loop collects")
     return rows
-
-
-def _variables(info: Any) -> list[tir.Var]:
-    dims = info.values if isinstance(info, graph.ShapeInfo) else getattr(info, "shape", None)
-    return [v for d in dims or () for v in free_vars(d)]
 
 
 def _as_before(node: NodeContext, old: Any, new: Any) -> Any:
@@ -239,13 +255,13 @@ def _written(node: NodeContext, rows: Any, place: Any, y: Any) -> Any:
     return node.make("scatter_nd", rows, at_place, node.make("expand_dims", y, axis=(0,)), reduction="update")
 
 
-def _unrolled(node: NodeContext, body: Any, count: int | None, state: list[Any], carried: int) -> Any:
+def _unrolled(node: NodeContext, run: Run, count: int | None, state: list[Any], carried: int) -> Any:
     rows: list[list[Any]] = []
     go_on = True
     while go_on and (count is None or len(rows) < count):
         if len(rows) > UNROLLED:
             raise node.data_dependent("how often a loop runs")
-        flag, *out = node.subgraph(body, (node.value(np.asarray(len(rows), dtype=object)), node.value(np.asarray(True, dtype=object), BOOL), *state))
+        flag, *out = run((node.value(np.asarray(len(rows), dtype=object)), node.value(np.asarray(True, dtype=object), BOOL), *state))
         state, ys = out[:carried], out[carried:]
         rows.append([y.expr for y in ys])
         if count is not None and len(rows) == count:
@@ -257,9 +273,9 @@ def _unrolled(node: NodeContext, body: Any, count: int | None, state: list[Any],
     return (*state, *(stacked(node, column) for column in zip(*rows, strict=True)))
 
 
-def _counted(node: NodeContext, body: Any, count: tir.Expr, state: list[Any], carried: int) -> Any:
+def _counted(node: NodeContext, run: Run, count: tir.Expr, state: list[Any], carried: int) -> Any:
     def step(i: Any, now: list[Any]) -> tuple[list[Any], list[Any]]:
-        flag, *out = node.subgraph(body, (Value(i), node.value(np.asarray(True, dtype=object), BOOL), *map(Value, now)))
+        flag, *out = run((Value(i), node.value(np.asarray(True, dtype=object), BOOL), *map(Value, now)))
         known = flag.constant()
         if known is None or not known.reshape(-1)[0]:
             raise node.data_dependent("whether a loop goes on")

@@ -12,7 +12,7 @@ from ....ir import graph, tir
 from ....runtime.text import number_of, numbers_of
 from ..importer import NodeContext, Value
 from ..registry import converter
-from ..values import MapValue
+from ..values import MapInput, MapValue
 from .math import const_like
 
 ML = "ai.onnx.ml"
@@ -153,3 +153,35 @@ def _feature_vectorizer(node: NodeContext, *xs: Value) -> Any:
 def _zip_map(node: NodeContext, x: Value) -> Any:
     """The scores as they are, a column for each class: the dictionary for each row is made where they are handed out."""
     return MapValue(x.expr, node.attr("classlabels_strings", None) or node.attr("classlabels_int64s"))
+
+
+def _entries_at(node: NodeContext, given: MapInput, keys: Any, count: Any) -> Any:
+    """The values of a map at ``count`` keys, (1, count): 0 (the empty string) where it has no entry."""
+    column = node.make("reshape", keys, graph.ShapeExpr((count, tir.index_const(1))))
+    same = node.make("equal", column, node.make("expand_dims", given.keys.expr, axis=(0,)))
+    values = given.values.expr
+    at = node.make("where", same, node.make("expand_dims", values, axis=(0,)), const_like(0, values))
+    return node.make("expand_dims", node.make("sum", at, axis=(1,)), axis=(0,))
+
+
+@converter("DictVectorizer", domain=ML)
+def _dict_vectorizer(node: NodeContext, given: MapInput) -> Any:
+    names = node.attr("string_vocabulary", None)
+    keys = np.asarray(node.attr("int64_vocabulary"), np.int64) if names is None else numbers_of(names)
+    out = _entries_at(node, given, graph.Constant.of(keys), tir.index_const(len(keys)))
+    return node.text(out) if given.values.is_text else out
+
+
+@converter("CastMap", domain=ML)
+def _cast_map(node: NodeContext, given: MapInput) -> Any:
+    """The values in the order of the keys, or (SPARSE) at the places that the keys say."""
+    if node.attr("map_form", "DENSE") == "SPARSE":
+        count = tir.index_const(node.attr("max_map", 1))
+        places = node.make("arange", *(graph.PrimValue(v) for v in (tir.index_const(0), count, tir.index_const(1))), dtype="int64")
+        row = Value(_entries_at(node, given, places, count), is_text=given.values.is_text)
+    else:
+        row = Value(node.make("expand_dims", given.values.expr, axis=(0,)), is_text=given.values.is_text)
+    to = node.attr("cast_to", "TO_FLOAT")
+    if row.is_text != (to == "TO_STRING"):
+        raise node.unsupported(f"a map of {'strings' if row.is_text else 'numbers'} with cast_to={to}")
+    return row if row.is_text else node.make("astype", row.expr, dtype={"TO_INT64": "int64"}.get(to, "float32"))

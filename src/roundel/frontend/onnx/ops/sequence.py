@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX sequences and optional values: their lengths are known at compile time, so they are Python lists of values here."""
+"""ONNX sequences and optional values. Where their lengths are known at compile time they are Python lists of values, else rows of a
+tensor (see ``stacked``)."""
 
 from __future__ import annotations
 
@@ -8,10 +9,14 @@ from typing import Any
 
 from ....arith import Analyzer
 from ....ir import graph, tir
+from .. import stacked
 from ..importer import NodeContext
 from ..load import dtype_of
 from ..registry import converter
-from ..values import EmptyOptional, ListValue, Value
+from ..run_time_sizes import check
+from ..values import EmptyOptional, ListValue, SequenceValue, StackedValue, Value
+from .control import at as row_at
+from .control import scan_loop
 
 
 def _place(node: NodeContext, position: Value | None, length: int, default: int) -> int:
@@ -33,34 +38,63 @@ def _construct(node: NodeContext, *items: Value) -> Any:
     return ListValue(items)
 
 
+def _is_listed(items: SequenceValue, position: Value | None) -> bool:
+    """Whether both the length of a sequence and a position in it are known."""
+    return isinstance(items, ListValue) and (position is None or position.is_constant or not items.items)
+
+
+def _stack(node: NodeContext, items: SequenceValue, item: Value | None = None) -> StackedValue:
+    info = stacked.item_of(items) or (None if item is None else item.expr.sinfo)
+    if info is None:
+        raise node.error("the sequence is empty")
+    return stacked.stack_of(node, items, info)
+
+
 @converter("SequenceInsert")
-def _insert(node: NodeContext, items: ListValue, item: Value, position: Value | None = None) -> Any:
-    k = _place(node, position, len(items.items), len(items.items))
+def _insert(node: NodeContext, items: SequenceValue, item: Value, position: Value | None = None) -> Any:
+    if not _is_listed(items, position):
+        return stacked.insert(node, _stack(node, items, item), item, position)
+    assert isinstance(items, ListValue)
+    k = _place(node, position, len(items.items), len(items.items)) if items.items else 0
     return ListValue((*items.items[:k], item, *items.items[k:]))
 
 
 @converter("SequenceErase")
-def _erase(node: NodeContext, items: ListValue, position: Value | None = None) -> Any:
+def _erase(node: NodeContext, items: SequenceValue, position: Value | None = None) -> Any:
+    if not _is_listed(items, position):
+        return stacked.erase(node, _stack(node, items), position)
+    assert isinstance(items, ListValue)
+    if not items.items:
+        raise node.error("the sequence is empty")
     k = _place(node, position, len(items.items), len(items.items) - 1)
     return ListValue((*items.items[:k], *items.items[k + 1:]))
 
 
 @converter("SequenceAt")
-def _at(node: NodeContext, items: ListValue, position: Value) -> Any:
+def _at(node: NodeContext, items: SequenceValue, position: Value) -> Any:
+    if not _is_listed(items, position):
+        return stacked.at(node, _stack(node, items), position)
+    assert isinstance(items, ListValue)
+    if not items.items:
+        raise node.error("the sequence is empty")
     return items.items[_place(node, position, len(items.items), 0)]
 
 
 @converter("SequenceLength")
-def _length(node: NodeContext, items: ListValue) -> Any:
+def _length(node: NodeContext, items: SequenceValue) -> Any:
     import numpy as np
 
-    return node.value(np.asarray(len(items.items), dtype=object))
+    return stacked.length(node, items) if isinstance(items, StackedValue) else node.value(np.asarray(len(items.items), dtype=object))
 
 
 @converter("ConcatFromSequence")
-def _concat(node: NodeContext, items: ListValue) -> Any:
-    tensors, axis = [v.expr for v in items.items], node.attr("axis")
-    if not node.attr("new_axis", 0):
+def _concat(node: NodeContext, items: SequenceValue) -> Any:
+    axis, is_new = node.attr("axis"), bool(node.attr("new_axis", 0))
+    if isinstance(items, StackedValue):
+        return stacked.concatenated(node, items, axis, is_new)
+    assert isinstance(items, ListValue)
+    tensors = [v.expr for v in items.items]
+    if not is_new:
         return node.make("concat", graph.Tuple(tuple(tensors)), axis=axis)
     rank = tensors[0].sinfo.ndim + 1
     grown = tuple(node.make("expand_dims", t, axis=(axis % rank,)) for t in tensors)
@@ -70,26 +104,29 @@ def _concat(node: NodeContext, items: ListValue) -> Any:
 @converter("SplitToSequence")
 def _split(node: NodeContext, x: Value, sizes: Value | None = None) -> Any:
     axis = node.attr("axis", 0) % x.expr.sinfo.ndim
-    extent = x.expr.sinfo.shape[axis]
-    if not isinstance(extent, tir.IntImm):
-        raise node.unsupported("splitting an axis of unknown size into a sequence")
-    parts = [1] * extent.value if sizes is None else node.static_ints(sizes, "the sizes")
-    is_scalar = sizes is not None and len(_shape(sizes)) == 0
-    if is_scalar:
-        step = parts[0]
+    extent, keep = x.expr.sinfo.shape[axis], bool(node.attr("keepdims", 1))
+    if sizes is None or not _shape(sizes):
+        step = 1 if sizes is None else node.ints(sizes, "the size of a piece")[0]
+        if not isinstance(extent, tir.IntImm) or not isinstance(step, int):
+            return stacked.pieces(node, x, axis, step, keep or sizes is not None)
+        if step <= 0:
+            raise node.error(f"pieces of size {step}")
         parts = [min(step, extent.value - k) for k in range(0, extent.value, step)]
-    squeeze = sizes is None and not node.attr("keepdims", 1)
-    return ListValue([Value(p) for p in _pieces(node, x.expr, axis, parts, squeeze)])
+    else:
+        parts = node.ints(sizes, "the sizes of the pieces")
+        if any(isinstance(n, tir.Expr) for n in parts) or not isinstance(extent, tir.IntImm):
+            check(node, tir.as_index(sum(parts)), extent, "sum_of_the_pieces")
+    return ListValue([Value(p, is_text=x.is_text) for p in _pieces(node, x.expr, axis, parts, sizes is None and not keep)])
 
 
 def _shape(v: Value) -> tuple[Any, ...]:
     return v.content.shape if v.content is not None else v.expr.sinfo.shape
 
 
-def _pieces(node: NodeContext, x: Any, axis: int, sizes: Sequence[int], squeeze: bool) -> list[Any]:
+def _pieces(node: NodeContext, x: Any, axis: int, sizes: Sequence[Any], squeeze: bool) -> list[Any]:
     out, start = [], 0
     for n in sizes:
-        part = node.make("strided_slice", x, axes=(axis,), begin=(tir.index_const(start),), end=(tir.index_const(start + n),),
+        part = node.make("strided_slice", x, axes=(axis,), begin=(tir.as_index(start),), end=(tir.as_index(start + n),),
                          strides=(tir.index_const(1),))
         out.append(node.make("squeeze", part, axis=(axis,)) if squeeze else part)
         start += n
@@ -97,12 +134,35 @@ def _pieces(node: NodeContext, x: Any, axis: int, sizes: Sequence[int], squeeze:
 
 
 @converter("SequenceMap")
-def _map(node: NodeContext, first: ListValue, *more: Any) -> Any:
+def _map(node: NodeContext, first: SequenceValue, *more: Any) -> Any:
+    values = (first, *more)
+    if any(isinstance(v, StackedValue) for v in values):
+        return _map_rows(node, values)
+    assert isinstance(first, ListValue)
     rows = []
     for k in range(len(first.items)):
-        items = [v.items[k] if isinstance(v, ListValue) else v for v in (first, *more)]
-        rows.append(node.subgraph(node.attr("body"), items))
+        rows.append(node.subgraph(node.attr("body"), [v.items[k] if isinstance(v, ListValue) else v for v in values]))
+    if not rows:
+        return tuple(ListValue(()) for _ in node.attr("body").output)
     return tuple(ListValue(column) for column in zip(*rows, strict=True))
+
+
+def _map_rows(node: NodeContext, values: Sequence[Any]) -> Any:
+    count, rows = stacked.columns(node, values)
+    texts: list[bool] = []
+
+    def step(i: Any, state: list[Any]) -> tuple[list[Any], list[Any]]:
+        items = [v if r is None else Value(row_at(node, r, i), is_text=_is_text(v)) for v, r in zip(values, rows, strict=True)]
+        out = node.subgraph(node.attr("body"), items)
+        texts[:] = [v.is_text for v in out]
+        return [], [v.expr for v in out]
+
+    _, made = scan_loop(node, count, [], step)
+    return tuple(StackedValue(m, is_text=t) for m, t in zip(made, texts, strict=True))
+
+
+def _is_text(value: Any) -> bool:
+    return value.items[0].is_text if isinstance(value, ListValue) else value.is_text
 
 
 @converter("Optional")
