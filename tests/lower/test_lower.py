@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from lower_helpers import ALL, DYNAMIC, SIZED, arguments
 
+from roundel import te
 from roundel.interp import interpret
-from roundel.ir import IRModule
+from roundel.ir import IRModule, tir
+from roundel.ir.visit import walk
 from roundel.lower import PIPELINE, check_flat, shape_params
+from roundel.schedule import Schedule
 
 
 def same_after_every_pass(func, dims=None):
@@ -43,3 +46,26 @@ def test_every_pass_keeps_results(name):
 @pytest.mark.parametrize(("name", "dims"), SIZED, ids=str)
 def test_dynamic(name, dims):
     same_after_every_pass(ALL[name], dims)
+
+
+def test_edges_along_two_axes_have_code_of_their_own():
+    """No condition is left in a reduction where tiles of a parallel loop reach over the rows, the columns, or both."""
+    a, b = te.placeholder((13, 6), "float32", "A"), te.placeholder((6, 21), "float32", "B")
+    r = te.reduce_axis((0, 6), "r")
+    sch = Schedule(te.create_prim_func([a, b, te.compute((13, 21), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), "C")]))
+    block = sch.get_block("C")
+    store = sch.cache_write(block, 0, "local")
+    i, j, k = sch.get_loops(block)
+    rows, row = sch.split(i, [None, 4])
+    columns, column = sch.split(j, [None, 8])
+    sch.reorder(columns, rows, k, row, column)
+    sch.reverse_compute_at(store, rows)
+    init = sch.decompose_reduction(block, k)
+    for part in (block, init, store):
+        *_, row, column = sch.get_loops(part)
+        sch.unroll(row)
+        sch.vectorize(column)
+    sch.parallel(sch.fuse(columns, rows))
+    mod = same_after_every_pass(sch.func)
+    inner = [n for f in mod.functions.values() for n in walk(f.body) if type(n) is tir.For and n.kind is tir.ForKind.SERIAL and type(n.extent) is tir.IntImm]
+    assert len(inner) == 4 and not any(type(n) is tir.If for x in inner for n in walk(x.body))

@@ -10,12 +10,15 @@
 
 Parallel loops, and conditions that are not linear in the loop variable, are not cut but get one test per iteration that
 chooses between the clean and the full body. A budget of statements bounds the growth. A loop annotated with ``edge`` is where
-its conditions are cut, not a loop around it.
+its conditions are cut, not a loop around it. What is cut off at the edge of loops over a ``window`` is cut again inside, and a few
+iterations of such a loop whose conditions differ between rows of a register tile are written out, so that nothing is left to ask.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, free_vars, on, tir
@@ -29,6 +32,7 @@ from .statements import StatementRewriter
 from .vector_expr import conjuncts
 
 GROWTH = 6  # a function may grow to so many times its nodes
+MOST_STRAIGHT = 8  # iterations at an edge that are written out
 SMALL = 4000  # ... or to so many nodes, whichever is more
 
 # a comparison that holds exactly when the difference is >= 0
@@ -48,8 +52,10 @@ class _Cut:
     value: dict[tir.Expr, bool] = field(default_factory=dict)
     low: list[tir.Expr] = field(default_factory=list)
     high: list[tir.Expr] = field(default_factory=list)
-    test: list[tir.Expr] = field(default_factory=list)
+    test: dict[tir.Expr, list[tir.Expr]] = field(default_factory=dict)  # and which conditions hold under each
     exact: dict[tir.Expr, tir.Expr] = field(default_factory=dict)  # conditions that do not hold from this end on
+    early: dict[tir.Expr, tir.Expr] = field(default_factory=dict)  # conditions that do not hold before this beginning
+    over: dict[tir.Expr, tir.Expr] = field(default_factory=dict)  # conditions of statements that never hold from this iteration on
 
 
 class _Partition(StatementRewriter):
@@ -118,7 +124,7 @@ class _Partition(StatementRewriter):
         step = an.simplify(substitute(least, {v: v + 1}) - least)
         linear = type(step) is tir.IntImm and loop.kind is tir.ForKind.SERIAL
         if not linear:
-            cut.test.append(least >= 0)
+            cut.test.setdefault(an.simplify(least >= 0), []).append(c)
             cut.value[c] = True
             return
         at_zero = an.simplify(substitute(least, {v: tir.const(0, v.dtype)}))
@@ -127,14 +133,25 @@ class _Partition(StatementRewriter):
             if an.prove(limit >= loop.min + loop.extent) or an.prove(limit <= loop.min):
                 return
             cut.low.append(limit)
+            if inner.keys().isdisjoint(free_vars(c)):
+                cut.early[c] = limit
         else:
             limit = an.simplify(tir.floordiv(at_zero, -step.value) + 1)
             if an.prove(limit <= loop.min) or an.prove(limit >= loop.min + loop.extent):
                 return
             cut.high.append(limit)
-            if step.value == -1 and inner.keys().isdisjoint(free_vars(c)):
+            if inner.keys().isdisjoint(free_vars(c)):
                 cut.exact[c] = limit
+            self.ceases(loop, box[1], step.value, inner, c, cut)
         cut.value[c] = True
+
+    def ceases(self, loop: tir.For, most: tir.Expr, step: int, inner: dict[Var, tir.For], c: tir.Compare, cut: _Cut) -> None:
+        """An inequality holds for no inner iteration any more where the greatest difference, which falls by ``step``, is negative."""
+        an, v = self.analyzer, loop.loop_var
+        if free_vars(most).isdisjoint(inner) and an.prove_equal(substitute(most, {v: v + 1}) - most, step):
+            limit = an.simplify(tir.floordiv(substitute(most, {v: tir.const(0, v.dtype)}), -step) + 1)
+            if not an.prove(limit >= loop.min + loop.extent):
+                cut.over[c] = limit
 
     def split(self, loop: tir.For, cut: _Cut) -> tir.Stmt:
         an, end = self.analyzer, self.analyzer.simplify(loop.min + loop.extent)
@@ -148,8 +165,14 @@ class _Partition(StatementRewriter):
         stop = an.simplify(tir.max_(stop, start))
         clean = _Decide(cut.value).rewrite(loop.body)
         beyond = {c: False for c, limit in cut.exact.items()} if len(set(cut.high)) == 1 else {}
+        if cut.over and not beyond and not _does_anything(_Decide(dict.fromkeys(cut.over, False)).rewrite(loop.body)):
+            last = stop
+            for limit in cut.over.values():
+                last = tir.max_(last, limit)
+            end = an.simplify(tir.min_(end, last))
+        before = {c: False for c in cut.early} if len(set(cut.low)) == 1 else {}
         parts = [
-            self.piece(loop, loop.min, start, loop.body),
+            self.piece(loop, loop.min, start, _Decide(before).rewrite(loop.body) if before else loop.body),
             self.whole(loop.replace(min=start, extent=an.simplify(stop - start), body=clean)),
             self.piece(loop, stop, end, _Decide(beyond).rewrite(loop.body) if beyond else loop.body),
         ]
@@ -160,15 +183,38 @@ class _Partition(StatementRewriter):
     def piece(self, loop: tir.For, start: tir.Expr, stop: tir.Expr, body: tir.Stmt) -> tir.Stmt:
         if not _does_anything(body):
             return tir.Seq(())
-        return fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))
+        made = fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))
+        return self.whole(_straight(made)) if any("window" in n.annotations for n in statements(made) if type(n) is tir.For) else made
 
     def choose(self, loop: tir.For, cut: _Cut) -> tir.Stmt:
+        """One test per iteration; where two independent ones make it (edges along two axes), a body for each of their outcomes."""
         v = loop.loop_var
-        tests = [*cut.test, *(v >= low for low in cut.low), *(v < high for high in cut.high)]
+        ends = [*(v >= low for low in cut.low), *(v < high for high in cut.high)]
         with inside(self.analyzer, loop):
-            clean = self.rewrite(_Decide(cut.value).rewrite(loop.body))
-            rest = self.rewrite(fresh_copy(loop.body))
-        return loop.replace(body=tir.If(tir.logical_and(*tests), clean, rest))
+            if len(cut.test) == 2 and not ends and _size(loop.body) * 2 <= self.budget:
+                self.budget -= _size(loop.body) * 2
+                (first, mine), (second, others) = sorted(cut.test.items(), key=lambda t: _size(t[0]))  # the simpler one bounds the variable
+                body = tir.If(first, self.either(loop.body, second, others, mine), self.either(loop.body, second, others))
+            else:
+                body = tir.If(tir.logical_and(*cut.test, *ends), self.under(loop.body, cut.value), self.under(loop.body))
+        return loop.replace(body=body)
+
+    def either(self, body: tir.Stmt, test: tir.Expr, held: list[tir.Expr], known: Sequence[tir.Expr] = ()) -> tir.Stmt:
+        """The body where the conditions ``known`` hold, with and without those that hold under a test."""
+        return tir.If(test, self.under(body, dict.fromkeys((*known, *held), True)), self.under(body, dict.fromkeys(known, True)))
+
+    def under(self, body: tir.Stmt, value: Mapping[tir.Expr, bool] = MappingProxyType({})) -> tir.Stmt:
+        """A copy of the body, with some conditions decided and the loops inside cut."""
+        return self.rewrite(fresh_copy(_Decide(value).rewrite(body)))
+
+
+def _straight(loop: tir.For) -> tir.For:
+    """The loop, or if it has few iterations whose conditions differ between unrolled rows, these written out."""
+    if type(loop.extent) is not tir.IntImm or not 1 < loop.extent.value <= MOST_STRAIGHT:
+        return loop
+    rows = {n.loop_var for n in statements(loop.body) if type(n) is tir.For and n.kind is tir.ForKind.UNROLLED}
+    asked = any(loop.loop_var in (names := free_vars(c)) and not rows.isdisjoint(names) for c in _conditions(loop.body))
+    return loop.replace(kind=tir.ForKind.UNROLLED) if asked else loop
 
 
 def _does_anything(stmt: tir.Stmt) -> bool:
@@ -202,7 +248,7 @@ def _size(stmt: tir.Stmt) -> int:
 class _Decide(Rewriter):
     """Replaces conditions by their known values."""
 
-    def __init__(self, value: dict[tir.Expr, bool]) -> None:
+    def __init__(self, value: Mapping[tir.Expr, bool]) -> None:
         self.value = value
 
     def rewrite(self, node: object) -> object:
