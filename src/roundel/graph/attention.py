@@ -3,6 +3,7 @@
 
     matmul(softmax(x), v)                ->   softmax_matmul(transposed x, v)   x from a product of two tensors by elementwise operators
     matmul(where(c, 0, softmax(x)), v)   ->   likewise, zeros for rows of which c (isnan(softmax(x)), max(x) == -inf) holds
+    x + mask, where(mask, x, -inf)       ->   x, and how far a row sees, where the mask says just that (``causal``)
     reshape(broadcast_to(k))             ->   repeat(k)                         where the product reads heads that serve a group
 
 The operators that make ``x`` are built again on transposed operands (the transpose of a mask is made once for all layers, or when
@@ -13,6 +14,7 @@ made, used and forgotten (``schedule/rules/attention.py``).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..ir import graph, options
@@ -22,6 +24,8 @@ from ..ops import make
 from ..ops.dims import static
 from ..passes import pass_
 from ..target import Target
+from . import causal
+from .causal import Sight
 from .pattern import Match, PatternRewriter, is_const, is_op, wildcard
 
 x, v, c = wildcard(), wildcard(), wildcard()
@@ -63,13 +67,35 @@ def _together(m: Match, pattern: Any, target: Target, zero: str = "", weights: i
         return None
     if m.use_count.get(m[_softmax], 0) > weights or not pays(x_info.shape, target):
         return None
-    turned = _turned(m, m[x], x_info.shape, scores)
-    return None if turned is None else make("nn.softmax_matmul", turned, _grouped(m, m[v]), zero=zero)
+    made = next((t for look in (True, False) if (t := _turned(m, m[x], x_info.shape, scores, look)) is None or _replaces(t, zero)), None)
+    if made is None:
+        return None
+    reach = () if made.sight is None else (graph.PrimValue(made.sight.reach),)
+    return make("nn.softmax_matmul", made.turned, _grouped(m, m[v]), *reach, zero=zero)
 
 
-def _turned(m: Match, value: Any, shape: Any, uses: int = 1) -> graph.GraphExpr | None:
+@dataclass(frozen=True)
+class _Scores:
+    """Scores with rows and columns exchanged, without the mask that ``sight`` stands for; ``others``: operators that make them from the
+    product, those apart that multiply by a constant."""
+
+    turned: graph.GraphExpr
+    sight: Sight | None = None
+    others: int = 0
+
+
+def _replaces(scores: _Scores, zero: str) -> bool:
+    """Whether what a mask hides may just not be seen: where each row sees a key (or is zero), and for a mask of a number instead of
+    -infinity where no other mask can make what it hides as likely as the rest."""
+    sight = scores.sight
+    if sight is None or (sight.infinite and zero):
+        return True
+    return sight.always_sees() and (sight.infinite or scores.others == 0)
+
+
+def _turned(m: Match, value: Any, shape: Any, uses: int, look: bool) -> _Scores | None:
     """Scores of this shape with rows and columns exchanged, if elementwise operators, of which nothing else reads a result, make them
-    from a product of two tensors."""
+    from a product of two tensors. ``look``: for masks that say how far rows see."""
     made = m.lookup(value) if isinstance(value, graph.Var) and m.use_count.get(value, 0) <= uses else None
     if not isinstance(made, graph.Call) or not isinstance(made.op, OpDef) or made.sinfo.shape != shape:
         return None
@@ -77,13 +103,19 @@ def _turned(m: Match, value: Any, shape: Any, uses: int = 1) -> graph.GraphExpr 
         a, b = made.args
         if {a.sinfo.ndim, b.sinfo.ndim} != {len(shape)} or isinstance(a, graph.Constant) or isinstance(b, graph.Constant):
             return None
-        return make("matmul", _swapped(_grouped(m, b)), _swapped(_grouped(m, a)), **dict(made.attrs))
+        return _Scores(make("matmul", _swapped(_grouped(m, b)), _swapped(_grouped(m, a)), **dict(made.attrs)))
     if made.op.kind > FuseKind.BROADCAST or "axis" in made.attrs:
         return None
-    parts = [_turned(m, a, shape) for a in made.args]
-    if sum(p is not None for p in parts) != 1:
+    for scores, sight in causal.masked(m.lookup, made, shape) if look else ():
+        if (inner := _turned(m, scores, shape, 1, False)) is not None:
+            return replace(inner, sight=sight)
+    parts = [_turned(m, a, shape, 1, look and causal.keeps_lowest(made)) for a in made.args]
+    found = [p for p in parts if p is not None]
+    if len(found) != 1:
         return None
-    return make(made.op.name, *(_swapped(a) if p is None else p for a, p in zip(made.args, parts, strict=True)), **dict(made.attrs))
+    turned = make(made.op.name, *(_swapped(a) if p is None else p.turned for a, p in zip(made.args, parts, strict=True)), **dict(made.attrs))
+    scaled = _is(made, "multiply") and any(isinstance(a, graph.Constant) for a in made.args)
+    return replace(found[0], turned=turned, others=found[0].others + (not scaled))
 
 
 def _grouped(m: Match, value: Any) -> Any:

@@ -103,16 +103,17 @@ class Attention(OpDef):
 class SoftmaxMatMul(OpDef):
     """softmax(scores) value, divided by the sums of exponentials at the end: rows of the result, not of the scores.
 
-    ``scores`` are transposed, (..., n, rows), ``value`` (..., n, columns); the dimensions before broadcast. ``zero``: which rows give
-    zeros, those whose softmax is NaN (``nan``) or of which all scores are -infinity (``empty``). The program of this operator takes that
-    of the product that makes the scores into it (``fuse``).
+    ``scores`` are transposed, (..., n, rows), ``value`` (..., n, columns); the dimensions before broadcast. With ``reach``, a number,
+    a row sees the keys up to its own index plus that: the scores of others count as -infinity and what belongs to them need not be
+    computed. ``zero``: which rows give zeros, those whose softmax is NaN (``nan``) or of which all scores are -infinity (``empty``).
+    The program of this operator takes that of the product that makes the scores into it (``fuse``).
     """
 
-    name, operands, kind = "nn.softmax_matmul", ("scores", "value"), FuseKind.ATTENTION
-    (attributes,) = ({"zero": ""},)
+    name, operands, kind = "nn.softmax_matmul", ("scores", "value", "reach?"), FuseKind.ATTENTION
+    attributes, scalars = {"zero": ""}, ("reach",)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        scores, value = (tensor_info(self, x, args) for x in args)
+        scores, value = (tensor_info(self, x, args) for x in args[:2])
         if scores.dtype is not None and not scores.dtype.is_float:
             fail(self, f"scores have to be float, not {scores.dtype}", *args)
         if -1 < scores.ndim < 2 or scores.shape is None or value.shape is None:
@@ -121,18 +122,28 @@ class SoftmaxMatMul(OpDef):
         return MatMul().infer((turned, value), Attrs({"out_dtype": None}))
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        scores, value = args
+        scores, value, reach = fill(args, 3)
         wide = te.accumulator(scores.dtype)
         *lead, count, rows = scores.shape
         batch, columns = broadcast_shapes(self, [tuple(lead), value.shape[:-2]]), value.shape[-1]
         n, m, k = (te.reduce_axis(count, "n") for _ in range(3))
         below = (*lead, rows)
+
+        def seen(value: Any, other: Any, at: Any) -> Any:
+            return value if reach is None else te.select(at[-2] <= at[-1] + reach, value, other)
+
+        if reach is not None:
+            given = scores
+            scores = te.compute(given.shape, lambda *at: seen(given(*at), te.min_value(given.dtype), at), "attention_seen")
         top = te.compute(below, lambda *at: te.max_number(te.cast(scores[(*at[:-1], n.var, at[-1])], wide), axis=n), "attention_max")
 
         def least(*at: Any) -> Any:  # exponentials of nothing but -infinity: of zero above it they are zeros
             return te.select(tir.eq(top(*at), te.min_value(wide)), 0.0, top(*at)) if attrs["zero"] == "empty" else top(*at)
 
-        exps = te.compute(scores.shape, lambda *at: te.exp(te.cast(scores(*at), wide) - least(*at[:-2], at[-1])), "attention_exp")
+        def exponential(*at: Any) -> Any:
+            return seen(te.exp(te.cast(scores(*at), wide) - least(*at[:-2], at[-1])), tir.const(0, wide), at)
+
+        exps = te.compute(scores.shape, exponential, "attention_exp")
         total = te.compute(below, lambda *at: te.sum(exps[(*at[:-1], m.var, at[-1])], axis=m), "attention_sum")
         share = te.compute(below, lambda *at: te.select(tir.eq(total(*at), 0.0), 0.0, 1.0 / total(*at)), "attention_share")  # of no keys: zeros
 
@@ -150,7 +161,10 @@ class SoftmaxMatMul(OpDef):
         return cast_result(te.compute(weighted.shape, scaled, "attention"), scores.dtype, "attention_cast")
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        scores, value = map(widen, args)
+        scores, value = map(widen, args[:2])
+        if len(args) > 2 and args[2] is not None:
+            key, row = np.indices(scores.shape[-2:])
+            scores = np.where(key <= row + args[2], scores, -np.inf)
         top = scores.max(-2, keepdims=True) if scores.size else scores
         with np.errstate(invalid="ignore"):
             weights = np.exp(scores - top) if scores.size else scores

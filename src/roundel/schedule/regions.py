@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from roundel.arith import Analyzer, block_access, detect_iter_map, end, estimate_region
-from roundel.ir import Buffer, Var, substitute
+from roundel.arith.int_set import interval
+from roundel.ir import Buffer, Var, free_vars, substitute
 from roundel.ir.errors import ArithError
-from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, Range, Stmt
+from roundel.ir.tir import LT, And, Block, BlockRealize, BufferRegion, Expr, For, Range, Stmt, min_
 
 from .tree import Tree, is_true
 
@@ -34,7 +35,21 @@ def touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: Stmt |
     an = an or tree.analyzer(top if top is not None else tree.scope(realize), inside=True)
     values = bindings(realize)
     at = BufferRegion(region.buffer, tuple(substitute(r, values) for r in region.region))
-    return estimate_region(at, domain(inner_loops(tree, realize, top)), an=an)
+    return estimate_region(at, _bounded(domain(inner_loops(tree, realize, top)), realize.predicate, an), an=an)
+
+
+def _bounded(loops: dict[Var, Range], predicate: Expr, an: Analyzer) -> dict[Var, Range]:
+    """The ranges of loops in which a condition of the form ``variable < limit`` may hold."""
+    parts = [predicate.a, predicate.b] if type(predicate) is And else [predicate]
+    if len(parts) == 2:
+        return _bounded(_bounded(loops, parts[0], an), parts[1], an)
+    if type(predicate) is not LT or predicate.a not in loops:
+        return loops
+    v = predicate.a
+    limit = interval(an, predicate.b, {w: r for w, r in loops.items() if w is not v}).max
+    if limit is None or v in free_vars(limit):
+        return loops
+    return {**loops, v: Range(loops[v].min, an.simplify(min_(loops[v].extent, limit - loops[v].min)))}
 
 
 def regions_of(block: Block, buffer: Buffer, *, written: bool) -> list[BufferRegion]:

@@ -21,11 +21,13 @@ from . import (
     layout,
     loops,
     move,
+    neutral,
     padding,
     reduction,
     rfactor,
     sampling,
     tensorize,
+    zeros,
 )
 from .decisions import OPEN, Decision
 from .features import Features, features
@@ -182,6 +184,8 @@ class Schedule:
     compute_inline = method(inline.compute_inline)
     reverse_compute_inline = method(inline.reverse_compute_inline)
     decompose_reduction = method(reduction.decompose_reduction)
+    drop_neutral = method(neutral.drop_neutral)
+    skip_zeros = method(zeros.skip_zeros)
     rfactor = method(rfactor.rfactor)
     blockize = method(blockize.blockize)
     tensorize = method(tensorize.tensorize)

@@ -13,6 +13,7 @@ sums are those of whole vectors. Elementwise blocks behind the first product go 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,7 @@ class _Schedule:
     def __init__(self, sch: Any, stages: Stages, decisions: dict[str, int], lanes: int) -> None:
         self.sch, self.stages, self.lanes = sch, stages, lanes
         self.block, self.keys, self.rows, self.vectors, self.packed = (decisions[n] for n in ("block", "keys", "rows", "vectors", "packed"))
+        self.causal = stages.causal
 
     def run(self) -> None:
         """Schedule the whole program."""
@@ -126,11 +128,11 @@ class _Schedule:
         sch.compute_at(share, rows, preserve_unit_loops=True)
         self.along_rows(share, rows, -1)
         sch.compute_at(total, rows, preserve_unit_loops=True)
-        summed = self.over_keys(total, rows)
+        summed = self.over_keys(total, rows, beyond=self.causal)
         sch.compute_at(exps, rows, preserve_unit_loops=True)
         self.merge(self.over_keys(exps, rows), summed)
         sch.compute_at(top, rows, preserve_unit_loops=True)
-        largest = self.over_keys(top, rows, self.keys)
+        largest = self.over_keys(top, rows, self.keys, self.causal)
         sch.compute_at(store, rows, preserve_unit_loops=True)
         self.merge(self.scores(scores, store, turned, rows), largest)
         sch.compute_at(turned, rows, preserve_unit_loops=True)
@@ -196,11 +198,14 @@ class _Schedule:
         sch.set_scope(block, 0, "local")
         sch.compute_at(block, tile, preserve_unit_loops=True)
         row, column, key = self.inside(block, tile)[-3:]
-        outer, step = sch.split(key, [None, self.unroll(self.stages.key, self.rows * self.vectors)])
+        unroll = self.unroll(self.stages.key, self.rows * self.vectors)
+        outer, step = sch.split(key, [None, math.gcd(unroll, self.keys) if self.causal else unroll])
         sch.reorder(outer, step, row, column)
         values = self.stages.values.buffer
         reads = [r.buffer for r in sch.get(block).reads]
         self.reduce(block, next(b for b in reads if b is values or b.name == values.name + "_global"), outer, step)
+        if self.causal:
+            sch.drop_neutral(block, outer, self.keys)
 
     def scores(self, block: Any, store: Any, turned: Any, rows: Any) -> Any:
         """Keys times queries: a tile of keys and rows in registers over their width. The loop over tiles."""
@@ -253,8 +258,9 @@ class _Schedule:
         sch.unroll(vectors)
         sch.vectorize(lanes)
 
-    def over_keys(self, block: Any, rows: Any, tile: int = 1) -> Any:
-        """A block over rows and keys: one key after another (in tiles of ``tile``, written out), rows in vectors. The loop over keys."""
+    def over_keys(self, block: Any, rows: Any, tile: int = 1, beyond: bool = False) -> Any:
+        """A block over rows and keys: one key after another (in tiles of ``tile``, written out), rows in vectors. The loop over keys.
+        ``beyond``: without the keys that no row sees."""
         sch = self.sch
         reduces = sch.get(block).init is not None
         *units, key, row = self.inside(block, rows)
@@ -269,6 +275,8 @@ class _Schedule:
             *_, a, b = sch.get_loops(init)
             sch.unroll(a)
             sch.vectorize(b)
+        if beyond:
+            sch.drop_neutral(block, keys, self.keys)
         for loop in written:
             sch.unroll(loop)
         sch.vectorize(lanes)

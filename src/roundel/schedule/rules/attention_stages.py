@@ -32,6 +32,12 @@ class Stages:
     result_row: tir.IterVar
     result_column: tir.IterVar
 
+    @property
+    def causal(self) -> bool:
+        """Whether a row sees the keys up to one that depends on the row: the exponentials of others are zeros by a condition."""
+        value = self.exps.block.body.value
+        return type(value) is tir.Select and value.condition.is_index and type(value.false_value) is tir.FloatImm and value.false_value.value == 0
+
 
 def _makers(infos: list[BlockInfo]) -> dict[tir.Buffer, BlockInfo]:
     return {a.buffer: i for i in infos for a in i.stores}
