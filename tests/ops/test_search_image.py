@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import opcheck as opcheck_module
 import pytest
 from opcheck import T, opcheck
 
@@ -46,6 +47,21 @@ def test_topk():
     opcheck("topk", T("n", 9), lambda n: n - 1, dims=N, axis=0, largest=False)
     opcheck("topk", T(values=TIES), 2, ret_type="indices")
     opcheck("topk", T(3, 4, dtype="int32"), 4, ret_type="values")
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool", "uint64"])
+def test_few_of_many(dtype, largest, monkeypatch):
+    """Selected rather than sorted: ties across blocks, NaN, infinities, sizes that are known late."""
+    monkeypatch.setattr(opcheck_module, "COMPILED", True)
+    opcheck("topk", T(2, 133, dtype=dtype), 7, largest=largest)
+    opcheck("topk", T("n", 37, dtype=dtype), 1, dims={"n": 2}, largest=largest, dtype="int64")
+    opcheck("topk", T(1, "n", dtype=dtype), 3, dims={"n": 71}, largest=largest)
+    opcheck("topk", T(1, "n", dtype=dtype), 3, dims={"n": 5}, largest=largest)
+    if dtype.startswith("float"):
+        x = np.random.default_rng(0).uniform(-2, 2, (5, 90))
+        x[0, ::2], x[1], x[2, 40:], x[3, :9], x[4, 33:] = np.nan, np.nan, np.inf, np.nan, -np.inf
+        opcheck("topk", T(values=x, dtype=dtype), 6, largest=largest)
 
 
 MODES = [

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -11,6 +13,7 @@ from roundel.ir import PrimFunc
 from roundel.ir.errors import RoundelError
 
 _table: dict[str, TensorIntrin] = {}
+_families: dict[str, Callable[..., TensorIntrin]] = {}
 _BUILTIN = ("x86", "generic", "transpose")
 _loaded = False
 
@@ -41,10 +44,18 @@ class TensorIntrin:
         return _table[name]
 
     @staticmethod
+    def family(pattern: str, make: Callable[..., TensorIntrin]) -> None:
+        """Instructions that are made when they are asked for: ``make`` registers one, given the groups of its name's pattern."""
+        _families[pattern] = make
+
+    @staticmethod
     def get(name: str) -> TensorIntrin:
         """The instruction of this name; raises RoundelError naming close ones."""
         _load()
         if name not in _table:
+            for pattern, make in _families.items():
+                if found := re.fullmatch(pattern, name):
+                    return make(*found.groups())
             near = get_close_matches(name, _table)
             raise RoundelError(
                 f"there is no tensor intrinsic {name!r}",

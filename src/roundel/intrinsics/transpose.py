@@ -13,11 +13,11 @@ from roundel.script import tir as T
 
 from .registry import TensorIntrin
 
-PART = 4  # elements of 32 bits in 128
+PART_BITS = 128
 
 
 def transpose(lanes: int, dtype: str) -> TensorIntrin:
-    """B[j, i] = A[i, j] of ``lanes`` x ``lanes`` elements of 32 bits."""
+    """B[j, i] = A[i, j] of ``lanes`` x ``lanes`` elements, rows of 128 bits or more."""
 
     @T.prim_func
     def desc(A: T.Buffer((lanes, lanes), dtype), B: T.Buffer((lanes, lanes), dtype)):
@@ -41,12 +41,13 @@ class _Network:
 
     def __init__(self, a: tir.Buffer, b: tir.Buffer) -> None:
         self.lanes = b.shape[0].value
+        self.part = PART_BITS // b.dtype.bits  # elements in 128 bits
         self.statements: list[tir.Stmt] = []
         self.steps: list[tir.Buffer] = []
         rows = [self.row(a, k) for k in range(self.lanes)]
-        for width in (1, 2):
-            rows = self.kept(self.interleaved(rows, width))
-        parts = [rows[k::PART] for k in range(PART)]
+        for step in range(self.part.bit_length() - 1):
+            rows = self.kept(self.interleaved(rows, 1 << step))
+        parts = [rows[k :: self.part] for k in range(self.part)]
         while len(parts[0]) > 1:
             pairs = [list(zip(p[::2], p[1::2], strict=True)) for p in parts]
             halves = [[self.alternate(x, y, odd) for x, y in p] for p in pairs for odd in (0, 1)]
@@ -58,10 +59,10 @@ class _Network:
 
     def place(self, k: int) -> int:
         """Which column the k-th of the last vectors is: the first choice was the column within 128 bits, then bits from the lowest."""
-        parts = self.lanes // PART
+        parts = self.lanes // self.part
         column, rest = divmod(k, parts)
         bits = parts.bit_length() - 1
-        return column + PART * int(format(rest, f"0{bits}b")[::-1] or "0", 2) if bits else column
+        return column + self.part * int(format(rest, f"0{bits}b")[::-1] or "0", 2) if bits else column
 
     def row(self, buffer: tir.Buffer, k: int) -> tir.Expr:
         return tir.BufferLoad(buffer, (tir.index_const(k), tir.Ramp(tir.index_const(0), tir.index_const(1), self.lanes)))
@@ -77,26 +78,23 @@ class _Network:
         return [self.row(step, k) for k in range(self.lanes)]
 
     def interleaved(self, rows: list[tir.Expr], width: int) -> list[tir.Expr]:
-        """Of rows ``width`` apart, runs of ``width`` elements in turn: the lower and the upper halves of each 128 bits."""
+        """Of neighbouring groups of ``width`` rows, each of which has runs of ``width`` elements, rows with runs of twice that."""
         out = []
-        for first in range(0, self.lanes, PART):
-            group = rows[first : first + PART]
-            pairs = [(0, 1), (2, 3)] if width == 1 else [(0, 2), (1, 3)]
-            out += [self.runs(group[x], group[y], width, upper) for x, y in pairs for upper in (0, 1)]
+        for first in range(0, self.lanes, 2 * width):
+            for k in range(first, first + width):
+                out += [self.runs(rows[k], rows[k + width], width, upper) for upper in (0, 1)]
         return out
 
     def runs(self, x: tir.Expr, y: tir.Expr, width: int, upper: int) -> tir.Expr:
         picks = []
-        for part in range(0, self.lanes, PART):
-            for k in range(upper * PART // 2, (upper + 1) * PART // 2, width):
+        for part in range(0, self.lanes, self.part):
+            for k in range(upper * self.part // 2, (upper + 1) * self.part // 2, width):
                 picks += [part + k + n for n in range(width)] + [self.lanes + part + k + n for n in range(width)]
         return tir.Shuffle((x, y), tuple(picks))
 
     def alternate(self, x: tir.Expr, y: tir.Expr, odd: int) -> tir.Expr:
         """Every other part of 128 bits of both."""
-        return tir.Shuffle((x, y), tuple(p + k for p in range(odd * PART, 2 * self.lanes, 2 * PART) for k in range(PART)))
+        return tir.Shuffle((x, y), tuple(p + k for p in range(odd * self.part, 2 * self.lanes, 2 * self.part) for k in range(self.part)))
 
 
-for _lanes in (4, 8, 16):
-    for _dtype in ("float32", "int32"):
-        transpose(_lanes, _dtype)
+TensorIntrin.family(r"transpose_(\d+)x\1_(\w+)", lambda lanes, dtype: transpose(int(lanes), dtype))

@@ -22,7 +22,7 @@ from roundel.ir.op import OpDef, get_op, register
 from .dims import axis_of, fail, simplify, tensor_info
 from .elementwise import widen
 from .loops import for_each, let, load, store, when
-from .search import before, sorted_order
+from .sort import before, sorted_order
 
 
 def _make(name: str, *args: Any, **attrs: Any) -> graph.Call:

@@ -9,15 +9,16 @@ from .dot_products import dot_products
 from .elementwise import elementwise
 from .fallback import fallback
 from .matvec import matvec
+from .points import points
 from .rows import rows
 from .totals import totals
 from .transposition import transposition
 from .windows import windows
 from .winograd import winograd
 
-RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, fallback]
+RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points, fallback]
 
 __all__ = [
-    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "rows", "totals",
+    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "points", "rows", "totals",
     "transposition", "windows", "winograd",
 ]

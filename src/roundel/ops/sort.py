@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sorting and the k largest elements. NaN counts as the largest value; equal elements keep their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from roundel import te
+from roundel.ir import graph, tir
+from roundel.ir.attrs import Attrs
+from roundel.ir.dtype import DType
+from roundel.ir.op import OpDef, register
+
+from .dims import axis_of, fail, static, tensor_info
+from .elementwise import widen
+from .loops import for_each, let, load, repeat_while, side_by_side, store, when
+
+FEW = 4     # elements are selected rather than sorted where there are so many times more
+BLOCK = 32  # elements that are looked at together
+
+
+def before(a: tir.Expr, b: tir.Expr) -> Any:
+    """Whether ``a`` sorts strictly before ``b`` in ascending order."""
+    if not a.dtype.is_float:
+        return tir.lt(te.cast(a, "int8"), te.cast(b, "int8")) if a.dtype.is_bool else a < b
+    return te.logical_or(a < b, te.logical_and(te.isnan(b), te.logical_not(te.isnan(a))))
+
+
+def sorted_order(
+    n: Any, scratch: Sequence[tir.Buffer], first: Callable[[Any, Any], Any], start: bool = True
+) -> tir.Stmt:
+    """A stable merge sort of positions 0..n-1 into the first buffer; ``first(p, q)``: p goes strictly before q.
+
+    Without ``start`` what the first buffer holds already is sorted, so that sorts by several keys follow each other.
+    """
+    order, spare, cursor = scratch
+    passes = max((static(n) - 1).bit_length(), 0) if static(n) is not None else 62
+
+    def merge(width: Any, q: Any) -> tir.Stmt:
+        low = q * (width * 2)
+        middle, high = tir.min_(low + width, n), tir.min_(low + width * 2, n)
+        left, right = load(cursor, (0,)), load(cursor, (1,))
+
+        def take(t: Any) -> tir.Stmt:
+            open_right = te.logical_and(left < middle, right < high)
+            from_right = te.if_then_else(open_right, first(load(order, (right,)), load(order, (left,))), left >= middle)
+            pick = lambda side: tir.seq(
+                store(spare, (low + t,), load(order, (load(cursor, (side,)),))),
+                store(cursor, (side,), load(cursor, (side,)) + 1),
+            )
+            return when(from_right, pick(1), pick(0))
+
+        return tir.seq(store(cursor, (0,), low), store(cursor, (1,), middle), for_each([high - low], take, "t"))
+
+    def one_pass(p: Any) -> tir.Stmt:
+        def body(width: Any) -> tir.Stmt:
+            merged = for_each([tir.ceildiv(n, width * 2)], lambda q: merge(width, q), "q")
+            return tir.seq(merged, for_each([n], lambda j: store(order, (j,), load(spare, (j,)))))
+
+        width = tir.call("shift_left", tir.index_const(1), p)
+        return let(width, lambda w: body(w) if static(n) is not None else when(w < n, body(w)), "width")
+
+    begin = for_each([n], lambda j: store(order, (j,), j)) if start else None
+    return tir.seq(begin, for_each([passes], one_pass, "p"))
+
+
+def _sort_te(x: te.Tensor, axis: int, descending: bool, count: Any, outputs: list[tuple[str, DType]], name: str) -> Any:
+    """The first ``count`` of x sorted along ``axis``: as values, as indices, or both. Few of many are selected, else all are sorted."""
+    n, shape = x.shape[axis], [count if k == axis else s for k, s in enumerate(x.shape)]
+    few: Any = static(count * FEW <= n) if static(count) is not None and static(n) is not None else count * FEW <= n
+    ordered: Callable[[Any, Any], Any] = (lambda a, b: before(b, a)) if descending else before
+
+    def build(ins: Any, outs: Any, scratch: Any, *point: Any) -> tir.Stmt:
+        at = lambda j: (*point[:axis], j, *point[axis:])
+        key = lambda p: load(ins[0], at(p))
+
+        def write(j: Any, value: Any, place: Any) -> tir.Stmt:
+            results = {"values": lambda d: value, "indices": lambda d: te.cast(place, d)}
+            return tir.seq(*(store(out, at(j), results[what](d)) for out, (what, d) in zip(outs, outputs)))
+
+        def whole() -> tir.Stmt:
+            place = lambda j: load(scratch[0], (j,))
+            return tir.seq(sorted_order(n, scratch[:3], lambda p, q: ordered(key(p), key(q))),
+                           for_each([count], lambda j: write(j, key(place(j)), place(j))))
+
+        def part() -> tir.Stmt:
+            return _Selection(n, count, key, ordered, descending, scratch[-4:]).statement(write)
+
+        return (part() if few else whole()) if isinstance(few, bool) else when(few, part(), whole())
+
+    for_all = [((n,), "int64"), ((n,), "int64"), ((2,), "int64")] if few is not True else []
+    for_few = [((count,), x.dtype), ((count,), "int64"), ((2,), "int64"), ((1,), x.dtype)] if few is not False else []
+    others = [s for k, s in enumerate(x.shape) if k != axis]
+    return te.extern([(shape, d) for _, d in outputs], [x], build, name, over=others, scratch=[*for_all, *for_few])
+
+
+class _Selection:
+    """The first ``k`` of ``n`` elements in an order, by a heap with the last of them on top. Most of what comes then does not get in,
+    which vectors find out for many elements at once."""
+
+    def __init__(self, n: Any, k: Any, key: Callable[[Any], Any], ordered: Callable[[Any, Any], Any], descending: bool, scratch: Any) -> None:
+        self.n, self.k, self.key, self.ordered, self.descending = n, k, key, ordered, descending
+        self.values, self.places, self.cursor, self.peak = scratch
+
+    def statement(self, write: Callable[[Any, Any, Any], tir.Stmt]) -> tir.Stmt:
+        """Select, then ``write(rank, value, position)`` each, the last one first."""
+        k, rest = self.k, self.n - self.k
+        first = for_each([k], lambda j: self.put(j, self.key(j), j))
+        heap = for_each([k // 2], lambda q: self.sink(k // 2 - 1 - q, k))
+        blocks = rest // BLOCK
+        many = for_each([blocks], lambda b: self.block(k + b * BLOCK), "b")
+        tail = for_each([rest - blocks * BLOCK], lambda j: self.offer(k + blocks * BLOCK + j))
+
+        def take(t: Any) -> tir.Stmt:
+            last = k - 1 - t
+            return tir.seq(write(last, self.value(0), self.place(0)), self.put(0, self.value(last), self.place(last)), self.sink(0, last))
+
+        return tir.seq(first, heap, many, tail, for_each([k], take, "t"))
+
+    def value(self, i: Any) -> tir.Expr:
+        return load(self.values, (i,))
+
+    def place(self, i: Any) -> tir.Expr:
+        return load(self.places, (i,))
+
+    def put(self, i: Any, value: Any, place: Any) -> tir.Stmt:
+        return tir.seq(store(self.values, (i,), value), store(self.places, (i,), place))
+
+    def after(self, i: Any, j: Any) -> Any:
+        """Whether entry i comes after entry j; of equal ones, the later position."""
+        behind, ahead = self.ordered(self.value(j), self.value(i)), self.ordered(self.value(i), self.value(j))
+        return te.logical_or(behind, te.logical_and(te.logical_not(ahead), self.place(j) < self.place(i)))
+
+    def sink(self, start: Any, size: Any) -> tir.Stmt:
+        """The entry at ``start`` changes places with those below that come after it."""
+        node, child = load(self.cursor, (0,)), load(self.cursor, (1,))
+        right = te.if_then_else(child + 1 < size, self.after(tir.min_(child + 1, size - 1), child), False)
+        swap = let(self.value(node), lambda v: let(self.place(node), lambda p: tir.seq(
+            self.put(node, self.value(child), self.place(child)), self.put(child, v, p)), "p"))
+        down = tir.seq(swap, store(self.cursor, (0,), child), store(self.cursor, (1,), child * 2 + 1))
+        step = tir.seq(when(right, store(self.cursor, (1,), child + 1)), when(self.after(child, node), down, store(self.cursor, (1,), size)))
+        begin = tir.seq(store(self.cursor, (0,), start), store(self.cursor, (1,), tir.as_index(start) * 2 + 1))
+        return tir.seq(begin, repeat_while(child < size, step))
+
+    def offer(self, j: Any) -> tir.Stmt:
+        enter = lambda v: when(self.ordered(v, self.value(0)), tir.seq(self.put(0, v, j), self.sink(0, self.k)))
+        return let(self.key(j), enter)
+
+    def block(self, start: Any) -> tir.Stmt:
+        """The elements of a block, where the best of them gets in."""
+        each = for_each([BLOCK], lambda j: self.offer(start + j))
+        if self.peak.dtype.is_bool:
+            return each
+        better = tir.max_ if self.descending else tir.min_
+        peak = load(self.peak, (0,))
+        found = side_by_side(BLOCK, lambda j: store(self.peak, (0,), better(peak, self.number(start + j))))
+        return tir.seq(store(self.peak, (0,), self.number(start)), found, when(self.ordered(peak, self.value(0)), each))
+
+    def number(self, j: Any) -> tir.Expr:
+        """An element; in ascending order a NaN, which comes last, counts as the largest number."""
+        v = self.key(j)
+        return v if self.descending or not v.dtype.is_float else te.select(te.isnan(v), te.max_value(v.dtype), v)
+
+
+def np_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """The stable order of elements along an axis."""
+    x = widen(x)
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    back = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    return x.shape[axis] - 1 - back
+
+
+@register
+class Sort(OpDef):
+    """x sorted along ``axis``."""
+
+    name, operands, attributes = "sort", ("x",), {"axis": -1, "descending": False}
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x = tensor_info(self, args[0], args)
+        axis_of(self, attrs["axis"], x.ndim, *args)
+        return x
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        (x,), axis = args, attrs["axis"] % len(args[0].shape)
+        return _sort_te(x, axis, attrs["descending"], x.shape[axis], [("values", x.dtype)], "sort")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return np.take_along_axis(args[0], np_order(args[0], attrs["axis"], attrs["descending"]), attrs["axis"])
+
+
+@register
+class ArgSort(OpDef):
+    """The positions that sort data along ``axis`` (stable)."""
+
+    name, operands, attributes = "argsort", ("data",), {"axis": -1, "descending": False, "dtype": "int32"}
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x = tensor_info(self, args[0], args)
+        axis_of(self, attrs["axis"], x.ndim, *args)
+        return x.replace(dtype=DType(attrs["dtype"]))
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        (x,), axis = args, attrs["axis"] % len(args[0].shape)
+        return _sort_te(x, axis, attrs["descending"], x.shape[axis], [("indices", DType(attrs["dtype"]))], "argsort")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return np_order(args[0], attrs["axis"], attrs["descending"]).astype(DType(attrs["dtype"]).numpy)
+
+
+@register
+class TopK(OpDef):
+    """The k largest (or smallest) elements along ``axis``, sorted, and their positions: (values, indices) or one."""
+
+    name, operands, scalars = "topk", ("data", "k?"), ("k",)
+    (attributes,) = ({"axis": -1, "ret_type": "both", "largest": True, "dtype": "int32"},)
+
+    def _outputs(self, dtype: Any, attrs: Attrs) -> list[tuple[str, DType]]:
+        both = [("values", dtype), ("indices", DType(attrs["dtype"]))]
+        return both if attrs["ret_type"] == "both" else [o for o in both if o[0] == attrs["ret_type"]]
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, k = tensor_info(self, args[0], args), args[1].value if len(args) > 1 else tir.index_const(1)
+        outputs = self._outputs(x.dtype, attrs)
+        if not outputs:
+            fail(self, f"ret_type is {attrs['ret_type']!r}, not both, values or indices", *args)
+        axis = axis_of(self, attrs["axis"], x.ndim, *args)
+        shape = None
+        if x.shape is not None and k is not None:
+            if static(k) is not None and static(x.shape[axis]) is not None and static(k) > static(x.shape[axis]):
+                fail(self, f"k is {static(k)} of {static(x.shape[axis])} elements", *args)
+            shape = tuple(k if d == axis else s for d, s in enumerate(x.shape))
+        infos = tuple(graph.TensorInfo(shape, d, x.ndim) for _, d in outputs)
+        return graph.TupleInfo(infos) if len(infos) > 1 else infos[0]
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, k = args[0], args[1] if len(args) > 1 and args[1] is not None else tir.index_const(1)
+        return _sort_te(x, attrs["axis"] % len(x.shape), attrs["largest"], k, self._outputs(x.dtype, attrs), "topk")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, k = args[0], args[1] if len(args) > 1 and args[1] is not None else 1
+        order = np_order(x, attrs["axis"], attrs["largest"])
+        order = np.take(order, np.arange(k), attrs["axis"])
+        made = {
+            "values": np.take_along_axis(x, order, attrs["axis"]),
+            "indices": order.astype(DType(attrs["dtype"]).numpy),
+        }
+        outs = tuple(made[what] for what, _ in self._outputs(x.dtype, attrs))
+        return outs if len(outs) > 1 else outs[0]
