@@ -16,7 +16,8 @@ from .accesses import Access, BlockInfo, extent_of
 
 @dataclass(frozen=True)
 class Contraction:
-    """The roles of a block's axes and operands; axes as positions in ``block.iter_vars``."""
+    """The roles of a block's axes and operands; axes as positions in ``block.iter_vars``. ``windows``: reduction axes with conditions on
+    the broadcast operand, which run outside of the others."""
 
     info: BlockInfo
     broadcast: Access
@@ -26,6 +27,7 @@ class Contraction:
     rows: tuple[int, ...]
     batch: tuple[int, ...]
     reduce: tuple[int, ...]
+    windows: tuple[int, ...] = ()
 
     def extent(self, axis: int) -> int | None:
         """The extent of an axis where it is a number."""

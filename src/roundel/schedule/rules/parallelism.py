@@ -37,3 +37,9 @@ def is_little(sch: Any, loops: Sequence[Any], cycles_per_iteration: float) -> bo
         return False
     total = math.prod(n.value for n in extents)
     return total < 2 or total * cycles_per_iteration < REGION_CYCLES
+
+
+def loop_extent(sch: Any, loop: Any) -> int | None:
+    """The extent of a loop where it is a number."""
+    extent = sch.get(loop).extent
+    return extent.value if isinstance(extent, tir.IntImm) else None

@@ -16,7 +16,7 @@ from .applied import Applied
 from .candidates import chosen
 from .contraction import store_of
 from .elementwise import conditional, inline_producers, schedule_spatial, vector_lanes
-from .parallelism import is_little, parallelize
+from .parallelism import is_little, loop_extent, parallelize
 from .windows_choice import candidates
 
 
@@ -93,7 +93,7 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], 
         if conditional(info) and len(info.spatial) > 2:  # neighbours at the border are cut off their loop
             at = min(at, len(info.spatial) - 2)
         whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
-        parallelize(sch, whole, work * product([_extent(sch, x) for x in outer[at:]], 16))
+        parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16))
 
 
 def _before_tails(sch: Any, info: BlockInfo, outer: list[Any], count: int, width: int, target: Any) -> int:
@@ -102,7 +102,7 @@ def _before_tails(sch: Any, info: BlockInfo, outer: list[Any], count: int, width
     last, beside = extent_of(info.spatial[-1]) or 0, (extent_of(info.spatial[-2]) or 0) if len(info.spatial) > 1 else 0
     places = [len(info.spatial) - 2] if count > 1 and beside % count else []
     places += [len(info.spatial) - 1] if len(outer) == len(info.spatial) and last % width else []
-    return next((k for k in places if k and product([_extent(sch, x) for x in outer[:k]], 16) >= 4 * target.cores), len(outer))
+    return next((k for k in places if k and product([loop_extent(sch, x) for x in outer[:k]], 16) >= 4 * target.cores), len(outer))
 
 
 def _straight(sch: Any, block: Any, depth: int, lanes: int) -> None:
@@ -116,8 +116,3 @@ def _straight(sch: Any, block: Any, depth: int, lanes: int) -> None:
     sch.vectorize(inside[-1])
     for loop in inside[:-1]:
         sch.unroll(loop)
-
-
-def _extent(sch: Any, loop: Any) -> int | None:
-    extent = sch.get(loop).extent
-    return extent.value if isinstance(extent, tir.IntImm) else None
