@@ -76,6 +76,22 @@ def test_forced_decisions():
     assert refused.rule != "contraction" and "no candidate" in refused.passed_over["contraction"]
 
 
+def test_data_whose_panels_crowd_a_cache_may_be_copied():
+    target, func = Target.host().with_(l2_bytes=8192), matmul(11, 64, 28)
+    table = explain_program(func, target).candidates
+    assert set(table.columns["copied"].tolist()) == {0, 1}
+    assert "copied" not in explain_program(func, target, constants=(1,)).decisions
+    assert "copied" not in explain_program(matmul(11, 66, 28), target).decisions
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((11, 28)).astype(np.float32), rng.standard_normal((28, 64)).astype(np.float32)
+    for decisions in ({"copied": 0}, {"copied": 1}, {"copied": 1, "rows": 4, "vectors": 3, "lanes": target.lanes("float32")}):
+        made, _ = schedule_program(func.with_attr("decisions", decisions), target)
+        assert made.attrs["scheduled"] == "contraction"
+        out = np.full((11, 64), np.nan, np.float32)
+        rd.build(IRModule({"main": made}), threads=1)["main"](a, b, out)
+        np.testing.assert_allclose(out, a @ b + 1, rtol=1e-4, atol=1e-4)
+
+
 def test_tables_hold_what_fits_the_registers():
     table = explain_program(matmul(64, 512, 64), TARGET).candidates
     c = table.columns

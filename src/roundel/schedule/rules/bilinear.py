@@ -23,6 +23,7 @@ from .accesses import BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .contraction_roles import Contraction, match
 from .elementwise import inline_producers
+from .panels import shared_panels
 from .parallelism import parallelize
 from .register_tile import Tile, choose_tile, rows_in_cache, step_cycles
 
@@ -105,9 +106,12 @@ def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
     """Constant weights go into panels: for each the steps of the batch, for each of these the reduction."""
     params, buffer, width = sch.func.buffer_params, c.vector.buffer, tile.vectors * tile.lanes
     position = params.index(buffer) if buffer in params else -1
-    if position not in sch.func.attrs.get("constant_params", ()) or buffer.ndim != 3:
+    if position not in sch.func.attrs.get("constant_params", ()) or buffer.ndim not in (2, 3):
         return {}
-    mapping = tir.IndexMap.from_func(lambda x, k, n: (n // width, x, k, n % width), 3)
+    if buffer.ndim == 2:
+        mapping = shared_panels(c.extent(c.vector_axis) or 1, width)
+    else:
+        mapping = tir.IndexMap.from_func(lambda x, k, n: (n // width, x, k, n % width), 3)
     block = sch.get_block(c.info.name)
     reads = [r.buffer for r in sch.get(block).reads]
     sch.transform_layout(block, ("read", reads.index(buffer)), mapping, pad_value=0)

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...ir import tir
 from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
+from .borders import meets_rows, zero_borders
 from .candidates import chosen
-from .contraction_choice import candidates
+from .contraction_choice import COPIED_BYTES, candidates
 from .contraction_roles import Contraction, match
 from .elementwise import inline_producers, schedule_spatial
-from .parallelism import is_little, parallelize
+from .panels import shared_half, shared_panels
+from .parallelism import is_little, loop_extent, parallelize
 from .register_tile import Tile
 
 ASSUMED_TILES = 16  # along a symbolic axis
@@ -37,21 +40,28 @@ def contraction(sch: Any, target: Any) -> Applied | None:
     if found is None:
         return None
     position = infos.index(reductions[0])
-    prologue = [i.name for i in infos[:position]]  # padding: a copy costs less than conditions in the inner loop
+    borders = zero_borders(infos[:position], found)
+    prologue = [i.name for i in infos[:position] if i.name not in borders]
     inline_producers(sch, keep=prologue)
-    table = candidates(found, target)
+    if borders:
+        found = match(next(i for i in blocks_of(sch.func) if i.name == found.info.name))
+        assert found is not None
+        found = replace(found, windows=tuple(dict.fromkeys(k for window in borders.values() for k in window)))
+    table = candidates(found, target, not _is_constant(sch, found.vector.buffer))
     choice = chosen(sch, table)
     tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
-    layouts = _pack(sch, found, tile)
+    layouts = _pack(sch, found, tile, target)
+    packed = next(iter(layouts), None)
+    panels = _copy(sch, found, tile) if choice.get("copied") else found.vector.buffer if packed is None else sch.func.buffer_params[packed]
     epilogue = store_of(sch, found.info)
-    _schedule(sch, found, tile, choice, epilogue, next(iter(layouts), None), target)
+    _schedule(sch, found, tile, choice, epilogue, packed, panels, target)
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
     return Applied(layouts, choice, table)
 
 
-def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
+def _pack(sch: Any, c: Contraction, tile: Tile, target: Any) -> dict[int, tir.IndexMap]:
     """A constant vector operand goes into panels as wide as the tile, so that the reduction streams through it."""
     params = sch.func.buffer_params
     buffer = c.vector.buffer
@@ -59,17 +69,48 @@ def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
     axis = c.info.block.iter_vars[c.vector_axis]
     position = params.index(buffer) if buffer in params else -1
     extent = extent_of(axis)
-    if position not in sch.func.attrs.get("constant_params", ()) or extent is None or c.vector.indices[-1] is not axis.var:
+    if not _is_constant(sch, buffer) or extent is None or c.vector.indices[-1] is not axis.var:
         return {}
     if extent > width and all(c.extent(k) == 1 for k in c.columns) and buffer.ndim == len(c.reduce) + len(c.columns) + 1:
-        mapping = tir.IndexMap.from_func(lambda *i: (i[-1] // width, *i[:-1], i[-1] % width), buffer.ndim)
+        panels = lambda *i: (i[-1] // width, *i[:-1], i[-1] % width)
     elif extent == tile.lanes and tile.vectors > 1 and c.columns and c.vector.indices[0] is c.info.block.iter_vars[c.columns[-1]].var:
-        mapping = tir.IndexMap.from_func(lambda *i: (i[0] // tile.vectors, *i[1:-1], i[0] % tile.vectors, i[-1]), buffer.ndim)
+        panels = lambda *i: (i[0] // tile.vectors, *i[1:-1], i[0] % tile.vectors, i[-1])
     else:
         return {}
+    first = [d for k in c.windows for d, i in enumerate(c.vector.indices) if i is c.info.block.iter_vars[k].var]
+
+    def in_order(*i: Any) -> tuple[Any, ...]:
+        """Of a panel, the axes of the window first, as they run outside of the others."""
+        panel, *inside = panels(*i)
+        window = [i[d] for d in first]
+        return (panel, *window, *(x for x in inside if not any(x is w for w in window)))
+
+    half = shared_half(c, target)
+    mapping = tir.IndexMap.from_func(in_order, buffer.ndim) if half is None else shared_panels(half, width)
     read = _read_index(sch, sch.get_block(c.info.name), buffer)
     sch.transform_layout(sch.get_block(c.info.name), ("read", read), mapping, pad_value=0)
     return {position: mapping}
+
+
+def _is_constant(sch: Any, buffer: tir.Buffer) -> bool:
+    params = sch.func.buffer_params
+    return buffer in params and params.index(buffer) in sch.func.attrs.get("constant_params", ())
+
+
+def _copy(sch: Any, c: Contraction, tile: Tile) -> tir.Buffer:
+    """Data that is the vector operand is copied into panels as wide as the tile before the product begins."""
+    block, width, buffer = sch.get_block(c.info.name), tile.vectors * tile.lanes, c.vector.buffer
+    copy = sch.cache_read(block, _read_index(sch, block, buffer), "global")
+    mapping = tir.IndexMap.from_func(lambda *i: (*i[:-2], i[-1] // width, i[-2], i[-1] % width), buffer.ndim)
+    sch.transform_layout(copy, ("write", 0), mapping, pad_value=0)
+    *batch, depth, column = sch.get_loops(copy)
+    panel, vectors, lanes = sch.split(column, [None, tile.vectors, tile.lanes])
+    sch.reorder(*batch, panel, depth, vectors, lanes)
+    sch.unroll(vectors)
+    sch.vectorize(lanes)
+    whole = sch.fuse(*batch, panel) if batch else panel
+    parallelize(sch, whole, product([c.extent(k) for k in c.reduce], 256) * width * buffer.dtype.storage_bits / 8 / COPIED_BYTES)
+    return sch.get(copy).writes[0].buffer
 
 
 def store_of(sch: Any, info: BlockInfo) -> Any:
@@ -104,7 +145,8 @@ def _indexed_by(access: Access, axes: list[tir.IterVar]) -> bool:
     return len(long) == len(axes) and all(i is v.var for i, v in zip(long, axes, strict=True))
 
 
-def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], epilogue: Any, packed: int | None, target: Any) -> None:
+def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], epilogue: Any, packed: int | None, panels: tir.Buffer,
+              target: Any) -> None:
     block = sch.get_block(c.info.name)
     loops = sch.get_loops(block)
     vector_extent = c.extent(c.vector_axis)
@@ -124,7 +166,8 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     if rows:
         row_outer, row_inner = sch.split(rows[-1], [None, tile.rows])
         rows[-1] = row_outer
-    reduce = [loops[k] for k in c.reduce if k != choice["inner"]] + [loops[choice["inner"]]]
+    between = [k for k in c.reduce if k not in c.windows and k != choice["inner"]]
+    reduce = [loops[k] for k in (*c.windows, *between, choice["inner"])]
     unroll = choice["unroll"]
     step = None
     if unroll > 1:
@@ -135,11 +178,17 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     if innermost is not None:
         sch.reverse_compute_at(epilogue, innermost)
     panel = None
-    operand = _read_index(sch, block, sch.func.buffer_params[packed] if packed is not None else c.vector.buffer)
+    operand = _read_index(sch, block, panels)
     if tile.rows > 1 and operand is not None and innermost is not None:
         panel = sch.cache_read(block, operand, "local")
         sch.compute_at(panel, step if step is not None else reduce[-1])
     init = sch.decompose_reduction(block, reduce[0])
+    if c.windows:
+        sch.skip_zeros(block)
+        for k in c.windows:
+            sch.annotate(loops[k], "window", True)
+            if not meets_rows(c, k):
+                sch.annotate(loops[k], "edge", True)
     depth = len(outside)
     for b, outer_count in ((init, depth), (epilogue, depth)):
         _vectors(sch, b, outer_count, tile.lanes)
@@ -158,12 +207,14 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     count = _parallel_prefix(sch, outside, target)
     if not is_product:  # a tail is cut off a loop of its own
         count = len(outside) - 1 if has_tail and count < len(outside) else len(outside)
+    if c.windows and (c.extent(c.rows[-1]) or 0) > tile.rows:  # so are tiles at the border
+        count = _before(sch, outside, row_outer, target) or count
     few = False  # rows, so that panels come from memory as fast as they can
     if packed is not None and len(rows) == 1 and c.extent(c.rows[0]) != 1 and choice["order"] == 0 and is_product and count < len(outside):
         few = (c.extent(c.rows[0]) or 0) <= FEW_TILES * tile.rows
         width = tile.vectors * tile.lanes
         buffer = sch.func.buffer_params[packed]
-        sch.annotate(rows[0], "prefetch", (buffer.name, c.extent(c.reduce[0]) * width, unroll * width))
+        sch.annotate(rows[0], "prefetch", (buffer.name, math.prod(n.value for n in buffer.shape[1:]), unroll * width))
     work = _cycles(c, tile)
     for loop in outside[count:]:
         extent = sch.get(loop).extent
@@ -199,6 +250,12 @@ def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:
         if total >= 4 * target.cores:
             return k + 1
     return len(loops)
+
+
+def _before(sch: Any, loops: list[Any], last: Any, target: Any) -> int:
+    """How many loops there are before the last one, if these keep all cores busy; else 0."""
+    count = loops.index(last)
+    return count if product([loop_extent(sch, x) for x in loops[:count]], ASSUMED_TILES) >= 2 * target.cores else 0
 
 
 def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:

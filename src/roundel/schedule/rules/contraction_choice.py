@@ -3,7 +3,8 @@
 
 ``rows``, ``vectors``, ``lanes``: the register tile. ``inner``: the reduction axis that runs innermost, by its position in the block;
 ``unroll``: how many of its steps are written out. ``order``: how many of the row axes run outside of the columns: 0 keeps a panel
-of the vector operand while all rows pass, more keep rows while all panels pass.
+of the vector operand while all rows pass, more keep rows while all panels pass. ``copied``: whether data that is the vector operand is
+copied into panels first (1); it is a choice only where what a panel reads would fall on too few lines of the second-level cache.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from .accesses import extent_of, product
 from .candidates import Candidates, Columns, combinations
 from .contraction_roles import Contraction
 from .nest import Nest, operand
+from .panels import shared_half, shared_tile
 from .register_tile import rows_in_cache
-from .times import capacities, step_cycles, together, traffic_cycles
+from .times import EXPOSED, capacities, step_cycles, together, traffic_cycles
 
 UNROLLED_FMAS = 256   # multiply-adds in the body of the inner loop, at most
 UNROLLS = (1, 2, 4, 8)
@@ -31,14 +33,16 @@ TILE_CYCLES = 14.0    # to start and end the reduction of a tile
 ENTRY_CYCLES = 3.0    # to start and end the innermost loop
 STORED_CYCLES = 1.2   # for each vector of results: its first value, what is fused after it, the store
 EDGE = 1.01           # cost of masks at the edge
+COPIED_BYTES = 16.0   # per cycle, of an operand that is copied into panels
+L2_WAYS = 16          # lines of a set of the second-level cache
 STRIDED_LINE = 0.4    # cycles for a line beyond the first-level cache that does not follow the one before
 MISSED_ROW = 1.0      # cycles for an element that the first-level cache could not keep
 
 
-def candidates(c: Contraction, target: Any) -> Candidates:
+def candidates(c: Contraction, target: Any, is_data: bool = False) -> Candidates:
     """Every choice that fits the registers. Traffic is worked out where it can matter: where arithmetic alone is not worse already
-    than all of the best."""
-    tiles = _tiles(c, target)
+    than all of the best. ``is_data``: the vector operand is no constant."""
+    tiles = _tiles(c, target, is_data and _crowded(c, target))
     wide = {n: x[:, None] for n, x in tiles.items()} | {"unroll": np.array([UNROLLS])}
     legal = _legal_steps(c, wide)
     extent = c.extent(c.rows[-1]) if c.rows else 1
@@ -76,7 +80,22 @@ def _legal_steps(c: Contraction, t: Columns) -> np.ndarray:
     return (t["unroll"] == 1) | (few & (extents[axis] % t["unroll"] == 0))
 
 
-def _tiles(c: Contraction, target: Any) -> dict[str, np.ndarray]:
+def _crowded(c: Contraction, target: Any) -> bool:
+    """Whether the rows of a matrix that is read in vectors lie so far apart that a panel's lines share too few sets of the second-level
+    cache (a set is picked by the address within a way)."""
+    way = target.l2_bytes // L2_WAYS
+    if len(c.reduce) != 1 or c.columns or not way:
+        return False
+    axes = c.info.block.iter_vars
+    depth, width = c.extent(c.reduce[0]), c.extent(c.vector_axis)
+    expected = (*(axes[k].var for k in c.batch), axes[c.reduce[0]].var, axes[c.vector_axis].var)
+    if c.vector.indices != expected or depth is None or width is None or None in [c.extent(k) for k in c.batch]:
+        return False
+    apart = width * c.vector.buffer.dtype.storage_bits // 8
+    return depth * math.gcd(apart, way) > 0.8 * way * L2_WAYS  # others need lines too
+
+
+def _tiles(c: Contraction, target: Any, copied: bool = False) -> dict[str, np.ndarray]:
     row = max((c.extent(r) or ASSUMED_ROWS for r in c.rows[-1:]), default=1)
     registers = target.vector_registers
     full = target.vector_bytes // max(c.info.stores[0].buffer.dtype.bits // 8, 1)
@@ -90,6 +109,9 @@ def _tiles(c: Contraction, target: Any) -> dict[str, np.ndarray]:
     else:
         lanes = [n for n in (full, full // 2) if n >= 4] or [full]
         vectors = list(range(1, MOST_VECTORS + 1))
+    half = shared_half(c, target)
+    if half is not None:
+        lanes, vectors = [full], [shared_tile(target, half, (c.extent(c.reduce[0]) or 2) // 2).vectors]
     orders = [j for j in range(len(c.rows) + 1) if j == 0 or c.extent(c.rows[j - 1]) != 1]
 
     def legal(t: Columns) -> np.ndarray:
@@ -99,7 +121,9 @@ def _tiles(c: Contraction, target: Any) -> dict[str, np.ndarray]:
         return fits | ((t["rows"] == 1) & (t["vectors"] == 1))
 
     heights = range(1, min(row, registers) + 1)
-    return combinations({"rows": heights, "vectors": vectors, "lanes": lanes, "order": orders, "inner": c.reduce[::-1]}, legal)
+    inner = [k for k in c.reduce[::-1] if k not in c.windows]
+    domains = {"rows": heights, "vectors": vectors, "lanes": lanes, "order": orders, "inner": inner}
+    return combinations(domains | ({"copied": (0, 1)} if copied else {}), legal)
 
 
 def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
@@ -175,4 +199,10 @@ def _traffic(c: Contraction, target: Any, t: Columns, row: int) -> list[Any]:
     around = [(k, np.where(t["inner"] == k, 1, extent(k))) for k in c.reduce]
     innermost = [(k, np.where(t["inner"] == k, extent(k), 1)) for k in c.reduce]
     loops = [x for x in (*batch, *outside, *columns, *inside, *around, *innermost) if np.any(x[1] != 1)]
-    return traffic_cycles(target, Nest(loops, operands, inner).traffic(capacities(target)))
+    crossing = Nest(loops, operands, inner).traffic(capacities(target))
+    if "copied" not in t:
+        return traffic_cycles(target, crossing)
+    size = product([extent(k) for k in (*c.batch, *c.reduce, c.vector_axis)], ASSUMED) * operands[1].element_bytes
+    tiles = product([n for _, n in rows[:-1]], 1) * -(-row // t["rows"])
+    crossing[1] = np.maximum(crossing[1], np.where(t["copied"] == 0, size * tiles, 0))
+    return [*traffic_cycles(target, crossing), t["copied"] * size / COPIED_BYTES / EXPOSED]  # nothing hides the copy
