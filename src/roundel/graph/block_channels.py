@@ -114,14 +114,15 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
     a = call.attrs
     if not isinstance(weight, graph.Constant) or a["data_layout"] != "NCHW" or a["kernel_layout"] != "OIHW" or a.get("out_layout"):
         return None
-    if len(call.args) > 2 or (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8")):
+    border = {"fill": self._operand(call.args[2])} if len(call.args) > 2 else {}
+    if (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8")):
         return None
     out_channels, in_channels = weight.sinfo.shape[0], data.sinfo.shape[1]
     groups = int(a["groups"])
     block = block or self.block_for(out_channels)
     if not block:
         return None
-    tile = winograd_tile(data.sinfo, weight.sinfo, a, self.target)
+    tile = 0 if border else winograd_tile(data.sinfo, weight.sinfo, a, self.target)
     if tile:
         inner = self.block_of(data) or block
         x = self.in_blocks(data, inner)
@@ -142,7 +143,7 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
         return None
     if x is None:
         return None
-    attrs = {k: v for k, v in a.items() if k not in ("data_layout", "kernel_layout", "out_layout")}
+    attrs = {k: v for k, v in a.items() if k not in ("data_layout", "kernel_layout", "out_layout")} | border
     return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"NCHW{block}c", **attrs), block
 
 

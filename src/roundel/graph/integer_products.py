@@ -4,7 +4,8 @@ the target has an instruction for them.
 
     matmul(int32(A) - z, int32(W))   ->   matmul(A, W, out_dtype="int32") - z * sum(W over rows)
 
-The instruction takes unsigned data: signed data gets 128 added, and 128 more is taken off z. All of it is exact.
+The instruction takes unsigned data: signed data gets 128 added, and 128 more is taken off z. All of it is exact. Convolutions are such
+products, whose border is filled with z instead of nothing.
 
 Before constants are folded, products of dequantised matrices become such products, scaled afterwards:
 
@@ -13,15 +14,12 @@ Before constants are folded, products of dequantised matrices become such produc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ir import graph, tir
 from ..ir.dtype import DType
 from ..ir.module import IRModule
 from ..ops import make
-from ..ops.dims import paddings
 from ..passes import pass_
 from ..target import Target
 from .pattern import Match
@@ -55,9 +53,9 @@ class _Quantised(GraphRewriter):
             return call
         wide, scale = data
         ints, by = weight
-        inner = _summed_axis(call)
-        fits = ints.ndim == call.args[1].sinfo.ndim and ints.ndim in (2, 4) and ints.shape[inner] % _GROUP == 0 and abs(ints).max(initial=0) <= 127
-        if not fits or any(n != 1 for k, n in enumerate(by.shape) if k != 1 - inner) or scale.sinfo.size is not tir.index_const(1):
+        columns = 1 if is_call(call, "matmul") else 0
+        fits = ints.ndim == call.args[1].sinfo.ndim and _is_weight(call, ints) and abs(ints).max(initial=0) <= 127
+        if not fits or any(n != 1 for k, n in enumerate(by.shape) if k != columns) or scale.sinfo.size is not tir.index_const(1):
             return call
         made = make(call.op.name, wide, graph.Constant.of(ints), **(dict(call.attrs) | {"out_dtype": None}))
         total = self.emit(make("astype", self.emit(made), dtype="float32"))
@@ -112,7 +110,7 @@ class _Products(GraphRewriter):
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if not _is_product(call) or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
             return call
-        weight = _narrow(call.args[1], _summed_axis(call))
+        weight = _narrow(call)
         data, zero = self._without_zero(call.args[0])
         if weight is None or data is None or data.sinfo.ndim < 1:
             return call
@@ -120,13 +118,27 @@ class _Products(GraphRewriter):
             wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), graph.Constant.of(np.int32(128))))
             data = self.emit(make("astype", wide, dtype="uint8"))
             zero = graph.Constant.of(np.int32(128)) if zero is None else self.emit(make("add", zero, graph.Constant.of(np.int32(128))))
-        if not is_call(call, "matmul") and zero is not None and any(not (isinstance(n, tir.IntImm) and n.value == 1) for n in zero.sinfo.shape):
+        if not is_call(call, "matmul"):
+            return self._convolution(call, data, weight, zero)
+        return self._moved(make("matmul", data, graph.Constant.of(weight), out_dtype="int32"), zero, weight.sum(0, dtype=np.int32))
+
+    def _convolution(self, call: graph.Call, data: graph.GraphExpr, weight: np.ndarray, zero: graph.GraphExpr | None) -> graph.GraphExpr:
+        """Of bytes; missing channels of a group of four are zeros of the weights."""
+        if zero is not None and zero.sinfo.size is not tir.index_const(1):
             return call
-        total = make(call.op.name, data, graph.Constant.of(weight), **(dict(call.attrs) | {"out_dtype": "int32"}))
+        missing = -weight.shape[1] % _GROUP if call.attrs["groups"] == 1 else 0
+        if missing:
+            weight = np.pad(weight, [(0, 0), (0, missing), (0, 0), (0, 0)])
+            data = self.emit(make("nn.pad", data, graph.ShapeExpr(tuple(map(tir.index_const, (0, 0, 0, missing, 0, 0, 0, 0))))))
+        border = {} if zero is None else {"fill": self.emit(make("astype", self.emit(make("reshape", zero, graph.ShapeExpr(()))), dtype="uint8"))}
+        made = make("nn.conv2d", data, graph.Constant.of(weight), **(dict(call.attrs) | {"out_dtype": "int32"} | border))
+        return self._moved(made, zero, weight.sum((1, 2, 3), dtype=np.int32).reshape(-1, 1, 1))
+
+    def _moved(self, total: graph.Call, zero: graph.GraphExpr | None, sums: np.ndarray) -> graph.GraphExpr:
+        """A sum of products without what the data's zero point adds to it."""
         if zero is None:
             return total
-        sums = _per_column(call, weight.sum(_summed_axis(call), dtype=np.int32, keepdims=True))
-        return make("subtract", self.emit(total), self.emit(make("multiply", zero, sums)))
+        return make("subtract", self.emit(total), self.emit(make("multiply", zero, graph.Constant.of(sums))))
 
     def _without_zero(self, value: graph.GraphExpr) -> tuple[graph.GraphExpr | None, graph.GraphExpr | None]:
         """The 8-bit tensor that a wide one is made of, and its zero point (one for each row at most), None for none."""
@@ -151,22 +163,23 @@ class _Products(GraphRewriter):
 
 
 def _is_product(call: graph.Call) -> bool:
-    return is_call(call, "matmul") or _is_pointwise_conv(call)
+    return is_call(call, "matmul") or _is_convolution(call)
 
 
-def _is_pointwise_conv(call: graph.Call) -> bool:
-    """Whether a call is a convolution of pictures that sums over channels alone."""
+def _is_convolution(call: graph.Call) -> bool:
+    """Whether a call is a convolution of pictures, all channels with all others or each with itself."""
     if not is_call(call, "nn.conv2d") or len(call.args) > 2:
         return False
-    a, shape = call.attrs, call.args[1].sinfo.shape
-    plain = (a["data_layout"], a["kernel_layout"]) == ("NCHW", "OIHW") and not a.get("out_layout") and a["groups"] == 1
-    return plain and shape is not None and all(isinstance(n, tir.IntImm) and n.value == 1 for n in shape[2:]) and \
-        not any(n for pair in paddings(a["padding"], 2) for n in pair)
+    a, weight = call.attrs, call.args[1].sinfo.shape
+    if weight is None or (a["data_layout"], a["kernel_layout"]) != ("NCHW", "OIHW") or a.get("out_layout"):
+        return False
+    by_itself = [n.value for n in weight[:2] if isinstance(n, tir.IntImm)] == [a["groups"], 1]
+    return a["groups"] == 1 or by_itself
 
 
-def _summed_axis(call: graph.Call) -> int:
-    """Of the weights; the other of the first two is that of the columns."""
-    return 0 if is_call(call, "matmul") else 1
+def _is_weight(call: graph.Call, array: np.ndarray) -> bool:
+    """Whether there are products that come in groups of four, or can be filled up to such."""
+    return 0 not in array.shape and (array.ndim == 4 if not is_call(call, "matmul") else array.ndim == 2 and array.shape[0] % _GROUP == 0)
 
 
 def _per_column(call: graph.Call, values: np.ndarray) -> graph.Constant:
@@ -175,9 +188,10 @@ def _per_column(call: graph.Call, values: np.ndarray) -> graph.Constant:
     return graph.Constant.of(flat if is_call(call, "matmul") else flat.reshape(1, -1, 1, 1))
 
 
-def _narrow(value: Any, summed: int) -> np.ndarray | None:
+def _narrow(call: graph.Call) -> np.ndarray | None:
     """Constant wide integers as 8-bit ones."""
-    if not isinstance(value, graph.Constant) or len(value.data.shape) not in (2, 4) or value.data.shape[summed] % _GROUP or 0 in value.data.shape:
+    value = call.args[1]
+    if not isinstance(value, graph.Constant):
         return None
     array = value.data.numpy()
-    return array.astype(np.int8) if array.min() >= -128 and array.max() <= 127 else None
+    return array.astype(np.int8) if _is_weight(call, array) and array.min() >= -128 and array.max() <= 127 else None

@@ -23,7 +23,7 @@ MEMORY_BYTES = 6.0     # ... that are not
 
 def winograd_tile(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> int:
     """The tile (2 or 4) with which a convolution NCHW by OIHW is expected to run fastest, 0 for the direct way."""
-    if options.get("accuracy") == "strict" or int(attrs["groups"]) != 1:
+    if options.get("accuracy") == "strict" or int(attrs["groups"]) != 1 or data.dtype != "float32":
         return 0
     kernel = [static(n) for n in weight.shape[2:]]
     if kernel != [3, 3] or tuple(per_axis(attrs["strides"], 2)) != (1, 1) or tuple(per_axis(attrs["dilation"], 2)) != (1, 1):

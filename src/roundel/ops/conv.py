@@ -13,7 +13,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import DType
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import dim_text, fail, paddings, per_axis, same, same_dtype, simplify, static, tensor_info
+from .dims import dim_text, fail, fill, paddings, per_axis, same, same_dtype, simplify, static, tensor_info
 from .elementwise import label, widen
 from .layout import NamedLayout, Position, named_layout
 from .matmul import cast_result, product_dtype
@@ -73,9 +73,12 @@ class _Convolution(OpDef):
 class Conv(_Convolution):
     """The sum over input channels of a group and kernel positions of data times weight.
 
-    ``padding`` is one number, one per spatial axis, or all befores then all afters. Narrow floats accumulate in
-    float32, 8-bit integers in ``out_dtype``.
+    ``padding`` is one number, one per spatial axis, or all befores then all afters; ``fill``, a tensor of no dimensions of
+    the type of the data, is what it puts around these (default 0). Narrow floats accumulate in float32, 8-bit integers in
+    ``out_dtype``.
     """
+
+    operands = ("data", "weight", "fill?")
 
     def __init__(self, spatial: str) -> None:
         super().__init__(spatial)
@@ -90,6 +93,13 @@ class Conv(_Convolution):
             "out_layout": None,
             "out_dtype": None,
         }
+        self.signature = ("data", "weight", *self.attributes, "fill")
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        data, weight, around = fill(args, 3)
+        if around is not None and (around.ndim != 0 or around.dtype != data.dtype):
+            fail(self, "what fills the border is not one number of the type of the data", *args)
+        return super().infer((data, weight), attrs)
 
     def spatial_extents(self, data: dict[str, Any], weight: dict[str, Any], attrs: Attrs) -> list[Any]:
         geometry = zip(self.spatial, *self.geometry(attrs))
@@ -104,22 +114,22 @@ class Conv(_Convolution):
         return weight["O"]
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight = args
+        data, weight, border = fill(args, 3)
         dl, kl, ol = self.layouts(attrs)
         sizes, kernel = dl.extents(data.shape), kl.extents(weight.shape)
         strides, pads, dilations = self.geometry(attrs)
         dtype = product_dtype(self, data.dtype, attrs)
         wide = te.accumulator(dtype)
         result = self.result_extents(sizes, kernel, attrs)
-        around, zero = dict(zip(self.spatial, pads)), tir.const(0, data.dtype)
+        around, outside = dict(zip(self.spatial, pads)), tir.const(0, data.dtype) if border is None else border()
         last, stride, dilation = self.spatial[-1], strides[-1], dilations[-1]
         apart = stride > 1 and dl.axes[-1] == ol.axes[-1] == (last, None) and static(result[last]) != 1
         if apart:
             length = simplify(result[last] + tir.floordiv((kernel[last] - 1) * dilation, stride))
             count = 1 if static(kernel[last]) == 1 or dilation % stride == 0 else stride
-            padded = pad_phases(data, dl, around, (count, length, stride), label(self) + "_phases")
+            padded = pad_phases(data, dl, around, (count, length, stride), outside, label(self) + "_phases")
         else:
-            padded = pad_spatial(data, dl, around, zero, label(self) + "_pad")
+            padded = pad_spatial(data, dl, around, outside, label(self) + "_pad")
         block = max(kl.factor("I"), dl.factor("C") if attrs["groups"] == 1 else 1)
         extent, block = (
             kernel["I"],
@@ -162,7 +172,8 @@ class Conv(_Convolution):
         x, w = dl.to_logical(args[0], "NC" + self.spatial), kl.to_logical(args[1], "OI" + self.spatial)
         x, w = (a.astype(dtype.numpy) if dtype.is_int else widen(a) for a in (x, w))
         strides, pads, dilations = self.geometry(attrs)
-        out = _np_conv(np.pad(x, [(0, 0), (0, 0), *pads]), w, strides, dilations, attrs["groups"])
+        outside = 0 if fill(args, 3)[2] is None else args[2].item()
+        out = _np_conv(np.pad(x, [(0, 0), (0, 0), *pads], constant_values=outside), w, strides, dilations, attrs["groups"])
         return ol.from_logical(out.astype(dtype.numpy), "NC" + self.spatial)
 
 
@@ -204,9 +215,9 @@ def pad_spatial(
 
 
 def pad_phases(
-    x: te.Tensor, layout: NamedLayout, pads: dict[str, tuple[Any, Any]], phases: tuple[int, Any, int], name: str
+    x: te.Tensor, layout: NamedLayout, pads: dict[str, tuple[Any, Any]], phases: tuple[int, Any, int], fill: tir.Expr, name: str
 ) -> te.Tensor:
-    """``x`` with zeros around logical axes, its last axis w as two: [..., p, w // stride] with p = w % stride, so that windows which
+    """``x`` with ``fill`` around logical axes, its last axis w as two: [..., p, w // stride] with p = w % stride, so that windows which
     are ``stride`` apart read elements that follow one another. ``phases``: how many there are, of which length, the stride."""
     count, length, stride = phases
     last = layout.axes[-1][0]
@@ -221,7 +232,7 @@ def pad_phases(
             inside += [there >= 0] if static(lo) != 0 else []
             inside += [there < sizes[c]] if static(hi) != 0 or c == last else []
             at[c] = Position(there)
-        return te.if_then_else(te.logical_and(*inside), x(*layout.index(at)), tir.const(0, x.dtype))
+        return te.if_then_else(te.logical_and(*inside), x(*layout.index(at)), fill)
 
     return te.compute((*layout.shape(grown)[:-1], tir.index_const(count), length), body, name)
 
