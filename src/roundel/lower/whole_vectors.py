@@ -46,7 +46,7 @@ class _Unguard(StatementRewriter):
         if stmt.else_case is not None or type(store) is not tir.BufferStore or store.buffer.scope != "local" or not self.lanes:
             return self.generic(stmt)
         dropped = [c for c in conjuncts(stmt.condition) if self.is_edge(c, store)]
-        if not dropped or not store.value.dtype.is_float:  # a division of integers may trap
+        if not dropped or _may_trap(store.value):
             return stmt
         value = _Guard(tir.logical_and(*dropped), self.lanes[-1]).rewrite(store.value)
         rest = [c for c in conjuncts(stmt.condition) if c not in dropped]
@@ -64,6 +64,12 @@ class _Unguard(StatementRewriter):
                 shape[k] = tir.const(max(last + 1, shape[k].value), extent.dtype)
                 return True
         return False
+
+
+def _may_trap(value: tir.Expr) -> bool:
+    """Whether a value divides integers by what could be zero."""
+    divisions = (n for n in walk(value) if type(n) in (tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod))
+    return any(n.dtype.is_int and type(n.b) is not tir.IntImm for n in divisions)
 
 
 class _Guard(Rewriter):

@@ -185,6 +185,11 @@ def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: 
     return None
 
 
+def chains_of(info: BlockInfo, target: Any) -> int:
+    """How many vectors a reduction accumulates side by side along its last axis."""
+    return _chains(extent_of(info.block.iter_vars[-1]), vector_lanes(info, target), info.cost)
+
+
 def _chains(extent: int | None, lanes: int, cost: float) -> int:
     """Vectors side by side, so that neither latencies nor what is computed beyond the end of a row takes long."""
     if extent is None:
