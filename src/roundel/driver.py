@@ -27,6 +27,7 @@ from .graph.lower_host import lower_host
 from .graph.name_sizes import name_sizes
 from .graph.narrow_weights import narrow_weights
 from .graph.simplify import simplify
+from .graph.solve_sizes import solve_sizes
 from .graph.strassen import strassen
 from .graph.widen_convolutions import widen_convolutions
 from .ir.errors import OptionError
@@ -53,7 +54,7 @@ LOWER: list[Pass] = [
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 
-FINISH: list[Pass] = [schedule_module, lower_host, eliminate_dead_code]
+FINISH: list[Pass] = [schedule_module, solve_sizes, lower_host, eliminate_dead_code]
 """Fused tensor programs to scheduled ones, graph functions to host functions."""
 
 DEFAULT: list[Pass] = [*OPTIMIZE, *LOWER, *FINISH]

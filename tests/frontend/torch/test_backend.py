@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from roundel.frontend.torch import backend
 from roundel.frontend.torch.backend import roundel
 
 
@@ -204,3 +205,29 @@ def test_a_function_of_each_score_of_attention():
         return flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: torch.where(i >= j, s + slopes[h] * (j - i), -float("inf")), return_lse=True)
 
     same(torch.compile(attend, backend=roundel), attend, *torch.randn(3, 2, 2, 5, 4))
+
+
+def test_buffers_that_the_model_changes_are_inputs(monkeypatch):
+    """Such a model is compiled once."""
+    compilations, compile_ = [], backend.CompiledGraph._compile
+    monkeypatch.setattr(backend.CompiledGraph, "_compile", lambda self, constants: (compilations.append(len(constants)), compile_(self, constants)))
+
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+            self.register_buffer("seen", torch.zeros(4))
+
+        def forward(self, x):
+            self.seen.add_(x.sum(0))
+            return self.linear(x) + self.seen
+
+    eager = Counting()
+    other = Counting()
+    other.load_state_dict(eager.state_dict())
+    compiled = torch.compile(other, backend=roundel)
+    with torch.no_grad():
+        for _ in range(4):
+            same(compiled, eager, torch.randn(3, 4))
+            torch.testing.assert_close(other.seen, eager.seen)
+    assert compilations == [2]

@@ -31,7 +31,7 @@ def item_of(value: SequenceValue) -> graph.TensorInfo | None:
 
 
 def stack_of(node: NodeContext, value: SequenceValue, item: graph.TensorInfo) -> StackedValue:
-    """A sequence as rows of a tensor; ``item`` says what its items are. Raises UnsupportedError where their shapes differ."""
+    """A sequence as rows of a tensor; ``item`` says what its items are. Raises UnsupportedDataError where their shapes differ."""
     if isinstance(value, StackedValue):
         return value
     assert isinstance(value, ListValue)
@@ -45,7 +45,11 @@ def stack_of(node: NodeContext, value: SequenceValue, item: graph.TensorInfo) ->
 
 def _same(node: NodeContext, a: graph.TensorInfo, b: graph.TensorInfo) -> None:
     if a.dtype != b.dtype or a.ndim != b.ndim or any(differ(m, n) for m, n in zip(a.shape, b.shape, strict=True)):
-        raise node.unsupported(f"items of different shapes or types in a sequence whose length only the run can tell ({a} and {b})")
+        raise node.data_dependent(f"the length of a sequence whose items differ ({_text(a)} and {_text(b)})")
+
+
+def _text(info: graph.TensorInfo) -> str:
+    return f"{info.dtype}[{', '.join(d.script() for d in info.shape)}]"
 
 
 def _row(node: NodeContext, item: Value) -> Any:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``torch.compile(model, backend="roundel")``: AOTAutograd's functional ATen graphs, compiled by Roundel.
 
-Without gradients, parameters and buffers are constants of the compiled model (folded, packed); a change in place is noticed at the next
-call, which compiles again, and what changes twice becomes an input. With gradients the forward graph is compiled with parameters as
-inputs and the backward graph runs in PyTorch. Symbolic sizes stay symbolic: one artifact for all.
+Without gradients, parameters and buffers are constants of the compiled model (folded, packed) but for those that it changes itself; a change
+in place from outside is noticed at the next call, which compiles again, and what changes twice becomes an input. With gradients the
+forward graph is compiled with parameters as inputs and the backward graph runs in PyTorch. Symbolic sizes stay symbolic: one artifact for all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._guards import TracingContext
 from torch._subclasses import FakeTensor
 from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
@@ -41,11 +42,22 @@ def roundel(gm: GraphModule, example_inputs: Sequence[Any], *, mode: str | None 
     lasting = [*own, *(x if _lasting(x) else None for x in example_inputs)]
     compiled = aot_autograd(
         fw_compiler=lambda graph, inputs: _boxed(CompiledGraph(graph, [None] * len(inputs), settings)),
-        inference_compiler=lambda graph, inputs: _boxed(CompiledGraph(graph, lasting if len(lasting) == len(inputs) else [None] * len(inputs), settings)),
+        inference_compiler=lambda graph, inputs: _boxed(CompiledGraph(graph, _constants(lasting, len(inputs)), settings)),
         bw_compiler=lambda graph, inputs: _boxed(lambda args: graph(*args)),
         decompositions=decompositions(),
     )
     return compiled(gm, example_inputs)
+
+
+def _constants(lasting: Sequence[Any], count: int) -> list[Any]:
+    """The tensors that are constants of a graph, None for its other inputs and for those that it changes itself."""
+    if len(lasting) != count:
+        return [None] * count
+    context = TracingContext.try_get()
+    infos = [] if context is None or context.fw_metadata is None else context.fw_metadata.input_info
+    if len(infos) != count:
+        return list(lasting)
+    return [None if info.mutates_data else t for t, info in zip(lasting, infos, strict=True)]
 
 
 def _lasting(value: Any) -> bool:
