@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions whose borders are conditions of loops: no padded copy, no condition in an inner loop, the right results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roundel.driver import build_module, prepare
+from roundel.interp import interpret
+from roundel.ir import IRModule, Var, graph, tir
+from roundel.ir.dtype import INT64
+from roundel.ir.visit import statements
+from roundel.lower import lower
+from roundel.ops import make
+from roundel.target import Target
+
+from .programs import function
+
+RNG = np.random.default_rng(0)
+H = Var("h", INT64, True)
+
+CASES = [
+    ((1, 16, 14, 14), (32, 3, 3), {"strides": 2, "padding": 1}),
+    ((2, 16, 9, 30), (16, 5, 5), {"padding": 2}),
+    ((1, 32, 7, 29), (48, 3, 3), {"dilation": 3, "padding": 3}),
+    ((1, 3, 23, 40), (16, 7, 7), {"strides": 2, "padding": 3}),
+    ((1, 16, 11, 61), (16, 3, 4), {"strides": (1, 3), "padding": (0, 2, 1, 5), "dilation": (1, 2)}),
+    ((1, 24, 1, 70), (40, 1, 9), {"padding": (0, 4)}),
+    ((1, 16, 3, 2), (16, 2, 3), {"padding": 3, "strides": 2}),
+    ((1, 32, 10, 17), (32, 3, 3), {"groups": 2, "padding": 1, "strides": 2}),
+    ((1, 16, H, 20), (16, 5, 3), {"padding": (2, 1), "strides": 2}),
+]
+
+
+def _module(shape: tuple, kernel: tuple[int, int, int], attrs: dict) -> IRModule:
+    weight = RNG.standard_normal((kernel[0], shape[1] // attrs.get("groups", 1), *kernel[1:])).astype("f") / 8
+    bias = graph.Constant.of(RNG.standard_normal((1, kernel[0], 1, 1)).astype("f"))
+
+    def body(bb, x):
+        return bb.emit(make("nn.relu", bb.emit(make("add", bb.emit(make("nn.conv2d", x, graph.Constant.of(weight), **attrs)), bias))))
+
+    return function([graph.TensorInfo(shape, "float32")], body)
+
+
+@pytest.mark.parametrize("shape, kernel, attrs", CASES, ids=str)
+def test_equals_the_interpreter(shape, kernel, attrs):
+    mod = _module(shape, kernel, attrs)
+    native = build_module(mod)["main"]
+    for h in (1, 2, 7, 16) if shape[2] is H else (shape[2],):
+        x = RNG.standard_normal((*shape[:2], h, shape[3])).astype("f")
+        np.testing.assert_allclose(native(x), interpret(mod)["main"](x), rtol=1e-4, atol=1e-5)
+
+
+def test_infinite_weights_beside_the_border_give_no_nan():
+    mod = function([graph.TensorInfo((1, 1, 5, 5), "float32")],
+                   lambda bb, x: bb.emit(make("nn.conv2d", x, graph.Constant.of(np.full((16, 1, 5, 5), np.inf, "f")), padding=2)))
+    assert np.isposinf(build_module(mod)["main"](np.ones((1, 1, 5, 5), "f"))).all()
+
+
+@pytest.mark.parametrize("shape, kernel, attrs", CASES[:5], ids=str)
+def test_nothing_is_copied_and_nothing_asked_inside(shape, kernel, attrs):
+    """A kernel has one memory less, and its innermost loops are straight code."""
+    mod = prepare(_module(shape, kernel, attrs), target=Target("llvm -mcpu=skylake-avx512"))
+    kernels = {n: f for n, f in mod.items() if isinstance(f, tir.PrimFunc) and "conv" in n}
+    assert len(kernels) == 1 and "_pad" not in mod.script()
+    loops = [s for f in lower(IRModule(kernels).replace(attrs=mod.attrs)).functions.values() for s in statements(f.body) if type(s) is tir.For]
+    inner = [s for s in loops if not any(type(n) is tir.For for n in statements(s.body))]
+    assert inner and not any(type(n) is tir.If for s in inner for n in statements(s.body))
