@@ -26,6 +26,8 @@ CASES = [
     ("concat", ((T("n", 4), T("n", 3)),), {"axis": 1}),
     ("split", (T("n", 7),), {"indices_or_sections": 3, "axis": 1}),
     ("nn.pad", (T("n", 5), (1, 2, 3, 0)), {"pad_mode": "reflect"}),
+    ("nn.pad", (T("n", 40), (1, -1, 3, 20)), {"pad_mode": "symmetric"}),
+    ("nn.pad", (T("n", 40), (0, 2, -3, 41)), {"pad_mode": "edge"}),
     ("take", (T(4, "n"), INDEX), {"axis": 0}),
     ("scatter_nd", (T(4, "n"), T(values=np.array([[0], [3], [0]]), dtype="int64"), T(3, "n")), {"reduction": "add"}),
     ("cumsum", (T("n", 4, 3),), {"axis": 1}),

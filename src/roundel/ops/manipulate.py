@@ -11,7 +11,8 @@ import numpy as np
 from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
-from roundel.ir.op import FuseKind, OpDef, register
+from roundel.ir.graph.make_call import make_call
+from roundel.ir.op import FuseKind, OpDef, get_op, register
 
 from .dims import axes_of, axis_of, equal, fail, same, same_dtype, simplify, static, tensor_info
 from .elementwise import label
@@ -105,13 +106,15 @@ class Tile(OpDef):
             tuple(simplify(s * r) for s, r in zip(*self._aligned(x.shape, repeats.values))), x.dtype
         )
 
-    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        x, (shape, repeats) = args[0], self._aligned(args[0].shape, args[1])
-        skip = len(shape) - len(x.shape)
-        source = lambda at: (i if static(r) == 1 else tir.floormod(i, s) for i, s, r in zip(at, shape, repeats))
-        return te.compute(
-            [simplify(s * r) for s, r in zip(shape, repeats)], lambda *at: x(*list(source(at))[skip:]), "tile"
-        )
+    def decompose(self, builder: Any, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        """Each repeated dimension gets one before it, along which x is broadcast; so rows stay whole."""
+        x, (shape, repeats) = args[0], self._aligned(args[0].sinfo.shape, args[1].values)
+        pairs = [((s,), (s,)) if static(r) == 1 else ((tir.index_const(1), s), (r, s)) for s, r in zip(shape, repeats)]
+        before, after = (tuple(n for pair in pairs for n in pair[k]) for k in (0, 1))
+        reshaped = builder.emit(make_call(get_op("reshape"), (x, graph.ShapeExpr(before)), {}))
+        spread = builder.emit(make_call(get_op("broadcast_to"), (reshaped, graph.ShapeExpr(after)), {}))
+        result = tuple(simplify(s * r) for s, r in zip(shape, repeats))
+        return builder.emit(make_call(get_op("reshape"), (spread, graph.ShapeExpr(result)), {}))
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         return np.tile(*args)

@@ -64,13 +64,15 @@ class Pad(OpDef):
         )
 
         def body(*at: Any) -> Any:
-            if mode != "constant":
-                return x(*(_source(mode, i, n, *width[2 * k : 2 * k + 2]) for k, (i, n) in enumerate(zip(at, x.shape))))
             there, inside = [i - b for i, b in zip(at, before)], []
             for k, (i, n) in enumerate(zip(there, x.shape)):
                 inside += [] if _nonpositive(width[2 * k]) else [i >= 0]
                 inside += [] if _nonpositive(width[2 * k + 1]) else [i < n]
-            return te.if_then_else(te.logical_and(*inside), x(*there), te.cast(other, x.dtype))
+            if mode == "constant":
+                outside = te.cast(other, x.dtype)
+            else:  # inside, too, the formula would be right, but no vector could read by it
+                outside = x(*(_source(mode, i, n, *width[2 * k : 2 * k + 2]) for k, (i, n) in enumerate(zip(at, x.shape))))
+            return te.if_then_else(te.logical_and(*inside), x(*there), outside)
 
         return te.compute(self._shape(x.shape, width), body, "pad")
 

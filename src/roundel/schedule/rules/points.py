@@ -56,11 +56,13 @@ def _schedule(sch: Any, info: BlockInfo, target: Any) -> None:
 
 
 def _lanes(info: BlockInfo, target: Any) -> int:
-    """How many points along the last axis run together; 1 where they do not go the same way over neighbouring elements."""
+    """How many points along the last axis run together; 1 where they do not go the same way, or over elements far apart."""
     axis = info.spatial[-1]
     own = {b.data for n in walk(info.block.body) if type(n) is tir.Block for b in n.alloc_buffers} | {b.data for b in info.block.alloc_buffers}
-    steps = [(a, _step(a, axis.var)) for a in info.accesses if a.buffer.data not in own]
-    widest = max((a.buffer.dtype.storage_bits for a, step in steps if step == 1), default=0)
+    shared = [a for a in info.accesses if a.buffer.data not in own]
+    found = [a for a in shared if _is_found(a, own)]
+    steps = [(a, _step(a, axis.var)) for a in shared if a not in found]
+    widest = max((a.buffer.dtype.storage_bits for a in [*found, *(a for a, step in steps if step)]), default=0)
     if not 8 <= widest <= 64 or not _runs_together(info.block.body, axis.var) or any(step is None or (a.is_store and not step) for a, step in steps):
         return 1
     lanes, extent = target.vector_bytes * 8 // widest, extent_of(axis)
@@ -69,14 +71,21 @@ def _lanes(info: BlockInfo, target: Any) -> int:
     return lanes * (VECTORS if extent is None or extent >= lanes * VECTORS else 1)
 
 
+def _is_found(access: Access, own: set[tir.Var]) -> bool:
+    """Whether each point looks up where this element is."""
+    return any(type(n) is tir.BufferLoad and n.buffer.data in own for i in access.indices for n in walk(i))
+
+
 def _step(access: Access, var: tir.Var) -> int | None:
     """How far an access moves with the variable: 0 or 1 element, None otherwise."""
     if not any(var in free_vars(i) for i in access.indices):
         return 0
-    last = access.indices[-1]
-    if access.buffer.strides or any(var in free_vars(i) for i in access.indices[:-1]) or any(type(n) is tir.BufferLoad for n in walk(last)):
+    if access.buffer.strides or any(type(n) is tir.BufferLoad and var in free_vars(n) for i in access.indices for n in walk(i)):
         return None
-    return 1 if Analyzer().prove_equal(substitute(last, {var: var + 1}) - last, tir.index_const(1)) else None
+    where = [k for k, i in enumerate(access.indices) if var in free_vars(i)]
+    flat = all(isinstance(n, tir.IntImm) and n.value == 1 for n in access.buffer.shape[where[-1] + 1 :])
+    index = access.indices[where[0]]
+    return 1 if len(where) == 1 and flat and Analyzer().prove_equal(substitute(index, {var: var + 1}) - index, tir.index_const(1)) else None
 
 
 def _runs_together(body: tir.Stmt, var: tir.Var) -> bool:

@@ -99,49 +99,57 @@ def _depth(t: _Trees) -> int:
 
 
 def _evaluate(node: NodeContext, x: Any, t: _Trees, targets: int, aggregate: str) -> Any:
+    """What the leaves that each row comes to add up to, (rows, targets). Leaves are nodes that lead to themselves, so that every row
+    takes equally many steps in every tree: neighbouring rows can go side by side."""
     from ....ops.loops import for_each, let, load, store, when
 
-    dtype, depth, trees = x.sinfo.dtype, _depth(t), len(t.roots)
-    most = max((b - a for a, b in pairwise(t.leaf_start)), default=1)  # weights of one leaf
-    inner = [c or [0] for c in (t.feature, t.mode, t.split, t.missing, t.yes, t.no)]
-    columns = [graph.Constant.of(np.asarray([*c, *c[:1]], d)) for c, d in zip(  # at least two: one alone would count as a number
-        (*inner, t.roots, t.leaf_start, t.leaf_target or [0], t.leaf_weight or [0.0]),
-        (np.int64, np.int64, dtype.numpy, *[np.int64] * 6, dtype.numpy), strict=True)]
+    dtype, depth, trees, inner = x.sinfo.dtype, _depth(t), len(t.roots), len(t.feature)
+    leaves = range(inner, inner + len(t.leaf_start) - 1)
+    number = lambda branch: branch if branch >= 0 else inner - 1 - branch
+    sizes = [b - a for a, b in pairwise(t.leaf_start)]
+    one_weight, one_target, modes = set(sizes) == {1}, len(set(t.leaf_target)) <= 1, sorted(set(t.mode))
+    names = {
+        "feature": [*t.feature, *(0 for _ in leaves)], "split": [*t.split, *(0.0 for _ in leaves)], "mode": [*t.mode, *(0 for _ in leaves)],
+        "missing": [*t.missing, *(0 for _ in leaves)], "yes": [*map(number, t.yes), *leaves], "no": [*map(number, t.no), *leaves],
+        "root": [*map(number, t.roots)], "start": t.leaf_start, "target": t.leaf_target or [0], "weight": t.leaf_weight or [0.0],
+    }
+    unused = {"mode": len(modes) <= 1, "missing": not any(t.missing), "target": one_target, "start": one_weight}
+    tables = {k: np.asarray([*c, *c[:1]], dtype.numpy if k in ("split", "weight") else np.int32)  # at least two: one alone would count as a number
+              for k, c in names.items() if not unused.get(k)}
     start = {"MIN": te.max_value, "MAX": te.min_value}.get(aggregate, lambda d: tir.const(0.0, d))(dtype)
     join = {"MIN": tir.min_, "MAX": tir.max_}.get(aggregate, lambda a, b: a + b)
-
-    def holds(mode: Any, value: Any, split: Any) -> Any:
-        tests = [value <= split, value < split, value >= split, value > split, tir.eq(value, split)]
-        out: Any = tir.ne(value, split)
-        for k in range(5):
-            out = te.select(tir.eq(mode, k), tests[k], out)
-        return out
+    index = lambda e: te.cast(e, "int64")
 
     def build(ins: Any, outs: Any, scratch: Any, row: Any) -> tir.Stmt:
-        data, feature, mode, split, missing, yes, no, roots, starts, target, weight = ins
-        (out,), (cursor,) = outs, scratch
-        at = lambda b: load(b, (load(cursor, (0,)),))
+        data, (out,), (cursor,) = ins[0], outs, scratch
+        table = dict(zip(tables, ins[1:], strict=True))
+        here = load(cursor, (0,))
+        at = lambda name: load(table[name], (index(here),))
 
-        def descend(_: Any) -> tir.Stmt:
+        def step(_: Any) -> tir.Stmt:
             def decide(value: Any) -> tir.Stmt:
-                go = te.logical_or(holds(at(mode), value, at(split)), te.logical_and(te.isnan(value), tir.ne(at(missing), 0)))
-                return store(cursor, (0,), te.select(go, at(yes), at(no)))
+                split = at("split")
+                go = _holds(modes[0] if modes else 0, value, split)
+                for m in modes[1:]:
+                    go = te.select(tir.eq(at("mode"), m), _holds(m, value, split), go)
+                if "missing" in table:
+                    go = te.logical_or(go, te.logical_and(te.isnan(value), tir.ne(at("missing"), 0)))
+                return store(cursor, (0,), te.select(go, at("yes"), at("no")))
 
-            return when(load(cursor, (0,)) >= 0, let(load(data, (row, at(feature))), decide, "value"))
+            return let(load(data, (row, index(at("feature")))), decide, "value")
 
         def tree(k: Any) -> tir.Stmt:
-            leaf = -1 - load(cursor, (0,))
+            leaf = index(here) - inner
 
             def add(entry: Any) -> tir.Stmt:
-                place = (row, load(target, (entry,)))
-                return store(out, place, join(load(out, place), load(weight, (entry,))))
+                place = (row, t.leaf_target[0] if one_target and t.leaf_target else 0 if one_target else index(load(table["target"], (entry,))))
+                return store(out, place, join(load(out, place), load(table["weight"], (entry,))))
 
             def entries(first: Any) -> tir.Stmt:
-                if most == 1 and min(b - a for a, b in pairwise(t.leaf_start)) == 1:
-                    return add(first)
-                return for_each([most], lambda e: when(first + e < load(starts, (leaf + 1,)), add(first + e)), "w")
+                return for_each([max(sizes, default=1)], lambda e: when(first + e < index(load(table["start"], (leaf + 1,))), add(first + e)), "w")
 
-            return tir.seq(store(cursor, (0,), load(roots, (k,))), for_each([depth], descend, "d"), let(load(starts, (leaf,)), entries, "first"))
+            walk = tir.seq(store(cursor, (0,), load(table["root"], (k,))), for_each([depth], step, "d"))
+            return tir.seq(walk, add(leaf) if one_weight else let(index(load(table["start"], (leaf,))), entries, "first"))
 
         fill = for_each([targets], lambda j: store(out, (row, j), start), "t")
         steps = [fill, for_each([trees], tree, "k")]
@@ -155,9 +163,14 @@ def _evaluate(node: NodeContext, x: Any, t: _Trees, targets: int, aggregate: str
     rows = x.sinfo.shape[0]
 
     def program(*tensors: Any) -> Any:
-        return te.extern([((rows, tir.index_const(targets)), dtype)], list(tensors), build, "trees", over=[rows], scratch=[((1,), "int64")])
+        return te.extern([((rows, tir.index_const(targets)), dtype)], list(tensors), build, "trees", over=[rows], scratch=[((1,), "int32")])
 
-    return node.te(program, x, *columns)
+    return node.te(program, x, *map(graph.Constant.of, tables.values()))
+
+
+def _holds(mode: int, value: Any, split: Any) -> Any:
+    """Whether a value goes the way of "true" in a node of this mode."""
+    return [value <= split, value < split, value >= split, value > split, tir.eq(value, split), tir.ne(value, split)][mode]
 
 
 @converter("TreeEnsembleRegressor", domain=ML)
