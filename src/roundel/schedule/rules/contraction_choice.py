@@ -36,6 +36,7 @@ EDGE = 1.01           # cost of masks at the edge
 COPIED_BYTES = 16.0   # per cycle, of an operand that is copied into panels
 L2_WAYS = 16          # lines of a set of the second-level cache
 STRIDED_LINE = 0.4    # cycles for a line beyond the first-level cache that does not follow the one before
+FIRST_LINE = 3.0      # ... that comes from further away, the first time that a panel is read
 MISSED_ROW = 1.0      # cycles for an element that the first-level cache could not keep
 
 
@@ -145,8 +146,8 @@ def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray
     for k in c.reduce:
         entries[k] = ENTRY_CYCLES * steps / (c.extent(k) or ASSUMED)
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
-    strided = (t["inner"] != _sequential(c)) & (steps * width > target.l1_bytes)
-    missed = STRIDED_LINE * strided * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
+    strided = np.where(steps * width > target.l1_bytes, STRIDED_LINE, 0.0) + FIRST_LINE / -(-row // t["rows"])
+    missed = strided * (t["inner"] != _sequential(c)) * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
 
     def tile(height: Any) -> Any:
         start_and_end = entries[t["inner"]] + TILE_CYCLES + STORED_CYCLES * height * t["vectors"]
@@ -189,7 +190,7 @@ def _traffic(c: Contraction, target: Any, t: Columns, row: int) -> list[Any]:
     elif columns:
         last = c.columns[-1]
         columns[-1], inner[last] = (last, -(-extent(last) // t["vectors"])), t["vectors"]
-    rows: list[tuple[Any, Any]] = [(k, extent(k)) for k in c.rows]
+    rows: list[tuple[Any, Any]] = [(k, extent_of(c.info.block.iter_vars[k]) or ASSUMED_ROWS) for k in c.rows]
     if rows:
         last = c.rows[-1]
         rows[-1], inner[last] = (last, -(-row // t["rows"])), t["rows"]
