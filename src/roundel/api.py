@@ -84,7 +84,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     try:
         executable = built.load(threads=threads, profile=profile)
     except CallError as error:
-        return ForeignModel(built.functions[0].info, {"target": str(built.target)}, built.save, str(error))
+        return ForeignModel(built.functions[0].info, {"target": str(built.target)}, built.save, str(error), built.nbytes)
     return Model(executable, saver=built.save)
 
 

@@ -63,6 +63,7 @@ class Finished:
 @pytest.fixture(scope="module")
 def compiled(place) -> Path:
     done = roundel(place, "compile", "model.onnx", "-o", "model.so", "--header")
+    assert "packed weights" in " ".join(done.stdout.split())
     assert "model.so" in done.stdout and "x: float32[batch, 4]" in done.stdout and "y: float32[batch, 3]" in done.stdout
     return place / "model.so"
 

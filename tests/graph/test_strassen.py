@@ -114,8 +114,25 @@ def test_is_chosen_from_the_number_of_rows_on_from_which_it_pays():
     n = tir.Var("n", INT64, True)
     mod, *_ = _layer((1, n, 768), 768)
     text = strassen_pass.strassen(mod)["main"].script()
-    assert "n >= " in text and text.count("strassen_matmul") == 1 and text.count("R.matmul") == 1
+    assert "n >= " in text and text.count("strassen_matmul") == 1 and text.count("matmul_columns") == 1
     assert not _kernels(_layer((n, 512), 32)[0])
+
+
+@pytest.mark.parametrize("inner, columns", [(768, 768), (768, 1000), (512, 2304)])
+def test_both_variants_read_one_constant(inner, columns):
+    """Twice the matrix, its columns in whole vectors."""
+    n = tir.Var("n", INT64, True)
+    mod, w, b = _layer((n, inner), columns)
+    built = compile_module(mod)
+    half = strassen_pass.half_columns(columns, Target.host().lanes("float32"))
+    assert built.load(threads=1).weights_nbytes == built.nbytes
+    assert built.nbytes - 4 * columns - 64 <= 4 * inner * 4 * half
+    with options.override(weight_growth=1.9):
+        assert compile_module(mod).nbytes < 4.5 * inner * columns
+    run = built.load(threads=1)["main"]
+    for rows in (3, 300):
+        x = np.random.default_rng(rows).standard_normal((rows, inner)).astype(np.float32)
+        np.testing.assert_allclose(run(x), np.maximum(x.astype(np.float64) @ w + b, 0), rtol=1e-3, atol=1e-3)
 
 
 def test_loops_are_chosen_between_as_a_whole(monkeypatch):
@@ -130,7 +147,7 @@ def test_loops_are_chosen_between_as_a_whole(monkeypatch):
         out = bb.emit(graph.While((held,), (start,), more, body, graph.TupleInfo((info,))))
         bb.emit_func_output(bb.emit(graph.TupleGetItem(out, 0)))
     text = strassen_pass.strassen(bb.get())["main"].script()
-    assert text.count("n >= ") == 1 and text.count("strassen_matmul") == 2 and text.count("R.matmul") == 2
+    assert text.count("n >= ") == 1 and text.count("strassen_matmul") == 2 and text.count("matmul_columns") == 2
 
 
 def test_results_with_an_axis_of_one(monkeypatch):

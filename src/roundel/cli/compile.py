@@ -30,7 +30,8 @@ def compile_command(
     with shown(f"writing {output}"):
         path = compiled.save(output, side_file=side_file)
     console = Console()
-    console.print(f"[bold]{path}[/]  {path.stat().st_size / 1e6:.1f} MB, {time.perf_counter() - start:.1f} s")
+    sizes = f"{path.stat().st_size / 1e6:.1f} MB, packed weights {compiled.weights_nbytes / 1e6:.1f} MB"
+    console.print(f"[bold]{path}[/]  {sizes}, {time.perf_counter() - start:.1f} s")
     for kind, infos in (("in ", compiled.inputs), ("out", compiled.outputs)):
         for info in infos:
             console.print(f"  {kind} {info}", highlight=False, markup=False)

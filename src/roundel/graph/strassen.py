@@ -3,7 +3,7 @@
 
     matmul(x, W)   ->   strassen_matmul(strassen_data(x), seven sums of quarters of W)
 
-One level: an eighth of the multiplications less for weights that are 7/4 as large.
+One level: an eighth of the multiplications less for weights that are 7/4 as large, twice as large where plain products read them too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from ..ir.module import IRModule
 from ..ir.visit import free_vars
 from ..ops import make
 from ..ops.dims import static
-from ..ops.strassen import PRODUCTS, strassen_weight
+from ..ops.strassen import PRODUCTS, shared_weight, strassen_weight
 from ..passes import pass_
+from ..schedule.rules.panels import PAIRS
 from ..target import Target
 from .convert_to_dataflow import convert_to_dataflow
 from .inline_functions import dims_of, fresh_copy
@@ -29,7 +30,7 @@ SUM_BYTES = 5.0       # per cycle, of factors of the data that are written and r
 SUM_CYCLES = 4.0      # for a vector of results
 GAIN = 0.97           # of the time at most, or the larger weights are not worth it
 MEMORY_BYTES = 3.0    # per cycle, of weights
-TILE = 8              # pairs of rows, where their number is symbolic
+TILE = PAIRS          # pairs of rows, where their number is symbolic
 MOST_ROWS = 512       # it must pay from some number of rows up to this one
 
 
@@ -39,8 +40,8 @@ def strassen(mod: IRModule) -> IRModule:
 
     Where the number of rows is symbolic, a body with such products gets a variant for enough of them::
 
-        if n >= 96: y = strassen_matmul(strassen_data(x), factors)
-        else: y = matmul(x, W)
+        if n >= 96: y = strassen_matmul(strassen_data(x), shared)
+        else: y = matmul_columns(x, shared)      # its first columns are W
     """
     if options.get("accuracy") == "strict":
         return mod
@@ -102,17 +103,19 @@ class _Strassen(GraphRewriter):
         if found is None:
             return call
         rows, batch = static(found.rows), [static(n) for n in found.batch]
+        shared = rows is None and found.rows in self.decided and self.least_rows(call)[1] is not None
         if rows is None:
             tile = TILE if found.rows in self.enough and self.least_rows(call)[1] is not None else None
         elif None not in batch and pays(math.prod(batch), rows, found.inner, found.columns, self.target):
             tile = 0
         else:
             tile = TILE if pays(1, rows, found.inner, found.columns, self.target, TILE) else None
-        if tile is None:
-            return call
         half = half_columns(found.columns, self.target.lanes("float32"))
+        if tile is None:
+            return make("nn.matmul_columns", call.args[0], _shared(found.weight, half), columns=found.columns) if shared else call
         factors = self.emit(make("nn.strassen_data", call.args[0], tile=tile))
-        return make("nn.strassen_matmul", factors, _factors(found.weight, half), graph.ShapeExpr((found.rows,)), columns=found.columns, tile=tile)
+        weight = (_shared if shared else _factors)(found.weight, half)
+        return make("nn.strassen_matmul", factors, weight, graph.ShapeExpr((found.rows,)), columns=found.columns, tile=tile)
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ def pays(batch: int, rows: int, inner: int, columns: int, target: Target, tile: 
     ``tile``: pairs of rows come in whole tiles of so many."""
     lanes = target.lanes("float32")
     half = half_columns(columns, lanes)
-    if rows < 2 or inner % 2 or columns < 4 * lanes or options.get("weight_growth") < PRODUCTS / 4:
+    if rows < 2 or inner % 2 or columns < 4 * lanes or options.get("weight_growth") < (PRODUCTS + bool(tile)) / 4:
         return False
     per_cycle = lanes * target.fma_ports * PRODUCT_SHARE
     pairs = batch * (-(-rows // (2 * tile)) * tile if tile else (rows + 1) // 2)
@@ -167,4 +170,11 @@ def _factors(weight: graph.Constant, half: int) -> graph.Constant:
     source = weight.data
     shape = (PRODUCTS, source.shape[0] // 2, half)
     data = ConstData.derived(lambda a: strassen_weight(a, half), (source,), "strassen", shape=shape, dtype=source.dtype)
+    return graph.Constant(data, graph.TensorInfo(shape, source.dtype))
+
+
+def _shared(weight: graph.Constant, half: int) -> graph.Constant:
+    source = weight.data
+    shape = (source.shape[0], 4 * half)
+    data = ConstData.derived(lambda a: shared_weight(a, half), (source,), "strassen shared", shape=shape, dtype=source.dtype)
     return graph.Constant(data, graph.TensorInfo(shape, source.dtype))

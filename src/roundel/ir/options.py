@@ -121,7 +121,8 @@ define("verify", bool, False, "after every pass run the module in the interprete
 define("accuracy", str, "default", "numerics: strict forbids Winograd and approximations", ("strict", "default", "fast"), shapes_code=True)
 define("weights", str, None, "type in which float32 weights of matrix products and tables are stored (default: as the model has them)",
        ("float16", "bfloat16"), shapes_code=True)
-define("weight_growth", float, 4.0, "how many times larger the weights of a layer may become for a faster algorithm (Winograd: 1.8 or 4)",
+define("weight_growth", float, 4.0, "how many times larger the weights of a layer may become for a faster algorithm (Winograd: 1.8 or 4, Strassen: "
+       "1.75, or 2 for symbolic numbers of rows)",
        shapes_code=True)
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")

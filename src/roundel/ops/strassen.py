@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strassen's matrix product, one level: seven products of half the size in every direction instead of eight.
+"""Strassen's matrix product in Winograd's form, one level: seven products of half the size in every direction instead of eight.
 
     A = [[A11, A12], [A21, A22]]: even and odd rows, left and right half of the columns; B: upper and lower, left and right half
-    M1 = (A11 + A22)(B11 + B22)   M2 = (A21 + A22) B11   M3 = A11 (B12 - B22)   M4 = A22 (B21 - B11)
-    M5 = (A11 + A12) B22          M6 = (A21 - A11)(B11 + B12)                   M7 = (A12 - A22)(B21 + B22)
-    C11 = M1 + M4 - M5 + M7       C12 = M3 + M5          C21 = M2 + M4          C22 = M1 - M2 + M3 + M6
+    M0 = (A11 + A12 - A21 - A22) B21      M3 = (A21 + A22)(B11 - B12)              M6 = A22 (B21 - B11 + B12 - B22)
+    M1 = A11 B12                          M4 = (A21 + A22 - A11)(B21 - B11 + B12)
+    M2 = A12 B22                          M5 = (A11 - A21)(B21 - B11)
+    C11 = M1 + M4 + M3 + M0   C12 = M1 + M2   C21 = M1 + M4 + M5 + M3   C22 = M1 + M4 + M5 - M6
 
 The sums of a constant B are worked out beforehand (``strassen_weight``), those of A once for all its products
 (``nn.strassen_data``). Pairing neighbouring rows keeps an infinity or NaN in the pair; the rounding error of a row grows to
-about three times that of the larger of the two (Higham, Accuracy and Stability of Numerical Algorithms, chapter 23).
+a few times that of the larger of the two (Higham, Accuracy and Stability of Numerical Algorithms, chapter 23).
 
 With ``tile`` pairs of rows come in whole tiles of so many, [tiles, tile] instead of [pairs], the last one filled up with zeros:
-products of a symbolic number of rows then have no edge.
+products of a symbolic number of rows then have no edge. As three of the quarters of B are factors themselves, one constant serves
+such products and plain ones of few rows (``nn.matmul_columns``): B with four sums on its right, [K, 4 H] for quarters [K / 2, H]::
+
+    B11  B12  B11 - B12         B21 - B11
+    B21  B22  B21 - B11 + B12   B21 - B11 + B12 - B22
 """
 
 from __future__ import annotations
@@ -30,11 +35,12 @@ from .dims import dim_text, fail, same, simplify, static, tensor_info
 from .elementwise import label
 
 PRODUCTS = 7
-DATA = ({"11": 1, "22": 1}, {"21": 1, "22": 1}, {"11": 1}, {"22": 1}, {"11": 1, "12": 1}, {"21": 1, "11": -1}, {"12": 1, "22": -1})
+DATA = ({"11": 1, "12": 1, "21": -1, "22": -1}, {"11": 1}, {"12": 1}, {"21": 1, "22": 1}, {"21": 1, "22": 1, "11": -1}, {"11": 1, "21": -1}, {"22": 1})
 """The left factors as sums of quarters."""
-WEIGHT = ({"11": 1, "22": 1}, {"11": 1}, {"12": 1, "22": -1}, {"21": 1, "11": -1}, {"22": 1}, {"11": 1, "12": 1}, {"21": 1, "22": 1})
+WEIGHT = ({"21": 1}, {"12": 1}, {"22": 1}, {"11": 1, "12": -1}, {"21": 1, "11": -1, "12": 1}, {"21": 1, "11": -1},
+          {"21": 1, "11": -1, "12": 1, "22": -1})
 """The right factors."""
-RESULT = {"11": {0: 1, 3: 1, 4: -1, 6: 1}, "12": {2: 1, 4: 1}, "21": {1: 1, 3: 1}, "22": {0: 1, 1: -1, 2: 1, 5: 1}}
+RESULT = {"11": {1: 1, 4: 1, 3: 1, 0: 1}, "12": {1: 1, 2: 1}, "21": {1: 1, 4: 1, 5: 1, 3: 1}, "22": {1: 1, 4: 1, 5: 1, 6: -1}}
 """The quarters of the result as sums of products."""
 
 
@@ -49,6 +55,21 @@ def strassen_weight(weight: np.ndarray, half: int) -> np.ndarray:
         for name, sign in rest:
             (np.add if sign > 0 else np.subtract)(made, quarters[name], out=made)
     return out
+
+
+def shared_weight(weight: np.ndarray, half: int) -> np.ndarray:
+    """The same for plain products too: the matrix with sums on its right, [K, 4 half], in which factor x is quarter x + 1, counted down
+    the columns of quarters."""
+    k, n = weight.shape
+    out = np.zeros((k, 4 * half), weight.dtype)
+    out[:, :n] = weight
+    for y, quarter in enumerate(strassen_weight(weight, half)[3:], 4):
+        out[_quarter(y, k, half)] = quarter
+    return out
+
+
+def _quarter(y: int, k: int, half: int) -> tuple[slice, slice]:
+    return slice(y % 2 * k // 2, (y % 2 + 1) * k // 2), slice(y // 2 * half, (y // 2 + 1) * half)
 
 
 def _total(terms: dict[Any, int], value: Any) -> Any:
@@ -116,7 +137,8 @@ def _pairs(rows: Any, tile: int) -> tuple[tir.Expr, ...]:
 
 @register
 class StrassenMatMul(OpDef):
-    """A product of matrices from their factors ``data`` (of ``nn.strassen_data``) and ``weight`` [7, K / 2, H]: [..., rows, columns].
+    """A product of matrices from their factors ``data`` (of ``nn.strassen_data``) and ``weight``, [7, K / 2, H] or shared with plain
+    products [K, 4 H]: [..., rows, columns].
 
     ``rows`` is a shape of one dimension, ``tile`` that of the data's factors.
     """
@@ -128,13 +150,15 @@ class StrassenMatMul(OpDef):
         data, weight = (tensor_info(self, a, args) for a in args[:2])
         tile, columns = attrs["tile"], attrs["columns"]
         lead = 1 + bool(tile)
-        if data.shape is None or weight.shape is None or len(data.shape) < 2 + lead or len(weight.shape) != 3:
+        if data.shape is None or weight.shape is None or len(data.shape) < 2 + lead or len(weight.shape) not in (2, 3):
             fail(self, "seven factors on both sides are needed", *args)
-        if [static(data.shape[0]), static(weight.shape[0])] != [PRODUCTS] * 2 or static(data.shape[-1]) != static(weight.shape[1]):
+        shape = [static(n) or 0 for n in weight.shape]
+        parts, inner, half = shape if len(shape) == 3 else (PRODUCTS, shape[0] // 2, shape[1] // 4)
+        if [static(data.shape[0]), parts] != [PRODUCTS] * 2 or static(data.shape[-1]) != inner:
             fail(self, "the factors do not fit", *args)
         (rows,) = args[2].values
         pairs = zip(data.shape[-1 - lead : -1], _pairs(rows, tile), strict=True)
-        if not all(same(a, b) for a, b in pairs) or not columns / 2 <= (static(weight.shape[2]) or 0) < columns:
+        if not all(same(a, b) for a, b in pairs) or not columns / 2 <= half < columns:
             fail(self, f"these are not factors of a result of {dim_text(rows)} rows and {columns} columns", *args)
         return graph.TensorInfo((*data.shape[1 : -1 - lead], rows, tir.index_const(columns)), data.dtype)
 
@@ -142,11 +166,18 @@ class StrassenMatMul(OpDef):
         data, weight, (rows,) = args
         name, tile, columns = label(self), attrs["tile"], attrs["columns"]
         _, *lead, inner = data.shape
-        batch, half = lead[: len(lead) - 1 - bool(tile)], weight.shape[2]
+        shared = len(weight.shape) == 2
+        batch, half = lead[: len(lead) - 1 - bool(tile)], simplify(tir.floordiv(weight.shape[1], 4)) if shared else weight.shape[2]
         k = te.reduce_axis(inner, "k")
+
+        def factor(x: Any, j: Any) -> Any:
+            if not shared:
+                return weight[x, k.var, j]
+            return weight[tir.floormod(x + 1, 2) * inner + k.var, tir.floordiv(x + 1, 2) * half + j]
+
         products = te.compute(
             (PRODUCTS, *lead, half),
-            lambda x, *at: te.sum(data[(x, *at[:-1], k.var)] * weight[x, k.var, at[-1]], axis=[k]),
+            lambda x, *at: te.sum(data[(x, *at[:-1], k.var)] * factor(x, at[-1]), axis=[k]),
             f"{name}_products",
         )
 
@@ -168,12 +199,39 @@ class StrassenMatMul(OpDef):
         data, weight = (x.astype(np.float64) for x in args[:2])
         if attrs["tile"]:
             data = data.reshape(*data.shape[:-3], -1, data.shape[-1])
+        if weight.ndim == 2:
+            weight = np.stack([weight[_quarter(y, weight.shape[0], weight.shape[1] // 4)] for y in range(1, PRODUCTS + 1)])
         weight = weight.reshape(PRODUCTS, *(1,) * (data.ndim - 3), *weight.shape[1:])
         products = np.matmul(data, weight)
         quarter = {name: _total(terms, products.__getitem__) for name, terms in RESULT.items()}
         rows = [np.concatenate([quarter[f"{i}1"], quarter[f"{i}2"]], -1) for i in (1, 2)]
         whole = np.stack(rows, -2).reshape(*products.shape[1:-2], 2 * products.shape[-2], -1)
         return whole[..., : args[2][0], : attrs["columns"]].astype(args[0].dtype)
+
+
+@register
+class MatMulColumns(OpDef):
+    """``data`` [..., K] times the first ``columns`` columns of the matrix ``weight`` [K, N]."""
+
+    name, operands, kind = "nn.matmul_columns", ("data", "weight"), FuseKind.ANCHOR
+    (attributes,) = ({"columns": 0},)
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        data, weight = (tensor_info(self, a, args) for a in args)
+        if data.shape is None or weight.shape is None or not data.shape or len(weight.shape) != 2 or not same(data.shape[-1], weight.shape[0]):
+            fail(self, "a matrix with as many rows as the data has columns is needed", *args)
+        if not 0 < attrs["columns"] <= (static(weight.shape[1]) or 0):
+            fail(self, f"the matrix has no {attrs['columns']} columns", *args)
+        return graph.TensorInfo((*data.shape[:-1], tir.index_const(attrs["columns"])), data.dtype)
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        data, weight = args
+        k = te.reduce_axis(data.shape[-1], "k")
+        return te.compute((*data.shape[:-1], tir.index_const(attrs["columns"])),
+                          lambda *at: te.sum(data[(*at[:-1], k.var)] * weight[k.var, at[-1]], axis=[k]), label(self))
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return np.matmul(args[0].astype(np.float64), args[1][:, : attrs["columns"]].astype(np.float64)).astype(args[0].dtype)
 
 
 def _pick(index: Any, values: Sequence[Any]) -> Any:

@@ -37,7 +37,7 @@ class Executable(Mapping[str, "BoundFunction"]):
         keep: Any = None,
     ) -> None:
         self._runtime, self._handle, self._keep = runtime, handle, keep
-        self.metadata = extra
+        self.metadata, self.weights_nbytes = extra, int(described.weights_nbytes)
         self._functions = {}
         for index in range(described.num_functions):
             native_function = described.functions[index]

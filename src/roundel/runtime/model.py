@@ -37,6 +37,11 @@ class Model:
         return self.function.info.outputs
 
     @property
+    def weights_nbytes(self) -> int:
+        """Bytes of the constants as they are packed for the kernels; the option ``weight_growth`` caps them."""
+        return self.executable.weights_nbytes
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """What the compiler noted: target, versions, options, where the model came from."""
         return self.executable.metadata
@@ -54,14 +59,18 @@ class Model:
 class ForeignModel(Model):
     """A model compiled for another machine: it can be saved, not called. ``why`` tells what this machine lacks."""
 
-    def __init__(self, info: FunctionInfo, metadata: dict[str, Any], saver: Saver, why: str) -> None:
+    def __init__(self, info: FunctionInfo, metadata: dict[str, Any], saver: Saver, why: str, weights_nbytes: int = 0) -> None:
         self.function = _Elsewhere(info, why)  # type: ignore[assignment]
-        self._metadata, self._saver = metadata, saver
+        self._metadata, self._saver, self._weights_nbytes = metadata, saver, weights_nbytes
 
     @property
     def executable(self) -> Executable:  # type: ignore[override]
         """Raises CallError: there is none in this process."""
         return self.function()
+
+    @property
+    def weights_nbytes(self) -> int:
+        return self._weights_nbytes
 
     @property
     def metadata(self) -> dict[str, Any]:

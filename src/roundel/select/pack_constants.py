@@ -86,26 +86,31 @@ def _packed(value: graph.Constant, shape: Sequence[tir.Expr], index_map: tir.Ind
 
 
 def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -> np.ndarray:
-    """The array laid out by an index map whose results are ``i``, ``i // c``, ``i % c`` or 0; padding is zero."""
+    """The array laid out by an index map whose results are pieces of indices, ``i``, ``i // c``, ``i % c``, ``i % d // c``, or 0;
+    padding is zero."""
     parts = [_part(f, index_map.initial_indices) for f in index_map.final_indices if not isinstance(f, tir.IntImm)]
-    cuts: dict[int, int] = {axis: by for axis, kind, by in parts if kind != "whole"}
+    steps = {axis: sorted({1} | {step for a, step in parts if a == axis}, reverse=True) for axis in range(array.ndim)}
     pads, split, place = [], [], {}
     for axis, n in enumerate(array.shape):
-        by = cuts.get(axis)
-        pads.append((0, -n % by if by else 0))
-        place[axis] = len(split)
-        split += [-(-n // by), by] if by else [n]
+        sizes = steps[axis]
+        pads.append((0, -n % sizes[0]))
+        for step, whole in zip(sizes, (n + pads[-1][1], *sizes), strict=False):
+            place[axis, step] = len(split)
+            split.append(whole // step)
     if any(p[1] for p in pads):
         array = np.pad(array, pads)
-    order = [place[axis] + (1 if kind == "mod" else 0) for axis, kind, _ in parts]
+    order = [place[p] for p in parts]
     order += [k for k, n in enumerate(split) if k not in order and n == 1]  # axes of extent 1 may be left out, or added as index 0
     return np.ascontiguousarray(array.reshape(split).transpose(order)).reshape(tuple(shape))
 
 
-def _part(e: tir.Expr, variables: Sequence[tir.Var]) -> tuple[int, str, int]:
-    if isinstance(e, tir.Var):
-        return variables.index(e), "whole", 1
-    kinds = {tir.FloorDiv: "div", tir.FloorMod: "mod"}
-    if type(e) not in kinds or not isinstance(e.a, tir.Var) or not isinstance(e.b, tir.IntImm):
-        raise ValueError(f"{e!r} is not a split of one index")
-    return variables.index(e.a), kinds[type(e)], e.b.value
+def _part(e: tir.Expr, variables: Sequence[tir.Var]) -> tuple[int, int]:
+    """The axis of which an index map takes a piece, and how far one step of the result is along it."""
+    step = 1
+    if type(e) is tir.FloorDiv and isinstance(e.b, tir.IntImm):
+        e, step = e.a, e.b.value
+    if type(e) is tir.FloorMod and isinstance(e.b, tir.IntImm):
+        e = e.a
+    if not isinstance(e, tir.Var):
+        raise ValueError(f"{e!r} is not a piece of one index")
+    return variables.index(e), step
