@@ -49,6 +49,37 @@ def test_tree_regressors() -> None:
     check("TreeEnsembleRegressor", x, n_targets=2, post_transform="LOGISTIC", **trees("target", 2))
 
 
+def uneven(count: int, targets: int, modes: list[str]) -> dict[str, Any]:
+    """Trees of any form, some of them one leaf; leaves have weights for one target or for several, missing values go either way."""
+    nodes: list[tuple] = []
+    weights: list[tuple] = []
+
+    def grow(tree: int, free: list[int], depth: int) -> int:
+        me = free.pop(0)
+        if depth == 0 or rng.random() < 0.2:
+            nodes.append((tree, me, 0, "LEAF", 0.0, 0, 0, 0))
+            weights.extend((tree, me, int(k), float(rng.standard_normal())) for k in rng.permutation(targets)[: rng.integers(1, targets + 1)])
+        else:
+            ways = [grow(tree, free, depth - 1) for _ in range(2)]
+            nodes.append((tree, me, int(rng.integers(3)), modes[rng.integers(len(modes))], float(np.round(rng.standard_normal(), 1)), *ways, int(rng.integers(2))))
+        return me
+
+    for tree in range(count):
+        grow(tree, list(range(64)), int(rng.integers(5)))
+    nodes.sort()
+    names = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")
+    columns = {f"nodes_{name}": list(c) for name, c in zip(names, zip(*nodes, strict=True), strict=True)}
+    return columns | {f"target_{name}": list(c) for name, c in zip(("treeids", "nodeids", "ids", "weights"), zip(*weights, strict=True), strict=True)}
+
+
+@pytest.mark.parametrize("targets, modes", [(1, ["BRANCH_LEQ"]), (3, ["BRANCH_LT"]), (2, ["BRANCH_LEQ", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"])])
+def test_rows_go_down_uneven_trees_together(targets: int, modes: list[str]) -> None:
+    for rows in (1, 37, 130):
+        sample = np.round(rng.standard_normal((rows, 3)), 1).astype(np.float32)
+        sample[rng.random(sample.shape) < 0.1] = np.nan
+        check("TreeEnsembleRegressor", sample, n_targets=targets, **uneven(6, targets, modes))
+
+
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
 def test_tree_classifiers(transform: str) -> None:
     typed = partial(check, outputs=2, out_types=[INT, FLOAT], post_transform=transform)

@@ -83,7 +83,7 @@ def _expand_members(t: _Trees, values: np.ndarray) -> None:
 def _depth(t: _Trees) -> int:
     """The most decisions on a way to a leaf."""
     found: dict[int, int] = {}
-    stack = list(t.roots)
+    stack = [r for r in t.roots if r >= 0]  # a tree may be one leaf
     while stack:
         k = stack[-1]
         inner = [b for b in (t.yes[k], t.no[k]) if b >= 0]
