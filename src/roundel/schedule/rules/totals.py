@@ -41,7 +41,10 @@ def _reduce(sch: Any, info: BlockInfo, target: Any) -> None:
         in_vectors(sch, info, target, 0, None, None)
         return
     chains = chains_of(info, target)
-    part = sch.split(loop, [None, length])[0]
+    tokens = [sch.get(x).token for x in sch.get_loops(sch.get_block(info.name))]
+    before = sch.get_loops(sch.get_block(info.name))[: tokens.index(sch.get(loop).token)]  # of one iteration
+    part, within = sch.split(loop, [None, length])
+    sch.reorder(part, *before, within)
     block = sch.rfactor(part, 0)
     sch.cache_write(block, 0, "local")
     name = sch.get(block).name
