@@ -6,7 +6,7 @@
         if j0 * 16 + j < 24:                             ->        acc[i, j0 * 16 + j] += a[i] * b[j0 * 16 + j] if j0 * 16 + j < 24 else 0
             acc[i, j0 * 16 + j] += a[i] * b[j0 * 16 + j]
 
-A masked store would keep the tile in memory. Other memory is read under the condition as before.
+A masked store would keep the tile in memory. Other memory is read under the condition as before, unless it is padded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Unguard(StatementRewriter):
         dropped = [c for c in conjuncts(stmt.condition) if self.is_edge(c, store)]
         if not dropped or _may_trap(store.value):
             return stmt
-        value = _Guard(tir.logical_and(*dropped), self.lanes[-1]).rewrite(store.value)
+        value = _Guard(tir.logical_and(*dropped), self.lanes[-1], self.analyzer).rewrite(store.value)
         rest = [c for c in conjuncts(stmt.condition) if c not in dropped]
         store = store.replace(value=value)
         return tir.If(tir.logical_and(*rest), store) if rest else store
@@ -73,16 +73,21 @@ def _may_trap(value: tir.Expr) -> bool:
 
 
 class _Guard(Rewriter):
-    """Reads of other than local memory happen under the condition."""
+    """Reads of other than local memory happen under the condition, unless there is something to be read anyway (padding)."""
 
-    def __init__(self, condition: tir.Expr, lane: Var) -> None:
-        self.condition, self.lane = condition, lane
+    def __init__(self, condition: tir.Expr, lane: Var, analyzer: Analyzer) -> None:
+        self.condition, self.lane, self.analyzer = condition, lane, analyzer
 
     @on(tir.BufferLoad)
     def _load(self, load: tir.BufferLoad) -> tir.Expr:
-        if load.buffer.scope == "local" or self.lane not in free_vars(load):
+        if load.buffer.scope == "local" or self.lane not in free_vars(load) or self.is_within(load):
             return load
         return tir.if_then_else(self.condition, load, tir.const(0, load.dtype))
+
+    def is_within(self, load: tir.BufferLoad) -> bool:
+        """Whether the buffer is known to have all these elements."""
+        bounds = [self.analyzer.bounds(i) for i in load.indices]
+        return all(type(n) is tir.IntImm and low >= 0 and high < n.value for (low, high), n in zip(bounds, load.buffer.shape, strict=True))
 
 
 class Enlarge(Rewriter):
