@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import roundel as rd
+from roundel import te
 from roundel.build.build import lowered
 from roundel.ir import IRModule, tir
 from roundel.ir.visit import walk
@@ -26,8 +27,8 @@ def product(A: T.Buffer((7, 9), "float32"), B: T.Buffer((9, 24), "float32"), C: 
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
 
-def _scheduled(rows: int, lanes: int):
-    sch = Schedule(product)
+def _scheduled(rows: int, lanes: int, func: tir.PrimFunc = product):
+    sch = Schedule(func)
     block = sch.get_block("C")
     out = sch.cache_write(block, 0, "local")
     i, j, k = sch.get_loops(block)
@@ -87,3 +88,13 @@ def test_partial_sums_stay_in_registers():
         a, b = np.random.default_rng(0).standard_normal(shape).astype("float32"), np.full(shape[:1], np.nan, "float32")
         rd.build(func)(a, b)
         np.testing.assert_allclose(b, a.sum(1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("columns, masks", [(24, True), (32, False)])
+def test_padding_is_read_without_a_mask(columns, masks):
+    """An operand that is as wide as whole vectors has something to be read beyond the last column of the result."""
+    a, b, k = te.placeholder((7, 9), "float32", "A"), te.placeholder((9, columns), "float32", "B"), te.reduce_axis((0, 9), "k")
+    func = te.create_prim_func([a, b, te.compute((7, 24), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "C")])
+    flat = [f for _, f in lowered(IRModule({"f": _scheduled(7, 16, func)})).items() if isinstance(f, tir.PrimFunc)]
+    loads = [n for f in flat for n in walk(f.body) if type(n) is tir.BufferLoad and n.buffer.name == "B"]
+    assert loads and any(n.predicate is not None for n in loads) == masks
