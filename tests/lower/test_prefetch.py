@@ -34,6 +34,22 @@ def test_each_pass_fetches_its_share_of_a_step():
     assert len({c.args[0] for c in calls}) == 2  # four lines of 64 bytes per step, three passes
 
 
+def test_iterations_inside_take_turns():
+    """Three tiles inside of a loop whose iteration goes over one panel: each fetches a share of the next panel."""
+    sch = Schedule(_scheduled())
+    jo, io, *_ = sch.get_loops(sch.get_block("C"))
+    sch.unannotate(io, "prefetch")
+    sch.annotate(jo, "prefetch", ("B", 16, 64, 1))
+    whole = _fetched(sch.func)
+    sch.annotate(io, "prefetch_pass", True)
+    assert (whole, _fetched(sch.func)) == (4, 2)
+
+
+def _fetched(func):
+    flat = lower(IRModule({"f": func}))["f"]
+    return len({n.args[0] for n in walk(flat.body) if type(n) is tir.Call and n.op == "prefetch"})
+
+
 def test_results_do_not_change():
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((12, 32), np.float32), rng.standard_normal((32, 64), np.float32)

@@ -3,7 +3,8 @@
 
 ``annotate(loop, "prefetch", (buffer, ahead, step))``: the innermost serial loop inside that reads the buffer moves through
 ``step`` of its elements per iteration, and the loop as a whole through the same elements in each of its iterations (of each P
-iterations, where P is given as a fourth number; it may be the innermost loop itself). Iteration p of P fetches the p-th part of what the innermost loop moves
+iterations, where P is given as a fourth number; it may be the innermost loop itself). So does a loop inside of it with the annotation
+``prefetch_pass`` in each of its iterations, each of which counts as one of the P then. Iteration p of P fetches the p-th part of what the innermost loop moves
 through, ``ahead`` elements further on, in order. Hardware
 prefetchers stop at the end of a page; panels of constants that come from memory do not wait for them this way.
 """
@@ -27,22 +28,24 @@ _CODE = (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
 class _Prefetch(StatementRewriter):
     def __init__(self) -> None:
         self.an = Analyzer()
-        self.passes: tir.For | None = None
+        self.passes: list[tir.For] = []
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         outer = self.passes
         if "prefetch" in loop.annotations:
-            self.passes = loop
+            self.passes = [loop]
+        elif outer and "prefetch_pass" in loop.annotations and type(loop.extent) is tir.IntImm:
+            self.passes = [*outer, loop]
         with inside(self.an, loop):
             out = self.generic(loop)
-            if self.passes is not None and out.kind not in _CODE and not _serial_inside(out):
+            if self.passes and out.kind not in _CODE and not _serial_inside(out):
                 out = self.insert(out, self.passes)
         self.passes = outer
         return out
 
-    def insert(self, loop: tir.For, passes: tir.For) -> tir.For:
-        name, ahead, step, *given = (getattr(v, "value", v) for v in passes.annotations["prefetch"])
+    def insert(self, loop: tir.For, passes: list[tir.For]) -> tir.For:
+        name, ahead, step, *given = (getattr(v, "value", v) for v in passes[0].annotations["prefetch"])
         load = next((n for n in walk(loop.body) if type(n) is tir.BufferLoad and n.buffer.name == name), None)
         if load is None:
             return loop
@@ -53,10 +56,14 @@ class _Prefetch(StatementRewriter):
         at = substitute(at, straight | {loop.loop_var: loop.min})
         flat = decl_buffer((tir.product_of(buffer.shape),), buffer.dtype, name, data=buffer.data, elem_offset=buffer.elem_offset, scope=buffer.scope)
         line = LINE_BYTES * 8 // buffer.dtype.storage_bits
-        parts = given[0] if given else passes.extent.value if type(passes.extent) is tir.IntImm else ASSUMED_ITERATIONS
-        parts = min(parts, -(-step // line))
-        count = -(-step // (line * parts))
-        turn = (passes.loop_var - passes.min) % parts * loop.extent + loop.loop_var - loop.min
+        outer = given[0] if given else passes[0].extent.value if type(passes[0].extent) is tir.IntImm else ASSUMED_ITERATIONS
+        number, parts = passes[0].loop_var - passes[0].min, outer
+        for inner in passes[1:]:
+            number, parts = number * inner.extent.value + inner.loop_var - inner.min, parts * inner.extent.value
+        lines = -(-step // line)
+        count = -(-lines // parts)
+        parts = -(-lines // count)
+        turn = number % parts * loop.extent + loop.loop_var - loop.min
         share = Var("share", DType("int64"))
         where = self.an.simplify(at + ahead + turn * (count * line)) + share * line
         fetch = tir.Evaluate(tir.Call("prefetch", (tir.BufferLoad(flat, (where,)), tir.const(0, "int32"), tir.const(2, "int32")), DType("void")))
