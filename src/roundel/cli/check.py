@@ -28,7 +28,7 @@ def check_command(model: Path = typer.Argument(..., help="An ONNX file.", show_d
         console.print(str(error), highlight=False, markup=False)
         raise typer.Exit(2) from None
     total = sum(report.operators.values())
-    console.print(f"{total} nodes, {len(report.operators)} operators", highlight=False)
+    console.print(f"{total} node{'s' * (total != 1)}, {len(report.operators)} operator{'s' * (len(report.operators) != 1)}", highlight=False)
     if report.invalid:
         console.print("[yellow]ONNX's own checks object:[/]")
         show(report.invalid)

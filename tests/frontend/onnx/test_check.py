@@ -47,3 +47,19 @@ def test_a_good_and_an_unreadable_model(tmp_path: Path) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"\x08\x01rubbish")
     result = CliRunner().invoke(app, ["check", str(tmp_path / "broken.onnx")])
     assert result.exit_code == 2 and "not an ONNX model" in result.output
+
+
+def test_nodes_that_are_not_valid(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Gemm", ["x"], ["a"], name="gemm"),
+        helper.make_node("LSTM", ["x", "x", "x"], ["b"], name="lstm"),
+        helper.make_node("Unsqueeze", ["x", "two"], ["c"], name="deeper"),
+        helper.make_node("Conv", ["c", "w"], ["d"], name="conv", auto_pad="SOMETIMES"),
+    ]
+    weights = [helper.make_tensor("two", TensorProto.INT64, [2], [0, 1]), helper.make_tensor("w", TensorProto.FLOAT, [1, 1, 1, 1], [0.0])]
+    code, text = _report(tmp_path, nodes, ["a", "b", "d"], weights)
+    text = " ".join(text.split())
+    assert code == 1
+    assert "1 input where the operator takes at least 2" in text
+    assert "float32 of 2 dimensions" in text
+    assert "auto_pad is 'SOMETIMES'" in text

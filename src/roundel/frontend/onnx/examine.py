@@ -75,7 +75,10 @@ def _checker(model: Any, source: Any) -> list[str]:
         try:
             check()
         except Exception as error:  # whatever it raises is its finding
-            out.append(str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__)
+            out.append(" ".join(str(error).split())[:300] or type(error).__name__)
+    newest = onnx.defs.onnx_opset_version()
+    out += [f"the operator set {o.version} is newer than {newest}, the newest that is known; operators are taken to be as there"
+            for o in model.opset_import if o.domain in ("", "ai.onnx") and o.version > newest]
     return out
 
 

@@ -19,7 +19,7 @@ from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ops import make
 from ...ops.dims import assuming
 from . import symbolic
-from .functions import body_of, defaults_of
+from .functions import body_of, defaults_of, schema_of
 from .load import MAX_BYTES, STRING, dtype_of, tensor_data
 from .registry import find
 from .run_time_sizes import broadcasts, integers, require, stretched
@@ -253,8 +253,7 @@ class GraphImporter:
                 raise type(e)(e.what, where=f"node {context.name!r} ({context.node.op_type})", why=e.why, hint=e.hint) from e
             raise
         except _INVALID as e:
-            raise ModelError(f"the node is not valid: {e}", where=f"node {context.name!r} ({context.node.op_type})",
-                             why=f"it has {len(inputs)} inputs, opset {context.opset}") from e
+            raise _invalid(context, e) from e
         made = [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
         for value in made:
             if isinstance(value, Value) and value.content is None:
@@ -302,6 +301,18 @@ class GraphImporter:
         for inner_node in sorted_nodes(function, inner.values):
             inner.node(_bind_attributes(inner_node, given))
         return [inner.values.get(name) for name in function.output]  # type: ignore[misc]
+
+
+def _invalid(context: NodeContext, error: Exception) -> ModelError:
+    """What to say of a node that made its converter fail: too few inputs, or what the failure says."""
+    node = context.node
+    schema = schema_of("" if node.domain == "ai.onnx" else node.domain, node.op_type, context.opset)
+    if schema is not None and len(node.input) < schema.min_input:
+        return context.error(f"{len(node.input)} input{'s' if len(node.input) != 1 else ''} where the operator takes at least {schema.min_input}")
+    ranks = [f"{v.expr.sinfo.dtype} of {v.expr.sinfo.ndim} dimensions" if isinstance(v, Value) else "none" if v is None else "a sequence"
+             for v in (context.importer.values.get(name) for name in node.input)]
+    return ModelError(f"the node is not valid: {error}", where=f"node {context.name!r} ({node.op_type})",
+                      why=f"its inputs are {', '.join(ranks) or 'none'}, opset {context.opset}")
 
 
 def _bind_attributes(node: onnx.NodeProto, given: Mapping[str, Any]) -> onnx.NodeProto:

@@ -25,6 +25,8 @@ def _padding(node: NodeContext, x: Any, kernel: list[int], strides: list[int], d
         return x, tuple(node.attr("pads", [0] * (2 * n)))
     if mode == "VALID":
         return x, (0,) * (2 * n)
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        raise node.error(f"auto_pad is {mode!r}, not NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     before, after = [], []
     for extent, k, stride, dilation in zip(x.sinfo.shape[2:], kernel, strides, dilations, strict=True):
         span = (k - 1) * dilation + 1
