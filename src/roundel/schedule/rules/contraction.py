@@ -47,7 +47,8 @@ def contraction(sch: Any, target: Any) -> Applied | None:
         found = match(next(i for i in blocks_of(sch.func) if i.name == found.info.name))
         assert found is not None
         found = replace(found, windows=tuple(dict.fromkeys(k for window in borders.values() for k in window)))
-    table = candidates(found, target, not _is_constant(sch, found.vector.buffer))
+    found = replace(found, is_data=not _is_constant(sch, found.vector.buffer))
+    table = candidates(found, target)
     choice = chosen(sch, table)
     tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
     layouts = _pack(sch, found, tile, target)
@@ -69,7 +70,7 @@ def _pack(sch: Any, c: Contraction, tile: Tile, target: Any) -> dict[int, tir.In
     axis = c.info.block.iter_vars[c.vector_axis]
     position = params.index(buffer) if buffer in params else -1
     extent = extent_of(axis)
-    if not _is_constant(sch, buffer) or extent is None or c.vector.indices[-1] is not axis.var:
+    if c.is_data or extent is None or c.vector.indices[-1] is not axis.var:
         return {}
     if extent > width and all(c.extent(k) == 1 for k in c.columns) and buffer.ndim == len(c.reduce) + len(c.columns) + 1:
         panels = lambda *i: (i[-1] // width, *i[:-1], i[-1] % width)

@@ -36,14 +36,14 @@ EDGE = 1.01           # cost of masks at the edge
 COPIED_BYTES = 16.0   # per cycle, of an operand that is copied into panels
 L2_WAYS = 16          # lines of a set of the second-level cache
 STRIDED_LINE = 0.4    # cycles for a line beyond the first-level cache that does not follow the one before
-FIRST_LINE = 3.0      # ... that comes from further away, the first time that a panel is read
+FIRST_LINE = 3.0      # ... that comes from further away, the first time that a panel of constants is read
 MISSED_ROW = 1.0      # cycles for an element that the first-level cache could not keep
 
 
-def candidates(c: Contraction, target: Any, is_data: bool = False) -> Candidates:
+def candidates(c: Contraction, target: Any) -> Candidates:
     """Every choice that fits the registers. Traffic is worked out where it can matter: where arithmetic alone is not worse already
-    than all of the best. ``is_data``: the vector operand is no constant."""
-    tiles = _tiles(c, target, is_data and _crowded(c, target))
+    than all of the best."""
+    tiles = _tiles(c, target, c.is_data and _crowded(c, target))
     wide = {n: x[:, None] for n, x in tiles.items()} | {"unroll": np.array([UNROLLS])}
     legal = _legal_steps(c, wide)
     extent = c.extent(c.rows[-1]) if c.rows else 1
@@ -146,7 +146,7 @@ def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray
     for k in c.reduce:
         entries[k] = ENTRY_CYCLES * steps / (c.extent(k) or ASSUMED)
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
-    strided = np.where(steps * width > target.l1_bytes, STRIDED_LINE, 0.0) + FIRST_LINE / -(-row // t["rows"])
+    strided = np.where(steps * width > target.l1_bytes, STRIDED_LINE, 0.0) + (0.0 if c.is_data else FIRST_LINE / -(-row // t["rows"]))
     missed = strided * (t["inner"] != _sequential(c)) * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
 
     def tile(height: Any) -> Any:

@@ -28,6 +28,7 @@ class Contraction:
     batch: tuple[int, ...]
     reduce: tuple[int, ...]
     windows: tuple[int, ...] = ()
+    is_data: bool = True  # the vector operand is no constant
 
     def extent(self, axis: int) -> int | None:
         """The extent of an axis where it is a number."""
