@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -55,9 +55,9 @@ def is_compiled(path: Path) -> bool:
     return path.suffix in (".so", ".dylib", ".dll")
 
 
-def known_dims(infos: Sequence[Any], sizes: Mapping[str, int]) -> None:
-    """Raises OptionError for sizes of dimensions that no input has."""
-    names = sorted({name for i in infos for d in i.shape if isinstance(d, str) for name in re.findall(r"[A-Za-z_]\w*", d)})
+def known_dims(names: Iterable[str], sizes: Mapping[str, int]) -> None:
+    """Raises OptionError for sizes of dimensions that are not among those of the inputs."""
+    names = sorted(set(names))
     if unknown := [n for n in sizes if n not in names]:
         hint = f"they are {', '.join(names)}" if names else "all its dimensions are numbers"
         raise OptionError(f"the model has no symbolic dimension {unknown[0]!r}", hint=hint)
@@ -95,7 +95,7 @@ def random_input(info: Any, sizes: Mapping[str, int], seed: int = 0) -> np.ndarr
 
 def gather_inputs(infos: Sequence[Any], given: Sequence[str], sizes: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
     """Arrays for all inputs: from ``name=file.npy``, ``file.npz`` (by name), random where nothing is given. Raises CallError."""
-    known_dims(infos, sizes)
+    known_dims((name for i in infos for d in i.shape if isinstance(d, str) for name in re.findall(r"[A-Za-z_]\w*", d)), sizes)
     names = [i.name for i in infos]
     known: dict[str, np.ndarray] = {}
     for item in given:

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from ..passes.progress import shown
-from .arguments import DIM, TARGET, THREADS, dims, gather_inputs
+from .arguments import DIM, TARGET, THREADS, dims, gather_inputs, known_dims
 
 
 def explain_command(
@@ -49,14 +49,17 @@ def explain_command(
 def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
     """One mapping per kernel: names as in the table's heads. Times are of one call, in milliseconds. Raises RoundelError."""
     from .. import api, driver
+    from ..graph.inline_functions import dims_of
     from ..select.cost import rates, roofline
-    from ..select.explain import alternatives, explain_module, predicted_seconds
+    from ..select.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
     from ..select.schedule_module import schedule_module
     from ..target import Target
 
     machine = driver.target_of(target)
     before = driver.DEFAULT[: driver.DEFAULT.index(schedule_module)]
-    found = explain_module(driver.prepare(api.import_model(model), target=machine, pipeline=before), machine, sizes)
+    mod = api.import_model(model)
+    known_dims((v.name for p in mod["main"].params for v in dims_of(p.sinfo)), sizes or {})
+    found = explain_module(driver.prepare(mod, target=machine, pipeline=before), machine, sizes)
     speed = rates(machine, threads, _measured_peak() if machine == Target.host() else None)
     constants = sum(e.calls * e.cost.constant_bytes for e in found)
     out = []
@@ -66,7 +69,8 @@ def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[s
             "kernel": e.name, "calls": e.calls, "rule": e.rule, "decisions": dict(e.decisions), "mflop": e.cost.flops / 1e6, "mbytes": e.cost.bytes / 1e6,
             "intensity": e.cost.intensity, "limit": bound.limit, "bound_ms": bound.seconds * 1e3,
             "predicted_ms": predicted_seconds(e, machine, speed, constants) * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
-            "candidates": len(e.candidates or ()), "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
+            "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
+            "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
         })
     return out
 
@@ -112,11 +116,21 @@ def table(rows: list[dict[str, Any]], title: str) -> Any:
     for name in ("calls", "MFLOP", "MB", "bound", "predicted", "measured ms", "% of roofline"):
         out.add_column(name, justify="right")
     for r in rows:
-        chosen = " ".join(f"{k}={v}" for k, v in r["decisions"].items())
+        chosen = " ".join([r["rule"], *(f"{k}={v}" for k, v in r["decisions"].items())])
         times = [f"{r['calls'] * r['bound_ms']:.3f} {r['limit'][0]}", f"{r['calls'] * r['predicted_ms']:.3f}"]
         times += [f"{r['calls'] * r['measured_ms']:.3f}", f"{r['roofline']:.0%}"] if "measured_ms" in r else ["", ""]
-        out.add_row(r["kernel"], f"{r['rule']} {chosen}".strip(), str(r["calls"]), f"{r['mflop']:.1f}", f"{r['mbytes']:.2f}", *times)
+        how = "\n".join(filter(None, (chosen, passed_over(r))))
+        out.add_row(r["kernel"], how, str(r["calls"]), f"{r['mflop']:.1f}", f"{r['mbytes']:.2f}", *times)
     return out
+
+
+def passed_over(row: dict[str, Any]) -> str:
+    """How many candidates there were, and how the next best one differs."""
+    if not row["alternatives"]:
+        return ""
+    decisions, ms = row["alternatives"][0]
+    other = " ".join(f"{k}={v}" for k, v in decisions.items() if row["decisions"][k] != v)
+    return f"[dim]of {row['candidates']}; next {other} {ms / max(row['modelled_ms'], 1e-9) - 1:+.1%}[/dim]"
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
@@ -139,7 +153,7 @@ def _print_kernel(rows: list[dict[str, Any]], kernel: str) -> None:
     for rule, why in row["passed_over"].items():
         typer.echo(f"# passed over {rule}: {why}")
     if row["alternatives"]:
-        typer.echo(f"# {row['candidates']} candidates; after the chosen one come")
+        typer.echo(f"# {row['candidates']} candidates; after the chosen one the model puts")
     for decisions, ms in row["alternatives"]:
-        typer.echo(f"#   {' '.join(f'{k}={v}' for k, v in decisions.items())}: predicted {ms:.4f} ms")
+        typer.echo(f"#   {' '.join(f'{k}={v}' for k, v in decisions.items())}: {ms / max(row['modelled_ms'], 1e-9) - 1:+.1%}")
     typer.echo(row["schedule"])

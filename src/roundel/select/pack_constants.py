@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,9 @@ def constant_params(mod: IRModule) -> dict[str, tuple[int, ...]]:
     return {name: tuple(sorted(set.intersection(*found))) for name, found in seen.items()}
 
 
-def calls_of(mod: IRModule) -> list[tuple[graph.VarBinding, graph.Call]]:
-    """Every call of a tensor program in the graph functions, with its binding."""
+def calls_of(mod: IRModule, decided: Callable[[graph.GraphExpr], bool | None] = lambda condition: None) -> list[tuple[graph.VarBinding, graph.Call]]:
+    """Every call of a tensor program in the graph functions, with its binding. ``decided`` tells which branch of a conditional value runs
+    (None: either may)."""
     out = []
     for _, func in mod.items():
         if isinstance(func, graph.Function):
@@ -36,7 +37,8 @@ def calls_of(mod: IRModule) -> list[tuple[graph.VarBinding, graph.Call]]:
                     if isinstance(value, graph.Call) and value.op is CALL_TIR:
                         out.append((binding, value))
                     elif isinstance(value, graph.If):
-                        stack += [value.true_branch, value.false_branch]
+                        taken = decided(value.condition)
+                        stack += [b for b, when in ((value.true_branch, True), (value.false_branch, False)) if taken in (None, when)]
                     elif isinstance(value, graph.While):
                         stack += [value.condition, value.body]
     return out
