@@ -45,8 +45,9 @@ def test_which_points_run_together():
     assert not vectors("cumsum", ((300, 70), "float32"), axis=1)  # neighbours are far apart
     rows = ((50, 80), "float32"), ((9, 1), "int64"), ((9, 80), "float32")
     assert vectors("scatter_nd", *rows, reduction="add")
-    places = ((50, 80), "float32"), ((9, 80), "int64"), ((9, 80), "float32")
-    assert not vectors("scatter_elements", *places, axis=0)  # each goes to a place of its own
+    places = ((50, 80), "float32"), ((50, 80), "int64"), ((50, 80), "float32")
+    assert vectors("scatter_elements", *places, axis=0)  # each goes to a place in its own column
+    assert not vectors("scatter_elements", *places, axis=1)  # neighbours are far apart
 
 
 def _scheduled(func):

@@ -61,7 +61,8 @@ def uneven(count: int, targets: int, modes: list[str]) -> dict[str, Any]:
             weights.extend((tree, me, int(k), float(rng.standard_normal())) for k in rng.permutation(targets)[: rng.integers(1, targets + 1)])
         else:
             ways = [grow(tree, free, depth - 1) for _ in range(2)]
-            nodes.append((tree, me, int(rng.integers(3)), modes[rng.integers(len(modes))], float(np.round(rng.standard_normal(), 1)), *ways, int(rng.integers(2))))
+            split = float(np.round(rng.standard_normal(), 1))
+            nodes.append((tree, me, int(rng.integers(3)), modes[rng.integers(len(modes))], split, *ways, int(rng.integers(2))))
         return me
 
     for tree in range(count):

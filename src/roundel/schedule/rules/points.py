@@ -60,7 +60,7 @@ def _lanes(info: BlockInfo, target: Any) -> int:
     axis = info.spatial[-1]
     own = {b.data for n in walk(info.block.body) if type(n) is tir.Block for b in n.alloc_buffers} | {b.data for b in info.block.alloc_buffers}
     shared = [a for a in info.accesses if a.buffer.data not in own]
-    found = [a for a in shared if _is_found(a, own)]
+    found = [a for a in shared if _is_found(a, own, axis.var)]
     steps = [(a, _step(a, axis.var)) for a in shared if a not in found]
     widest = max((a.buffer.dtype.storage_bits for a in [*found, *(a for a, step in steps if step)]), default=0)
     if not 8 <= widest <= 64 or not _runs_together(info.block.body, axis.var) or any(step is None or (a.is_store and not step) for a, step in steps):
@@ -71,16 +71,16 @@ def _lanes(info: BlockInfo, target: Any) -> int:
     return lanes * (VECTORS if extent is None or extent >= lanes * VECTORS else 1)
 
 
-def _is_found(access: Access, own: set[tir.Var]) -> bool:
+def _is_found(access: Access, own: set[tir.Var], var: tir.Var) -> bool:
     """Whether each point looks up where this element is."""
-    return any(type(n) is tir.BufferLoad and n.buffer.data in own for i in access.indices for n in walk(i))
+    return any(type(n) is tir.BufferLoad and (n.buffer.data in own or var in free_vars(n)) for i in access.indices for n in walk(i))
 
 
 def _step(access: Access, var: tir.Var) -> int | None:
     """How far an access moves with the variable: 0 or 1 element, None otherwise."""
     if not any(var in free_vars(i) for i in access.indices):
         return 0
-    if access.buffer.strides or any(type(n) is tir.BufferLoad and var in free_vars(n) for i in access.indices for n in walk(i)):
+    if access.buffer.strides:
         return None
     where = [k for k, i in enumerate(access.indices) if var in free_vars(i)]
     flat = all(isinstance(n, tir.IntImm) and n.value == 1 for n in access.buffer.shape[where[-1] + 1 :])
