@@ -137,6 +137,20 @@ def test_packed_int4(dtype, lanes, start):
     assert not out[part.stop :].astype(int).any() and not out[:start].astype(int).any()
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 3, 16, 17])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
+def test_narrowed_vectors_stay_within_their_lanes(lanes, dtype):
+    A, B = decl_buffer((64,), "int32", "A"), decl_buffer((64,), dtype, "B")
+    x, out = np.arange(64, dtype="int32"), np.full(64, 7, dtype)
+    below = tir.LT(ramp(16, 16), tir.Broadcast(c(16 + lanes), 16))
+    stored = [tir.BufferStore(B, tir.cast(load(A, ramp(16, 16)), dtype), (ramp(start, 16),), p)
+              for start, p in ((0, below), (32, tir.And(below, tir.LT(ramp(0, 16), tir.Broadcast(c(9), 16)))))]
+    flat(func([A, B], tir.seq(*stored)))["main"](x, out)
+    want = np.full(64, 7, dtype)
+    want[: min(lanes, 16)], want[32 : 32 + min(lanes, 9)] = x[16 : 16 + min(lanes, 16)], x[16 : 16 + min(lanes, 9)]
+    np.testing.assert_array_equal(out, want)
+
+
 def test_packed_int4_at_symbolic_positions():
     A, B, i = decl_buffer((31,), "int4", "A"), decl_buffer((31,), "int4", "B"), var()
     data = np.random.default_rng(0).integers(-8, 8, 31).astype(ml_dtypes.int4)

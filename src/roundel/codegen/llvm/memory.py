@@ -273,7 +273,22 @@ def _streamed_store(em: Emitter, text: str, place: str, align: str) -> None:
     em.start(done)
 
 
+def _leading_lanes(predicate: tir.Expr) -> int | None:
+    """How many lanes, the first ones, a predicate holds for, where it says so by numbers."""
+    if type(predicate) is tir.And:
+        both = [_leading_lanes(p) for p in (predicate.a, predicate.b)]
+        return None if None in both else min(both)  # type: ignore[type-var]
+    sides = [as_ramp(e) for e in (predicate.a, predicate.b)] if type(predicate) is tir.LT else [None]
+    numbers = [n.value if type(n) is tir.IntImm else None for s in sides for n in s or (None,)]
+    if None in numbers or numbers[1] - numbers[3] != 1:
+        return None
+    return min(max(numbers[2] - numbers[0], 0), predicate.dtype.lanes)
+
+
 def _masked_store(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType, value: str) -> None:
+    if _leading_lanes(s.predicate) == 1:  # LLVM 22 stores four bytes for the one of such a narrowed vector
+        _plain_store(em, s.buffer, access.lane(0), dtype.element, em.op(f"extractelement {memory_type(dtype)} {value}, i64 0"))
+        return
     t, mask, masks = memory_type(dtype), em.value(s.predicate), f"<{dtype.lanes} x i1>"
     if access.contiguous:
         name = em.declare(f"llvm.masked.store.{suffix_of(t)}.p0", "void", t, "ptr", "i32", masks)
