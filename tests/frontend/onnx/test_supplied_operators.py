@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 import roundel as rd
 from roundel import te
 from roundel.frontend.onnx import operator
-from roundel.ir.errors import UnsupportedError
+from roundel.ir.errors import ModelError, UnsupportedError
 
 
 def model(op: str, n: int = 5):
@@ -52,6 +52,49 @@ def test_numpy():
 
     with pytest.raises(ValueError, match="gave shape"):
         rd.compile(model("Wrong"))(X)
+
+
+def several(op: str, outputs: int):
+    node = helper.make_node(op, ["x", ""], [f"y{k}" for k in range(outputs)], domain="com.acme", name="node", k=3)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "m"])
+    graph = helper.make_graph([node], "g", [x], [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None) for k in range(outputs)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("com.acme", 1)])
+
+
+def test_several_outputs_of_any_size():
+    @operator("com.acme", "Halves")
+    def halves(node, x, absent):
+        positive = node.make("nn.relu", x)
+        return positive, node.make("subtract", x, positive)
+
+    @operator("com.acme", "Both")
+    def both(node, x, absent):
+        by = node.attr("k")
+        return node.te(lambda v: (te.compute(v.shape, lambda i, j: v[i, j] * by, "a"), te.compute(v.shape, lambda i, j: v[i, j] + by, "b")), x)
+
+    @operator("com.acme", "Sums")
+    def sums(node, x, absent):
+        n, m = x.sinfo.shape
+        return node.numpy(lambda a: (a.sum(1), np.concatenate([a, a])), [x], [((n,), "float32"), ((2 * n, m), "float32")])
+
+    @operator("com.acme", "Fixed")
+    def fixed(node, x, absent):
+        return np.ones((2, 2), "f"), x
+
+    want = {"Halves": lambda v: (np.maximum(v, 0), np.minimum(v, 0)), "Both": lambda v: (v * 3, v + 3),
+            "Sums": lambda v: (v.sum(1), np.concatenate([v, v])), "Fixed": lambda v: (np.ones((2, 2), "f"), v)}
+    for name, expected in want.items():
+        f = rd.compile(several(name, 2))
+        for x in (X, X[:3, :1]):
+            for a, b in zip(f(x), expected(x), strict=True):
+                np.testing.assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("result", [None, object(), 3.0])
+def test_results_that_are_none(result):
+    operator("com.acme", "Nonsense")(lambda node, x, absent: result)
+    with pytest.raises(ModelError, match=r"node 'node' \(Nonsense\): the function that was supplied for it gave"):
+        rd.compile(several("Nonsense", 2))
 
 
 def test_an_operator_that_changed_is_not_taken_from_the_cache(tmp_path):
