@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .engines import Workload, pin_threads
+from .engines import Variants, Workload, eager, pin_threads
 from .latency import compare
 from .results import machine, merge
 from .samples import Sample, samples
@@ -38,9 +38,14 @@ def run_sample(sample: Sample, engines: Sequence[str], threads: int, budget: flo
         path = Path(folder) / "sample.onnx"
         sample.save(path)
         work = Workload(path, sample.inputs, threads, sample.module() if sample.peer else None)
-        found = compare(work, None, engines, budget, block=BLOCK)
+        found = compare(work, None, engines, budget, block=BLOCK, more={"eager": _eager})
     return {"name": sample.name, "elements": sample.elements, "threads": threads, "machine": machine(), "engines": found,
             "when": time.strftime("%Y-%m-%d %H:%M")}
+
+
+def _eager(work: Workload) -> Variants:
+    """PyTorch on the data as they lie: other layouts are other operators here."""
+    return {"": eager(work)[""]}
 
 
 def ratio(entry: dict[str, Any]) -> float:

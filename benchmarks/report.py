@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-from . import results
+from . import operators, results
 from .engines import OURS
 from .goals import HEADS, best_peer, goals_rows, kernel_alone, this_machine
 from .latency import ratio
@@ -27,6 +27,8 @@ def report() -> str:
         peak = peak_gflops()
         goals = markdown(HEADS, goals_rows(kernels, this_machine()))
         parts += ["## Kernels", goals, kernels_summary(kernels, peak), kernels_table(kernels, peak)]
+    if found := results.read("operators"):
+        parts += ["## Operators", operators_summary(found)]
     if layers := results.read("random"):
         parts += ["## Choice of decisions", random_summary(layers)]
     return "\n\n".join(parts) + "\n"
@@ -118,15 +120,34 @@ def kernels_summary(entries: Sequence[dict[str, Any]], peak: float) -> str:
     return text + markdown(heads, rows)
 
 
+def operators_summary(entries: Sequence[dict[str, Any]], most: int = 10) -> str:
+    """How the common operators stand against their best peers, by number of threads; those furthest behind."""
+    parts = []
+    for threads in sorted({x["threads"] for x in entries}):
+        mine = [x for x in entries if x["threads"] == threads and not math.isnan(operators.ratio(x))]
+        ratios = [operators.ratio(x) for x in mine]
+        parts.append(f"{threads} thread{'s' * (threads > 1)}: {len(mine)} operators, best peer's time / ours: geometric mean {geometric_mean(ratios):.2f}, "
+                     f"median {median(ratios):.2f}, {sum(r >= 1 for r in ratios)} at least 1, {sum(r >= 0.8 for r in ratios)} at least 0.8. Furthest behind:")
+        cell = lambda x, e: f"{x['engines'][e]['ms'] * 1e3:.0f}" if "ms" in x["engines"].get(e, {}) else ""
+        rows = [[x["name"], *(cell(x, e) for e in (OURS, "ort", "eager")), f"**{operators.ratio(x):.2f}**"] for x in operators.worst(mine, most)]
+        parts.append(markdown(["operator", "roundel us", "ort", "eager", "best peer / roundel"], rows))
+    return "\n\n".join(parts)
+
+
 def random_summary(entries: Sequence[dict[str, Any]]) -> str:
-    """How far the model's choice is from the best measured decision."""
-    losses = sorted(x["chosen_us"] / x["best_us"] - 1 for x in entries)
-    ninth = losses[min(len(losses) - 1, int(0.9 * len(losses)))]
-    worst = sorted(entries, key=lambda x: x["best_us"] / x["chosen_us"])[:10]
-    behind = lambda x: f"{x['chosen_us'] / x['best_us'] - 1:.0%}"
-    rows = [[x["name"], x["candidates"], x["chosen"], f"{x['chosen_us']:.0f}", x["best"], f"{x['best_us']:.0f}", behind(x)] for x in worst]
-    return (f"{len(entries)} random layers: chosen decisions are {median(losses):.1%} behind the best measured ones as a median, {ninth:.1%} for nine in ten. "
-            "The ten worst:\n\n" + markdown(["layer", "candidates", "chosen", "us", "best", "us", "behind"], rows))
+    """How far the model's choice is from the best measured decision, by seed, and where it is furthest."""
+    behind = lambda x: x["chosen_us"] / x["best_us"] - 1
+    lines = []
+    for seed in sorted({x["seed"] for x in entries}):
+        mine = [x for x in entries if x["seed"] == seed]
+        losses, counts = sorted(map(behind, mine)), [x["candidates"] for x in mine]
+        ninth = losses[max(0, math.ceil(0.9 * len(losses)) - 1)]
+        lines.append(f"- seed {seed}: {len(mine)} random layers, {min(counts)} to {max(counts)} candidates each (median {median(counts):.0f}): the chosen decisions are "
+                     f"{median(losses):.1%} behind the best measured ones as a median, at most {ninth:.1%} for nine in ten, {losses[-1]:.0%} at worst")
+    worst = sorted(entries, key=behind)[:-11:-1]
+    rows = [[x["seed"], x["name"], x["candidates"], x["chosen"], f"{x['chosen_us']:.0f}", x["best"], f"{x['best_us']:.0f}", f"{behind(x):.0%}"] for x in worst]
+    heads = ["seed", "layer", "candidates", "chosen", "us", "best", "us", "behind"]
+    return "\n".join(lines) + "\n\nThe ten worst:\n\n" + markdown(heads, rows)
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

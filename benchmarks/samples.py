@@ -226,12 +226,13 @@ def _moves(draw: _Drawn) -> list[Sample]:
            turned(x.astype(np.float16), (1, 0), " float16"),
            *(turned(image, order) for order in ((0, 2, 3, 1), (0, 3, 1, 2), (3, 2, 1, 0), (1, 0, 2, 3), (0, 1, 3, 2), (0, 2, 1, 3))),
            turned(square, (0, 2, 1, 3)), turned(square, (0, 2, 3, 1)), turned(draw.floats(64, 1000, 3), (2, 0, 1)), turned(draw.floats(3, 256, 256), (1, 2, 0))]
+    first_of_both = lambda v: (v[:, :half].contiguous(), v[:, half:].contiguous())[0]
     half, whole, even = x.shape[1] // 2, image.shape[1] // 4 * 4, image.shape[2] // 2 * 2
     out += [
         Sample("Concat first 1024x1024", "Concat", {"x": x, "y": y}, lambda a, b: torch.cat((a, b), 0), attributes={"axis": 0}),
         Sample("Concat last 1024x1024", "Concat", {"x": x, "y": y}, lambda a, b: torch.cat((a, b), 1), attributes={"axis": 1}),
         Sample("Concat second 8x64x56x56", "Concat", {"x": image, "y": image}, lambda a, b: torch.cat((a, b), 1), attributes={"axis": 1}),
-        Sample("Split last 1024x1024", "Split", {"x": x}, lambda v: v[:, :half].contiguous(), {"sizes": n(half, x.shape[1] - half)}, {"axis": 1}, 2),
+        Sample("Split last 1024x1024", "Split", {"x": x}, first_of_both, {"sizes": n(half, x.shape[1] - half)}, {"axis": 1}, 2),
         Sample("Slice middle 1024x1024", "Slice", {"x": x}, lambda v: v[3:-5, 7:-9].contiguous(), {"begin": n(3, 7), "end": n(-5, -9)}),
         Sample("Slice every second 1024x1024", "Slice", {"x": x}, lambda v: v[:, ::2].contiguous(),
                {"begin": n(0), "end": n(1 << 40), "axes": n(1), "steps": n(2)}),

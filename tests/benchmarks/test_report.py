@@ -58,3 +58,18 @@ def test_goals_name_the_layers_that_miss_them():
     assert found["convolutions"][2:] == ["0.50", "1 of 2", "64->64 7x7 k3 s1 (0.50)"]
     assert found["3x3 convolutions of stride 1, 12x12 and more"][2:4] == ["**2.50**", "1 of 1"]
     assert found["softmax, layer norm beyond the caches"][3] == "1 of 1"
+
+
+def test_operators():
+    entry = lambda name, ours, threads=1: {"name": name, "threads": threads, "engines": {"roundel": timing(ours), "ort": timing(1.0), "eager": {"skipped": ""}}}
+    text = report.operators_summary([entry("good", 0.5), entry("bad", 4.0), entry("other", 1.0, 2)])
+    assert "1 thread: 2 operators, best peer's time / ours: geometric mean 0.71, median 1.12, 1 at least 1, 1 at least 0.8" in text
+    assert text.index("| bad | 4000 | 1000 |  | **0.25** |") < text.index("| good |")
+
+
+def test_random_layers_by_seed():
+    layers = [{"seed": seed, "name": f"layer {k}", "candidates": 10 * k, "chosen": "a", "best": "b", "chosen_us": 100.0 + k, "best_us": 100.0}
+              for seed in (3, 4) for k in range(1, 11)]
+    text = report.random_summary(layers)
+    assert "- seed 3: 10 random layers, 10 to 100 candidates each (median 55): the chosen decisions are 5.5% behind" in text
+    assert "at most 9.0% for nine in ten, 10% at worst" in text and "| 4 | layer 10 | 100 | a | 110 | b | 100 | 10% |" in text
