@@ -8,7 +8,7 @@
                                                         B[i] = A[i] + m
 
 The outermost parallel loop is outlined; parallel loops inside run serially. The loop annotation ``grain`` is the number
-of iterations that a thread takes at once (0: the runtime chooses).
+of iterations that a thread takes at once (0: the runtime chooses); where the extent is symbolic, at most that many.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from roundel.passes import pass_
 
 from .kernel_pass import is_kernel
 from .statements import StatementRewriter
+
+FEW_CHUNKS = 4  # for all threads together, of a loop that is worth several
 
 
 class _Captures(OnceVisitor):
@@ -135,8 +137,16 @@ class _Outline(StatementRewriter):
         if not self.contract:
             task = task.with_attr("contract", False)
         self.tasks[name] = task
-        grain = tir.index_const(int(loop.annotations.get("grain", 0)))
+        grain = _grain(int(loop.annotations.get("grain", 0)), loop.extent)
         return tir.Evaluate(tir.Call("parallel_for", (tir.StringImm(name), loop.extent, grain, *operands), INT32))
+
+
+def _grain(most: int, extent: tir.Expr) -> tir.Expr:
+    """Iterations of a chunk: ``most``, or fewer where an extent that is known only at run time makes more than one chunk but few of them."""
+    if most <= 1 or isinstance(extent, tir.IntImm):
+        return tir.index_const(most)
+    quarter = tir.floordiv(extent, FEW_CHUNKS)
+    return tir.if_then_else(extent <= most, tir.index_const(most), tir.max_(1, tir.min_(most, quarter)))
 
 
 @pass_("outline_tasks")

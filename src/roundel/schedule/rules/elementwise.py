@@ -19,6 +19,7 @@ MOST_CHOICES = 8
 SHORT = 512  # elements of a row; to find where one is takes a division for each loop that was fused
 CACHE_BYTES = 16.0  # per cycle, from and to the second-level cache
 MANY = 16    # parallel iterations that are enough
+ASSUMED = 256  # of symbolic extents of a row
 
 
 def inline_producers(sch: Any, keep: Sequence[str] = ()) -> None:
@@ -61,7 +62,8 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     if flat > 1:
         fused = sch.fuse(*loops[-flat:])
         loops = [*loops[:-flat], fused]
-    inner_extent = product([extent_of(a) for a in axes[len(axes) - flat :]], 1 << 20)
+    row = [extent_of(a) for a in axes[len(axes) - flat :]]
+    inner_extent = product(row, ASSUMED)
     vectorizable = (
         lanes > 1
         and all(a.steps(axes[-1].var, 0) or a.steps(axes[-1].var, 1) for a in info.accesses)
@@ -91,7 +93,7 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     if outer:
         extents = [sch.get(x).extent for x in outer]
         counts = [n.value if isinstance(n, tir.IntImm) else 64 for n in extents]
-        within = len(outer) > 1 and inner_extent < SHORT and math.prod(counts[:-1]) >= MANY  # the indices of short rows cost more than these
+        within = len(outer) > 1 and None not in row and inner_extent < SHORT and math.prod(counts[:-1]) >= MANY  # their indices cost more than they do
         together = outer[:-1] if within else outer
         whole = sch.fuse(*together) if len(together) > 1 else together[0]
         parallelize(sch, whole, per_element * inner_extent * (counts[-1] if within else 1))
