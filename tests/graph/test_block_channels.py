@@ -51,12 +51,21 @@ def _depthwise(bb, x):
     return _conv(bb, bb.emit(make("clip", _conv(bb, a, 16, 3, groups=16), min=0.0, max=6.0)), 24, 1)
 
 
+def _resized(bb, x):
+    n, _, h, w = x.sinfo.shape
+    size = lambda channels, down, across: graph.ShapeExpr((n, tir.index_const(channels), h * down, w * across))
+    near = {"method": "nearest", "coordinate_transformation_mode": "asymmetric", "rounding_method": "floor"}
+    a = bb.emit(make("image.resize", _conv(bb, x, 16), size(16, 2, 3), scales=(1.0, 1.0, 2.0, 3.0), **near))
+    b = bb.emit(make("image.resize", _conv(bb, x, 7), size(7, 2, 3)))
+    return bb.emit(make("add", _conv(bb, a, 16), _conv(bb, b, 16, 1)))
+
+
 def _escapes(bb, x):
     a = _conv(bb, x, 16)
     return graph.Tuple((a, bb.emit(make("permute_dims", a, axes=(0, 2, 3, 1))), _conv(bb, a, 16)))
 
 
-@pytest.mark.parametrize("body", [_residual, _pooled, _joined, _odd, _depthwise, _escapes])
+@pytest.mark.parametrize("body", [_residual, _pooled, _joined, _odd, _depthwise, _escapes, _resized])
 def test_results_stay(body):
     mod = function([graph.TensorInfo((1, 3, 8, 6), "float32")], body)
     agree(mod, (_x(1, 3, 8, 6),), rtol=1e-3)

@@ -241,6 +241,20 @@ def _reduce(self: _Block, call: graph.Call) -> Made:
     return make(call.op.name, self.blocked[call.args[0]].expr, axis=tuple(a % 4 for a in axes), keepdims=True), block
 
 
+def _resize(self: _Block, call: graph.Call) -> Made:
+    """Height and width resampled; blocks and channels stay."""
+    data, size = call.args
+    block, a = self.block_of(data), call.attrs
+    scales = a["scales"] or (1.0,) * 4
+    if not block or not isinstance(size, graph.ShapeExpr) or a["roi"] or tuple(scales[:2]) != (1.0, 1.0):
+        return None
+    x = self.blocked[data].expr
+    if any(have is not want for have, want in zip(data.sinfo.shape[:2], size.values[:2], strict=True)):
+        return None
+    sizes = graph.ShapeExpr((*x.sinfo.shape[:2], *size.values[2:], x.sinfo.shape[4]))
+    return make("image.resize", x, sizes, **{**a, "scales": (*scales, 1.0) if a["scales"] else None}), block
+
+
 def _concat(self: _Block, call: graph.Call) -> Made:
     fields = call.args[0].fields if isinstance(call.args[0], graph.Tuple) else ()
     blocks = {self.block_of(f) for f in fields}
@@ -257,5 +271,5 @@ def _concat(self: _Block, call: graph.Call) -> Made:
 _OPS: dict[str, Callable[[_Block, graph.Call], Made]] = {
     "nn.conv2d": _conv2d, "nn.conv2d_transpose": _conv2d_transpose, "nn.max_pool2d": _pool, "nn.avg_pool2d": _pool,
     "mean": _reduce, "sum": _reduce, "max": _reduce, "min": _reduce,
-    "concat": _concat,
+    "concat": _concat, "image.resize": _resize,
 }
