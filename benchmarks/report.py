@@ -142,8 +142,9 @@ def random_summary(entries: Sequence[dict[str, Any]]) -> str:
         mine = [x for x in entries if x["seed"] == seed]
         losses, counts = sorted(map(behind, mine)), [x["candidates"] for x in mine]
         ninth = losses[max(0, math.ceil(0.9 * len(losses)) - 1)]
-        lines.append(f"- seed {seed}: {len(mine)} random layers, {min(counts)} to {max(counts)} candidates each (median {median(counts):.0f}): the chosen decisions are "
-                     f"{median(losses):.1%} behind the best measured ones as a median, at most {ninth:.1%} for nine in ten, {losses[-1]:.0%} at worst")
+        lines.append(f"- seed {seed}: {len(mine)} random layers, {min(counts)} to {max(counts)} candidates each (median {median(counts):.0f}): "
+                     f"the chosen decisions are {median(losses):.1%} behind the best measured ones as a median, "
+                     f"at most {ninth:.1%} for nine in ten, {losses[-1]:.0%} at worst")
     worst = sorted(entries, key=behind)[:-11:-1]
     rows = [[x["seed"], x["name"], x["candidates"], x["chosen"], f"{x['chosen_us']:.0f}", x["best"], f"{x['best_us']:.0f}", f"{behind(x):.0%}"] for x in worst]
     heads = ["seed", "layer", "candidates", "chosen", "us", "best", "us", "behind"]
