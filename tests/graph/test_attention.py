@@ -76,6 +76,37 @@ def test_keys_that_lie_turned():
     same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))
 
 
+@pytest.mark.parametrize("turned", [(2,), (0, 2), (0, 1, 2), (1,)])
+@pytest.mark.parametrize("batch", [(), (3,), (1, 8), (2, 1, 3)])
+def test_operands_that_lie_turned_are_scheduled_too(batch, turned):
+    shapes = [(*batch, 17, 12), (*batch, 21, 12), (*batch, 21, 20)]
+    last = (*range(len(batch)), len(batch) + 1, len(batch))
+
+    def body(bb, *x):
+        e = lambda name, *a, **more: bb.emit(make(name, *a, **more))
+        q, k, v = (e("permute_dims", t, axes=last) if i in turned else t for i, t in enumerate(x))
+        weights = e("nn.softmax", e("matmul", q, e("permute_dims", k, axes=last)), axis=-1)
+        return e("permute_dims", e("matmul", weights, v), axes=last)  # the result too
+
+    stored = [(*batch, s[-1], s[-2]) if i in turned else s for i, s in enumerate(shapes)]
+    mod = function([graph.TensorInfo(s, F32) for s in stored], body)
+    assert kernels(mod).count("attention") == 1 and not {"rows", "fallback", "columns"} & set(kernels(mod))
+    if len(batch) == 1:
+        x = arrays(*stored)
+        same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))
+
+
+def test_one_tensor_for_queries_keys_and_values():
+    def body(bb, x):
+        weights = bb.emit(make("nn.softmax", bb.emit(make("matmul", x, bb.emit(make("permute_dims", x, axes=(0, 2, 1))))), axis=-1))
+        return bb.emit(make("matmul", weights, x))
+
+    mod = function([graph.TensorInfo((2, 19, 19), F32)], body)
+    assert not any("softmax_matmul" in name for name in prepare(mod))
+    (x,) = arrays((2, 19, 19))
+    same(build_module(mod)["main"](x), interpret(mod)["main"](x))
+
+
 @pytest.mark.parametrize("order", [(0, 1, 3, 2), (0, 1, 2, 3)])
 def test_queries_keys_and_values_in_one_tensor(order):
     def body(bb, x):
@@ -85,6 +116,7 @@ def test_queries_keys_and_values_in_one_tensor(order):
 
     shape = (3, 2, 4, 17, 17)  # as wide as long, so that keys fit turned and not
     mod = function([graph.TensorInfo(shape, F32)], body)
+    assert "attention" in kernels(mod)
     (x,) = arrays(shape)
     same(build_module(mod)["main"](x), interpret(mod)["main"](x))
 
@@ -196,3 +228,57 @@ def test_every_choice_is_right():
         forced = {n: f.with_attr("decisions", decisions) for n, f in unscheduled.items() if n != "main"}
         after = prepare(unscheduled.with_functions(forced), pipeline=DEFAULT[DEFAULT.index(schedule_module):])
         same(interpret(after)["main"](*x), want)
+
+
+@pytest.mark.parametrize("zero", ["row", "nan", "empty"])
+def test_zeros_times_infinite_values(zero):
+    """Rows of which nothing is seen are zeros times the values, which may be infinite."""
+    q = (2, 3, 17, 8)
+    infos = [graph.TensorInfo(q, F32)] * 3 + [graph.TensorInfo((17, 17), "bool")]
+
+    def body(bb, q, k, v, seen):
+        e = lambda name, *a, **more: bb.emit(make(name, *a, **more))
+        low, none = graph.Constant.of(-np.inf, F32), graph.Constant.of(0.0, F32)
+        mask = e("where", seen, none, low)
+        scores = e("add", e("matmul", q, e("permute_dims", k, axes=(0, 1, 3, 2))), mask)
+        weights = e("nn.softmax", scores, axis=-1)
+        largest = {"row": mask, "empty": scores}.get(zero)
+        rows = e("isnan", weights) if largest is None else e("equal", e("max", largest, axis=[-1], keepdims=True), low)
+        return e("matmul", e("where", rows, none, weights), v)
+
+    mod = function(infos, body)
+    assert "attention" in kernels(mod)
+    x = [*arrays(q, q, q), np.tril(np.ones((17, 17), bool), -3)]
+    x[2][0, 1, 2, 5], x[2][1, 0, 1, 0] = np.inf, np.nan
+    got, want = build_module(mod)["main"](*x), interpret(mod)["main"](*x)
+    same(got, want, 1e-5)
+    assert np.isnan(got[0, 1, :3, 5]).all() and (got[0, 0, :3] == 0).all()
+
+
+@pytest.mark.parametrize("groups", list(GROUPS))
+def test_keys_and_values_are_not_repeated_for_a_few_queries(groups):
+    shapes = (2, 1, 6, 16), (2, 21, 2, 16), (2, 21, 2, 16)
+    mod = chain(*shapes, groups=groups)
+    assert not any("repeat" in name or "broadcast" in name for name in prepare(mod))
+    x = arrays(*shapes)
+    same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))
+
+
+@pytest.mark.parametrize("batch", [1, 3, "b"])
+def test_heads_and_batch_as_one_dimension(batch):
+    """Products of three dimensions with the scores reshaped in between, as PyTorch's exporter writes eager attention."""
+    b = tir.Var("b", INT64, True) if batch == "b" else tir.index_const(batch)
+    n, h, d = tir.Var("n", INT64, True), 4, 16
+
+    def body(bb, q, k, v):
+        e = lambda name, *a, **more: bb.emit(make(name, *a, **more))
+        flat = lambda t, *last: e("reshape", t, graph.ShapeExpr((b * h, *last)))
+        scores = e("matmul", flat(q, n, d), e("permute_dims", flat(k, n, d), axes=(0, 2, 1)))
+        scores = e("multiply", e("reshape", scores, graph.ShapeExpr((b, h, n, n))), graph.Constant.of(0.25, F32))
+        weights = flat(e("nn.softmax", scores, axis=-1), n, n)
+        return e("reshape", e("matmul", weights, flat(v, n, d)), graph.ShapeExpr((b, h, n, d)))
+
+    mod = function([graph.TensorInfo((b, h, n, d), F32)] * 3, body)
+    assert kernels(mod) == ["attention"]
+    x = arrays(*[(2 if batch == "b" else batch, h, 19, d)] * 3)
+    same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))

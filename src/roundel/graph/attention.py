@@ -4,7 +4,6 @@
     matmul(softmax(x), v)                ->   softmax_matmul(transposed x, v)   x from a product of two tensors by elementwise operators
     matmul(where(c, 0, softmax(x)), v)   ->   likewise, zeros for rows of which c (isnan(softmax(x)), max(x) == -inf) holds
     x + mask, where(mask, x, -inf)       ->   x, and how far a row sees, where the mask says just that (``causal``)
-    reshape(broadcast_to(k))             ->   repeat(k)                         where the product reads heads that serve a group
 
 The operators that make ``x`` are built again on transposed operands (the transpose of a mask is made once for all layers, or when
 the model is compiled). ``fuse`` makes one program of the product, what follows and the new operator: a block of rows of scores is
@@ -26,14 +25,16 @@ from ..passes import pass_
 from ..target import Target
 from . import causal
 from .causal import Sight
+from .grouped_heads import repeated
 from .pattern import Match, PatternRewriter, is_const, is_op, wildcard
 
-x, v, c = wildcard(), wildcard(), wildcard()
+x, v, c, mask = wildcard(), wildcard(), wildcard(), wildcard()
 _softmax = is_op("nn.softmax")(x)
 _plain = is_op("matmul")(_softmax, v)
 _where = is_op("matmul")(is_op("where")(c, is_const(0), _softmax), v)
 _isnan = is_op("isnan")(_softmax)
 _empty = is_op("equal")(is_op("max")(x), is_const(-math.inf))
+_hidden = is_op("equal")(is_op("max")(mask), is_const(-math.inf))
 
 
 @pass_("attention")
@@ -55,7 +56,19 @@ def _chosen(m: Match, target: Target) -> Any:
     if info.ndim == 0 or info.shape is None or static(info.shape[-1]) != 1:
         return None
     made = _together(m, _where, target)
-    return None if made is None else make("where", m[c], graph.Constant.of(0.0, made.sinfo.dtype), made)
+    if made is None or _never(m):
+        return made
+    zeros = make("sum", make("multiply", m[v], graph.Constant.of(0.0, made.sinfo.dtype)), axis=(-2,), keepdims=True)  # but for infinite values
+    return make("where", m[c], zeros, made)
+
+
+def _never(m: Match) -> bool:
+    """Whether the condition asks for rows that see nothing in a mask in which all see something."""
+    if not _hidden.match(m[c], m):
+        return False
+    shape = m[mask].sinfo.shape
+    sight = None if shape is None or len(shape) < 2 else causal.added(m.lookup, m[mask], shape)
+    return sight is not None and sight.always_sees()
 
 
 def _together(m: Match, pattern: Any, target: Target, zero: str = "", weights: int = 1, scores: int = 1) -> Any:
@@ -65,13 +78,13 @@ def _together(m: Match, pattern: Any, target: Target, zero: str = "", weights: i
         return None
     if softmax.attrs["axis"] % x_info.ndim != x_info.ndim - 1 or x_info.dtype != value.dtype or x_info.shape[:-2] != value.shape[:-2]:
         return None
-    if m.use_count.get(m[_softmax], 0) > weights or not pays(x_info.shape, target):
+    if m.use_count.get(m[_softmax], 0) > weights or not pays((*x_info.shape, value.shape[-1]), target):
         return None
     made = next((t for look in (True, False) if (t := _turned(m, m[x], x_info.shape, scores, look)) is None or _replaces(t, zero)), None)
     if made is None:
         return None
     reach = () if made.sight is None else (graph.PrimValue(made.sight.reach),)
-    return make("nn.softmax_matmul", made.turned, _grouped(m, m[v]), *reach, zero=zero)
+    return make("nn.softmax_matmul", made.turned, repeated(m, m[v]), *reach, zero=zero)
 
 
 @dataclass(frozen=True)
@@ -101,9 +114,11 @@ def _turned(m: Match, value: Any, shape: Any, uses: int, look: bool) -> _Scores 
         return None
     if made.op.name == "matmul":
         a, b = made.args
-        if {a.sinfo.ndim, b.sinfo.ndim} != {len(shape)} or isinstance(a, graph.Constant) or isinstance(b, graph.Constant):
+        if {a.sinfo.ndim, b.sinfo.ndim} != {len(shape)} or static(a.sinfo.shape[-1]) == 1 or _source(m, a) is _source(m, b):
             return None
-        return _Scores(make("matmul", _swapped(_grouped(m, b)), _swapped(_grouped(m, a)), **dict(made.attrs)))
+        if isinstance(a, graph.Constant) or isinstance(b, graph.Constant):
+            return None
+        return _Scores(make("matmul", _swapped(repeated(m, b)), _swapped(repeated(m, a)), **dict(made.attrs)))
     if made.op.kind > FuseKind.BROADCAST or "axis" in made.attrs:
         return None
     for scores, sight in causal.masked(m.lookup, made, shape) if look else ():
@@ -118,24 +133,10 @@ def _turned(m: Match, value: Any, shape: Any, uses: int, look: bool) -> _Scores 
     return replace(found[0], turned=turned, others=found[0].others + (not scaled))
 
 
-def _grouped(m: Match, value: Any) -> Any:
-    """Heads that a reshape of a broadcast repeats, perhaps with axes permuted, as the operator that says so; else the value."""
-    made = m.lookup(value)
-    if _is(made, "permute_dims"):
-        inner = _grouped(m, made.args[0])
-        return value if inner is made.args[0] else make("permute_dims", inner, **dict(made.attrs))
-    wide = m.lookup(made.args[0]) if _is(made, "reshape") else None
-    if not _is(wide, "broadcast_to"):
-        return value
-    before, after, out = wide.args[0].sinfo.shape, wide.sinfo.shape, made.sinfo.shape
-    grown = [k for k, (a, b) in enumerate(zip(before or (), after, strict=False)) if a is not b]
-    if before is None or len(before) != len(after) or len(grown) != 1 or not grown[0] or static(before[grown[0]]) != 1:
-        return value
-    at, times = grown[0], static(after[grown[0]])
-    if times is None or (*out[: at - 1], *out[at:]) != (*after[: at - 1], *after[at + 1:]):
-        return value
-    narrow = make("reshape", wide.args[0], graph.ShapeExpr((*before[:at], *before[at + 1:])))
-    return make("repeat", narrow, repeats=times, axis=at - 1)
+def _source(m: Match, value: Any) -> Any:
+    """What a value is before its axes were rearranged."""
+    made = m.lookup(value) if isinstance(value, graph.Var) else None
+    return _source(m, made.args[0]) if _is(made, "permute_dims") or _is(made, "reshape") else value
 
 
 def _is(made: Any, name: str) -> bool:
@@ -153,6 +154,7 @@ def _swapped(value: Any) -> Any:
 
 
 def pays(shape: Any, target: Target) -> bool:
-    """Whether scores of this shape are better used block by block: many rows, or so many that a cache does not hold them."""
-    rows = static(shape[-2])
-    return rows is None or rows >= target.lanes("float32") // 2
+    """Whether scores (..., rows, keys) for values of (keys, columns), given as (..., rows, keys, columns), are better used block by block:
+    where there are enough rows for vectors, and products are such."""
+    rows, keys, columns = map(static, shape[-3:])
+    return (rows is None or rows >= target.lanes("float32") // 2) and keys != 1 and columns != 1

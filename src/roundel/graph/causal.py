@@ -34,27 +34,8 @@ class Sight:
         return Analyzer().prove(self.reach >= 0)
 
 
-def masked(lookup: Lookup, call: graph.Call, shape: Any) -> Iterator[tuple[Any, Sight]]:
-    """Of an operator that masks scores of this shape (..., rows, keys): the scores, and what the mask says."""
-    if call.op.name == "add":
-        for scores, mask in (call.args, call.args[::-1]):
-            if (sight := _added(lookup, mask, shape)) is not None:
-                yield scores, sight
-    elif call.op.name == "where":
-        condition, scores, low = call.args
-        number = _number(low)
-        reach = reach_of(lookup, condition, shape) if number is not None and number <= LOWEST else None
-        if reach is not None:
-            yield scores, Sight(reach, math.isinf(number))  # type: ignore[arg-type]
-
-
-def keeps_lowest(call: graph.Call) -> bool:
-    """Whether scores that no row may see stay so under an operator that makes others of them."""
-    return call.op.name == "add" or (call.op.name == "where" and (number := _number(call.args[2])) is not None and number <= LOWEST)
-
-
-def _added(lookup: Lookup, mask: Any, shape: Any) -> Sight | None:
-    """What a mask that is added says, if it is zero for keys that are seen."""
+def added(lookup: Lookup, mask: Any, shape: Any) -> Sight | None:
+    """What a mask that is added to scores of this shape (..., rows, keys) says, if it is zero for keys that are seen."""
     made = _unwrapped(lookup, mask, shape)
     if isinstance(made, graph.Constant):
         value = _plane(made, shape)
@@ -70,6 +51,25 @@ def _added(lookup: Lookup, mask: Any, shape: Any) -> Sight | None:
             reach = reach_of(lookup, condition, shape, negated)
             return None if reach is None else Sight(reach, math.isinf(number))
     return None
+
+
+def masked(lookup: Lookup, call: graph.Call, shape: Any) -> Iterator[tuple[Any, Sight]]:
+    """Of an operator that masks scores of this shape (..., rows, keys): the scores, and what the mask says."""
+    if call.op.name == "add":
+        for scores, mask in (call.args, call.args[::-1]):
+            if (sight := added(lookup, mask, shape)) is not None:
+                yield scores, sight
+    elif call.op.name == "where":
+        condition, scores, low = call.args
+        number = _number(low)
+        reach = reach_of(lookup, condition, shape) if number is not None and number <= LOWEST else None
+        if reach is not None:
+            yield scores, Sight(reach, math.isinf(number))  # type: ignore[arg-type]
+
+
+def keeps_lowest(call: graph.Call) -> bool:
+    """Whether scores that no row may see stay so under an operator that makes others of them."""
+    return call.op.name == "add" or (call.op.name == "where" and (number := _number(call.args[2])) is not None and number <= LOWEST)
 
 
 def reach_of(lookup: Lookup, condition: Any, shape: Any, negated: bool = False) -> tir.Expr | None:

@@ -8,6 +8,7 @@ blocks with their intermediate buffers; the schedule inlines or computes them in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..arith import Analyzer
@@ -18,13 +19,22 @@ from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
 from ..ir.visit import free_vars
 from ..passes import pass_
+from ..schedule.rules import attention, takes
 from ..schedule.rules.accesses import blocks_of
+from ..target import Target
 from .legalize import without_units
 from .merge_programs import Step, merge_programs
 from .rewriter import operands
 
 _MAX_GROUP = 64
-Shared = dict[int, list[str]]  # structural hash of a merged program to the names of such programs
+
+
+@dataclass(eq=False)
+class _Known:
+    """Of merged programs, by structural hash: names of such programs, whether the rule for attention takes them."""
+
+    names: dict[int, list[str]] = field(default_factory=dict)
+    scheduled: dict[int, bool] = field(default_factory=dict)
 
 
 @pass_("fuse")
@@ -78,27 +88,27 @@ class _Group:
 
 
 def _fuse_function(mod: IRModule, name: str, func: graph.Function) -> IRModule:
-    mod, body = _fuse_seq(mod, func.body, {})
+    mod, body = _fuse_seq(mod, func.body, _Known())
     return mod if body is func.body else mod.with_functions({name: func.replace(body=body)})
 
 
-def _fuse_seq(mod: IRModule, seq: graph.SeqExpr, shared: Shared) -> tuple[IRModule, graph.SeqExpr]:
+def _fuse_seq(mod: IRModule, seq: graph.SeqExpr, known: _Known) -> tuple[IRModule, graph.SeqExpr]:
     """Fuse in the dataflow blocks of a body, and of the branches and loops in it."""
     blocks = []
     escaping = _used_by_result(seq)
     for block in seq.blocks:
         fuse_in = _fuse_block if isinstance(block, graph.DataflowBlock) else _fuse_nested
-        mod, new = fuse_in(mod, block, escaping, shared)
+        mod, new = fuse_in(mod, block, escaping, known)
         blocks.append(new)
     same = all(a is b for a, b in zip(blocks, seq.blocks, strict=True))
     return mod, seq if same else seq.replace(blocks=tuple(blocks))
 
 
-def _fuse_nested(mod: IRModule, block: graph.BindingBlock, escaping: set[graph.Var], shared: Shared) -> tuple[IRModule, graph.BindingBlock]:
+def _fuse_nested(mod: IRModule, block: graph.BindingBlock, escaping: set[graph.Var], known: _Known) -> tuple[IRModule, graph.BindingBlock]:
     bindings = []
     for binding in block.bindings:
         for part in _NESTED.get(type(binding.value), ()):
-            mod, body = _fuse_seq(mod, getattr(binding.value, part), shared)
+            mod, body = _fuse_seq(mod, getattr(binding.value, part), known)
             if body is not getattr(binding.value, part):
                 binding = binding.replace(value=binding.value.replace(**{part: body}))
         bindings.append(binding)
@@ -120,12 +130,15 @@ def _used_by_result(seq: graph.SeqExpr) -> set[graph.Var]:
     return found
 
 
-def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var], shared: Shared) -> tuple[IRModule, graph.BindingBlock]:
+def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var], known: _Known) -> tuple[IRModule, graph.BindingBlock]:
     calls = _dataflow(mod, block, escaping)
     _post_dominators(calls)
-    for phase in (_attention, _epilogues, _prologues):
-        for call in calls:
-            phase(call)
+    for call in calls:
+        _attention(mod, call, known)
+    for call in calls:
+        _epilogues(mod, call, known)
+    for call in calls:
+        _prologues(call)
     groups = {id(c.group): c.group for c in calls if len(c.group.members) > 1}
     if not groups:
         return mod, block
@@ -134,7 +147,7 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
     bindings = []
     for binding in block.bindings:
         if binding in last:
-            mod, fused = _emit(mod, last[binding], shared)
+            mod, fused = _emit(mod, last[binding], known)
             bindings.append(fused)
         elif binding not in inside:
             bindings.append(binding)
@@ -203,8 +216,9 @@ def _meet(a: _Call | None, b: _Call | None) -> _Call | None:
     return a if a is b else None
 
 
-def _attention(call: _Call) -> None:
-    """product -> elementwise of the scores -> softmax_matmul, with what rearranges the operands of both products"""
+def _attention(mod: IRModule, call: _Call, known: _Known) -> None:
+    """product -> elementwise of the scores -> softmax_matmul, with what rearranges the operands of both products (of the first one, of
+    none) as far as there is a schedule for all that"""
     if call.kind != FuseKind.ATTENTION:
         return
     members, scores, product = {id(call): call}, call.producers[0], None
@@ -220,31 +234,57 @@ def _attention(call: _Call) -> None:
             todo += c.producers
     if product is None:
         return
-    todo = [*product.producers, call.producers[1]]
+    for moved in ([*product.producers, call.producers[1]], product.producers, []):
+        group = _Group(sorted(_with_rearranged(members, moved).values(), key=lambda m: m.index))
+        if _has_schedule(mod, group, known):
+            for m in group.members:
+                m.group = group
+            return
+
+
+def _with_rearranged(members: dict[int, _Call], moved: Sequence[_Call | None]) -> dict[int, _Call]:
+    """The members and what rearranges these operands of theirs."""
+    members, todo = dict(members), list(moved)
     while todo:
         c = todo.pop()
         if c is not None and c.rearranges and _only_here(c, members):
             members[id(c)] = c
             todo += c.producers
-    group = _Group(sorted(members.values(), key=lambda m: m.index))
-    for m in group.members:
-        m.group = group
+    return members
+
+
+def _has_schedule(mod: IRModule, group: _Group, known: _Known) -> bool:
+    """Whether the rule for attention takes the program of the group."""
+    func, _, _ = _merged(mod, group)
+    key = structural_hash(func)
+    if key not in known.scheduled:
+        known.scheduled[key] = takes(attention, func, mod.attrs.get("target") or Target.host())
+    return known.scheduled[key]
 
 
 def _only_here(call: _Call, members: dict[int, _Call]) -> bool:
     return not call.escapes and all(id(u) in members for u in call.users)
 
 
-def _epilogues(call: _Call) -> None:
+def _epilogues(mod: IRModule, call: _Call, known: _Known) -> None:
     """anchor or reduction -> elementwise of the same shape, or the other order of axes that attention's result gets"""
     def allowed(c: _Call) -> bool:
         turned = call.kind == FuseKind.ATTENTION and c.rearranges and not _expands(call, c)
         return turned or (c.kind <= FuseKind.BROADCAST and _same_shape(c, call.group.members[-1]))
 
     sink = call.post_dominator
-    if call.kind in (FuseKind.ANCHOR, FuseKind.REDUCTION, FuseKind.ATTENTION):
-        while sink is not None and _fuse_path(call, sink, allowed, one_anchor=True):
-            sink = sink.post_dominator
+    if call.kind not in (FuseKind.ANCHOR, FuseKind.REDUCTION, FuseKind.ATTENTION):
+        return
+    whole = len(call.group.members) > 1  # attention with its first product
+    while sink is not None:
+        before = call.group
+        if not _fuse_path(call, sink, allowed, one_anchor=True):
+            return
+        if whole and not _has_schedule(mod, call.group, known):
+            for m in call.group.members:
+                m.group = before if m in before.members else _Group([m])
+            return
+        sink = sink.post_dominator
 
 
 def _prologues(call: _Call) -> None:
@@ -307,39 +347,42 @@ def _expands(a: _Call, b: _Call) -> bool:
     return x is None or y is None or not (x is y or Analyzer().prove_equal(x, y))
 
 
-def _emit(mod: IRModule, group: _Group, shared: Shared) -> tuple[IRModule, graph.VarBinding]:
+def _emit(mod: IRModule, group: _Group, known: _Known) -> tuple[IRModule, graph.VarBinding]:
     """The merged program and the call of it."""
+    func, inputs, scalars = _merged(mod, group)
+    last, names = group.members[-1], [m.binding.value.args[0].name for m in group.members]
+    name = _share(mod, func, known) or mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80])
+    known.names.setdefault(structural_hash(func), []).append(name)
+    call = last.binding.value.replace(args=(graph.GlobalVar(name), graph.Tuple(inputs), *([graph.ShapeExpr(scalars)] if scalars else [])))
+    return mod if name in mod else mod.with_functions({name: func}), last.binding.replace(value=call)
+
+
+def _merged(mod: IRModule, group: _Group) -> tuple[tir.PrimFunc, tuple[graph.GraphExpr, ...], tuple[tir.Var, ...]]:
+    """The program of a group, its operands, and the sizes that it needs as parameters of their own."""
     last = group.members[-1]
     inputs: dict[graph.GraphExpr, tir.Buffer] = {}
     produced: dict[graph.Var, tir.Buffer] = {}
-    steps, names = [], []
+    steps = []
     for member in group.members:
         program = mod[member.binding.value.args[0]]
         operand_buffers = [produced.get(a) or _input(inputs, a) for a in member.args]
         info = member.info
         out = produced[member.binding.var] = tir.decl_buffer(info.shape, info.dtype, member.binding.var.name)
         steps.append(Step(program, [*operand_buffers, out], member.sizes))
-        names.append(member.binding.value.args[0].name)
     temporaries = [b for v, b in produced.items() if v is not last.binding.var]
-    result = produced[last.binding.var]
-    params = [*inputs.values(), result]
+    params = [*inputs.values(), produced[last.binding.var]]
     scalars = _unsolvable(params, [*(d for b in (*params, *temporaries) for d in b.shape), *(s for m in group.members for s in m.sizes)])
     first = mod[group.members[0].binding.value.args[0]]
     attrs = Attrs({"fuse_kind": int(group.kind), "noalias": True, **({"target": first.attrs["target"]} if "target" in first.attrs else {})})
     views = [mod[m.binding.value.args[0]].attrs.get("view") for m in group.members]
     if None not in views and len({m.info.dtype for m in group.members}) == 1:
         attrs = attrs | {"view": sum(views)}  # one after another: a value that two members read is not fused
-    func = merge_programs(steps, params, scalars, temporaries, attrs)
-    name = _share(mod, func, shared) or mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80])
-    shared.setdefault(structural_hash(func), []).append(name)
-    call = last.binding.value.replace(args=(graph.GlobalVar(name), graph.Tuple(tuple(inputs)),
-                                            *([graph.ShapeExpr(tuple(scalars))] if scalars else [])))
-    return mod if name in mod else mod.with_functions({name: func}), last.binding.replace(value=call)
+    return merge_programs(steps, params, scalars, temporaries, attrs), tuple(inputs), tuple(scalars)
 
 
-def _share(mod: IRModule, func: tir.PrimFunc, shared: Shared) -> str | None:
+def _share(mod: IRModule, func: tir.PrimFunc, known: _Known) -> str | None:
     """The name of a structurally equal program made before."""
-    return next((n for n in shared.get(structural_hash(func), ()) if structural_equal(mod[n], func)), None)
+    return next((n for n in known.names.get(structural_hash(func), ()) if structural_equal(mod[n], func)), None)
 
 
 def _input(inputs: dict, value: graph.GraphExpr) -> tir.Buffer:

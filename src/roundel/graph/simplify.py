@@ -13,13 +13,14 @@ from ..ir import graph, tir
 from ..ir.module import IRModule
 from ..ops import make
 from ..passes import pass_
+from .grouped_heads import GROUPED
 from .pattern import Match, OpPattern, Pattern, PatternRewriter, commutative, is_const, is_op, wildcard
 from .scales import SCALES
 from .whole_numbers import WHOLE
 
 Rule = tuple[Pattern, Callable[[Match], Any]]
 
-x, y, k = wildcard(), wildcard(), is_const()
+x, y, k, _zeros = wildcard(), wildcard(), is_const(), is_op("full")(wildcard(), is_const(0))
 _SHAPE_ONLY = ("reshape", "squeeze", "expand_dims", "flatten")
 
 
@@ -46,6 +47,11 @@ def _unit(name: str, value: float, left_too: bool) -> list[Rule]:
         p = is_op(name)(*args)
         rules.append((p, lambda m, p=p: m[x] if _same_info(m.call(p), m[x]) else None))
     return rules
+
+
+def _without_zeros() -> list[Rule]:
+    """x + zeros -> x (and zeros + x)"""
+    return [(p, lambda m, p=p: m[x] if _same_info(m.call(p), m[x]) else None) for p in (is_op("add")(x, _zeros), is_op("add")(_zeros, x))]
 
 
 def _power(value: float, build: Callable[[Any], Any]) -> Rule:
@@ -75,6 +81,18 @@ def _shape_rules() -> list[Rule]:
         p = is_op(name)(x)
         rules.append((p, lambda m, p=p: _reshape(m, p)))
     return rules
+
+
+_where = is_op("where")(k, x, y)
+
+
+def _no_choice(m: Match) -> Any:
+    """A condition that is the same everywhere."""
+    call, condition = m.call(_where), m[k].data.numpy()
+    if condition.size == 0 or not (condition == condition.flat[0]).all():
+        return None
+    taken = m[x] if condition.flat[0] else m[y]
+    return taken if _same_info(call, taken) else None
 
 
 _inner = is_op("permute_dims")(x)
@@ -128,6 +146,38 @@ def _units_first(m: Match) -> Any:
     return None
 
 
+_product = is_op("matmul")(x, y)
+_split = is_op("reshape")(_product)
+
+
+def _batch_split(m: Match) -> Any:
+    """Dimensions of a batch that are taken apart behind a product of tensors are so before it, where other reshapes may undo it."""
+    call, out, a, b = m.call(_product), m.call(_split).sinfo.shape, m[x].sinfo.shape, m[y].sinfo.shape
+    inner = call.sinfo.shape
+    if None in (out, a, b, inner) or len(a) < 3 or a[:-2] != b[:-2] or len(out) <= len(inner) or out[-2:] != inner[-2:]:
+        return None
+    if isinstance(m[x], graph.Constant) or isinstance(m[y], graph.Constant) or m.use_count.get(m[_product], 0) > 1:
+        return None
+    left, right = (make("reshape", v, graph.ShapeExpr((*out[:-2], *v.sinfo.shape[-2:]))) for v in (m[x], m[y]))
+    return make("matmul", left, right, **dict(call.attrs))
+
+
+_turned = is_op("permute_dims")(x)
+_turned_split = is_op("reshape")(_turned)
+
+
+def _batch_split_first(m: Match) -> Any:
+    """... and before matrices are turned."""
+    inner, out = m.call(_turned), m.call(_turned_split).sinfo.shape
+    shape, ndim = m[x].sinfo.shape, m[x].sinfo.ndim
+    if shape is None or out is None or ndim < 3 or _axes(inner) != [*range(ndim - 2), ndim - 1, ndim - 2]:
+        return None
+    if len(out) <= ndim or out[-2:] != inner.sinfo.shape[-2:] or m.use_count.get(m[_turned], 0) > 1:
+        return None
+    source = make("reshape", m[x], graph.ShapeExpr((*out[:-2], *shape[-2:])))
+    return make("permute_dims", source, axes=(*range(len(out) - 2), len(out) - 1, len(out) - 2))
+
+
 _concat = is_op("concat")(x)
 
 
@@ -178,13 +228,14 @@ _gelu = (
 
 RULES: list[Rule] = [
     _drop_if_same("astype"), _drop_if_same("broadcast_to"), _drop_if_same("identity"),
-    *_unit("add", 0, True), *_unit("subtract", 0, False), *_unit("multiply", 1, True), *_unit("divide", 1, False), *_unit("power", 1, False),
+    *_unit("add", 0, True), *_without_zeros(), *_unit("subtract", 0, False), *_unit("multiply", 1, True), *_unit("divide", 1, False), *_unit("power", 1, False),
     _power(2, lambda v: make("multiply", v, v)), _power(3, lambda v: make("multiply", make("multiply", v, v), v)),
     _power(0.5, lambda v: make("sqrt", v)), _power(-0.5, lambda v: make("rsqrt", v)),
     (_outer, _transpose_twice), (_single, _transpose_moves_nothing), *_shape_rules(),
     (_gelu.has_dtype("float32"), lambda m: make("nn.gelu", m[x])),
-    (_widened, _units_first), (_concat, _concat_of_one), (_take, _take_one), (_div, _divide_by_power_of_two),
-    *SCALES, *WHOLE,
+    (_widened, _units_first), (_split, _batch_split), (_turned_split, _batch_split_first),
+    (_concat, _concat_of_one), (_take, _take_one), (_where, _no_choice), (_div, _divide_by_power_of_two),
+    *GROUPED, *SCALES, *WHOLE,
 ]
 
 

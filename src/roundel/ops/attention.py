@@ -138,7 +138,7 @@ class SoftmaxMatMul(OpDef):
         top = te.compute(below, lambda *at: te.max_number(te.cast(scores[(*at[:-1], n.var, at[-1])], wide), axis=n), "attention_max")
 
         def least(*at: Any) -> Any:  # exponentials of nothing but -infinity: of zero above it they are zeros
-            return te.select(tir.eq(top(*at), te.min_value(wide)), 0.0, top(*at)) if attrs["zero"] == "empty" else top(*at)
+            return te.select(tir.eq(top(*at), te.min_value(wide)), 0.0, top(*at)) if attrs["zero"] else top(*at)
 
         def exponential(*at: Any) -> Any:
             return seen(te.exp(te.cast(scores(*at), wide) - least(*at[:-2], at[-1])), tir.const(0, wide), at)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedule rules: each looks at a program's structure and, where it fits, schedules it by primitives."""
 
+from .applied import takes
 from .attention import attention
 from .bilinear import bilinear
 from .columns import columns
@@ -19,6 +20,6 @@ from .winograd import winograd
 RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points, fallback]
 
 __all__ = [
-    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "points", "rows", "totals",
+    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "points", "rows", "takes", "totals",
     "transposition", "windows", "winograd",
 ]

@@ -17,6 +17,7 @@ from .math import const_like
 from .microsoft import MS, cut, reshaped
 
 _ONE = tir.index_const(1)
+FEW_QUERIES = 4
 
 
 def _ramp(node: NodeContext, begin: Any, end: Any, *shape: Any) -> Any:
@@ -49,9 +50,9 @@ def _scores(node: NodeContext, q: Any, k: Any) -> Any:
         raise node.unsupported("heads of a width that is not known")
     scale = node.attr("scale", 0.0) or 1 / math.sqrt(h.value)
     q = node.make("multiply", q, const_like(scale, q))
+    if _many(n, kv, s):
+        return node.make("matmul", q, node.make("permute_dims", _repeated(node, k, n), axes=(0, 1, 3, 2)))
     keys = node.make("permute_dims", k, axes=(0, 1, 3, 2))
-    if kv is n:
-        return node.make("matmul", q, keys)
     group = tir.floordiv(n, kv)
     return reshaped(node, node.make("matmul", reshaped(node, q, b, kv, group * s, h), keys), b, n, s, total)
 
@@ -59,10 +60,21 @@ def _scores(node: NodeContext, q: Any, k: Any) -> Any:
 def _weighted(node: NodeContext, weights: Any, v: Any) -> Any:
     b, n, s, total = weights.sinfo.shape
     kv, h = v.sinfo.shape[1], v.sinfo.shape[3]
-    if kv is n:
-        return node.make("matmul", weights, v)
+    if _many(n, kv, s):
+        return node.make("matmul", weights, _repeated(node, v, n))
     group = tir.floordiv(n, kv)
     return reshaped(node, node.make("matmul", reshaped(node, weights, b, kv, group * s, total), v), b, n, s, h)
+
+
+def _many(heads: Any, kv: Any, queries: Any) -> bool:
+    """Whether each head is multiplied by itself: the few queries of a group that shares keys and values make one matrix instead."""
+    return kv is heads or not (isinstance(queries, tir.IntImm) and queries.value < FEW_QUERIES)
+
+
+def _repeated(node: NodeContext, x: Any, heads: Any) -> Any:
+    """A head of keys or values for each head of the queries."""
+    times = tir.floordiv(heads, x.sinfo.shape[1])
+    return x if x.sinfo.shape[1] is heads else node.make("repeat", x, repeats=times.value, axis=1)
 
 
 def _hidden(node: NodeContext, scores: Any, seen: Any, fill: float | None = None) -> Any:
