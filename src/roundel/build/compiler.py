@@ -122,6 +122,7 @@ class Pool:
         return out
 
     def close(self) -> None:
+        """End the worker processes; what they have not begun is dropped."""
         self.threads.shutdown(cancel_futures=True)
         while not self.idle.empty():
             self.idle.get().close()

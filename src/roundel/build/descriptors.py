@@ -62,6 +62,7 @@ class Globals:
         return name
 
     def string(self, text: str) -> str:
+        """The name of a constant that holds a text, ended by a zero byte."""
         raw = text.encode() + b"\0"
         body = "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\{c:02X}" for c in raw)
         return self.add(f'[{len(raw)} x i8] c"{body}"')

@@ -29,10 +29,12 @@ class Parameter:
 
     @property
     def dtype(self) -> DType:
+        """Of its elements, or of the scalar."""
         return self.buffer.dtype if self.buffer is not None else self.var.dtype
 
     @property
     def dims(self) -> tuple[tir.Expr, ...]:
+        """Its shape; of a scalar none."""
         return self.buffer.shape if self.buffer is not None else ()
 
 
@@ -58,6 +60,7 @@ class Interface:
 
     @property
     def is_host(self) -> bool:
+        """Whether it was a graph function."""
         return self.func.attrs.get("kind") == "host"
 
 

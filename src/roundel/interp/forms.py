@@ -32,14 +32,17 @@ class Form:
 
     @property
     def lo(self) -> float:
+        """The least value it can take."""
         return self.base + sum(c * (a.lo if c > 0 else a.hi) for a, c in self.terms.items())
 
     @property
     def hi(self) -> float:
+        """The largest value it can take."""
         return self.base + sum(c * (a.hi if c > 0 else a.lo) for a, c in self.terms.items())
 
     @property
     def uses(self) -> frozenset[Atom]:
+        """The variables it depends on."""
         return frozenset().union(*(a.uses for a in self.terms))
 
 

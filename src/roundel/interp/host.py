@@ -29,6 +29,7 @@ class HostExecutor(Executor):
         self.made: dict[int, View] = {}
 
     def allocate_output(self, index: int, shape: tuple[int, ...]) -> Pointer:
+        """Memory for an output whose shape only the run tells."""
         dtype = self.declared[index].dtype
         size = self.machine.itemsize(dtype)
         pointer = allocate(max(math.prod(shape), 1) * size, [])

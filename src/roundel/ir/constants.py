@@ -64,10 +64,12 @@ class ConstData:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the content, elements of less than a byte packed."""
         return self.dtype.nbytes(int(np.prod(self.shape, dtype=np.int64)))
 
     @property
     def key(self) -> str:
+        """The hash of type, shape and content, by which the pool knows it."""
         if self._key is None:
             digest = hashlib.sha256(f"{self.dtype}{self.shape}".encode())
             if self._recipe is None:

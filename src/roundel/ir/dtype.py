@@ -63,6 +63,7 @@ class DType(str):
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a floating-point type of any width."""
         return self.kind == "float"
 
     @property
@@ -72,10 +73,12 @@ class DType(str):
 
     @property
     def is_bool(self) -> bool:
+        """Whether it is a truth value."""
         return self.kind == "bool"
 
     @property
     def is_handle(self) -> bool:
+        """Whether it is a pointer."""
         return self.kind == "handle"
 
     @property

@@ -50,6 +50,7 @@ class Option:
 
     @property
     def env(self) -> str:
+        """The environment variable that sets it."""
         return self.variable or "ROUNDEL_" + self.name.upper()
 
     def parse(self, value: Any, door: str = "") -> Any:

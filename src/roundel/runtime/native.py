@@ -34,6 +34,8 @@ class DLTensor(ctypes.Structure):
 
 
 class RdParam(ctypes.Structure):
+    """One input or output of a function, as ``roundel.h`` has it."""
+
     _fields_ = (
         ("name", c_char_p),
         ("code", c_uint8),
@@ -46,10 +48,14 @@ class RdParam(ctypes.Structure):
 
 
 class RdConstant(ctypes.Structure):
+    """Where a constant lies in the weights."""
+
     _fields_ = (("offset", c_uint64), ("nbytes", c_uint64), ("hash", c_char_p))
 
 
 class RdFunction(ctypes.Structure):
+    """One exported function."""
+
     _fields_ = (
         ("abi", c_uint32),
         ("name", c_char_p),
@@ -70,6 +76,8 @@ class RdFunction(ctypes.Structure):
 
 
 class RdLibrary(ctypes.Structure):
+    """What a compiled library holds."""
+
     _fields_ = (
         ("abi", c_uint32),
         ("num_functions", c_int32),
@@ -80,6 +88,8 @@ class RdLibrary(ctypes.Structure):
 
 
 class RdOptions(ctypes.Structure):
+    """How a library is opened."""
+
     _fields_ = (
         ("num_threads", c_int32),
         ("profile", c_int32),
@@ -93,6 +103,8 @@ class RdOptions(ctypes.Structure):
 
 
 class RdPackage(ctypes.Structure):
+    """A library with its weights, as they are passed from Python."""
+
     _fields_ = (
         ("library", POINTER(RdLibrary)),
         ("weights", c_void_p),

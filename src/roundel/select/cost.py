@@ -58,6 +58,7 @@ class Roofline:
 
     @property
     def seconds(self) -> float:
+        """The larger of both times."""
         return max(self.compute, self.memory)
 
     @property

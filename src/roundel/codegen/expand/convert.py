@@ -29,6 +29,7 @@ class Format:
 
     @property
     def sign(self) -> int:
+        """The sign's bit."""
         return 1 << (self.exponent + self.mantissa)
 
 

@@ -33,10 +33,12 @@ def horner(x: Expr, coefficients: Sequence[float]) -> Expr:
 
 
 def is_nan(x: Expr) -> Expr:
+    """Whether x is NaN, a bool for each lane."""
     return tir.Call("isnan", (x,), DType("bool").with_lanes(x.dtype.lanes))
 
 
 def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    """``yes`` or ``no``, both computed."""
     return tir.Select(condition, yes, no)
 
 
@@ -51,14 +53,17 @@ def at_least(x: Expr, low: float) -> Expr:
 
 
 def magnitude(x: Expr) -> Expr:
+    """|x|, of NaN too."""
     return tir.Call("abs", (x,), x.dtype)
 
 
 def root(x: Expr) -> Expr:
+    """The square root, rounded correctly."""
     return tir.Call("sqrt", (x,), x.dtype)
 
 
 def with_sign(x: Expr, of: Expr) -> Expr:
+    """|x| with the sign of ``of``."""
     return tir.Call("copysign", (x, of), x.dtype)
 
 

@@ -95,6 +95,7 @@ class Platform:
 
     @property
     def is_x86(self) -> bool:
+        """Whether the machine is an x86, of 32 or 64 bits."""
         return self.arch in ("x86_64", "i386", "i686", "amd64")
 
 
@@ -156,9 +157,11 @@ class Emitter:
         self.block = label
 
     def jump(self, label: str) -> None:
+        """End the block by going to a label."""
         self.out.append(f"  br label %{label}")
 
     def branch(self, condition: str, yes: str, no: str, metadata: str = "") -> None:
+        """End the block by going to one of two labels."""
         self.out.append(f"  br i1 {condition}, label %{yes}, label %{no}{metadata}")
 
     def finish_entry(self, scratch: list) -> None:
@@ -212,6 +215,7 @@ class Emitter:
         self.depth[var] = len(self.scopes) - 1 if depth is None else depth
 
     def close_scope(self) -> None:
+        """Forget what the innermost scope defined."""
         self.scopes.pop()
 
     @contextmanager
@@ -234,6 +238,7 @@ class Emitter:
         return depth
 
     def undefined(self, v: tir.Var) -> BuildError:
+        """The BuildError for a variable that nothing defines."""
         name = self.function.attrs.get("global_symbol") if self.function else None
         return BuildError(
             f"variable {v.name} is used but not defined",

@@ -73,6 +73,7 @@ class Access:
 
     @property
     def contiguous(self) -> bool:
+        """Whether the lanes lie side by side, in order."""
         return not self.per_lane and self.step == ({}, 1)
 
     @property

@@ -21,6 +21,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
+        """Whether every operator is known."""
         return not self.unsupported
 
     def lines(self) -> list[str]:

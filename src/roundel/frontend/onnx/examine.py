@@ -31,6 +31,7 @@ class Findings(Report):
 
     @property
     def ok(self) -> bool:
+        """Whether the model can be compiled."""
         return not self.unsupported and not self.problems
 
     def note(self, kind: str, error: Exception, place: str) -> None:

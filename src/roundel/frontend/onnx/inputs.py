@@ -25,6 +25,7 @@ class Dimensions:
         self.fixed, self.variables, self.used = dict(fixed), {}, set()
 
     def get(self, name: str) -> Any:
+        """The variable of a named dimension, or the number that it is fixed to."""
         self.used.add(name)
         if name in self.fixed:
             return self.fixed[name]

@@ -35,6 +35,7 @@ class Buffer(Node):
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
     def __getitem__(self, indices: Any) -> Any:

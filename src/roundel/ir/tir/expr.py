@@ -59,6 +59,7 @@ class Var(Expr):
 
     @property
     def is_index(self) -> bool:
+        """Whether it is a whole number of one lane."""
         return self.dtype.is_int and self.dtype.lanes == 1
 
     def __reduce__(self) -> tuple:

@@ -72,6 +72,7 @@ def with_bias(node: NodeContext, out: Any, bias: Value | None) -> Any:
 
 @converter("Conv")
 def convolution(node: NodeContext, x: Value, weight: Value, bias: Value | None = None) -> Any:
+    """Conv over one to three axes of space, the bias added."""
     n, kernel = _spatial(node, x, weight)
     strides, dilations = node.attr("strides", [1] * n), node.attr("dilations", [1] * n)
     data, filters = _LAYOUTS[n]
@@ -192,6 +193,7 @@ def _global_lp_pool(node: NodeContext, x: Value) -> Any:
 
 @converter("AveragePool")
 def average_pool(node: NodeContext, x: Value) -> Any:
+    """AveragePool; whether borders count is an attribute."""
     return _pool("avg", node, x, count_include_pad=bool(node.attr("count_include_pad", 0)))
 
 

@@ -28,17 +28,20 @@ def _promoted(*values: Any) -> list[Tensor]:
 
 @decomposes("signbit")
 def signbit(x: Tensor) -> Tensor:
+    """Whether the sign's bit is set: true for -0.0, and for NaN as its bit says."""
     return _bits(x) < 0 if x.is_floating_point() else x < 0 if x.dtype != torch.bool else torch.zeros_like(x)
 
 
 @decomposes("copysign")
 def copysign(a: Tensor, b: Any) -> Tensor:
+    """|a| with the sign of b."""
     a, b = _promoted(a, b)
     return torch.where(signbit(b), -a.abs(), a.abs())
 
 
 @decomposes("hypot")
 def hypot(a: Tensor, b: Tensor) -> Tensor:
+    """sqrt(a*a + b*b), scaled so that squares do not overflow."""
     a, b = (v.abs() for v in _promoted(a, b))
     big, small = torch.maximum(a, b), torch.minimum(a, b)
     ratio = torch.where(big == 0, 0, small / big)
@@ -48,11 +51,13 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
 
 @decomposes("ldexp.Tensor")
 def ldexp(x: Tensor, exponent: Tensor) -> Tensor:
+    """x * 2**exponent."""
     return x * torch.pow(2.0, exponent)
 
 
 @decomposes("frexp.Tensor")
 def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mantissa in [0.5, 1) and exponent (int32) of each element; 0, infinities and NaN have the exponent 0."""
     integer, fraction, width = _LAYOUT[x.dtype]
     bias, mask = (1 << (width - 1)) - 2, (1 << width) - 1
     tiny = x.abs() < torch.finfo(x.dtype).tiny
@@ -65,6 +70,7 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @decomposes("nextafter")
 def nextafter(a: Tensor, b: Tensor) -> Tensor:
+    """The next number after a in the direction of b, by steps of the bits."""
     integer = _LAYOUT[a.dtype][0]
     bits = _bits(a)
     away = (b > a) == (a > 0)
@@ -75,6 +81,7 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
 
 @decomposes("angle")
 def angle(x: Tensor) -> Any:
+    """0 or pi, NaN of NaN (complex numbers are left to PyTorch's own rule)."""
     if x.is_complex():
         return NotImplemented
     out = torch.where(x < 0, math.pi, 0.0)
@@ -83,6 +90,7 @@ def angle(x: Tensor) -> Any:
 
 @decomposes("special_log_ndtr")
 def log_ndtr(x: Tensor) -> Tensor:
+    """The logarithm of the normal distribution function, by erfcx below 1."""
     t = x * math.sqrt(0.5)
     return torch.where(x < 1.0, torch.log(torch.special.erfcx(-t) / 2) - t * t, torch.log1p(-torch.erfc(t) / 2))
 
@@ -104,5 +112,6 @@ def logcumsumexp(x: Tensor, dim: int) -> Tensor:
 
 @decomposes("sinc")
 def sinc(x: Tensor) -> Tensor:
+    """sin(pi x) / (pi x), 1 at 0."""
     t = x * math.pi
     return torch.where(t == 0, 1.0, torch.sin(t) / t)

@@ -36,6 +36,7 @@ def _rows(b: Tensor, perm: Tensor) -> Tensor:
 
 @decomposes("linalg_lu_solve")
 def lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """x with a x = b (or x a = b, or of the adjoint), given a's packed factors (*, n, n) and pivots (*, n)."""
     if not left:
         return lu_solve(lu, pivots, b.mT, left=True, adjoint=not adjoint).mT
     perm = _permutation(pivots, lu.shape[-1])
@@ -49,6 +50,7 @@ def lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoin
 
 @decomposes("_linalg_solve_ex")
 def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:
+    """x with a x = b, and LAPACK's number that tells a singular matrix."""
     lu, pivots, info = torch.linalg.lu_factor_ex(a)
     matrix, vector = _matrix(b, a) if left else (b, False)
     found = lu_solve(lu, pivots, matrix, left=left)
@@ -57,6 +59,7 @@ def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 @decomposes("linalg_inv_ex")
 def inv_ex(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
+    """The inverse of (*, n, n), and LAPACK's number that tells a singular matrix."""
     lu, pivots, info = torch.linalg.lu_factor_ex(a)
     return lu_solve(lu, pivots, torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape)), info
 
@@ -68,12 +71,14 @@ def _parity(pivots: Tensor) -> Tensor:
 
 @decomposes("_linalg_det")
 def det(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The determinant of (*, n, n), by its factors."""
     lu, pivots, _ = torch.linalg.lu_factor_ex(a)
     return torch.diagonal(lu, 0, -2, -1).prod(-1) * _parity(pivots), lu, pivots
 
 
 @decomposes("_linalg_slogdet")
 def slogdet(a: Tensor) -> tuple[Tensor, ...]:
+    """Sign and logarithm of the determinant's size."""
     lu, pivots, _ = torch.linalg.lu_factor_ex(a)
     d = torch.diagonal(lu, 0, -2, -1)
     return d.sign().prod(-1) * _parity(pivots), d.abs().log().sum(-1), lu, pivots
@@ -81,6 +86,7 @@ def slogdet(a: Tensor) -> tuple[Tensor, ...]:
 
 @decomposes("lu_unpack")
 def lu_unpack(lu: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[Tensor, ...]:
+    """Permutation, lower and upper factor from the packed form."""
     m, n = lu.shape[-2:]
     k = min(m, n)
     empty = torch.zeros(0, dtype=lu.dtype)
@@ -96,6 +102,7 @@ def lu_unpack(lu: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivot
 
 @decomposes("linalg_lu")
 def lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
+    """Permutation, lower and upper factor of (*, m, n)."""
     packed, pivots, _ = torch.linalg.lu_factor_ex(a, pivot=pivot)
     p, lower, upper = lu_unpack(packed, pivots)
     return p if pivot else torch.zeros(0, dtype=a.dtype), lower, upper
@@ -103,11 +110,13 @@ def lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
 
 @decomposes("cholesky")
 def cholesky(a: Tensor, upper: bool = False) -> Tensor:
+    """The triangular factor of a positive definite matrix; the upper half is not read."""
     return torch.linalg.cholesky_ex(a, upper=upper)[0]
 
 
 @decomposes("cholesky_solve")
 def cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
+    """x with a x = b, given a's triangular factor."""
     low = factor.mT if upper else factor
     half = torch.linalg.solve_triangular(low, b, upper=False)
     return torch.linalg.solve_triangular(low.mT, half, upper=True)
@@ -115,11 +124,13 @@ def cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
 
 @decomposes("cholesky_inverse")
 def cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of a, given its triangular factor."""
     return cholesky_solve(torch.eye(factor.shape[-1], dtype=factor.dtype).expand(factor.shape), factor, upper)
 
 
 @decomposes("triangular_solve")
 def triangular_solve(b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> tuple[Any, Tensor]:
+    """x with a x = b of a triangular a, and a itself."""
     low = a.mT if transpose else a
     found = torch.linalg.solve_triangular(low, b, upper=upper != transpose, unitriangular=unitriangular)
     batch = found.shape[:-2]
@@ -128,6 +139,7 @@ def triangular_solve(b: Tensor, a: Tensor, upper: bool = True, transpose: bool =
 
 @decomposes("linalg_qr")
 def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """Orthogonal and upper factor of (*, m, n): reduced, complete, or the upper one alone (mode r)."""
     m, n = a.shape[-2:]
     k = min(m, n)
     reflections, tau = torch.geqrf(a)
@@ -140,6 +152,7 @@ def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 @decomposes("ormqr")
 def ormqr(a: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """The product of a matrix with the orthogonal factor that Householder vectors describe."""
     m, k = a.shape[-2:]
     q = torch.linalg.householder_product(torch.nn.functional.pad(a, (0, m - k)), tau)
     q = q.mT if transpose else q
@@ -148,6 +161,7 @@ def ormqr(a: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: b
 
 @decomposes("linalg_pinv.atol_rtol_tensor")
 def pinv(a: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False) -> Any:
+    """The Moore-Penrose inverse: singular values up to the tolerance count as 0."""
     if a.numel() == 0:
         return a.new_zeros(*a.shape[:-2], a.shape[-1], a.shape[-2])
     default = torch.finfo(a.dtype).eps * max(a.shape[-2:])

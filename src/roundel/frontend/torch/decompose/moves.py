@@ -34,6 +34,7 @@ def _storage(x: Tensor) -> Any:
 
 @decomposes("as_strided", "as_strided_copy")
 def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
+    """A view of x's memory by strides, as a gather."""
     order = _storage(x)
     if order is None:
         return NotImplemented
@@ -57,6 +58,7 @@ def _is_dense(size: Sequence[int], stride: Sequence[int]) -> bool:
 
 @decomposes("as_strided_scatter")
 def as_strided_scatter(x: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
+    """x with such a view replaced by ``src``."""
     order = _storage(x)
     if order is None:
         return NotImplemented
@@ -76,12 +78,14 @@ def _diagonal_positions(x: Tensor, offset: int, dim1: int, dim2: int) -> tuple[T
 
 @decomposes("diagonal", "diagonal_copy")
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonals of two axes, along a new last one."""
     steps, order = _diagonal_positions(x, offset, dim1, dim2)
     return x.permute(order)[..., steps + max(-offset, 0), steps + max(offset, 0)]
 
 
 @decomposes("diagonal_scatter")
 def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """x with a diagonal replaced by ``src``."""
     steps, order = _diagonal_positions(x, offset, dim1, dim2)
     indices = [None] * (x.dim() - 2) + [steps + max(-offset, 0), steps + max(offset, 0)]
     return torch.ops.aten.index_put(x.permute(order), indices, src).permute([order.index(k) for k in range(x.dim())])
@@ -89,6 +93,7 @@ def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim
 
 @decomposes("unfold", "unfold_copy")
 def unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
+    """All windows of ``size`` along ``dim``, ``step`` apart, along a new last axis."""
     if x.dim() == 0:
         return x.expand(size).clone() if size else x.reshape(1)[:0]
     count = (x.shape[dim] - size) // step + 1
@@ -98,16 +103,19 @@ def unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
 
 @decomposes("unbind_copy.int")
 def unbind_copy(x: Tensor, dim: int = 0) -> Any:
+    """The slices along ``dim``."""
     return torch.unbind(x, dim)
 
 
 @decomposes("narrow_copy")
 def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """``length`` elements along ``dim`` from ``start``."""
     return torch.narrow(x, dim, start, length).clone()
 
 
 @decomposes("resize.default")
 def resize(x: Tensor, size: Sequence[int], memory_format: Any = None) -> Tensor:
+    """The first elements of x in another shape; more than it has are 0."""
     count = 1
     for n in size:
         count *= n
@@ -117,6 +125,7 @@ def resize(x: Tensor, size: Sequence[int], memory_format: Any = None) -> Tensor:
 
 @decomposes("new_empty_strided", "empty_permuted")
 def empty(*args: Any, **kwargs: Any) -> Tensor:
+    """Memory whose content nobody may rely on: zeros."""
     first = args[0]
     if isinstance(first, Tensor):
         return first.new_zeros(args[1], dtype=kwargs.get("dtype"))
@@ -125,11 +134,13 @@ def empty(*args: Any, **kwargs: Any) -> Tensor:
 
 @decomposes("put")
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """x with elements of its flat form replaced (or added to)."""
     return torch.index_put(x.reshape(-1), (index.reshape(-1),), source.reshape(-1), accumulate).reshape(x.shape)
 
 
 @decomposes("masked_scatter")
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """x with elements where ``mask`` holds taken from ``source``, in order."""
     x, mask = torch.broadcast_tensors(x, mask)
     if x.numel() == 0:
         return x.clone()
@@ -166,6 +177,7 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
 
 @decomposes("index_reduce")
 def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """x with slices of ``source`` combined into those that ``index`` names: product, mean, largest or least."""
     shape = [1] * source.dim()
     if source.dim():
         shape[dim] = -1

@@ -20,6 +20,7 @@ if find_spec(LOSSES := "torch.nn.modules.linear_cross_entropy"):
 
 @decomposes("addbmm")
 def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta x + alpha times the sum over the batch of the products a b."""
     product = torch.bmm(a, b).sum(0)
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else x * beta + product
@@ -28,6 +29,7 @@ def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) ->
 @decomposes("_trilinear")
 def trilinear(a: Tensor, b: Tensor, c: Tensor, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int], sumdim: Sequence[int],
               unroll_dim: int = 1) -> Tensor:
+    """The sum over ``sumdim`` of a * b * c, each first given the axes that it lacks."""
     for dims, k in ((expand1, 0), (expand2, 1), (expand3, 2)):
         for d in sorted(dims):
             a, b, c = (t.unsqueeze(d) if i == k else t for i, t in enumerate((a, b, c)))
@@ -36,6 +38,7 @@ def trilinear(a: Tensor, b: Tensor, c: Tensor, expand1: Sequence[int], expand2: 
 
 @decomposes("max_pool2d_with_indices_backward")
 def max_pool2d_backward(grad: Tensor, x: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Tensor) -> Tensor:
+    """The gradient goes to where each largest element was."""
     flat = torch.zeros_like(x).flatten(-2)
     return flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape)
 
@@ -69,11 +72,13 @@ def _antialiased(x: Tensor, size: Sequence[int], align_corners: bool, scales: Se
 
 @decomposes("_upsample_bilinear2d_aa.default")
 def bilinear_antialiased(x: Tensor, size: Sequence[int], align_corners: bool, scales_h: Any = None, scales_w: Any = None) -> Any:
+    """Resized with triangles as wide as the step."""
     return _antialiased(x, size, align_corners, (scales_h, scales_w), False)
 
 
 @decomposes("_upsample_bicubic2d_aa.default")
 def bicubic_antialiased(x: Tensor, size: Sequence[int], align_corners: bool, scales_h: Any = None, scales_w: Any = None) -> Any:
+    """Resized with cubics as wide as the step."""
     return _antialiased(x, size, align_corners, (scales_h, scales_w), True)
 
 
@@ -106,6 +111,7 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: list[i
 @decomposes("_batch_norm_with_update_functional")
 def batch_norm_with_update(x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, momentum: float,
                            eps: float) -> tuple[Tensor, ...]:
+    """Batch normalisation in training, with the new running mean and variance."""
     out, centre, scale, new_mean, new_var = batch_norm(x, weight, bias, mean, var, True, momentum, eps)
     return out, centre, scale, torch.zeros(0, dtype=torch.uint8), new_mean, new_var
 
@@ -155,6 +161,7 @@ def transformer_encoder_layer(x: Tensor, embed_dim: int, num_heads: int, qkv_wei
                               use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor,
                               norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor,
                               mask: Tensor | None = None, mask_type: int | None = None) -> Tensor:
+    """PyTorch's fused encoder layer, of attention and a network of two layers."""
     def normed(t: Tensor, first: bool, weight: Tensor, bias: Tensor) -> Tensor:
         return functional.layer_norm(t, (embed_dim,), weight, bias, eps) if first == norm_first else t
 
@@ -180,4 +187,5 @@ def linear_cross_entropy(x: Tensor, linear_weight: Tensor, target: Tensor, linea
 @decomposes("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
 def linear_cross_entropy_of_each(x: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None, weight: Tensor | None, ignore_index: int,
                                  *_: Any) -> Tensor:
+    """The loss of each row of logits x w + b."""
     return functional.cross_entropy(functional.linear(x, linear_weight, linear_bias), target, weight, ignore_index=ignore_index, reduction="none")

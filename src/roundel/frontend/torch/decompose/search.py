@@ -26,11 +26,13 @@ def _kth(x: Tensor, k: Any, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
 
 @decomposes("kthvalue")
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The k-th least along ``dim`` (NaN counts as largest) and where it is."""
     return _kth(x, k - 1, dim, keepdim)
 
 
 @decomposes("median.dim")
 def median_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The lower median along ``dim`` and where it is; NaN where there is one."""
     if x.dim() == 0 or not x.is_floating_point():
         return _kth(x, (x.shape[dim] - 1) // 2 if x.dim() else 0, dim, keepdim)
     n = x.shape[dim]
@@ -41,6 +43,7 @@ def median_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Te
 
 @decomposes("nanmedian.dim")
 def nanmedian_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The lower median of what is not NaN, and where it is."""
     if x.dim() == 0 or not x.is_floating_point():
         return median_along(x, dim, keepdim)
     whole = (~torch.isnan(x)).to(torch.int64).sum(dim, keepdim=True)
@@ -49,11 +52,13 @@ def nanmedian_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor,
 
 @decomposes("median.default")
 def median(x: Tensor) -> Tensor:
+    """The lower median of all elements."""
     return median_along(x.reshape(-1), 0)[0]
 
 
 @decomposes("nanmedian.default")
 def nanmedian(x: Tensor) -> Tensor:
+    """The lower median of all elements that are not NaN."""
     return nanmedian_along(x.reshape(-1), 0)[0]
 
 
@@ -94,11 +99,13 @@ def _running(x: Tensor, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
 
 @decomposes("cummax")
 def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The largest so far along ``dim``, and where it is."""
     return _running(x, dim, True)
 
 
 @decomposes("cummin")
 def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The least so far along ``dim``, and where it is."""
     return _running(x, dim, False)
 
 
@@ -118,11 +125,13 @@ def searchsorted(sequence: Tensor, values: Any, *, out_int32: bool = False, righ
 
 @decomposes("bucketize.Tensor", "bucketize.Scalar")
 def bucketize(values: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """Into which of the intervals between ``boundaries`` each value falls."""
     return searchsorted(boundaries, values, out_int32=out_int32, right=right)
 
 
 @decomposes("histc")
 def histc(x: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:  # noqa: A002
+    """How many elements fall into each of ``bins`` equal intervals from ``min`` to ``max`` (both 0: those of x)."""
     flat = x.reshape(-1)
     if flat.shape[0] == 0:
         return torch.zeros(bins, dtype=x.dtype)
@@ -138,11 +147,13 @@ def histc(x: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:  # 
 
 @decomposes("dist")
 def dist(a: Tensor, b: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of a - b."""
     return torch.linalg.vector_norm(a - b, p)
 
 
 @decomposes("_cdist_forward")
 def cdist(a: Tensor, b: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
+    """p-norms of the differences of all rows of a (*, m, k) and b (*, n, k): (*, m, n)."""
     if a.shape[-1] == 0:
         return (a @ b.mT).zero_()
     return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, -1)
@@ -150,10 +161,12 @@ def cdist(a: Tensor, b: Tensor, p: float, compute_mode: int | None = None) -> Te
 
 @decomposes("_pdist_forward")
 def pdist(x: Tensor, p: float = 2) -> Tensor:
+    """p-norms of the differences of all pairs of rows, each pair once."""
     i, j = torch.triu_indices(x.shape[0], x.shape[0], 1)
     return torch.linalg.vector_norm(x[i] - x[j], p, -1)
 
 
 @decomposes("_euclidean_dist")
 def euclidean_dist(a: Tensor, b: Tensor) -> Tensor:
+    """``cdist`` of 2."""
     return cdist(a, b, 2.0)

@@ -66,6 +66,7 @@ def _digamma(x: Tensor) -> Tensor:
 
 @special("digamma", "special_digamma", "special_psi")
 def digamma(x: Tensor) -> Tensor:
+    """The logarithmic derivative of gamma; below 1/2 by reflection, NaN at its poles."""
     reflected = x < 0.5
     direct = _digamma(torch.where(reflected, 1 - x, x))
     turn = x - torch.round(x)
@@ -76,6 +77,7 @@ def digamma(x: Tensor) -> Tensor:
 
 @special("special_erfcx")
 def erfcx(x: Tensor) -> Tensor:
+    """exp(x^2) erfc(x), by the asymptotic series where both factors leave the range."""
     near, y = torch.exp(x * x) * torch.erfc(x), 1 / (2 * x * x)
     far = _polynomial(y, [1.0, -1.0, 3.0, -15.0, 105.0]) / (x * math.sqrt(math.pi))
     return torch.where(x > 20, far, near)
@@ -93,6 +95,7 @@ def _erfcinv(q: Tensor) -> Tensor:
 
 @special("erfinv", "special_erfinv")
 def erfinv(y: Tensor) -> Tensor:
+    """The inverse of erf; NaN outside of [-1, 1]."""
     size = y.abs()
     x = torch.sign(y) * _erfcinv(torch.where(size < 1, 1 - size, 1.0))
     near = torch.where(size < 1e-3, y * (math.sqrt(math.pi) / 2) * (1 + y * y * math.pi / 12), x)
@@ -101,6 +104,7 @@ def erfinv(y: Tensor) -> Tensor:
 
 @special("special_ndtri")
 def ndtri(p: Tensor) -> Tensor:
+    """The inverse of the normal distribution function."""
     low = torch.minimum(p, 1 - p)
     x = -math.sqrt(2) * _erfcinv(torch.where((low > 0) & (low <= 0.5), 2 * low, 1.0))
     x = torch.where(p > 0.5, -x, x)
@@ -207,6 +211,7 @@ special("special_scaled_modified_bessel_k1")(lambda x: _modified_second(x, 1, Tr
 
 @special("special_spherical_bessel_j0")
 def spherical_bessel_j0(x: Tensor) -> Tensor:
+    """sin(x) / x, 1 at 0."""
     return torch.where(x == 0, 1.0, torch.where(x.abs() == math.inf, 0.0, torch.sin(x) / x))
 
 
@@ -239,4 +244,5 @@ def airy_ai(x: Tensor) -> Tensor:
 
 @decomposes("polygamma")
 def polygamma(n: int, x: Tensor) -> Any:
+    """The n-th derivative of digamma; of n >= 1 PyTorch's own rule serves."""
     return _wide(digamma)(x) if n == 0 else NotImplemented
