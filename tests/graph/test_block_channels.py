@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from roundel.driver import build_module
+from roundel.graph.block_channels import block_channels
 from roundel.interp import interpret
 from roundel.ir import graph, tir
 from roundel.ir.dtype import DType
@@ -103,3 +104,26 @@ def test_pieces_that_do_not_overlap(outer, kernel):
 
     mod = function([graph.TensorInfo((1, 3, h, w), "float32")], body)
     agree(mod, (_x(1, 3, 5, 7),), rtol=1e-3)
+
+
+TRANSPOSED = [
+    ((1, 16, 7, 9), (16, 24, 4, 4), {"strides": 2, "padding": 1}),
+    ((2, 3, 5, 6), (3, 16, 3, 3), {"strides": 2, "padding": 1, "output_padding": 1}),
+    ((1, 16, 4, 3), (16, 5, 2, 5), {"strides": (3, 2), "padding": (0, 2, 1, 0)}),
+    ((1, 8, 1, 6), (8, 16, 1, 8), {"strides": (1, 4), "padding": (0, 2)}),
+    ((1, 16, 6, 6), (16, 32, 3, 3), {"strides": 4, "output_padding": 3}),
+    ((1, 16, "h", "w"), (16, 8, 4, 4), {"strides": 2, "padding": 1}),
+    ((1, 16, "h", "w"), (16, 8, 3, 3), {"strides": 2, "padding": 1}),
+]
+
+
+@pytest.mark.parametrize(("shape", "weight", "attrs"), TRANSPOSED, ids=str)
+def test_phases_of_transposed_convolutions(shape, weight, attrs):
+    """No product with an inserted zero is computed."""
+    known = tuple(tir.Var(n, DType("int64"), True) if isinstance(n, str) else n for n in shape)
+    kernel, bias = graph.Constant.of(_x(*weight) / 4), graph.Constant.of(_x(1, weight[1], 1, 1))
+    body = lambda bb, x: make("nn.relu", bb.emit(make("add", bb.emit(make("nn.conv2d_transpose", x, kernel, **attrs)), bias)))
+    mod = function([graph.TensorInfo(known, "float32")], body)
+    assert "nn.conv2d_transpose" not in block_channels(mod).script()
+    for size in (5, 2) if "h" in shape else (0,):
+        agree(mod, (_x(*(n if isinstance(n, int) else size + (n == "w") for n in shape)),), rtol=1e-3)

@@ -115,7 +115,7 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
     if not isinstance(weight, graph.Constant) or a["data_layout"] != "NCHW" or a["kernel_layout"] != "OIHW" or a.get("out_layout"):
         return None
     border = {"fill": self._operand(call.args[2])} if len(call.args) > 2 else {}
-    if (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8")):
+    if (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8"), ("uint8", "int16")):
         return None
     out_channels, in_channels = weight.sinfo.shape[0], data.sinfo.shape[1]
     groups = int(a["groups"])
@@ -148,25 +148,49 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
 
 
 def _conv2d_transpose(self: _Block, call: graph.Call) -> Made:
-    """Where the pieces that elements give do not overlap, each is the result of a 1 x 1 convolution and has only to be put in place."""
+    """A transposed convolution of stride s is one of stride 1 that computes all s * s phases of a place as channels of one pixel, with as
+    many taps as each phase has: result[s * q + r] = sum over j of data[q - j] * weight[r + s * j]. Then pixels are put in place."""
     data, weight, a = call.args[0], call.args[1], call.attrs
     if len(call.args) > 2 or not isinstance(weight, graph.Constant) or data.sinfo.dtype != "float32" or a["groups"] != 1 or a.get("out_layout"):
         return None
-    _, outer, *kernel = weight.data.shape
-    plain = (a["data_layout"], a["kernel_layout"]) == ("NCHW", "IOHW") and not any(n for p in paddings(a["padding"], 2) for n in p)
-    if not plain or kernel != list(per_axis(a["strides"], 2)) or any(per_axis(a["output_padding"], 2)) or set(per_axis(a["dilation"], 2)) != {1}:
+    if (a["data_layout"], a["kernel_layout"]) != ("NCHW", "IOHW") or set(per_axis(a["dilation"], 2)) != {1}:
         return None
-    down, across = kernel
-    pieces = np.ascontiguousarray(weight.data.numpy().transpose(2, 3, 1, 0)).reshape(-1, weight.data.shape[0], 1, 1)
-    made = _conv2d(self, make("nn.conv2d", data, graph.Constant.of(pieces)), len(pieces))
+    strides, outer = per_axis(a["strides"], 2), weight.data.shape[1]
+    if set(strides) == {1}:
+        return None
+    before, taps = _taps(a, weight.data.shape[2:], strides)
+    pieces = _phases(weight.data.numpy(), strides, taps)
+    around = tuple(t - 1 for t in taps)
+    made = _conv2d(self, make("nn.conv2d", data, graph.Constant.of(pieces), padding=(*around, *around)), len(pieces))
     if made is None:
         return None
-    n, _, h, w = data.sinfo.shape
-    parts = [tir.index_const(k) for k in (down, across, outer)]
-    cut = self.emit(make("reshape", made[0], graph.ShapeExpr((n, h, w, *parts))))
+    n, _, h, w, _ = made[0].sinfo.shape
+    sizes = call.sinfo.shape[2:]
+    cut = self.emit(make("reshape", self.emit(made[0]), graph.ShapeExpr((n, h, w, *map(tir.index_const, (*strides, outer))))))
     placed = self.emit(make("permute_dims", cut, axes=(0, 1, 3, 2, 4, 5)))
-    rows, columns = call.sinfo.shape[2:]
-    return make("reshape", placed, graph.ShapeExpr((n, tir.index_const(1), rows, columns, parts[2]))), outer
+    whole = (n, tir.index_const(1), h * strides[0], w * strides[1], tir.index_const(outer))
+    result = make("reshape", placed, graph.ShapeExpr(whole))
+    if any(before) or any(have is not want for have, want in zip(whole[2:4], sizes, strict=True)):
+        begin, end = [tir.index_const(p) for p in before], [p + size for p, size in zip(before, sizes, strict=True)]
+        bounds = (graph.ShapeExpr(tuple(x)) for x in ((tir.index_const(2), tir.index_const(3)), begin, end))
+        result = make("strided_slice", self.emit(result), *bounds, assume_inbound=True)
+    return result, outer
+
+
+def _taps(a: Any, kernel: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For each axis what the padding cuts off before, and the taps of a phase (those that only add zeros included, where the padding
+    after the result is less than what the result goes beyond)."""
+    pads, more = paddings(a["padding"], 2), per_axis(a["output_padding"], 2)
+    taps = tuple(max(-(-k // s), -(-(k + e - after) // s), 1) for k, s, e, (_, after) in zip(kernel, strides, more, pads, strict=True))
+    return tuple(lo for lo, _ in pads), taps
+
+
+def _phases(weight: np.ndarray, strides: tuple[int, ...], taps: tuple[int, ...]) -> np.ndarray:
+    """The weights [I, O, H, W] of a transposed convolution as those of a plain one, [phases * O, I, *taps]."""
+    padded = np.zeros((*weight.shape[:2], *(s * t for s, t in zip(strides, taps, strict=True))), weight.dtype)
+    padded[:, :, : weight.shape[2], : weight.shape[3]] = weight
+    parts = padded.reshape(*weight.shape[:2], taps[0], strides[0], taps[1], strides[1])[:, :, ::-1, :, ::-1]
+    return np.ascontiguousarray(parts.transpose(3, 5, 1, 0, 2, 4)).reshape(-1, weight.shape[0], *taps)
 
 
 def _blocked_weight(weight: graph.Constant, inner: int, outer: int) -> graph.Constant:
