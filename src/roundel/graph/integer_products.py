@@ -4,8 +4,9 @@ the target has an instruction for them.
 
     matmul(int32(A) - z, int32(W))   ->   matmul(A, W, out_dtype="int32") - z * sum(W over rows)
 
-The instruction takes unsigned data: signed data gets 128 added, and 128 more is taken off z. All of it is exact. Convolutions are such
-products, whose border is filled with z instead of nothing.
+The instruction takes unsigned data: signed data gets 128 added, and 128 more is taken off z. Weights that 8 bits hold once they are moved
+by c are, and c * sum(int32(A) - z) is added. All of it is exact. Convolutions are such products, whose border is filled with z instead of
+nothing. What is missing to whole groups of data and to vectors of results is zeros of the weights.
 
 Before constants are folded, products of dequantised matrices become such products, scaled afterwards:
 
@@ -27,6 +28,8 @@ from .rewriter import GraphRewriter, is_call
 from .whole_numbers import bounds, fits
 
 _GROUP = 4  # products that the instruction sums
+_FEW = 8  # columns, for which nothing is filled up
+_MOST_SUMMED = 2**31 // 255**2  # products of numbers of eight bits and a sign, that 32 bits hold
 
 
 @pass_("integer_products")
@@ -54,7 +57,7 @@ class _Quantised(GraphRewriter):
         wide, scale = data
         ints, by = weight
         columns = 1 if is_call(call, "matmul") else 0
-        fits = ints.ndim == call.args[1].sinfo.ndim and _is_weight(call, ints) and abs(ints).max(initial=0) <= 127
+        fits = ints.ndim == call.args[1].sinfo.ndim and _is_weight(call, ints) and ints.size // ints.shape[columns] <= _MOST_SUMMED
         if not fits or any(n != 1 for k, n in enumerate(by.shape) if k != columns) or scale.sinfo.size is not tir.index_const(1):
             return call
         made = make(call.op.name, wide, graph.Constant.of(ints), **(dict(call.attrs) | {"out_dtype": None}))
@@ -110,29 +113,65 @@ class _Products(GraphRewriter):
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if not _is_product(call) or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
             return call
-        weight = _narrow(call)
+        found = _narrow(call)
         data, zero = self._without_zero(call.args[0])
-        if weight is None or data is None or data.sinfo.ndim < 1:
+        if found is None or data is None or data.sinfo.ndim < 1:
             return call
+        weight, moved = found
         if data.sinfo.dtype == "int8":
             wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), graph.Constant.of(np.int32(128))))
             data = self.emit(make("astype", wide, dtype="uint8"))
             zero = graph.Constant.of(np.int32(128)) if zero is None else self.emit(make("add", zero, graph.Constant.of(np.int32(128))))
-        if not is_call(call, "matmul"):
-            return self._convolution(call, data, weight, zero)
-        return self._moved(make("matmul", data, graph.Constant.of(weight), out_dtype="int32"), zero, weight.sum(0, dtype=np.int32))
+        if is_call(call, "matmul"):
+            out = self._matmul(data, weight, zero)
+        elif zero is None or zero.sinfo.size is tir.index_const(1):
+            out = self._convolution(call, data, weight, zero)
+        else:
+            return call
+        if not moved:
+            return out
+        sums = self.emit(make("multiply", self.emit(self._sums_of_data(call, binding)), graph.Constant.of(np.int32(moved))))
+        return make("add", self.emit(out), sums)
+
+    def _sums_of_data(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        """The sum of all data that each result is made of: over channels, by the same instruction, then over the window."""
+        wide, weight = call.args[:2]
+        if is_call(call, "matmul"):
+            return make("sum", wide, axis=-1, keepdims=True)
+        _, channels, *window = (n.value for n in weight.sinfo.shape)
+        ones = [graph.Constant.of(np.ones(shape, np.int32)) for shape in ((1, channels, 1, 1), (1, 1, *window))]
+        return make("nn.conv2d", self.emit(self.call(make("nn.conv2d", wide, ones[0]), binding)), ones[1], **dict(call.attrs))
+
+    def _matmul(self, data: graph.GraphExpr, weight: np.ndarray, zero: graph.GraphExpr | None) -> graph.GraphExpr:
+        k, n = weight.shape
+        weight = np.pad(weight, [(0, -k % _GROUP), (0, _missing(n))])
+        if k % _GROUP:
+            data = self._widened(data, data.sinfo.ndim - 1, -k % _GROUP)
+        total = self._first(make("matmul", data, graph.Constant.of(weight), out_dtype="int32"), -1, n)
+        return self._moved(total, zero, weight[:, :n].sum(0, dtype=np.int32))
 
     def _convolution(self, call: graph.Call, data: graph.GraphExpr, weight: np.ndarray, zero: graph.GraphExpr | None) -> graph.GraphExpr:
-        """Of bytes; missing channels of a group of four are zeros of the weights."""
-        if zero is not None and zero.sinfo.size is not tir.index_const(1):
-            return call
-        missing = -weight.shape[1] % _GROUP if call.attrs["groups"] == 1 else 0
-        if missing:
-            weight = np.pad(weight, [(0, 0), (0, missing), (0, 0), (0, 0)])
-            data = self.emit(make("nn.pad", data, graph.ShapeExpr(tuple(map(tir.index_const, (0, 0, 0, missing, 0, 0, 0, 0))))))
+        outer, inner = weight.shape[:2]
+        if call.attrs["groups"] == 1:
+            weight = np.pad(weight, [(0, _missing(outer)), (0, -inner % _GROUP), (0, 0), (0, 0)])
+            data = self._widened(data, 1, -inner % _GROUP) if inner % _GROUP else data
         border = {} if zero is None else {"fill": self.emit(make("astype", self.emit(make("reshape", zero, graph.ShapeExpr(()))), dtype="uint8"))}
         made = make("nn.conv2d", data, graph.Constant.of(weight), **(dict(call.attrs) | {"out_dtype": "int32"} | border))
-        return self._moved(made, zero, weight.sum((1, 2, 3), dtype=np.int32).reshape(-1, 1, 1))
+        return self._moved(self._first(made, 1, outer), zero, weight[:outer].sum((1, 2, 3), dtype=np.int32).reshape(-1, 1, 1))
+
+    def _widened(self, data: graph.GraphExpr, axis: int, by: int) -> graph.GraphExpr:
+        """Data with ``by`` more elements along an axis."""
+        widths = [0] * (2 * data.sinfo.ndim)
+        widths[2 * axis + 1] = by
+        return self.emit(make("nn.pad", data, graph.ShapeExpr(tuple(map(tir.index_const, widths)))))
+
+    def _first(self, total: graph.Call, axis: int, count: int) -> graph.Call:
+        """The first of the columns, where the product has more."""
+        axis %= total.sinfo.ndim
+        if total.sinfo.shape[axis] is tir.index_const(count):
+            return total
+        begin, end, step = ((tir.index_const(n),) for n in (0, count, 1))
+        return make("strided_slice", self.emit(total), axes=(axis,), begin=begin, end=end, strides=step)
 
     def _moved(self, total: graph.Call, zero: graph.GraphExpr | None, sums: np.ndarray) -> graph.GraphExpr:
         """A sum of products without what the data's zero point adds to it."""
@@ -178,8 +217,15 @@ def _is_convolution(call: graph.Call) -> bool:
 
 
 def _is_weight(call: graph.Call, array: np.ndarray) -> bool:
-    """Whether there are products that come in groups of four, or can be filled up to such."""
-    return 0 not in array.shape and (array.ndim == 4 if not is_call(call, "matmul") else array.ndim == 2 and array.shape[0] % _GROUP == 0)
+    """Whether there are products that come in groups of four and fill vectors, or are many enough to be filled up to such."""
+    if 0 in array.shape or array.ndim != (2 if is_call(call, "matmul") else 4):
+        return False
+    return array.ndim == 4 or array.shape[0] % _GROUP == 0 == _missing(array.shape[1]) or array.shape[1] >= _FEW
+
+
+def _missing(columns: int) -> int:
+    """To fill vectors of some length: of four where there are few, of 16 where there are many."""
+    return -columns % (16 if columns > 16 else _GROUP) if columns % _GROUP else 0
 
 
 def _per_column(call: graph.Call, values: np.ndarray) -> graph.Constant:
@@ -188,10 +234,17 @@ def _per_column(call: graph.Call, values: np.ndarray) -> graph.Constant:
     return graph.Constant.of(flat if is_call(call, "matmul") else flat.reshape(1, -1, 1, 1))
 
 
-def _narrow(call: graph.Call) -> np.ndarray | None:
-    """Constant wide integers as 8-bit ones."""
+def _narrow(call: graph.Call) -> tuple[np.ndarray, int] | None:
+    """Constant wide integers as 8-bit ones, and by how much they are more than these. Where channels are by themselves, no instruction asks
+    for 8 bits: 16 do."""
     value = call.args[1]
-    if not isinstance(value, graph.Constant):
+    array = value.data.numpy() if isinstance(value, graph.Constant) else np.zeros(0)
+    if not _is_weight(call, array):
         return None
-    array = value.data.numpy()
-    return array.astype(np.int8) if _is_weight(call, array) and array.min() >= -128 and array.max() <= 127 else None
+    low, high = int(array.min()), int(array.max())
+    if low >= -128 and high <= 127:
+        return array.astype(np.int8), 0
+    if not is_call(call, "matmul") and call.attrs["groups"] > 1:
+        return (array.astype(np.int16), 0) if low >= -255 and high <= 255 else None
+    return ((array - (high - 127)).astype(np.int8), high - 127) if high - low <= 255 else None
+
