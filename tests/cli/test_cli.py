@@ -159,7 +159,7 @@ def test_verify(place):
 
 def test_bench(place, compiled):
     text = roundel(place, "bench", "model.onnx", "--dim", "batch=8", "--seconds", "0.1").stdout
-    assert "median" in text and "p99" in text and "kernel" in text
+    assert "median" in text and "p99" in text and "kernel" in text and "called with x float32[8, 4]" in text
     assert "median" in roundel(place, "bench", "model.so", "--seconds", "0.1", "--threads", "1").stdout
 
 

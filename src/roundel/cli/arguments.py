@@ -108,6 +108,11 @@ def gather_inputs(infos: Sequence[Any], given: Sequence[str], sizes: Mapping[str
     return [known[i.name] if i.name in known else random_input(i, learnt, seed + k) for k, i in enumerate(infos)]
 
 
+def described(infos: Sequence[Any], arrays: Sequence[np.ndarray]) -> str:
+    """What a model was called with: names, types and sizes."""
+    return ", ".join(f"{i.name} {a.dtype}{list(a.shape)}" for i, a in zip(infos, arrays, strict=True))
+
+
 def _read(item: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     """The inputs in one ``name=file`` or ``file``; raises CallError."""
     name, eq, file = item.partition("=")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from .arguments import DIM, MODEL, TARGET, THREADS, dims, gather_inputs, is_compiled, open_model
+from .arguments import DIM, MODEL, TARGET, THREADS, described, dims, gather_inputs, is_compiled, open_model
 
 
 def bench_command(
@@ -31,6 +31,8 @@ def bench_command(
     p = np.percentile(times * 1e3, [0, 50, 90, 99])
     console.print(f"latency over {len(times)} runs, {compiled.executable.num_threads} threads: "
                   f"min {p[0]:.3f}  [bold]median {p[1]:.3f}[/]  p90 {p[2]:.3f}  p99 {p[3]:.3f} ms", soft_wrap=True)
+    symbolic = any(isinstance(d, str) for i in compiled.inputs for d in i.shape)
+    console.print(f"called with {described(compiled.inputs, arrays)}{'; --dim gives other sizes' if symbolic else ''}", highlight=False, markup=False, soft_wrap=True)
     if profile and not is_compiled(model):
         wide = console if console.is_terminal else Console(width=140)
         wide.print(profile_table(model, arrays, target, threads, min(seconds, 2.0), top))

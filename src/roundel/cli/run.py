@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from .arguments import DIM, MODEL, TARGET, THREADS, VERIFY, dims, gather_inputs, open_model
+from .arguments import DIM, MODEL, TARGET, THREADS, VERIFY, described, dims, gather_inputs, open_model
 
 
 def run_command(
@@ -36,7 +36,7 @@ def run_command(
             output_dir.mkdir(parents=True, exist_ok=True)
             name = "".join(c if c.isalnum() or c in "._-" else "_" for c in info.name)
             np.save(output_dir / f"{name}.npy", array)
-    console.print(f"{took * 1e3:.2f} ms")
+    console.print(f"{took * 1e3:.2f} ms, called with {described(compiled.inputs, arrays)}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _summary(array: np.ndarray) -> str:
