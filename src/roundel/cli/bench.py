@@ -32,7 +32,8 @@ def bench_command(
     console.print(f"latency over {len(times)} runs, {compiled.executable.num_threads} threads: "
                   f"min {p[0]:.3f}  [bold]median {p[1]:.3f}[/]  p90 {p[2]:.3f}  p99 {p[3]:.3f} ms", soft_wrap=True)
     symbolic = any(isinstance(d, str) for i in compiled.inputs for d in i.shape)
-    console.print(f"called with {described(compiled.inputs, arrays)}{'; --dim gives other sizes' if symbolic else ''}", highlight=False, markup=False, soft_wrap=True)
+    called = f"called with {described(compiled.inputs, arrays)}{'; --dim gives other sizes' if symbolic else ''}"
+    console.print(called, highlight=False, markup=False, soft_wrap=True)
     if profile and not is_compiled(model):
         wide = console if console.is_terminal else Console(width=140)
         wide.print(profile_table(model, arrays, target, threads, min(seconds, 2.0), top))
