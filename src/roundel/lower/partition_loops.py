@@ -191,7 +191,7 @@ class _Partition(StatementRewriter):
         v = loop.loop_var
         ends = [*(v >= low for low in cut.low), *(v < high for high in cut.high)]
         with inside(self.analyzer, loop):
-            if len(cut.test) == 2 and not ends and _size(loop.body) * 2 <= self.budget:
+            if len(cut.test) == 2 and not ends and any(map(_of_one_axis, cut.test)) and _size(loop.body) * 2 <= self.budget:
                 self.budget -= _size(loop.body) * 2
                 (first, mine), (second, others) = sorted(cut.test.items(), key=lambda t: _size(t[0]))  # the simpler one bounds the variable
                 body = tir.If(first, self.either(loop.body, second, others, mine), self.either(loop.body, second, others))
@@ -206,6 +206,11 @@ class _Partition(StatementRewriter):
     def under(self, body: tir.Stmt, value: Mapping[tir.Expr, bool] = MappingProxyType({})) -> tir.Stmt:
         """A copy of the body, with some conditions decided and the loops inside cut."""
         return self.rewrite(fresh_copy(_Decide(value).rewrite(body)))
+
+
+def _of_one_axis(test: tir.Expr) -> bool:
+    """Whether a test asks where along one of the axes that were fused into a loop it is; those along the loop itself seldom fail together."""
+    return any(type(n) in (tir.FloorMod, tir.FloorDiv) for n in walk(test))
 
 
 def _straight(loop: tir.For) -> tir.For:

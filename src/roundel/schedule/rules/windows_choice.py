@@ -28,6 +28,7 @@ ENTRY_CYCLES = 4.0     # to start and end an inner loop
 GROUP_CYCLES = 4.0     # to start and end a group of results
 STORED_CYCLES = 1.0    # for each vector of results
 SPILLED = 1.3          # what it costs that registers do not hold what neighbours share
+EDGE = 1.02            # groups of another size are code of their own: not for less than this
 MAX_OPERATIONS = 3     # of a maximum that propagates NaN
 
 
@@ -54,7 +55,7 @@ def _arithmetic(info: BlockInfo, lanes: int, target: Any, t: Columns) -> np.ndar
     across = -(-last // (t["vectors"] * lanes))
     full, rest = before // t["neighbours"], before % t["neighbours"]
     group = lambda n: _group(info, target, n, t["vectors"], t["straight"])
-    return others * across * (full * group(t["neighbours"]) + np.where(rest > 0, group(np.maximum(rest, 1)), 0.0))
+    return others * across * (full * group(t["neighbours"]) + np.where(rest > 0, group(np.maximum(rest, 1)), 0.0)) * np.where(rest > 0, EDGE, 1.0)
 
 
 def _group(info: BlockInfo, target: Any, count: Any, vectors: Any, straight: Any) -> Any:
