@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 TRUE, FALSE = IntImm(1, BOOL), IntImm(0, BOOL)
 INTEGER = {tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT, tir.GE}
 
+# how far an inequality of indices is from failing: it holds exactly where this is >= 0
+SLACK: dict[type[Expr], Callable[[Any], Expr]] = {
+    tir.LT: lambda c: c.b - c.a - 1,
+    tir.LE: lambda c: c.b - c.a,
+    tir.GT: lambda c: c.a - c.b - 1,
+    tir.GE: lambda c: c.a - c.b,
+}
+
 
 def difference(an: Analyzer, e: Expr) -> Sum:
     """``d`` such that the comparison ``e`` says d <= 0 (d == 0, d != 0 for EQ and NE)."""

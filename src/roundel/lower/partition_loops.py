@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from roundel.arith import Analyzer
+from roundel.arith.compare import SLACK
 from roundel.ir import Rewriter, Var, free_vars, on, tir
 from roundel.ir.visit import statements, substitute, walk
 
@@ -35,13 +36,6 @@ GROWTH = 6  # a function may grow to so many times its nodes
 MOST_STRAIGHT = 8  # iterations at an edge that are written out
 SMALL = 4000  # ... or to so many nodes, whichever is more
 
-# a comparison that holds exactly when the difference is >= 0
-_DIFFERENCE = {
-    tir.LT: lambda c: c.b - c.a - 1,
-    tir.LE: lambda c: c.b - c.a,
-    tir.GT: lambda c: c.a - c.b - 1,
-    tir.GE: lambda c: c.a - c.b,
-}
 _CHOICES = (tir.If, tir.IfThenElse, tir.Select)
 
 
@@ -94,7 +88,7 @@ class _Partition(StatementRewriter):
                 continue
             if type(c) in (tir.EQ, tir.NE):
                 self.ends(loop, c, cut)
-            elif type(c) in _DIFFERENCE:
+            elif type(c) in SLACK:
                 self.bound(loop, inner, c, cut)
         return cut
 
@@ -115,7 +109,7 @@ class _Partition(StatementRewriter):
     def bound(self, loop: tir.For, inner: dict[Var, tir.For], c: tir.Compare, cut: _Cut) -> None:
         """An inequality holds for all inner iterations where the least difference is not negative."""
         an, v = self.analyzer, loop.loop_var
-        box = interval(_DIFFERENCE[type(c)](c), _closure(free_vars(c), inner), an)
+        box = interval(SLACK[type(c)](c), _closure(free_vars(c), inner), an)
         if box is None or not free_vars(box[0]).isdisjoint(inner):
             return
         least = box[0]
@@ -281,7 +275,7 @@ class _Decide(Rewriter):
         return e.true_value if e.condition.value else e.false_value
 
 
-_COMPARES = frozenset((*_DIFFERENCE, tir.EQ, tir.NE))
+_COMPARES = frozenset((*SLACK, tir.EQ, tir.NE))
 
 
 @kernel_pass("partition_loops")

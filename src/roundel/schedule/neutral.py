@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from roundel.arith import Analyzer
+from roundel.arith.compare import SLACK
 from roundel.arith.int_set import interval
 from roundel.ir import Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind
@@ -14,9 +15,6 @@ from . import legality
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .regions import bindings, domain, inner_loops
 from .tree import Tree
-
-# a comparison of indices holds exactly where the difference is >= 0
-_DIFFERENCE = {tir.LT: lambda c: c.b - c.a - 1, tir.LE: lambda c: c.b - c.a, tir.GT: lambda c: c.a - c.b - 1, tir.GE: lambda c: c.a - c.b}
 
 
 @primitive
@@ -89,10 +87,10 @@ def _conjuncts(e: Expr) -> list[Expr]:
 
 def _limit(tree: Tree, realize: BlockRealize, at: For, c: Expr, granule: int) -> Expr | None:
     """The iteration from which on a comparison holds for no iteration of the loops inside."""
-    if type(c) not in _DIFFERENCE or not c.is_index:
+    if type(c) not in SLACK or not c.is_index:
         return None
     an, v = tree.analyzer(at), at.loop_var
-    most = interval(an, _DIFFERENCE[type(c)](c), domain(inner_loops(tree, realize, at))).max
+    most = interval(an, SLACK[type(c)](c), domain(inner_loops(tree, realize, at))).max
     step = None if most is None else _step(an, most, v)
     if most is None or step is None or step >= 0 or not free_vars(most).isdisjoint(x.loop_var for x in inner_loops(tree, realize, at)):
         return None
