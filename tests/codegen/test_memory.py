@@ -7,7 +7,7 @@ import pytest
 from flat_programs import c, elementwise, flat, func, loop
 
 from roundel.ir import DType, Var, decl_buffer, tir
-from roundel.ir.dtype import INT64
+from roundel.ir.dtype import HANDLE, INT64
 
 
 def var(name="i"):
@@ -149,6 +149,20 @@ def test_narrowed_vectors_stay_within_their_lanes(lanes, dtype):
     want = np.full(64, 7, dtype)
     want[: min(lanes, 16)], want[32 : 32 + min(lanes, 9)] = x[16 : 16 + min(lanes, 16)], x[16 : 16 + min(lanes, 9)]
     np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("source", [0, 20, "i"])
+def test_addresses_of_packed_elements(source):
+    A, B, i = decl_buffer((32,), "int4", "A"), decl_buffer((32,), "int4", "B", elem_offset=0), var()
+    start = i * 8 + 4 if source == "i" else c(source)
+    addresses = [tir.Call("address_of", (tir.BufferLoad(b, (at,)),), HANDLE) for b, at in ((B, c(6)), (A, start))]
+    copy = tir.Evaluate(tir.Call("call_extern", (tir.StringImm("memcpy"), *addresses, tir.IntImm(4, INT64)), HANDLE))
+    data, got = np.random.default_rng(0).integers(-8, 8, 32).astype(ml_dtypes.int4), np.zeros(32, ml_dtypes.int4)
+    flat(func([A, B], loop(i, 3, copy)))["main"](data, got)
+    start = 20 if source == "i" else source
+    want = np.zeros(32, int)
+    want[6:14] = data[start : start + 8].astype(int)
+    np.testing.assert_array_equal(got.astype(int), want)
 
 
 def test_packed_int4_at_symbolic_positions():

@@ -7,7 +7,8 @@
                                                     for i in range(begin, end):
                                                         B[i] = A[i] + m
 
-The outermost parallel loop is outlined; parallel loops inside run serially. The loop annotation ``grain`` is the number
+The outermost parallel loop is outlined; parallel loops inside run serially, and so does a loop that writes elements of less than a byte
+(neighbours share one, and two threads would write it at the same time). The loop annotation ``grain`` is the number
 of iterations that a thread takes at once (0: the runtime chooses); where the extent is symbolic, at most that many.
 """
 
@@ -131,6 +132,8 @@ class _Outline(StatementRewriter):
     def _for(self, loop: tir.For) -> tir.Stmt:
         if loop.kind is not tir.ForKind.PARALLEL:
             return self.generic(loop)
+        if any(type(s) is tir.BufferStore and s.buffer.dtype.storage_bits < 8 for s in statements(loop.body)):
+            return _Serial().rewrite(loop)
         name = self.taken.unique_name(f"{self.name}_task{len(self.tasks) or ''}")
         nested = any(type(s) is tir.For and s.kind is tir.ForKind.PARALLEL for s in statements(loop.body))
         task, operands = make_task(loop.replace(body=_Serial().rewrite(loop.body)) if nested else loop)

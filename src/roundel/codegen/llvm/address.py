@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir import tir
-from ...ir.dtype import INT64
+from ...ir.dtype import INT64, DType
 from .emitter import Emitter, hoistable
 from .types import element_bytes
 from .values import ANYWHERE, NOWHERE
@@ -182,3 +182,15 @@ def halves(em: Emitter, where: Linear, per_byte: int) -> tuple[Linear, tir.Expr]
     if constant % per_byte or any(k % per_byte for k in terms.values()):
         return None
     return ({t: k // per_byte for t, k in terms.items()}, constant // per_byte), tir.index_const(0)
+
+
+def packed_place(em: Emitter, buffer: tir.Buffer, where: Linear) -> tuple[str, tir.Expr]:
+    """For packed types: the address of the byte that holds an element, and how far to shift it (an i8 expression)."""
+    per = 8 // buffer.dtype.bits
+    even = halves(em, where, per)
+    if even is not None:
+        return pointer(em, buffer, even[0]), tir.IntImm(0, DType("uint8"))
+    terms = [tir.mul(t if t.dtype is INT64 else tir.Cast(INT64, t), tir.index_const(k)) for t, k in where[0].items()]
+    index = tir.sum_of([*terms, where[1]])
+    byte, part = tir.floordiv(index, per), tir.floormod(index, per)
+    return pointer(em, buffer, linear(em, byte)), tir.cast(tir.mul(part, buffer.dtype.bits), "uint8")

@@ -14,10 +14,10 @@ from ...ir.dtype import DType
 from ...ir.errors import BuildError
 from ..expand.convert import narrow, widen
 from ..expand.math import expand_call
-from .address import offset, pointer
+from .address import offset, packed_place, pointer
 from .arithmetic import build_vector, concat, extract_lanes, float_min_max, shuffle, zero
 from .emitter import CALLS, EXPR, Emitter, writes
-from .types import computes_in_float32, float_text, is_storage_float, llvm_type, splat, suffix
+from .types import computes_in_float32, element_bytes, float_text, is_packed, is_storage_float, llvm_type, splat, suffix
 
 _INSTRUCTIONS = {  # LLVM intrinsics that are instructions, or short sequences, on the targets
     "sqrt": "sqrt",
@@ -409,15 +409,17 @@ def _has_vnni(em: Emitter, bits: int) -> bool:
 def _address_of(em: Emitter, e: tir.Call) -> str:
     load = e.args[0]
     first = tuple(i.base if type(i) is tir.Ramp else i for i in load.indices)
-    return pointer(em, load.buffer, offset(em, load.buffer, first))
+    where = offset(em, load.buffer, first)
+    return packed_place(em, load.buffer, where)[0] if is_packed(load.buffer.dtype) else pointer(em, load.buffer, where)
 
 
 @writes(CALLS, "access_ptr")
 def _access_ptr(em: Emitter, e: tir.Call) -> str:
     """(type, data, offset in elements, extent, mask)"""
     element = DType(e.args[0].value if type(e.args[0]) is tir.StringImm else e.args[0].dtype)
-    where = em.value(tir.cast(e.args[2], "int64"))
-    return em.op(f"getelementptr {llvm_type(element)}, ptr {em.value(e.args[1])}, i64 {where}")
+    per = 8 // element.bits if is_packed(element) else 1
+    where = em.value(tir.floordiv(tir.cast(e.args[2], "int64"), per))
+    return em.op(f"getelementptr i{8 * element_bytes(element)}, ptr {em.value(e.args[1])}, i64 {where}")
 
 
 @writes(CALLS, "prefetch")

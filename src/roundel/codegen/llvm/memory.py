@@ -8,7 +8,7 @@ from typing import Any
 from ...ir import tir
 from ...ir.dtype import INT64, DType
 from ...ir.errors import BuildError
-from .address import Linear, add_scaled, halves, linear, linear_strides, offset, pointer, times
+from .address import Linear, add_scaled, halves, linear, linear_strides, offset, packed_place, pointer, times
 from .arithmetic import broadcast, build_vector, concat, extract_lanes, pick_lanes, shuffle
 from .emitter import EXPR, STMT, Emitter, writes
 from .types import element_bytes, is_packed, llvm_type, memory_type, splat, suffix_of
@@ -128,7 +128,7 @@ def _load(em: Emitter, e: tir.BufferLoad) -> str:
     access = access_of(em, e.buffer, e.indices)
     if e.predicate is not None:
         return _masked_load(em, e, access)
-    if is_packed(e.buffer.dtype) and not e.buffer.dtype.is_bool:
+    if is_packed(e.buffer.dtype):
         return _packed_load(em, e, access)
     if access.lanes == 1 or access.contiguous:
         return _plain_load(em, e.buffer, access.first, e.dtype)
@@ -155,7 +155,7 @@ def _nbytes(dtype: DType) -> int:
 def _masked_load(em: Emitter, e: tir.BufferLoad, access: Access) -> str:
     """Lanes whose predicate is false are not touched and give zero."""
     t, mask = memory_type(e.dtype), em.value(e.predicate)
-    if is_packed(e.buffer.dtype) and not e.buffer.dtype.is_bool:
+    if is_packed(e.buffer.dtype):
         return _guarded_lanes(em, e, access, mask)
     if e.dtype.lanes == 1:
         return em.value(tir.IfThenElse(e.predicate, tir.BufferLoad(e.buffer, e.indices), tir.const(0, e.dtype)))
@@ -225,7 +225,7 @@ def _store(em: Emitter, s: tir.BufferStore) -> None:
         em.statement(tir.If(s.predicate, s.replace(predicate=None)))
         return
     value = em.value(s.value)
-    if is_packed(s.buffer.dtype) and not s.buffer.dtype.is_bool:
+    if is_packed(s.buffer.dtype):
         _packed_store(em, s, access, value)
     else:
         if access.lanes > dtype.lanes:  # a scalar stored to all lanes
@@ -305,21 +305,9 @@ def _masked_store(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType,
 # ---- packed types: several elements in a byte, the lowest bits first ---------------------------------------
 
 
-def _place(em: Emitter, buffer: tir.Buffer, where: Linear) -> tuple[str, tir.Expr]:
-    """The address of the byte that holds an element, and how far to shift it (an i8 expression)."""
-    per = 8 // buffer.dtype.bits
-    even = halves(em, where, per)
-    if even is not None:
-        return pointer(em, buffer, even[0]), tir.IntImm(0, DType("uint8"))
-    terms = [tir.mul(t if t.dtype is INT64 else tir.Cast(INT64, t), tir.index_const(k)) for t, k in where[0].items()]
-    index = tir.sum_of([*terms, where[1]])
-    byte, part = tir.floordiv(index, per), tir.floormod(index, per)
-    return pointer(em, buffer, linear(em, byte)), tir.cast(tir.mul(part, buffer.dtype.bits), "uint8")
-
-
 def _packed_element(em: Emitter, buffer: tir.Buffer, where: Linear) -> str:
     t = llvm_type(buffer.dtype)
-    place, shift = _place(em, buffer, where)
+    place, shift = packed_place(em, buffer, where)
     byte = em.op(f"load i8, ptr {place}, align 1")
     shifted = byte if type(shift) is tir.IntImm and not shift.value else em.op(f"lshr i8 {byte}, {em.value(shift)}")
     return em.op(f"trunc i8 {shifted} to {t}")
@@ -378,7 +366,7 @@ def _under(em: Emitter, flag: str | None, write: Any) -> None:
 
 def _packed_write(em: Emitter, buffer: tir.Buffer, where: Linear, value: str) -> None:
     bits = buffer.dtype.bits
-    place, shift = _place(em, buffer, where)
+    place, shift = packed_place(em, buffer, where)
     amount = em.value(shift)
     keep = em.op(f"xor i8 {em.op(f'shl i8 {(1 << bits) - 1}, {amount}')}, -1")
     old = em.op(f"and i8 {em.op(f'load i8, ptr {place}, align 1')}, {keep}")
