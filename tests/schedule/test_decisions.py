@@ -11,18 +11,20 @@ from roundel import te
 from roundel.ir import IRModule
 from roundel.schedule.rules.candidates import combinations
 from roundel.schedule.rules.nest import Nest, Operand
-from roundel.select.explain import explain_program
+from roundel.select.cost import rates
+from roundel.select.explain import alternatives, explain_program
 from roundel.select.schedule_module import schedule_program
 from roundel.target import Target
 
 TARGET = Target("znver4")
 
 
-def matmul(m, n, k):
+def matmul(m, n, k, fused=True):
     a, b = te.placeholder((m, k), "float32", "A"), te.placeholder((k, n), "float32", "B")
     r = te.reduce_axis((0, k), "r")
     c = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), "C")
-    return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: c[i, j] + 1.0, "D")]).with_attr("global_symbol", "main")
+    out = te.compute((m, n), lambda i, j: c[i, j] + 1.0, "D") if fused else c
+    return te.create_prim_func([a, b, out]).with_attr("global_symbol", "main")
 
 
 def conv(channels, outer, side, kernel):
@@ -90,6 +92,53 @@ def test_data_whose_panels_crowd_a_cache_may_be_copied():
         out = np.full((11, 64), np.nan, np.float32)
         rd.build(IRModule({"main": made}), threads=1)["main"](a, b, out)
         np.testing.assert_allclose(out, a @ b + 1, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(19, 70, 512), (8, 64, 256), (1, 33, 256)])
+@pytest.mark.parametrize("fused", [True, False])
+def test_reductions_in_blocks(shape, fused):
+    """Sums of blocks of the reduction, with and without something fused after them."""
+    (m, n, k), target = shape, Target.host().with_(l2_bytes=8192, cores=1)
+    func = matmul(m, n, k, fused)
+    assert set(explain_program(func, target).candidates.columns["blocks"].tolist()) == ({1, 2, 4} if k == 512 else {1, 2})
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
+    for decisions in ({"blocks": 1}, {"blocks": 2}, {"blocks": 2, "unroll": 1}, {"blocks": 4, "vectors": 2, "rows": 4}):
+        if decisions["blocks"] == 4 and shape != (19, 70, 512):
+            continue
+        made, _ = schedule_program(func.with_attr("decisions", decisions), target)
+        assert made.attrs["scheduled"] == "contraction"
+        out = np.full((m, n), np.nan, np.float32)
+        rd.build(IRModule({"main": made}), threads=1)["main"](a, b, out)
+        np.testing.assert_allclose(out, a @ b + fused, rtol=1e-4, atol=1e-4)
+
+
+def test_convolutions_in_blocks_of_channels():
+    target = Target.host().with_(l2_bytes=4096, cores=1)
+    x, w = te.placeholder((16, 3, 5, 16), "float32", "X"), te.placeholder((4, 16, 16, 16), "float32", "W")
+    c, v = te.reduce_axis((0, 16), "c"), te.reduce_axis((0, 16), "v")
+    y = te.compute((4, 3, 5, 16), lambda o, h, i, l: te.sum(x[c, h, i, v] * w[o, c, v, l], axis=[c, v]), "Y")
+    func = te.create_prim_func([x, w, te.compute(y.shape, lambda *i: y[i] * 2.0, "Z")]).with_attr("global_symbol", "main")
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((16, 3, 5, 16)).astype(np.float32), rng.standard_normal((4, 16, 16, 16)).astype(np.float32)
+    for decisions in ({"rows": 3, "vectors": 2}, {"rows": 5, "vectors": 1}, {"unroll": 1}):
+        made, _ = schedule_program(func.with_attr("decisions", decisions | {"blocks": 2}), target)
+        assert made.attrs["scheduled"] == "contraction"
+        out = np.full((4, 3, 5, 16), np.nan, np.float32)
+        rd.build(IRModule({"main": made}), threads=1)["main"](a, b, out)
+        np.testing.assert_allclose(out, 2 * np.einsum("chiv,ocvl->ohil", a, b), rtol=1e-4, atol=1e-4)
+
+
+def test_grain_is_a_decision():
+    func, target = matmul(256, 512, 64), TARGET.with_(cores=2)
+    free = explain_program(func, target)
+    assert free.decisions["grain"] >= 1 and "grain" not in free.candidates.columns
+    forced = explain_program(func.with_attr("decisions", {"grain": free.decisions["grain"] + 1, "rows": 8}), target)
+    assert forced.rule == "contraction" and forced.decisions["rows"] == 8 and forced.decisions["grain"] == free.decisions["grain"] + 1
+    assert all("grain" not in decisions for decisions, _ in alternatives(forced, target, rates(target)))
+    whole = explain_program(func.with_attr("decisions", {"grain": 1 << 20}), target)  # all that there is
+    assert free.decisions["grain"] < whole.decisions["grain"] < 1 << 20
+    assert explain_program(func.with_attr("decisions", {"grain": -1}), target).decisions["grain"] == 1
 
 
 def test_tables_hold_what_fits_the_registers():

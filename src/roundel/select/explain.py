@@ -109,7 +109,8 @@ def alternatives(found: Explanation, target: Any, machine: Rates, most: int = 8)
     table = found.candidates
     if table is None:
         return []
-    picked = [k for k in table.ranking()[: most + 1].tolist() if table.decisions(k) != dict(found.decisions)]
+    chosen = {n: found.decisions[n] for n in table.columns}
+    picked = [k for k in table.ranking()[: most + 1].tolist() if table.decisions(k) != chosen]
     return [(table.decisions(k), _at_rate(float(table.cycles[k]), target, machine)) for k in picked[:most]]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.errors import ScheduleError
+from .parallelism import GRAIN
 
 Columns = Mapping[str, np.ndarray]
 
@@ -57,8 +58,9 @@ def combinations(domains: Mapping[str, Sequence[int]], legal: Callable[[Columns]
 
 
 def chosen(sch: Any, candidates: Candidates) -> dict[str, int]:
-    """What the program's attribute ``decisions`` says, or else the model. Raises ScheduleError for what is no candidate."""
-    given = sch.func.attrs.get("decisions")
+    """What the program's attribute ``decisions`` says, or else the model (the grain of parallel loops aside: ``parallelism`` decides on it).
+    Raises ScheduleError for what is no candidate."""
+    given = {n: v for n, v in (sch.func.attrs.get("decisions") or {}).items() if n != GRAIN}
     if not given:
         return candidates.best()
     fitting = np.ones(len(candidates), dtype=bool)

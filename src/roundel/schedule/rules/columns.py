@@ -61,8 +61,8 @@ def columns(sch: Any, target: Any) -> Applied | None:
         work += info.cost * vectors * product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], 64)
         pending = _inside(sch, info, row, lanes, pending)
     stream(sch, infos[-1], row, target)
-    parallelize(sch, row, work)
-    return Applied(decisions=choice, candidates=table)
+    grain = parallelize(sch, row, work)
+    return Applied(decisions=choice | grain, candidates=table)
 
 
 def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Any) -> Candidates:

@@ -22,7 +22,8 @@ from .contraction_roles import Contraction, match
 from .elementwise import inline_producers, schedule_spatial
 from .panels import shared_half, shared_panels
 from .parallelism import is_little, loop_extent, parallelize
-from .register_tile import Tile
+from .reduction_blocks import cut_reduction, schedule_blocks
+from .register_tile import Tile, in_vectors
 
 ASSUMED_TILES = 16  # along a symbolic axis
 MEMORY_BYTES = 10.0  # per cycle, that a core reads of weights
@@ -51,15 +52,21 @@ def contraction(sch: Any, target: Any) -> Applied | None:
     table = candidates(found, target)
     choice = chosen(sch, table)
     tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
+    total = None
+    if choice.get("blocks", 1) > 1:
+        found, total = cut_reduction(sch, found, choice["blocks"])
     layouts = _pack(sch, found, tile, target)
     packed = next(iter(layouts), None)
     panels = _copy(sch, found, tile) if choice.get("copied") else found.vector.buffer if packed is None else sch.func.buffer_params[packed]
-    epilogue = store_of(sch, found.info)
-    _schedule(sch, found, tile, choice, epilogue, packed, panels, target)
+    if total is None:
+        grain = _schedule(sch, found, tile, choice, store_of(sch, found.info), packed, panels, target)
+    else:
+        around = schedule_blocks(sch, found, total, tile, choice, panels)
+        grain = _in_parallel(sch, around, choice["blocks"] * _cycles(found, tile) * product([found.extent(k) for k in found.rows], 1) / tile.rows, target)
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
-    return Applied(layouts, choice, table)
+    return Applied(layouts, choice | grain, table)
 
 
 def _pack(sch: Any, c: Contraction, tile: Tile, target: Any) -> dict[int, tir.IndexMap]:
@@ -147,7 +154,8 @@ def _indexed_by(access: Access, axes: list[tir.IterVar]) -> bool:
 
 
 def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], epilogue: Any, packed: int | None, panels: tir.Buffer,
-              target: Any) -> None:
+              target: Any) -> dict[str, int]:
+    """Bring loops into order; the decision of how many iterations a thread takes at once."""
     block = sch.get_block(c.info.name)
     loops = sch.get_loops(block)
     vector_extent = c.extent(c.vector_axis)
@@ -192,7 +200,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
                 sch.annotate(loops[k], "edge", True)
     depth = len(outside)
     for b, outer_count in ((init, depth), (epilogue, depth)):
-        _vectors(sch, b, outer_count, tile.lanes)
+        in_vectors(sch, b, outer_count, tile.lanes)
     inner = [x for x in (row_inner, vectors) if x is not None]
     for loop in inner:
         sch.unroll(loop)
@@ -200,9 +208,9 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
         sch.unroll(step)
     sch.vectorize(lanes)
     if panel is not None:
-        _vectors(sch, panel, depth + len(reduce) + (step is not None), tile.lanes)
+        in_vectors(sch, panel, depth + len(reduce) + (step is not None), tile.lanes)
     if not outside:
-        return
+        return {}
     is_product = len(reduce) == 1
     has_tail = bool(rows) and choice["order"] < len(rows) and bool((c.extent(c.rows[-1]) or 0) % tile.rows)
     count = _parallel_prefix(sch, outside, target)
@@ -223,12 +231,12 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     if packed is not None:  # every panel comes from memory
         work = max(work, product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8 / MEMORY_BYTES)
     if is_little(sch, outside[:count], work):
-        return
+        return {}
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
     if packed is not None and rows and choice["order"] == 0 and not is_product:
         tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
         _prefetch(sch, c, tile, tiles, whole, sch.func.buffer_params[packed], unroll)
-    parallelize(sch, whole, work, CHUNKS * target.cores if few else None)
+    return parallelize(sch, whole, work, CHUNKS * target.cores if few else None)
 
 
 def _prefetch(sch: Any, c: Contraction, tile: Tile, tiles: int, loop: Any, packed: tir.Buffer, unroll: int) -> None:
@@ -253,23 +261,17 @@ def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:
     return len(loops)
 
 
+def _in_parallel(sch: Any, loops: list[Any], cycles: float, target: Any) -> dict[str, int]:
+    """The outer ones of loops, ``cycles`` for an iteration of them all, in parallel: the decision of how many iterations a thread takes at once."""
+    count = _parallel_prefix(sch, loops, target)
+    whole = sch.fuse(*loops[:count]) if count > 1 else loops[0]
+    return parallelize(sch, whole, cycles * product([loop_extent(sch, x) for x in loops[count:]], ASSUMED_TILES))
+
+
 def _before(sch: Any, loops: list[Any], last: Any, target: Any) -> int:
     """How many loops there are before the last one, if these keep all cores busy; else 0."""
     count = loops.index(last)
     return count if product([loop_extent(sch, x) for x in loops[:count]], ASSUMED_TILES) >= 2 * target.cores else 0
-
-
-def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
-    """Unroll a block's loops inside the tile and run the innermost in vectors."""
-    inside = sch.get_loops(block)[outside:]
-    if not inside:
-        return
-    extent = sch.get(inside[-1]).extent
-    if isinstance(extent, tir.IntImm) and extent.value != lanes:
-        inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
-    sch.vectorize(inside[-1])
-    for loop in inside[:-1]:
-        sch.unroll(loop)
 
 
 def _read_index(sch: Any, block: Any, buffer: tir.Buffer) -> int | None:

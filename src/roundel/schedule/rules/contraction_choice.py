@@ -5,6 +5,8 @@
 ``unroll``: how many of its steps are written out. ``order``: how many of the row axes run outside of the columns: 0 keeps a panel
 of the vector operand while all rows pass, more keep rows while all panels pass. ``copied``: whether data that is the vector operand is
 copied into panels first (1); it is a choice only where what a panel reads would fall on too few lines of the second-level cache.
+``blocks``: how many pieces the reduction is cut into, so that what one reads of a panel stays in a cache while all rows pass; a choice
+only where a panel is much of the second-level cache.
 """
 
 from __future__ import annotations
@@ -37,6 +39,11 @@ COPIED_BYTES = 16.0   # per cycle, of an operand that is copied into panels
 L2_WAYS = 16          # lines of a set of the second-level cache
 STRIDED_LINE = 0.4    # cycles for a line beyond the first-level cache that does not follow the one before
 FIRST_LINE = 3.0      # ... that comes from further away, the first time that a panel of constants is read
+BLOCKS = (1, 2, 4)    # of the reduction
+LEAST_STEPS = 128     # of the reduction in a block: to start and end a tile costs more than what a shorter one can save
+L2_SHARE = 0.25       # of the second-level cache: smaller panels stream from there beside the arithmetic, there is nothing to gain by blocks
+SUMMED_CYCLES = 20.0  # for each vector of results, where there are blocks: its sum begins in memory and ends there
+ADDED_CYCLES = 2.6    # ... and for each block
 MISSED_ROW = 1.0      # cycles for an element that the first-level cache could not keep
 
 
@@ -78,7 +85,8 @@ def _legal_steps(c: Contraction, t: Columns) -> np.ndarray:
         most[k], apart[k] = _unroll_limit(c, k)
     axis = t["inner"]
     few = (t["unroll"] * t["rows"] * t["vectors"] <= UNROLLED_FMAS) & ((t["rows"] <= apart[axis]) | (t["unroll"] <= most[axis]))
-    return (t["unroll"] == 1) | (few & (extents[axis] % t["unroll"] == 0))
+    inside = extents[axis] // np.where(axis == c.reduce[0], t["blocks"], 1)
+    return (t["unroll"] == 1) | (few & (inside % t["unroll"] == 0))
 
 
 def _crowded(c: Contraction, target: Any) -> bool:
@@ -119,12 +127,27 @@ def _tiles(c: Contraction, target: Any, copied: bool = False) -> dict[str, np.nd
         fits = t["rows"] * t["vectors"] + t["vectors"] + 1 <= registers
         if extent is not None and extent > full:
             fits &= (t["vectors"] - 1) * t["lanes"] < extent
+        fits &= (t["blocks"] == 1) | _may_block(c, target, t)
         return fits | ((t["rows"] == 1) & (t["vectors"] == 1))
 
     heights = range(1, min(row, registers) + 1)
     inner = [k for k in c.reduce[::-1] if k not in c.windows]
-    domains = {"rows": heights, "vectors": vectors, "lanes": lanes, "order": orders, "inner": inner}
+    domains = {"rows": heights, "vectors": vectors, "lanes": lanes, "order": orders, "inner": inner, "blocks": _blocks(c)}
     return combinations(domains | ({"copied": (0, 1)} if copied else {}), legal)
+
+
+def _blocks(c: Contraction) -> list[int]:
+    """How many pieces the first axis of the reduction may be cut into."""
+    steps, first = product([c.extent(k) for k in c.reduce], 1), c.extent(c.reduce[0]) or 1
+    known = None not in [c.extent(k) for k in (*c.batch, *c.rows, *c.columns, *c.reduce, c.vector_axis)] and not c.windows
+    return [n for n in BLOCKS if n == 1 or (known and first % n == 0 and steps >= n * LEAST_STEPS)]
+
+
+def _may_block(c: Contraction, target: Any, t: Columns) -> Any:
+    """Where a panel is much of the second-level cache, and there are others for other cores."""
+    width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
+    others = product([c.extent(k) for k in c.batch], 1) * np.maximum(_column_tiles(c, t)[0], 1)
+    return (t["order"] == 0) & (product([c.extent(k) for k in c.reduce], ASSUMED) * width > L2_SHARE * target.l2_bytes) & (others >= max(2, target.cores))
 
 
 def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
@@ -141,17 +164,18 @@ def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
 def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray:
     """Cycles of all tiles, those at the edges included (whole ones where the number of rows is symbolic)."""
     others = product([c.extent(k) for k in (*c.batch, *c.rows[:-1])], ASSUMED_ROWS)
-    steps = product([c.extent(k) for k in c.reduce], ASSUMED)
+    steps = product([c.extent(k) for k in c.reduce], ASSUMED) / t["blocks"]
     entries = np.zeros(max(c.reduce) + 1)
     for k in c.reduce:
-        entries[k] = ENTRY_CYCLES * steps / (c.extent(k) or ASSUMED)
+        entries[k] = ENTRY_CYCLES * product([c.extent(j) for j in c.reduce if j != k], ASSUMED)
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
     strided = np.where(steps * width > target.l1_bytes, STRIDED_LINE, 0.0) + (0.0 if c.is_data else FIRST_LINE / -(-row // t["rows"]))
     missed = strided * (t["inner"] != _sequential(c)) * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
 
     def tile(height: Any) -> Any:
         start_and_end = entries[t["inner"]] + TILE_CYCLES + STORED_CYCLES * height * t["vectors"]
-        return steps * (step_cycles(target, height, t["vectors"], t["unroll"]) + missed) + start_and_end
+        each = steps * (step_cycles(target, height, t["vectors"], t["unroll"]) + missed) + start_and_end
+        return t["blocks"] * each + np.where(t["blocks"] > 1, SUMMED_CYCLES + ADDED_CYCLES * t["blocks"], 0.0) * height * t["vectors"]
 
     full, rest = row // t["rows"], row % t["rows"]
     if c.rows and c.extent(c.rows[-1]) is None:
@@ -197,9 +221,10 @@ def _traffic(c: Contraction, target: Any, t: Columns, row: int) -> list[Any]:
     outside = [(k, np.where(t["order"] > j, n, 1)) for j, (k, n) in enumerate(rows)]
     inside = [(k, np.where(t["order"] > j, 1, n)) for j, (k, n) in enumerate(rows)]
     batch = [(k, extent(k)) for k in c.batch]
-    around = [(k, np.where(t["inner"] == k, 1, extent(k))) for k in c.reduce]
-    innermost = [(k, np.where(t["inner"] == k, extent(k), 1)) for k in c.reduce]
-    loops = [x for x in (*batch, *outside, *columns, *inside, *around, *innermost) if np.any(x[1] != 1)]
+    blocks, steps = (c.reduce[0], t["blocks"]), {k: extent(k) // (t["blocks"] if k == c.reduce[0] else 1) for k in c.reduce}
+    around = [(k, np.where(t["inner"] == k, 1, steps[k])) for k in c.reduce]
+    innermost = [(k, np.where(t["inner"] == k, steps[k], 1)) for k in c.reduce]
+    loops = [x for x in (*batch, *outside, *columns, blocks, *inside, *around, *innermost) if np.any(x[1] != 1)]
     crossing = Nest(loops, operands, inner).traffic(capacities(target))
     if "copied" not in t:
         return traffic_cycles(target, crossing)

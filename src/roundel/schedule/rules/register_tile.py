@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...ir import tir
+
 STREAMED = 3.0  # cost of a vector that streams from the second-level cache, in broadcasts
 PER_LOAD = 0.1  # what a load costs beside the multiply-adds that hide most of it
 EDGE = 1.01  # cost of masks at the edge
@@ -76,3 +78,16 @@ def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: in
             if best is None or cost < best[0] - 1e-9:
                 best = cost, Tile(height, vectors, lanes)
     return best[1] if best else Tile(1, 1, lanes)
+
+
+def in_vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
+    """Unroll a block's loops inside the tile and run the innermost in vectors."""
+    inside = sch.get_loops(block)[outside:]
+    if not inside:
+        return
+    extent = sch.get(inside[-1]).extent
+    if isinstance(extent, tir.IntImm) and extent.value != lanes:
+        inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
+    sch.vectorize(inside[-1])
+    for loop in inside[:-1]:
+        sch.unroll(loop)

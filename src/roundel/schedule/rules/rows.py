@@ -59,8 +59,8 @@ def rows(sch: Any, target: Any) -> Applied | None:
         pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending, choice.get("chains"))
     fetch_ahead(sch, infos, target)
     stream(sch, infos[-1], row, target)
-    parallelize(sch, row, work)
-    return Applied(decisions=choice, candidates=table)
+    grain = parallelize(sch, row, work)
+    return Applied(decisions=choice | grain, candidates=table)
 
 
 def _candidates(infos: list[BlockInfo], target: Any) -> Candidates | None:
