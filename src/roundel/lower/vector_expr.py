@@ -11,6 +11,7 @@ from roundel.ir import Rewriter, Var, free_vars, on, tir
 from roundel.ir.visit import substitute, walk
 
 from .match_buffers import strides_of
+from .nearby_lanes import load_nearby
 
 
 class CannotWiden(Exception):
@@ -193,7 +194,8 @@ class Widen(Rewriter):
         if all(i.dtype.lanes == 1 for i in indices):
             return self._uniform_load(tir.BufferLoad(buffer, indices))
         buffer, indices = self.place(buffer, indices)
-        return tir.BufferLoad(buffer, indices, self.mask)
+        nearby = load_nearby(buffer, indices, self.mask, self.analyzer)
+        return tir.BufferLoad(buffer, indices, self.mask) if nearby is None else nearby
 
     def element(self, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> tuple[tir.Buffer, tuple[tir.Expr, ...]]:
         """What a scalar access addresses in all lanes; memory private to a lane has a last dimension over the lanes."""

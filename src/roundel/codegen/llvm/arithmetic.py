@@ -218,14 +218,14 @@ def float_min_max(
     if not em.platform.is_x86:
         return em.intrinsic("minimum" if name == "min" else "maximum", dtype, a, b)
     t, flags = llvm_type(dtype), _bools(dtype)
-    if b_number:
-        a, b, a_number, b_number = b, a, True, a_number
+    if b_number or not a_number:  # an accumulator stands first: it should wait for as little as possible
+        a, b, a_number = b, a, b_number
     better = em.op(f"fcmp {'olt' if name == 'min' else 'ogt'} {t} {a}, {b}")
     picked = em.op(f"select {flags} {better}, {t} {a}, {t} {b}")  # b when unordered
     if a_number:
         return picked
-    is_nan = em.op(f"fcmp uno {t} {a}, {a}")
-    return em.op(f"select {flags} {is_nan}, {t} {a}, {t} {picked}")
+    is_nan = em.op(f"fcmp uno {t} {a}, {a}")  # of one value, not ``a`` again: LLVM would make the two choices one, without the instruction
+    return em.op(f"select {flags} {is_nan}, {t} {splat(float_text(float('nan'), dtype), dtype)}, {t} {picked}")
 
 
 # ---- logic and selection -----------------------------------------------------------------------------------

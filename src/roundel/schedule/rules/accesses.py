@@ -12,6 +12,8 @@ from ...arith import Analyzer
 from ...ir import tir
 from ...ir.visit import free_vars, substitute, walk
 
+MOST_STRIDE = 4  # of elements that are loaded in vectors
+
 
 @dataclass(frozen=True)
 class Access:
@@ -41,6 +43,22 @@ class Access:
         """Whether the stride along ``var`` is this number."""
         stride = self.stride(var)
         return isinstance(stride, int) and stride == size
+
+    def in_vectors(self, var: tir.Var, lanes: int) -> bool:
+        """Whether neighbours along ``var`` are one element, lie side by side or, where they are loaded, so near that a few vectors hold them."""
+        stride = self.stride(var)
+        if self.is_store:
+            return isinstance(stride, int) and stride in (0, 1)
+        return abs(stride) <= MOST_STRIDE if isinstance(stride, int) else stride is None and self._is_near(var, lanes)
+
+    def _is_near(self, var: tir.Var, lanes: int) -> bool:
+        """Whether a quotient or remainder in the last index moves lanes by numbers, and not far."""
+        if any(var in free_vars(i) for i in self.indices[:-1]) or self.buffer.strides or not self.indices[-1].is_index:
+            return False
+        an, index, group = Analyzer(), self.indices[-1], tir.Var("group", var.dtype)
+        first = substitute(index, {var: group * lanes})
+        steps = [an.simplify(substitute(index, {var: group * lanes + k}) - first) for k in range(lanes)]
+        return all(isinstance(x, tir.IntImm) and abs(x.value) < MOST_STRIDE * lanes for x in steps)
 
 
 def row_major(shape: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:

@@ -66,7 +66,7 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     inner_extent = product(row, ASSUMED)
     vectorizable = (
         lanes > 1
-        and all(a.steps(axes[-1].var, 0) or a.steps(axes[-1].var, 1) for a in info.accesses)
+        and all(a.in_vectors(axes[-1].var, lanes) for a in info.accesses)
         and info.stores[0].steps(axes[-1].var, 1)
     )
     choosing = [k for k in range(len(loops) - 1) if _chooses(info, axes[k])]

@@ -35,11 +35,11 @@ def windows(sch: Any, target: Any) -> Applied | None:
     info = next(i for i in blocks_of(sch.func) if i.reduce)
     table = candidates(info, lanes, target)
     choice = chosen(sch, table)
-    _schedule(sch, info, lanes, choice, store_of(sch, info), target)
+    grain = _schedule(sch, info, lanes, choice, store_of(sch, info), target)
     for other in blocks_of(sch.func):
         if other.name in prologue:
             schedule_spatial(sch, other, target)
-    return Applied(decisions=choice, candidates=table)
+    return Applied(decisions=choice | grain, candidates=table)
 
 
 def _pads(info: BlockInfo) -> bool:
@@ -56,10 +56,11 @@ def fits(info: BlockInfo, lanes: int) -> bool:
     extent = extent_of(axis)
     if extent is not None and extent < lanes // 2:
         return False
-    return info.stores[0].steps(axis.var, 1) and all(a.steps(axis.var, 0) or a.steps(axis.var, 1) for a in info.accesses)
+    return info.stores[0].steps(axis.var, 1) and all(a.in_vectors(axis.var, lanes) for a in info.accesses)
 
 
-def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], store: Any, target: Any) -> None:
+def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], store: Any, target: Any) -> dict[str, int]:
+    """Bring loops into order; the decision of how many iterations a thread takes at once."""
     block = sch.get_block(info.name)
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(block), strict=True))
     spatial = [loops[i.var] for i in info.spatial]
@@ -88,12 +89,13 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], 
     for b in (init, store):
         _straight(sch, b, depth, lanes)
     work = info.cost * product([extent_of(i) for i in info.reduce], 64) * count * choice["vectors"]
-    if outer and not is_little(sch, outer, work):
-        at = _before_tails(sch, info, outer, count, choice["vectors"] * lanes, target)
-        if conditional(info) and len(info.spatial) > 2:  # neighbours at the border are cut off their loop
-            at = min(at, len(info.spatial) - 2)
-        whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
-        parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16))
+    if not outer or is_little(sch, outer, work):
+        return {}
+    at = _before_tails(sch, info, outer, count, choice["vectors"] * lanes, target)
+    if conditional(info) and len(info.spatial) > 2:  # neighbours at the border are cut off their loop
+        at = min(at, len(info.spatial) - 2)
+    whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
+    return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16))
 
 
 def _before_tails(sch: Any, info: BlockInfo, outer: list[Any], count: int, width: int, target: Any) -> int:
