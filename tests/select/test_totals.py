@@ -39,3 +39,21 @@ def test_numbers_of_a_whole_tensor(shape, sizes):
         np.testing.assert_allclose(main(x), [wide.sum(), x.min(), max(x.max(), 0), (wide**2).mean()], rtol=1e-5, atol=1e-4)
         x.reshape(-1)[-1] = np.nan
         assert np.isnan(main(x)).all()
+
+
+@pytest.mark.parametrize("name", ["argmin", "argmax"])
+@pytest.mark.parametrize("shape, axis", [((1, 300001), 1), ((1, 300001, 1), 1), ((77,), 0)])
+def test_where_the_extreme_of_a_row_is(name, shape, axis):
+    """In parts too, where a row is all there is."""
+    bb, x = BlockBuilder(), graph.Var("x", graph.TensorInfo(shape, "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            result = bb.emit_output(bb.emit(make(name, x, axis=axis)))
+        bb.emit_func_output(result)
+    assert {f.attrs["scheduled"] for f in prepare(bb.get()).functions.values() if "scheduled" in f.attrs} == {"totals"}
+    main, data = build_module(bb.get())["main"], RNG.standard_normal(shape).astype("float32")
+    for change in ({}, {3: np.nan, 70: np.nan}, {5: np.inf, 60: np.inf, 61: -np.inf, 72: -np.inf}):
+        for place, value in change.items():
+            data.reshape(-1)[place] = value
+        np.testing.assert_array_equal(main(data), getattr(np, name)(data, axis))
+        data = np.nan_to_num(data)

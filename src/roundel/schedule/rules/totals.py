@@ -51,6 +51,9 @@ def _reduce(sch: Any, info: BlockInfo, target: Any) -> None:
     sch.reverse_compute_at(sch.get_consumers(block)[0], part)
     outside = 1 + [sch.get(x).token for x in sch.get_loops(block)].index(sch.get(part).token)
     in_vectors(sch, _named(sch, name), target, outside, None, None, chains)
+    first, *others = sch.get_loops(sch.get_block(info.name))
+    if others:  # the parts, innermost again
+        sch.reorder(*others, first)
     in_vectors(sch, _named(sch, info.name), target, 0, None, None)
     parallelize(sch, part, cycles * length)
 
