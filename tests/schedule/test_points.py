@@ -47,7 +47,20 @@ def test_which_points_run_together():
     assert vectors("scatter_nd", *rows, reduction="add")
     places = ((50, 80), "float32"), ((50, 80), "int64"), ((50, 80), "float32")
     assert vectors("scatter_elements", *places, axis=0)  # each goes to a place in its own column
-    assert not vectors("scatter_elements", *places, axis=1)  # neighbours are far apart
+    rows = _scheduled(program("scatter_elements", *places, axis=1)).script()  # neighbours are far apart
+    assert rows.count("T.vectorized") == 1 and "for lane in T.vectorized(80)" in rows  # a row is copied in vectors
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("width", [70, 600])
+def test_many_columns_together(dtype, width):
+    """Statements that keep one number each take many vectors of a row at once."""
+    func = program("cumsum", ((9, width), dtype), axis=0)
+    sch = _scheduled(func)
+    x = np.random.default_rng(0).integers(0, 5, (9, width)).astype(dtype)
+    y = np.empty_like(x)
+    compile_module(IRModule({"f": sch})).load()["f"](x, y)
+    np.testing.assert_array_equal(y, np.cumsum(x, 0, dtype=dtype))
 
 
 def _scheduled(func):

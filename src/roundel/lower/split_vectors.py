@@ -17,7 +17,7 @@ from roundel.ir.visit import substitute
 from .kernel_pass import kernel_pass
 from .statements import StatementRewriter
 
-MAX_LANES = 64  # longer vectors are cut
+MAX_LANES = 256  # longer vectors are cut
 CUT_LANES = 16  # into these
 
 

@@ -14,7 +14,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .dims import axis_of, dim_text, equal, fail, same, same_dtype, static, tensor_info
-from .loops import for_each, load, store, when
+from .loops import for_each, load, side_by_side, store, when
 
 
 def position(index: tir.Expr, n: Any, mode: str = "wrap_negative") -> tir.Expr:
@@ -193,7 +193,8 @@ class ScatterElements(_Scatter):
                 return store(out, there, combine(load(out, there), load(upd, at(j))))
 
             inside = [i < indices.shape[k] for i, k in zip(point, others) if not equal(indices.shape[k], data.shape[k])]
-            copy = for_each([data.shape[axis]], lambda j: store(out, at(j), load(x, at(j))))
+            each = side_by_side if others and others[-1] < axis else (lambda n, body: for_each([n], body))
+            copy = each(data.shape[axis], lambda j: store(out, at(j), load(x, at(j))))
             return tir.seq(copy, when(te.logical_and(*inside), for_each([indices.shape[axis]], change)))
 
         return te.extern(

@@ -21,10 +21,10 @@ def for_each(extents: Sequence[Any], body: Callable[..., tir.Stmt], name: str = 
     return out
 
 
-def side_by_side(count: int, body: Callable[[tir.Var], tir.Stmt]) -> tir.Stmt:
+def side_by_side(count: Any, body: Callable[[tir.Var], tir.Stmt]) -> tir.Stmt:
     """``body`` for 0..count-1 in vectors; sums and extremes that it accumulates in one place are made in an order of their own."""
     v = tir.Var("lane", INT64)
-    return tir.For(v, ZERO, tir.index_const(count), tir.ForKind.VECTORIZED, body(v))
+    return tir.For(v, ZERO, tir.as_index(count), tir.ForKind.VECTORIZED, body(v))
 
 
 def repeat_while(condition: Any, body: tir.Stmt) -> tir.Stmt:

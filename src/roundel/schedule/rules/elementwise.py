@@ -10,7 +10,7 @@ from typing import Any
 from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...ir.visit import free_vars, walk
-from .accesses import BlockInfo, blocks_of, extent_of, product
+from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .parallelism import parallelize
 from .streams import stream
@@ -57,7 +57,7 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     axes = list(info.spatial)
     if not loops or len(loops) != len(axes):
         return
-    lanes = vector_lanes(info, target)
+    lanes = _lanes([a for a in info.accesses if not a.steps(axes[-1].var, 0)] or info.accesses, target)
     flat = _flat_suffix(info)
     if flat > 1:
         fused = sch.fuse(*loops[-flat:])
@@ -112,7 +112,11 @@ def _chooses(info: BlockInfo, axis: tir.IterVar) -> bool:
 
 def vector_lanes(info: BlockInfo, target: Any) -> int:
     """Elements of a vector register, for the widest type that the block touches."""
-    bits = max(max(a.buffer.dtype.storage_bits for a in info.accesses), 8)
+    return _lanes(info.accesses, target)
+
+
+def _lanes(accesses: Sequence[Access], target: Any) -> int:
+    bits = max(max(a.buffer.dtype.storage_bits for a in accesses), 8)
     return max(target.vector_bytes * 8 // bits, 1) if bits <= 64 else 1
 
 

@@ -13,12 +13,13 @@ from typing import Any
 from ...arith import Analyzer
 from ...ir import tir
 from ...ir.visit import Visitor, free_vars, on, substitute, walk
-from .accesses import Access, BlockInfo, blocks_of, extent_of
+from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .elementwise import schedule_spatial
 from .parallelism import parallelize
 
 VECTORS = 4      # side by side: their operations hide each other's latencies, and together they fill cache lines
+MANY_VECTORS = 16  # ... of statements that keep one number each, or none: rows are read in longer pieces
 ASSUMED = 64     # iterations of a loop whose extent is not a number
 STATEMENT = 2.0  # cycles of a store
 
@@ -58,7 +59,7 @@ def _schedule(sch: Any, info: BlockInfo, target: Any) -> None:
 def _lanes(info: BlockInfo, target: Any) -> int:
     """How many points along the last axis run together; 1 where they do not go the same way, or over elements far apart."""
     axis = info.spatial[-1]
-    own = {b.data for n in walk(info.block.body) if type(n) is tir.Block for b in n.alloc_buffers} | {b.data for b in info.block.alloc_buffers}
+    own = {b.data for b in _own_buffers(info)}
     shared = [a for a in info.accesses if a.buffer.data not in own]
     found = [a for a in shared if _is_found(a, own, axis.var)]
     steps = [(a, _step(a, axis.var)) for a in shared if a not in found]
@@ -68,7 +69,14 @@ def _lanes(info: BlockInfo, target: Any) -> int:
     lanes, extent = target.vector_bytes * 8 // widest, extent_of(axis)
     if extent is not None and extent < lanes:
         return 1
-    return lanes * (VECTORS if extent is None or extent >= lanes * VECTORS else 1)
+    kept = sum(product([n.value if isinstance(n, tir.IntImm) else None for n in b.shape], MANY_VECTORS) for b in _own_buffers(info))
+    most = MANY_VECTORS if not found and kept <= 1 else VECTORS
+    return lanes * next((k for k in (most, VECTORS) if extent is None or extent >= lanes * k), 1)
+
+
+def _own_buffers(info: BlockInfo) -> list[tir.Buffer]:
+    """Memory of each point."""
+    return [*info.block.alloc_buffers, *(b for n in walk(info.block.body) if type(n) is tir.Block for b in n.alloc_buffers)]
 
 
 def _is_found(access: Access, own: set[tir.Var], var: tir.Var) -> bool:

@@ -14,30 +14,33 @@ from .math import const_like
 
 
 def wrapped(node: NodeContext, indices: Any, extent: Any) -> Any:
-    """Indices with negative ones counted from the end (constants are wrapped at once)."""
-    if isinstance(indices, graph.Constant):
-        values = indices.data.numpy()
-        if (values >= 0).all():
-            return indices
-        if isinstance(extent, tir.IntImm):
-            return graph.Constant.of(np.where(values < 0, values + extent.value, values).astype(values.dtype))
-    if not indices.sinfo.dtype.kind == "int":
+    """Indices with negative ones counted from the end."""
+    indices = known_wrapped(indices, extent)
+    if isinstance(indices, graph.Constant) or not indices.sinfo.dtype.kind == "int":
         return indices
     n = const_like(extent.value, indices) if isinstance(extent, tir.IntImm) else node.make(
         "astype", node.make("reshape", node.value([extent]).expr, graph.ShapeExpr(())), dtype=indices.sinfo.dtype)
     return node.make("where", node.make("less", indices, const_like(0, indices)), node.make("add", indices, n), indices)
 
 
+def known_wrapped(indices: Any, extent: Any) -> Any:
+    """Constant indices counted from the beginning; any others are as they are (gathers and scatters count negative ones from the end)."""
+    if not isinstance(indices, graph.Constant) or not isinstance(extent, tir.IntImm):
+        return indices
+    values = indices.data.numpy()
+    return indices if (values >= 0).all() else graph.Constant.of(np.where(values < 0, values + extent.value, values).astype(values.dtype))
+
+
 @converter("Gather")
 def _gather(node: NodeContext, x: Value, indices: Value) -> Any:
     axis = node.attr("axis", 0) % x.expr.sinfo.ndim
-    return node.make("take", x.expr, wrapped(node, indices.expr, x.expr.sinfo.shape[axis]), axis=axis)
+    return node.make("take", x.expr, known_wrapped(indices.expr, x.expr.sinfo.shape[axis]), axis=axis)
 
 
 @converter("GatherElements")
 def _gather_elements(node: NodeContext, x: Value, indices: Value) -> Any:
     axis = node.attr("axis", 0) % x.expr.sinfo.ndim
-    return node.make("gather_elements", x.expr, wrapped(node, indices.expr, x.expr.sinfo.shape[axis]), axis=axis)
+    return node.make("gather_elements", x.expr, known_wrapped(indices.expr, x.expr.sinfo.shape[axis]), axis=axis)
 
 
 @converter("GatherND")
@@ -48,7 +51,7 @@ def _gather_nd(node: NodeContext, x: Value, indices: Value) -> Any:
 @converter("Scatter", "ScatterElements")
 def _scatter_elements(node: NodeContext, x: Value, indices: Value, updates: Value) -> Any:
     axis = node.attr("axis", 0) % x.expr.sinfo.ndim
-    return node.make("scatter_elements", x.expr, wrapped(node, indices.expr, x.expr.sinfo.shape[axis]), updates.expr, axis=axis,
+    return node.make("scatter_elements", x.expr, known_wrapped(indices.expr, x.expr.sinfo.shape[axis]), updates.expr, axis=axis,
                      reduction=_reduction(node))
 
 
