@@ -34,8 +34,9 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     if nbytes < _ALIGNED_FROM:
         return np.empty(shape, dtype)
     raw = _large(nbytes + 64) if _KEPT_FROM <= nbytes <= _KEPT_MOST else np.empty(nbytes + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + nbytes].view(dtype).reshape(shape)
+    capsule = raw.__dlpack__()  # half the time of raw.ctypes.data; a DLTensor begins with the address
+    start = -ctypes.c_size_t.from_address(_capsule_pointer(capsule, b"dltensor")).value % 64
+    return np.ndarray(shape, dtype, raw, start)
 
 
 def _large(nbytes: int) -> np.ndarray:
