@@ -18,7 +18,7 @@ from roundel.target import Target
 from .programs import function
 
 RNG = np.random.default_rng(0)
-H = Var("h", INT64, True)
+H, W = Var("h", INT64, True), Var("w", INT64, True)
 
 CASES = [
     ((1, 16, 14, 14), (32, 3, 3), {"strides": 2, "padding": 1}),
@@ -67,3 +67,17 @@ def test_nothing_is_copied_and_nothing_asked_inside(shape, kernel, attrs):
     loops = [s for f in lower(IRModule(kernels).replace(attrs=mod.attrs)).functions.values() for s in statements(f.body) if type(s) is tir.For]
     inner = [s for s in loops if not any(type(n) is tir.For for n in statements(s.body))]
     assert inner and not any(type(n) is tir.If for s in inner for n in statements(s.body))
+
+
+@pytest.mark.parametrize("window", [
+    lambda x: make("nn.conv2d", x, graph.Constant.of(RNG.standard_normal((16, 1, 5, 5)).astype("f")), padding=2, groups=16, data_layout="NHWC"),
+    lambda x: make("nn.max_pool2d", x, pool_size=(5, 5), padding=2, layout="NHWC"),
+], ids=["depthwise", "maximum"])
+def test_rows_of_a_window_are_a_loop_that_leaves_out_the_border(window):
+    mod = function([graph.TensorInfo((1, H, W, 16), "float32")], lambda bb, x: bb.emit(window(x)))
+    native, reference = build_module(mod)["main"], interpret(mod)["main"]
+    for h, w in ((1, 1), (6, 9)):
+        x = RNG.standard_normal((1, h, w, 16)).astype("f") - 3
+        np.testing.assert_allclose(native(x), reference(x), rtol=1e-4, atol=1e-5)
+    kernels = [f for _, f in lower(prepare(mod, target=Target.host())).items() if isinstance(f, tir.PrimFunc)]
+    assert sum(type(s) is tir.BufferStore for f in kernels for s in statements(f.body)) < 400  # 5 x 8 steps, whole and at edges; not 5 x 5 x 8 each

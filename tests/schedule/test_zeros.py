@@ -32,6 +32,23 @@ def test_terms_of_the_border_are_left_out():
     check(sch, func)
 
 
+@pytest.mark.parametrize("least", [True, False])
+def test_maxima_and_minima(least: bool):
+    n, k = 9, 3
+    a, r = te.placeholder((n,), "int32", "A"), te.reduce_axis((0, k), "r")
+    fill = te.max_value("int32") if least else te.min_value("int32")
+    padded = te.compute((n + 2,), lambda i: te.if_then_else(te.logical_and(i >= 1, i < n + 1), a[i - 1], fill), "padded")
+    over = te.min if least else te.max
+    func = te.create_prim_func([a, te.compute((n,), lambda i: over(padded[i + r.var], axis=r), "C")])
+    sch = Schedule(func)
+    sch.compute_inline(sch.get_block("padded"))
+    block = sch.get_block("C")
+    sch.decompose_reduction(block, sch.get_loops(block)[1])
+    sch.skip_zeros(block)
+    assert "if_then_else" not in sch.func.script()
+    check(sch, func)
+
+
 def test_refused():
     sch = Schedule(matmul())
     block = sch.get_block("C")
@@ -40,5 +57,5 @@ def test_refused():
     init = sch.decompose_reduction(block, sch.get_loops(block)[2])
     with pytest.raises(ScheduleError, match="border of zeros"):
         sch.skip_zeros(block)
-    with pytest.raises(ScheduleError, match="sum products"):
+    with pytest.raises(ScheduleError, match="sum up"):
         sch.skip_zeros(init)

@@ -7,10 +7,12 @@ axis accumulate together in registers. A border of zeros (or of the least number
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ...ir import tir
+from ...ir.errors import ScheduleError
 from .accesses import BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .candidates import chosen
@@ -83,7 +85,10 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], 
     if outer:
         sch.reverse_compute_at(store, outer[-1])
     init = sch.decompose_reduction(block, reduce[0])
-    for loop in [*(reduce if choice["straight"] else []), *(x for x in (row, vectors) if x is not None)]:
+    looping = reduce[: len(reduce) - choice["straight"]]
+    if any(extent_of(i) != 1 for i in info.reduce[: len(looping)]):
+        _skip_border(sch, block, info, looping)
+    for loop in [*reduce[len(looping) :], *(x for x in (row, vectors) if x is not None)]:
         sch.unroll(loop)
     sch.vectorize(vector)
     for b in (init, store):
@@ -96,6 +101,19 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], 
         at = min(at, len(info.spatial) - 2)
     whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
     return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16))
+
+
+def _skip_border(sch: Any, block: Any, info: BlockInfo, looping: Sequence[Any]) -> None:
+    """Steps of loops over a window that lie in a border of zeros are left out: their bounds say so, and the code around them is one."""
+    asked = conditional(info)
+    border = [loop for axis, loop in zip(info.reduce, looping, strict=False) if axis.var in asked and extent_of(axis) != 1]
+    if not border:
+        return
+    with suppress(ScheduleError):  # not every border is neutral
+        sch.skip_zeros(block)
+    for loop in border:
+        sch.annotate(loop, "window", True)
+        sch.annotate(loop, "edge", True)
 
 
 def _before_tails(sch: Any, info: BlockInfo, outer: list[Any], count: int, width: int, target: Any) -> int:

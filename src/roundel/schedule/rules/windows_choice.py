@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The free choices of a reduction over windows, and what the model expects of each.
 
-``neighbours``: results along the last axis but one that accumulate together; ``vectors``: vectors of each; ``straight``: whether the
-steps of the reduction are written out (1) or loops (0). Written out, neighbours share what they read of overlapping windows.
+``neighbours``: results along the last axis but one that accumulate together; ``vectors``: vectors of each; ``straight``: how many axes of
+the reduction, from the innermost, are written out, where the others are loops. Written out, neighbours share what they read of
+overlapping windows; a loop over the rows of a window makes less code, and at borders leaves out rows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ...ir import tir
 from ..operations import data_nodes, operations
 from .accesses import Access, BlockInfo, extent_of, product
 from .candidates import Candidates, Columns, combinations
+from .elementwise import conditional
 from .nest import Nest, Operand, operand
 from .times import ISSUE, LOADS, SHARPNESS, capacities, together, traffic_cycles
 
@@ -29,23 +31,28 @@ GROUP_CYCLES = 4.0     # to start and end a group of results
 STORED_CYCLES = 1.0    # for each vector of results
 SPILLED = 1.3          # what it costs that registers do not hold what neighbours share
 EDGE = 1.02            # groups of another size are code of their own: not for less than this
+BORDER = 1.05          # rows at a border are code of their own, which asks at every step, or rows that a loop leaves out
 MAX_OPERATIONS = 3     # of a maximum that propagates NaN
 
 
 def candidates(info: BlockInfo, lanes: int, target: Any) -> Candidates:
     """Every choice whose accumulators fit the registers."""
     last, before = extent_of(info.spatial[-1]), extent_of(info.spatial[-2]) if len(info.spatial) > 1 else 1
-    steps = product([extent_of(i) for i in info.reduce], 1 << 20)
     narrow = last is not None and last <= lanes
     vectors = (1,) if narrow else (1, 2, 4) if last is None else range(1, min(MOST_VECTORS, -(-last // lanes)) + 1)
     neighbours = (1, 2, 4, 8) if before is None else range(1, min(MOST_NEIGHBOURS, before) + 1)
 
+    written = _written(info)
+    known = next((k for k, i in enumerate(reversed(info.reduce)) if extent_of(i) is None), len(info.reduce))
+    straight = [k for k in range(known, -1, -1) if not k or written[k] > written[k - 1]]
+
     def legal(t: Columns) -> np.ndarray:
-        chains = t["neighbours"] * t["vectors"]
+        chains, steps = t["neighbours"] * t["vectors"], written[t["straight"]]
         return (chains + 3 <= target.vector_registers) & ((t["straight"] == 0) | ((steps <= MOST_STEPS) & (steps * chains <= MOST_CODE)))
 
-    table = combinations({"neighbours": neighbours, "vectors": vectors, "straight": (1, 0)}, legal)
-    return Candidates(table, together(_arithmetic(info, lanes, target, table), *_traffic(info, lanes, target, table)))
+    table = combinations({"neighbours": neighbours, "vectors": vectors, "straight": straight}, legal)
+    cycles = together(_arithmetic(info, lanes, target, table), *_traffic(info, lanes, target, table))
+    return Candidates(table, cycles * _border(info, table["straight"]))
 
 
 def _arithmetic(info: BlockInfo, lanes: int, target: Any, t: Columns) -> np.ndarray:
@@ -58,31 +65,45 @@ def _arithmetic(info: BlockInfo, lanes: int, target: Any, t: Columns) -> np.ndar
     return others * across * (full * group(t["neighbours"]) + np.where(rest > 0, group(np.maximum(rest, 1)), 0.0)) * np.where(rest > 0, EDGE, 1.0)
 
 
+def _border(info: BlockInfo, straight: np.ndarray) -> np.ndarray:
+    """What it costs to write out an axis of the window, other than the innermost, that meets a border."""
+    asked = conditional(info)
+    met = [k for k, axis in enumerate(reversed(info.reduce), 1) if axis.var in asked and k > 1]
+    return np.where(straight >= met[0], BORDER, 1.0) if met else np.ones(len(straight))
+
+
 def _group(info: BlockInfo, target: Any, count: Any, vectors: Any, straight: Any) -> Any:
     """Cycles of one group of results."""
-    steps = product([extent_of(i) for i in info.reduce], ASSUMED)
+    written = _written(info)
+    steps, outside = written[-1], written[-1] // written[straight]
+    entries = written[-1] // written[np.minimum(straight + 1, len(info.reduce))]
     work = _operations(info) * steps * count * vectors
     loads = sum(_loads(info, a, target, count, vectors, straight) for a in info.loads)
     limits = (work / target.fma_ports, LATENCY * steps, loads / LOADS, (work + loads) / ISSUE)
-    inner = product([extent_of(i) for i in info.reduce[:-1]], ASSUMED)
-    looping = np.where(straight == 1, 0.0, STEP_CYCLES * steps + ENTRY_CYCLES * inner)
+    looping = np.where(outside > 1, STEP_CYCLES * outside + ENTRY_CYCLES * entries, 0.0)
     return sum(x**SHARPNESS for x in limits) ** (1 / SHARPNESS) + looping + GROUP_CYCLES + STORED_CYCLES * count * vectors
+
+
+def _written(info: BlockInfo) -> np.ndarray:
+    """Steps of so many axes of the reduction, from the innermost."""
+    return np.cumprod([1.0, *(extent_of(i) or ASSUMED for i in reversed(info.reduce))])
 
 
 def _loads(info: BlockInfo, access: Access, target: Any, count: Any, vectors: Any, straight: Any) -> Any:
     """Vectors that a group loads of one operand: of straight code each once, where registers hold them."""
-    steps = product([extent_of(i) for i in info.reduce], ASSUMED)
+    written = _written(info)
+    steps = written[-1]
     wide = vectors if not access.steps(info.spatial[-1].var, 0) else 1
     beside = info.spatial[-2] if len(info.spatial) > 1 else None
     if beside is None or access.steps(beside.var, 0):
         return steps * wide
     each = steps * count * wide
     place = _place(info, access)
-    inner = {k: extent_of(i) or ASSUMED for k, i in enumerate(info.block.iter_vars) if i in info.reduce}
-    distinct = place.elements({**inner, _axis(info, beside): count}) * wide
-    of_a_row = place.elements({_axis(info, info.reduce[-1]): inner[_axis(info, info.reduce[-1])], _axis(info, beside): count}) * wide
+    box = lambda k: {_axis(info, beside): count, **{_axis(info, i): extent_of(i) or ASSUMED for i in info.reduce[len(info.reduce) - k :]}}
+    distinct = sum(np.where(straight == k, steps // written[k] * place.elements(box(k)), 0) for k in range(1, len(written))) * wide
+    of_a_row = place.elements(box(1)) * wide
     held = np.where(count * vectors + of_a_row + 2 <= target.vector_registers, distinct, each * SPILLED)
-    return np.where(straight == 1, np.minimum(held, each * SPILLED), each)
+    return np.where(straight > 0, np.minimum(held, each * SPILLED), each)
 
 
 def _axis(info: BlockInfo, axis: tir.IterVar) -> int:
