@@ -231,3 +231,28 @@ def test_buffers_that_the_model_changes_are_inputs(monkeypatch):
             same(compiled, eager, torch.randn(3, 4))
             torch.testing.assert_close(other.seen, eager.seen)
     assert compilations == [2]
+
+
+def test_operators_of_the_user_run_in_pytorch():
+    @torch.library.custom_op("acme::halves", mutates_args=())
+    def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x[: len(x) // 2].clone(), x[len(x) // 2 :].clone()
+
+    @torch.library.custom_op("acme::count", mutates_args=("counter",))
+    def count(counter: torch.Tensor, by: int) -> None:
+        counter.add_(by)
+
+    halves.register_fake(lambda x: (x.new_empty(len(x) // 2, *x.shape[1:]), x.new_empty(len(x) - len(x) // 2, *x.shape[1:])))
+
+    def step(x, counter):
+        first, second = halves(x * 2)
+        mine = first.sum(0)
+        count(counter, 3)
+        count(mine, 1)
+        return mine + second, counter * 2
+
+    compiled = torch.compile(step, backend=roundel, dynamic=True)
+    for rows in (5, 8):
+        x, counters = torch.randn(rows, 3), [torch.zeros(3), torch.zeros(3)]
+        torch.testing.assert_close(compiled(x, counters[0]), step(x, counters[1]))
+        torch.testing.assert_close(*counters)

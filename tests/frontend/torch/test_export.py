@@ -54,16 +54,10 @@ def test_weights_are_shared_not_copied():
 
 
 def test_a_model_with_unknown_operators_is_refused_with_all_of_them():
-    @torch.library.custom_op("acme::first", mutates_args=())
-    def first(x: torch.Tensor) -> torch.Tensor:
-        return x.clone()
-
-    @torch.library.custom_op("acme::second", mutates_args=())
-    def second(x: torch.Tensor) -> torch.Tensor:
-        return x.clone()
-
-    for op in (first, second):
-        op.register_fake(torch.empty_like)
+    for name in ("first", "second"):
+        torch.library.define(f"acme::{name}", "(Tensor x) -> Tensor")
+        torch.library.register_fake(f"acme::{name}", torch.empty_like)
+    first, second = torch.ops.acme.first, torch.ops.acme.second
 
     class Odd(torch.nn.Module):
         def forward(self, x):

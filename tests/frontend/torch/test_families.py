@@ -96,6 +96,8 @@ def test_agrees_with_pytorch(name):
 
 
 Z = torch.complex(draw(3, 4), draw(3, 4).flip(0))
+POINTS = torch.complex(draw(3, 5), draw(3, 5))
+POINTS[0, :4] = torch.tensor([0, complex(-3, -0.0), -3, -1e-8j])
 COMPILED = {
     "fft": (torch.fft.fft, X),
     "long fft": (torch.fft.fft, draw(2, 180)),
@@ -106,6 +108,11 @@ COMPILED = {
     "parts": (lambda z: (z.real + z.imag, torch.view_as_real(z.t().contiguous())), Z),
     "matmul": (lambda z: z @ z.mH, Z),
     "polar": (torch.polar, X.abs(), X),
+    "complex functions": (lambda z: tuple(f(z) for f in (torch.sqrt, torch.sin, torch.cos, torch.sinh, torch.cosh, torch.sigmoid)), POINTS),
+    "complex functions but at 0": (lambda z: tuple(f(z) for f in (torch.log, torch.rsqrt)), POINTS[1:]),
+    "complex powers": (lambda z: (z**2, z**3, z**0.5, z**2.5, z**0, 2**z, z ** (z.conj() + 1), z[1:] ** -1), POINTS),
+    "complex norms": (lambda z: (L.vector_norm(z), z.norm(dim=1), L.vector_norm(z, 1)), POINTS),
+    "rare functions of complex numbers": (lambda z: (torch.asin(z), torch.tanh(z), z.prod(), L.inv(z[:, :3])), POINTS),
     "svd": (lambda a: tuple(L.svd(a)), X),
     "eigenvalues": (L.eigvals, A),
     "eigenvectors of nothing": (lambda a: tuple(L.eig(a)), torch.zeros(2, 0, 0)),

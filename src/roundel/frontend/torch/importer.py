@@ -155,7 +155,7 @@ class Importer:
         if not hasattr(node.meta.get("val", None), "shape") and hasattr(node.meta.get("val", None), "node") and find(name) is None:
             value = node.meta["val"]
             return floating(self.emit, self.sizes, value.node.expr) if isinstance(value, torch.SymFloat) else self.sizes.get(value)
-        convert = find(name)
+        convert = _converter(node)
         context = NodeContext(self, node)
         try:
             out = pairs.convert(context, convert, args, kwargs) if _on_complex(node) and not _on_host(convert) else convert(context, *args, **kwargs)
@@ -222,10 +222,20 @@ def _on_host(convert: Any) -> bool:
     return convert is on_host
 
 
+def _converter(node: Any) -> Any:
+    """What converts a node: its own converter; the call of PyTorch for an operator that is not PyTorch's, or that is rare on complex numbers."""
+    from .host import can_call, is_foreign, on_host
+
+    known = find(str(node.target))
+    if known is None and is_foreign(node.target):
+        return on_host
+    return on_host if _on_complex(node) and not pairs.supports(str(node.target)) and can_call(node.target) else known
+
+
 def _supported(node: Any) -> bool:
     name = str(node.target)
     symbolic = hasattr(node.meta.get("val", None), "node") and not hasattr(node.meta.get("val", None), "shape")
-    known = find(name)
+    known = _converter(node)
     if name == "with_effects":
         return str(node.args[1]) in _EFFECTS
     if _on_complex(node) and not _on_host(known):

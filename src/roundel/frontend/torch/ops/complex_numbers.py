@@ -8,6 +8,7 @@ from typing import Any
 from ....ir import graph, tir
 from ..importer import NodeContext
 from ..pairs import Pair, join, on_pairs, promoted, split
+from ..registry import find
 from .math import scalar, tensor
 
 
@@ -120,6 +121,86 @@ def _sgn(node: NodeContext, x: Pair) -> Pair:
 @on_pairs("exp")
 def _exp(node: NodeContext, x: Pair) -> Pair:
     return _polar(node, node.make("exp", x.re), x.im)
+
+
+@on_pairs("log")
+def _log(node: NodeContext, x: Pair) -> Pair:
+    return Pair(node.make("log", _abs(node, x)), _angle(node, x))
+
+
+@on_pairs("sqrt")
+def _sqrt(node: NodeContext, x: Pair) -> Pair:
+    """The root in the right half plane: of the two parts the larger first, then the other from the product of both, which is half of ``im``."""
+    half, zero = scalar(0.5, x.sinfo.dtype), scalar(0, x.sinfo.dtype)
+    large = node.make("sqrt", node.make("multiply", node.make("add", node.make("abs", x.re), _abs(node, x)), half))
+    none = node.make("equal", large, zero)
+    small = node.make("where", none, x.im, node.make("divide", node.make("multiply", x.im, half), large))
+    right = node.make("greater_equal", x.re, zero)
+    below = node.make("less", node.make("atan2", x.im, scalar(-1, x.sinfo.dtype)), zero)  # -0 is below as well
+    turned = node.make("where", below, node.make("negative", large), large)
+    return Pair(node.make("where", right, large, node.make("abs", small)), node.make("where", right, small, turned))
+
+
+@on_pairs("rsqrt")
+def _rsqrt(node: NodeContext, x: Pair) -> Pair:
+    return _reciprocal(node, _sqrt(node, x))
+
+
+@on_pairs("pow")
+def _pow(node: NodeContext, x: Any, power: Any) -> Pair:
+    """Small whole powers by products, a root as such, the rest by exponential and logarithm (0 stays 0)."""
+    if isinstance(power, int | float) and abs(power) in (1, 2, 3, 4):
+        out = x
+        for _ in range(int(abs(power)) - 1):
+            out = _product(node, out, x)
+        return out if power > 0 else _reciprocal(node, out)
+    if power == 0.5:
+        return _sqrt(node, x)
+    x, power = (v if isinstance(v, Pair) else promoted(node, v) for v in (x, power))
+    zero, one = (scalar(v, x.sinfo.dtype) for v in (0, 1))
+    at_zero = node.make("equal", _abs(node, x), zero)
+    plain = _exp(node, _product(node, power, _log(node, x)))
+    none = node.make("equal", _abs(node, power), zero)
+    return Pair(node.make("where", at_zero, node.make("where", none, one, zero), plain.re), node.make("where", at_zero, zero, plain.im))
+
+
+def _parts(node: NodeContext, x: Pair, re: tuple[str, str], im: tuple[str, str]) -> Pair:
+    """A function whose parts are products of a function of each part."""
+    return Pair(*(node.make("multiply", node.make(f, x.re), node.make(g, x.im)) for f, g in (re, im)))
+
+
+@on_pairs("sin")
+def _sin(node: NodeContext, x: Pair) -> Pair:
+    return _parts(node, x, ("sin", "cosh"), ("cos", "sinh"))
+
+
+@on_pairs("cos")
+def _cos(node: NodeContext, x: Pair) -> Pair:
+    out = _parts(node, x, ("cos", "cosh"), ("sin", "sinh"))
+    return Pair(out.re, node.make("negative", out.im))
+
+
+@on_pairs("sinh")
+def _sinh(node: NodeContext, x: Pair) -> Pair:
+    return _parts(node, x, ("sinh", "cos"), ("cosh", "sin"))
+
+
+@on_pairs("cosh")
+def _cosh(node: NodeContext, x: Pair) -> Pair:
+    return _parts(node, x, ("cosh", "cos"), ("sinh", "sin"))
+
+
+@on_pairs("sigmoid")
+def _sigmoid(node: NodeContext, x: Pair) -> Pair:
+    e = _exp(node, Pair(*(node.make("negative", v) for v in (x.re, x.im))))
+    return _reciprocal(node, Pair(node.make("add", e.re, scalar(1, x.sinfo.dtype)), e.im))
+
+
+@on_pairs("linalg_vector_norm")
+def _norm(node: NodeContext, x: Pair, *args: Any, **kwargs: Any) -> Any:
+    real = find("linalg_vector_norm")
+    assert real is not None
+    return real(node, _abs(node, x), *args, **kwargs)
 
 
 @on_pairs("eq", "ne")
