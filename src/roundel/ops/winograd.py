@@ -23,6 +23,8 @@ from .dims import fail, paddings, simplify, static, tensor_info
 from .elementwise import label
 from .layout import named_layout
 
+PIECE = 512  # kernels transformed together: they stay in the cache, and are so few that no BLAS wakes its threads, which then spin
+
 Row = Sequence[Any]
 
 KERNEL_TRANSFORM: dict[int, list[list[float]]] = {
@@ -44,8 +46,8 @@ def transform_weight(weight: np.ndarray, tile: int) -> np.ndarray:
     g = np.array(KERNEL_TRANSFORM[tile])
     both, kernels = np.kron(g, g), weight.reshape(-1, 9)
     out = np.empty((len(both), len(kernels)), weight.dtype)
-    for k in range(0, len(kernels), 1 << 12):  # pieces that stay in the cache
-        out[:, k : k + (1 << 12)] = both @ kernels[k : k + (1 << 12)].T.astype(np.float64)
+    for k in range(0, len(kernels), PIECE):
+        out[:, k : k + PIECE] = both @ kernels[k : k + PIECE].T.astype(np.float64)
     return out.reshape(tile + 2, tile + 2, *weight.shape[:2])
 
 
