@@ -95,6 +95,7 @@ static int scalar_value(const DLTensor *tensor, int64_t *value) {
 static int solve_symbols(Context *ctx, const DLTensor *const *inputs, DLTensor *const *outputs) {
   const RdFunction *function = ctx->function;
   for (int32_t s = 0; s < function->num_symbols; s++) ctx->symbols[s] = UNSOLVED;
+  for (int32_t i = 0; i < function->num_caches; i++) ctx->symbols[function->caches[i].symbol] = 0; /* until its memory is known */
   for (int32_t p = 0; p < function->num_inputs + function->num_outputs; p++) {
     const RdParam *param = &function->params[p];
     const DLTensor *tensor = given(ctx, inputs, outputs, p);

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* The number changes whenever a structure below changes; code built for another number is refused at open. */
-#define RD_ABI 1u
+#define RD_ABI 2u
 
 /* ---- Tensors: DLPack's own structure, repeated here so that nothing else is needed ------------------------------- */
 #ifndef DLPACK_DLPACK_H_
@@ -62,6 +62,10 @@ typedef struct {
 
 typedef struct { uint64_t offset, nbytes; const char *hash; } RdConstant; /* in the weights, 64-byte aligned */
 
+/* The output is the input with more rows behind it along `axis`. Where both are one memory, with room between the rows of one outer index
+ * and those of the next (strides), only the new rows are written: then the caller gives an output with the data and strides of the input. */
+typedef struct { int32_t input, output, axis, symbol; } RdCache; /* symbol: how many rows there is room for behind the output's */
+
 typedef struct {
   uint32_t abi;
   const char *name;
@@ -78,6 +82,8 @@ typedef struct {
   const RdConstant *constants;
   int32_t num_kernels; /* with profiling: the indices given to rd_profile_begin are below this */
   const char *const *kernels;
+  int32_t num_caches;
+  const RdCache *caches; /* their inputs are not read by `run`: they lie in the outputs already */
 } RdFunction;
 
 typedef struct {
@@ -150,7 +156,8 @@ typedef struct {
 RD_API int roundel_open(const RdLibrary *library, const RdOptions *options, RdModel **model);
 RD_API void roundel_close(RdModel *model);
 
-/* Run `function` (NULL: the first).  Tensors of any strides; those with `data` are written in place.  An output whose
+/* Run `function` (NULL: the first).  Tensors of any strides; those with `data` are written in place (and with the
+ * data and strides of the input that it appends to, an output grows: see RdCache).  An output whose
  * `data` is NULL gets memory, shape and dtype from the model: hand it to roundel_release afterwards. */
 RD_API int roundel_run(RdModel *model, const char *function, const DLTensor *inputs, DLTensor *outputs);
 RD_API void roundel_release(RdModel *model, DLTensor *output);

@@ -25,10 +25,12 @@ static void *stage(Context *ctx, const DLTensor *tensor, int copy_in) {
 }
 
 /* Generated code asks for the alignment of an element, as C does. */
-static int usable_in_place(const DLTensor *tensor) {
+static int is_aligned(const DLTensor *tensor) {
   uintptr_t size = (uintptr_t)tensor->dtype.bits / 8, natural = size >= 8 ? 8 : size >= 4 ? 4 : size >= 2 ? 2 : 1;
-  return (uintptr_t)tensor_data(tensor) % natural == 0 && tensor_is_compact(tensor);
+  return (uintptr_t)tensor_data(tensor) % natural == 0;
 }
+
+static int usable_in_place(const DLTensor *tensor) { return is_aligned(tensor) && tensor_is_compact(tensor); }
 
 static int repeats_memory(const DLTensor *tensor) {
   if (tensor_is_compact(tensor)) return 0;
@@ -59,13 +61,21 @@ static int place_output(Context *ctx, int32_t index, const int64_t *dims) {
     if (!ctx->allocated[i] && ctx->outputs[i]->data && overlap(extent_of(output), extent_of(ctx->outputs[i])))
       return rd_context_error(ctx, RD_VALUE_ERROR, "outputs %d and %d share memory", (int)i, (int)index);
   *buffer = tensor_data(output);
+  const RdCache *cache = cache_of_output(ctx, index);
+  int64_t capacity = cache && is_aligned(output) ? cache_capacity(output, cache->axis) : -1;
+  if (capacity >= 0) {
+    ctx->symbols[cache->symbol] = capacity - dims[cache->axis];
+    return 0;
+  }
   if (!usable_in_place(output) && !(*buffer = stage(ctx, output, (param->flags & RD_INOUT) != 0))) return ctx->status;
   return 0;
 }
 
 static int place_input(Context *ctx, int32_t index, const DLTensor *input) {
+  const RdCache *cache = cache_of_input(ctx, index);
   ctx->buffers[index] = tensor_data(input);
-  int copy = !usable_in_place(input);
+  if (cache && cache_grows(ctx, cache, input)) return 0;
+  int copy = cache ? cache_capacity(input, cache->axis) < 0 : !usable_in_place(input);
   Extent extent = extent_of(input);
   for (int32_t i = 0; i < ctx->function->num_outputs && !copy; i++)
     copy = !ctx->allocated[i] && ctx->outputs[i]->data && overlap(extent, extent_of(ctx->outputs[i]));
@@ -89,11 +99,12 @@ static int place_arguments(Context *ctx, const DLTensor *const *inputs, DLTensor
   return 0;
 }
 
-static int execute(Context *ctx) {
+static int execute(Context *ctx, const DLTensor *const *inputs) {
   const RdFunction *function = ctx->function;
   if (context_reserve_arena(ctx, function->arena_size ? function->arena_size(ctx->symbols) : 0)) return ctx->status;
   int parallel = ctx->model->num_threads > 1;
   if (parallel) pool_begin_run();
+  cache_fill(ctx, inputs);
   int32_t status = function->run(&ctx->shared, ctx->symbols, ctx->buffers);
   if (parallel) pool_end_run();
   if (status && !ctx->status) rd_fail(&ctx->shared, "the model failed without a message");
@@ -109,10 +120,11 @@ int rd_run(RdModel *model, int32_t index, const DLTensor *const *inputs, DLTenso
   int placed = 0;
   if (!check_arguments(ctx, inputs, outputs)) {
     placed = 1;
-    if (!place_arguments(ctx, inputs, outputs)) execute(ctx);
+    if (!place_arguments(ctx, inputs, outputs)) execute(ctx, inputs);
   }
   for (int32_t i = 0; i < function->num_outputs && !ctx->status; i++)
-    if (!ctx->allocated[i] && !usable_in_place(outputs[i])) tensor_unpack(outputs[i], ctx->buffers[function->num_inputs + i]);
+    if (!ctx->allocated[i] && ctx->buffers[function->num_inputs + i] != tensor_data(outputs[i]))
+      tensor_unpack(outputs[i], ctx->buffers[function->num_inputs + i]);
   int status = ctx->status;
   if (status) {
     if (placed) output_discard(ctx);

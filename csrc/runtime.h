@@ -84,6 +84,13 @@ static inline char *tensor_data(const DLTensor *tensor) { return (char *)tensor-
 void *output_allocate(Context *ctx, int32_t index, int32_t ndim, const int64_t *shape);
 void output_discard(Context *ctx);
 
+/* cache.c: outputs that append to an input */
+const RdCache *cache_of_output(const Context *ctx, int32_t output); /* NULL: it is none */
+const RdCache *cache_of_input(const Context *ctx, int32_t input);
+int64_t cache_capacity(const DLTensor *tensor, int32_t axis); /* rows from one outer index to the next; negative: not laid out so */
+int cache_grows(const Context *ctx, const RdCache *cache, const DLTensor *past); /* whether `past` lies where the output begins */
+void cache_fill(Context *ctx, const DLTensor *const *inputs); /* copies the inputs that do not lie there */
+
 /* run.c: one call, with the parameters apart */
 int rd_run(RdModel *model, int32_t function, const DLTensor *const *inputs, DLTensor *const *outputs, int *raised);
 

@@ -10,6 +10,7 @@ from .build import Built, inspect
 from .build import compile_module as build_objects
 from .build.build import as_module
 from .build.kernels import start_processes
+from .graph.appends import grow_caches
 from .graph.attention import attention
 from .graph.block_channels import block_channels
 from .graph.collapse_axes import collapse_axes
@@ -49,7 +50,7 @@ OPTIMIZE: list[Pass] = [
 
 LOWER: list[Pass] = [
     decompose, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
-    block_channels, fold_constants, simplify, eliminate_dead_code,
+    block_channels, fold_constants, simplify, eliminate_dead_code, grow_caches,
     legalize, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""

@@ -43,7 +43,7 @@ _CHECKED = (
 )
 
 _PARAM = "{ ptr, i8, i8, i16, i32, ptr, i32 }"
-_FUNCTION = "{ i32, ptr, ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, i32, ptr }"
+_FUNCTION = "{ i32, ptr, ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, i32, ptr, i32, ptr }"
 
 
 class Globals:
@@ -111,6 +111,7 @@ def _function(
     features = [name for name in _CHECKED if f"+{name}" in spec.features.split(",")]
     strings = [table.string(n) for n in f.symbol_names]
     kernels = [table.string(n) for n in f.kernels]
+    caches = [f"{{ i32 {i}, i32 {k}, i32 {axis}, i32 {index[room]} }}" for i, k, axis, room in f.caches]
     fields = [
         f"i32 {ABI}",
         f"ptr {table.string(f.name)}",
@@ -127,6 +128,8 @@ def _function(
         f"ptr {table.array('{ i64, i64, ptr }', constants)}",
         f"i32 {len(kernels)}",
         f"ptr {table.array('ptr', kernels)}",
+        f"i32 {len(caches)}",
+        f"ptr {table.array('{ i32, i32, i32, i32 }', caches)}",
     ]
     return "{ " + ", ".join(fields) + " }"
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..arith import Analyzer
 from ..codegen.llvm import read_data, written_data
 from ..ir import DType, IRModule, tir
 from ..ir.errors import BuildError
-from ..ir.visit import free_vars, walk
+from ..ir.visit import free_vars, substitute, walk
 from ..runtime.metadata import FunctionInfo, TensorInfo
 
 BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "maps",
@@ -50,6 +51,7 @@ class Interface:
     symbols: list[tir.Var]
     info: FunctionInfo
     symbol_names: list[str]
+    caches: list[tuple[int, int, int, tir.Var]] = field(default_factory=list)  # (input, output, axis, room behind its rows)
     constants: list[str] = field(default_factory=list)  # keys, in the order of the context's table
     kernels: list[str] = field(default_factory=list)
 
@@ -89,9 +91,11 @@ def describe(mod: IRModule, name: str, symbol: str, func: tir.PrimFunc) -> Inter
     """The interface of an exported function. Raises BuildError when a size of it cannot be known to the caller."""
     public = func.attrs.get("global_symbol") or name
     hidden = _hidden(func)
-    params = [_parameter(func, p) for p in func.params if p not in hidden]
+    caches = _caches(func)
+    params = [_parameter(func, p, [room for *_, room in caches]) for p in func.params if p not in hidden]
     inputs = params[: func.attrs["num_inputs"]] if func.attrs.get("kind") == "host" else params
     symbols = _symbols(inputs, [*(d for p in params for d in p.dims), *([arena] if (arena := arena_bytes(func)) is not None else [])])
+    symbols += [room for *_, room in caches]
     for v in hidden:
         if v not in symbols:
             raise BuildError(
@@ -114,7 +118,17 @@ def describe(mod: IRModule, name: str, symbol: str, func: tir.PrimFunc) -> Inter
     names = _unique([v.name for v in symbols])
     texts = dict(zip(symbols, names))
     info = _info(func, public, params, inputs, outputs, texts)
-    return Interface(public, func, symbol, inputs, outputs, symbols, info, names)
+    return Interface(public, func, symbol, inputs, outputs, symbols, info, names, caches)
+
+
+def _caches(func: tir.PrimFunc) -> list[tuple[int, int, int, tir.Var]]:
+    """Outputs that have room behind their rows, which the caller tells."""
+    count, buffers, found = func.attrs.get("num_inputs", 0), func.buffers, []
+    known = {v for p in func.params[:count] if p in buffers for d in buffers[p].shape for v in free_vars(d)} | set(func.params[:count])
+    for i, k, axis in func.attrs.get("caches", ()):
+        (room,) = free_vars(buffers[func.params[count + k]].shape[axis]) - known
+        found.append((i, k, axis, room))
+    return found
 
 
 def arena_bytes(func: tir.PrimFunc) -> tir.Expr | None:
@@ -138,8 +152,11 @@ def _hidden(func: tir.PrimFunc) -> list[tir.Var]:
     return hidden[::-1]
 
 
-def _parameter(func: tir.PrimFunc, var: tir.Var) -> Parameter:
+def _parameter(func: tir.PrimFunc, var: tir.Var, rooms: list[tir.Var]) -> Parameter:
     buffer = func.buffers.get(var)
+    if buffer is not None and rooms:  # callers see the rows that are used
+        an, none = Analyzer(), dict.fromkeys(rooms, tir.index_const(0))
+        buffer = buffer.replace(shape=tuple(an.simplify(substitute(d, none)) if free_vars(d) & none.keys() else d for d in buffer.shape))
     if buffer is None and var.dtype.is_handle:
         raise BuildError(
             f"parameter {var.name} is a pointer without a buffer",
@@ -218,6 +235,7 @@ def _info(
             tuple(map(tensor, outputs, _padded(out_names, len(outputs)))),
             _listed(arguments),
             _listed(result),
+            caches=attrs.get("caches", ()),
             extra={k: _listed(attrs[k]) for k in BOUNDARY if k in attrs},
         )
     places = {p.var: i for i, p in enumerate([*inputs, *outputs])}

@@ -324,7 +324,8 @@ def _declare(name: str, info: FunctionInfo) -> list[str]:
     lines = ["/* Inputs:"]
     lines += [f" *   [{i}] {t}" for i, t in enumerate(info.inputs)]
     lines += [" * Outputs (a tensor whose data is NULL gets its memory from the model):"]
-    lines += [f" *   [{i}] {t}" for i, t in enumerate(info.outputs)]
+    grown = {output: f": input {past} with more along axis {axis}, in place if it has that input's data and strides" for past, output, axis in info.caches}
+    lines += [f" *   [{i}] {t}{grown.get(i, '')}" for i, t in enumerate(info.outputs)]
     lines += [
         " * Returns 0, or a status with a message in "
         + f"{name}_last_error(). May be called from several threads at once. */",

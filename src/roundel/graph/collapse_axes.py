@@ -21,6 +21,7 @@ from ..ir.op import CALL_TIR
 from ..ir.visit import Rewriter, free_vars, on, substitute, walk
 from ..ops import make
 from ..passes import pass_
+from .appends import readers
 from .name_sizes import plain_sizes
 from .rewriter import GraphRewriter, is_call
 
@@ -39,6 +40,7 @@ class _CollapseCalls(GraphRewriter):
         super().__init__(mod)
         self.collapsed: dict[str, tuple[list[Groups], list[int]] | None] = {}
         self.reshaped: dict[tuple, graph.Constant] = {}
+        self.kept = readers(mod)  # their operands may have gaps between the axes
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if call.op is not CALL_TIR or not isinstance(call.args[1], graph.Tuple) or not isinstance(call.sinfo, graph.TensorInfo):
@@ -59,7 +61,8 @@ class _CollapseCalls(GraphRewriter):
         if name.name not in self.collapsed:
             func, found = self.mod[name], None
             made = None
-            if func.root_block is not None and {"scheduled", "view", "global_symbol"}.isdisjoint(func.attrs):
+            plain = {"scheduled", "view", "global_symbol", "append"}.isdisjoint(func.attrs) and name.name not in self.kept
+            if func.root_block is not None and plain:
                 made = collapse(func)
             if made is not None:
                 func, kept = plain_sizes(made[0])

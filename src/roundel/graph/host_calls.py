@@ -11,6 +11,7 @@ from ..ir.dtype import BOOL, HANDLE, INT32, VOID
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, FuseKind
 from ..ir.tir.expr import StringImm
 from ..ir.visit import free_vars
+from . import caches
 from .host_builder import InPlace, Shape, flatten, unless_empty
 from .host_memory import Tensor, address
 from .legalize import VIEWS
@@ -39,6 +40,8 @@ def call(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
 def _call_tir(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     callee = value.args[0]
     kernel = host.mod[callee]
+    if var in host.caches:
+        return caches.append(host, host.caches[var], value, var)
     if "view" in kernel.attrs:
         source = host.tensor(host.use(value.args[1].fields[0]))
         start = kernel.attrs["view"] * source.buffer.dtype.storage_bits // 8
@@ -87,11 +90,16 @@ def _kernel_call(host: HostLowering, callee: graph.GlobalVar, args: list[Tensor]
     places = [p for p in kernel.params if p in kernel.buffers]
     if len(places) != len(args) + len(out):
         raise host.error(f"{callee.name} takes {len(places)} tensors", why=f"the call has {len(args)} operands and {len(out)} results")
-    buffers = dict(zip(places, (t.buffer for t in [*args, *out]), strict=True))
+    given = dict(zip(places, [*args, *out], strict=True))
+    buffers = {p: t.buffer for p, t in given.items()}
     variables: dict[Any, tir.Expr] = {}
-    for p, actual in buffers.items():
+    for p, actual in given.items():
         bind_shape(kernel.buffers[p].shape, actual.shape, variables)
     variables.update(zip((p for p in kernel.params if p not in buffers), explicit, strict=False))
+    if any(t.room for t in args):
+        callee, rooms = caches.roomy(host, callee, [t.room for t in args])
+        kernel = host.mod[callee]
+        variables.update(rooms)
     missing = [p.name for p in kernel.params if p not in buffers and p not in variables]
     if missing:
         raise host.error(f"the call of {callee.name} does not give its scalar parameter {', '.join(missing)}", hint="pass it in tir_vars")
@@ -141,7 +149,8 @@ def _packed_operand(value: Any) -> tir.Expr:
 
 
 def _reshape(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
-    return host.view(host.tensor(host.use(value.args[0])), var.sinfo, var.name)
+    source = host.tensor(host.use(value.args[0]))
+    return caches.view(host, source, var) if source.room else host.view(source, var.sinfo, var.name)
 
 
 def _assert_op(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from ..ir import graph, tir
 from ..ir.dtype import HANDLE, VOID
 from ..ir.visit import free_vars
+from .caches import held
 from .host_builder import Shape, flatten, unless_empty
 from .host_memory import Entry, Tensor, address, close, fits, nbytes
 from .inplace import keep_in_place
 
 if TYPE_CHECKING:
     from .lower_host import HostLowering
+
+_NONE: Iterator[None] = repeat(None)
 
 
 class Fixed:
@@ -43,6 +48,13 @@ class Fixed:
         """Second half: the value becomes the held one."""
         if staged.storage.settled() is not self.tensor.storage.settled():
             host.copy(host.touch(self.tensor).buffer, host.touch(staged).buffer)
+
+
+class Grown(Fixed):
+    """Holds a cache: each branch has written its rows where they are to be."""
+
+    def __init__(self, cache: Tensor, name: str) -> None:
+        self.tensor, self.name = cache, name
 
 
 class FixedShape(Fixed):
@@ -105,10 +117,12 @@ def _same_shape(host: HostLowering, target: tir.Buffer, source: tir.Buffer, name
             host.emit(tir.Assert(tir.eq(a, b), f"dimension {k} of {name} is {{1}}, not {{0}}"))
 
 
-def _holder(host: HostLowering, info: graph.StructInfo, name: str) -> Any:
-    """What holds a value of this struct info; tuples give tuples."""
+def _holder(host: HostLowering, info: graph.StructInfo, name: str, grown: Iterator[Tensor | None] = _NONE) -> Any:
+    """What holds a value of this struct info; tuples give tuples. ``grown``: the caches that its leaves are."""
     if isinstance(info, graph.TupleInfo):
-        return tuple(_holder(host, f, f"{name}_{i}") for i, f in enumerate(info.fields))
+        return tuple(_holder(host, f, f"{name}_{i}", grown) for i, f in enumerate(info.fields))
+    if (cache := next(grown)) is not None:
+        return Grown(cache, name)
     if isinstance(info, graph.PrimInfo) or (isinstance(info, graph.ShapeInfo) and info.ndim >= 0):
         return FixedShape(host, info, name)
     if not isinstance(info, graph.TensorInfo):
@@ -140,7 +154,7 @@ def branch(host: HostLowering, value: graph.If, var: graph.Var) -> Any:
     """``if``: each branch leaves its results in the same holders."""
     given = host.use(value.condition)
     condition = _condition(host, given)
-    holder = _holder(host, value.sinfo, var.name)
+    holder = _holder(host, value.sinfo, var.name, chain(held(host, var), _NONE))
     parts = []
     for body, fact in ((value.true_branch, condition), (value.false_branch, tir.logical_not(condition))):
         with host.nested() as entries, nullcontext() if isinstance(given, Tensor) else host.an.constraint(fact):

@@ -69,11 +69,19 @@ class Storage:
 
 @dataclass(eq=False)
 class Tensor:
-    """A buffer over a storage, ``offset`` bytes from its start. Where it lies is settled when all lifetimes are known."""
+    """A buffer over a storage, ``offset`` bytes from its start. Where it lies is settled when all lifetimes are known.
+    ``room``: (axis, rows) of a cache, where the buffer has that many rows more than the tensor."""
 
     buffer: tir.Buffer
     storage: Storage
     offset: tir.Expr | None = None
+    room: tuple[int, tir.Var] | None = None
+
+    @property
+    def shape(self) -> tuple[tir.Expr, ...]:
+        """The tensor's own shape."""
+        shape = self.buffer.shape
+        return shape if self.room is None else substitute_shape(shape, self.room[1], tir.index_const(0))
 
 
 class Sizes:
@@ -177,6 +185,12 @@ def _placed(t: Tensor, s: Storage, units: dict[Storage, tir.Expr], memory: dict[
     dtype = t.buffer.dtype
     start = units[s] * (ALIGNMENT * 8 // dtype.storage_bits)
     return t.buffer.replace(data=memory[s.region].data, elem_offset=start if t.offset is None else start + elements(t.offset, dtype))
+
+
+def substitute_shape(shape: tuple[tir.Expr, ...], var: tir.Var, value: tir.Expr) -> tuple[tir.Expr, ...]:
+    """The shape where ``var`` has a value."""
+    an = Analyzer()
+    return tuple(an.simplify(substitute(d, {var: value})) if var in free_vars(d) else d for d in shape)
 
 
 def nbytes(buffer: tir.Buffer) -> tir.Expr:

@@ -84,7 +84,8 @@ class _Legalize(GraphRewriter):
         program = make_program(lambda *args, **attrs: op.compute(args, Attrs(attrs)), call.args, dict(call.attrs))
         single = isinstance(program.sinfo, graph.TensorInfo)
         kind = FuseKind.ELEMENTWISE if op.name in VIEWS else op.kind if single else FuseKind.OPAQUE
-        func = program.func.replace(attrs=program.func.attrs | {"fuse_kind": int(kind), **_view(call), **({} if op.contract else {"contract": False})})
+        facts = _view(call) | ({} if op.contract else {"contract": False}) | ({"append": call.attrs["axis"] % call.sinfo.ndim} if op.name == "append" else {})
+        func = program.func.replace(attrs=program.func.attrs | {"fuse_kind": int(kind), **facts})
         return self._share(func, op.name.split(".")[-1]), program
 
     def _share(self, func: tir.PrimFunc, hint: str) -> graph.GlobalVar:

@@ -16,7 +16,8 @@ from ..ir.module import IRModule
 from ..ir.visit import free_vars
 from ..lower.explicit_shape_params import as_sizes, explicit_shape_params
 from ..passes import pass_
-from . import host_calls, host_control
+from . import caches, host_calls, host_control
+from .appends import Flow
 from .host_builder import HostBuilder, Shape, flatten
 from .host_memory import Storage, Tensor, close, nbytes, place
 from .inplace import ReplaceCalls, overwrite_operands
@@ -46,12 +47,15 @@ class HostLowering(HostBuilder):
         self.func = func
         self.params: list[tuple[tir.Var, tir.Buffer | None]] = []
         self.outputs: list[tir.Buffer] = []
+        self.flow = Flow(func)
+        self.caches: dict[graph.Var, caches.Cache] = {}
 
     def lower(self) -> tir.PrimFunc:
         """The host function."""
         func = self.func
         arguments = tuple(map(self.parameter, func.params))
         inputs = len(self.params)
+        self.caches = caches.caches(self, self.flow)
         value = self.seq(func.body)
         results = flatten(value)
         for k, result in enumerate(results):
@@ -66,8 +70,9 @@ class HostLowering(HostBuilder):
             attrs = attrs | {"arguments": arguments}
         if isinstance(value, tuple) and any(isinstance(v, tuple) for v in value):
             attrs = attrs | {"result": _template(value, iter(range(len(results))))}
+        attrs = attrs | caches.described(self, arguments)
         host = tir.PrimFunc(tuple(p for p, _ in params), body, tuple((p, b) for p, b in params if b is not None), attrs, INT32, func.span)
-        return _with_sizes(host, inputs)
+        return _with_sizes(host, inputs, caches.rooms(self))
 
     # -- parameters and results
 
@@ -107,6 +112,9 @@ class HostLowering(HostBuilder):
     def output(self, index: int, value: Any) -> None:
         """Give result ``index`` its parameter: in place of the tensor's own storage where that is possible."""
         tensor = self.tensor(value, f"result {index}")
+        if tensor.room:
+            self.outputs.append(tensor.buffer)
+            return
         names = self.func.attrs.get("output_names") or ()
         shape = tuple(self.sizes.resolve(d) for d in tensor.buffer.shape)
         out = tir.decl_buffer(shape, tensor.buffer.dtype, names[index] if index < len(names) else f"out_{index}")
@@ -157,10 +165,11 @@ def _template(value: Any, count: Any) -> Any:
     return tuple(_template(v, count) for v in value) if isinstance(value, tuple) else next(count)
 
 
-def _with_sizes(host: tir.PrimFunc, inputs: int) -> tir.PrimFunc:
-    """The sizes in the inputs' shapes as further parameters, as kernels have them; those of results are computed from them."""
+def _with_sizes(host: tir.PrimFunc, inputs: int, rooms: list[tir.Var]) -> tir.PrimFunc:
+    """The sizes in the inputs' shapes as further parameters, as kernels have them; those of results are computed from them, and from
+    the room that caches have."""
     host = as_sizes(host, _sizes(host, inputs))
-    return host.replace(params=(*host.params, *_sizes(host, inputs)))
+    return host.replace(params=(*host.params, *_sizes(host, inputs), *rooms))
 
 
 def _sizes(host: tir.PrimFunc, inputs: int) -> tuple[tir.Var, ...]:

@@ -69,14 +69,24 @@ def call_host(runtime: Runtime, func: tir.PrimFunc, args: Sequence[Any], name: s
         elif p.dtype.is_int:
             dims[p] = int(a)
     solve(equations, dims)
+    caches = func.attrs.get("caches", ())
+    dims |= {v: 0 for _, k, axis in caches for v in free_vars(outputs[k].shape[axis]) if v not in dims}  # no room behind results
     sizes = [dims[p] for p in func.params[count:] if p not in buffers]  # explicit after lowering
     if len(args) > count:
+        _keep_past(caches, args, args[count:])
         return runtime.call_prim(func, [*args, *sizes], name)
     arrays = [_output(runtime, b, dims) for b in outputs]
+    _keep_past(caches, args, arrays)
     ex = HostExecutor(runtime, name, outputs)
     runtime.execute(ex, func, [*args, *arrays, *sizes])
     results = [ex.made[k].array() if k in ex.made else a for k, a in enumerate(arrays)]
     return _assemble(func.attrs.get("result", 0 if len(results) == 1 else tuple(range(len(results)))), results)
+
+
+def _keep_past(caches: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Put what results append to where they begin, as callers of host functions do."""
+    for i, k, axis in caches:
+        np.moveaxis(outputs[k], axis, 0)[: inputs[i].shape[axis]] = np.moveaxis(inputs[i], axis, 0)
 
 
 def _spread(template: Any, args: Sequence[Any]) -> list[Any]:

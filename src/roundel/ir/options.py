@@ -125,6 +125,8 @@ define("weights", str, None, "type in which float32 weights of matrix products a
 define("weight_growth", float, 4.0, "how many times larger the weights of a layer may become for a faster algorithm (Winograd: 1.8 or 4, Strassen: "
        "1.75, or 2 for symbolic numbers of rows)",
        shapes_code=True)
+define("grow", bool, True, "results that append to an input along a symbolic dimension (KV caches) lie in memory with room behind them and grow in "
+       "place", shapes_code=True)
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
 define("workers", int, None, "code generation processes (default: one per core)", least=1)

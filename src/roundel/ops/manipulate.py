@@ -232,6 +232,22 @@ class Concat(OpDef):
 
 
 @register
+class Append(OpDef):
+    """``new`` behind ``past`` along ``axis``: the same as ``concat`` of them, in memory where ``past`` may lie already (see graph/caches)."""
+
+    name, operands, attributes, kind = "append", ("past", "new"), {"axis": 0}, FuseKind.OPAQUE
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return get_op("concat").infer((graph.TupleInfo(args),), attrs)
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return get_op("concat").compute((args,), attrs)
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return np.concatenate(args, attrs["axis"])
+
+
+@register
 class Stack(OpDef):
     """Tensors of one shape along a new dimension ``axis``."""
 

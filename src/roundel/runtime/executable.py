@@ -18,7 +18,7 @@ import numpy as np
 from ..ir import options
 from ..ir.dtype import DType
 from ..ir.errors import CallError, RunError
-from . import boundary, ffi, library, metadata, native, tensors, text
+from . import boundary, caches, ffi, library, metadata, native, tensors, text
 from .metadata import FunctionInfo, Template
 
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
@@ -137,6 +137,7 @@ class BoundFunction:
         self._flat = list(info.arguments) == list(range(len(info.inputs)))
         self._shapes: dict[tuple, tuple] = {}
         text.learn(info.extra.get("texts", ()))
+        self._caches = {c.output: c for c in (described.caches[k] for k in range(described.num_caches))}
         self._has_scalars = any(t.scalar for t in info.inputs)
 
     def __repr__(self) -> str:
@@ -178,8 +179,11 @@ class BoundFunction:
         torch = None if all(type(a) is np.ndarray for a in flat) else tensors.torch_of(flat)
         inputs = [tensors.prepare(a, t) for a, t in zip(flat, self._in_types)]
         shapes = self._output_shapes(inputs)
-        outputs = [_new_output(s, t, torch) for s, t in zip(shapes, self._out_types)]
-        self._run([tensors.view(v) for v in (*inputs, *outputs)])
+        if self._caches:
+            outputs = self._run_growing(inputs, shapes, torch)
+        else:
+            outputs = [_new_output(s, t, torch) for s, t in zip(shapes, self._out_types)]
+            self._run([tensors.view(v) for v in (*inputs, *outputs)])
         described = zip(outputs, self._out_types, self.info.outputs)
         results = [self._finish(o, t, info.scalar, torch) for o, t, info in described]
         if not extra:
@@ -188,6 +192,18 @@ class BoundFunction:
         if len(kept) == len(results):
             return _assemble(self.info.result, kept)
         return kept[0] if len(kept) == 1 else tuple(kept)
+
+    def _run_growing(self, inputs: list, shapes: tuple, torch: Any) -> list:
+        """Run, with memory for results that append to an input in which it lies already where that can be."""
+        outputs = []
+        with caches.Growth() as growth:
+            for k, (shape, dtype) in enumerate(zip(shapes, self._out_types)):
+                cache = self._caches.get(k)
+                grown = cache is not None and shape is not None
+                made = growth.result(inputs[cache.input], shape, cache.axis, dtype, torch) if grown else _new_output(shape, dtype, torch)
+                outputs.append(made)
+            self._run([tensors.view(v) for v in (*inputs, *outputs)])
+        return outputs
 
     def _call_program(self, args: tuple) -> None:
         flat = _flatten(self.info.arguments, args, len(self.info.inputs) + len(self.info.outputs))
@@ -225,6 +241,8 @@ class BoundFunction:
         """Solve the symbols and ask the module; inputs that do not fit give None here, and an error in the call."""
         described = self._native
         symbols = (ctypes.c_int64 * max(described.num_symbols, 1))(*[-1] * described.num_symbols)
+        for cache in self._caches.values():
+            symbols[cache.symbol] = 0
         for index, value in enumerate(inputs):
             param = described.params[index]
             dims = (int(value),) if param.ndim == native.SCALAR else tuple(value.shape)

@@ -35,6 +35,7 @@ class FunctionInfo:
 
     ``arguments`` has one template for each positional argument. For a graph function it counts in ``inputs``; for a
     tensor program in inputs followed by outputs. ``result`` is the template of what a graph function returns.
+    ``caches`` has (input, output, axis) where an output is an input with more behind it, in whose memory it can lie.
     """
 
     name: str
@@ -45,6 +46,7 @@ class FunctionInfo:
     result: Template = 0
     names: tuple[str, ...] = ()  # of the arguments, when they are not those of the inputs
     kernels: tuple[str, ...] = ()
+    caches: tuple[tuple[int, int, int], ...] = ()
     extra: dict = field(default_factory=dict, compare=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -62,6 +64,7 @@ class FunctionInfo:
             "result": self.result,
             "names": list(self.names),
             "kernels": list(self.kernels),
+            "caches": [list(c) for c in self.caches],
             "extra": self.extra,
         }
 
@@ -81,6 +84,7 @@ class FunctionInfo:
             data["result"],
             tuple(data["names"]),
             tuple(data["kernels"]),
+            tuple(tuple(c) for c in data.get("caches", ())),
             data.get("extra", {}),
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.dtype import DType
 
-ABI = 1
+ABI = 2
 COMPUTED = -(2**63)
 SCALAR = -1
 
@@ -53,6 +53,12 @@ class RdConstant(ctypes.Structure):
     _fields_ = (("offset", c_uint64), ("nbytes", c_uint64), ("hash", c_char_p))
 
 
+class RdCache(ctypes.Structure):
+    """An output that appends to an input along an axis; a symbol is the room behind its rows."""
+
+    _fields_ = (("input", c_int32), ("output", c_int32), ("axis", c_int32), ("symbol", c_int32))
+
+
 class RdFunction(ctypes.Structure):
     """One exported function."""
 
@@ -72,6 +78,8 @@ class RdFunction(ctypes.Structure):
         ("constants", POINTER(RdConstant)),
         ("num_kernels", c_int32),
         ("kernels", POINTER(c_char_p)),
+        ("num_caches", c_int32),
+        ("caches", POINTER(RdCache)),
     )
 
 

@@ -130,7 +130,8 @@ class CompiledGraph:
         tensors = {**{self.placeholders[k]: t for k, t in constants.items()}, **self.attributes}
         module = convert_graph(self.nodes, inputs, tensors, self.computed, sizes, _named(variables))
         threads = self.settings.get("threads") or option_registry.get("threads")
-        built = compile_module(module, target=self.settings.get("target"), pipeline=self.settings.get("pipeline"))
+        with option_registry.override(grow=False):  # PyTorch has said how its results lie in memory
+            built = compile_module(module, target=self.settings.get("target"), pipeline=self.settings.get("pipeline"))
         self.model = Model(built.load(threads=threads), saver=built.save)
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:

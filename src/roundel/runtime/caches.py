@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of results that append to an input (KV caches): allocated with room, and handed out row by row.
+
+A result is a view of a larger memory that remembers how many of its rows have been given out. When a call's input is exactly what was
+given out last, the result is the same view with more rows, and only these are written. Otherwise (the memory is foreign, full, or has
+grown from that input already) the result gets new memory, and what the input holds is copied there once.
+
+Nobody's result changes behind his back: while several results (as NumPy arrays) lie in one memory, none of them can be written into.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.dtype import DType
+from . import tensors
+
+_ROOM_BYTES = 1 << 20  # that much room even where a cache is short, for at most _ROOM_ROWS rows
+_ROOM_ROWS = 64
+_ALIGNMENT = 64
+
+
+class Memory:
+    """One memory, ``rows`` of whose rows along ``axis`` have been given out. It does not keep itself alive: its views do."""
+
+    __slots__ = ("address", "axis", "capacity", "dtype", "offset", "owner", "results", "rows", "shape", "strides")
+
+    def __init__(self, shape: Sequence[int], axis: int, dtype: DType) -> None:
+        self.shape, self.axis, self.dtype, self.rows = tuple(shape), axis, dtype, shape[axis]
+        self.capacity = _capacity(shape, axis, dtype.numpy.itemsize)
+        self.strides, self.address, self.offset, self.owner = (), 0, 0, None
+        self.results: list[weakref.ref[np.ndarray]] = []
+
+    def allocate(self) -> np.ndarray:
+        """Its bytes, known by their address as long as they are alive."""
+        strides, step = [], self.dtype.numpy.itemsize
+        for dim in reversed((*self.shape[: self.axis], self.capacity, *self.shape[self.axis + 1 :])):
+            strides.append(step)
+            step *= dim
+        self.strides = tuple(reversed(strides))
+        raw = np.empty(step + _ALIGNMENT, np.uint8)
+        self.offset = -raw.ctypes.data % _ALIGNMENT
+        self.address = raw.ctypes.data + self.offset
+        self.owner = weakref.ref(raw, functools.partial(_forget, self.address))
+        _known[self.address] = self
+        return raw
+
+    def view(self, owner: np.ndarray, rows: int) -> np.ndarray:
+        """The first rows. ``owner``: what ``self.owner`` refers to."""
+        shape = (*self.shape[: self.axis], rows, *self.shape[self.axis + 1 :])
+        return np.ndarray(shape, self.dtype.numpy, owner, self.offset, self.strides)
+
+    def holds(self, past: Any, shape: Sequence[int]) -> bool:
+        """Whether ``past``, which begins where the memory does, has the rows that were given out, and there is room for ``shape``."""
+        size = self.dtype.numpy.itemsize
+        strides = past.strides if isinstance(past, np.ndarray) else tuple(s * size for s in past.stride())
+        before, after = self.shape[: self.axis], self.shape[self.axis + 1 :]
+        return strides == self.strides and past.shape[self.axis] == self.rows and shape[self.axis] <= self.capacity \
+            and before == tuple(shape[: self.axis]) and after == tuple(shape[self.axis + 1 :])
+
+    def share(self, result: np.ndarray) -> None:
+        """One more array that lies here."""
+        self.results.append(weakref.ref(result, self._gone))
+        self._protect()
+
+    def _gone(self, result: weakref.ref[np.ndarray]) -> None:
+        self.results.remove(result)
+        self._protect()
+
+    def _protect(self) -> None:
+        alive = [a for r in tuple(self.results) if (a := r()) is not None]
+        for array in alive:
+            array.flags.writeable = len(alive) == 1
+
+
+def _forget(address: int, _: Any) -> None:
+    _known.pop(address, None)
+
+
+_known: dict[int, Memory] = {}  # by address, while a view is alive
+_lock = threading.Lock()  # of all their `rows`
+
+
+def _capacity(shape: Sequence[int], axis: int, itemsize: int) -> int:
+    """Half as many rows again, so that copying adds up to a constant per row; odd, so that heads do not fall on the same cache sets."""
+    row = itemsize
+    for k, dim in enumerate(shape):
+        row *= dim if k != axis else 1
+    rows = shape[axis]
+    return (rows + max(rows // 2, min(_ROOM_ROWS, -(-_ROOM_BYTES // max(row, 1))))) | 1
+
+
+class Growth:
+    """The results of one call that are caches: gives them memory, and takes back what was given when the call fails."""
+
+    def __init__(self) -> None:
+        self.claimed: list[tuple[Memory, int, int]] = []  # and how many rows it had, and has now
+        self.arrays: list[tuple[Memory, np.ndarray]] = []
+
+    def __enter__(self) -> Growth:
+        return self
+
+    def __exit__(self, error: Any, *_: Any) -> None:
+        if error is None:
+            for memory, array in self.arrays:
+                memory.share(array)
+            return
+        with _lock:
+            for memory, before, now in self.claimed:
+                if memory.rows == now:
+                    memory.rows = before
+
+    def result(self, past: Any, shape: tuple[int, ...], axis: int, dtype: DType, torch: Any) -> Any:
+        """An array (a PyTorch tensor with ``torch``) of this shape that begins with ``past``, if that is known to be possible."""
+        if 0 in (*shape[:axis], *shape[axis + 1 :]):
+            array = tensors.empty(shape, dtype.numpy)
+            return array if torch is None else _as_torch(array, dtype, torch)
+        memory, owner = self._grown(past, shape, dtype) or _new(shape, axis, dtype)
+        array = memory.view(owner, shape[axis])
+        if torch is not None:
+            return _as_torch(array, dtype, torch)
+        self.arrays.append((memory, array))
+        return array
+
+    def _grown(self, past: Any, shape: tuple[int, ...], dtype: DType) -> tuple[Memory, np.ndarray] | None:
+        memory = _known.get(_address(past))
+        owner = None if memory is None else memory.owner()
+        if memory is None or owner is None or memory.dtype is not dtype:
+            return None
+        with _lock:
+            if len(shape) != len(memory.shape) or not memory.holds(past, shape):
+                return None
+            self.claimed.append((memory, memory.rows, shape[memory.axis]))
+            memory.rows = shape[memory.axis]
+        return memory, owner
+
+
+def _new(shape: tuple[int, ...], axis: int, dtype: DType) -> tuple[Memory, np.ndarray]:
+    memory = Memory(shape, axis, dtype)
+    return memory, memory.allocate()
+
+
+def _address(value: Any) -> int:
+    if type(value) is np.ndarray:
+        return value.__array_interface__["data"][0]
+    return value.data_ptr() if tensors.torch_module(value) is not None else 0
+
+
+def _as_torch(array: np.ndarray, dtype: DType, torch: Any) -> Any:
+    kind = getattr(torch, dtype.element, None)
+    if kind is None:
+        return array
+    if array.dtype.kind in "biufc":
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(f"i{array.dtype.itemsize}")).view(kind)
