@@ -8,7 +8,8 @@ from typing import Any
 
 from .build import Built, inspect
 from .build import compile_module as build_objects
-from .build.build import as_module
+from .build.ahead import working_ahead
+from .build.build import as_module, machine_spec
 from .build.kernels import start_processes
 from .graph.appends import grow_caches
 from .graph.attention import attention
@@ -73,9 +74,10 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
 def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
                    profile: bool = False) -> Built:
     """Objects of the whole module, ready to be loaded or saved. Raises RoundelError."""
-    start_processes(mod)
-    mod = prepare(mod, target=target_of(target), pipeline=pipeline, observers=observers, verify=verify)
-    return build_objects(mod, profile=profile)
+    target = target_of(target)
+    with working_ahead(machine_spec(target) if start_processes(mod) else None):
+        mod = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify)
+        return build_objects(mod, profile=profile)
 
 
 def build_module(mod: Any, *, target: Any = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:

@@ -6,6 +6,7 @@ import gc
 import numpy as np
 import pytest
 
+from roundel.build.ahead import current, working_ahead
 from roundel.build.kernels import compile_kernels
 from roundel.build.units import Units
 from roundel.codegen.llvm import MachineSpec
@@ -45,6 +46,26 @@ def test_shared_kernels_are_those_made_here(tmp_path):
         made = {u.symbol for u in own.kernels()}
     assert made == set(objects) and units.symbols == {n: s for n, s in own.symbols.items() if n in units.symbols}
     assert all(o[:4] == b"\x7fELF" for o in objects.values())
+
+
+def test_kernels_are_compiled_while_others_are_scheduled(tmp_path):
+    spec = MachineSpec.host()
+    with options.override(cache_dir=str(tmp_path), workers=2):
+        with working_ahead(spec):
+            mod = prepare(from_source(MODEL), target=Target.host())
+            asked = current().asked.copy()
+            kernels = {n: f for n, f in mod.items() if f.attrs.get("kind") == "kernel"}
+            changed = next(iter(kernels))
+            mod = mod.with_functions({changed: kernels[changed].with_attr("noalias", False)})
+            units, objects = compile_kernels(mod, spec)
+            assert not current().asked
+        assert current() is None and asked.keys() == kernels.keys()
+        own = Units(lower(mod), spec)
+        assert {u.symbol for u in own.kernels()} == set(objects) and own.symbols[changed] == units.symbols[changed]
+        with working_ahead(spec):
+            prepare(from_source(MODEL), target=Target.host())
+            asked = current().asked.copy()
+        assert all(a.future.done() or a.future.running() for a in asked.values())
 
 
 def test_derived_constants_are_made_when_asked_for():

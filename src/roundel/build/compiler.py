@@ -142,10 +142,12 @@ def pool() -> Pool:
         return _pool
 
 
-def start() -> None:
-    """Start worker processes where there may be any: they get ready meanwhile."""
-    if size() > 1:
-        pool().start()
+def start() -> bool:
+    """Start worker processes where there may be any, and say whether: they get ready meanwhile."""
+    if size() == 1:
+        return False
+    pool().start()
+    return True
 
 
 def size() -> int:

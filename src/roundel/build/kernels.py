@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from ..ir.visit import statements
 from ..lower import lower
 from ..passes.progress import report
 from . import compiler, object_cache
+from .ahead import current, request
 from .units import Unit, Units
 
 WORTH = 150  # statements (of block form) of a module that are worth sharing among processes
@@ -48,11 +48,10 @@ def compile_kernel(
     return Compiled(units.symbols[name], units.constants[name], objects)
 
 
-def start_processes(mod: IRModule) -> None:
-    """Start worker processes where a module of graph functions is going to have work for them: they get ready meanwhile."""
+def start_processes(mod: IRModule) -> bool:
+    """Start worker processes where a module of graph functions is going to have work for them: they get ready meanwhile. Whether there are any."""
     calls = sum(len(b.bindings) for f in mod.functions.values() if isinstance(f, graph.Function) for b in f.body.blocks)
-    if calls >= WORTH_STARTING:
-        compiler.start()
+    return calls >= WORTH_STARTING and compiler.start()
 
 
 def worth_sharing(mod: IRModule) -> bool:
@@ -74,14 +73,13 @@ def compile_kernels(mod: IRModule, spec: MachineSpec) -> tuple[Units, dict[str, 
     done here, so that errors are the same.
     """
     kernels = {n: f for n, f in mod.items() if isinstance(f, tir.PrimFunc) and f.attrs.get("kind") != "host"}
-    settings = {"cache": options.get("cache"), "cache_dir": str(options.cache_dir())}
     waiting: dict[str, Future[Compiled]] = {}
+    begun = current()
+    asked = {} if begun is None else {n: f for n in kernels if (f := begun.found(n, kernels[n], spec)) is not None}
     for name in sorted(kernels, key=lambda n: -_size(kernels[n])):
-        try:
-            message = pickle.dumps(("kernel", (_closure(kernels, name), name, spec), settings), protocol=pickle.HIGHEST_PROTOCOL)
-        except (pickle.PicklingError, TypeError, AttributeError):  # an attribute of the user's that only this process knows
-            continue
-        waiting[name] = compiler.pool().ask(message, name, spec)
+        message, answer = asked.get(name) or (request(_closure(kernels, name), name, spec), None)
+        if message is not None:
+            waiting[name] = answer or compiler.pool().ask(message, name, spec)
     foreign = spec.triple != MachineSpec.host().triple
 
     def here(name: str) -> Compiled:

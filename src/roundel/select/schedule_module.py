@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..build.ahead import offer
 from ..ir import tir
 from ..ir.errors import ScheduleError
 from ..ir.module import IRModule
@@ -27,6 +28,7 @@ def schedule_module(mod: IRModule) -> IRModule:
     for name, func in mod.items():
         if isinstance(func, tir.PrimFunc) and func.root_block is not None and "scheduled" not in func.attrs:
             changes[name], wanted = schedule_program(func, target, constants.get(name, ()))
+            offer(name, changes[name])
             if wanted:
                 layouts[name] = wanted
     return repack(mod.with_functions(changes), layouts)

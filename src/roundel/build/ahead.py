@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that worker processes compile while others are still scheduled.
+
+Whoever schedules a program offers it; a compilation that builds the module later finds what was made of it meanwhile.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from ..codegen.llvm import MachineSpec, facts_of
+from ..ir import options, tir
+from . import compiler
+
+_current: ContextVar[Ahead | None] = ContextVar("roundel_ahead", default=None)
+
+
+class _Asked(NamedTuple):
+    func: tir.PrimFunc
+    message: bytes
+    future: Future[Any]
+
+
+class Ahead:
+    """What workers were asked for, by kernel."""
+
+    def __init__(self, spec: MachineSpec) -> None:
+        self.spec = spec
+        self.asked: dict[str, _Asked] = {}
+
+    def ask(self, name: str, func: tir.PrimFunc) -> None:
+        """Have a scheduled program that calls no other compiled."""
+        if "global_symbol" not in func.attrs and not facts_of(func).callees:
+            message = request({name: func}, name, self.spec)
+            if message is not None:
+                self.asked[name] = _Asked(func, message, compiler.pool().ask(message, name, self.spec))
+
+    def found(self, name: str, func: tir.PrimFunc, spec: MachineSpec) -> tuple[bytes, Future[Any] | None] | None:
+        """The request for this very kernel, and its answer where some worker has begun with it."""
+        asked = self.asked.pop(name, None)
+        if asked is None or spec != self.spec or not _same(asked.func, func):
+            return None
+        return asked.message, None if asked.future.cancel() else asked.future
+
+    def drop(self) -> None:
+        """Forget what no worker has begun with."""
+        for asked in self.asked.values():
+            asked.future.cancel()
+        self.asked.clear()
+
+
+def request(functions: Mapping[str, tir.PrimFunc], name: str, spec: MachineSpec) -> bytes | None:
+    """What a worker is sent to compile a kernel; None where an attribute of the user's is known to this process only."""
+    settings = {"cache": options.get("cache"), "cache_dir": str(options.cache_dir())}
+    try:
+        return pickle.dumps(("kernel", (functions, name, spec), settings), protocol=pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return None
+
+
+def _same(offered: tir.PrimFunc, func: tir.PrimFunc) -> bool:
+    """Whether a function is the one that was offered, but for being called a kernel."""
+    parts = ("params", "body", "buffer_map")
+    return all(getattr(func, p) is getattr(offered, p) for p in parts) and func.attrs.without("kind") == offered.attrs.without("kind")
+
+
+def offer(name: str, func: tir.PrimFunc) -> None:
+    """A program is scheduled."""
+    ahead = _current.get()
+    if ahead is not None:
+        ahead.ask(name, func)
+
+
+def current() -> Ahead | None:
+    """What the compilation that runs has asked for."""
+    return _current.get()
+
+
+@contextmanager
+def working_ahead(spec: MachineSpec | None) -> Iterator[None]:
+    """Within, programs that are offered are compiled for a machine (None: are not)."""
+    ahead = Ahead(spec) if spec is not None else None
+    mark = _current.set(ahead)
+    try:
+        yield
+    finally:
+        _current.reset(mark)
+        if ahead is not None:
+            ahead.drop()
