@@ -82,6 +82,17 @@ def undefined_input(path: Path) -> None:
     path.write_bytes(model([helper.make_node("Relu", ["nowhere"], ["y"], name="r")], [value("x", [2])], [value("y", [2])]).SerializeToString())
 
 
+def defined_twice(name: str) -> Callable[[Path], None]:
+    """Two nodes, the second of which gives its result a name that is taken."""
+    def write(path: Path) -> None:
+        nodes = [helper.make_node("Relu", ["x"], ["a"], name="first"), helper.make_node("Add", ["a", "w"], [name], name="second"),
+                 helper.make_node("Exp", ["a"], ["y"], name="third")]
+        proto = model(nodes, [value("x", [2])], [value("y", [2])], [numpy_helper.from_array(np.ones(2, np.float32), "w")])
+        path.write_bytes(proto.SerializeToString())
+
+    return write
+
+
 def external(location: str, length: int = 24) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         proto = add()
@@ -132,6 +143,9 @@ BROKEN = {
     "wrong rank": (wrong_rank, "'conv'.*2 dimensions.*weights of 4"),
     "wrong shape": (wrong_shape, "(?s)'product'.*3.*4"),
     "undefined input": (undefined_input, "'r'.*'nowhere'"),
+    "two nodes of one result": (defined_twice("a"), "(?s)'second'.*'a' is defined twice.*'first'"),
+    "a result named like an initializer": (defined_twice("w"), "(?s)'second'.*'w' is defined twice.*initializer"),
+    "a result named like an input": (defined_twice("x"), "(?s)'second'.*'x' is defined twice.*input"),
     "missing external data": (external("weights.bin"), "(?s)tensor 'w'.*missing.*weights.bin"),
     "external data above the folder": (external("../../secret.bin"), "(?s)outside the model's folder.*secret"),
     "external data at an absolute path": (external("/etc/passwd"), "(?s)outside the model's folder.*passwd"),

@@ -59,6 +59,17 @@ def test_slice(step):
     _agree(_model([X, *bounds], nodes), *((_x(7, 4), _ints(a), _ints(b)) for a, b in cases))
 
 
+def test_slice_with_steps_that_the_run_tells():
+    bounds = [(name, "int64", [2]) for name in ("a", "b", "s")]
+    axes = helper.make_node("Constant", [], ["axes"], value_ints=[1, 0])
+    nodes = [axes, helper.make_node("Slice", ["x", "a", "b", "axes", "s"], ["out"])]
+    ranges = [(0, 5, 1), (2, -1, 2), (-3, 100, 3), (5, 2, -2), (-1, -100, -1), (3, 3, -1), (1, 100, 2**40), (-(2**62), 2**62, 1)]
+    model = _model([X, *bounds], nodes)
+    _agree(model, *((_x(7, 4), *(_ints(p, q) for p, q in zip(one, other))) for one, other in zip(ranges, ranges[3:] + ranges[:3])))
+    with pytest.raises(rd.RoundelError, match="step"):
+        rd.compile(model)(_x(7, 4), _ints(0, 0), _ints(4, 7), _ints(1, 0))
+
+
 def test_tile_pad_topk_constant():
     nodes = [helper.make_node("Tile", ["x", "r"], ["out"])]
     _agree(_model([X, ("r", "int64", [2])], nodes), (_x(2, 4), _ints(2, 3)), (_x(2, 4), _ints(0, 1)))

@@ -398,8 +398,9 @@ def _constant(data: ConstData) -> graph.Constant:
 
 
 def sorted_nodes(proto: Any, defined: Mapping[str, Any]) -> list[onnx.NodeProto]:
-    """The nodes in an order in which everything is defined before it is used; raises ModelError for a cycle."""
+    """The nodes in an order in which everything is defined before it is used; raises ModelError for a cycle and for a name defined twice."""
     nodes = list(proto.node)
+    _check_unique(proto, nodes)
     have = set(defined)
     if _in_order(nodes, have):
         return nodes
@@ -425,6 +426,20 @@ def sorted_nodes(proto: Any, defined: Mapping[str, Any]) -> list[onnx.NodeProto]
                 state[step] = 1
                 stack.append((step, iter(needs(nodes[step]))))
     return order
+
+
+def _check_unique(proto: Any, nodes: Sequence[Any]) -> None:
+    """Raises ModelError when two nodes, or a node and an input or initializer, define one name (subgraphs may hide names from outside)."""
+    makers = {t.name: "an initializer" for t in getattr(proto, "initializer", ())}
+    makers.update((i if isinstance(i, str) else i.name, "an input") for i in proto.input)
+    for n in nodes:
+        title = f"node {n.name!r} ({n.op_type})" if n.name else f"a node {n.op_type}"
+        for name in n.output:
+            if name in makers:
+                raise ModelError(f"{name!r} is defined twice", where=title, why=f"also by {makers[name]}",
+                                 hint="every name of a graph has one definition; give one of the two another name")
+            if name:
+                makers[name] = title
 
 
 def _in_order(nodes: list[Any], have: set[str]) -> bool:

@@ -12,7 +12,7 @@ from ....arith import Analyzer
 from ....ir import graph, tir
 from ..importer import NodeContext, Value
 from ..registry import converter
-from ..run_time_sizes import sized
+from ..run_time_sizes import check, sized
 from .math import const_like
 from .resampling import antialiased
 
@@ -65,7 +65,25 @@ def _slice_attributes(node: NodeContext, x: Value) -> Any:
 def _slice(node: NodeContext, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None) -> Any:
     begin, end = node.ints(starts, "the starts", signed=True), node.ints(ends, "the ends", signed=True)
     where = list(range(len(begin))) if axes is None else node.static_ints(axes, "the axes")
-    return _slice_at(node, x, begin, end, where, [1] * len(begin) if steps is None else node.static_ints(steps, "the steps"))
+    every = [1] * len(begin) if steps is None else node.ints(steps, "the steps", signed=True)
+    fixed = [k for k, s in enumerate(every) if isinstance(s, int)]
+    for k in range(len(every)):
+        if k not in fixed:
+            x = Value(_picked(node, x, begin[k], end[k], where[k] % x.expr.sinfo.ndim, every[k]), is_text=x.is_text)
+    begin, end, where, every = ([v[k] for k in fixed] for v in (begin, end, where, every))
+    return _slice_at(node, x, begin, end, where, every) if fixed else x.expr
+
+
+def _picked(node: NodeContext, x: Value, begin: Any, end: Any, axis: int, step: tir.Expr) -> Any:
+    """A slice along one axis whose step, and so its direction, only the run tells: its positions are computed and taken."""
+    n, an = x.expr.sinfo.shape[axis], Analyzer()
+    check(node, tir.select(tir.eq(step, 0), tir.index_const(0), tir.index_const(1)), tir.index_const(1), "step")
+    up = tir.gt(step, 0)
+    first, last = (tir.select(up, _clamped(an, v, n, 0, 1), _clamped(an, v, n, -1, -1)) for v in (begin, end))
+    count = tir.select(up, tir.ceildiv(tir.max_(last - first, 0), tir.max_(step, 1)), tir.ceildiv(tir.max_(first - last, 0), tir.max_(0 - step, 1)))
+    numbers = node.make("arange", *(graph.PrimValue(v) for v in (tir.index_const(0), sized(node, count, "length"), tir.index_const(1))), dtype="int64")
+    at = node.make("add", node.make("multiply", numbers, node.value([step]).expr), node.value([sized(node, first, "start", signed=True)]).expr)
+    return node.make("take", x.expr, at, axis=axis)
 
 
 def _slice_at(node: NodeContext, x: Value, begin: list[Any], end: list[Any], axes: list[int], steps: list[int]) -> Any:
