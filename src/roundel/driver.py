@@ -30,6 +30,7 @@ from .graph.name_sizes import name_sizes
 from .graph.narrow_weights import narrow_weights
 from .graph.simplify import simplify
 from .graph.solve_sizes import solve_sizes
+from .graph.sort_rows import sort_rows
 from .graph.strassen import strassen
 from .graph.widen_convolutions import widen_convolutions
 from .ir.errors import OptionError
@@ -51,7 +52,7 @@ OPTIMIZE: list[Pass] = [
 
 LOWER: list[Pass] = [
     decompose, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
-    block_channels, fold_constants, simplify, eliminate_dead_code, grow_caches,
+    block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
     legalize, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""

@@ -42,6 +42,17 @@ def test_sort(descending):
     opcheck("sort", T(2, 0), descending=descending)
 
 
+@pytest.mark.parametrize("n", [2, 3, 64, 67, 129])
+def test_merges(n, monkeypatch):
+    """Pairs of whole runs and what is left over, in order of place where elements are equal; NaN is the largest."""
+    monkeypatch.setattr(opcheck_module, "COMPILED", True)
+    x = np.random.default_rng(n).integers(0, 9, (3, n)).astype("float32")
+    x[1, ::5] = np.nan
+    for descending in (False, True):
+        opcheck("argsort", T(values=x), descending=descending, dtype="int64")
+        opcheck("argsort", T(2, "n", dtype="uint8"), dims={"n": n}, descending=descending)
+
+
 def test_topk():
     opcheck("topk", T("n", 9), 3, dims=N, dtype="int64")
     opcheck("topk", T("n", 9), lambda n: n - 1, dims=N, axis=0, largest=False)

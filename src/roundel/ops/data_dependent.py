@@ -15,14 +15,14 @@ import numpy as np
 from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
-from roundel.ir.dtype import BOOL, INT64
+from roundel.ir.dtype import INT64
 from roundel.ir.graph.make_call import make_call
 from roundel.ir.op import OpDef, get_op, register
 
 from .dims import axis_of, fail, simplify, tensor_info
 from .elementwise import widen
-from .loops import for_each, let, load, store, when
-from .sort import before, sorted_order
+from .loops import for_each, let, let_all, load, repeat_while, side_by_side, store, when
+from .sort import Selection, before, sorted_order
 
 
 def _make(name: str, *args: Any, **attrs: Any) -> graph.Call:
@@ -210,7 +210,7 @@ class UniqueGroups(OpDef):
             return tir.seq(*steps)
 
         shapes = [((n,), "int64")] * 3 + [((1,), "int64")]
-        return te.extern(shapes, [x], build, "unique", scratch=[((n,), "int64"), ((n,), "int64"), ((2,), "int64")])
+        return te.extern(shapes, [x], build, "unique", scratch=[((n,), "int64"), ((n,), "int64"), ((4,), "int64")])
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         found = np_unique(args[0], 0, attrs["sorted"])
@@ -336,27 +336,37 @@ def _suppress(boxes: Any, scores: Any, limit: Any, overlap: Any, least: Any, cen
     one = lambda t: load(t, (0,) * len(t.shape))
 
     def build(ins: Any, outs: Any, scratch: Any, b: Any, c: Any) -> tir.Stmt:
-        (kept, number), order, keep = outs, scratch[0], scratch[3]
+        (kept, number), (left, corners, meets) = outs, scratch[4:]
         score = lambda i: load(ins[1], (b, c, i))
-        box = lambda i: _corners(lambda k: load(ins[0], (b, i, k)), center)
-        count = load(number, (b, c))
+        heap = Selection(n, n, score, before, False, scratch[:4])  # of equals, the last place is on top: they are counted downwards
+        limited, size, count = one(ins[2]), load(left, (0,)), load(number, (b, c))
 
-        def visit(t: Any) -> tir.Stmt:
-            def consider(i: Any) -> tir.Stmt:
-                meets = lambda s: when(_overlap(box(i), box(load(kept, (b, c, s))), one(ins[3])), store(keep, (0,), False))
-                take = tir.seq(store(kept, (b, c, count), i), store(number, (b, c), count + 1))
-                return tir.seq(store(keep, (0,), True), for_each([count], meets, "s"), when(load(keep, (0,)), take))
+        def enter(i: Any) -> tir.Stmt:
+            add = tir.seq(heap.put(size, score(i), -i), store(left, (0,), size + 1))
+            return add if least is None else when(score(i) > one(ins[4]), add)
 
-            wanted = [tir.lt(count, tir.cast(one(ins[2]), "int64"))]
-            if least is not None:
-                wanted.append(score(load(order, (t,))) > one(ins[4]))
-            return when(te.logical_and(*wanted), let(load(order, (t,)), consider, "box"))
+        def consider(i: Any) -> tir.Stmt:
+            box = _corners(lambda k: load(ins[0], (b, i, k)), center)
+            return let_all(box, lambda *p: tir.seq(
+                store(meets, (0,), 0.0), side_by_side(count, lambda s: compare(p, s)), when(tir.eq(load(meets, (0,)), 0.0), take(i, p))))
 
-        by_score = sorted_order(n, scratch[:3], lambda p, q: before(score(q), score(p)))
-        return tir.seq(by_score, store(number, (b, c), 0), for_each([n], visit, "t"))
+        def compare(p: Any, s: Any) -> tir.Stmt:
+            found = te.select(_overlap(p, [load(corners, (k, s)) for k in range(4)], one(ins[3])), tir.const(1.0, boxes.dtype), 0.0)
+            return store(meets, (0,), tir.max_(load(meets, (0,)), found))
+
+        def take(i: Any, p: Any) -> tir.Stmt:
+            remember = [store(corners, (k, count), v) for k, v in enumerate(p)]
+            return tir.seq(*remember, store(kept, (b, c, count), i), store(number, (b, c), count + 1))
+
+        last = [store(left, (0,), size - 1), heap.put(0, heap.value(size), heap.place(size)), heap.sink(0, size)]
+        best = let(-heap.place(0), lambda i: tir.seq(*last, consider(i)), "box")
+        more = te.logical_and(size > 0, count < tir.cast(limited, "int64"))
+        order = for_each([tir.floordiv(size, 2)], lambda q: heap.sink(tir.floordiv(size, 2) - 1 - q, size))
+        return tir.seq(store(number, (b, c), 0), store(left, (0,), 0), for_each([n], enter), order, repeat_while(more, best))
 
     inputs = [boxes, scores, limit, overlap, *([] if least is None else [least])]
-    scratch = [((n,), "int64"), ((n,), "int64"), ((2,), "int64"), ((1,), BOOL)]
+    scratch = [((n,), scores.dtype), ((n,), "int64"), ((2,), "int64"), ((1,), scores.dtype),
+               ((1,), "int64"), ((4, n), boxes.dtype), ((1,), boxes.dtype)]
     return te.extern([((batches, classes, n), "int64"), ((batches, classes), "int64")], inputs, build, "kept", over=[batches, classes], scratch=scratch)
 
 

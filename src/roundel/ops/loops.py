@@ -48,6 +48,11 @@ def let(value: tir.Expr, body: Callable[[tir.Var], tir.Stmt], name: str = "v") -
     return tir.Let(v, value, body(v))
 
 
+def let_all(values: Sequence[tir.Expr], body: Callable[..., tir.Stmt]) -> tir.Stmt:
+    """``body`` of variables that hold the values, each evaluated once, in order."""
+    return let(values[0], lambda v: let_all(values[1:], lambda *rest: body(v, *rest))) if values else body()
+
+
 def when(condition: Any, then: tir.Stmt, otherwise: tir.Stmt | None = None) -> tir.Stmt:
     """A conditional statement; a condition that is known decides at once."""
     condition = tir.const(condition, BOOL)

@@ -16,7 +16,7 @@ from roundel.ir.op import OpDef, register
 
 from .dims import axis_of, fail, static, tensor_info
 from .elementwise import widen
-from .loops import for_each, let, load, repeat_while, side_by_side, store, when
+from .loops import for_each, let, let_all, load, repeat_while, side_by_side, store, when
 
 FEW = 4     # elements are selected rather than sorted where there are so many times more
 BLOCK = 32  # elements that are looked at together
@@ -39,32 +39,50 @@ def sorted_order(
     order, spare, cursor = scratch
     passes = max((static(n) - 1).bit_length(), 0) if static(n) is not None else 62
 
-    def merge(width: Any, q: Any) -> tir.Stmt:
-        low = q * (width * 2)
-        middle, high = tir.min_(low + width, n), tir.min_(low + width * 2, n)
-        left, right = load(cursor, (0,)), load(cursor, (1,))
-
-        def take(t: Any) -> tir.Stmt:
-            open_right = te.logical_and(left < middle, right < high)
-            from_right = te.if_then_else(open_right, first(load(order, (right,)), load(order, (left,))), left >= middle)
-            pick = lambda side: tir.seq(
-                store(spare, (low + t,), load(order, (load(cursor, (side,)),))),
-                store(cursor, (side,), load(cursor, (side,)) + 1),
-            )
-            return when(from_right, pick(1), pick(0))
-
-        return tir.seq(store(cursor, (0,), low), store(cursor, (1,), middle), for_each([high - low], take, "t"))
-
     def one_pass(p: Any) -> tir.Stmt:
         def body(width: Any) -> tir.Stmt:
-            merged = for_each([tir.ceildiv(n, width * 2)], lambda q: merge(width, q), "q")
-            return tir.seq(merged, for_each([n], lambda j: store(order, (j,), load(spare, (j,)))))
+            pairs = tir.floordiv(n, width * 2)
+            whole = for_each([pairs], lambda q: _merge_whole(order, spare, cursor, q * (width * 2), width, first), "q")
+            rest = when(pairs * (width * 2) < n, _merge_rest(order, spare, cursor, pairs * (width * 2), width, n, first))
+            return tir.seq(whole, rest, side_by_side(n, lambda j: store(order, (j,), load(spare, (j,)))))
 
         width = tir.call("shift_left", tir.index_const(1), p)
         return let(width, lambda w: body(w) if static(n) is not None else when(w < n, body(w)), "width")
 
     begin = for_each([n], lambda j: store(order, (j,), j)) if start else None
     return tir.seq(begin, for_each([passes], one_pass, "p"))
+
+
+def _merge_whole(order: Any, spare: Any, cursor: Any, low: Any, width: Any, first: Callable[[Any, Any], Any]) -> tir.Stmt:
+    """Two runs of ``width``, from both ends at once: no run ends before all is merged, nothing branches, and neither end waits for the other."""
+    at = lambda k: load(cursor, (k,))
+    begin = [store(cursor, (k,), value) for k, value in enumerate((low, low + width, low + width - 1, low + width * 2 - 1))]
+
+    def take(t: Any) -> tir.Stmt:
+        def ends(a: Any, b: Any, y: Any, z: Any, front: Any, back: Any) -> tir.Stmt:
+            step = lambda k, taken, by: store(cursor, (k,), at(k) + by * te.cast(taken, "int64"))
+            return tir.seq(
+                store(spare, (low + t,), tir.select(front, b, a)), store(spare, (low + width * 2 - 1 - t,), tir.select(back, y, z)),
+                step(0, te.logical_not(front), 1), step(1, front, 1), step(2, back, -1), step(3, te.logical_not(back), -1))
+
+        four = [load(order, (at(k),)) for k in range(4)]
+        decide = lambda a, b, y, z: let_all([first(b, a), first(z, y)], lambda front, back: ends(a, b, y, z, front, back))
+        return let_all(four, decide)  # of equals, the left one goes first
+
+    return tir.seq(*begin, for_each([width], take, "t"))
+
+
+def _merge_rest(order: Any, spare: Any, cursor: Any, low: Any, width: Any, n: Any, first: Callable[[Any, Any], Any]) -> tir.Stmt:
+    """A run of up to ``width`` and what follows it to the end, which may be nothing."""
+    middle = tir.min_(low + width, n)
+    left, right = load(cursor, (0,)), load(cursor, (1,))
+
+    def take(t: Any) -> tir.Stmt:
+        from_right = te.if_then_else(te.logical_and(left < middle, right < n), first(load(order, (right,)), load(order, (left,))), left >= middle)
+        pick = lambda side: tir.seq(store(spare, (low + t,), load(order, (load(cursor, (side,)),))), store(cursor, (side,), load(cursor, (side,)) + 1))
+        return when(from_right, pick(1), pick(0))
+
+    return tir.seq(store(cursor, (0,), low), store(cursor, (1,), middle), for_each([n - low], take, "t"))
 
 
 def _sort_te(x: te.Tensor, axis: int, descending: bool, count: Any, outputs: list[tuple[str, DType]], name: str) -> Any:
@@ -87,17 +105,17 @@ def _sort_te(x: te.Tensor, axis: int, descending: bool, count: Any, outputs: lis
                            for_each([count], lambda j: write(j, key(place(j)), place(j))))
 
         def part() -> tir.Stmt:
-            return _Selection(n, count, key, ordered, descending, scratch[-4:]).statement(write)
+            return Selection(n, count, key, ordered, descending, scratch[-4:]).statement(write)
 
         return (part() if few else whole()) if isinstance(few, bool) else when(few, part(), whole())
 
-    for_all = [((n,), "int64"), ((n,), "int64"), ((2,), "int64")] if few is not True else []
+    for_all = [((n,), "int64"), ((n,), "int64"), ((4,), "int64")] if few is not True else []
     for_few = [((count,), x.dtype), ((count,), "int64"), ((2,), "int64"), ((1,), x.dtype)] if few is not False else []
     others = [s for k, s in enumerate(x.shape) if k != axis]
     return te.extern([(shape, d) for _, d in outputs], [x], build, name, over=others, scratch=[*for_all, *for_few])
 
 
-class _Selection:
+class Selection:
     """The first ``k`` of ``n`` elements in an order, by a heap with the last of them on top. Most of what comes then does not get in,
     which vectors find out for many elements at once."""
 
