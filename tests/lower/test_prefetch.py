@@ -32,6 +32,7 @@ def test_each_pass_fetches_its_share_of_a_step():
     flat = lower(IRModule({"f": _scheduled()}))["f"]
     calls = [n for n in walk(flat.body) if type(n) is tir.Call and n.op == "prefetch"]
     assert len({c.args[0] for c in calls}) == 2  # four lines of 64 bytes per step, three passes
+    assert {c.args[2].value for c in calls} == {3}  # into all caches
 
 
 def test_iterations_inside_take_turns():
