@@ -12,7 +12,7 @@ from roundel.build.build import lowered
 from roundel.ir import IRModule, tir
 from roundel.ir.visit import walk
 from roundel.schedule import Schedule
-from roundel.schedule.rules import rows
+from roundel.schedule.rules import contraction, rows
 from roundel.script import tir as T
 from roundel.target import Target
 
@@ -98,3 +98,22 @@ def test_padding_is_read_without_a_mask(columns, masks):
     flat = [f for _, f in lowered(IRModule({"f": _scheduled(7, 16, func)})).items() if isinstance(f, tir.PrimFunc)]
     loads = [n for f in flat for n in walk(f.body) if type(n) is tir.BufferLoad and n.buffer.name == "B"]
     assert loads and any(n.predicate is not None for n in loads) == masks
+
+
+@pytest.mark.parametrize("width", [10, 21, 16])
+def test_windows_of_vectors_that_are_not_full_stay_in_registers(width):
+    """The elements of a row that a step of a convolution reads begin at zero, wherever the window is."""
+    x, w = te.placeholder((3, 6, width + 2), "float32", "X"), te.placeholder((20, 3, 3, 3), "float32", "W")
+    c, h, v = (te.reduce_axis((0, 3), n) for n in "chv")
+    func = te.create_prim_func([x, w, te.compute((20, 4, width), lambda o, i, j: te.sum(x[c, i + h, j + v] * w[o, c, h, v], axis=[c, h, v]), "Y")])
+    sch = Schedule(func.with_attr("decisions", {"inner": 3, "unroll": 1, "rows": 4}))
+    assert contraction(sch, Target.host()) is not None
+    flat = [f for _, f in lowered(IRModule({"f": sch.func})).items() if isinstance(f, tir.PrimFunc)]
+    tiles = [n for f in flat for n in walk(f.body) if type(n) is tir.Allocate]
+    assert tiles and all(n.buffer.scope == "local" and "not_registers" not in n.annotations for n in tiles)
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((3, 6, width + 2)).astype("float32"), rng.standard_normal((20, 3, 3, 3)).astype("float32")
+    out = np.full((20, 4, width), np.nan, "float32")
+    rd.build(sch.func)(a, b, out)
+    windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3), axis=(1, 2))
+    np.testing.assert_allclose(out, np.einsum("cijhv,ochv->oij", windows, b), rtol=1e-4, atol=1e-4)

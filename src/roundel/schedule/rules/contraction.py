@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...ir import tir
+from ...ir.visit import free_vars
 from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .borders import meets_rows, zero_borders
@@ -189,7 +190,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     panel = None
     operand = _read_index(sch, block, panels)
     if tile.rows > 1 and operand is not None and innermost is not None:
-        panel = sch.cache_read(block, operand, "local")
+        panel = _in_registers(sch, c, operand, tile, panels is c.vector.buffer)
         sch.compute_at(panel, step if step is not None else reduce[-1])
     init = sch.decompose_reduction(block, reduce[0])
     if c.windows:
@@ -237,6 +238,20 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
         tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
         _prefetch(sch, c, tile, tiles, whole, sch.func.buffer_params[packed], unroll)
     return parallelize(sch, whole, work, CHUNKS * target.cores if few else None)
+
+
+def _in_registers(sch: Any, c: Contraction, operand: int, tile: Tile, as_given: bool) -> Any:
+    """The block that loads the vectors that a step reads. Where the last one is not full and they move with a window too, they are
+    indexed by the axes of the contraction: then they begin at zero and may be whole (``lower/whole_vectors``)."""
+    block, axes, extent = sch.get_block(c.info.name), c.info.block.iter_vars, c.extent(c.vector_axis)
+    if not as_given or extent is None or extent % tile.lanes == 0 or c.vector.indices[-1] is axes[c.vector_axis].var:
+        return sch.cache_read(block, operand, "local")
+    panel = sch.reindex(block, ("read", operand))
+    sch.set_scope(panel, 0, "local")
+    used = [k for k, axis in enumerate(axes) if any(axis.var in free_vars(i) for i in c.vector.indices)]
+    at = used.index(c.vector_axis)
+    sch.transform_layout(panel, ("write", 0), tir.IndexMap.from_func(lambda *i: (*i[:at], *i[at + 1 :], i[at]), len(used)))
+    return panel
 
 
 def _prefetch(sch: Any, c: Contraction, tile: Tile, tiles: int, loop: Any, packed: tir.Buffer, unroll: int) -> None:
