@@ -57,8 +57,8 @@ def _float_to_int(em: Emitter, v: str, source: DType, target: DType) -> str:
     s, t = llvm_type(source), llvm_type(target)
     if target.bits < 32:
         return _through_int32(em, v, source, target)
-    if source.lanes > 1 and source.bits == target.bits == 32 and target.kind == "int":
-        return _vector_to_int32(em, v, source, target)
+    if source.lanes > 1 and target.kind == "int":
+        return _vector_to_int(em, v, source, target)
     full = em.declare(f"llvm.{name}.sat.{suffix(target)}.{suffix(source)}", t, s)
     return em.op(f"call {t} {full}({s} {v})")
 
@@ -76,14 +76,15 @@ def _through_int32(em: Emitter, v: str, source: DType, target: DType) -> str:
     return em.op(f"trunc {llvm_type(wide)} {v} to {llvm_type(target)}")
 
 
-def _vector_to_int32(em: Emitter, v: str, source: DType, target: DType) -> str:
+def _vector_to_int(em: Emitter, v: str, source: DType, target: DType) -> str:
     """What does not fit is taken out before the conversion (LLVM saturates one lane after the other)."""
-    least, beyond = _splat_float(-(2**31), source), _splat_float(2**31, source)
+    half = 1 << (target.bits - 1)
+    least, beyond = _splat_float(-half, source), _splat_float(half, source)
     v = _where(em, f"uno {v}, {v}", source, zero(source), v)
     v = _where(em, f"olt {v}, {least}", source, least, v)
     inside = _where(em, f"oge {v}, {beyond}", source, zero(source), v)
     whole = em.op(f"fptosi {llvm_type(source)} {inside} to {llvm_type(target)}")
-    return _where(em, f"oge {v}, {beyond}", source, splat(str(2**31 - 1), target), whole, target)
+    return _where(em, f"oge {v}, {beyond}", source, splat(str(half - 1), target), whole, target)
 
 
 def _splat_float(value: int, dtype: DType) -> str:
