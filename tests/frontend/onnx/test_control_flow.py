@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx.parser
 import pytest
 from onnx import TensorProto as T
 from onnx import helper as h
@@ -109,3 +110,43 @@ def test_rows_of_a_loop_that_its_data_ends():
         last, rows = f(np.float32(1), np.float32(bound))
         np.testing.assert_array_equal(rows, -(2.0 ** np.arange(1, count + 1, dtype="f")))
         assert last == 2.0**count
+
+
+GROWING = {
+    "grows": ("", """last = Loop(m, yes, x)<body = b (int64 i, bool ci, float[p,2] s) => (bool co, float[q,2] so) {
+        co = Identity(ci) t = ReduceSum<keepdims=1>(s, zero) so = Concat<axis=0>(s, t) }>""",
+              lambda x, m: _times(m, x, lambda s, i: np.concatenate([s, s.sum(0, keepdims=True)]))),
+    "grows where a branch says so": ("", """last = Loop(m, yes, x)<body = b (int64 i, bool ci, float[p,2] s) => (bool co, float[q,2] so) {
+        co = Identity(ci) odd = Mod(i, two) c = Cast<to=9>(odd)
+        so = If(c)<then_branch = tb () => (float[u,2] o1) { o1 = Concat<axis=0>(s, x) }, else_branch = eb () => (float[v,2] o2) { o2 = Neg(s) }> }>""",
+                                     lambda x, m: _times(m, x, lambda s, i: np.concatenate([s, x]) if i % 2 else -s)),
+    "what the data leaves": ("", """flat = Reshape(x, minus)
+        last = Loop(m, yes, flat)<body = b (int64 i, bool ci, float[p] s) => (bool co, float[q] so) {
+        mean = ReduceMean<keepdims=0>(s) k = GreaterOrEqual(s, mean) so = Compress(s, k) n = Size(so) co = Greater(n, one) }>""",
+                             lambda x, m: _times(m, x.reshape(-1), lambda s, i: s[s >= s.mean()] if i == 0 or len(s) > 1 else s)),
+    "two that change places": ("", """w = Concat<axis=0>(x, x)
+        last, other = Loop(m, yes, x, w)<body = b (int64 i, bool ci, float[p,2] u, float[q,2] v) => (bool co, float[r,2] un, float[s,2] vn) {
+        co = Identity(ci) un = Identity(v) vn = Concat<axis=0>(u, v) }>""",
+                               lambda x, m: _times(m, (x, np.concatenate([x, x])), lambda s, i: (s[1], np.concatenate(s)))[0]),
+    "with rows": (", float[t] rows", """last, rows = Loop(m, yes, x)<body = b (int64 i, bool ci, float[p,2] s) => (bool co, float[q,2] so, float row) {
+        co = Identity(ci) row = ReduceMax<keepdims=0>(s) so = Concat<axis=0>(s, s) }>""",
+                  lambda x, m: (_times(m, x, lambda s, i: np.concatenate([s, s])), np.full(m, x.max(initial=-np.inf), "f"))),
+}
+
+
+def _times(count, state, step):
+    for i in range(count):
+        state = step(state, i)
+    return state
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_state_whose_size_changes(name):
+    more, text, want = GROWING[name]
+    f = rd.compile(onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["" : 20]> g (float[n,2] x, int64 m) => (float[a,b] last{more})
+        <bool yes = {{1}}, int64[1] zero = {{0}}, int64 one = {{1}}, int64 two = {{2}}, int64[1] minus = {{-1}}> {{ {text} }}"""))
+    for rows, count in ((3, 4), (1, 1), (2, 0)):
+        x = np.random.default_rng(rows).standard_normal((rows, 2)).astype("f")
+        got, expected = f(x, np.int64(count)), want(x, count)
+        for g, w in zip(*((v if isinstance(v, tuple) else (v,)) for v in (got, expected)), strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-5)

@@ -11,8 +11,8 @@ import numpy as np
 
 from ....ir import graph, tir
 from ....ir.dtype import BOOL, INT64
-from ....ops.dims import differ
 from ..importer import NodeContext
+from ..loop_state import LoopState, as_before
 from ..packed import PackedBranches, PackedLoop, Run, holds_sequence
 from ..registry import converter
 from ..run_time_sizes import inner_sizes, sizes_in
@@ -110,7 +110,7 @@ def _while(node: NodeContext, length: tir.Expr, state: list[Any], step: Step) ->
 
     def body() -> graph.Tuple:
         new, ys = step(counter, list(variables))
-        new = [_as_before(node, old, now) for old, now in zip(variables, new, strict=True)]
+        new = [as_before(node, old.sinfo, now) for old, now in zip(variables, new, strict=True)]
         written = [_written(node, r, counter, y) for r, y in zip(rows, ys, strict=True)]
         return graph.Tuple((node.make("add", counter, graph.Constant.of(np.int64(1))), *new, *written))
 
@@ -147,7 +147,7 @@ def _loop(node: NodeContext, trips: Value | None, condition: Value | None, *stat
 
 def _rolled(node: NodeContext, run: Run, count: Any, condition: Value | None, state: list[Value], always: bool) -> Any:
     """A native loop; ``always``: its body alone may say that it ends."""
-    if always and count is not None and _never_ends(node, run, state):
+    if always and count is not None and not any(LoopState(node, run, state).axes) and _never_ends(node, run, state):
         return _counted(node, run, tir.as_index(count), state, len(state))
     return _conditional(node, run, count, condition, state)
 
@@ -193,10 +193,10 @@ def _conditional(node: NodeContext, run: Run, count: Any, condition: Value | Non
     ``count`` iterations, of which those that ran are the result."""
     importer, carried = node.importer, len(state)
     counter, go = graph.Var("i", graph.TensorInfo((), INT64)), graph.Var("go_on", graph.TensorInfo((), BOOL))
-    variables = [graph.Var(f"s{k}", s.expr.sinfo) for k, s in enumerate(state)]
+    carrier = LoopState(node, run, state)
 
     def step() -> list[Any]:
-        return [v.expr for v in run([Value(v) for v in (counter, go, *variables)])]
+        return [v.expr for v in run([Value(v) for v in (counter, go, *carrier.enter())])]
 
     probe = _rows_of(node, importer.sequence(lambda: graph.Tuple(tuple(step()[1 + carried:]))))
     if probe and (count is None or (isinstance(count, int) and count > _MOST_ROWS)):
@@ -213,16 +213,17 @@ def _conditional(node: NodeContext, run: Run, count: Any, condition: Value | Non
 
     def next_values() -> graph.Tuple:
         more, *out = step()
-        out[:carried] = [_as_before(node, old, new) for old, new in zip(variables, out[:carried], strict=True)]
+        out[:carried] = carrier.next(out[:carried])
         written = [_written(node, r, counter, y) for r, y in zip(rows, out[carried:], strict=True)]
         return graph.Tuple((node.make("add", counter, graph.Constant.of(np.int64(1))), flag(more), *out[:carried], *written))
 
-    loop_vars = (counter, go, *variables, *rows)
+    loop_vars = (counter, go, *carrier.variables, *rows)
     first = graph.Constant.of(np.asarray(True)) if condition is None else flag(condition.expr)
     init = (graph.Constant.of(np.int64(0)), first, *(s.expr for s in state), *buffers)
     info = graph.TupleInfo(tuple(v.sinfo for v in loop_vars))
     out = importer.bb.emit(graph.While(loop_vars, init, importer.sequence(goes_on), importer.sequence(next_values), info), "loop")
     fields = [importer.bb.emit(graph.TupleGetItem(out, k), "loop_result") for k in range(len(loop_vars))]
+    fields[2 : 2 + carried] = carrier.leave(fields[2 : 2 + carried])
     if not rows:
         return tuple(fields[2:])
     ran = node.ints(Value(fields[0]), "the iterations that ran", upper=count)[0]
@@ -237,16 +238,6 @@ def _rows_of(node: NodeContext, body: graph.SeqExpr) -> tuple[graph.TensorInfo, 
     if any(v in inner for row in rows for v in sizes_in(row)):
         raise node.data_dependent("the shape of what a loop collects")
     return rows
-
-
-def _as_before(node: NodeContext, old: Any, new: Any) -> Any:
-    """The new state of a loop: of the old one's type, sizes that may be equal checked when the model runs."""
-    a, b = old.sinfo, new.sinfo
-    if a is b:
-        return new
-    if a.dtype != b.dtype or a.ndim != b.ndim or any(differ(m, n) for m, n in zip(a.shape, b.shape, strict=True)):
-        raise node.data_dependent("the shape or type of a loop's state, which changes")
-    return node.importer.bb.match_cast(new, a, "state")
 
 
 def _written(node: NodeContext, rows: Any, place: Any, y: Any) -> Any:
