@@ -65,7 +65,7 @@ def candidates(c: Contraction, target: Any) -> Candidates:
 def _cycles(c: Contraction, target: Any, tiles: Columns, wide: Columns, legal: np.ndarray, row: int, first: float) -> np.ndarray:
     """Of every tile (down) and number of steps (across), with so many rows. Traffic is added where arithmetic takes less than ``first``
     times the least, and where else it can matter."""
-    cycles = np.broadcast_to(_arithmetic(c, target, wide, row), legal.shape).copy()
+    cycles = np.maximum(np.broadcast_to(_arithmetic(c, target, wide, row), legal.shape), 1.0)  # nothing at all where an extent is 0
     least = np.where(legal, cycles, np.inf).min(axis=1)
     best, near = np.inf, least <= first * least.min()
     while near.any():
