@@ -22,14 +22,17 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
+/* The bytes of a block that lie in huge pages: a last page that is three quarters full is one too, for which the block gets longer. */
+static size_t in_huge_pages(size_t nbytes) { return (nbytes + HUGE_PAGE / 4) / HUGE_PAGE * HUGE_PAGE; }
+
 void *os_alloc(size_t nbytes) {
   if (nbytes == 0) nbytes = 64;
-  if (nbytes > SIZE_MAX - HUGE_PAGE) return NULL;
-  size_t alignment = nbytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
+  if (nbytes > SIZE_MAX - 2 * HUGE_PAGE) return NULL;
+  size_t huge = in_huge_pages(nbytes);
   void *memory = NULL;
-  if (posix_memalign(&memory, alignment, nbytes) != 0) return NULL;
+  if (posix_memalign(&memory, huge ? HUGE_PAGE : 64, nbytes > huge ? nbytes : huge) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-  if (alignment == HUGE_PAGE) madvise(memory, nbytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+  if (huge) madvise(memory, huge, MADV_HUGEPAGE);
 #endif
   return memory;
 }
