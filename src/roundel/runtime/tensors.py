@@ -174,9 +174,10 @@ def prepare(value: Any, dtype: DType) -> Any:
 
 def view(value: Any) -> tuple[int, Any]:
     """Address of a DLTensor over the memory of ``value``, and what must live as long as it is used."""
-    if type(value) is Described:
+    kind = type(value)
+    if kind is Described:
         return ctypes.addressof(value.tensor), value
-    torch = None if type(value) is np.ndarray else torch_module(value)
+    torch = None if kind is np.ndarray else torch_module(value)
     try:
         capsule = value.__dlpack__() if torch is None else torch.utils.dlpack.to_dlpack(value)
     except (BufferError, TypeError, RuntimeError) as error:
