@@ -81,7 +81,13 @@ def kernels(entries: Sequence[dict[str, Any]]) -> Any:
     panel.set_xticklabels([x["name"] for x in entries], rotation=90, fontsize=6.5)
     panel.grid(axis="x", visible=False)
     panel.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.99), ncol=2)
-    panel.set_title("Single layers, one thread; over 100 %: Winograd, which does less arithmetic than is counted", fontsize=10, loc="left")
+    families = [x["family"] for x in entries]
+    for family in dict.fromkeys(families):
+        first, count = families.index(family), families.count(family)
+        panel.axvline(first - 0.5, color="#c8ccd2", linewidth=1)
+        panel.annotate(family, (first + count / 2 - 0.5, 1), xycoords=("data", "axes fraction"), xytext=(0, -11), textcoords="offset points", ha="center",
+                       fontsize=8, color="#555b66")
+    panel.set_title("Single layers, one thread; over 100 %: less arithmetic than is counted (Winograd, Strassen)", fontsize=10, loc="left")
     return figure
 
 
@@ -95,10 +101,10 @@ def roofline(entries: Sequence[dict[str, Any]]) -> Any:
     peak = machine_peak()
     entries = [x for x in entries if x["threads"] == 1]
     figure, panel = plt.subplots(figsize=(8.4, 5))
-    at = np.logspace(-1.5, 3, 200)
+    at, ceilings = np.logspace(-1.5, 3, 200), []
     for label, rate in (("L2", peak.l2_gbs), ("L3", peak.l3_gbs), ("memory", peak.dram_gbs)):
         panel.plot(at, np.minimum(at * rate, peak.gflops), color="#555b66", linewidth=1)
-        panel.annotate(f"{label} {rate:.0f} GB/s", (0.035, 0.035 * rate), xytext=(0, 8), textcoords="offset points", fontsize=8, rotation=36, color="#555b66")
+        ceilings.append((f"{label} {rate:.0f} GB/s", rate))
     panel.annotate(f"FMA peak {peak.gflops:.0f} GFLOP/s", (60, peak.gflops), xytext=(0, 5), textcoords="offset points", fontsize=8, color="#555b66")
     palette = plt.get_cmap("tab10")
     for number, x in enumerate(entries):
@@ -108,6 +114,10 @@ def roofline(entries: Sequence[dict[str, Any]]) -> Any:
         panel.scatter([k["intensity"] for k in timed], [k["mflop"] / k["measured_ms"] for k in timed], s=area, alpha=0.55, color=palette(number % 10),
                       edgecolor="white", linewidth=0.5, label=x["case"])
     panel.set(xscale="log", yscale="log", xlabel="FLOP per byte of operands and results", ylabel="GFLOP/s", xlim=(0.03, 1000), ylim=(0.5, peak.gflops * 1.8))
+    (left, low), (right, high) = panel.transData.transform([(1, 1), (10, 10)])  # a decade in both directions: the slope of a ceiling
+    for label, rate in ceilings:
+        panel.annotate(label, (0.035, 0.035 * rate), xytext=(-2, 3), textcoords="offset points", fontsize=8, color="#555b66", va="bottom",
+                       rotation=np.degrees(np.arctan2(high - low, right - left)), rotation_mode="anchor")
     legend = panel.legend(frameon=False, fontsize=8, loc="lower right")
     for handle in legend.legend_handles:
         handle.set_sizes([40])

@@ -15,6 +15,7 @@ from .goals import HEADS, best_peer, goals_rows, kernel_alone, this_machine
 from .latency import ratio
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+OPERATORS = "Common operators alone, whole calls from Python (`python -m benchmarks operators`); ONNX Runtime writes into memory that it was given before."
 PEERS = ("ort", "openvino", "onednn", "inductor", "eager", "tvm")
 
 
@@ -22,13 +23,14 @@ def report() -> str:
     """All tables for which there are results."""
     parts = []
     if models := results.read("models"):
-        parts += ["## Models", models_table(models), models_summary(models)]
+        parts += ["## Models", "![Speed of each engine relative to the best peer](charts/models.png)", models_table(models), models_summary(models)]
     if kernels := results.read("kernels"):
         peak = peak_gflops()
         goals = markdown(HEADS, goals_rows(kernels, this_machine()))
-        parts += ["## Kernels", goals, kernels_summary(kernels, peak), kernels_table(kernels, peak)]
+        chart = "![Layers as shares of the multiply-add peak](charts/kernels.png)"
+        parts += ["## Kernels", goals, kernels_summary(kernels, peak), chart, kernels_table(kernels, peak)]
     if found := results.read("operators"):
-        parts += ["## Operators", operators_summary(found)]
+        parts += ["## Operators", OPERATORS, operators_summary(found)]
     if layers := results.read("random"):
         parts += ["## Choice of decisions", random_summary(layers)]
     return "\n\n".join(parts) + "\n"

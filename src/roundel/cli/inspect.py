@@ -41,7 +41,8 @@ def inspect_command(
         with shown("running passes"):
             mod = driver.prepare(mod, target=driver.target_of(target), pipeline=driver.DEFAULT[: last + 1])
     if function is not None and function not in mod.functions:
-        raise OptionError(f"the module has no function {function!r} at this stage", hint=f"it has {', '.join(mod.functions)}")
+        later = "" if after is not None else "; kernels are there --after schedule"
+        raise OptionError(f"the module has no function {function!r} at this stage", hint=f"it has {', '.join(mod.functions)}{later}")
     part = mod if function is None else mod[function]
     if color or (color is None and sys.stdout.isatty()):
         from rich.console import Console
