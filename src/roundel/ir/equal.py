@@ -17,7 +17,7 @@ from .node import Node
 from .op import OpDef
 from .tir import stmt as ts
 from .tir.buffer import Buffer
-from .tir.expr import FloatImm, Var
+from .tir.expr import Expr, FloatImm, Var
 from .tir.func import BaseFunc
 
 _BY_IDENTITY = (Var, GraphVar, DataflowVar, Buffer)
@@ -116,30 +116,19 @@ def _text(node: Any) -> str:
 
 
 class _Hash:
+    """Of all but expressions: graph variables by number, in the order in which they appear."""
+
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
         self.count = 0
 
     def of(self, v: Any) -> int:
+        if isinstance(v, Expr):
+            return _of_expression(v)
         if isinstance(v, Node):
-            if type(v) in _BY_IDENTITY:
-                if v in self.numbers:
-                    return hash(("#", self.numbers[v]))
-                self.numbers[v] = self.count = self.count + 1
-                if isinstance(v, Var):
-                    return hash(("#", self.numbers[v], str(v.dtype)))
-                skip: tuple = (*v._hidden, "name")
-            else:
-                skip = v._hidden
-            if isinstance(v, BaseFunc):
-                return _Hash().fields(v, skip)
-            if isinstance(v, FloatImm):
-                return hash((struct.pack("<d", v.value), str(v.dtype)))
-            for x in _bound(v):
-                self.numbers.pop(x, None)
-            return self.fields(v, skip)
+            return self.node(v)
         if isinstance(v, tuple):
-            return hash(tuple(self.of(x) for x in v))
+            return hash(tuple(map(self.of, v)))
         if isinstance(v, Mapping):
             return hash(tuple((k, self.of(v[k])) for k in sorted(v)))
         if isinstance(v, OpDef):
@@ -148,8 +137,38 @@ class _Hash:
             return hash((v.shape, v.dtype))
         return hash(v.value) if isinstance(v, Enum) else hash(v)
 
+    def node(self, v: Node) -> int:
+        if isinstance(v, Buffer):
+            return self.fields(v, (*v._hidden, "name"))
+        if isinstance(v, BaseFunc):
+            return _Hash().fields(v, v._hidden)
+        if type(v) not in _BY_IDENTITY:
+            for x in _bound(v):
+                self.numbers.pop(x, None)
+            return self.fields(v, (*v._hidden, "reads", "writes") if type(v) is ts.Block else v._hidden)  # which follow from the body
+        if v in self.numbers:
+            return hash(("#", self.numbers[v]))
+        self.numbers[v] = self.count = self.count + 1
+        return self.fields(v, (*v._hidden, "name"))
+
     def fields(self, v: Any, skip: tuple) -> int:
         return hash((type(v).__name__, *(self.of(getattr(v, f)) for f in v._fields if f not in skip)))
+
+
+def _of_expression(e: Expr) -> int:
+    """The hash of an expression in which any variable is as good as another of its type (memoised)."""
+    if e._facts is None:
+        e._facts = {}
+    known = e._facts.get("hash")
+    if known is None:
+        if isinstance(e, Var):
+            known = hash((str(e.dtype), e.size))
+        elif isinstance(e, FloatImm):
+            known = hash((struct.pack("<d", e.value), str(e.dtype)))
+        else:
+            known = _Hash().fields(e, e._hidden)
+        e._facts["hash"] = known
+    return known
 
 
 def structural_hash(node: Any) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from roundel.arith import Analyzer
-from roundel.ir import Var, Visitor, free_vars, on, tir
+from roundel.ir import Node, Var, Visitor, free_vars, on, tir
+from roundel.ir.visit import children
 
 from .vector_expr import conjuncts
 
@@ -29,6 +30,15 @@ class _Collect(Visitor):
         self.escapes = False  # the memory is also reached in ways that indices do not show
         self.loops: tuple[tir.For, ...] = ()
         self.conditions: tuple[tir.Expr, ...] = ()
+
+    def visit(self, node: Node) -> None:
+        """Expressions that do not mention the memory are not entered."""
+        if not isinstance(node, tir.Expr) or self.wanted.data in mentioned(node):
+            super().visit(node)
+
+    def generic(self, node: Node) -> None:
+        for child in children(node):
+            self.visit(child)
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> None:
@@ -100,10 +110,43 @@ def accesses(buffer: tir.Buffer, stmt: tir.Stmt) -> tuple[list[Access], bool]:
     return collect.found, collect.escapes
 
 
-def uses(buffer: tir.Buffer, stmt: tir.Stmt) -> bool:
-    """Whether ``stmt`` touches the memory of ``buffer`` in any way."""
-    found, escapes = accesses(buffer, stmt)
-    return bool(found) or escapes
+def mentioned(e: Node) -> frozenset[Var]:
+    """Variables in an expression, and the pointers of the buffers that it reads (memoised)."""
+    if type(e) is Var:
+        return frozenset((e,))
+    if not isinstance(e, tir.Expr):
+        return frozenset().union(*map(mentioned, children(e)))
+    if e._facts is None:
+        e._facts = {}
+    found = e._facts.get("mentioned")
+    if found is None:
+        found = frozenset().union(*map(mentioned, children(e)))
+        if type(e) is tir.BufferLoad:
+            found |= {e.buffer.data}
+        e._facts["mentioned"] = found
+    return found
+
+
+class Uses:
+    """Whether statements touch the memory of a buffer in any way; what each touches is found once."""
+
+    def __init__(self) -> None:
+        self.memo: dict[Node, frozenset[Var]] = {}
+
+    def __call__(self, buffer: tir.Buffer, stmt: Node) -> bool:
+        return buffer.data in self.of(stmt)
+
+    def of(self, node: Node) -> frozenset[Var]:
+        """Variables that a statement or expression mentions, and pointers of buffers that it reads, writes or declares."""
+        if isinstance(node, tir.Expr):
+            return mentioned(node)
+        found = self.memo.get(node)
+        if found is None:
+            found = frozenset().union(*map(self.of, children(node)))
+            if type(node) in (tir.BufferStore, tir.DeclBuffer):
+                found |= {node.buffer.data}
+            self.memo[node] = found
+        return found
 
 
 def interval(index: tir.Expr, loops: Sequence[tir.For], an: Analyzer) -> tuple[tir.Expr, tir.Expr] | None:

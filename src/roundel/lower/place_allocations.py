@@ -18,7 +18,7 @@ from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, free_vars, on, tir
 from roundel.ir.visit import substitute
 
-from .accesses import Access, accesses, hull, interval, pinned, uses
+from .accesses import Access, Uses, accesses, hull, interval, pinned
 from .kernel_pass import kernel_pass
 from .loop_facts import inside
 from .statements import StatementRewriter
@@ -29,6 +29,7 @@ _SHARES = (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED)
 class _Place(StatementRewriter):
     def __init__(self) -> None:
         self.analyzer = Analyzer()
+        self.uses = Uses()
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
@@ -38,7 +39,7 @@ class _Place(StatementRewriter):
     @on(tir.Allocate)
     def _allocate(self, alloc: tir.Allocate) -> tir.Stmt:
         body = self.rewrite(alloc.body)
-        if not uses(alloc.buffer, body):
+        if not self.uses(alloc.buffer, body):
             return body
         return self.sink(alloc, body)
 
@@ -49,7 +50,7 @@ class _Place(StatementRewriter):
         return self.compact(alloc, stmt) if moved is None else moved
 
     def into_seq(self, alloc: tir.Allocate, stmt: tir.Seq) -> tir.Stmt | None:
-        users = [k for k, s in enumerate(stmt.stmts) if uses(alloc.buffer, s)]
+        users = [k for k, s in enumerate(stmt.stmts) if self.uses(alloc.buffer, s)]
         first, last = users[0], users[-1]
         if first == last:
             inner = self.sink(alloc, stmt.stmts[first])
@@ -60,7 +61,7 @@ class _Place(StatementRewriter):
         return tir.seq(*stmt.stmts[:first], inner, *stmt.stmts[last + 1 :])
 
     def into_for(self, alloc: tir.Allocate, loop: tir.For) -> tir.Stmt | None:
-        if uses(alloc.buffer, loop.min) or uses(alloc.buffer, loop.extent):
+        if self.uses(alloc.buffer, loop.min) or self.uses(alloc.buffer, loop.extent):
             return None
         with inside(self.analyzer, loop):
             return loop.replace(body=self.sink(alloc, loop.body)) if self.may_enter(alloc.buffer, loop) else None
@@ -77,12 +78,12 @@ class _Place(StatementRewriter):
         return self.written_before_read(found)
 
     def into_if(self, alloc: tir.Allocate, stmt: tir.If) -> tir.Stmt | None:
-        if uses(alloc.buffer, stmt.condition) or stmt.else_case is not None:
+        if self.uses(alloc.buffer, stmt.condition) or stmt.else_case is not None:
             return None
         return stmt.replace(then_case=self.sink(alloc, stmt.then_case))
 
     def into_scope(self, alloc: tir.Allocate, stmt: tir.Let | tir.AttrStmt | tir.Allocate) -> tir.Stmt | None:
-        if type(stmt) is not tir.Allocate and uses(alloc.buffer, stmt.value):
+        if type(stmt) is not tir.Allocate and self.uses(alloc.buffer, stmt.value):
             return None
         return stmt.replace(body=self.sink(alloc, stmt.body))
 

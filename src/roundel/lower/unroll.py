@@ -18,26 +18,58 @@ MAX_TILE_COPIES = 256  # ... that unrolling for the sake of a local buffer may m
 _TILES = (tir.ForKind.SERIAL, tir.ForKind.UNROLLED)
 
 
+class _Values(Substitution):
+    """The present values of variables; what an expression becomes is remembered until a variable in it changes."""
+
+    def __init__(self) -> None:
+        self.values: dict[Var, tir.Expr] = {}
+        super().__init__(self.values, {})
+        self.users: dict[Var, list[tir.Expr]] = {}  # what is remembered, by variable in it
+
+    def rewrite(self, node: Any) -> Any:
+        hit = self.memo.get(node)
+        if hit is None and isinstance(node, tir.Expr):
+            hit = self.memo[node] = self.values.get(node, node) if type(node) is Var else self.generic(node)
+            for v in free_vars(node):
+                if v in self.values:
+                    self.users[v].append(node)
+        return super().rewrite(node) if hit is None else hit
+
+    def set(self, v: Var, value: tir.Expr) -> None:
+        """The value of a variable from now on."""
+        self.values[v] = value
+        for e in self.users.get(v, ()):
+            self.memo.pop(e, None)
+        self.users[v] = []
+
+    def forget(self, v: Var) -> None:
+        """The variable has no value any more."""
+        self.set(v, v)
+        del self.values[v]
+
+    def set_buffer(self, old: tir.Buffer, new: tir.Buffer) -> None:
+        """What a buffer that an iteration defines is there."""
+        self.buffers[old] = new
+        self.memo = {}
+
+    def buffer(self, buffer: tir.Buffer) -> tir.Buffer:
+        """Those defined outside of the iterations do not depend on them."""
+        return self.buffers.get(buffer, buffer)
+
+
 class _Unroll(Rewriter):
     """Writes the iterations out; ``values`` holds the number of the present iteration and renamed definitions."""
 
     def __init__(self) -> None:
-        self.values: dict[Var, tir.Expr] = {}
-        self.buffers: dict[tir.Buffer, tir.Buffer] = {}
-        self.substitution = Substitution(self.values, self.buffers)
-
-    def define(self, old: Var | tir.Buffer, new: Any) -> None:
-        """``old`` stands for ``new`` from now on."""
-        (self.buffers if isinstance(old, tir.Buffer) else self.values)[old] = new  # type: ignore[index]
-        self.substitution = Substitution(self.values, self.buffers)
+        self.values = _Values()
 
     def rewrite(self, node: Any) -> Any:
         if isinstance(node, tir.Expr):
-            return self.substitution.rewrite(node) if self.values else node
+            return self.values.rewrite(node) if self.values.values else node
         return super().rewrite(node)
 
     def buffer(self, buffer: tir.Buffer) -> tir.Buffer:
-        return self.buffers.get(buffer, buffer)
+        return self.values.buffer(buffer)
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
@@ -57,17 +89,17 @@ class _Unroll(Rewriter):
     def iterations(self, loop: tir.For, start: int) -> tir.Stmt:
         parts = []
         for k in range(start, start + loop.extent.value):
-            self.define(loop.loop_var, tir.const(k, loop.loop_var.dtype))
+            self.values.set(loop.loop_var, tir.const(k, loop.loop_var.dtype))
             parts.append(self.rewrite(loop.body))
-        del self.values[loop.loop_var]
+        self.values.forget(loop.loop_var)
         return tir.seq(*parts)
 
     def renamed(self, v: Var) -> Var:
         """A definition inside of unrolled iterations is a new one in each."""
-        if not self.values:
+        if not self.values.values:
             return v
         new = Var(v.name, v.dtype, v.size)
-        self.define(v, new)
+        self.values.set(v, new)
         return new
 
     @on(tir.Let)
@@ -77,15 +109,15 @@ class _Unroll(Rewriter):
 
     @on(tir.Allocate)
     def _allocate(self, alloc: tir.Allocate) -> tir.Stmt:
-        if self.values:
+        if self.values.values:
             data = self.renamed(alloc.buffer.data)
-            self.define(alloc.buffer, substitute(alloc.buffer.replace(data=data), self.values))
+            self.values.set_buffer(alloc.buffer, substitute(alloc.buffer.replace(data=data), self.values.values))
         return alloc.replace(buffer=self.buffer(alloc.buffer), body=self.rewrite(alloc.body))
 
     @on(tir.DeclBuffer)
     def _declare(self, decl: tir.DeclBuffer) -> tir.Stmt:
-        if self.values:
-            self.define(decl.buffer, _with_values(decl.buffer, self.values))
+        if self.values.values:
+            self.values.set_buffer(decl.buffer, _with_values(decl.buffer, self.values.values))
         return decl.replace(buffer=self.buffer(decl.buffer), body=self.rewrite(decl.body))
 
 

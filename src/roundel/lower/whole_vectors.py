@@ -15,7 +15,7 @@ from typing import Any
 
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, on, tir
-from roundel.ir.visit import free_vars, walk
+from roundel.ir.visit import OnceVisitor, free_vars, walk
 
 from .kernel_pass import kernel_pass
 from .loop_facts import inside
@@ -130,6 +130,21 @@ def _is_masked_register(access: Any) -> bool:
     return type(access) in (tir.BufferLoad, tir.BufferStore) and access.predicate is not None and access.buffer.scope == "local"
 
 
+class _Masks(OnceVisitor):
+    """Whether any register is masked."""
+
+    found = False
+
+    @on(tir.BufferLoad, tir.BufferStore)
+    def _access(self, access: tir.BufferLoad | tir.BufferStore) -> None:
+        self.found = self.found or _is_masked_register(access)
+        self.generic(access)
+
+    @on(tir.IntImm, tir.FloatImm, tir.Ramp, Var)
+    def _leaf(self, e: tir.Expr) -> None:
+        """Has no accesses inside."""
+
+
 def _is_within(access: tir.BufferLoad | tir.BufferStore) -> bool:
     """Whether all lanes are elements of the buffer, at places known now."""
     for i, n in zip(access.indices, access.buffer.shape, strict=True):
@@ -146,6 +161,6 @@ def _is_within(access: tir.BufferLoad | tir.BufferStore) -> bool:
 def unmask_registers(func: tir.PrimFunc) -> tir.PrimFunc:
     """Loads of registers need no mask: what it hides is there, and nobody looks at it. Stores put back what was there: a masked
     store would keep the register in memory."""
-    if not any(_is_masked_register(s) for s in walk(func.body)):
-        return func
-    return func.replace(body=_Unmask().rewrite(func.body))
+    masks = _Masks()
+    masks.visit(func.body)
+    return func.replace(body=_Unmask().rewrite(func.body)) if masks.found else func
