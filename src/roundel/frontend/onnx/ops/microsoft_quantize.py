@@ -233,13 +233,16 @@ def _embed(node: NodeContext, ids: Value, segments: Value | None, words: Value, 
 @converter("DynamicQuantizeLSTM", domain=MS)
 def _lstm(node: NodeContext, x: Value, w: Value, r: Value, bias: Value | None, lengths: Value | None, initial_h: Value | None,
           initial_c: Value | None, peepholes: Value | None, w_scale: Value, w_zero: Value, r_scale: Value, r_zero: Value) -> Any:
-    """Weights are widened; activations stay in float32, which is nearer to the float network than quantising them."""
-    def wide(v: Value, scale: Value, zero: Value) -> Value:
-        count = v.expr.sinfo.shape[0]
-        shaped = lambda p: Value(reshaped(node, p.expr, count, 1, p.expr.sinfo.shape[1] if p.expr.sinfo.ndim == 2 else 1))
-        return Value(node.make("permute_dims", real(node, v.expr, shaped(scale), shaped(zero)), axes=(0, 2, 1)))
+    """Inputs are quantised once, over all steps, the state in each step; products are sums of integers."""
+    weights = {"w": (w, w_scale, w_zero), "r": (r, r_scale, r_zero)}
 
-    return recurrent.lstm(node, x, wide(w, w_scale, w_zero), wide(r, r_scale, r_zero), bias, lengths, initial_h, initial_c, peepholes)
+    def product(v: Any, which: str, direction: int) -> Any:
+        matrix, b_scale, b_zero = (Value(recurrent.at(node, p.expr, direction)) for p in weights[which])
+        q, scale, zero = _quantised_now(node, v)
+        return _scaled_product(node, q, matrix, zero, b_zero, scale, b_scale)
+
+    turned = (Value(node.make("permute_dims", v.expr, axes=(0, 2, 1))) for v in (w, r))
+    return recurrent.lstm(node, x, *turned, bias, lengths, initial_h, initial_c, peepholes, product)
 
 
 @converter("QAttention", domain=MS)

@@ -21,11 +21,17 @@ _SHAPED = {"LeakyRelu": (0.01, 0.0), "ThresholdedRelu": (1.0, 0.0), "ScaledTanh"
            "Affine": (1.0, 0.0)}
 
 
-class _Cell:
-    """One direction: its weights and how one step goes. ``make`` is the node's."""
+Products = Callable[[Any, str, int], Any]
+"""The product of a tensor with the weights "w" (of the inputs) or "r" (of the state) of a direction."""
 
-    def __init__(self, node: NodeContext, kind: str, direction: int, tensors: Sequence[Any], activations: list[Callable[[Any], Any]]) -> None:
+
+class _Cell:
+    """One direction: its weights and how one step goes. ``make`` is the node's; ``products`` stands for plain ones with the weights."""
+
+    def __init__(self, node: NodeContext, kind: str, direction: int, tensors: Sequence[Any], activations: list[Callable[[Any], Any]],
+                 products: Products | None = None) -> None:
         self.node, self.make, self.kind, self.f = node, node.make, kind, activations
+        self.direction, self.products = direction, products
         weights, recurrence, bias, self.lengths, peepholes = tensors
         self.w, self.r = at(node, weights, direction), at(node, recurrence, direction)
         self.hidden = self.r.sinfo.shape[1]
@@ -48,12 +54,20 @@ class _Cell:
     def times(self, x: Any, w: Any) -> Any:
         return self.make("matmul", x, self.make("permute_dims", w, axes=(1, 0)))
 
+    def times_w(self, x: Any) -> Any:
+        """Inputs by all of their weights."""
+        return self.times(x, self.w) if self.products is None else self.products(x, "w", self.direction)
+
+    def times_r(self, h: Any) -> Any:
+        """The state by all of its weights."""
+        return self.times(h, self.r) if self.products is None else self.products(h, "r", self.direction)
+
     def plus(self, x: Any, b: Any) -> Any:
         return x if b is None else self.make("add", x, b)
 
     def run(self, x: Any, state: list[Any], backwards: bool) -> tuple[list[Any], Any]:
         """The last state and the outputs [time, batch, hidden] for inputs [time, batch, input]."""
-        inputs = self.plus(self.times(x, self.w), self.wb)
+        inputs = self.plus(self.times_w(x), self.wb)
         time = x.sinfo.shape[0]
         last = scalar(self.node, time - 1)
 
@@ -74,7 +88,7 @@ class _Cell:
 
 
 def _rnn(cell: _Cell, x: Any, state: list[Any]) -> list[Any]:
-    h = cell.make("add", x, cell.plus(cell.times(state[0], cell.r), cell.rb))
+    h = cell.make("add", x, cell.plus(cell.times_r(state[0]), cell.rb))
     return [cell.f[0](h)]
 
 
@@ -96,7 +110,7 @@ def _gru(cell: _Cell, x: Any, state: list[Any]) -> list[Any]:
 
 def _lstm(cell: _Cell, x: Any, state: list[Any]) -> list[Any]:
     (h, c), make, (f, g, hidden) = state, cell.make, cell.f
-    gates = make("add", x, cell.plus(cell.times(h, cell.r), cell.rb))
+    gates = make("add", x, cell.plus(cell.times_r(h), cell.rb))
     i, o, forget, new = (cell.part(gates, k) for k in range(4))
     if cell.p is not None:
         i, forget = make("add", i, make("multiply", cell.p[0], c)), make("add", forget, make("multiply", cell.p[2], c))
@@ -155,7 +169,7 @@ def _activation(node: NodeContext, name: str, alpha: float, beta: float, clip: f
 
 def _recurrent(kind: str) -> Callable[..., Any]:
     def convert(node: NodeContext, x: Value, w: Value, r: Value, b: Value | None = None, lengths: Value | None = None,
-                initial_h: Value | None = None, initial_c: Value | None = None, p: Value | None = None) -> Any:
+                initial_h: Value | None = None, initial_c: Value | None = None, p: Value | None = None, products: Products | None = None) -> Any:
         direction = node.attr("direction", "forward")
         count = 2 if direction == "bidirectional" else 1
         batch_first = bool(node.attr("layout", 0))
@@ -169,7 +183,7 @@ def _recurrent(kind: str) -> Callable[..., Any]:
         for d in range(count):
             given = [initial_h, initial_c][: 2 if kind == "LSTM" else 1]
             state = [node.make("zeros", shape, dtype=v.sinfo.dtype) if s is None else at(node, s.expr, d, 1 if batch_first else 0) for s in given]
-            cell = _Cell(node, kind, d, tensors, activations[d * per:(d + 1) * per])
+            cell = _Cell(node, kind, d, tensors, activations[d * per:(d + 1) * per], products)
             last, ys = cell.run(v, state, direction == "reverse" or d == 1)
             states.append(last)
             outputs.append(ys)
