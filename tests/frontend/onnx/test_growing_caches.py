@@ -78,3 +78,25 @@ def test_text_is_generated_without_copying_what_was(hot):
         moved += got[1].ctypes.data != past[0].ctypes.data
         past, want = list(got[1:]), expected[1:]
     assert moved == 1
+
+
+def test_keys_and_values_in_one_cache():
+    """Attention of com.microsoft stacks them."""
+    weights = [(RNG.standard_normal(s) * 0.2).astype("float32") for s in ((HIDDEN, 3 * HIDDEN), (3 * HIDDEN,))]
+    node = helper.make_node("Attention", ["x", "w", "b", "", "past"], ["y", "present"], domain="com.microsoft", num_heads=HEADS, unidirectional=1)
+    info = lambda name, *shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    inputs = [info("x", "batch", "seq", HIDDEN), info("past", 2, "batch", HEADS, "past", WIDTH)]
+    outputs = [info("y", "batch", "seq", HIDDEN), info("present", 2, "batch", HEADS, "after", WIDTH)]
+    graph = helper.make_graph([node], "attention", inputs, outputs, [numpy_helper.from_array(w, n) for n, w in zip("wb", weights, strict=True)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8)
+    ours, theirs = rd.compile(model), onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    past = want = np.zeros((2, 2, HEADS, 0, WIDTH), "float32")
+    moved = 0
+    for seq in (5, 1, 1, 3, 1):
+        x = RNG.standard_normal((2, seq, HIDDEN)).astype("float32")
+        (y, got), (expected, want) = ours(x, past), theirs.run(None, {"x": x, "past": want})
+        np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+        moved += got.ctypes.data != past.ctypes.data
+        past = got
+    assert moved == 1

@@ -147,12 +147,11 @@ def attention_of(node: NodeContext, product: Any, mask: Value | None, past: Valu
         parts.append(_heads(node, cut(node, product, -1, at, at + size), heads))
         at = at + size
     q, k, v = parts
-    if past is not None:
-        old = [node.make("squeeze", cut(node, past.expr, 0, i, i + 1), axis=(0,)) for i in range(2)]
-        k, v = (_concat(node, [o, new], 2) for o, new in zip(old, (k, v), strict=True))
-    present = None
-    if len(node.node.output) > 1 and node.node.output[1]:
-        present = _concat(node, [node.make("expand_dims", t, axis=(0,)) for t in (k, v)], 0)
+    wanted = len(node.node.output) > 1 and bool(node.node.output[1])
+    present = _concat(node, [node.make("expand_dims", t, axis=(0,)) for t in (k, v)], 0) if wanted or past is not None else None
+    if past is not None:  # what is returned is read, so that it can grow in place
+        present = _concat(node, [past.expr, present], 3)
+        k, v = (node.make("squeeze", cut(node, present, 0, i, i + 1), axis=(0,)) for i in range(2))
     out, _ = _attend(node, q, k, v, mask, addend)
     return _joined(node, out), present
 
