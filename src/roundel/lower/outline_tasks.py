@@ -90,30 +90,23 @@ def make_task(loop: tir.For) -> tuple[tir.PrimFunc, tuple[tir.Expr, ...]]:
     for v in free_vars(loop.min) - {loop.loop_var}:
         found.use(v)
     captured = [v for v in found.used if v is not loop.loop_var]
-    begin, end, i = Var("begin", INT64), Var("end", INT64), Var(loop.loop_var.name, loop.loop_var.dtype)
-    renamed: dict[Var, tir.Expr] = {v: Var(v.name, v.dtype, v.size) for v in captured}
-    buffers = {b: _renamed(b, renamed) for b in found.buffers if b not in found.own}
+    buffers = [b for b in found.buffers if b not in found.own]
     first: dict[Var, tir.Buffer] = {}
     for b in buffers:
         first.setdefault(b.data, b)
-    body = substitute(loop.body, {**renamed, loop.loop_var: substitute(loop.min, renamed) + i}, buffers)
-    for b, new in reversed(buffers.items()):
+    i, body = loop.loop_var, loop.body  # variables and buffers of one function may be those of another
+    if type(loop.min) is not tir.IntImm or loop.min.value != 0:
+        i = Var(loop.loop_var.name, loop.loop_var.dtype)
+        body = substitute(body, {loop.loop_var: loop.min + i})
+    for b in reversed(buffers):
         if first[b.data] is not b:
-            body = tir.DeclBuffer(new, body)
+            body = tir.DeclBuffer(b, body)
     handles = {v: Var(b.name + "_handle", HANDLE) for v, b in first.items()}
-    params = [handles.get(v, renamed[v]) for v in captured]
-    pairs = [(handles[v], buffers[first[v]]) for v in captured if v in handles]
+    params = [handles.get(v, v) for v in captured]
+    pairs = [(handles[v], first[v]) for v in captured if v in handles]
+    begin, end = Var("begin", INT64), Var("end", INT64)
     run = tir.For(i, begin, end - begin, tir.ForKind.SERIAL, body, annotations=loop.annotations.without("grain"))
     return tir.PrimFunc((begin, end, *params), run, tuple(pairs), Attrs({"kind": "task"})), tuple(captured)
-
-
-def _renamed(b: tir.Buffer, renamed: dict) -> tir.Buffer:
-    return b.replace(
-        shape=tuple(substitute(s, renamed) for s in b.shape),
-        strides=tuple(substitute(s, renamed) for s in b.strides),
-        elem_offset=None if b.elem_offset is None else substitute(b.elem_offset, renamed),
-        data=renamed[b.data],
-    )
 
 
 class _Serial(StatementRewriter):
