@@ -8,8 +8,9 @@ blocks with their intermediate buffers; the schedule inlines or computes them in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..arith import Analyzer
 from ..ir import graph, tir
@@ -19,8 +20,9 @@ from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
 from ..ir.visit import free_vars
 from ..passes import pass_
-from ..schedule.rules import attention, takes
+from ..schedule.rules import attention, contraction, matvec, takes
 from ..schedule.rules.accesses import blocks_of
+from ..schedule.rules.moves import keeps_rows, moves, read_seldom
 from ..target import Target
 from .legalize import without_units
 from .merge_programs import Step, merge_programs
@@ -28,13 +30,15 @@ from .rewriter import operands
 
 _MAX_GROUP = 64
 
+Rule = Callable[[Any, Any], Any]
+
 
 @dataclass(eq=False)
 class _Known:
-    """Of merged programs, by structural hash: names of such programs, whether the rule for attention takes them."""
+    """Of merged programs, by structural hash: names of such programs, whether a rule takes them."""
 
     names: dict[int, list[str]] = field(default_factory=dict)
-    scheduled: dict[int, bool] = field(default_factory=dict)
+    scheduled: dict[tuple[Rule, int], bool] = field(default_factory=dict)
 
 
 @pass_("fuse")
@@ -139,6 +143,8 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
         _epilogues(mod, call, known)
     for call in calls:
         _prologues(call)
+    for call in calls:
+        _moved(mod, call, known)
     groups = {id(c.group): c.group for c in calls if len(c.group.members) > 1}
     if not groups:
         return mod, block
@@ -253,12 +259,12 @@ def _with_rearranged(members: dict[int, _Call], moved: Sequence[_Call | None]) -
     return members
 
 
-def _has_schedule(mod: IRModule, group: _Group, known: _Known) -> bool:
-    """Whether the rule for attention takes the program of the group."""
+def _has_schedule(mod: IRModule, group: _Group, known: _Known, rule: Rule = attention) -> bool:
+    """Whether a rule takes the program of the group."""
     func, _, _ = _merged(mod, group)
-    key = structural_hash(func)
+    key = rule, structural_hash(func)
     if key not in known.scheduled:
-        known.scheduled[key] = takes(attention, func, mod.attrs.get("target") or Target.host())
+        known.scheduled[key] = takes(rule, func, mod.attrs.get("target") or Target.host())
     return known.scheduled[key]
 
 
@@ -299,6 +305,23 @@ def _prologues(call: _Call) -> None:
         if sink.kind > FuseKind.INJECTIVE:
             return
         sink = sink.post_dominator
+
+
+def _moved(mod: IRModule, call: _Call, known: _Known) -> None:
+    """what joins tensors, or turns matrices -> the product that reads each element a few times"""
+    if call.kind != FuseKind.ANCHOR:
+        return
+    infos = blocks_of(mod[call.binding.value.args[0]])
+    for producer in call.producers:
+        if producer is None or producer.escapes or producer.users != [call] or producer.group is call.group or len(infos) != 1:
+            continue
+        before = [i for m in producer.group.members for i in blocks_of(mod[m.binding.value.args[0]])]
+        if not all(map(moves, before)) or not read_seldom(before[-1], infos[0]):
+            continue
+        group = _Group(sorted([*producer.group.members, *call.group.members], key=lambda m: m.index))
+        if _has_schedule(mod, group, known, matvec) or (all(map(keeps_rows, before)) and _has_schedule(mod, group, known, contraction)):
+            for m in group.members:
+                m.group = group
 
 
 def _fuse_path(call: _Call, sink: _Call, allowed, one_anchor: bool) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..ir import graph, options, tir
 from ..ops import make
+from .grouped_heads import repeated
 from .pattern import Match, commutative, is_const, is_op, wildcard
 
 x, y, a, b = wildcard(), wildcard(), is_const(), is_const()
@@ -101,7 +102,7 @@ def _row_by_rows(m: Match) -> Any:
     if axes != [*range(ndim - 2), ndim - 1, ndim - 2] or left.shape is None or right.shape is None or left.ndim < 2:
         return None
     one = tir.index_const(1)
-    if left.shape[-2] is not one or isinstance(m[y], graph.Constant):
+    if left.shape[-2] is not one or isinstance(m[y], graph.Constant) or repeated(m, m[y]) is not m[y]:  # rows of a group are one matrix
         return None
     column = make("reshape", m[x], graph.ShapeExpr((*left.shape[:-2], left.shape[-1], one)))
     return make("reshape", make("matmul", m[y], column, **dict(call.attrs)), graph.ShapeExpr(call.sinfo.shape))

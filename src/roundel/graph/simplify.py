@@ -12,6 +12,7 @@ import numpy as np
 from ..ir import graph, tir
 from ..ir.module import IRModule
 from ..ops import make
+from ..ops.dims import equal
 from ..passes import pass_
 from .grouped_heads import GROUPED
 from .pattern import Match, OpPattern, Pattern, PatternRewriter, commutative, is_const, is_op, wildcard
@@ -30,7 +31,12 @@ def _f32(value: float) -> float:
 
 def _same_info(out: Any, value: Any) -> bool:
     a, b = out.sinfo, value.sinfo
-    return isinstance(a, graph.TensorInfo) and isinstance(b, graph.TensorInfo) and a.shape is not None and a.shape == b.shape and a.dtype == b.dtype
+    return isinstance(a, graph.TensorInfo) and isinstance(b, graph.TensorInfo) and _same_shape(a.shape, b.shape) and a.dtype == b.dtype
+
+
+def _same_shape(a: Any, b: Any) -> bool:
+    """Whether shapes are known to be equal, however their sizes are written (``n + 1``, ``1 + n``)."""
+    return a is not None and b is not None and len(a) == len(b) and all(map(equal, a, b))
 
 
 def _drop_if_same(name: str) -> Rule:
@@ -68,7 +74,7 @@ def _reshape(m: Match, p: OpPattern) -> Any:
     source = m[x]
     while (made := m.lookup(source)) is not None and isinstance(made, graph.Call) and getattr(made.op, "name", "") == "reshape":
         source = made.args[0]
-    if source.sinfo.shape == out.shape:
+    if _same_shape(source.sinfo.shape, out.shape):
         return source
     if p.name == "reshape" and source is m[x]:
         return None

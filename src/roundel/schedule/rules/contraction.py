@@ -21,6 +21,7 @@ from .candidates import chosen
 from .contraction_choice import COPIED_BYTES, candidates
 from .contraction_roles import Contraction, match
 from .elementwise import inline_producers, schedule_spatial
+from .moves import inline_moves, keeps_rows, read_seldom
 from .panels import shared_half, shared_panels
 from .parallelism import is_little, loop_extent, parallelize
 from .reduction_blocks import cut_reduction, schedule_blocks
@@ -44,6 +45,7 @@ def contraction(sch: Any, target: Any) -> Applied | None:
     position = infos.index(reductions[0])
     borders = zero_borders(infos[:position], found)
     prologue = [i.name for i in infos[:position] if i.name not in borders]
+    moved = [i.name for i in infos[:position] if i.name in prologue and keeps_rows(i) and read_seldom(i, reductions[0])]
     inline_producers(sch, keep=prologue)
     if borders:
         found = match(next(i for i in blocks_of(sch.func) if i.name == found.info.name))
@@ -64,6 +66,7 @@ def contraction(sch: Any, target: Any) -> Applied | None:
     else:
         around = schedule_blocks(sch, found, total, tile, choice, panels)
         grain = _in_parallel(sch, around, choice["blocks"] * _cycles(found, tile) * product([found.extent(k) for k in found.rows], 1) / tile.rows, target)
+    inline_moves(sch, moved)
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)

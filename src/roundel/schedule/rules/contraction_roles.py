@@ -47,7 +47,7 @@ class Contraction:
 
 def match(info: BlockInfo) -> Contraction | None:
     """The block as a contraction, or None."""
-    if not info.is_plain or not info.reduce or not _sums_products(info):
+    if not info.is_plain or not info.reduce or not sums_products(info):
         return None
     loads = info.loads
     if len(loads) != 2:
@@ -78,7 +78,7 @@ def match(info: BlockInfo) -> Contraction | None:
     return None
 
 
-def _sums_products(info: BlockInfo) -> bool:
+def sums_products(info: BlockInfo) -> bool:
     """Whether the body is ``C = C + a * b`` (casts allowed)."""
     value = info.block.body.value
     if type(value) is not tir.Add:

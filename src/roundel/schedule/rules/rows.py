@@ -18,7 +18,7 @@ from .accesses import Access, BlockInfo, blocks_of, extent_of, product
 from .applied import Applied
 from .candidates import Candidates, chosen, combinations
 from .elementwise import vector_lanes
-from .parallelism import parallelize
+from .parallelism import loop_extent, parallelize
 from .streams import fetch_ahead, stream
 
 CHAINS = (4, 8, 2, 1)  # vectors that a reduction may accumulate side by side, to hide the latency of an addition
@@ -26,8 +26,10 @@ LATENCY = 4.0  # cycles of that addition
 FOLDING = 3.0  # cycles to add one of the vectors to the others in the end
 
 
-def rows(sch: Any, target: Any) -> Applied | None:
-    """Fits programs of plain blocks, some of them reductions, whose stages share leading axes."""
+def rows(sch: Any, target: Any, far: int | None = None, inside: int = 0) -> Applied | None:
+    """Fits programs of plain blocks, some of them reductions, whose stages share leading axes. ``far``: bytes of an input from which on it
+    is taken to come from beyond the second-level cache (default: its size). ``inside``: how many of the last of these loops run inside of
+    the one that is parallel."""
     infos = blocks_of(sch.func)
     if not all(i.is_plain for i in infos) or not any(i.reduce for i in infos):
         return None
@@ -43,9 +45,12 @@ def rows(sch: Any, target: Any) -> Applied | None:
         sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
         infos = blocks_of(sch.func)
     out = sch.get_block(infos[-1].name)
-    last = list(infos[-1].spatial).index(long_axes(infos[-1])[count - 1])
-    loops = sch.get_loops(out)[: last + 1]
-    row = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    after = len(infos[-1].spatial) - 1 - list(infos[-1].spatial).index(long_axes(infos[-1])[count - 1])
+    loops = sch.get_loops(out)
+    around = loops[: len(loops) - after - inside]
+    whole = sch.fuse(*around) if len(around) > 1 else around[0]
+    within = loops[len(around) : len(loops) - after]
+    row = within[-1] if within else whole
     for info in reversed(infos[:-1]):
         block = sch.get_block(info.name)
         sch.set_scope(block, 0, "local" if _fits_registers(info, count, target) else "global")
@@ -57,9 +62,9 @@ def rows(sch: Any, target: Any) -> Applied | None:
         work += info.cost * product([extent_of(a) for a in [*long_axes(info)[count:], *info.reduce]], 512) / 4
         with_it = following if following is not None and _sums_up(following, info) else None
         pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending, choice.get("chains"))
-    fetch_ahead(sch, infos, target)
+    fetch_ahead(sch, infos, target.l2_bytes if far is None else far)
     stream(sch, infos[-1], row, target)
-    grain = parallelize(sch, row, work)
+    grain = parallelize(sch, whole, work * product([loop_extent(sch, x) for x in within], 1))
     return Applied(decisions=choice | grain, candidates=table)
 
 

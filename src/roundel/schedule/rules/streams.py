@@ -28,9 +28,9 @@ def stream(sch: Any, info: BlockInfo, loop: Any, target: Any) -> None:
         sch.annotate(loop, "streamed", 1)
 
 
-def fetch_ahead(sch: Any, infos: Sequence[BlockInfo], target: Any) -> None:
-    """While the longest of the stages that read a row of a large input is at work, it asks for the next row."""
-    found = [(i, a) for i in infos for a in i.loads if _is_large(sch, i, a, target)]
+def fetch_ahead(sch: Any, infos: Sequence[BlockInfo], far: int) -> None:
+    """While the longest of the stages that read a row of a large input (of more than ``far`` bytes) is at work, it asks for the next row."""
+    found = [(i, a) for i in infos for a in i.loads if _is_large(sch, i, a, far)]
     if not found:
         return
     info, access = max(found, key=lambda pair: pair[0].cost)
@@ -42,8 +42,8 @@ def fetch_ahead(sch: Any, infos: Sequence[BlockInfo], target: Any) -> None:
     sch.annotate(loops[-2], "prefetch", (access.buffer.name, ahead, width, 1))
 
 
-def _is_large(sch: Any, info: BlockInfo, access: Access, target: Any) -> bool:
-    """Whether rows of an input, of known length, come from beyond the second cache."""
+def _is_large(sch: Any, info: BlockInfo, access: Access, far: int) -> bool:
+    """Whether rows, of known length, are those of an input of so many bytes."""
     axis = info.block.iter_vars[-1]
-    return (access.buffer in sch.func.buffer_params and bytes_of(access.buffer) > target.l2_bytes and access.steps(axis.var, 1)
+    return (access.buffer in sch.func.buffer_params and bytes_of(access.buffer) > far and access.steps(axis.var, 1)
             and extent_of(axis) is not None)
