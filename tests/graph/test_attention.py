@@ -282,3 +282,60 @@ def test_heads_and_batch_as_one_dimension(batch):
     assert kernels(mod) == ["attention"]
     x = arrays(*[(2 if batch == "b" else batch, h, 19, d)] * 3)
     same(build_module(mod)["main"](*x), interpret(mod)["main"](*x))
+
+
+def forced(mod: IRModule, decisions: dict[str, int]) -> IRModule:
+    """The module, scheduled with these decisions of the rule for attention."""
+    before = prepare(mod, pipeline=DEFAULT[: DEFAULT.index(schedule_module)])
+    fused = {n: f.with_attr("decisions", decisions) for n, f in before.items() if "softmax_matmul" in n}
+    assert fused
+    return before.with_functions(fused)
+
+
+SPANS = {"span": 64, "keys": 4, "block": 1, "rows": 4, "vectors": 1}
+
+
+@pytest.mark.parametrize(("q", "keys", "more"), [((2, 37, 3, 20), 150, {}), ((1, 65, 4, 16), 128, {"packed": 1, "rows": 8, "block": 2})])
+def test_blocks_of_keys(q, keys, more):
+    shapes = q, (q[0], keys, q[2], q[3]), (q[0], keys, q[2], 24)
+    mod = forced(chain(*shapes), SPANS | more)
+    x = arrays(*shapes)
+    want = interpret(chain(*shapes))["main"](*x)
+    scheduled = prepare(mod, pipeline=DEFAULT[DEFAULT.index(schedule_module):])
+    assert any("attention_max_scale" in f.script() for _, f in scheduled.items() if f.attrs.get("scheduled") == "attention")
+    same(interpret(scheduled)["main"](*x), want)
+    same(build_module(mod)["main"](*x), want)
+
+
+@pytest.mark.parametrize("zero", ["", "nan", "empty"])
+def test_masks_over_blocks_of_keys(zero):
+    """Blocks of which a row sees nothing, rows that see nothing, NaN and infinite operands."""
+    q, k = (1, 21, 4, 16), (1, 150, 4, 16)
+    draw = np.random.default_rng(1)
+    seen = draw.random((1, 4, 21, 150)) < 0.6
+    seen[0, 0, 3] = False
+    seen[0, :, 5, :70] = seen[0, :, 6, 64:] = False
+    x = [*arrays(q, k, k), seen]
+    x[0][0, 9, 1, 0], x[1][0, 100, 1, 2], x[2][0, 64, 0, 0] = np.nan, np.inf, np.inf
+    mod = chain(q, k, k, ((1, 4, 21, 150), "bool"), zero=zero, after=3.0)
+    got, want = build_module(forced(mod, SPANS))["main"](*x), interpret(mod)["main"](*x)
+    same(got, want, 1e-5)
+    assert np.isnan(got[0, 3, 0]).all() == (not zero) and np.isfinite(got[0, [5, 6]][:, 0, 1:]).all()
+
+
+def test_symbolic_lengths_over_blocks_of_keys():
+    b, n, m = (tir.Var(name, INT64, True) for name in "bnm")
+    shapes = (b, n, 2, 16), (b, m, 2, 16), (b, m, 2, 16)
+    mod = chain(*shapes, ((b, 1, 1, m), F32))
+    native, oracle = build_module(forced(mod, SPANS))["main"], interpret(mod)["main"]
+    for batch, rows, keys in ((1, 1, 1), (2, 33, 64), (1, 64, 130), (1, 31, 5), (3, 5, 0), (0, 4, 4), (2, 0, 3), (1, 17, 200)):
+        x = arrays((batch, rows, 2, 16), (batch, keys, 2, 16), (batch, keys, 2, 16), (batch, 1, 1, keys))
+        same(native(*x), oracle(*x), 1e-5)
+
+
+def test_long_sequences_go_by_blocks_of_keys():
+    s = (1, 8192, 2, 64)
+    scripts = [f.script() for _, f in prepare(chain(s, s, s)).items() if f.attrs.get("scheduled") == "attention"]
+    assert len(scripts) == 1 and "attention_max_scale" in scripts[0]
+    s = (1, 128, 2, 64)
+    assert not any("attention_max_scale" in f.script() for _, f in prepare(chain(s, s, s)).items() if "scheduled" in f.attrs)

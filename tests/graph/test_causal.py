@@ -15,7 +15,7 @@ from roundel.ops import make
 
 from .programs import function
 from .running import same
-from .test_attention import arrays, kernels
+from .test_attention import SPANS, arrays, forced, kernels
 
 F32 = "float32"
 LOW = np.finfo(F32).min
@@ -136,3 +136,14 @@ def test_a_mask_beside_others():
         mod = attend(q, q, q, both(fill), more=more)
         assert reach(mod) == [found]
         same(build_module(mod)["main"](*x), interpret(mod)["main"](*x), 2e-5)
+
+
+@pytest.mark.parametrize(("rows", "keys", "first"), [(150, 150, 0), (33, 130, 97), (70, 300, 5)])
+def test_blocks_of_keys(rows, keys, first):
+    q, k = (1, 2, rows, 16), (1, 2, keys, 16)
+    mod = attend(q, k, k, constant(first, -np.inf))
+    x = arrays(q, k, k)
+    x[2][:, :, rows + first + 32:] = np.nan  # what no block of rows sees
+    got = build_module(forced(mod, SPANS))["main"](*x)
+    x[2] = np.nan_to_num(x[2])
+    same(got, interpret(mod)["main"](*x), 2e-5)

@@ -105,6 +105,7 @@ STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "fuse": lambda s, sch: sch.fuse(*s.neighbours()),
     "reorder": lambda s, sch: sch.reorder(*s.some_loops(s.pick(2, 3))),
     "merge": lambda s, sch: sch.merge(s.loop(), s.loop()),
+    "merge_online": lambda s, sch: sch.merge_online(s.loop(), s.loop()),
     "add_unit_loop": lambda s, sch: sch.add_unit_loop(s.pick(s.block(), s.loop())),
     "parallel": lambda s, sch: sch.parallel(s.loop()),
     "vectorize": lambda s, sch: sch.vectorize(s.loop()),

@@ -135,17 +135,15 @@ class SoftmaxMatMul(OpDef):
         if reach is not None:
             given = scores
             scores = te.compute(given.shape, lambda *at: seen(given(*at), te.min_value(given.dtype), at), "attention_seen")
-        top = te.compute(below, lambda *at: te.max_number(te.cast(scores[(*at[:-1], n.var, at[-1])], wide), axis=n), "attention_max")
+        top = te.compute(below, lambda *at: te.max_finite(te.cast(scores[(*at[:-1], n.var, at[-1])], wide), axis=n), "attention_max")
 
-        def least(*at: Any) -> Any:  # exponentials of nothing but -infinity: of zero above it they are zeros
-            return te.select(tir.eq(top(*at), te.min_value(wide)), 0.0, top(*at)) if attrs["zero"] else top(*at)
-
-        def exponential(*at: Any) -> Any:
-            return seen(te.exp(te.cast(scores(*at), wide) - least(*at[:-2], at[-1])), tir.const(0, wide), at)
+        def exponential(*at: Any) -> Any:  # of -infinity it is zero, also where there is nothing else
+            return seen(te.exp(te.cast(scores(*at), wide) - top(*at[:-2], at[-1])), tir.const(0, wide), at)
 
         exps = te.compute(scores.shape, exponential, "attention_exp")
         total = te.compute(below, lambda *at: te.sum(exps[(*at[:-1], m.var, at[-1])], axis=m), "attention_sum")
-        share = te.compute(below, lambda *at: te.select(tir.eq(total(*at), 0.0), 0.0, 1.0 / total(*at)), "attention_share")  # of no keys: zeros
+        none = tir.const(0, wide) if attrs["zero"] else te.select(count > 0, tir.const(math.nan, wide), 0.0)  # of no keys: zeros
+        share = te.compute(below, lambda *at: te.select(tir.eq(total(*at), 0.0), none, 1.0 / total(*at)), "attention_share")
 
         def product(*at: Any) -> Any:
             x = element(exps, (*at[:-2], k.var, at[-2]), (*batch, count, rows))

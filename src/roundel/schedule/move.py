@@ -92,9 +92,9 @@ class _Move:
             self.refuse(f"loop {self.loop.loop_var.name} is in another scope")
         if tree.under(self.realize, self.loop):
             self.refuse(f"it is already under loop {self.loop.loop_var.name}")
-        box = run_domain(tree, self.realize)
+        box, self.where = run_domain(tree, self.realize), TRUE
         if box is None:
-            self.refuse("the part of its domain that it runs on is not known to be a box")
+            box, self.where = self._guarded()
         self.block = self.block.replace(iter_vars=tuple(iv.replace(dom=box[iv.var]) for iv in self.block.iter_vars))
         self.an = tree.analyzer(self.loop, inside=True)
         self.parts: Sequence[Stmt] = self.loop.body.stmts if type(self.loop.body) is tir.Seq else (self.loop.body,)
@@ -102,6 +102,15 @@ class _Move:
     def refuse(self, why: str) -> NoReturn:
         """Raise, with the block shown."""
         refuse(self.tree, self.realize, f"cannot move block {self.block.name} under loop {self.loop.loop_var.name}", why)
+
+    def _guarded(self) -> tuple[dict[Var, Range], Expr]:
+        """The domain and the condition on the block's variables under which it runs, where these are its loops one by one."""
+        loops = {x.loop_var: Range(x.min, x.extent) for x in self.tree.loops(self.realize)}
+        names = {v: iv.var for iv, v in zip(self.block.iter_vars, self.realize.iter_values, strict=True) if v in loops}
+        known = all(v in names or v.size for v in free_vars(self.realize.predicate))
+        if len(names) < len(self.block.iter_vars) or not known:
+            self.refuse("the part of its domain that it runs on is not known to be a box")
+        return {names[v]: r for v, r in loops.items() if v in names}, substitute(self.realize.predicate, names)
 
     def between(self) -> list[BlockRealize]:
         """Blocks of the scope between the block and the loop, in either direction, and those beside the loop's path."""
@@ -129,7 +138,7 @@ class _Move:
         return Change(self.tree.edit({self.realize: None, self.loop.body: tir.seq(*parts)}))
 
     def _bind(self, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool) -> tuple[tuple[Expr, ...], list[For], Expr]:
-        values, loops, checks = [], [], list(conditions)
+        values, loops, checks = [], [], [*conditions, self.where]
         with self.an.scope() as an:
             for k, iv in enumerate(self.block.iter_vars):
                 value, loop, inside = _cut(an, iv, doms.get(iv.var), f"ax{k}", keep_units)

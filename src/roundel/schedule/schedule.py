@@ -22,6 +22,7 @@ from . import (
     loops,
     move,
     neutral,
+    online,
     padding,
     reduction,
     rfactor,
@@ -165,6 +166,7 @@ class Schedule:
     fuse = method(loops.fuse)
     reorder = method(loops.reorder)
     merge = method(loops.merge)
+    merge_online = method(online.merge_online)
     loop_partition = method(loops.loop_partition)
     add_unit_loop = method(loops.add_unit_loop)
 

@@ -7,6 +7,7 @@ from .math import *  # noqa: F403
 from .reduce import Combiner, Reduce, comm_reducer, max_value, min_value, reduce_axis
 from .reduce import all_over as all  # noqa: A004
 from .reduce import any_over as any  # noqa: A004
+from .reduce import max_finite_over as max_finite
 from .reduce import max_number_over as max_number
 from .reduce import max_over as max  # noqa: A004
 from .reduce import min_over as min  # noqa: A004
