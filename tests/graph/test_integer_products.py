@@ -6,7 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from roundel.driver import build_module
 from roundel.graph.integer_products import integer_products, quantised_products
+from roundel.interp import interpret
 from roundel.ir import Var, graph
 from roundel.ir.dtype import INT64
 from roundel.ops import make
@@ -57,7 +59,7 @@ def test_exact_sums(dtype, zero):
 def test_compiled_at_many_sizes():
     for k, n in ((4, 1), (64, 40)):
         mod = function([graph.TensorInfo((M, k), "uint8")], _product(_weight(k, n), graph.Constant.of(np.int32(128))))
-        agree(mod, *((_numbers("uint8", m, k),) for m in (1, 7, 30)))
+        agree(mod, *((_numbers("uint8", m, k),) for m in (1, 30)))
     mod = function([graph.TensorInfo((2, 3, 260), "int8")], _product(_weight(260, 48), None, "int8"))
     agree(mod, (_numbers("int8", 2, 3, 260),))
 
@@ -139,9 +141,6 @@ def test_pointwise_convolutions_of_dequantised_pictures(dtype):
     convolutions = [b.var.sinfo.dtype for b in made["main"].body.bindings if isinstance(b.value, graph.Call) and b.value.op.name == "nn.conv2d"]
     assert set(convolutions) == {"int32"}
     x = _numbers(dtype, 2, 8, 7, 5)
-    from roundel.driver import build_module
-    from roundel.interp import interpret
-
     got, want = build_module(mod)["main"](x), interpret(mod)["main"](x)
     assert np.abs(got - want).max() < 0.05 and np.abs(got - want).mean() < 0.005  # a number that is halfway may be rounded otherwise
 
@@ -182,21 +181,22 @@ def test_channels_by_themselves_take_wider_weights():
     agree(mod, (_numbers("uint8", 2, 16, 5, 6),))
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8"])
-@pytest.mark.parametrize("channels, shape, attrs", CONVOLUTIONS)
-def test_convolutions_are_exact(dtype, channels, shape, attrs):
+@pytest.mark.parametrize("dtype, zero, case", [*(("uint8", 255, c) for c in CONVOLUTIONS), *(("int8", None, c) for c in CONVOLUTIONS[::2])])
+def test_convolutions_are_exact(dtype, zero, case):
     """The border counts as the zero point; missing channels of a group of four count nothing."""
+    channels, shape, attrs = case
     weight = graph.Constant.of(_numbers("int8", *shape).astype(np.int32))
-    for zero in (None, np.int32(np.iinfo(dtype).max)):
-        def body(bb, x, zero=zero):
-            wide = bb.emit(make("astype", x, dtype="int32"))
-            return bb.emit(make("nn.conv2d", wide if zero is None else bb.emit(make("subtract", wide, zero)), weight, **attrs))
 
-        mod = function([graph.TensorInfo((2, channels, 6, 7), dtype)], body)
-        made = integer_products(mod.replace(attrs=mod.attrs | {"target": WITH}))
-        products = [b.value for b in made["main"].body.bindings if isinstance(b.value, graph.Call) and b.value.op.name == "nn.conv2d"]
-        assert [p.args[1].sinfo.dtype for p in products] == ["int32" if attrs.get("groups") == 2 else "int8"]
-        agree(mod, (_numbers(dtype, 2, channels, 6, 7),))
+    def body(bb, x):
+        wide = bb.emit(make("astype", x, dtype="int32"))
+        return bb.emit(make("nn.conv2d", wide if zero is None else bb.emit(make("subtract", wide, np.int32(zero))), weight, **attrs))
+
+    mod = function([graph.TensorInfo((2, channels, 6, 7), dtype)], body)
+    made = integer_products(mod.replace(attrs=mod.attrs | {"target": WITH}))
+    products = [b.value for b in made["main"].body.bindings if isinstance(b.value, graph.Call) and b.value.op.name == "nn.conv2d"]
+    assert [p.args[1].sinfo.dtype for p in products] == ["int32" if attrs.get("groups") == 2 else "int8"]
+    x = _numbers(dtype, 2, channels, 6, 7)
+    np.testing.assert_array_equal(build_module(mod)["main"](x), interpret(mod)["main"](x))
 
 
 def test_shapes_as_values_are_passed_over():
