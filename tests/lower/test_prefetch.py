@@ -6,11 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from roundel import te
+from roundel.arith import Analyzer
 from roundel.build import compile_module
 from roundel.ir import IRModule, tir
-from roundel.ir.visit import walk
+from roundel.ir.visit import free_vars, substitute, walk
 from roundel.lower import lower
 from roundel.schedule import Schedule
+from roundel.schedule.rules.contraction import contraction
+from roundel.target import Target
 
 
 def _scheduled():
@@ -44,6 +47,34 @@ def test_iterations_inside_take_turns():
     whole = _fetched(sch.func)
     sch.annotate(io, "prefetch_pass", True)
     assert (whole, _fetched(sch.func)) == (4, 2)
+
+
+def test_the_next_row_of_a_picture_comes_line_by_line():
+    """Three positions along a row of the window take one line each of the three that the next row of results reads."""
+    x = te.placeholder((2, 9, 40), "float32", "X")
+    w = te.placeholder((2, 3, 3), "float32", "W")
+    c, r, s = te.reduce_axis(2, "c"), te.reduce_axis(3, "r"), te.reduce_axis(3, "s")
+    y = te.compute((4, 19), lambda i, j: te.sum(x[c.var, i * 2 + r.var, j * 2 + s.var] * w[c.var, r.var, s.var], axis=[c, r, s]), "Y")
+    sch = Schedule(te.create_prim_func([x, w, y]).with_attr("global_symbol", "f"))
+    window = sch.get_loops(sch.get_block("Y"))[-1]
+    sch.annotate(window, "prefetch_lines", ("X", 80))
+    flat = lower(IRModule({"f": sch.func}))["f"]
+    (index,) = {n.args[0].indices[0] for n in walk(flat.body) if type(n) is tir.Call and n.op == "prefetch"}
+    values = dict(zip("cijrs", (1, 2, 5, 1, 2), strict=True))
+    at = substitute(index, {v: tir.index_const(values[v.name]) for v in free_vars(index)})
+    assert {v.name for v in free_vars(index)} == set(values)
+    assert Analyzer().simplify(at).value == 360 + (2 * 2 + 1) * 40 + 2 * 5 + 80 + 2 * 16
+
+
+def test_convolutions_of_planes_fetch_the_next_rows():
+    x = te.placeholder((3, 29, 63), "float32", "X")
+    w = te.placeholder((3, 3, 3, 16), "float32", "W")
+    c, r, s = te.reduce_axis(3, "c"), te.reduce_axis(3, "r"), te.reduce_axis(3, "s")
+    y = te.compute((14, 31, 16), lambda i, j, o: te.sum(x[c.var, i * 2 + r.var, j * 2 + s.var] * w[c.var, r.var, s.var, o], axis=[c, r, s]), "Y")
+    sch = Schedule(te.create_prim_func([x, w, y]))
+    assert contraction(sch, Target("znver4")) is not None
+    (fetched,) = [n.annotations["prefetch_lines"] for n in walk(sch.func.body) if type(n) is tir.For and "prefetch_lines" in n.annotations]
+    assert [getattr(v, "value", v) for v in fetched] == ["X", 2 * 63]
 
 
 def _fetched(func):

@@ -7,6 +7,11 @@ iterations, where P is given as a fourth number; it may be the innermost loop it
 ``prefetch_pass`` in each of its iterations, each of which counts as one of the P then. Iteration p of P fetches the p-th part of what the innermost loop moves
 through, ``ahead`` elements further on, in order. Hardware
 prefetchers stop at the end of a page; panels of constants that come from memory do not wait for them this way.
+
+``annotate(loop, "prefetch_lines", (buffer, ahead))``: the innermost serial loop that reads the buffer, inside of this one or this one
+itself, fetches in each iteration a line from ``ahead`` elements beyond what it reads first; iterations of the annotated loop take the lines
+in turn. So the next rows of a picture come while these are worked on: they are many short streams, each of which a hardware
+prefetcher would notice late.
 """
 
 from __future__ import annotations
@@ -30,33 +35,32 @@ class _Prefetch(StatementRewriter):
     def __init__(self) -> None:
         self.an = Analyzer()
         self.passes: list[tir.For] = []
+        self.lines: tir.For | None = None
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
-        outer = self.passes
+        outer, lines = self.passes, self.lines
+        if "prefetch_lines" in loop.annotations:
+            self.lines = loop
         if "prefetch" in loop.annotations:
             self.passes = [loop]
         elif outer and "prefetch_pass" in loop.annotations and type(loop.extent) is tir.IntImm:
             self.passes = [*outer, loop]
         with inside(self.an, loop):
             out = self.generic(loop)
-            if self.passes and out.kind not in _CODE and not _serial_inside(out):
-                out = self.insert(out, self.passes)
-        self.passes = outer
+            if (self.passes or self.lines) and out.kind not in _CODE and not _serial_inside(out):
+                out = self.insert(out, self.passes) if self.passes else out
+                out = self.insert_lines(out, self.lines) if self.lines else out
+        self.passes, self.lines = outer, lines
         return out
 
     def insert(self, loop: tir.For, passes: list[tir.For]) -> tir.For:
         name, ahead, step, *given = (getattr(v, "value", v) for v in passes[0].annotations["prefetch"])
-        load = next((n for n in walk(loop.body) if type(n) is tir.BufferLoad and n.buffer.name == name), None)
-        if load is None:
+        found = _first_read(loop, name, {loop.loop_var: loop.min})
+        if found is None:
             return loop
-        straight = {n.loop_var: n.min for n in walk(loop.body) if type(n) is tir.For}
-        buffer, at = load.buffer, tir.index_const(0)
-        for i, n in zip(load.indices, buffer.shape, strict=True):
-            at = at * n + i
-        at = substitute(at, straight | {loop.loop_var: loop.min})
-        flat = decl_buffer((tir.product_of(buffer.shape),), buffer.dtype, name, data=buffer.data, elem_offset=buffer.elem_offset, scope=buffer.scope)
-        line = LINE_BYTES * 8 // buffer.dtype.storage_bits
+        flat, at = found
+        line = _line(flat)
         outer = given[0] if given else passes[0].extent.value if type(passes[0].extent) is tir.IntImm else ASSUMED_ITERATIONS
         number, parts = passes[0].loop_var - passes[0].min, outer
         for inner in passes[1:]:
@@ -67,9 +71,39 @@ class _Prefetch(StatementRewriter):
         turn = number % parts * loop.extent + loop.loop_var - loop.min
         share = Var("share", DType("int64"))
         where = self.an.simplify(at + ahead + turn * (count * line)) + share * line
-        fetch = tir.Evaluate(tir.Call("prefetch", (tir.BufferLoad(flat, (where,)), tir.const(0, "int32"), tir.const(LOCALITY, "int32")), DType("void")))
-        wanted = tir.For(share, tir.index_const(0), tir.index_const(count), tir.ForKind.UNROLLED, fetch)
+        wanted = tir.For(share, tir.index_const(0), tir.index_const(count), tir.ForKind.UNROLLED, _fetch(flat, where))
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(wanted, loop.body)))
+
+    def insert_lines(self, loop: tir.For, turns: tir.For) -> tir.For:
+        """One line in each iteration of the loop; ``turns`` is around it or the loop itself."""
+        name, ahead = (getattr(v, "value", v) for v in turns.annotations["prefetch_lines"])
+        found = _first_read(loop, name, {turns.loop_var: turns.min})
+        if found is None:
+            return loop
+        flat, at = found
+        where = self.an.simplify(at + ahead + (turns.loop_var - turns.min) * _line(flat))
+        return loop.replace(body=tir.DeclBuffer(flat, tir.seq(_fetch(flat, where), loop.body)))
+
+
+def _first_read(loop: tir.For, name: str, start: dict[tir.Var, tir.Expr]) -> tuple[tir.Buffer, tir.Expr] | None:
+    """The buffer in one dimension, and which of its elements the loop's body reads first where variables have the values of ``start``."""
+    load = next((n for n in walk(loop.body) if type(n) is tir.BufferLoad and n.buffer.name == name), None)
+    if load is None:
+        return None
+    straight = {n.loop_var: n.min for n in walk(loop.body) if type(n) is tir.For}
+    buffer, at = load.buffer, tir.index_const(0)
+    for i, n in zip(load.indices, buffer.shape, strict=True):
+        at = at * n + i
+    flat = decl_buffer((tir.product_of(buffer.shape),), buffer.dtype, name, data=buffer.data, elem_offset=buffer.elem_offset, scope=buffer.scope)
+    return flat, substitute(at, straight | start)
+
+
+def _line(buffer: tir.Buffer) -> int:
+    return LINE_BYTES * 8 // buffer.dtype.storage_bits
+
+
+def _fetch(flat: tir.Buffer, where: tir.Expr) -> tir.Stmt:
+    return tir.Evaluate(tir.Call("prefetch", (tir.BufferLoad(flat, (where,)), tir.const(0, "int32"), tir.const(LOCALITY, "int32")), DType("void")))
 
 
 def _serial_inside(loop: tir.For) -> bool:

@@ -25,7 +25,7 @@ from .moves import inline_moves, keeps_rows, read_seldom
 from .panels import shared_half, shared_panels
 from .parallelism import is_little, loop_extent, parallelize
 from .reduction_blocks import cut_reduction, schedule_blocks
-from .register_tile import Tile, in_vectors
+from .register_tile import LINE_BYTES, Tile, in_vectors
 
 ASSUMED_TILES = 16  # along a symbolic axis
 MEMORY_BYTES = 10.0  # per cycle, that a core reads of weights
@@ -202,6 +202,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
             sch.annotate(loops[k], "window", True)
             if not meets_rows(c, k):
                 sch.annotate(loops[k], "edge", True)
+    _fetch_rows(sch, c, loops, choice)
     depth = len(outside)
     for b, outer_count in ((init, depth), (epilogue, depth)):
         in_vectors(sch, b, outer_count, tile.lanes)
@@ -265,6 +266,19 @@ def _prefetch(sch: Any, c: Contraction, tile: Tile, tiles: int, loop: Any, packe
     rows = [c.extent(r) for r in c.rows]
     if panel and None not in rows:
         sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * tiles))
+
+
+def _fetch_rows(sch: Any, c: Contraction, loops: list[Any], choice: Mapping[str, int]) -> None:
+    """While a row of results is computed, the elements that the next one adds come from memory, where a row of the broadcast operand is
+    its innermost axis (a picture whose channels are planes): each is a short stream, and there are many."""
+    axes, data = c.info.block.iter_vars, c.broadcast
+    if len(c.rows) < 2 or data.buffer not in sch.func.buffer_params:
+        return
+    down, across = (data.stride(axes[k].var) for k in c.rows[-2:])
+    window = next((k for k in c.reduce if data.steps(axes[k].var, 1) and (k != choice["inner"] or choice["unroll"] == 1)), None)
+    if window is None or not isinstance(down, int) or not isinstance(across, int) or across * data.buffer.dtype.bits >= 8 * LINE_BYTES:
+        return
+    sch.annotate(loops[window], "prefetch_lines", (data.buffer.name, down))
 
 
 def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:
