@@ -94,6 +94,7 @@ class Varying:
         return host.made(sizes, self.dtype, tir.Call("heap_kept", (self.slot,), HANDLE), self.name)
 
     def stage(self, host: HostLowering, value: Any, states: list[Any]) -> Any:
+        """First half of an update: a copy on the heap, and its dimensions."""
         source = host.touch(host.tensor(value)).buffer
         for check in fits(source, self.name, host.sizes.late):
             host.emit(check)
@@ -103,6 +104,7 @@ class Varying:
         return memory, source.shape
 
     def settle(self, host: HostLowering, staged: Any) -> None:
+        """Second half: the copy is held, and what was held is freed."""
         memory, shape = staged
         host.emit(tir.Evaluate(tir.Call("heap_keep", (self.slot, memory), VOID)))
         for k, n in enumerate(shape):

@@ -139,12 +139,15 @@ class Selection:
         return tir.seq(first, heap, many, tail, for_each([k], take, "t"))
 
     def value(self, i: Any) -> tir.Expr:
+        """The key of entry i."""
         return load(self.values, (i,))
 
     def place(self, i: Any) -> tir.Expr:
+        """The position in the data of entry i."""
         return load(self.places, (i,))
 
     def put(self, i: Any, value: Any, place: Any) -> tir.Stmt:
+        """Write entry i."""
         return tir.seq(store(self.values, (i,), value), store(self.places, (i,), place))
 
     def after(self, i: Any, j: Any) -> Any:
@@ -164,6 +167,7 @@ class Selection:
         return tir.seq(begin, repeat_while(child < size, step))
 
     def offer(self, j: Any) -> tir.Stmt:
+        """Element j takes the place of the worst entry where it comes before that."""
         enter = lambda v: when(self.ordered(v, self.value(0)), tir.seq(self.put(0, v, j), self.sink(0, self.k)))
         return let(self.key(j), enter)
 

@@ -50,6 +50,7 @@ class Primitive:
 
     @property
     def doc(self) -> str:
+        """The docstring of the function: before and after, in script."""
         return self.apply.__doc__ or ""
 
 

@@ -87,6 +87,7 @@ class ShapeExpr(GraphExpr):
 
     @property
     def sinfo(self) -> StructInfo:  # type: ignore[override]
+        """The values as a shape."""
         return ShapeInfo(self.values)
 
 
@@ -98,6 +99,7 @@ class PrimValue(GraphExpr):
 
     @property
     def sinfo(self) -> StructInfo:  # type: ignore[override]
+        """The type of the number, and the number."""
         return PrimInfo(self.value.dtype, self.value)
 
 
@@ -129,6 +131,7 @@ class Tuple(GraphExpr):
 
     @property
     def sinfo(self) -> StructInfo:  # type: ignore[override]
+        """The struct infos of the fields."""
         return TupleInfo(tuple(f.sinfo for f in self.fields))
 
 
@@ -141,6 +144,7 @@ class TupleGetItem(GraphExpr):
 
     @property
     def sinfo(self) -> StructInfo:  # type: ignore[override]
+        """That of the field, nothing known where the tuple is opaque."""
         whole = self.tuple_value.sinfo
         return whole.fields[self.index] if isinstance(whole, TupleInfo) else ObjectInfo()
 
@@ -233,6 +237,7 @@ class SeqExpr(GraphExpr):
 
     @property
     def sinfo(self) -> StructInfo:  # type: ignore[override]
+        """That of the result."""
         return self.body.sinfo
 
     @property

@@ -25,6 +25,7 @@ class Function(BaseFunc):
 
     @property
     def sinfo(self) -> FuncInfo:
+        """What goes in, what comes out, and whether a call has effects."""
         return FuncInfo(tuple(p.sinfo for p in self.params), self.ret_sinfo, self.is_pure)
 
 

@@ -79,6 +79,7 @@ class BlockInfo:
 
     @property
     def name(self) -> str:
+        """The block's name."""
         return self.block.name
 
     @cached_property
@@ -94,6 +95,7 @@ class BlockInfo:
 
     @property
     def stores(self) -> tuple[Access, ...]:
+        """What the body writes."""
         return tuple(a for a in self.accesses if a.is_store)
 
     @property
@@ -104,10 +106,12 @@ class BlockInfo:
 
     @property
     def spatial(self) -> tuple[tir.IterVar, ...]:
+        """The axes of the result."""
         return tuple(i for i in self.block.iter_vars if i.kind is tir.IterKind.SPATIAL)
 
     @property
     def reduce(self) -> tuple[tir.IterVar, ...]:
+        """The axes that are summed over."""
         return tuple(i for i in self.block.iter_vars if i.kind is tir.IterKind.REDUCE)
 
     @property

@@ -37,6 +37,7 @@ class Transposed:
     read: int
 
     def extent(self, axis: int) -> tir.Expr:
+        """How long an axis of the block is."""
         return self.info.block.iter_vars[axis].dom.extent
 
 
