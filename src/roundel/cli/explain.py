@@ -29,7 +29,7 @@ def explain_command(
 
     sizes, threads = dims(dim), threads or usable_cores()
     with shown(f"explaining {model.name}"):
-        rows = explained(model, target=target, threads=threads, sizes=sizes)
+        rows, algorithms = explained_with_algorithms(model, target=target, threads=threads, sizes=sizes)
     if kernel is not None:
         _print_kernel(rows, kernel)
         return
@@ -44,11 +44,20 @@ def explain_command(
     wide = console if console.is_terminal else Console(width=180)
     wide.print(table(rows[:top], f"{model.name}, {threads} thread{'s' if threads > 1 else ''}"))
     typer.echo(summary(rows))
+    for line in algorithms:
+        typer.echo(line)
 
 
 def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
     """One mapping per kernel: names as in the table's heads. Times are of one call, in milliseconds. Raises RoundelError."""
+    return explained_with_algorithms(model, target=target, threads=threads, sizes=sizes)[0]
+
+
+def explained_with_algorithms(model: Any, *, target: Any = None, threads: int = 1,
+                              sizes: dict[str, int] | None = None) -> tuple[list[dict[str, Any]], list[str]]:
+    """What ``explained`` gives, and a line for each operator that has several algorithms: which was chosen, what the model expects of others."""
     from .. import api, driver
+    from ..graph.algorithms import algorithms
     from ..graph.inline_functions import dims_of
     from ..select.cost import rates, roofline
     from ..select.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
@@ -56,10 +65,12 @@ def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[s
     from ..target import Target
 
     machine = driver.target_of(target)
-    before = driver.DEFAULT[: driver.DEFAULT.index(schedule_module)]
+    first, last = driver.DEFAULT.index(driver.strassen), driver.DEFAULT.index(schedule_module)
     mod = api.import_model(model)
     known_dims((v.name for p in mod["main"].params for v in dims_of(p.sinfo)), sizes or {})
-    found = explain_module(driver.prepare(mod, target=machine, pipeline=before), machine, sizes)
+    mod = driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:first])
+    choices = algorithms(mod, machine, sizes)
+    found = explain_module(driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[first:last]), machine, sizes)
     speed = rates(machine, threads, _measured_peak() if machine == Target.host() else None)
     constants = sum(e.calls * e.cost.constant_bytes for e in found)
     out = []
@@ -72,7 +83,14 @@ def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[s
             "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
             "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
         })
-    return out
+    return out, [_choice(c, cycles_to_ms=machine.flops_per_cycle() / speed.gflops * 1e-6) for c in choices]
+
+
+def _choice(choice: Any, cycles_to_ms: float) -> str:
+    """A line on an operator's algorithms."""
+    chosen = choice.cycles[choice.chosen]
+    others = ", ".join(f"{name} {cycles / chosen - 1:+.0%}" for name, cycles in choice.cycles.items() if name != choice.chosen)
+    return f"{choice.operator} ({choice.calls}x): {choice.chosen}, expected {chosen * cycles_to_ms:.3f} ms; {others}"
 
 
 def _measured_peak() -> Any:

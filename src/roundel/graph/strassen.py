@@ -91,7 +91,7 @@ class _Strassen(GraphRewriter):
 
     def least_rows(self, call: graph.GraphExpr) -> tuple[tir.Expr, int | None]:
         """The symbolic number of rows of a product and from how many on it pays; None where it is no such product or never does."""
-        found = _product(call)
+        found = product_of(call)
         if found is None or static(found.rows) is not None:
             return tir.index_const(0), None
         fitting = [r for r in range(MOST_ROWS, 0, -2 * TILE) if pays(1, r, found.inner, found.columns, self.target, TILE)]
@@ -99,7 +99,7 @@ class _Strassen(GraphRewriter):
         return found.rows, least if fitting and fitting[0] == MOST_ROWS else None
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
-        found = _product(call)
+        found = product_of(call)
         if found is None:
             return call
         rows, batch = static(found.rows), [static(n) for n in found.batch]
@@ -119,7 +119,7 @@ class _Strassen(GraphRewriter):
 
 
 @dataclass(frozen=True)
-class _Product:
+class Product:
     """``batch`` matrices [rows, inner] times a constant one [inner, columns]."""
 
     batch: tuple[tir.Expr, ...]
@@ -129,7 +129,7 @@ class _Product:
     weight: graph.Constant
 
 
-def _product(call: graph.GraphExpr) -> _Product | None:
+def product_of(call: graph.GraphExpr) -> Product | None:
     """The float32 product with a constant matrix that a call is, or None."""
     if not is_call(call, "matmul") or call.attrs["out_dtype"] or not isinstance(call.args[1], graph.Constant):
         return None
@@ -137,25 +137,31 @@ def _product(call: graph.GraphExpr) -> _Product | None:
     if data.shape is None or len(data.shape) < 2 or len(weight.data.shape) != 2 or {str(data.dtype), str(weight.data.dtype)} != {"float32"}:
         return None
     *batch, rows, _ = data.shape
-    return _Product(tuple(batch), rows, *weight.data.shape, weight)
+    return Product(tuple(batch), rows, *weight.data.shape, weight)
 
 
 def pays(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0) -> bool:
     """Whether a product of ``batch`` matrices [rows, inner] with one [inner, columns] is expected to run faster in seven parts;
     ``tile``: pairs of rows come in whole tiles of so many."""
+    times = strassen_cycles(batch, rows, inner, columns, target, tile)
+    return times is not None and times[1] < GAIN * times[0]
+
+
+def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0) -> tuple[float, float] | None:
+    """What the model expects of the plain product and of the seven parts, in cycles of one core; None where there is only the former."""
     lanes = target.lanes("float32")
     half = half_columns(columns, lanes)
     if rows < 2 or inner % 2 or columns < 4 * lanes or options.get("weight_growth") < (PRODUCTS + bool(tile)) / 4:
-        return False
+        return None
     per_cycle = lanes * target.fma_ports * PRODUCT_SHARE
     pairs = batch * (-(-rows // (2 * tile)) * tile if tile else (rows + 1) // 2)
     factors = 4 * PRODUCTS * pairs * (inner // 2)
     if not tile and factors > target.l3_bytes / 2:  # every panel of columns reads them again
-        return False
+        return None
     direct = max(batch * rows * inner * columns / per_cycle, 4 * inner * columns / MEMORY_BYTES)
     parts = max(PRODUCTS * pairs * (inner // 2) * half / per_cycle, 4 * PRODUCTS * (inner // 2) * half / MEMORY_BYTES)
     sums = factors / SUM_BYTES + SUM_CYCLES * batch * rows * columns / lanes
-    return parts + sums < GAIN * direct
+    return direct, parts + sums
 
 
 def half_columns(columns: int, lanes: int) -> int:

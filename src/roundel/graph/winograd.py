@@ -23,24 +23,29 @@ MEMORY_BYTES = 6.0     # ... that are not
 
 def winograd_tile(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> int:
     """The tile (2 or 4) with which a convolution NCHW by OIHW is expected to run fastest, 0 for the direct way."""
+    times = winograd_cycles(data, weight, attrs, target)
+    return min(times, key=times.__getitem__, default=0)
+
+
+def winograd_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> dict[int, float]:
+    """What the model expects of each tile, in cycles of one core; 0 is the direct way. Empty where that is the only one."""
     if options.get("accuracy") == "strict" or int(attrs["groups"]) != 1 or data.dtype != "float32":
-        return 0
+        return {}
     kernel = [static(n) for n in weight.shape[2:]]
     if kernel != [3, 3] or tuple(per_axis(attrs["strides"], 2)) != (1, 1) or tuple(per_axis(attrs["dilation"], 2)) != (1, 1):
-        return 0
+        return {}
     pads = paddings(attrs["padding"], 2)
     channels, height, width = (static(n) for n in data.shape[1:])
     outer = static(weight.shape[0])
     if channels is None or height is None or width is None or outer is None:
-        return 0
+        return {}
     rows, cols = (n + sum(p) - 2 for n, p in zip((height, width), pads, strict=True))
     lanes = target.lanes("float32")
     if rows <= 0 or cols <= 0 or channels % lanes or outer % lanes:
-        return 0
+        return {}
     batch = static(data.shape[0]) or 1
     tiles = [m for m in TILES if (m + 2) ** 2 / 9 <= options.get("weight_growth")]
-    times = {m: _cycles(m, batch, rows, cols, channels, outer, target) for m in (0, *tiles)}
-    return min(times, key=times.__getitem__)
+    return {m: _cycles(m, batch, rows, cols, channels, outer, target) for m in (0, *tiles)}
 
 
 def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int, target: Target) -> float:
