@@ -71,7 +71,7 @@ def _of_peak(x: Entry, machine: Machine) -> float:
 
 
 def _of_reading(x: Entry, machine: Machine) -> float:
-    return _gbs(x) / machine.read(x["bytes"])
+    return _gbs(x) / (x["engines"][OURS].get("read_gbs") or machine.read(x["bytes"]))
 
 
 def _gbs(x: Entry) -> float:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from roundel.target.peak import read_gbs
+
 from .engines import Session, Variants, Workload, pin_threads
 from .goals import goals_rows, this_machine
 from .latency import compare
@@ -47,6 +49,8 @@ def run_layer(layer: Layer, engines: Sequence[str], threads: int, budget: float)
         found = compare(work, reference, [*engines, *more], budget, block=0.05, more=more)
         if "ms" in found.get("roundel", {}):
             found["roundel"]["kernel_ms"] = kernel_ms(path, x, threads)
+            if layer.family == "gemv":  # bound by reading: what the machine reads at this moment, which others may use too
+                found["roundel"]["read_gbs"] = read_gbs(int(layer.bytes), 0.3)
     return {"family": layer.family, "name": layer.name, "flops": layer.flops, "bytes": layer.bytes, "threads": threads,
             "when": time.strftime("%Y-%m-%d %H:%M"), "machine": machine(), "engines": found}
 

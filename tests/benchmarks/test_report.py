@@ -51,10 +51,13 @@ def test_goals_name_the_layers_that_miss_them():
     machine = Machine(Peak(100.0, 50.0, 400.0, 200.0, 100.0, 40.0, 1, 100.0, 40.0), 30.0, Target.host())
     entry = lambda family, name, ms, flops=0.0, nbytes=0.0: {"family": family, "name": name, "threads": 1, "flops": flops, "bytes": nbytes, "engines": {
         "roundel": {"ms": ms, "min_ms": ms}, "ort": {"ms": 1.0, "min_ms": 1.0}}}
+    read = entry("gemv", "read at 50", 1.0, 0.0, 46e6)
+    read["engines"]["roundel"]["read_gbs"] = 50.0
     found = {row[0].split(":")[0]: row for row in goals_rows([
-        entry("gemm", "slow", 1.0, 80e6), entry("gemm", "fast", 1.0, 95e6), entry("softmax", "large", 10.0, 0.0, 1e12),
+        read, entry("gemm", "slow", 1.0, 80e6), entry("gemm", "fast", 1.0, 95e6), entry("softmax", "large", 10.0, 0.0, 1e12),
         entry("resnet18", "64->64 56x56 k3 s1", 0.4), entry("resnet18", "64->64 7x7 k3 s1", 2.0)], machine)}
     assert found["matrix products"][2:4] == ["**1.00**", "2 of 2"]  # the last of the three
+    assert found["matrix-vector products"][2] == "**0.92**"
     assert found["convolutions"][2:] == ["0.50", "1 of 2", "64->64 7x7 k3 s1 (0.50)"]
     assert found["3x3 convolutions of stride 1, 12x12 and more"][2:4] == ["**2.50**", "1 of 1"]
     assert found["softmax, layer norm beyond the caches"][3] == "1 of 1"
