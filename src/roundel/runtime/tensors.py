@@ -17,7 +17,8 @@ from ..ir.errors import CallError
 from . import native
 
 _ALIGNED_FROM = 4096  # bytes; smaller results do not gain from 64-byte alignment
-_KEPT_FROM = 4 << 20  # bytes; the C library gives such memory back at once, and the system clears it for the next result
+_KEPT_FROM = 256 << 10  # bytes; the C library may give such memory back at once, and the system clears it for the next result
+_KEPT_COUNT = 4
 _KEPT_MOST = 256 << 20
 _kept: list[np.ndarray] = []  # the last large results' memory, used again once nobody else holds it
 _kept_lock = threading.Lock()
@@ -46,7 +47,7 @@ def _large(nbytes: int) -> np.ndarray:
             if raw.size == nbytes and sys.getrefcount(raw) == 3:  # held here, by the loop and by the call
                 return raw[:]
         _kept.append(np.empty(nbytes, np.uint8))
-        while len(_kept) > 2 or (len(_kept) > 1 and sum(k.size for k in _kept) > _KEPT_MOST):
+        while len(_kept) > _KEPT_COUNT or (len(_kept) > 1 and sum(k.size for k in _kept) > _KEPT_MOST):
             del _kept[0]
         return _kept[-1][:]
 
