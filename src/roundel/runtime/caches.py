@@ -3,7 +3,8 @@
 
 A result is a view of a larger memory that remembers how many of its rows have been given out. When a call's input is exactly what was
 given out last, the result is the same view with more rows, and only these are written. Otherwise (the memory is foreign, full, or has
-grown from that input already) the result gets new memory, and what the input holds is copied there once.
+grown from that input already) the result gets new memory, and what the input holds is copied there once. There is room in it if the input
+is empty or a result itself: who appends to an array of his own gets a compact result, and it is copied once more if it comes back.
 
 Nobody's result changes behind his back: while several results (as NumPy arrays) lie in one memory, none of them can be written into.
 """
@@ -31,9 +32,9 @@ class Memory:
 
     __slots__ = ("address", "axis", "capacity", "dtype", "offset", "owner", "results", "rows", "shape", "strides")
 
-    def __init__(self, shape: Sequence[int], axis: int, dtype: DType) -> None:
+    def __init__(self, shape: Sequence[int], axis: int, dtype: DType, room: bool) -> None:
         self.shape, self.axis, self.dtype, self.rows = tuple(shape), axis, dtype, shape[axis]
-        self.capacity = _capacity(shape, axis, dtype.numpy.itemsize)
+        self.capacity = _capacity(shape, axis, dtype.numpy.itemsize) if room else self.rows
         self.strides, self.address, self.offset, self.owner = (), 0, 0, None
         self.results: list[weakref.ref[np.ndarray]] = []
 
@@ -121,15 +122,15 @@ class Growth:
         if 0 in (*shape[:axis], *shape[axis + 1 :]):
             array = tensors.empty(shape, dtype.numpy)
             return array if torch is None else _as_torch(array, dtype, torch)
-        memory, owner = self._grown(past, shape, dtype) or _new(shape, axis, dtype)
+        known = _known.get(_address(past))
+        memory, owner = self._grown(known, past, shape, dtype) or _new(shape, axis, dtype, known is not None or 0 in past.shape)
         array = memory.view(owner, shape[axis])
         if torch is not None:
             return _as_torch(array, dtype, torch)
         self.arrays.append((memory, array))
         return array
 
-    def _grown(self, past: Any, shape: tuple[int, ...], dtype: DType) -> tuple[Memory, np.ndarray] | None:
-        memory = _known.get(_address(past))
+    def _grown(self, memory: Memory | None, past: Any, shape: tuple[int, ...], dtype: DType) -> tuple[Memory, np.ndarray] | None:
         owner = None if memory is None else memory.owner()
         if memory is None or owner is None or memory.dtype is not dtype:
             return None
@@ -141,8 +142,8 @@ class Growth:
         return memory, owner
 
 
-def _new(shape: tuple[int, ...], axis: int, dtype: DType) -> tuple[Memory, np.ndarray]:
-    memory = Memory(shape, axis, dtype)
+def _new(shape: tuple[int, ...], axis: int, dtype: DType, room: bool) -> tuple[Memory, np.ndarray]:
+    memory = Memory(shape, axis, dtype, room)
     return memory, memory.allocate()
 
 
