@@ -295,7 +295,7 @@ def forced(mod: IRModule, decisions: dict[str, int]) -> IRModule:
 SPANS = {"span": 64, "keys": 4, "block": 1, "rows": 4, "vectors": 1}
 
 
-@pytest.mark.parametrize(("q", "keys", "more"), [((2, 37, 3, 20), 150, {}), ((1, 65, 4, 16), 128, {"packed": 1, "rows": 8, "block": 2})])
+@pytest.mark.parametrize(("q", "keys", "more"), [((1, 21, 2, 20), 70, {}), ((1, 65, 2, 16), 128, {"packed": 1, "rows": 8, "block": 2})])
 def test_blocks_of_keys(q, keys, more):
     shapes = q, (q[0], keys, q[2], q[3]), (q[0], keys, q[2], 24)
     mod = forced(chain(*shapes), SPANS | more)
@@ -310,14 +310,14 @@ def test_blocks_of_keys(q, keys, more):
 @pytest.mark.parametrize("zero", ["", "nan", "empty"])
 def test_masks_over_blocks_of_keys(zero):
     """Blocks of which a row sees nothing, rows that see nothing, NaN and infinite operands."""
-    q, k = (1, 21, 4, 16), (1, 150, 4, 16)
+    q, k = (1, 21, 2, 16), (1, 150, 2, 16)
     draw = np.random.default_rng(1)
-    seen = draw.random((1, 4, 21, 150)) < 0.6
+    seen = draw.random((1, 2, 21, 150)) < 0.6
     seen[0, 0, 3] = False
     seen[0, :, 5, :70] = seen[0, :, 6, 64:] = False
     x = [*arrays(q, k, k), seen]
     x[0][0, 9, 1, 0], x[1][0, 100, 1, 2], x[2][0, 64, 0, 0] = np.nan, np.inf, np.inf
-    mod = chain(q, k, k, ((1, 4, 21, 150), "bool"), zero=zero, after=3.0)
+    mod = chain(q, k, k, ((1, 2, 21, 150), "bool"), zero=zero, after=3.0)
     got, want = build_module(forced(mod, SPANS))["main"](*x), interpret(mod)["main"](*x)
     same(got, want, 1e-5)
     assert np.isnan(got[0, 3, 0]).all() == (not zero) and np.isfinite(got[0, [5, 6]][:, 0, 1:]).all()
