@@ -18,6 +18,7 @@ from .streams import stream
 MOST_CHOICES = 8
 SHORT = 512  # elements of a row; to find where one is takes a division for each loop that was fused
 CACHE_BYTES = 16.0  # per cycle, from and to the second-level cache
+FEW = 16     # times as many elements are looked up with those of a table
 MANY = 16    # parallel iterations that are enough
 ASSUMED = 256  # of symbolic extents of a row
 
@@ -44,10 +45,25 @@ def elementwise(sch: Any, target: Any) -> Applied | None:
     infos = blocks_of(sch.func)
     if not infos or not all(i.is_plain and not i.reduce for i in infos):
         return None
-    inline_producers(sch)
+    tables = _tables(sch)
+    inline_producers(sch, keep=tables)
     for info in blocks_of(sch.func):
         schedule_spatial(sch, info, target)
     return Applied()
+
+
+def _tables(sch: Any) -> list[str]:
+    """Blocks whose few elements serve many of another block each, which looks up with them where to read: places and weights along an axis."""
+    infos = {i.stores[0].buffer: i for i in blocks_of(sch.func)}
+    count = lambda i: product([extent_of(a) for a in i.spatial], ASSUMED)
+    found = []
+    for info in infos.values():
+        looked_up = {infos[n.buffer].name: infos[n.buffer] for a in info.loads for e in a.indices for n in walk(e)
+                     if type(n) is tir.BufferLoad and n.buffer in infos}
+        if any(count(i) * FEW <= count(info) for i in looked_up.values()):
+            made = [infos[a.buffer] for a in info.loads if a.buffer in infos]
+            found += [i.name for i in [*looked_up.values(), *made] if count(i) * FEW <= count(info) and not _is_output(sch, i)]
+    return list(dict.fromkeys(found))
 
 
 def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
@@ -66,7 +82,7 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     inner_extent = product(row, ASSUMED)
     vectorizable = (
         lanes > 1
-        and all(a.in_vectors(axes[-1].var, lanes) for a in info.accesses)
+        and all(a.in_vectors(axes[-1].var, lanes) or _is_looked_up(sch, a) for a in info.accesses)
         and info.stores[0].steps(axes[-1].var, 1)
     )
     choosing = [k for k in range(len(loops) - 1) if _chooses(info, axes[k])]
@@ -99,6 +115,12 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
         parallelize(sch, whole, per_element * inner_extent * (counts[-1] if within else 1))
     elif not vectorizable:
         parallelize(sch, loops[-1], per_element)
+
+
+def _is_looked_up(sch: Any, access: Access) -> bool:
+    """Whether tables of this program say where each lane's element is."""
+    given = set(sch.func.buffer_params)
+    return not access.is_store and any(type(n) is tir.BufferLoad and n.buffer not in given for i in access.indices for n in walk(i))
 
 
 def _chooses(info: BlockInfo, axis: tir.IterVar) -> bool:
