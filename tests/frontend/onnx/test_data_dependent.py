@@ -121,6 +121,23 @@ def test_a_size_that_cannot_be_is_an_error():
         model(_x(2, 4), _ints(5))
 
 
+def test_counts_that_broadcast_where_one_of_them_is_1():
+    """The number of positive and of negative numbers; one is 1, or both are the same."""
+    def numbers(op):
+        return [helper.make_node(op, ["x", "zero"], [f"b{op}"]), helper.make_node("Compress", ["x", f"b{op}"], [f"c{op}"])]
+
+    zero = helper.make_node("Constant", [], ["zero"], value_float=0.0)
+    three = helper.make_node("Constant", [], ["three"], value_floats=[1.0, 2, 3])
+    twice = [three, helper.make_node("Concat", ["cGreater", "cGreater", "three"], ["d"], axis=0)]
+    both = [zero, *numbers("Greater"), *numbers("Less")]
+    model = _model([("x", "float32", ["n"])], [*both, helper.make_node("Add", ["cGreater", "cLess"], ["out"])])
+    _agree(model, *((np.array(v, "f"),) for v in ((1, 2, 3, -1), (5, -1, -2), (1, -1), (1, 2, -1, -2), (3,), (-2,), (0, 0))))
+    model = _model([("x", "float32", ["n"])], [*both[:3], *twice, helper.make_node("Sub", ["d", "cGreater"], ["out"])])
+    _agree(model, (np.array([7, -1], "f"),))
+    with pytest.raises(rd.RoundelError, match="broadcast"):
+        rd.compile(model)(np.array([7, 8], "f"))
+
+
 def test_a_count_of_one_is_repeated():
     nodes = [helper.make_node("NonZero", ["m"], ["at"]), helper.make_node("Add", ["at", "k"], ["sum"]), helper.make_node("Less", ["sum", "at"], ["out"])]
     model = _model([("m", "bool", [5]), ("k", "int64", [2, 5])], nodes, ("sum", "out"))

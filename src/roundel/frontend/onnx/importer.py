@@ -69,10 +69,9 @@ class NodeContext:
 
     def make(self, op: str, *args: Any, **attrs: Any) -> graph.GraphExpr:
         """Emit a call of a Roundel operator."""
+        args = stretched(self, args) if broadcasts(op) else args
         with assuming() as notes:
             call = make(op, *args, **attrs)
-        if notes and broadcasts(op) and (operands := stretched(self, args, notes)) is not None:
-            return self.make(op, *operands, **attrs)
         self.importer.check_sizes(notes)
         return self.emit(call, self.node.op_type.lower())
 

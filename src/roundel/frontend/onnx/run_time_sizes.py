@@ -11,12 +11,14 @@ from ...ir import graph, tir
 from ...ir.dtype import INT64
 from ...ir.op import get_op
 from ...ir.visit import free_vars
+from ...ops.dims import differ, equal
 from ...ops.elementwise import Elementwise
 from .values import Value
 
 if TYPE_CHECKING:
     from .importer import NodeContext
 
+_ONE = tir.index_const(1)
 _MOST = 64  # elements of a tensor that is read as a list of sizes
 
 
@@ -82,23 +84,38 @@ def broadcasts(op: str) -> bool:
     return op in ("where", "broadcast_to") or isinstance(get_op(op), Elementwise)
 
 
-def stretched(node: NodeContext, args: Sequence[Any], notes: Sequence[tuple[tir.Expr, tir.Expr]]) -> list[Any] | None:
-    """Operands of which a size that only data tells meets a number, repeated to that number where it is 1; None if there are none.
+def stretched(node: NodeContext, args: Sequence[Any]) -> list[Any]:
+    """Operands of an operator that broadcasts. Sizes that only data tells and that meet others may be 1: these are repeated to what they meet.
 
     Sizes of the model's inputs are taken to be equal to what they meet: they are rarely 1 by accident, and kernels are faster so.
     """
-    wanted = {a: b for pair in notes for a, b in (pair, pair[::-1])
-              if isinstance(b, tir.IntImm) and not free_vars(a) <= node.importer.sizes}
-    out = list(args)
-    for k, x in enumerate(args):
-        for axis, size in enumerate(_shape(x)):
-            if size in wanted:
-                check(node, tir.select(tir.eq(size, 1), wanted[size], size), wanted[size], "broadcast")
-                index = node.make("arange", *(graph.PrimValue(tir.as_index(v)) for v in (0, wanted[size], 1)), dtype="int64")
-                out[k] = node.make("take", out[k], index, axis=axis, mode="clip")
-    return out if any(a is not b for a, b in zip(out, args, strict=True)) else None
+    out, shapes = list(args), [_shape(x) for x in args]
+    for axis in range(1, max(map(len, shapes), default=0) + 1):
+        dims = [(k, s[-axis]) for k, s in enumerate(shapes) if len(s) >= axis and s[-axis] is not _ONE]
+        if all(equal(dims[0][1], d) for _, d in dims[1:]):
+            continue
+        late = [(k, d) for k, d in dims if isinstance(args[k].sinfo, graph.TensorInfo) and not free_vars(d) <= node.importer.sizes and not differ(d, _ONE)]
+        firm = sorted((d for k, d in dims if (k, d) not in late), key=lambda d: not isinstance(d, tir.IntImm))
+        size = firm[0] if firm else _largest(node, [d for _, d in late])
+        for k, d in late:
+            if not equal(d, size):
+                check(node, tir.select(tir.eq(d, 1), size, d), size, "broadcast")
+                index = node.make("arange", *(graph.PrimValue(tir.as_index(v)) for v in (0, size, 1)), dtype="int64")
+                out[k] = node.make("take", out[k], index, axis=len(shapes[k]) - axis, mode="clip")
+    return out
+
+
+def _largest(node: NodeContext, dims: Sequence[tir.Expr]) -> tir.Expr:
+    """What sizes broadcast to, as a variable: the first that is not 1."""
+    wanted = dims[-1]
+    for d in reversed(dims[:-1]):
+        wanted = tir.select(tir.eq(d, 1), wanted, d)
+    var = tir.Var("common", INT64, True)
+    node.importer.bb.match_cast(graph.ShapeExpr((wanted,)), graph.ShapeInfo((var,)), "common")
+    return var
 
 
 def _shape(x: Any) -> Sequence[tir.Expr]:
     info = getattr(x, "sinfo", None)
-    return info.shape if isinstance(info, graph.TensorInfo) and info.shape is not None else ()
+    dims = info.shape if isinstance(info, graph.TensorInfo) else info.values if isinstance(info, graph.ShapeInfo) else None
+    return dims or ()
