@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..codegen.llvm import MachineSpec, facts_of
 from ..ir import options, tir
+from ..lower.explicit_shape_params import explicit_shape_params
 from . import compiler
 
 _current: ContextVar[Ahead | None] = ContextVar("roundel_ahead", default=None)
@@ -36,6 +37,7 @@ class Ahead:
     def ask(self, name: str, func: tir.PrimFunc) -> None:
         """Have a scheduled program that calls no other compiled."""
         if "global_symbol" not in func.attrs and not facts_of(func).callees:
+            func = explicit_shape_params.on_func(func)  # as its callers will see it
             message = request({name: func}, name, self.spec)
             if message is not None:
                 self.asked[name] = _Asked(func, message, compiler.pool().ask(message, name, self.spec))
@@ -43,7 +45,10 @@ class Ahead:
     def found(self, name: str, func: tir.PrimFunc, spec: MachineSpec) -> tuple[bytes, Future[Any] | None] | None:
         """The request for this very kernel, and its answer where some worker has begun with it."""
         asked = self.asked.pop(name, None)
-        if asked is None or spec != self.spec or not _same(asked.func, func):
+        if asked is None:
+            return None
+        if spec != self.spec or not _same(asked.func, func):
+            asked.future.cancel()
             return None
         return asked.message, None if asked.future.cancel() else asked.future
 
@@ -65,8 +70,8 @@ def request(functions: Mapping[str, tir.PrimFunc], name: str, spec: MachineSpec)
 
 def _same(offered: tir.PrimFunc, func: tir.PrimFunc) -> bool:
     """Whether a function is the one that was offered, but for being called a kernel."""
-    parts = ("params", "body", "buffer_map")
-    return all(getattr(func, p) is getattr(offered, p) for p in parts) and func.attrs.without("kind") == offered.attrs.without("kind")
+    same = func.body is offered.body and func.buffer_map is offered.buffer_map and len(func.params) == len(offered.params)
+    return same and all(a is b for a, b in zip(func.params, offered.params, strict=True)) and func.attrs.without("kind") == offered.attrs.without("kind")
 
 
 def offer(name: str, func: tir.PrimFunc) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from ..codegen.llvm import MachineSpec, facts_of, to_object
-from ..ir import IRModule, graph, options, tir
+from ..ir import IRModule, graph, tir
 from ..ir.errors import RoundelError
 from ..ir.visit import statements
 from ..lower import lower
