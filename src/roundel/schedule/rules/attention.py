@@ -63,13 +63,14 @@ def attention(sch: Any, target: Any) -> Applied | None:
 def candidates(stages: Stages, target: Any) -> Candidates:
     """Register tiles of both products: ``keys`` x ``block`` vectors of rows, ``rows`` x ``vectors`` of columns; whether the keys and values
     of a head are copied to where they lie together (``packed``; then heads run in parallel, not rows); how many keys are taken together
-    (``span``; 0: all). Sizes that are no numbers are taken as several, each as likely."""
+    (``span``; 0: all, as where rows see the keys before them: loops over blocks would run on to the last key).
+    Sizes that are no numbers are taken as several, each as likely."""
     lanes, registers = target.lanes("float32"), target.vector_registers
     keys, across = extent_of(stages.key) or max(ASSUMED), -(-(extent_of(stages.column) or lanes) // lanes)
     heads = [extent_of(a) for a in stages.result.spatial if a not in (stages.result_row, stages.result_column)]
     apart = len({id(a.buffer) for a in (stages.queries, stages.keys, stages.values)}) == 3  # a copy replaces all that is read of a buffer
     domains = {"block": (1, 2, 4), "keys": range(1, min(keys, 16) + 1), "rows": (1, 2, 4, 8, 16),
-               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "span": [n for n in (0, *SPANS) if n < keys],
+               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "span": [n for n in (0, *SPANS) if n == 0 or (n < keys and not stages.causal)],
                "packed": (0, 1) if apart and heads and product(heads, 1) >= target.cores else (0,)}
 
     def legal(c: Columns) -> np.ndarray:
