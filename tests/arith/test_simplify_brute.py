@@ -99,3 +99,10 @@ def test_quotients_by_zero_stay():
         inner = rule(SIZE, tir.index_const(0))
         for e in (inner, rule(inner, tir.index_const(2)), rule(inner + 3, tir.index_const(2))):
             assert analyzer().simplify(e) is analyzer().simplify(analyzer().simplify(e))
+
+
+def test_remainders_by_zero_are_not_joined():
+    """``4 * (n // 4 % 0) + n % 4`` (this was a bug)."""
+    outer = tir.floormod(tir.floordiv(SIZE, tir.index_const(4)), tir.index_const(0))
+    e = outer * 4 + tir.floormod(SIZE, tir.index_const(4))
+    assert analyzer().simplify(e) is analyzer().simplify(analyzer().simplify(e))

@@ -271,7 +271,7 @@ def _merge_mod(an: Analyzer, s: Sum, atom: Expr, k: int, dtype: DType) -> Sum | 
         return None
     c = by.const
     for other, n in s.terms.items():
-        if type(other) is not tir.FloorMod or type(other.b) is not IntImm or other is atom:
+        if type(other) is not tir.FloorMod or type(other.b) is not IntImm or not other.b.value or other is atom:
             continue
         y, m = an.sum(other.a), other.b.value
         if n == k * c and y.terms == quotient.terms:  # k*c*((x // c) % m) + k*(x % c)
