@@ -47,7 +47,7 @@ def models(entries: Sequence[dict[str, Any]]) -> Any:
         for x in (x for x in entries if x["threads"] == count):
             y, best = len(names) - names.index(x["case"]), best_peer(x)[1]
             for engine, e in x["engines"].items():
-                if "ms" in e:
+                if "ms" in e and engine in COLORS:
                     ours = engine == OURS
                     panel.scatter(best / e["ms"], y, s=90 if ours else 42, color=COLORS[engine], zorder=4 if ours else 3, edgecolor="white", linewidth=0.8)
             if "ms" in x["engines"].get(OURS, {}):

@@ -16,6 +16,7 @@ from .latency import ratio
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 OPERATORS = "Common operators alone, whole calls from Python (`python -m benchmarks operators`); ONNX Runtime writes into memory that it was given before."
+NARROW = {"roundel-f16": "float16 weights", "roundel-bf16": "bfloat16 weights"}
 PEERS = ("ort", "openvino", "onednn", "inductor", "eager", "tvm")
 
 
@@ -47,14 +48,14 @@ def insert(path: Path, text: str) -> None:
 
 def models_table(entries: Sequence[dict[str, Any]]) -> str:
     """One line per case and number of threads; milliseconds, and the best peer's time by ours."""
-    engines = [e for e in PEERS if any("ms" in x["engines"].get(e, {}) for x in entries)]
+    engines = [e for e in (*NARROW, *PEERS) if any("ms" in x["engines"].get(e, {}) for x in entries)]
     rows = []
     for x in sorted(entries, key=lambda x: (x["batch"], x["threads"])):
         found = {k: figure(e) for k, e in x["engines"].items()}
         by_cpu = ratio(x, "cpu_ms") if x["threads"] == 1 else math.nan
         ratios = [f"**{ratio(x):.2f}**", "" if math.isnan(by_cpu) else f"{by_cpu:.2f}"]
         rows.append([x["case"], x["threads"], f"**{found.get(OURS, '')}**", *(found.get(e, "") for e in engines), *ratios])
-    return markdown(["model", "threads", "roundel ms", *engines, "best peer / roundel", "by CPU time"], rows)
+    return markdown(["model", "threads", "roundel ms", *(NARROW.get(e, e) for e in engines), "best peer / roundel", "by CPU time"], rows)
 
 
 def models_summary(entries: Sequence[dict[str, Any]]) -> str:

@@ -22,6 +22,8 @@ def test_models():
     table = report.models_table(MODELS).splitlines()
     assert table[0] == "| model | threads | roundel ms | ort | openvino | best peer / roundel | by CPU time |"
     assert table[2] == "| a | 1 | **2.00** | 4.00 | 3.00° | **1.50** | 1.50 |"
+    narrow = {**MODELS[0], "engines": {**MODELS[0]["engines"], "roundel-f16": timing(1.5)}}
+    assert report.models_table([narrow]).splitlines()[2] == "| a | 1 | **2.00** | 1.50 | 4.00 | 3.00° | **1.50** | 1.50 |"
     assert "geometric mean 0.87 over 2 cases, lowest 0.50" in report.models_summary(MODELS)
 
 
