@@ -13,6 +13,7 @@ import random
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ import numpy as np
 from roundel import driver
 from roundel.build import Built
 from roundel.frontend.onnx import from_onnx
-from roundel.ir import ConstData, Rewriter, graph, on, options, structural_hash
+from roundel.ir import ConstData, Rewriter, graph, on, options
+from roundel.ir.equal import StructuralMap
 from roundel.ir.errors import ScheduleError
 from roundel.ir.module import IRModule
 from roundel.select.explain import Explanation, explain_module
@@ -94,7 +96,7 @@ def load(path: Path) -> tuple[str, list[Candidate], list[Any]]:
 def variants(layer: Layer, target: Target) -> list[Variant]:
     """The layer under each algorithm that makes a different program; the first is the compiler's choice."""
     before = driver.DEFAULT[: driver.DEFAULT.index(schedule_module)]
-    out: dict[int, Variant] = {}
+    out = StructuralMap()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "layer.onnx"
         layer.save(path)
@@ -104,8 +106,8 @@ def variants(layer: Layer, target: Target) -> list[Variant]:
             kernels = explain_module(mod, target)
             main = max(kernels, key=lambda e: e.cost.flops)
             working = frozenset(e.name for e in kernels if e.cost.flops) or frozenset({main.name})
-            out.setdefault(structural_hash(mod[main.name]), Variant(settings, mod, main, working))
-    return list(out.values())
+            out.setdefault(mod[main.name], partial(Variant, settings, mod, main, working))
+    return out.values()
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _programs(v: Variant, target: Target, most: int, seed: int) -> list[_Program
     table = v.main.candidates
     picked = [0] if table is None else pick(table.ranking(), most, seed)
     label = " ".join(f"{k}={x}" for k, x in v.options.items())
-    programs: dict[int, _Program] = {}
+    programs = StructuralMap()
     for k in picked:
         decisions = {} if table is None else table.decisions(k)
         func = v.mod[v.main.name].with_attr("decisions", decisions) if decisions else v.mod[v.main.name]
@@ -134,8 +136,8 @@ def _programs(v: Variant, target: Target, most: int, seed: int) -> list[_Program
         if made.attrs["scheduled"] == v.main.rule:
             made = made.replace(attrs=made.attrs.without("decisions"))
             text = " ".join([*([label] if label else []), v.main.rule, *(f"{n}={x}" for n, x in decisions.items())])
-            programs.setdefault(structural_hash(made), _Program(made, layouts, text, None if table is None else float(table.cycles[k])))
-    return list(programs.values())
+            programs.setdefault(made, partial(_Program, made, layouts, text, None if table is None else float(table.cycles[k])))
+    return programs.values()
 
 
 def pick(ranking: np.ndarray, most: int, seed: int) -> list[int]:

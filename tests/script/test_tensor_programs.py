@@ -7,6 +7,7 @@ import pytest
 
 from roundel.ir import IRModule, assert_structural_equal, structural_equal, structural_hash, tir
 from roundel.ir.dtype import HANDLE, INT64
+from roundel.ir.equal import StructuralMap
 from roundel.script import ir as I
 from roundel.script import parse, print_script
 from roundel.script import tir as T
@@ -250,6 +251,15 @@ def test_loops_that_share_their_variable():
         func = tir.PrimFunc((), body)
         again = parse(round_trip(func))
         assert structural_hash(func) == structural_hash(again)
+
+
+def test_programs_of_one_hash_stay_apart():
+    """All variables of a type count as one in hashes; a map by program tells them apart."""
+    i, j = tir.Var("i", INT64), tir.Var("j", INT64)
+    found = StructuralMap()
+    assert structural_hash(i * 2 + j) == structural_hash(i * 2 + i)
+    assert [found.setdefault(e, lambda n=n: n) for n, e in enumerate((i * 2 + j, i * 2 + i, j * 2 + i))] == [0, 1, 0]
+    assert found.values() == [0, 1]
 
 
 def test_shapes_of_outputs_that_the_body_computes():

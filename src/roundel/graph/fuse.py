@@ -8,6 +8,7 @@ blocks with their intermediate buffers; the schedule inlines or computes them in
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.attrs import Attrs
-from ..ir.equal import structural_equal, structural_hash
+from ..ir.equal import StructuralMap, structural_equal, structural_hash
 from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
 from ..ir.visit import free_vars
@@ -35,10 +36,10 @@ Rule = Callable[[Any, Any], Any]
 
 @dataclass(eq=False)
 class _Known:
-    """Of merged programs, by structural hash: names of such programs, whether a rule takes them."""
+    """Of merged programs: names of those with a structural hash, and for each rule whether it takes them."""
 
     names: dict[int, list[str]] = field(default_factory=dict)
-    scheduled: dict[tuple[Rule, int], bool] = field(default_factory=dict)
+    scheduled: defaultdict[Rule, StructuralMap] = field(default_factory=lambda: defaultdict(StructuralMap))
 
 
 @pass_("fuse")
@@ -262,10 +263,7 @@ def _with_rearranged(members: dict[int, _Call], moved: Sequence[_Call | None]) -
 def _has_schedule(mod: IRModule, group: _Group, known: _Known, rule: Rule = attention) -> bool:
     """Whether a rule takes the program of the group."""
     func, _, _ = _merged(mod, group)
-    key = rule, structural_hash(func)
-    if key not in known.scheduled:
-        known.scheduled[key] = takes(rule, func, mod.attrs.get("target") or Target.host())
-    return known.scheduled[key]
+    return known.scheduled[rule].setdefault(func, lambda: takes(rule, func, mod.attrs.get("target") or Target.host()))
 
 
 def _only_here(call: _Call, members: dict[int, _Call]) -> bool:

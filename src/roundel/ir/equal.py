@@ -172,8 +172,28 @@ def _of_expression(e: Expr) -> int:
 
 
 def structural_hash(node: Any) -> int:
-    """A hash that equal programs share (within one process)."""
+    """A hash that equal programs share (within one process); others may share it too: all variables of a type count as one."""
     return _Hash().of(node)
 
 
-__all__ = ["assert_structural_equal", "structural_equal", "structural_hash"]
+class StructuralMap:
+    """Values by program: equal ones share a value, those of which only the hashes are equal do not."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, list[tuple[Any, Any]]] = {}
+
+    def setdefault(self, node: Any, make: Callable[[], Any]) -> Any:
+        """The value of an equal program, or else what ``make`` gives, which is kept for this one."""
+        alike = self._found.setdefault(structural_hash(node), [])
+        for known, value in alike:
+            if structural_equal(known, node):
+                return value
+        alike.append((node, make()))
+        return alike[-1][1]
+
+    def values(self) -> list[Any]:
+        """All values, those of equal hashes side by side."""
+        return [value for alike in self._found.values() for _, value in alike]
+
+
+__all__ = ["StructuralMap", "assert_structural_equal", "structural_equal", "structural_hash"]
