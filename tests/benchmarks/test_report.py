@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.goals import best_peer
 
 from benchmarks import report
 
@@ -24,6 +25,7 @@ def test_models():
     assert table[2] == "| a | 1 | **2.00** | 4.00 | 3.00° | **1.50** | 1.50 |"
     narrow = {**MODELS[0], "engines": {**MODELS[0]["engines"], "roundel-f16": timing(1.5)}}
     assert report.models_table([narrow]).splitlines()[2] == "| a | 1 | **2.00** | 1.50 | 4.00 | 3.00° | **1.50** | 1.50 |"
+    assert best_peer(narrow) == ("openvino", 3.0)
     assert "geometric mean 0.87 over 2 cases, lowest 0.50" in report.models_summary(MODELS)
 
 
