@@ -38,6 +38,15 @@ def test_equal_programs_are_shared_and_shapes_stay_implicit():
     assert mod["main"].ret_sinfo == graph.TensorInfo((n, 4), "float32")
 
 
+def test_a_program_that_was_replaced_is_not_shared_any_more():
+    bb = BlockBuilder()
+    mod = build(bb, graph.Var("x", graph.TensorInfo((4,), "float32")), add_one)
+    one, copy = mod["add_one"], mod["add_one"].replace(attrs=mod["add_one"].attrs | {"fuse_kind": 8})
+    assert bb.add_func(one, "again").name == "add_one"
+    bb.update_func("add_one", copy)
+    assert bb.add_func(one, "again").name == "again" and bb.get()["add_one"] is copy and bb.get()["again"] is one
+
+
 def test_a_variable_that_is_no_dimension_is_passed_as_scalar():
     n = te.size_var("n")
     x = graph.Var("x", graph.TensorInfo((n * 2,), "float32"))

@@ -18,7 +18,7 @@ from typing import Any
 from roundel.ir import IRModule, graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import INT64
-from roundel.ir.equal import structural_equal, structural_hash
+from roundel.ir.equal import StructuralMap
 from roundel.ir.errors import RoundelError
 from roundel.ir.node import Span
 from roundel.ir.op import OpDef
@@ -57,7 +57,7 @@ class BlockBuilder:
     def __init__(self, mod: IRModule | None = None) -> None:
         self._mod = mod or IRModule({})
         self._frames: list[_Frame] = []
-        self._programs: dict[int, list[str]] = {}
+        self._programs = StructuralMap()  # names of tensor programs
         self._bound: dict[graph.Var, graph.GraphExpr] = {}
         self.span: Span | None = None
 
@@ -77,7 +77,7 @@ class BlockBuilder:
             frame.close()
             body = graph.SeqExpr(tuple(frame.blocks), frame.output)
             func = graph.Function(frame.params, body, frame.output.sinfo, pure, frame.attrs)
-            self._mod = self._mod.with_functions({name: func})
+            self.update_func(name, func)
         finally:
             self._frames.pop()
 
@@ -166,18 +166,17 @@ class BlockBuilder:
     # -- the module
     def add_func(self, func: tir.BaseFunc, name_hint: str) -> graph.GlobalVar:
         """Add a function under a free name; a structurally equal tensor program made here is shared."""
-        key = structural_hash(func)
-        for name in self._programs.setdefault(key, []):
-            if structural_equal(self._mod[name], func):
-                return graph.GlobalVar(name)
-        name = self._mod.unique_name(name_hint)
-        self._programs[key].append(name)
-        self._mod = self._mod.with_functions({name: func})
+        name = self._programs.setdefault(func, lambda: self._mod.unique_name(name_hint))
+        if name not in self._mod:
+            self._mod = self._mod.with_functions({name: func})
         return graph.GlobalVar(name)
 
     def update_func(self, name: graph.GlobalVar | str, func: tir.BaseFunc) -> None:
-        """Replace a function."""
-        self._mod = self._mod.with_functions({getattr(name, "name", name): func})
+        """Put a function under a name, in place of the one that had it."""
+        name = getattr(name, "name", name)
+        if name in self._mod:
+            self._programs = StructuralMap()  # which may hold the one that goes
+        self._mod = self._mod.with_functions({name: func})
 
     def emit_normalized(self, binding: graph.Binding) -> graph.Var:
         """Append a binding as it is."""

@@ -16,7 +16,7 @@ from typing import Any
 from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.attrs import Attrs
-from ..ir.equal import StructuralMap, structural_equal, structural_hash
+from ..ir.equal import StructuralMap
 from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
 from ..ir.visit import free_vars
@@ -36,9 +36,9 @@ Rule = Callable[[Any, Any], Any]
 
 @dataclass(eq=False)
 class _Known:
-    """Of merged programs: names of those with a structural hash, and for each rule whether it takes them."""
+    """Of merged programs: their names, and for each rule whether it takes them."""
 
-    names: dict[int, list[str]] = field(default_factory=dict)
+    names: StructuralMap = field(default_factory=StructuralMap)
     scheduled: defaultdict[Rule, StructuralMap] = field(default_factory=lambda: defaultdict(StructuralMap))
 
 
@@ -372,8 +372,7 @@ def _emit(mod: IRModule, group: _Group, known: _Known) -> tuple[IRModule, graph.
     """The merged program and the call of it."""
     func, inputs, scalars = _merged(mod, group)
     last, names = group.members[-1], [m.binding.value.args[0].name for m in group.members]
-    name = _share(mod, func, known) or mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80])
-    known.names.setdefault(structural_hash(func), []).append(name)
+    name = known.names.setdefault(func, lambda: mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80]))
     call = last.binding.value.replace(args=(graph.GlobalVar(name), graph.Tuple(inputs), *([graph.ShapeExpr(scalars)] if scalars else [])))
     return mod if name in mod else mod.with_functions({name: func}), last.binding.replace(value=call)
 
@@ -399,11 +398,6 @@ def _merged(mod: IRModule, group: _Group) -> tuple[tir.PrimFunc, tuple[graph.Gra
     if None not in views and len({m.info.dtype for m in group.members}) == 1:
         attrs = attrs | {"view": sum(views)}  # one after another: a value that two members read is not fused
     return merge_programs(steps, params, scalars, temporaries, attrs), tuple(inputs), tuple(scalars)
-
-
-def _share(mod: IRModule, func: tir.PrimFunc, known: _Known) -> str | None:
-    """The name of a structurally equal program made before."""
-    return next((n for n in known.names.get(structural_hash(func), ()) if structural_equal(mod[n], func)), None)
 
 
 def _input(inputs: dict, value: graph.GraphExpr) -> tir.Buffer:

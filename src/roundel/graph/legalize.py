@@ -13,7 +13,7 @@ from typing import Any
 from ..builder import Program, make_program
 from ..ir import graph, tir
 from ..ir.attrs import Attrs
-from ..ir.equal import structural_equal, structural_hash
+from ..ir.equal import StructuralMap
 from ..ir.errors import LowerError
 from ..ir.module import IRModule
 from ..ir.op import FuseKind, OpDef
@@ -58,7 +58,7 @@ def legalize(mod: IRModule) -> IRModule:
 class _Legalize(GraphRewriter):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
-        self.programs: dict[int, list[graph.GlobalVar]] = {}
+        self.programs = StructuralMap()
         self.made: dict[tuple, tuple[graph.GlobalVar, Program, list[int]]] = {}
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
@@ -86,16 +86,7 @@ class _Legalize(GraphRewriter):
         kind = FuseKind.ELEMENTWISE if op.name in VIEWS else op.kind if single else FuseKind.OPAQUE
         facts = _view(call) | ({} if op.contract else {"contract": False}) | ({"append": call.attrs["axis"] % call.sinfo.ndim} if op.name == "append" else {})
         func = program.func.replace(attrs=program.func.attrs | {"fuse_kind": int(kind), **facts})
-        return self._share(func, op.name.split(".")[-1]), program
-
-    def _share(self, func: tir.PrimFunc, hint: str) -> graph.GlobalVar:
-        """The name of a structurally equal program, or of this one, added to the module."""
-        known = self.programs.setdefault(structural_hash(func), [])
-        for name in known:
-            if structural_equal(self.mod[name], func):
-                return name
-        known.append(self.add_function(hint, func))
-        return known[-1]
+        return self.programs.setdefault(func, lambda: self.add_function(op.name.split(".")[-1], func)), program
 
 
 def _signature(value: Any, operands: list[graph.GraphExpr]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..ir import graph, tir
-from ..ir.equal import structural_equal, structural_hash
+from ..ir.equal import StructuralMap
 from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, CALL_TIR_INPLACE
 from ..ir.visit import Rewriter, free_vars, walk
@@ -31,7 +31,7 @@ class _NameSizes(GraphRewriter):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
         self.named: dict[str, tuple[graph.GlobalVar, list[int]] | None] = {}
-        self.programs: dict[int, list[graph.GlobalVar]] = {}
+        self.programs = StructuralMap()
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if call.op not in (CALL_TIR, CALL_TIR_INPLACE):
@@ -54,17 +54,11 @@ class _NameSizes(GraphRewriter):
                 self.named[name.name] = None
             else:
                 new, kept = plain_sizes(func)
-                self.named[name.name] = self._share(name, new), kept
+                shared = self.programs.setdefault(new, lambda: name)
+                if shared is name:
+                    self.mod = self.mod.with_functions({name.name: new})
+                self.named[name.name] = shared, kept
         return self.named[name.name]
-
-    def _share(self, name: graph.GlobalVar, func: tir.PrimFunc) -> graph.GlobalVar:
-        known = self.programs.setdefault(structural_hash(func), [])
-        for other in known:
-            if structural_equal(self.mod[other], func):
-                return other
-        self.mod = self.mod.with_functions({name.name: func})
-        known.append(name)
-        return name
 
 
 def plain_sizes(func: tir.PrimFunc) -> tuple[tir.PrimFunc, list[int]]:
