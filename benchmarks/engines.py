@@ -142,20 +142,21 @@ def _torch(work: Workload, prepare: Callable[[Any], Any], channels_last: bool = 
 
 
 def tvm(work: Workload) -> Variants:
-    """Apache TVM, its default CPU build, untuned."""
+    """Apache TVM, untuned, for this processor and for any of its kind: without schedules of their own, wider vectors may be slower."""
+    import llvmlite.binding as llvm
     import onnx
     import tvm as tvm_
     from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
 
-    def session() -> Session:
+    def session(cpu: str) -> Session:
         module = from_onnx(onnx.load(str(work.onnx)), keep_params_in_input=False)
-        target = tvm_.target.Target({"kind": "llvm", "mcpu": "native", "num-cores": work.threads})
+        target = tvm_.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": work.threads})
         machine = relax.VirtualMachine(tvm_.compile(module, target=target), tvm_.cpu())
         inputs, main = [tvm_.runtime.tensor(v) for v in work.inputs.values()], machine["main"]
         return Session(lambda: main(*inputs), lambda out: (out if hasattr(out, "numpy") else out[0]).numpy())
 
-    return {"": session}
+    return {cpu: partial(session, cpu) for cpu in (llvm.get_host_cpu_name(), "generic")}
 
 
 ENGINES: dict[str, Callable[[Workload], Variants]] = {
