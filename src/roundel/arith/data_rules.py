@@ -213,8 +213,9 @@ def _lane_quotient(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
     return first if first is last else None
 
 
-def _vector_floordiv(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
-    if (
+def _steps_evenly(a: Expr, b: Expr) -> bool:
+    """Whether ``a`` is a ramp of indices whose stride the number in all lanes of ``b`` divides."""
+    return (
         type(a) is tir.Ramp
         and type(b) is tir.Broadcast
         and type(a.stride) is IntImm
@@ -222,22 +223,18 @@ def _vector_floordiv(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
         and b.value.value > 0
         and a.stride.value % b.value.value == 0
         and a.base.is_index
-    ):
+    )
+
+
+def _vector_floordiv(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
+    if _steps_evenly(a, b):
         return _ramp(an, tir.floordiv(a.base, b.value), tir.floordiv(a.stride, b.value), a.lanes)
     q = _lane_quotient(an, a, b)
     return None if q is None else tir.Broadcast(q, a.dtype.lanes)
 
 
 def _vector_floormod(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
-    if (
-        type(a) is tir.Ramp
-        and type(b) is tir.Broadcast
-        and type(a.stride) is IntImm
-        and type(b.value) is IntImm
-        and b.value.value > 0
-        and a.stride.value % b.value.value == 0
-        and a.base.is_index
-    ):
+    if _steps_evenly(a, b):
         return tir.Broadcast(an.simplify(tir.floormod(a.base, b.value)), a.lanes)
     q = _lane_quotient(an, a, b)
     return None if q is None else _ramp(an, a.base - q * b.value, a.stride, a.dtype.lanes)

@@ -95,25 +95,7 @@ class _Program(Visitor):
             self.say(f"a {s.value.dtype} is stored into buffer {s.buffer.name} of {s.buffer.dtype} ({lanes} lanes)")
         self.generic(s)
 
-    @on(
-        tir.Add,
-        tir.Sub,
-        tir.Mul,
-        tir.Div,
-        tir.Mod,
-        tir.FloorDiv,
-        tir.FloorMod,
-        tir.Min,
-        tir.Max,
-        tir.EQ,
-        tir.NE,
-        tir.LT,
-        tir.LE,
-        tir.GT,
-        tir.GE,
-        tir.And,
-        tir.Or,
-    )
+    @on(*tir.BINARY)
     def _binary(self, e: tir.BinaryOp) -> None:
         if e.a.dtype is not e.b.dtype:
             self.say(f"{type(e).__name__} of {e.a.dtype} and {e.b.dtype}")

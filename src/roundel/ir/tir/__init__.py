@@ -4,6 +4,7 @@
 from .buffer import Buffer, decl_buffer
 from .comm_reducer import CommReducer
 from .expr import (
+                   BINARY,
                    EQ,
                    GE,
                    GT,

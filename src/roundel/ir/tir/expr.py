@@ -223,6 +223,9 @@ class Or(BinaryOp):
     """Logical or of bools."""
 
 
+BINARY: tuple[type[BinaryOp], ...] = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or)
+
+
 @node(intern=True, derive={"dtype": "a.dtype"})
 class Not(Expr):
     """Logical negation of a bool."""

@@ -25,7 +25,7 @@ from .contraction_roles import Contraction, match
 from .elementwise import inline_producers
 from .panels import shared_panels
 from .parallelism import parallelize
-from .register_tile import Tile, choose_tile, rows_in_cache, step_cycles
+from .register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, rows_in_cache, step_cycles
 
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 FEW_ROWS = 32        # of a block
@@ -226,18 +226,8 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile
     sch.reorder(x, *batch, qo, po, ko, ki, pi, qv, lane)
     sch.reverse_compute_at(accumulated, po)
     weight = c.vector.buffer if packed is None else sch.func.buffer_params[packed]
-    reads = [r.buffer for r in sch.get(block).reads]
-    vectors = sch.cache_read(block, reads.index(weight), "local") if tile.rows > 1 else None
-    if vectors is not None:
-        sch.compute_at(vectors, ki)
-    init = sch.decompose_reduction(block, ko)
-    depth = outside + len(batch) + 3
-    for other, above in ((init, depth), (accumulated, depth), (vectors, depth + 2)):
-        if other is not None:
-            _vectors(sch, other, above, tile.lanes)
-    for loop in (ki, pi, qv):
-        sch.unroll(loop)
-    sch.vectorize(lane)
+    in_vectors(sch, accumulated, outside + len(batch) + 3, tile.lanes)
+    multiply_in_registers(sch, block, weight, tile, ko, ki, (ki, pi, qv), lane)
     tiled = height == tile.rows and len(batch) > 0
     if tiled:
         sch.annotate(batch[-1], "edge", True)
@@ -245,13 +235,3 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile
         width = tile.vectors * tile.lanes
         passes = (FEW_TILES,) if tiled else ()
         sch.annotate(batch[-1] if tiled else po, "prefetch", (weight.name, extent * width, unroll * width, *passes))
-
-
-def _vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
-    inside = sch.get_loops(block)[outside:]
-    extent = sch.get(inside[-1]).extent
-    if isinstance(extent, tir.IntImm) and extent.value > lanes:
-        inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
-    for loop in inside[:-1]:
-        sch.unroll(loop)
-    sch.vectorize(inside[-1])

@@ -19,7 +19,7 @@ from typing import Any
 from ...ir import tir
 from .accesses import BlockInfo
 from .contraction_roles import Contraction, match
-from .register_tile import Tile, in_vectors
+from .register_tile import Tile, multiply_in_registers
 
 
 def cut_reduction(sch: Any, c: Contraction, blocks: int) -> tuple[Contraction, Any]:
@@ -89,17 +89,8 @@ def _partial_sums(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int
         reduce[-1], step = sch.split(reduce[-1], [None, choice["unroll"]])
     units = [x for k, x in enumerate(inside) if k not in tiled and k not in c.reduce]
     sch.reorder(*units, *reduce, *(x for x in (step, row, vectors, lanes) if x is not None))
-    if tile.rows > 1:
-        reads = [r.buffer for r in sch.get(partial).reads]
-        panel = sch.cache_read(partial, reads.index(panels), "local")
-        sch.compute_at(panel, step if step is not None else reduce[-1])
-        in_vectors(sch, panel, len(outside) + len(units) + len(reduce) + (step is not None), tile.lanes)
-    init = sch.decompose_reduction(partial, reduce[0])
-    in_vectors(sch, init, len(outside), tile.lanes)
-    for part in (step, row, vectors):
-        if part is not None:
-            sch.unroll(part)
-    sch.vectorize(lanes)
+    inner = [x for x in (step, row, vectors) if x is not None]
+    multiply_in_registers(sch, partial, panels, tile, reduce[0], reduce[-1] if step is None else step, inner, lanes)
 
 
 def _a_panel(sch: Any, block: Any, tile: Tile) -> None:

@@ -80,6 +80,21 @@ def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: in
     return best[1] if best else Tile(1, 1, lanes)
 
 
+def multiply_in_registers(sch: Any, block: Any, panels: tir.Buffer, tile: Tile, first: Any, step: Any, inner: Sequence[Any], lanes: Any) -> None:
+    """The inside of a register tile: each ``step`` loads vectors of ``panels`` once for all rows, accumulators are cleared before
+    ``first`` of the reduction; the loops ``inner`` are written out, ``lanes`` run together."""
+    loops = [sch.get(loop).token for loop in sch.get_loops(block)]
+    if tile.rows > 1:
+        panel = sch.cache_read(block, [r.buffer for r in sch.get(block).reads].index(panels), "local")
+        sch.compute_at(panel, step)
+        in_vectors(sch, panel, loops.index(sch.get(step).token) + 1, tile.lanes)
+    outside = loops.index(sch.get(first).token)
+    in_vectors(sch, sch.decompose_reduction(block, first), outside, tile.lanes)
+    for loop in inner:
+        sch.unroll(loop)
+    sch.vectorize(lanes)
+
+
 def in_vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
     """Unroll a block's loops inside the tile and run the innermost in vectors."""
     inside = sch.get_loops(block)[outside:]

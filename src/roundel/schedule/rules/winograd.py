@@ -20,7 +20,7 @@ from .applied import Applied
 from .contraction_roles import Contraction, match
 from .elementwise import inline_producers
 from .parallelism import parallelize
-from .register_tile import Tile, choose_tile
+from .register_tile import Tile, choose_tile, in_vectors, multiply_in_registers
 
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 FEW_TILES = 12       # that fill the registers
@@ -214,20 +214,8 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, b: Blockin
     sch.reorder(x, y, *((ko, n) if b.together else (n, ko)), po, rk, ro, ri, pi, ki, lane)
     sch.reverse_compute_at(accumulated, po)
     weight = c.vector.buffer if packed is None else sch.func.buffer_params[packed]
-    reads = [r.buffer for r in sch.get(block).reads]
-    panel = sch.cache_read(block, reads.index(weight), "local") if tile.rows > 1 else None
-    if panel is not None:
-        sch.compute_at(panel, ri)
-    init = sch.decompose_reduction(block, rk)
-    for other, outside in ((init, depth + 5), (accumulated, depth + 5), (panel, depth + 8)):
-        if other is not None:
-            inner = sch.get_loops(other)[outside:]
-            for loop in inner[:-1]:
-                sch.unroll(loop)
-            sch.vectorize(inner[-1])
-    for loop in (ri, pi, ki):
-        sch.unroll(loop)
-    sch.vectorize(lane)
+    in_vectors(sch, accumulated, depth + 5, tile.lanes)
+    multiply_in_registers(sch, block, weight, tile, rk, ri, (ri, pi, ki), lane)
     if packed is not None:
         width = tile.vectors * tile.lanes
         panel_size = product([c.extent(k) for k in c.reduce], 1) * width

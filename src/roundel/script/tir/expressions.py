@@ -29,28 +29,7 @@ def _exact(cls: type) -> Callable[[Any, Any], Any]:
     return build
 
 
-Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or = (
-    _exact(c)
-    for c in (
-        tir.Add,
-        tir.Sub,
-        tir.Mul,
-        tir.Div,
-        tir.Mod,
-        tir.FloorDiv,
-        tir.FloorMod,
-        tir.Min,
-        tir.Max,
-        tir.EQ,
-        tir.NE,
-        tir.LT,
-        tir.LE,
-        tir.GT,
-        tir.GE,
-        tir.And,
-        tir.Or,
-    )
-)
+Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or = (_exact(c) for c in tir.BINARY)
 
 
 def _folding(fn: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
