@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from roundel.ir.errors import CallError
-from roundel.runtime import library
+from roundel.runtime import library, tensors
 from roundel.runtime.native import DLTensor
 from runtime.native_module import WEIGHT
 
@@ -93,3 +93,11 @@ def test_absurd_sizes(graphs):
         graphs["fill"](2**62)
     with pytest.raises((RuntimeError, MemoryError)):
         graphs["fill"](2**40)
+
+
+def test_addresses_of_all_kinds_of_arrays():
+    frozen = np.zeros(3)
+    frozen.flags.writeable = False
+    field = np.zeros(3, "i1,f4")["f1"]
+    for array in (np.zeros((4, 6), np.int16)[1:, ::-2], np.zeros(2, bool), np.zeros(3, ">f4"), frozen, field, np.full((), 3.0)):
+        assert tensors.address(array) == array.ctypes.data

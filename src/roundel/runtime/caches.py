@@ -46,8 +46,9 @@ class Memory:
             step *= dim
         self.strides = tuple(reversed(strides))
         raw = np.empty(step + _ALIGNMENT, np.uint8)
-        self.offset = -raw.ctypes.data % _ALIGNMENT
-        self.address = raw.ctypes.data + self.offset
+        address = tensors.address(raw)
+        self.offset = -address % _ALIGNMENT
+        self.address = address + self.offset
         self.owner = weakref.ref(raw, functools.partial(_forget, self.address))
         _known[self.address] = self
         return raw
@@ -149,7 +150,7 @@ def _new(shape: tuple[int, ...], axis: int, dtype: DType, room: bool) -> tuple[M
 
 def _address(value: Any) -> int:
     if type(value) is np.ndarray:
-        return value.__array_interface__["data"][0]
+        return tensors.address(value)
     return value.data_ptr() if tensors.torch_module(value) is not None else 0
 
 

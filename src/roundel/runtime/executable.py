@@ -305,6 +305,21 @@ class BoundFunction:
                 )
         return output.item() if scalar else output
 
+    def arena_nbytes(self, **sizes: int) -> int:
+        """Bytes that one run takes for what lies between its inputs and outputs; ``sizes`` are those of symbolic dimensions, by name.
+
+        Scratch of single kernels is not counted, nor tensors whose size only data tells. Raises CallError where a size is missing.
+        """
+        described = self._native
+        if not described.arena_size:
+            return 0
+        names = native.strings(described.symbols, described.num_symbols)
+        rooms = {names[c.symbol] for c in self._caches.values()}
+        if lacking := [n for n in names if n not in sizes and n not in rooms]:
+            raise CallError(f"the memory of {self.info.name} depends on {', '.join(lacking)}", hint=f"give {lacking[0]}=...")
+        values = (ctypes.c_int64 * max(len(names), 1))(*[sizes.get(n, 0) for n in names])
+        return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(described.arena_size)(values)
+
     def register(self, name: str) -> None:
         """Make it a function of the FFI under that name, for `get_func`, other compiled modules, C++ and Rust.
 

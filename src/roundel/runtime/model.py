@@ -41,6 +41,10 @@ class Model:
         """Bytes of the constants as they are packed for the kernels; the option ``weight_growth`` caps them."""
         return self.executable.weights_nbytes
 
+    def arena_nbytes(self, **sizes: int) -> int:
+        """Bytes of the memory in which intermediate tensors of one run lie; ``sizes``: of symbolic dimensions, such as ``seq=128``."""
+        return self.function.arena_nbytes(**sizes)
+
     @property
     def metadata(self) -> dict[str, Any]:
         """What the compiler noted: target, versions, options, where the model came from."""
@@ -82,6 +86,9 @@ class _Elsewhere:
 
     def __init__(self, info: FunctionInfo, why: str) -> None:
         self.info, self.why = info, why
+
+    def arena_nbytes(self, **sizes: int) -> int:
+        return self()
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         raise CallError("this model was compiled for another machine", why=self.why, hint="save it, and load it there")

@@ -35,9 +35,16 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     if nbytes < _ALIGNED_FROM:
         return np.empty(shape, dtype)
     raw = _large(nbytes + 64) if _KEPT_FROM <= nbytes <= _KEPT_MOST else np.empty(nbytes + 64, np.uint8)
-    capsule = raw.__dlpack__()  # half the time of raw.ctypes.data; a DLTensor begins with the address
-    start = -ctypes.c_size_t.from_address(_capsule_pointer(capsule, b"dltensor")).value % 64
-    return np.ndarray(shape, dtype, raw, start)
+    return np.ndarray(shape, dtype, raw, -address(raw) % 64)
+
+
+def address(array: np.ndarray) -> int:
+    """Where the first element of an array is in memory."""
+    try:
+        capsule = array.__dlpack__()  # half the time of array.ctypes.data; a DLTensor begins with the address
+    except BufferError:  # read-only, or of a type that DLPack does not know
+        return array.__array_interface__["data"][0]
+    return ctypes.c_size_t.from_address(_capsule_pointer(capsule, b"dltensor")).value
 
 
 def _large(nbytes: int) -> np.ndarray:
@@ -86,7 +93,7 @@ def describe_array(array: np.ndarray, dtype: DType | None = None) -> Described:
     size = array.dtype.itemsize
     if any(s % size for s in array.strides):
         array = np.ascontiguousarray(array)
-    return Described(array.ctypes.data, dtype, array.shape, [s // size for s in array.strides], keep=array)
+    return Described(address(array), dtype, array.shape, [s // size for s in array.strides], keep=array)
 
 
 def is_packed(dtype: DType) -> bool:
