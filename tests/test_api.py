@@ -55,6 +55,14 @@ def test_values_that_cannot_be(path, given, message):
         rd.compile(path, **given)
 
 
+def test_memory_of_a_run_is_told_before_it(path):
+    static, symbolic = (rd.compile(path, dynamic=d, threads=1) for d in ({"batch": 2}, None))
+    assert 0 < static.arena_nbytes() <= symbolic.arena_nbytes(batch=2)
+    assert symbolic.arena_nbytes(batch=20) > symbolic.arena_nbytes(batch=2)
+    with pytest.raises(rd.RoundelError, match="depends on batch"):
+        symbolic.arena_nbytes()
+
+
 def test_what_is_no_model(path, tmp_path):
     for call, message in [(lambda: rd.compile(5), "not a model: int"), (lambda: rd.build(5), "not a module: int"),
                           (lambda: rd.interpret("x"), "not a module: str"), (lambda: rd.compile("x.so"), "rd.load, "),

@@ -13,7 +13,7 @@ from roundel.build.units import Units
 from roundel.codegen.llvm import MachineSpec
 from roundel.ir import Attrs, ConstData, DType, IRModule, Var, decl_buffer, options, tir
 from roundel.ir.dtype import HANDLE, INT32, INT64, VOID
-from roundel.ir.errors import BuildError
+from roundel.ir.errors import BuildError, CallError
 from roundel.ir.graph import GlobalVar
 
 
@@ -86,6 +86,14 @@ def test_host_function_with_arena_constants_and_kernels():
         rt["main"](np.zeros(101, "f"))
     with pytest.raises(Exception, match="dtype"):
         rt["main"](np.zeros(10, "float64"))
+
+
+def test_memory_of_a_run_is_told_for_any_size():
+    weights = ConstData(np.zeros(100, "f"))
+    rt = flat(model(weights))
+    assert [rt["main"].arena_nbytes(n=n) for n in (0, 1, 37, 100)] == [(n * 4 + 63) // 64 * 64 + n * 4 for n in (0, 1, 37, 100)]
+    with pytest.raises(CallError, match="depends on n"):
+        rt["main"].arena_nbytes()
 
 
 def test_two_models_in_one_process_do_not_mix():

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import typer
 
+from ..ir.errors import CallError
 from ..passes.progress import shown
 from .arguments import ACCURACY, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, dims, open_model
 
@@ -31,6 +33,8 @@ def compile_command(
         path = compiled.save(output, side_file=side_file)
     console = Console()
     sizes = f"{path.stat().st_size / 1e6:.1f} MB, packed weights {compiled.weights_nbytes / 1e6:.1f} MB"
+    with suppress(CallError):  # it depends on symbolic sizes, or the target is another machine
+        sizes += f", activations {compiled.arena_nbytes() / 1e6:.1f} MB"
     console.print(f"[bold]{path}[/]  {sizes}, {time.perf_counter() - start:.1f} s")
     for kind, infos in (("in ", compiled.inputs), ("out", compiled.outputs)):
         for info in infos:
