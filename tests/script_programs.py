@@ -152,6 +152,7 @@ def flat(A: T.Buffer((64,), "float32"), n: T.int32, p: T.handle("float32"), x: T
         T.evaluate(T.call_packed("my.func", A.data, "name", 3, n))
     A.vstore([T.Ramp(0, 1, 4)], A.vload([T.Ramp(4, 1, 4)], predicate=T.Broadcast(n > 2, 4)), predicate=T.Broadcast(n > 1, 4))
     T.prefetch(T.address_of(A[3]), 0, 3)
+    T.keep_order()
     for i in T.serial(2, 8, step=2):
         for j in range(i, 9):
             A[i] = T.reinterpret("float32", T.int32(1)) + T.call_llvm_pure_intrin("float32", "llvm.fabs.f32", T.uint32(1), A[j])

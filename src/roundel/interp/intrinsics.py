@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .stmt import Executor
 
 SYNCHRONOUS = frozenset(
-    "prefetch storage_sync tvm_storage_sync start_profile stop_profile assume".split()
+    "prefetch keep_order storage_sync tvm_storage_sync start_profile stop_profile assume".split()
 )  # no effect on lanes run in step
 
 

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from roundel.arith import Analyzer
 from roundel.arith.compare import SLACK
 from roundel.ir import Rewriter, Var, free_vars, on, tir
+from roundel.ir.dtype import VOID
 from roundel.ir.visit import statements, substitute, walk
 
 from .accesses import interval
@@ -208,12 +209,15 @@ def _of_one_axis(test: tir.Expr) -> bool:
 
 
 def _straight(loop: tir.For) -> tir.For:
-    """The loop, or if it has few iterations whose conditions differ between unrolled rows, these written out."""
+    """The loop, or if it has few iterations whose conditions differ between unrolled rows, these written out. What two of them read stays
+    loaded twice: kept in registers, it would leave none for the rows."""
     if type(loop.extent) is not tir.IntImm or not 1 < loop.extent.value <= MOST_STRAIGHT:
         return loop
     rows = {n.loop_var for n in statements(loop.body) if type(n) is tir.For and n.kind is tir.ForKind.UNROLLED}
     asked = any(loop.loop_var in (names := free_vars(c)) and not rows.isdisjoint(names) for c in _conditions(loop.body))
-    return loop.replace(kind=tir.ForKind.UNROLLED) if asked else loop
+    if not asked:
+        return loop
+    return loop.replace(kind=tir.ForKind.UNROLLED, body=tir.seq(loop.body, tir.Evaluate(tir.Call("keep_order", (), VOID))))
 
 
 def _does_anything(stmt: tir.Stmt) -> bool:
@@ -221,7 +225,7 @@ def _does_anything(stmt: tir.Stmt) -> bool:
     own = {n.buffer for n in statements(stmt) if type(n) is tir.Allocate}
     calls = (n.value for n in statements(stmt) if type(n) is tir.Evaluate)
     stores = any(type(n) is tir.BufferStore and n.buffer not in own for n in statements(stmt))
-    return stores or not all(type(c) is tir.Call and c.op == "prefetch" for c in calls)
+    return stores or not all(type(c) is tir.Call and c.op in ("prefetch", "keep_order") for c in calls)
 
 
 def _closure(names: frozenset[Var], inner: dict[Var, tir.For]) -> list[tir.For]:

@@ -431,6 +431,13 @@ def _prefetch(em: Emitter, e: tir.Call) -> str:
     return ""
 
 
+@writes(CALLS, "keep_order")
+def _keep_order(em: Emitter, e: tir.Call) -> str:
+    """A fence within the thread, which is for the compiler alone."""
+    em.line('fence syncscope("singlethread") acq_rel')
+    return ""
+
+
 @writes(CALLS, "assume")
 def _assume(em: Emitter, e: tir.Call) -> str:
     """What is assumed was of use to passes before; as an instruction it would cost more than it gains."""

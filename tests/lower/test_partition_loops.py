@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiles at the border of a picture: steps of the window that leave out rows are written out, and share no registers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+import roundel as rd
+from roundel import te
+from roundel.build import inspect
+from roundel.ir import IRModule, tir
+from roundel.select.schedule_module import schedule_program
+from roundel.target import Target
+
+
+def _convolution(target, **decisions):
+    """5x5 with stride 2 and a border of zeros, of 4 channels to 16."""
+    x, w = te.placeholder((37, 37, 4), "float32", "X"), te.placeholder((5, 5, 4, 16), "float32", "W")
+    padded = te.compute((41, 41, 4), lambda i, j, c: te.if_then_else(tir.logical_and(i >= 2, i < 39, j >= 2, j < 39), x[i - 2, j - 2, c], 0.0), "P")
+    a, b, c = te.reduce_axis(5, "a"), te.reduce_axis(5, "b"), te.reduce_axis(4, "c")
+    y = te.compute((19, 19, 16), lambda i, j, o: te.sum(padded[i * 2 + a.var, j * 2 + b.var, c.var] * w[a.var, b.var, c.var, o], axis=[a, b, c]), "Y")
+    func = te.create_prim_func([x, w, y]).with_attr("global_symbol", "main").with_attr("decisions", decisions)
+    return IRModule({"main": schedule_program(func, target)[0]}).replace(attrs={"target": target})
+
+
+def test_steps_written_out_at_a_border_share_no_registers():
+    """Neighbours read the same elements in steps of the window; kept in registers they would leave none for the tile."""
+    mod = _convolution(Target("x86-64-v4"), rows=19, unroll=4)
+    assembly = inspect(mod, "main").assembly
+    assert len(re.findall(r"vfmadd231ps\s+-?\d*\(.*\{1to16\}", assembly)) > 19 * 4
+    assert not re.findall(r"vmovups\s+%zmm\d+, -?\d*\(%rsp\)", assembly)
+
+
+def test_results_at_a_border():
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((37, 37, 4)).astype("float32"), rng.standard_normal((5, 5, 4, 16)).astype("float32")
+    padded = np.pad(x, ((2, 2), (2, 2), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (5, 5), axis=(0, 1))[::2, ::2]
+    expected = np.einsum("ijcab,abco->ijo", windows, w)
+    for decisions in ({}, {"rows": 5}, {"rows": 7, "unroll": 4}):
+        out = np.full(expected.shape, np.nan, "float32")
+        rd.build(_convolution(Target.host(), **decisions), threads=1)["main"](x, w, out)
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
