@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ELF object that holds nothing but data: hundreds of megabytes of weights need not pass through an assembler."""
+"""An ELF object that keeps a place for data: hundreds of megabytes of weights need not pass through an assembler and the linker."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
 _ALIGN = 4096
 _HEADER, _SECTION, _SYMBOL = "<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ"
 
 
-def write_data_object(path: Path, machine: str, symbol: str, size: int, chunks: Iterable[Any]) -> None:
-    """A relocatable object (64 bits, little endian) with the ``size`` bytes that ``chunks`` gives, read-only, under a hidden ``symbol``."""
+def write_data_object(path: Path, machine: str, symbol: str, size: int, mark: bytes) -> None:
+    """A relocatable object (64 bits, little endian) with ``size`` read-only bytes under a hidden ``symbol``: ``mark``, then a hole in the file."""
     names = [b"", b".rodata." + symbol.encode(), b".symtab", b".strtab", b".shstrtab", b".note.GNU-stack"]
     table = b"\0".join(names[1:]).join((b"\0", b"\0"))
     name_at = [0] + [table.index(b"\0" + n + b"\0") + 1 for n in names[1:]]
@@ -38,9 +36,8 @@ def write_data_object(path: Path, machine: str, symbol: str, size: int, chunks: 
     header = struct.pack(_HEADER, identity, 1, MACHINES[machine], 1, 0, 0, at, flags, 64, 0, 0, 64, len(sections), 4)
     with path.open("wb") as out:
         out.write(header.ljust(_ALIGN, b"\0"))
-        for chunk in chunks:
-            out.write(chunk)
-        out.write(bytes(-size % 16))
+        out.write(mark)
+        out.seek(offsets[0])
         for part in tail:
             out.write(part.ljust((len(part) + 15) // 16 * 16, b"\0"))
         for section in sections:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import platform
 import re
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,7 @@ class Pieces:
 Blob = bytes | bytearray | memoryview | Path | Pieces
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
+_PLACE = hashlib.sha256(b"the place of the weights").digest()  # what the linker sees of them
 _EXPORTS = (
     "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_invoke; rd_ffi_*; __tvm_ffi_*; %s_*; local: *; };\n"
 )
@@ -135,16 +138,18 @@ def link(
         for i, content in enumerate(objects):
             paths.append(work / f"part{i}.o")
             paths[-1].write_bytes(content)
+        linked = work / f"linked{out.suffix}"
         parts = [f"-I{library.source_dir()}", str(work / "stub.c"), *map(str, paths), "-Wl,--whole-archive", str(runtime), "-Wl,--no-whole-archive"]
         command = toolchain.compiler(triple)
         with toolchain.atomic_output(out) as temporary:
             if out.suffix == ".o":
-                toolchain.run([*command, *_RELOCATABLE, *parts, "-o", temporary])
-                toolchain.keep_symbols(temporary, (f"{name}_*",), triple)
+                toolchain.run([*command, *_RELOCATABLE, *parts, "-o", linked])
+                toolchain.keep_symbols(linked, (f"{name}_*",), triple)
             else:
                 libraries = ("-lm", "-lpthread", *(() if triple else ("-ldl",)))
                 exports = f"-Wl,--version-script={work / 'exports.map'}"
-                toolchain.run([*command, *_LINK, exports, *parts, *libraries, "-o", temporary])
+                toolchain.run([*command, *_LINK, exports, *parts, *libraries, "-o", linked])
+            _fill(linked, placed, temporary)
             if placed.side_file is not None:
                 placed.side_file.replace(out.with_suffix(".weights"))
     finally:
@@ -191,11 +196,12 @@ def _architecture(target: Any) -> str:
 
 @dataclass(frozen=True)
 class _Placed:
-    """Where the weights are: the fields of RdPackage as C, and a finished side file that waits for its name."""
+    """Where the weights are: the fields of RdPackage as C; what is embedded; a finished side file that waits for its name."""
 
     weights: str = "0"
     weights_file: str = "0"
     digest: str = "0"
+    embedded: Blob = b""
     side_file: Path | None = None
 
 
@@ -223,11 +229,20 @@ def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool,
         out.parent.mkdir(parents=True, exist_ok=True)
         written = out.with_name(f".{out.stem}.{os.getpid()}.weights")
         digest = _write_side_file(weights, written)
-        return _Placed("0", f'"{_c_string(out.stem)}.weights"', f'"{digest}"', written)
+        return _Placed("0", f'"{_c_string(out.stem)}.weights"', f'"{digest}"', side_file=written)
     if architecture not in MACHINES:
         raise BuildError(f"weights cannot be embedded in a file for {architecture}", hint="use side_file=True")
-    write_data_object(work / "weights.o", architecture, "roundel_weights", size, _chunks(weights))
-    return _Placed("roundel_weights")
+    write_data_object(work / "weights.o", architecture, "roundel_weights", max(size, len(_PLACE)), _PLACE)
+    return _Placed("roundel_weights", embedded=weights)
+
+
+def _fill(linked: Path, placed: _Placed, out: Path) -> None:
+    """Copy what was linked, with the weights in the place that was kept for them."""
+    with linked.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as content, out.open("wb") as sink:
+        head = content[: content.find(_PLACE)] if placed.embedded else b""
+        for block in _blocks(chain([head], _chunks(placed.embedded))):
+            sink.write(block)
+        sink.write(content[sink.tell() :])
 
 
 def _write_side_file(weights: Blob, path: Path) -> str:
