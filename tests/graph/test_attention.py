@@ -191,6 +191,25 @@ def test_symbolic_lengths():
         same(native(*x), oracle(*x), 1e-5)
 
 
+def test_keys_and_values_in_one_tensor_whose_length_follows_from_another():
+    n = tir.Var("n", INT64, True)
+
+    def body(bb, picture):  # of which a seventh of the columns, rounded up, are positions
+        e = lambda name, *a, **more: bb.emit(make(name, *a, **more))
+        x = e("strided_slice", picture, axes=(2,), begin=(0,), end=(np.iinfo(np.int64).max,), strides=(7,))
+        x = e("permute_dims", e("reshape", x, graph.ShapeExpr((2, 3, 4, 15, x.sinfo.shape[2]))), axes=(1, 0, 2, 4, 3))
+        q, k, v = (e("squeeze", e("strided_slice", x, axes=(0,), begin=(i,), end=(i + 1,)), axis=(0,)) for i in range(3))
+        scores = e("matmul", e("multiply", q, graph.Constant.of(0.25, F32)), e("permute_dims", k, axes=(0, 1, 3, 2)))
+        return e("permute_dims", e("matmul", e("nn.softmax", scores, axis=-1), v), axes=(0, 2, 1, 3))
+
+    mod = function([graph.TensorInfo((2, 180, n), F32)], body)
+    assert "attention" in kernels(mod)
+    native, oracle = build_module(mod)["main"], interpret(mod)["main"]
+    for length in (1, 7, 8, 120, 235):
+        x = arrays((2, 180, length))
+        same(native(*x), oracle(*x), 1e-5)
+
+
 def test_narrow_types_are_summed_up_in_wide_ones():
     q = (1, 20, 2, 16)
     x = arrays(q, q, q)

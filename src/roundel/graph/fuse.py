@@ -27,6 +27,7 @@ from ..schedule.rules.moves import keeps_rows, moves, read_seldom
 from ..target import Target
 from .legalize import without_units
 from .merge_programs import Step, merge_programs
+from .name_sizes import plain_sizes
 from .rewriter import operands
 
 _MAX_GROUP = 64
@@ -261,8 +262,8 @@ def _with_rearranged(members: dict[int, _Call], moved: Sequence[_Call | None]) -
 
 
 def _has_schedule(mod: IRModule, group: _Group, known: _Known, rule: Rule = attention) -> bool:
-    """Whether a rule takes the program of the group."""
-    func, _, _ = _merged(mod, group)
+    """Whether a rule takes the program of the group, with plain sizes as it will have them."""
+    func, _ = plain_sizes(_merged(mod, group)[0])
     return known.scheduled[rule].setdefault(func, lambda: takes(rule, func, mod.attrs.get("target") or Target.host()))
 
 

@@ -122,7 +122,7 @@ class Steps:
         """A copy of an operand in which these axes of the block are the last ones."""
         sch = self.sch
         reads = [r.buffer for r in sch.get(block).reads]
-        copy = sch.cache_read(block, reads.index(access.buffer), "global")
+        copy = sch.cache_read(block, reads.index(access.buffer), "global", [block])
         last = [access.indices.index(a.var) for a in axes]
         order = [k for k in range(len(access.indices)) if k not in last] + last
         sch.transform_layout(copy, ("write", 0), tir.IndexMap.from_func(lambda *i: tuple(i[k] for k in order), len(order)))
@@ -196,7 +196,7 @@ class Steps:
         """A register tile over a reduction, with the vectors of each step in registers."""
         sch = self.sch
         reads = [r.buffer for r in sch.get(block).reads]
-        panel = sch.cache_read(block, reads.index(vector), "local")
+        panel = sch.cache_read(block, reads.index(vector), "local", [block])
         sch.compute_at(panel, step)
         init = sch.decompose_reduction(block, outer)
         self.in_vectors(panel, step)
