@@ -104,6 +104,8 @@ def test_run_on_random_inputs(place, compiled):
 @pytest.mark.parametrize(("args", "message"), [
     (["compile", "absent.onnx"], "absent.onnx"),
     (["compile", "model.onnx", "--target", "no-such-machine"], "no-such-machine"),
+    (["compile", "model.onnx", "--target", "llvm -mcpu=znver99"], "there is no processor 'znver99' for x86_64"),
+    (["compile", "model.onnx", "--target", "llvm -mtriple=foo-bar-baz"], "there is no machine 'foo-bar-baz'"),
     (["compile", "model.onnx", "--dim", "bach=1"], "no symbolic dimension 'bach'"),
     (["run", "model.onnx", "--dim", "batch=3", "--input", "x=three.npy", "--dim", "batch=4"], "--dim and the inputs must agree"),
     (["run", "model.onnx", "--dim", "bach=3"], "they are batch"),
@@ -137,6 +139,7 @@ def test_wrong_command_lines(args, place):
 
 
 def test_options_that_come_too_late(place, compiled):
+    assert "compiled already" in roundel(place, "compile", "model.so", status=1).stderr
     assert "--target comes too late" in roundel(place, "run", "model.so", "--target", "znver3", status=1).stderr
 
 

@@ -11,7 +11,8 @@ from roundel.ir import graph, tir
 from roundel.ir.constants import ConstData
 from roundel.ir.dtype import INT64
 from roundel.ops import make
-from roundel.select.explain import explain_module
+from roundel.select.cost import rates
+from roundel.select.explain import explain_module, predicted_seconds
 from roundel.select.schedule_module import schedule_module
 from roundel.target import Target
 
@@ -31,4 +32,5 @@ def test_sizes_tell_what_runs_and_how_large_it_is():
     assert [e.rule for e in few] == ["contraction"] and few[0].cost.flops == 2 * 4 * width * width
     assert "bilinear" in [e.rule for e in many] and "contraction" not in [e.rule for e in many]
     products = next(e.cost.flops for e in many if e.rule == "bilinear")
+    assert predicted_seconds(few[0], target, rates(target)) is None  # the table of candidates is for other sizes
     assert 0.875 < products / (2 * 512 * width * width) < 0.92  # an eighth less, and sums

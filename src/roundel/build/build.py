@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..codegen.llvm import MachineSpec, Piece, emit_function, facts_of, platform_of
+from ..codegen.llvm import MachineSpec, Piece, check_processor, emit_function, facts_of, platform_of
 from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, tir
 from ..ir.dtype import VOID
 from ..ir.errors import BuildError
@@ -90,7 +90,7 @@ def pack_bits(array: np.ndarray, bits: int) -> np.ndarray:
 
 
 def machine_spec(target: Any) -> MachineSpec:
-    """What LLVM is told about a target: a Target or what makes one; None is this machine."""
+    """What LLVM is told about a target: a Target or what makes one; None is this machine. Raises OptionError for a processor unknown to it."""
     if target is None:
         return MachineSpec.host()
     target = Target(target)
@@ -99,7 +99,14 @@ def machine_spec(target: Any) -> MachineSpec:
     host = MachineSpec.host()
     if (target.triple, target.cpu, target.features) == _host_key():
         return host  # with what this machine lacks spelled out
+    if (target.triple, target.cpu) not in _named_processors():
+        check_processor(target.triple, target.cpu)
     return MachineSpec(target.triple, target.cpu, target.llvm_features)
+
+
+@functools.cache
+def _named_processors() -> set[tuple[str, str]]:
+    return {(t.triple, t.cpu) for t in map(Target, Target.named())}
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import typer
 
 from ..ir.errors import CallError
 from ..passes.progress import shown
-from .arguments import ACCURACY, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, dims, open_model
+from .arguments import ACCURACY, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, dims
 
 
 def compile_command(
@@ -25,10 +25,12 @@ def compile_command(
     """Compile a model to a shared library that needs nothing but libc."""
     from rich.console import Console
 
+    from .. import api
+
     start = time.perf_counter()
     output = output or model.with_suffix(".so")
-    compiled = open_model(model, target=target, threads=threads, verify=verify, dynamic=dims(dim), hot=[dims(h.split(","), "--hot") for h in hot],
-                          accuracy=accuracy, weights=weights)
+    compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(dim) or None,
+                           hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, weights=weights)
     with shown(f"writing {output}"):
         path = compiled.save(output, side_file=side_file)
     console = Console()

@@ -75,11 +75,11 @@ def explained_with_algorithms(model: Any, *, target: Any = None, threads: int = 
     constants = sum(e.calls * e.cost.constant_bytes for e in found)
     out = []
     for e in found:
-        bound = roofline(e.cost, speed, constants)
+        bound, predicted = roofline(e.cost, speed, constants), predicted_seconds(e, machine, speed, constants)
         out.append({
             "kernel": e.name, "calls": e.calls, "rule": e.rule, "decisions": dict(e.decisions), "mflop": e.cost.flops / 1e6, "mbytes": e.cost.bytes / 1e6,
             "intensity": e.cost.intensity, "limit": bound.limit, "bound_ms": bound.seconds * 1e3,
-            "predicted_ms": predicted_seconds(e, machine, speed, constants) * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
+            "predicted_ms": None if predicted is None else predicted * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
             "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
             "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
         })
@@ -131,11 +131,11 @@ def table(rows: list[dict[str, Any]], title: str) -> Any:
     out = Table(title=title)
     for name in ("kernel", "rule"):
         out.add_column(name, overflow="fold")
-    for name in ("calls", "MFLOP", "MB", "bound", "predicted", "measured ms", "% of roofline"):
+    for name in ("calls", "MFLOP", "MB", "bound ms", "predicted ms", "measured ms", "% of roofline"):
         out.add_column(name, justify="right")
     for r in rows:
         chosen = " ".join([r["rule"], *(f"{k}={v}" for k, v in r["decisions"].items())])
-        times = [f"{r['calls'] * r['bound_ms']:.3f} {r['limit'][0]}", f"{r['calls'] * r['predicted_ms']:.3f}"]
+        times = [f"{r['calls'] * r['bound_ms']:.3f} {r['limit'][0]}", "" if r["predicted_ms"] is None else f"{r['calls'] * r['predicted_ms']:.3f}"]
         times += [f"{r['calls'] * r['measured_ms']:.3f}", f"{r['roofline']:.0%}"] if "measured_ms" in r else ["", ""]
         how = "\n".join(filter(None, (chosen, passed_over(r))))
         out.add_row(r["kernel"], how, str(r["calls"]), f"{r['mflop']:.1f}", f"{r['mbytes']:.2f}", *times)
@@ -166,8 +166,9 @@ def _print_kernel(rows: list[dict[str, Any]], kernel: str) -> None:
     row = next((r for r in rows if r["kernel"] == kernel), None)
     if row is None:
         raise OptionError(f"there is no kernel {kernel!r}", hint=f"one of {', '.join(r['kernel'] for r in rows)}")
+    expected = "" if row["predicted_ms"] is None else f", predicted {row['predicted_ms']:.4f} ms"
     typer.echo(f"# {kernel}: rule {row['rule']}, {row['decisions'] or 'no free choices'}\n"
-               f"# {row['mflop']:.2f} MFLOP, {row['mbytes']:.3f} MB, bound {row['bound_ms']:.4f} ms by {row['limit']}, predicted {row['predicted_ms']:.4f} ms")
+               f"# {row['mflop']:.2f} MFLOP, {row['mbytes']:.3f} MB, bound {row['bound_ms']:.4f} ms by {row['limit']}{expected}")
     for rule, why in row["passed_over"].items():
         typer.echo(f"# passed over {rule}: {why}")
     if row["alternatives"]:

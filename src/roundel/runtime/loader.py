@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..ir import options
-from ..ir.errors import CallError, ModelError
+from ..ir.errors import CallError, ModelError, OptionError
 from . import library, metadata, native, toolchain
 from .executable import Executable
 from .model import Model
@@ -57,7 +57,9 @@ def load(path: str | Path, *, threads: int | None = None, profile: bool = False)
     name = "main" if "main" in executable else next(iter(executable))
 
     def copy_to(target: Path, **changes: Any) -> Path:
-        return _copy(Path(path).resolve(), target, **changes)
+        if changes:
+            raise OptionError(f"{Path(path).name} is copied as it is, {' and '.join(changes)} would change it", hint="give it where the model is compiled")
+        return _copy(Path(path).resolve(), target)
 
     return Model(executable, name, copy_to)
 

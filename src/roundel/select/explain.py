@@ -22,7 +22,8 @@ from .pack_constants import calls_of, constant_params
 @dataclass(frozen=True)
 class Explanation:
     """One kernel. ``calls``: places in the graph that call it. ``passed_over``: for each rule tried before ``rule``, why it was not it.
-    ``decisions``: what the rule chose freely, ``candidates`` out of what. ``schedule``: the primitives as Python."""
+    ``decisions``: what the rule chose freely, ``candidates`` out of what, in cycles at the sizes that it assumes where they are
+    ``symbolic``. ``schedule``: the primitives as Python."""
 
     name: str
     calls: int
@@ -32,6 +33,7 @@ class Explanation:
     schedule: str
     cost: Cost
     candidates: Candidates | None = None
+    symbolic: bool = False
 
 
 def explain_module(mod: IRModule, target: Any, sizes: Mapping[str, int] | None = None) -> list[Explanation]:
@@ -89,13 +91,17 @@ def explain_program(func: tir.PrimFunc, target: Any, name: str = "main", calls: 
             passed[rule.__name__] = f"illegal here: {error.what}"
             continue
         if applied is not None:
-            return Explanation(name, calls, rule.__name__, applied.decisions, passed, str(sch.trace), cost, applied.candidates)
+            symbolic = any(free_vars(d) for b in func.buffer_params for d in b.shape)
+            return Explanation(name, calls, rule.__name__, applied.decisions, passed, str(sch.trace), cost, applied.candidates, symbolic)
         passed[rule.__name__] = "the program does not have its structure"
     raise AssertionError("the fallback rule fits every program")
 
 
-def predicted_seconds(found: Explanation, target: Any, machine: Rates, constants: float | None = None) -> float:
-    """What the model of the target expects of one call: the cycles of the chosen decisions at the machine's rate, no less than the roofline."""
+def predicted_seconds(found: Explanation, target: Any, machine: Rates, constants: float | None = None) -> float | None:
+    """What the model of the target expects of one call: the cycles of the chosen decisions at the machine's rate, no less than the roofline.
+    None where they depend on symbolic sizes."""
+    if found.symbolic and found.candidates:
+        return None
     return max(modelled_seconds(found, target, machine), roofline(found.cost, machine, constants).seconds)
 
 

@@ -3,13 +3,14 @@
 
 from .emitter import Platform
 from .function import Facts, Piece, emit_function, facts_of, module_text, platform_of, read_data, written_data
-from .machine import MachineSpec, llvm_version, optimised_text, to_assembly, to_object
+from .machine import MachineSpec, check_processor, llvm_version, optimised_text, to_assembly, to_object
 
 __all__ = [
     "Facts",
     "MachineSpec",
     "Piece",
     "Platform",
+    "check_processor",
     "emit_function",
     "facts_of",
     "llvm_version",

@@ -8,11 +8,19 @@ little else runs. Scalar kernels get the whole pipeline with the loop vectoriser
 from __future__ import annotations
 
 import functools
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Any
 
-from ...ir.errors import BuildError
+from ...ir.errors import BuildError, OptionError
 
+_ASK = """
+import sys
+import llvmlite.binding as llvm
+llvm.initialize_all_targets()
+llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])
+"""
 PIPELINES = ("light", "full", "none")
 
 
@@ -62,6 +70,16 @@ def _machine(spec: MachineSpec) -> Any:
         reloc="pic",
         codemodel="default" if "wasm" in spec.triple else "small",
     )
+
+
+@functools.cache
+def check_processor(triple: str, cpu: str) -> None:
+    """Raises OptionError unless LLVM knows both. It is asked in another process: a name that it does not know may end the process later."""
+    said = subprocess.run([sys.executable, "-c", _ASK, triple, cpu], capture_output=True, text=True, check=False).stderr
+    if "No available targets" in said:
+        raise OptionError(f"there is no machine {triple!r}", hint="-mtriple is such as x86_64-unknown-linux-gnu; see `roundel targets`")
+    if "not a recognized processor" in said:
+        raise OptionError(f"there is no processor {cpu!r} for {triple}", hint="-mcpu takes LLVM's names; see `roundel targets`")
 
 
 def _optimised(text: str, spec: MachineSpec, pipeline: str) -> tuple[Any, Any]:
