@@ -69,3 +69,20 @@ def test_edges_along_two_axes_have_code_of_their_own():
     mod = same_after_every_pass(sch.func)
     inner = [n for f in mod.functions.values() for n in walk(f.body) if type(n) is tir.For and n.kind is tir.ForKind.SERIAL and type(n.extent) is tir.IntImm]
     assert len(inner) == 4 and not any(type(n) is tir.If for x in inner for n in walk(x.body))
+
+
+def test_what_asks_nothing_stands_once():
+    """Padding in a parallel loop is tested for itself; the loops beside it that use what was padded are not doubled."""
+    x = te.placeholder((3, 12, 3, 16), "float32", "X")
+    padded = te.compute((3, 14, 3, 16), lambda c, i, j, k: tir.if_then_else(tir.logical_and(i >= 1, i < 13), x[c, i - 1, j, k], 0.0), "P")
+    sch = Schedule(te.create_prim_func([x, te.compute((3, 12, 3, 16), lambda c, i, j, k: padded[c, i, j, k] - padded[c, i + 2, j, k], "D")]))
+    c, i, j, k = sch.get_loops(sch.get_block("D"))
+    rows, row = sch.split(i, [None, 4])
+    sch.reorder(rows, c, row, j, k)
+    sch.vectorize(k)
+    sch.parallel(rows)
+    sch.compute_at(sch.get_block("P"), c)
+    sch.vectorize(sch.get_loops(sch.get_block("P"))[-1])
+    mod = same_after_every_pass(sch.func)
+    stores = [n.buffer.name for f in mod.functions.values() for n in walk(f.body) if type(n) is tir.BufferStore]
+    assert stores.count("D") == 1 and len(stores) > 2

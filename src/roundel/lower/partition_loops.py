@@ -9,7 +9,8 @@
                                                              if io * 8 + ii < 100: ...
 
 Parallel loops, and conditions that are not linear in the loop variable, are not cut but get one test per iteration that
-chooses between the clean and the full body. A budget of statements bounds the growth. A loop annotated with ``edge`` is where
+chooses between the clean and the full form of what asks (statements beside it that ask nothing stand there once, while memory and not
+registers are what they share). A budget of statements bounds the growth. A loop annotated with ``edge`` is where
 its conditions are cut, not a loop around it. What is cut off at the edge of loops over a ``window`` is cut again inside, and a few
 iterations of such a loop whose conditions differ between rows of a register tile are written out, so that nothing is left to ask.
 """
@@ -17,7 +18,8 @@ iterations of such a loop whose conditions differ between rows of a register til
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from types import MappingProxyType
 
 from roundel.arith import Analyzer
@@ -35,9 +37,11 @@ from .vector_expr import conjuncts
 
 GROWTH = 6  # a function may grow to so many times its nodes
 MOST_STRAIGHT = 8  # iterations at an edge that are written out
+MANY = 16  # iterations that are worth a test of their own inside of a loop
 SMALL = 4000  # ... or to so many nodes, whichever is more
 
 _CHOICES = (tir.If, tir.IfThenElse, tir.Select)
+_SCOPES = (tir.Allocate, tir.DeclBuffer, tir.Let, tir.AttrStmt)
 
 
 @dataclass
@@ -52,6 +56,15 @@ class _Cut:
     early: dict[tir.Expr, tir.Expr] = field(default_factory=dict)  # conditions that do not hold before this beginning
     over: dict[tir.Expr, tir.Expr] = field(default_factory=dict)  # conditions of statements that never hold from this iteration on
 
+    def asked(self, stmt: tir.Stmt) -> bool:
+        """Whether a statement has one of the conditions."""
+        return any(c in self.value for c in _conditions(stmt))
+
+    def of(self, stmt: tir.Stmt) -> _Cut:
+        """With the tests that decide something in a statement."""
+        here = set(_conditions(stmt))
+        return replace(self, test={t: held for t, held in self.test.items() if not here.isdisjoint(held)})
+
 
 class _Partition(StatementRewriter):
     def __init__(self, size: int) -> None:
@@ -65,14 +78,21 @@ class _Partition(StatementRewriter):
             return self.whole(loop)
         inner = {n.loop_var: n for n in statements(loop.body) if type(n) is tir.For}
         cut = self.find(loop, inner)
-        size = _size(loop.body)
-        if not cut.value or size * 2 > self.budget:
-            return self.whole(loop)
         linear = loop.kind is tir.ForKind.SERIAL and not cut.test
-        if not linear and not inner:
+        if not cut.value or (not linear and not inner):
             return self.whole(loop)
-        self.budget -= size * (2 if linear else 1)
-        return self.split(loop, cut) if linear else self.choose(loop, cut)
+        if not linear:
+            with inside(self.analyzer, loop):
+                return loop.replace(body=self.chosen(loop, loop.body, cut))
+        return self.split(loop, cut) if self.affords(loop.body, 2) else self.whole(loop)
+
+    def affords(self, stmt: tir.Stmt, copies: int) -> bool:
+        """Whether there may be more copies of a statement, which then counts."""
+        size = _size(stmt)
+        if size * 2 > self.budget:
+            return False
+        self.budget -= size * copies
+        return True
 
     def whole(self, loop: tir.For) -> tir.Stmt:
         """The loop as it is, with the loops inside cut."""
@@ -181,18 +201,27 @@ class _Partition(StatementRewriter):
         made = fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))
         return self.whole(_straight(made)) if any("window" in n.annotations for n in statements(made) if type(n) is tir.For) else made
 
-    def choose(self, loop: tir.For, cut: _Cut) -> tir.Stmt:
-        """One test per iteration; where two independent ones make it (edges along two axes), a body for each of their outcomes."""
+    def chosen(self, loop: tir.For, stmt: tir.Stmt, cut: _Cut) -> tir.Stmt:
+        """A statement of a loop's body, with a test around what asks the conditions."""
+        if not cut.asked(stmt):
+            return self.rewrite(stmt)
+        if type(stmt) in _SCOPES and not _in_registers(stmt):
+            return stmt.replace(body=self.chosen(loop, stmt.body, cut))
+        if type(stmt) is tir.Seq and not all(map(cut.asked, stmt.stmts)):
+            return tir.seq(*(self.chosen(loop, s, cut) for s in stmt.stmts))
+        if type(stmt) is tir.For and _worth_entering(stmt, cut):
+            with inside(self.analyzer, stmt):
+                return stmt.replace(body=self.chosen(loop, stmt.body, cut))
+        return self.choose(loop, stmt, cut.of(stmt)) if self.affords(stmt, 1) else self.rewrite(stmt)
+
+    def choose(self, loop: tir.For, stmt: tir.Stmt, cut: _Cut) -> tir.Stmt:
+        """One test; where two independent ones make it (edges along two axes), a statement for each of their outcomes."""
         v = loop.loop_var
         ends = [*(v >= low for low in cut.low), *(v < high for high in cut.high)]
-        with inside(self.analyzer, loop):
-            if len(cut.test) == 2 and not ends and any(map(_of_one_axis, cut.test)) and _size(loop.body) * 2 <= self.budget:
-                self.budget -= _size(loop.body) * 2
-                (first, mine), (second, others) = sorted(cut.test.items(), key=lambda t: _size(t[0]))  # the simpler one bounds the variable
-                body = tir.If(first, self.either(loop.body, second, others, mine), self.either(loop.body, second, others))
-            else:
-                body = tir.If(tir.logical_and(*cut.test, *ends), self.under(loop.body, cut.value), self.under(loop.body))
-        return loop.replace(body=body)
+        if len(cut.test) == 2 and not ends and any(map(_of_one_axis, cut.test)) and self.affords(stmt, 2):
+            (first, mine), (second, others) = sorted(cut.test.items(), key=lambda t: _size(t[0]))  # the simpler one bounds the variable
+            return tir.If(first, self.either(stmt, second, others, mine), self.either(stmt, second, others))
+        return tir.If(tir.logical_and(*cut.test, *ends), self.under(stmt, cut.value), self.under(stmt))
 
     def either(self, body: tir.Stmt, test: tir.Expr, held: list[tir.Expr], known: Sequence[tir.Expr] = ()) -> tir.Stmt:
         """The body where the conditions ``known`` hold, with and without those that hold under a test."""
@@ -201,6 +230,29 @@ class _Partition(StatementRewriter):
     def under(self, body: tir.Stmt, value: Mapping[tir.Expr, bool] = MappingProxyType({})) -> tir.Stmt:
         """A copy of the body, with some conditions decided and the loops inside cut."""
         return self.rewrite(fresh_copy(_Decide(value).rewrite(body)))
+
+
+def _in_registers(scope: tir.Stmt) -> bool:
+    """Whether a scope's memory is to live in registers, which nothing may come between."""
+    return type(scope) in (tir.Allocate, tir.DeclBuffer) and scope.buffer.scope == "local"
+
+
+def _worth_entering(loop: tir.For, cut: _Cut) -> bool:
+    """Whether a test in each iteration of a loop costs little, and spares copies of loops beside what asks."""
+    body = loop.body
+    while type(body) in _SCOPES and not _in_registers(body):
+        body = body.body
+    if loop.kind is not tir.ForKind.SERIAL or type(body) is not tir.Seq or any(loop.loop_var in free_vars(c) for c in _conditions(body)):
+        return False
+    asking = list(map(cut.asked, body.stmts))
+    return not all(asking) and all(type(s) is tir.For and (not a or _iterations(s) >= MANY) for s, a in zip(body.stmts, asking, strict=True))
+
+
+def _iterations(stmt: tir.Stmt) -> float:
+    """Of the serial loops that are nested here, one straight in the other."""
+    if type(stmt) is not tir.For or stmt.kind is not tir.ForKind.SERIAL:
+        return 1
+    return (stmt.extent.value if type(stmt.extent) is tir.IntImm else inf) * _iterations(stmt.body)
 
 
 def _of_one_axis(test: tir.Expr) -> bool:
