@@ -7,8 +7,10 @@ Everything heavy (onnx, torch, llvmlite) is imported when it is needed and not b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from .runtime.executable import Executable
     from .runtime.model import Model
 
-_LARGE = 4 << 20  # bytes of a model's file that are sure to mean much work
+_LARGE = 4 << 20  # bytes
 
 
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Any = None, threads: int | None = None,  # noqa: A001
@@ -46,21 +48,23 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     plain = pipeline is None and not verify and not observers and not profile
     hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
     given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights)) if value is not None}
+    if plain and options.get("cache") and isinstance(model, str | Path) and _is_large(Path(model)) and cache.is_new(Path(model)):
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(cache.content, Path(model))
+            _get_ready()  # while the file is hashed
     with options.override(**given):
         key = cache.model_key(model, (str(target), repr(dynamic), repr(hot))) if plain else None
 
-    def compiled() -> Built:
-        if key is not None and Path(model).stat().st_size > _LARGE:
-            from .build import compiler
-
-            compiler.start()  # while the model is read
+    def compiled(folder: Path | None = None) -> Built:
+        if key is not None and _is_large(Path(model)):
+            _get_ready()  # while the model is read
         from .driver import compile_module
         from .graph.specialize import specialize
         from .passes.garbage import rare_collection
 
         with rare_collection(), options.override(**given):
             return compile_module(specialize(import_model(model, example_inputs, dynamic=dynamic), hot), target=target, pipeline=pipeline, verify=verify,
-                                  observers=observers, profile=profile)
+                                  observers=observers, profile=profile, weights_file=folder and folder / "weights")
 
     if key is not None and (path := cache.find(key)) is not None:
         def save(out: Path, **how: Any) -> Path:
@@ -72,20 +76,34 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
             return Model(load(path, threads=threads).executable, saver=save)
     from .passes.progress import shown
 
-    with shown(f"compiling {_name(model)}"):
-        built = compiled()
-    if key is not None:
-        from .build.kept import keep
+    with cache.new_folder(key) as folder:
+        with shown(f"compiling {_name(model)}"):
+            built = compiled(folder)
+        if key is not None and folder is not None:
+            from .build.kept import keep
 
-        cache.keep(key, partial(keep, built))
-        if (path := cache.find(key)) is not None:
-            with suppress(RoundelError):  # its weights are mapped, where linking in memory needs a copy of them
-                return Model(load(path, threads=threads).executable, saver=built.save)
+            cache.keep(key, folder, partial(keep, built))
+    if key is not None and (path := cache.find(key)) is not None:
+        with suppress(RoundelError):  # its weights are mapped, where linking in memory needs a copy of them
+            return Model(load(path, threads=threads).executable, saver=built.save)
     try:
         executable = built.load(threads=threads, profile=profile)
     except CallError as error:
         return ForeignModel(built.functions[0].info, {"target": str(built.target)}, built.save, str(error), built.nbytes)
     return Model(executable, saver=built.save)
+
+
+def _is_large(path: Path) -> bool:
+    """Whether a model's file is sure to mean much work."""
+    return path.is_file() and path.stat().st_size > _LARGE
+
+
+def _get_ready() -> None:
+    """Start the processes that will help, and import what compiles."""
+    from .build import compiler
+
+    compiler.start()
+    import_module(".driver", __package__)
 
 
 def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic: Any = None) -> IRModule:

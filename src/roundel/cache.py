@@ -13,7 +13,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def model_key(source: Any, parts: Iterable[str]) -> str | None:
     program has added operators to Roundel, of which the key would know nothing."""
     if not options.get("cache") or extensions.added() or not isinstance(source, str | os.PathLike) or not Path(source).is_file():
         return None
-    digest = hashlib.sha256(_content(Path(source)).encode())
+    digest = hashlib.sha256(content(Path(source)).encode())
     for part in (*parts, _sources(), options.shaping_code(), _machine()):
         digest.update(b"\0" + str(part).encode())
     return digest.hexdigest()[:40]
@@ -44,24 +45,27 @@ def find(key: str) -> Path | None:
     return path
 
 
-def keep(key: str, write: Callable[[Path], None]) -> None:
-    """Have a model written into the folder of a key, with ``model.so`` in it; a full or read-only disk is no reason to fail."""
-    home = _home(key)
+@contextmanager
+def new_folder(key: str | None) -> Iterator[Path | None]:
+    """A folder in which a model can be put together, for ``keep``; None without a key, or where the disk refuses."""
+    folder = None
+    if key is not None:
+        with suppress(OSError):
+            _home(key).parent.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=_home(key).parent))
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=home.parent))
-        try:
-            write(temporary)
-            temporary.rename(home)
-        except OSError:
-            shutil.rmtree(temporary, ignore_errors=True)
-            return
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
-        _evict(home.parent)
-    except (OSError, RoundelError):
-        return
+        yield folder
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep(key: str, folder: Path, write: Callable[[Path], None]) -> None:
+    """Have a model written into a new folder, with ``model.so`` in it, which becomes the key's; a full or read-only disk is no reason to fail."""
+    with suppress(OSError, RoundelError):
+        write(folder)
+        folder.rename(_home(key))
+        _evict(_home(key).parent)
 
 
 def _home(key: str) -> Path:
@@ -77,11 +81,21 @@ def _evict(folder: Path) -> None:
             shutil.rmtree(p, ignore_errors=True)
 
 
-def _content(path: Path) -> str:
-    """The hash of a file's content (and of the external data beside it), remembered by its identity."""
+def _note(path: Path) -> Path:
+    """Where the hash of a file's content is remembered."""
     facts = path.stat()
     identity = hashlib.sha256(f"{path.resolve()}|{facts.st_size}|{facts.st_mtime_ns}|{facts.st_ino}|{_beside(path)}".encode()).hexdigest()
-    note = options.cache_dir() / "files" / identity
+    return options.cache_dir() / "files" / identity
+
+
+def is_new(path: Path) -> bool:
+    """Whether a file's content was never asked for."""
+    return not _note(path).is_file()
+
+
+def content(path: Path) -> str:
+    """The hash of a file's content (and of the external data beside it), remembered by its identity."""
+    note = _note(path)
     if note.is_file():
         return json.loads(note.read_text())["sha256"]
     digest = hashlib.sha256(_beside(path).encode())

@@ -6,6 +6,8 @@ import gc
 import numpy as np
 import pytest
 
+from roundel.api import load
+from roundel.build import compile_module
 from roundel.build.ahead import current, working_ahead
 from roundel.build.kernels import compile_kernels
 from roundel.build.units import Units
@@ -69,6 +71,22 @@ def test_kernels_are_compiled_while_others_are_scheduled(tmp_path, model):
             prepare(from_source(model), target=Target.host())
             asked = current().asked.copy()
         assert all(a.future.done() or a.future.running() for a in asked.values())
+
+
+def test_weights_are_written_while_kernels_are_compiled(tmp_path):
+    """What ``save`` writes then is the same file, moved; and made again when it is saved once more."""
+    text = MODEL.replace("R.sum(d, axis=0)", 'R.sum(R.matmul(d, R.const("sha:WEIGHTS", R.Tensor((40, 8000), "float32"))), axis=0)')
+    weights = ConstData(np.random.default_rng(0).standard_normal((40, 8000)).astype("f"))
+    mod = from_source(text.replace("sha:WEIGHTS", weights.key))
+    with options.override(cache_dir=str(tmp_path), workers=2):
+        built = compile_module(prepare(mod, target=Target.host()), weights_file=tmp_path / "weights")
+    assert (tmp_path / "weights").stat().st_size == built.nbytes + 64
+    first = built.save(tmp_path / "first.so", side_file=True)
+    assert not (tmp_path / "weights").exists()
+    second = built.save(tmp_path / "second.so", side_file=True)
+    assert first.with_suffix(".weights").read_bytes() == second.with_suffix(".weights").read_bytes()
+    x, y = (np.random.default_rng(k).standard_normal(s).astype("f") for k, s in enumerate(((40, 48), (48, 40))))
+    np.testing.assert_array_equal(load(first)(x, y), load(second)(x, y))
 
 
 def test_derived_constants_are_made_when_asked_for():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..codegen.llvm import MachineSpec, Piece, check_processor, emit_function, f
 from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, tir
 from ..ir.dtype import VOID
 from ..ir.errors import BuildError
+from ..ir.visit import walk
 from ..passes.garbage import rare_collection
 from ..runtime import Executable, library, metadata
 from ..target import Target
@@ -24,7 +25,7 @@ from .descriptors import host_module
 from .interface import Interface, describe, exported, with_sizes
 from .jit import link_in_memory
 from .kernels import compile_kernels, worth_sharing
-from .link import Pieces, link
+from .link import Pieces, link, write_side_file
 from .units import Unit, Units
 
 
@@ -39,9 +40,10 @@ class Built:
         offsets: dict[str, tuple[int, int]],
         nbytes: int,
         target: Any,
+        written: Path | None = None,
     ) -> None:
         self.objects, self.functions, self.weights, self.offsets = objects, functions, weights, offsets
-        self.nbytes, self.target = nbytes, target
+        self.nbytes, self.target, self.written = nbytes, target, written
 
     def load(self, *, threads: int | None = None, profile: bool = False) -> Executable:
         """Link in this process and open."""
@@ -69,8 +71,12 @@ class Built:
 
     def blob(self) -> Pieces:
         """The weights, each at its offset."""
-        return Pieces(self.nbytes, [(offset, functools.partial(_bytes, self.weights[key])) for key, (offset, _) in self.offsets.items()],
-                      repr(sorted(self.offsets.items())))
+        return _pieces(self.weights, self.offsets, self.nbytes, self.written)
+
+
+def _pieces(weights: Mapping[str, ConstData], offsets: Mapping[str, tuple[int, int]], nbytes: int, written: Path | None = None) -> Pieces:
+    return Pieces(nbytes, [(offset, functools.partial(_bytes, weights[key])) for key, (offset, _) in offsets.items()],
+                  repr(sorted(offsets.items())), written)
 
 
 def _bytes(constant: ConstData) -> memoryview:
@@ -128,9 +134,10 @@ def lowered(mod: IRModule, pipeline: Sequence[Callable[[IRModule], IRModule]] | 
 
 @rare_collection()
 def compile_module(
-    mod: IRModule, target: Any = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None
+    mod: IRModule, target: Any = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None
 ) -> Built:
-    """Lower what is not lowered, generate, compile. Raises BuildError."""
+    """Lower what is not lowered, generate, compile. ``weights_file``: where weights may be written to while others compile kernels, for
+    ``save`` to have them. Raises BuildError."""
     target = target if target is not None else mod.attrs.get("target")
     left = [n for n, f in mod.items() if isinstance(f, graph.Function)]
     if left:
@@ -141,14 +148,19 @@ def compile_module(
     spec = machine_spec(target)
     made: list[Unit] = []
     done: dict[str, bytes] = {}
+    keys, written = _host_constants(mod), None
     if pipeline is None and worth_sharing(mod):
-        units, done = compile_kernels(mod, spec)
+        def write_weights() -> None:
+            nonlocal written
+            written = weights_file and _written({key: _constant(mod, key) for key in keys}, weights_file)
+
+        units, done = compile_kernels(mod, spec, write_weights)
     else:
         mod = lowered(mod, pipeline)
         units = Units(mod, spec)
         made += units.kernels()
     functions, hosts = _hosts(mod, units, spec, profile)
-    weights = {key: _constant(mod, key) for f in functions for key in f.constants}
+    weights = {key: _constant(mod, key) for key in dict.fromkeys([*keys, *(key for f in functions for key in f.constants)])}
     offsets, nbytes = layout(weights)
     text = metadata.dump(
         [f.info for f in functions], version=__version__, triple=spec.triple, cpu=spec.cpu, **_extra(mod)
@@ -156,7 +168,25 @@ def compile_module(
     host = Unit("host functions", "host", host_module(functions, hosts, spec, offsets, nbytes, text), "none")
     made.append(host)
     isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
-    return Built([*done.values(), *compile_units(made, spec, isolated=isolated)], functions, weights, offsets, nbytes, target)
+    return Built([*done.values(), *compile_units(made, spec, isolated=isolated)], functions, weights, offsets, nbytes, target,
+                 written if len(weights) == len(keys) else None)
+
+
+def _host_constants(mod: IRModule) -> list[str]:
+    """Keys of the constants that host functions refer to."""
+    hosts = (mod[name] for name in exported(mod) if mod[name].attrs.get("kind") == "host")
+    calls = (n for func in hosts for n in walk(func.body) if type(n) is tir.Call and n.op == "constant_ptr")
+    return list(dict.fromkeys(call.args[0].value for call in calls))
+
+
+def _written(weights: Mapping[str, ConstData], path: Path) -> Path | None:
+    """The side file of weights, unless the disk refuses: whoever saves them will be told."""
+    offsets, nbytes = layout(weights)
+    try:
+        write_side_file(_pieces(weights, offsets, nbytes), path)
+    except OSError:
+        return None
+    return path
 
 
 def _extra(mod: IRModule) -> dict[str, Any]:
@@ -220,7 +250,7 @@ def _constant(mod: IRModule, key: str) -> ConstData:
         ) from None
 
 
-def layout(weights: dict[str, ConstData]) -> tuple[dict[str, tuple[int, int]], int]:
+def layout(weights: Mapping[str, ConstData]) -> tuple[dict[str, tuple[int, int]], int]:
     """Offset and bytes of each constant in the weights, 64-byte aligned, and the total."""
     offsets: dict[str, tuple[int, int]] = {}
     end = 0

@@ -66,11 +66,11 @@ def _size(func: tir.PrimFunc) -> int:
     return sum(1 for _ in statements(func.body))
 
 
-def compile_kernels(mod: IRModule, spec: MachineSpec) -> tuple[Units, dict[str, bytes]]:
+def compile_kernels(mod: IRModule, spec: MachineSpec, meanwhile: Callable[[], object] = lambda: None) -> tuple[Units, dict[str, bytes]]:
     """All kernels of the module: symbols and constants as ``Units`` has them, objects by symbol.
 
-    Worker processes take the largest first, this one meanwhile the smallest. What a worker cannot take, or fails with, is
-    done here, so that errors are the same.
+    Worker processes take the largest first, this one ``meanwhile`` does what else there is to do, then the smallest. What a worker
+    cannot take, or fails with, is done here, so that errors are the same.
     """
     kernels = {n: f for n, f in mod.items() if isinstance(f, tir.PrimFunc) and f.attrs.get("kind") != "host"}
     waiting: dict[str, Future[Compiled]] = {}
@@ -85,6 +85,7 @@ def compile_kernels(mod: IRModule, spec: MachineSpec) -> tuple[Units, dict[str, 
     def here(name: str) -> Compiled:
         return compile_kernel(_closure(kernels, name), name, spec, lambda u, s: compiler.compile_units([u], s, isolated=foreign)[0])
 
+    meanwhile()
     own: dict[str, Compiled] = {}
     for name in reversed(waiting):
         if waiting[name].cancel():

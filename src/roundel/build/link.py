@@ -25,10 +25,11 @@ from .elf import MACHINES, write_data_object
 
 
 class Pieces:
-    """A blob as arrays, each at its offset, that is written without being put together in memory. Equal ``identity``: equal bytes."""
+    """A blob as arrays, each at its offset, that is written without being put together in memory. Equal ``identity``: equal bytes.
+    ``written``: a side file of the same identity that may be moved to where one is wanted."""
 
-    def __init__(self, nbytes: int, pieces: Iterable[tuple[int, Callable[[], Any]]], identity: str) -> None:
-        self.nbytes, self.pieces, self.identity = nbytes, sorted(pieces, key=lambda p: p[0]), identity
+    def __init__(self, nbytes: int, pieces: Iterable[tuple[int, Callable[[], Any]]], identity: str, written: Path | None = None) -> None:
+        self.nbytes, self.pieces, self.identity, self.written = nbytes, sorted(pieces, key=lambda p: p[0]), identity, written
 
     def __len__(self) -> int:
         return self.nbytes
@@ -228,7 +229,11 @@ def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool,
     if side_file or size > _EMBED_AT_MOST:
         out.parent.mkdir(parents=True, exist_ok=True)
         written = out.with_name(f".{out.stem}.{os.getpid()}.weights")
-        digest = _write_side_file(weights, written)
+        if isinstance(weights, Pieces) and weights.written is not None and weights.written.is_file():
+            shutil.move(weights.written, written)
+            digest = _digest(weights).hexdigest()
+        else:
+            digest = write_side_file(weights, written)
         return _Placed("0", f'"{_c_string(out.stem)}.weights"', f'"{digest}"', side_file=written)
     if architecture not in MACHINES:
         raise BuildError(f"weights cannot be embedded in a file for {architecture}", hint="use side_file=True")
@@ -245,10 +250,15 @@ def _fill(linked: Path, placed: _Placed, out: Path) -> None:
         sink.write(content[sink.tell() :])
 
 
-def _write_side_file(weights: Blob, path: Path) -> str:
-    """The blob followed by 64 characters by which the model knows its own: the SHA-256 of its content or identity."""
-    named = isinstance(weights, Pieces)
-    digest = hashlib.sha256(weights.identity.encode() if isinstance(weights, Pieces) else b"")
+def _digest(weights: Blob) -> Any:
+    """The hash of an identity; where there is none, one that the content is to be put into."""
+    return hashlib.sha256(weights.identity.encode() if isinstance(weights, Pieces) else b"")
+
+
+def write_side_file(weights: Blob, path: Path) -> str:
+    """The blob followed by 64 characters, which are returned, by which the model knows its own: the SHA-256 of its content or identity.
+    Raises OSError where the disk refuses; nothing is left behind then."""
+    named, digest = isinstance(weights, Pieces), _digest(weights)
     try:
         with path.open("wb") as sink:
             for block in _blocks(_chunks(weights)):
