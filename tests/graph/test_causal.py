@@ -15,7 +15,7 @@ from roundel.ops import make
 
 from .programs import function
 from .running import same
-from .test_attention import arrays, kernels
+from .test_attention import SPANS, arrays, forced, kernels
 
 F32 = "float32"
 LOW = np.finfo(F32).min
@@ -138,7 +138,40 @@ def test_a_mask_beside_others():
         same(build_module(mod)["main"](*x), interpret(mod)["main"](*x), 2e-5)
 
 
-def test_long_sequences_leave_out_what_no_row_sees():
-    q = (1, 2, 4096, 64)
-    (made,) = (f.script() for _, f in prepare(attend(q, q, q, compared("less_equal"))).items() if f.attrs.get("scheduled") == "attention")
-    assert "attention_max_scale" not in made and made.count("ax1_ax2_m <") == 2  # exponentials, and their sums
+@pytest.mark.parametrize(("rows", "keys", "first", "more"), [
+    (150, 150, 0, {}), (33, 130, 97, {"block": 2}), (70, 300, 5, {"packed": 1}), (40, 70, -3, {}), (16, 80, -90, {}), (21, 129, 200, {}),
+])
+def test_blocks_of_keys(rows, keys, first, more):
+    q, k = (1, 2, rows, 16), (1, 2, keys, 16)
+    mod = attend(q, k, k, constant(first, -np.inf) if -rows < first < keys else compared("less_equal", first=first), zero=first < 0)
+    x = arrays(q, k, k)
+    if reach(mod) != [""]:
+        x[2][:, :, max(rows + first, 0) // 64 * 64 + 64:] = np.nan  # what no block of rows sees
+    got = build_module(forced(mod, SPANS | more))["main"](*x)
+    x[2] = np.nan_to_num(x[2])
+    same(got, interpret(mod)["main"](*x), 2e-5)
+
+
+def test_blocks_of_keys_and_a_past():
+    b, n, past = (tir.Var(name, INT64, True) for name in ("b", "n", "past"))
+    q, k = (b, 2, n, 16), (b, 2, past + n, 16)
+    mod = attend(q, k, k, compared("less_equal", first=past), more=[((past,), F32)])
+    native, oracle = build_module(forced(mod, SPANS))["main"], interpret(mod)["main"]
+    for batch, rows, before in ((1, 1, 0), (1, 1, 63), (2, 33, 0), (1, 64, 7), (3, 130, 31), (1, 0, 5), (2, 5, 200), (1, 70, 128)):
+        x = arrays((batch, 2, rows, 16), (batch, 2, rows + before, 16), (batch, 2, rows + before, 16), (before,))
+        x[0][:, :, rows // 2:, 3] = np.nan  # of some rows
+        same(native(*x), oracle(*x), 2e-5)
+
+
+def test_long_sequences_go_by_blocks_of_keys_and_leave_out_what_no_row_sees():
+    q, k = (1, 2, 64, 64), (1, 2, 16384, 64)
+    (made,) = (f.script() for _, f in prepare(attend(q, k, k, compared("less_equal", first=300))).items() if f.attrs.get("scheduled") == "attention")
+    assert "attention_max_scale" in made and made.count("_m_m <") >= 8  # loops over blocks of keys end where nothing is seen
+
+
+def test_forced_decisions_survive_fusion():
+    q = (1, 2, 96, 16)
+    mod = attend(q, q, q, compared("less_equal"))
+    again = prepare(forced(mod, SPANS))
+    (made,) = (f for _, f in again.items() if f.attrs.get("scheduled") == "attention")
+    assert dict(made.attrs["decisions"]) == SPANS and "attention_max_scale" in made.script()

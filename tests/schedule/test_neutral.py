@@ -77,3 +77,40 @@ def test_what_is_refused():
     for loop in (k, j):
         with pytest.raises(ScheduleError, match="neutral|only reduce"):
             sch.drop_neutral(block, loop)
+
+
+def blocks_of_sums(reach=2) -> Schedule:
+    """Sums over blocks of rows of a triangle, and their sums."""
+    sch = Schedule(triangular(reach=reach))
+    block = sch.get_block("C")
+    k = sch.get_loops(block)[2]
+    outer, _ = sch.split(k, [None, 4])
+    part = sch.rfactor(outer, 0)
+    i, j, blocks = sch.get_loops(block)
+    rows, inside = sch.split(i, [None, 5])
+    sch.reorder(rows, blocks, inside, j)
+    sch.compute_at(part, blocks)
+    sch.decompose_reduction(block, blocks)
+    sch.drop_neutral(block, blocks)
+    return sch
+
+
+@pytest.mark.parametrize("reach", [0, 2, -4, 9])
+def test_blocks_of_sums_over_a_triangle(reach):
+    sch = blocks_of_sums(reach)
+    blocks = sch.get_loops(sch.get_block("C_update"))[1]
+    sch.compute_at(sch.get_block("E"), blocks)
+    sch.drop_unused(blocks)
+    check(sch, triangular(reach=reach))
+    assert sch.func.script().count("T.where") >= 3  # of the triangle, its sums, theirs
+    lower(IRModule({"main": sch.func}))
+
+
+def test_what_is_used_after_a_loop_is_made():
+    sch = Schedule(triangular())
+    with pytest.raises(ScheduleError, match="used after it"):
+        sch.drop_unused(sch.get_loops(sch.get_block("E"))[0])
+    sch = blocks_of_sums()
+    rows = sch.get_loops(sch.get_block("C_update"))[0]
+    with pytest.raises(ScheduleError, match="used after it"):
+        sch.drop_unused(rows)  # all rows are

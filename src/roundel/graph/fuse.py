@@ -393,9 +393,11 @@ def _merged(mod: IRModule, group: _Group) -> tuple[tir.PrimFunc, tuple[graph.Gra
     temporaries = [b for v, b in produced.items() if v is not last.binding.var]
     params = [*inputs.values(), produced[last.binding.var]]
     scalars = _unsolvable(params, [*(d for b in (*params, *temporaries) for d in b.shape), *(s for m in group.members for s in m.sizes)])
-    first = mod[group.members[0].binding.value.args[0]]
-    attrs = Attrs({"fuse_kind": int(group.kind), "noalias": True, **({"target": first.attrs["target"]} if "target" in first.attrs else {})})
-    views = [mod[m.binding.value.args[0]].attrs.get("view") for m in group.members]
+    parts = [mod[m.binding.value.args[0]].attrs for m in group.members]
+    attrs = Attrs({"fuse_kind": int(group.kind), "noalias": True, **({"target": parts[0]["target"]} if "target" in parts[0] else {})})
+    if any("decisions" in p for p in parts):  # what somebody asked for stays asked for
+        attrs = attrs | {"decisions": {n: v for p in parts for n, v in (p.get("decisions") or {}).items()}}
+    views = [p.get("view") for p in parts]
     if None not in views and len({m.info.dtype for m in group.members}) == 1:
         attrs = attrs | {"view": sum(views)}  # one after another: a value that two members read is not fused
     return merge_programs(steps, params, scalars, temporaries, attrs), tuple(inputs), tuple(scalars)

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from roundel.arith import Analyzer, block_access, detect_iter_map, end, estimate_region
+from roundel.arith.compare import SLACK
 from roundel.arith.int_set import interval
 from roundel.ir import Buffer, Var, free_vars, substitute
 from roundel.ir.errors import ArithError
-from roundel.ir.tir import LT, And, Block, BlockRealize, BufferRegion, Expr, For, Range, Stmt, min_
+from roundel.ir.tir import LE, LT, And, Block, BlockRealize, BufferRegion, Expr, For, IntImm, Range, Stmt, const, floordiv, min_
 
 from .tree import Tree, is_true
 
@@ -39,17 +40,22 @@ def touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: Stmt |
 
 
 def _bounded(loops: dict[Var, Range], predicate: Expr, an: Analyzer) -> dict[Var, Range]:
-    """The ranges of loops in which a condition of the form ``variable < limit`` may hold."""
+    """The ranges of loops in which a condition of the form ``variable * 8 + rest < limit`` may hold, for the variable that steps furthest."""
     parts = [predicate.a, predicate.b] if type(predicate) is And else [predicate]
     if len(parts) == 2:
         return _bounded(_bounded(loops, parts[0], an), parts[1], an)
-    if type(predicate) is not LT or predicate.a not in loops:
+    if type(predicate) not in (LT, LE) or not predicate.is_index:
         return loops
-    v = predicate.a
-    limit = interval(an, predicate.b, {w: r for w, r in loops.items() if w is not v}).max
-    if limit is None or v in free_vars(limit):
+    slack = SLACK[type(predicate)](predicate)
+    steps = {v: an.simplify(substitute(slack, {v: v + 1}) - slack) for v in free_vars(predicate.a)}
+    if not steps or not all(type(n) is IntImm for n in steps.values()):
         return loops
-    return {**loops, v: Range(loops[v].min, an.simplify(min_(loops[v].extent, limit - loops[v].min)))}
+    v = min(steps, key=lambda v: steps[v].value)
+    most = interval(an, substitute(slack, {v: const(0, v.dtype)}), {w: r for w, r in loops.items() if w is not v}).max
+    if v not in loops or steps[v].value >= 0 or most is None or v in free_vars(most):
+        return loops
+    limit = floordiv(most, -steps[v].value) + 1 - loops[v].min
+    return loops if an.prove(limit >= loops[v].extent) else {**loops, v: Range(loops[v].min, an.simplify(min_(loops[v].extent, limit)))}
 
 
 def regions_of(block: Block, buffer: Buffer, *, written: bool) -> list[BufferRegion]:

@@ -187,6 +187,7 @@ class Schedule:
     reverse_compute_inline = method(inline.reverse_compute_inline)
     decompose_reduction = method(reduction.decompose_reduction)
     drop_neutral = method(neutral.drop_neutral)
+    drop_unused = method(neutral.drop_unused)
     skip_zeros = method(zeros.skip_zeros)
     rfactor = method(rfactor.rfactor)
     blockize = method(blockize.blockize)

@@ -35,9 +35,10 @@ TURN_CYCLES = 16.0    # for a vector of queries
 SCALE_CYCLES = 40.0   # for a vector of rows, of each block of keys
 UPDATE_CYCLES = 2.0   # for a vector of results, of each block of keys
 TAIL_CYCLES = 1800.0  # for a vector of rows, of a block that is not full
+EDGE_CYCLES = 45.0    # for a vector of scores of which some are seen and some are not
 TILE_CYCLES = 14.0    # to start and end a tile of results
 EXPOSED = 0.25        # of the time to read values again that multiply-adds do not hide
-NEAR_BYTES = 40.0     # per cycle, of keys and values that the second-level cache holds
+NEAR_BYTES = 64.0     # per cycle, of keys and values that the second-level cache holds
 FAR_BYTES = 10.0      # from beyond it
 STREAM_BYTES = 20.0   # ... where they lie together
 COPIED_BYTES = 20.0   # of keys and values copied
@@ -63,14 +64,14 @@ def attention(sch: Any, target: Any) -> Applied | None:
 def candidates(stages: Stages, target: Any) -> Candidates:
     """Register tiles of both products: ``keys`` x ``block`` vectors of rows, ``rows`` x ``vectors`` of columns; whether the keys and values
     of a head are copied to where they lie together (``packed``; then heads run in parallel, not rows); how many keys are taken together
-    (``span``; 0: all, as where rows see the keys before them: loops over blocks would run on to the last key).
+    (``span``; 0: all).
     Sizes that are no numbers are taken as several, each as likely."""
     lanes, registers = target.lanes("float32"), target.vector_registers
     keys, across = extent_of(stages.key) or max(ASSUMED), -(-(extent_of(stages.column) or lanes) // lanes)
     heads = [extent_of(a) for a in stages.result.spatial if a not in (stages.result_row, stages.result_column)]
     apart = len({id(a.buffer) for a in (stages.queries, stages.keys, stages.values)}) == 3  # a copy replaces all that is read of a buffer
     domains = {"block": (1, 2, 4), "keys": range(1, min(keys, 16) + 1), "rows": (1, 2, 4, 8, 16),
-               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "span": [n for n in (0, *SPANS) if n == 0 or (n < keys and not stages.causal)],
+               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "span": [n for n in (0, *SPANS) if n < keys],
                "packed": (0, 1) if apart and heads and product(heads, 1) >= target.cores else (0,)}
 
     def legal(c: Columns) -> np.ndarray:
@@ -88,22 +89,30 @@ def _cycles(stages: Stages, target: Any, c: Columns, unknown: int) -> np.ndarray
     count, keys, width, inner = (extent_of(a) or unknown for a in (stages.row, stages.key, stages.column, stages.inner))
     blocks = -(-count // (c["block"] * lanes))
     span = np.where(c["span"] > 0, np.minimum(c["span"], keys), keys)
-    parts = -(-keys // span)
-    scores = _tiles(target, keys, c["keys"], c["block"]) * inner
-    weighted = _tiles(target, c["block"] * lanes, c["rows"], c["vectors"]) * (-(-width // lanes) // c["vectors"]) * keys
-    rest = c["block"] * (keys * EXP_CYCLES + inner * TURN_CYCLES)
-    held = 2 * 4.0 * span * c["block"] * lanes  # scores and exponentials, each written and read
+    made = _seen(stages, count, keys, c["block"] * lanes + np.where(c["span"] > 0, c["span"], c["keys"]))
+    used = _seen(stages, count, keys, c["rows"] + c["keys"])
+    parts = -(-made // span)
+    scores = _tiles(target, made, c["keys"], c["block"]) * inner
+    weighted = _tiles(target, c["block"] * lanes, c["rows"], c["vectors"]) * (-(-width // lanes) // c["vectors"]) * used
+    rest = c["block"] * (made * EXP_CYCLES + inner * TURN_CYCLES)
+    held = 2 * 4.0 * np.minimum(span, made) * c["block"] * lanes  # scores and exponentials, each written and read
     rest = rest + np.where(held > target.l1_bytes, 2 * held * parts / np.where(held > target.l2_bytes * CACHE_SHARE, STREAM_BYTES, NEAR_BYTES), 0.0)
-    again = 4.0 * span * (c["vectors"] * lanes)  # values of a panel, which every tile of rows reads
+    again = 4.0 * np.minimum(span, made) * (c["vectors"] * lanes)  # values of a panel, which every tile of rows reads
     tiles = c["block"] * lanes // c["rows"] * (-(-width // lanes) // c["vectors"]) * parts
     rest = rest + np.where(again > target.l1_bytes * CACHE_SHARE, tiles * again * EXPOSED / NEAR_BYTES, 0.0)
     sums = c["block"] * (SCALE_CYCLES + UPDATE_CYCLES * lanes * -(-width // lanes)) + tiles / parts * TILE_CYCLES
-    tail = np.where(keys % np.maximum(c["span"], 1) > 0, c["block"] * TAIL_CYCLES, 0.0)
+    tail = np.where((keys % np.maximum(c["span"], 1) > 0) & (not stages.causal), c["block"] * TAIL_CYCLES, 0.0)
     rest = rest + np.where(c["span"] > 0, parts * sums + tail, 0.0)
-    operands = 4.0 * keys * (inner + width)
+    rest = rest + c["block"] * c["block"] * lanes * EDGE_CYCLES * stages.causal
+    operands, read = 4.0 * keys * (inner + width), blocks * 4.0 * made * (inner + width)
     rate = NEAR_BYTES if operands <= target.l2_bytes * SCATTERED_SHARE else FAR_BYTES
-    packed = blocks * operands / (NEAR_BYTES if operands <= target.l2_bytes else STREAM_BYTES) + operands / COPIED_BYTES
-    return blocks * (scores + weighted + rest) + np.where(c["packed"] > 0, packed, blocks * operands / rate)
+    packed = read / (NEAR_BYTES if operands <= target.l2_bytes else STREAM_BYTES) + operands / COPIED_BYTES
+    return blocks * (scores + weighted + rest) + np.where(c["packed"] > 0, packed, read / rate)
+
+
+def _seen(stages: Stages, count: int, keys: int, granule: Any) -> Any:
+    """Keys that a block of rows takes, as a mean; the last row sees all. ``granule``: rows and keys that are taken together."""
+    return np.minimum(keys, keys - min(count, keys) // 2 + granule // 2) if stages.causal else keys
 
 
 def _tiles(target: Any, extent: Any, height: Any, vectors: Any) -> Any:

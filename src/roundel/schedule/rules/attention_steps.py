@@ -83,8 +83,8 @@ class Steps:
         panels, vectors, lanes = sch.split(column, [None, self.vectors, self.lanes])
         sch.reorder(spans, *units, panels, tiles, within, vectors, lanes)
         sch.compute_at(part, tiles, preserve_unit_loops=True)
+        self.start_spans(self.weighted, spans)
         self.product(part, tiles)
-        sch.decompose_reduction(self.weighted, spans)
         self.straight(self.weighted, 3)
         sch.compute_at(self.share, rows, preserve_unit_loops=True)
         self.along_rows(self.share, rows, -1)
@@ -94,15 +94,24 @@ class Steps:
         vectors, lanes = sch.split(row, [None, self.lanes])
         sch.reorder(of_total, *units, vectors, lanes)
         sch.compute_at(part, of_total, preserve_unit_loops=True)
+        self.start_spans(self.total, of_total)
         summed = self.over_keys(part, of_total, beyond=self.causal)
-        sch.decompose_reduction(self.total, of_total)
         self.straight(self.total, 2)
         spans = sch.merge(of_total, spans)
         sch.compute_at(self.exps, spans, preserve_unit_loops=True)
         self.merge(self.over_keys(self.exps, spans), summed)
         sch.compute_at(self.top, rows, preserve_unit_loops=True)
         first, largest = self.over_spans(self.top, rows)
-        return sch.merge_online(first, spans), largest
+        merged = sch.merge_online(first, spans)
+        if self.causal:
+            sch.drop_unused(merged)
+        return merged, largest
+
+    def start_spans(self, block: Any, spans: Any) -> None:
+        """The init of a sum over blocks of keys in front of them; without those that no row sees."""
+        self.sch.decompose_reduction(block, spans)
+        if self.causal:
+            self.sch.drop_neutral(block, spans)
 
     def partial(self, block: Any) -> Any:
         """The block of sums over one block of keys each."""
