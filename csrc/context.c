@@ -11,6 +11,17 @@ void rd_lock(_Atomic uint32_t *lock) {
 
 void rd_unlock(_Atomic uint32_t *lock) { atomic_store_explicit(lock, 0, memory_order_release); }
 
+/* Gives back kept blocks of so many bytes, or all. */
+static void free_kept(Context *ctx, size_t nbytes) {
+  for (size_t freed = 0; ctx->kept && freed < nbytes;) {
+    RdBlock *block = ctx->kept;
+    ctx->kept = block->next;
+    ctx->kept_nbytes -= block->nbytes;
+    freed += block->nbytes;
+    os_free(block, block->nbytes);
+  }
+}
+
 /* Sizes that serve every function of the model. */
 static Context *context_new(RdModel *model) {
   size_t params = 1, dims = 1, symbols = 1, outputs = 1, kernels = 1;
@@ -38,6 +49,7 @@ static Context *context_new(RdModel *model) {
 }
 
 void context_free(Context *ctx) {
+  free_kept(ctx, SIZE_MAX);
   os_free(ctx->shared.arena, ctx->arena_capacity);
   os_free(ctx->scratch.memory, ctx->scratch.capacity);
   free(ctx->symbols);
@@ -66,11 +78,31 @@ Context *context_acquire(RdModel *model, int32_t function) {
   return ctx;
 }
 
+/* A block that is no longer used waits for the next one of its size, so that a warm run asks the system for none. */
+static void keep_block(Context *ctx, RdBlock *block) {
+  block->next = ctx->kept;
+  ctx->kept = block;
+  ctx->used_nbytes -= block->nbytes;
+  ctx->kept_nbytes += block->nbytes;
+}
+
+/* The smallest block that waits and has so many bytes; NULL: there is none. */
+static RdBlock *kept_block(Context *ctx, size_t nbytes) {
+  RdBlock **best = NULL;
+  for (RdBlock **at = &ctx->kept; *at; at = &(*at)->next)
+    if ((*at)->nbytes >= nbytes && (!best || (*at)->nbytes < (*best)->nbytes)) best = at;
+  if (!best) return NULL;
+  RdBlock *block = *best;
+  *best = block->next;
+  ctx->kept_nbytes -= block->nbytes;
+  return block;
+}
+
 void context_release(Context *ctx) {
   while (ctx->blocks) {
     RdBlock *block = ctx->blocks;
     ctx->blocks = block->next;
-    os_free(block, block->nbytes);
+    keep_block(ctx, block);
   }
   RdModel *model = ctx->model;
   rd_lock(&model->lock);
@@ -93,16 +125,25 @@ int context_reserve_arena(Context *ctx, int64_t nbytes) {
   return 0;
 }
 
-/* A header of 64 bytes keeps the memory behind it aligned. */
+/* A header of 64 bytes keeps the memory behind it aligned. What waits and what is used are never more than what was once used together. */
 void *block_alloc(Context *ctx, size_t nbytes) {
   if (nbytes > SIZE_MAX - 128) return NULL;
-  RdBlock *block = os_alloc(nbytes + 64);
-  if (!block) return NULL;
-  *block = (RdBlock){.nbytes = nbytes + 64};
+  rd_lock(&ctx->lock);
+  RdBlock *block = kept_block(ctx, nbytes + 64);
+  rd_unlock(&ctx->lock);
+  if (!block) {
+    block = os_alloc(nbytes + 64);
+    if (!block) return NULL;
+    block->nbytes = nbytes + 64;
+  }
+  block->previous = NULL;
   rd_lock(&ctx->lock);
   block->next = ctx->blocks;
   if (block->next) block->next->previous = block;
   ctx->blocks = block;
+  ctx->used_nbytes += block->nbytes;
+  if (ctx->used_nbytes > ctx->most_nbytes) ctx->most_nbytes = ctx->used_nbytes;
+  if (ctx->used_nbytes + ctx->kept_nbytes > ctx->most_nbytes) free_kept(ctx, ctx->used_nbytes + ctx->kept_nbytes - ctx->most_nbytes);
   rd_unlock(&ctx->lock);
   if (ctx->model->poison) memset((char *)block + 64, 0xFF, nbytes);
   return (char *)block + 64;
@@ -123,8 +164,8 @@ void rd_heap_free(RdContext *shared, void *memory) {
   if (block->previous) block->previous->next = block->next;
   else ctx->blocks = block->next;
   if (block->next) block->next->previous = block->previous;
+  keep_block(ctx, block);
   rd_unlock(&ctx->lock);
-  os_free(block, block->nbytes);
 }
 
 void *rd_scratch(RdContext *shared, int64_t nbytes) {

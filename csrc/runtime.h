@@ -12,7 +12,7 @@
 #define RD_MAX_RANK 64
 #define RD_MESSAGE 2048
 
-typedef struct RdBlock RdBlock; /* memory that ends with the run */
+typedef struct RdBlock RdBlock; /* memory of a run */
 struct RdBlock { RdBlock *next, *previous; size_t nbytes; };
 
 struct RdContextPrivate {
@@ -22,8 +22,9 @@ struct RdContextPrivate {
   const RdFunction *function;
   size_t arena_capacity;
   RdScratch scratch; /* of the calling thread; workers have their own */
-  RdBlock *blocks;
-  _Atomic uint32_t lock; /* of `blocks` and `message` */
+  RdBlock *blocks, *kept;                           /* used in this run; waiting for the next */
+  size_t used_nbytes, kept_nbytes, most_nbytes;     /* of these; the most that was ever used */
+  _Atomic uint32_t lock;                            /* of blocks and `message` */
   int32_t status;
   int32_t raised; /* the error is tvm-ffi's raised error, not `message` */
   char message[RD_MESSAGE];

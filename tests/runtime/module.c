@@ -109,6 +109,19 @@ static int32_t peek_run(RdContext *ctx, const int64_t *s, void **b) {
   return 0;
 }
 
+/* blocks(k: i64 scalar) -> i64[3]: where two blocks of k and 3 k bytes lie, and one that is needed when the first is no longer */
+static const int64_t dims_3[] = {3};
+static const RdParam blocks_params[] = {{"k", I64, RD_SCALAR, dims_k, 0}, {"where", I64, 1, dims_3, 0}};
+static int32_t blocks_run(RdContext *ctx, const int64_t *s, void **b) {
+  void *first = rd_heap_alloc(ctx, s[0]), *second = rd_heap_alloc(ctx, 3 * s[0]);
+  rd_heap_free(ctx, first);
+  void *third = rd_heap_alloc(ctx, s[0] / 2);
+  int64_t *where = b[1];
+  where[0] = (int64_t)first, where[1] = (int64_t)second, where[2] = (int64_t)third;
+  rd_heap_free(ctx, second);
+  return 0; /* the run ends the third */
+}
+
 /* half(x: bf16[n]) -> bf16[n] and nibbles(x: i4[n]) -> i4[n]: copies */
 static const RdParam half_params[] = {{"x", 4, 16, 1, 1, dims_n, 0}, {"y", 4, 16, 1, 1, dims_n, 0}};
 static int32_t half_run(RdContext *ctx, const int64_t *s, void **b) {
@@ -133,6 +146,7 @@ static const RdFunction functions[] = {
     {.abi = RD_ABI, .name = "peek", .num_outputs = 1, .params = peek_params, .arena_size = peek_arena, .run = peek_run},
     FUNCTION(half, 1, 1, symbols_n),
     FUNCTION(nibbles, 1, 1, symbols_n),
+    FUNCTION(blocks, 1, 1, symbols_n),
 #ifdef NEEDS
     {.abi = RD_ABI, .name = "newer", .cpu_features = NEEDS, .num_outputs = 1, .params = peek_params, .run = peek_run},
 #endif

@@ -42,6 +42,7 @@ def graph_info() -> list[FunctionInfo]:
         info("peek", [], [("y", f, (4,))]),
         info("half", [("x", "bfloat16", ("n",))], [("y", "bfloat16", ("n",))]),
         info("nibbles", [("x", "int4", ("n",))], [("y", "int4", ("n",))]),
+        info("blocks", [("k", i, (), True)], [("where", i, (3,))]),
     ]
 
 

@@ -285,6 +285,18 @@ def test_concurrent_calls(graphs):
     assert len(right) == 1200 and all(right)
 
 
+def test_blocks_are_used_again(graphs):
+    def addresses(size):
+        first, second, third = graphs["blocks"](size)
+        assert third == first != second
+        return first, second
+
+    before = addresses(1 << 20)
+    assert addresses(1 << 20) == before
+    assert addresses(1 << 24)[1] not in before
+    assert addresses(1 << 20) == addresses(1 << 20)
+
+
 def test_poison(in_process, monkeypatch):
     monkeypatch.setenv("ROUNDEL_POISON", "1")
     rt = Executable.from_address(in_process[1], constants=[WEIGHT], keep=in_process[0])
