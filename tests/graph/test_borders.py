@@ -69,6 +69,31 @@ def test_nothing_is_copied_and_nothing_asked_inside(shape, kernel, attrs):
     assert inner and not any(type(n) is tir.If for s in inner for n in statements(s.body))
 
 
+@pytest.mark.parametrize("shape, kernel, attrs", [
+    ((1, 16, H, W), (24, 2, 2), {"padding": (0, 0, 1, 1)}),
+    ((1, 24, H, W), (40, 3, 3), {"strides": 2, "padding": 1}),
+    ((1, 16, H, W), (12, 2, 3), {"strides": (1, 3), "padding": (0, 3, 1, 2), "dilation": (1, 2)}),
+], ids=str)
+def test_pictures_of_any_width(shape, kernel, attrs):
+    """Vectors and rows of the register tile are whole wherever they are."""
+    mod = _module(shape, kernel, attrs)
+    native, reference = build_module(mod)["main"], interpret(mod)["main"]
+    for h, w in ((1, 1), (2, 3), (5, 17), (3, 40)):
+        x = RNG.standard_normal((*shape[:2], h, w)).astype("f")
+        np.testing.assert_allclose(native(x), reference(x), rtol=1e-4, atol=1e-5)
+    mod = prepare(mod, target=Target("llvm -mcpu=skylake-avx512"))
+    conv = {n: f for n, f in mod.items() if isinstance(f, tir.PrimFunc) and "conv" in n}
+    loops = [s for f in lower(IRModule(conv).replace(attrs=mod.attrs)).functions.values() for s in statements(f.body) if type(s) is tir.For]
+    inner = [list(statements(s.body)) for s in loops if not any(type(n) is tir.For for n in statements(s.body))]
+    sums = [s for s in inner if any(type(n) is tir.BufferStore and n.buffer.scope == "local" for n in s)]
+    assert sums and not any(type(n) is tir.If or (type(n) is tir.BufferStore and _keeps_lanes(n.value)) for s in sums for n in s)
+
+
+def _keeps_lanes(value: tir.Expr) -> bool:
+    """Whether some lanes of what is stored are those that were there."""
+    return type(value) is tir.Select and type(value.false_value) is tir.BufferLoad
+
+
 @pytest.mark.parametrize("window", [
     lambda x: make("nn.conv2d", x, graph.Constant.of(RNG.standard_normal((16, 1, 5, 5)).astype("f")), padding=2, groups=16, data_layout="NHWC"),
     lambda x: make("nn.max_pool2d", x, pool_size=(5, 5), padding=2, layout="NHWC"),

@@ -96,29 +96,44 @@ class _Unguard(StatementRewriter):
             return _Mask(c, lanes).rewrite(value)
         if not inner:
             return None
-        clamp = _Clamp(c, inner)
+        clamp = _Clamp(c, inner, self.analyzer)
         made = clamp.rewrite(value)
         return made if clamp.fits else None
 
 
 class _Clamp(Rewriter):
-    """Loads of other than local memory at a row: ``row if row < n else n - 1``."""
+    """Loads of other than local memory at a row, or at a multiple of it beside something else (a window's step): ``row if row < n else n - 1``."""
 
-    def __init__(self, condition: tir.LT, row_vars: set[Var]) -> None:
-        self.row, self.vars, self.fits = condition.a, row_vars, True
+    def __init__(self, condition: tir.LT, row_vars: set[Var], analyzer: Analyzer) -> None:
+        self.row, self.vars, self.fits, self.analyzer = condition.a, row_vars, True, analyzer
         self.inside = tir.Select(condition, condition.a, condition.b - 1)
 
     @on(tir.BufferLoad)
     def _load(self, load: tir.BufferLoad) -> tir.Expr:
         if load.buffer.scope == "local":
             return load
-        indices = tuple(self.inside if i is self.row else i for i in load.indices)
-        self.fits &= not any(self.vars & free_vars(i) for i in load.indices if i is not self.row)
-        return load.replace(indices=indices)
+        return load.replace(indices=tuple(self.index(i) if self.vars & free_vars(i) else i for i in load.indices))
+
+    def index(self, index: tir.Expr) -> tir.Expr:
+        """An index at the clamped row."""
+        if index is self.row:
+            return self.inside
+        step = self.steps(index)
+        rest = None if step is None else self.analyzer.simplify(index - step * self.row)
+        if rest is None or self.vars & free_vars(rest):
+            self.fits = False
+            return index
+        return rest + self.inside * step
+
+    def steps(self, index: tir.Expr) -> int | None:
+        """By how much an index grows from one row to the next."""
+        (var, *more) = self.vars
+        moved = [self.analyzer.simplify(substitute(e, {var: var + 1}) - e) for e in (index, self.row)]
+        return moved[0].value if not more and type(moved[0]) is tir.IntImm and type(moved[1]) is tir.IntImm and moved[1].value == 1 else None
 
     @on(tir.IfThenElse)
     def _choice(self, e: tir.IfThenElse) -> tir.Expr:
-        self.fits &= not any(self.row is n for n in walk(e.condition))
+        self.fits &= self.vars.isdisjoint(free_vars(e.condition))
         return self.generic(e)
 
 

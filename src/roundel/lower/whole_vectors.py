@@ -46,7 +46,7 @@ class _Unguard(StatementRewriter):
         if stmt.else_case is not None or type(store) is not tir.BufferStore or store.buffer.scope != "local" or not self.lanes:
             return self.generic(stmt)
         dropped = [c for c in conjuncts(stmt.condition) if self.is_edge(c, store)]
-        if not dropped or _may_trap(store.value):
+        if not dropped or _may_trap(store.value, self.lanes[-1]):
             return stmt
         value = _Guard(tir.logical_and(*dropped), self.lanes[-1], self.analyzer).rewrite(store.value)
         rest = [c for c in conjuncts(stmt.condition) if c not in dropped]
@@ -66,10 +66,10 @@ class _Unguard(StatementRewriter):
         return False
 
 
-def _may_trap(value: tir.Expr) -> bool:
-    """Whether a value divides integers by what could be zero."""
+def _may_trap(value: tir.Expr, lane: Var) -> bool:
+    """Whether a value divides integers by what could be zero in this lane alone (places are found by extents, which are not)."""
     divisions = (n for n in walk(value) if type(n) in (tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod))
-    return any(n.dtype.is_int and type(n.b) is not tir.IntImm for n in divisions)
+    return any(n.dtype.is_int and type(n.b) is not tir.IntImm and (not n.is_index or lane in free_vars(n)) for n in divisions)
 
 
 class _Guard(Rewriter):
