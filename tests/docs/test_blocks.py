@@ -28,8 +28,14 @@ _KINDS = {"python", "sh", "c", "mermaid", "text", "console"}
 _WITHOUT_CODE = {"README", "glossary", "operators", "torch-operators"}  # of the pages in docs/
 
 
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    """What one page compiled, and the machine's measured peak, serve the next."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def workplace(tmp_path, monkeypatch):
+def workplace(tmp_path, cache, monkeypatch):
     small_model.write(tmp_path / "model.onnx")
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -37,7 +43,7 @@ def workplace(tmp_path, monkeypatch):
         (tools / name).write_text(f"#!/bin/sh\nexec {command}\n")
         (tools / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("ROUNDEL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("ROUNDEL_CACHE_DIR", str(cache))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
