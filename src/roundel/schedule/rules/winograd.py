@@ -22,7 +22,7 @@ from .elementwise import inline_producers
 from .parallelism import parallelize
 from .register_tile import Tile, choose_tile, in_vectors, multiply_in_registers
 
-UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
+UNROLLED_FMAS = 112  # multiply-adds in the body of the inner loop
 FEW_TILES = 12       # that fill the registers
 CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
 LINE = 16            # elements: an odd number of lines from one position to the next spreads these over the cache's sets
