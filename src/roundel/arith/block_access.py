@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..ir import Visitor, on, substitute, tir, walk
+from ..ir import Visitor, free_vars, on, substitute, tir, walk
 from ..ir.tir import Block, Buffer, BufferRegion, Expr, Range, Var
 from . import region as rg
 from .analyzer import Analyzer
@@ -167,8 +167,11 @@ class _Access(Visitor):
 
     def under(self, condition: Expr, node: Any) -> None:
         """Visit where a condition holds; it tightens the loops that run there, not the block's own variables."""
-        condition = self.an.simplify(substitute(condition, self.lets))
-        self.conditions.append(condition)
+        condition = substitute(condition, self.lets)
+        if self.dom.keys().isdisjoint(free_vars(condition)):
+            self.visit(node)
+            return
+        self.conditions.append(self.an.simplify(condition))
         self.visit(node)
         self.conditions.pop()
 

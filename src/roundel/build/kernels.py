@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
@@ -91,6 +92,8 @@ def compile_kernels(mod: IRModule, spec: MachineSpec, meanwhile: Callable[[], ob
         if waiting[name].cancel():
             report("kernels", len(own), len(kernels))
             own[name] = here(name)
+    if not all(answer.done() for answer in waiting.values()):
+        gc.collect(0)  # what ``rare_collection`` put off: rather now, while others work, than at the end
     units, objects = Units(mod, spec), {}
     for name in kernels:
         report("kernels", len(units.symbols), len(kernels))

@@ -193,7 +193,7 @@ class _Pairs:
     def __init__(self, blocks: list[tir.Block]) -> None:
         self.axes = {b: {k for k, (i, j) in enumerate(pairwise(b.iter_vars)) if i.kind is j.kind} for b in blocks}
         self.dims: dict[tir.Buffer, set[int]] = {}
-        uses = {b: list(_accesses(b)) for b in blocks}
+        uses = {b: list(dict.fromkeys(_accesses(b))) for b in blocks}
         for block in blocks:
             for buffer, _ in uses[block]:
                 self.dims.setdefault(buffer, set(range(buffer.ndim - 1)))

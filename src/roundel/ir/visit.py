@@ -28,6 +28,9 @@ F = TypeVar("F", bound=Callable)
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 50_000))
 
 
+_LEAVES = frozenset((te.Var, te.IntImm, te.FloatImm, te.StringImm))
+
+
 def on(*types: type) -> Callable[[F], F]:
     """Marks a method of a Visitor or Rewriter as the handler of these node types."""
 
@@ -90,10 +93,10 @@ class Visitor(_Dispatch):
         table = self._table
         for child in node._below():
             handler = table.get(type(child))
-            if handler is None:
-                self.generic(child)
-            else:
+            if handler is not None:
                 handler(self, child)
+            elif type(child) not in _LEAVES:
+                self.generic(child)
 
 
 class OnceVisitor(Visitor):
@@ -119,7 +122,9 @@ class Rewriter(_Dispatch):
     def rewrite(self, node: Any) -> Any:
         """Dispatch on the node's type."""
         handler = self._table.get(type(node))
-        return self.generic(node) if handler is None else handler(self, node)
+        if handler is not None:
+            return handler(self, node)
+        return node if type(node) in _LEAVES else self.generic(node)
 
     __call__ = rewrite
 

@@ -6,6 +6,7 @@ Loops that index a buffer of scope ``local`` are unrolled too while they stay sm
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from roundel.ir import Rewriter, Var, free_vars, on, tir
@@ -15,6 +16,8 @@ from .kernel_pass import kernel_pass
 
 MAX_COPIES = 4096  # statements that explicit unrolling may make of one loop
 MAX_TILE_COPIES = 256  # ... that unrolling for the sake of a local buffer may make
+_CHOICES = (tir.IfThenElse, tir.Select)
+_COMPARE = {tir.EQ: operator.eq, tir.NE: operator.ne, tir.LT: operator.lt, tir.LE: operator.le}
 _TILES = (tir.ForKind.SERIAL, tir.ForKind.UNROLLED)
 
 
@@ -29,11 +32,22 @@ class _Values(Substitution):
     def rewrite(self, node: Any) -> Any:
         hit = self.memo.get(node)
         if hit is None and isinstance(node, tir.Expr):
-            hit = self.memo[node] = self.values.get(node, node) if type(node) is Var else self.generic(node)
+            hit = self.memo[node] = self.made(node)
             for v in free_vars(node):
                 if v in self.values:
                     self.users[v].append(node)
         return super().rewrite(node) if hit is None else hit
+
+    def made(self, node: tir.Expr) -> tir.Expr:
+        """What an expression becomes. Of a choice whose condition compares numbers now only one side is looked at."""
+        if type(node) is Var:
+            return self.values.get(node, node)
+        if type(node) in _CHOICES:
+            condition = self.rewrite(node.condition)
+            compare = _COMPARE.get(type(condition))
+            if compare is not None and type(condition.a) is type(condition.b) is tir.IntImm:
+                return self.rewrite(node.true_value if compare(condition.a.value, condition.b.value) else node.false_value)
+        return self.generic(node)
 
     def set(self, v: Var, value: tir.Expr) -> None:
         """The value of a variable from now on."""
