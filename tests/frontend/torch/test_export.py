@@ -87,6 +87,8 @@ def test_arguments_that_are_no_model():
         rd.compile(Tied())
     with pytest.raises(ModelError):
         rd.frontend.torch.from_torch(3)
+    with pytest.raises(ModelError, match=r"(?s)does not take this Tied.*run with these inputs"):
+        rd.compile(Tied(), (torch.ones(2, 3, 5, 7, 11),))
 
 
 def test_an_operator_of_the_user(monkeypatch):

@@ -19,7 +19,7 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
     """A ``torch.nn.Module`` (exported with the example inputs) or a ``torch.export.ExportedProgram`` as a module.
 
     ``dynamic_shapes``: torch.export's, or True to leave open every dimension that can be.
-    Raises ModelError for anything else, UnsupportedError (with the full list) for operators Roundel does not know.
+    Raises ModelError for anything else and for what torch.export refuses, UnsupportedError (with the full list) for operators Roundel does not know.
     """
     import torch
 
@@ -33,7 +33,12 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
     keywords = dict(example_kwargs or {})
     shapes = _open_dimensions(model, args, keywords) if dynamic_shapes is True else dynamic_shapes or None
     with torch.no_grad(), _evaluated(model):
-        program = torch.export.export(model, args, keywords, dynamic_shapes=shapes)
+        try:
+            program = torch.export.export(model, args, keywords, dynamic_shapes=shapes)
+        except Exception as error:
+            raise ModelError(f"torch.export does not take this {type(model).__name__}", why=str(error).strip().split("\n\n")[0],
+                             hint="does it run with these inputs? Branches on data need torch.cond; torch.compile(module, backend=\"roundel\") "
+                             "leaves them to Python") from error
     return from_exported_program(program, _specifications(model, args, keywords, shapes))
 
 
