@@ -69,12 +69,11 @@ def walk(node: Node) -> Iterator[Node]:
 
 def statements(node: Node) -> Iterator[Node]:
     """Every statement of the tree (with ranges and regions of blocks), parents first; expressions are not entered."""
-    stack = [node]
+    stack = [] if isinstance(node, te.Expr) else [node]
     while stack:
         n = stack.pop()
-        if not isinstance(n, te.Expr):
-            yield n
-            stack += n._below()[::-1]
+        yield n
+        stack += [c for c in reversed(n._below()) if not isinstance(c, te.Expr)]
 
 
 class Visitor(_Dispatch):
@@ -244,9 +243,11 @@ def free_vars(expr: te.Expr) -> frozenset[te.Var]:
         return frozenset((expr,))
     if expr._facts is None:
         expr._facts = {}
-    if "vars" not in expr._facts:
-        expr._facts["vars"] = frozenset().union(*(free_vars(c) for c in children(expr) if isinstance(c, te.Expr)))
-    return expr._facts["vars"]
+    known = expr._facts.get("vars")
+    if known is None:
+        found = {free_vars(c) for c in expr._below() if isinstance(c, te.Expr)}
+        known = expr._facts["vars"] = found.pop() if len(found) == 1 else frozenset().union(*found)
+    return known
 
 
 def map_functions(mod: IRModule, kind: type, fn: Callable[[Any], Any]) -> IRModule:

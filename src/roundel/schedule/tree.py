@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from roundel.arith import Analyzer
@@ -28,14 +28,20 @@ FIELDS: dict[type, tuple[str, ...]] = {
 }
 
 
-def child_stmts(stmt: Stmt) -> Iterator[Stmt]:
+_INSIDE: dict[type, Callable[[Any], tuple[Stmt, ...]]] = {
+    kind: lambda s: (s.body,) for kind in (tir.For, tir.While, tir.Let, tir.Allocate, tir.DeclBuffer, tir.AttrStmt)
+} | {
+    tir.If: lambda s: (s.then_case,) if s.else_case is None else (s.then_case, s.else_case),
+    tir.Seq: lambda s: s.stmts,
+    tir.Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
+    tir.BlockRealize: lambda s: (s.block,),
+}
+
+
+def child_stmts(stmt: Stmt) -> tuple[Stmt, ...]:
     """Statements directly inside, in program order."""
-    for name in FIELDS.get(type(stmt), ()):
-        value = getattr(stmt, name)
-        if type(value) is tuple:
-            yield from value
-        elif value is not None:
-            yield value
+    inside = _INSIDE.get(type(stmt))
+    return () if inside is None else inside(stmt)
 
 
 class Tree:
@@ -59,7 +65,7 @@ class Tree:
             self.order[s] = len(self.order)
             if type(s) in (For, Block):
                 self.nodes[s.token] = s
-            inside = list(child_stmts(s))
+            inside = child_stmts(s)
             for c in inside:
                 self.parents[c] = s
             stack.extend(reversed(inside))
@@ -105,7 +111,7 @@ class Tree:
             if type(s) is BlockRealize:
                 out.append(s)
             else:
-                stack.extend(reversed(list(child_stmts(s))))
+                stack.extend(reversed(child_stmts(s)))
         return out
 
     def children(self, block: Block) -> list[BlockRealize]:

@@ -26,12 +26,7 @@ def memory_of(e: tir.Expr) -> Memory:
         e._facts = {}
     known = e._facts.get("memory")
     if known is None:
-        known = NOWHERE
-        for field in e._children:
-            child = getattr(e, field)
-            for c in child if type(child) is tuple else (child,):
-                if c is not None:
-                    known = known | memory_of(c)
+        known = NOWHERE.union(*map(memory_of, e._below()))
         if kind is tir.BufferLoad:
             known = known | {e.buffer.data}
         elif kind is tir.Call and effect(e.op) is not Effect.PURE:
