@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks models | kernels | operators | random | report``; run it from the project's root."""
+"""``python -m benchmarks COMMAND``, from the project's root. Beside these: ``python -m benchmarks.accuracy``, ``.caches``, ``.compile_time``, ``.memory``."""
 
 from __future__ import annotations
 
