@@ -22,6 +22,7 @@ llvm.initialize_all_targets()
 llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])
 """
 PIPELINES = ("light", "full", "none")
+_OPTIONS = ("--lsr-insns-cost=0",)  # addresses in loops: by registers first, as for most targets; a pointer for each load saves instructions, but spills
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,11 @@ class MachineSpec:
 
 @functools.cache
 def llvm_version() -> str:
-    """LLVM's version and llvmlite's."""
+    """LLVM's version and llvmlite's, and the options that LLVM is given."""
     import llvmlite
     import llvmlite.binding as llvm
 
-    return ".".join(map(str, llvm.llvm_version_info)) + "/" + llvmlite.__version__
+    return " ".join([".".join(map(str, llvm.llvm_version_info)) + "/" + llvmlite.__version__, *_OPTIONS])
 
 
 @functools.cache
@@ -57,6 +58,8 @@ def _initialize() -> Any:
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    for option in _OPTIONS:
+        llvm.set_option("roundel", option)
     return llvm
 
 

@@ -224,7 +224,8 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     if c.windows and (c.extent(c.rows[-1]) or 0) > tile.rows:  # so are tiles at the border
         count = _before(sch, outside, row_outer, target) or count
     few = False  # rows, so that panels come from memory as fast as they can
-    if packed is not None and len(rows) == 1 and c.extent(c.rows[0]) != 1 and choice["order"] == 0 and is_product and count < len(outside):
+    ahead = packed is not None and choice["order"] == 0 and panels.shape[0].value > 1  # there is a next panel to fetch
+    if ahead and len(rows) == 1 and c.extent(c.rows[0]) != 1 and is_product and count < len(outside):
         few = (c.extent(c.rows[0]) or 0) <= FEW_TILES * tile.rows
         width = tile.vectors * tile.lanes
         buffer = sch.func.buffer_params[packed]
@@ -238,7 +239,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     if is_little(sch, outside[:count], work):
         return {}
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
-    if packed is not None and rows and choice["order"] == 0 and not is_product:
+    if ahead and rows and not is_product:
         tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
         _prefetch(sch, c, tile, tiles, whole, sch.func.buffer_params[packed], unroll)
     return parallelize(sch, whole, work, CHUNKS * target.cores if few else None)

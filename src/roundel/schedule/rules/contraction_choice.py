@@ -22,18 +22,19 @@ from .contraction_roles import Contraction
 from .nest import Nest, operand
 from .panels import shared_half, shared_tile
 from .register_tile import rows_in_cache
-from .times import EXPOSED, capacities, step_cycles, together, traffic_cycles
+from .times import EXPOSED, capacities, exposed, step_cycles, together, traffic_cycles
 
-UNROLLED_FMAS = 256   # multiply-adds in the body of the inner loop, at most
+UNROLLED_FMAS = 128   # multiply-adds in the body of the inner loop, at most: more are no faster, and often slower
+MOST_LINES = 16       # of the vector operand that it reads, at most: fetching ahead follows each of the instructions that read them
 UNROLLS = (1, 2, 4, 8)
 NEAR = 1.2            # arithmetic of candidates whose traffic is worked out first, as a share of the least
 MOST_VECTORS = 8
 TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
 ASSUMED_ROWS = 120    # of other symbolic axes that are rows
 ASSUMED = 256         # of other symbolic axes
-TILE_CYCLES = 14.0    # to start and end the reduction of a tile
-ENTRY_CYCLES = 3.0    # to start and end the innermost loop
-STORED_CYCLES = 1.2   # for each vector of results: its first value, what is fused after it, the store
+TILE_CYCLES = 8.0     # to start and end the reduction of a tile
+ENTRY_CYCLES = 1.0    # to start and end the innermost loop
+STORED_CYCLES = 1.5   # for each vector of results: its first value, what is fused after it, the store
 EDGE = 1.01           # cost of masks at the edge
 COPIED_BYTES = 16.0   # per cycle, of an operand that is copied into panels
 L2_WAYS = 16          # lines of a set of the second-level cache
@@ -84,7 +85,8 @@ def _legal_steps(c: Contraction, t: Columns) -> np.ndarray:
         extents[k] = c.extent(k) or 1
         most[k], apart[k] = _unroll_limit(c, k)
     axis = t["inner"]
-    few = (t["unroll"] * t["rows"] * t["vectors"] <= UNROLLED_FMAS) & ((t["rows"] <= apart[axis]) | (t["unroll"] <= most[axis]))
+    few = (t["unroll"] * t["rows"] * t["vectors"] <= UNROLLED_FMAS) & (t["unroll"] * t["vectors"] <= MOST_LINES)
+    few &= (t["rows"] <= apart[axis]) | (t["unroll"] <= most[axis])
     inside = extents[axis] // np.where(axis == c.reduce[0], t["blocks"], 1)
     return (t["unroll"] == 1) | (few & (inside % t["unroll"] == 0))
 
@@ -173,8 +175,9 @@ def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray
     missed = strided * (t["inner"] != _sequential(c)) * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
 
     def tile(height: Any) -> Any:
-        start_and_end = entries[t["inner"]] + TILE_CYCLES + STORED_CYCLES * height * t["vectors"]
-        each = steps * (step_cycles(target, height, t["vectors"], t["unroll"]) + missed) + start_and_end
+        waiting = exposed(steps * (height + 1.0) * (t["vectors"] + 1.0))
+        start_and_end = entries[t["inner"]] + (TILE_CYCLES + STORED_CYCLES * height * t["vectors"]) * waiting
+        each = steps * (step_cycles(target, height, t["vectors"], t["unroll"], steps) + missed) + start_and_end
         return t["blocks"] * each + np.where(t["blocks"] > 1, SUMMED_CYCLES + ADDED_CYCLES * t["blocks"], 0.0) * height * t["vectors"]
 
     full, rest = row // t["rows"], row % t["rows"]

@@ -15,26 +15,34 @@ Column = Any
 
 LOADS = 2.0       # loads of a cycle
 ISSUE = 6.0       # instructions of a cycle
+WINDOW = 200.0    # instructions beyond those that wait which a core finds work in
 SHARPNESS = 6.0   # of the maximum of limits: two that are near each other cost more than either
-LOOP = 0.3        # cycles of an iteration that are not hidden
-BESIDE_ARITHMETIC = 0.4  # of a cache's bandwidth that is left to loads between multiply-adds
+LOOP = 0.1        # cycles of an iteration that are not hidden
+BESIDE_ARITHMETIC = 0.6  # of a cache's bandwidth that is left to loads between multiply-adds
 CACHE_SHARE = 0.8 # of a cache that a kernel's own data may fill
+L2_ROOM = 0.6    # ... of the second-level cache, where what is fetched ahead waits
 EXPOSED = 0.15    # of the shorter times that is not hidden behind the longest
 
 
-def step_cycles(target: Any, rows: Column, vectors: Column, unroll: Column = 4) -> Column:
+def step_cycles(target: Any, rows: Column, vectors: Column, unroll: Column = 4, steps: Column = np.inf) -> Column:
     """Cycles of one step of a reduction for a register tile of ``rows`` x ``vectors`` accumulators: multiply-adds, their latency, loads
-    and broadcasts, instructions."""
+    and broadcasts, instructions. After so many ``steps`` comes the next tile, which does not wait for them."""
     chains = rows * vectors
     folded = (vectors == 1) & (rows > 1)  # a broadcast is an operand of its only multiply-add
     instructions = chains + vectors + np.where(folded, 0, rows) + 3.0 / unroll
-    limits = (chains / target.fma_ports, target.fma_latency, (rows + vectors) / LOADS, instructions / ISSUE)
+    latency = target.fma_latency * exposed(instructions * steps)
+    limits = (chains / target.fma_ports, latency, (rows + vectors) / LOADS, instructions / ISSUE)
     return sum(x**SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + LOOP / unroll
+
+
+def exposed(instructions: Column) -> Column:
+    """The share of a delay that so many instructions wait for which those after them do not fill."""
+    return 1.0 / (1.0 + WINDOW / instructions)
 
 
 def capacities(target: Any) -> tuple[float, float, float]:
     """Bytes that a kernel's data may take of each cache."""
-    return target.l1_bytes * CACHE_SHARE, target.l2_bytes * CACHE_SHARE, max(target.l3_bytes, target.l2_bytes) * CACHE_SHARE
+    return target.l1_bytes * CACHE_SHARE, target.l2_bytes * L2_ROOM, max(target.l3_bytes, target.l2_bytes) * CACHE_SHARE
 
 
 def traffic_cycles(target: Any, crossing: Sequence[Column]) -> list[Column]:
