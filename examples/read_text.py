@@ -172,10 +172,14 @@ def regions(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
             k = parent[k]
         return k
 
-    for y, row in enumerate(mask):
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], row.astype(np.int8), [0]))))
+    padded = np.pad(mask, ((0, 0), (1, 1)))
+    ys, xs = np.nonzero(padded[:, 1:] != padded[:, :-1])  # where runs begin and end
+    runs: list[list[tuple[int, int]]] = [[] for _ in mask]
+    for y, left, right in zip(ys[::2].tolist(), xs[::2].tolist(), xs[1::2].tolist(), strict=True):
+        runs[y].append((left, right))
+    for y, row in enumerate(runs):
         current = []
-        for left, right in edges.reshape(-1, 2).tolist():
+        for left, right in row:
             touching = sorted({root(k) for a, b, k in above if a < right and left < b})
             if not touching:
                 touching = [len(boxes)]
@@ -205,8 +209,9 @@ def read_line(engine: Engine, crop: np.ndarray) -> str:
 
 def planes(picture: np.ndarray, mean: float | list[float], deviation: float | list[float]) -> np.ndarray:
     """RGB rows to normalised planes in the order of colours that the models were trained with."""
-    x = (picture[..., ::-1].astype(np.float32) - np.float32(mean)) / np.float32(deviation)
-    return np.ascontiguousarray(x.transpose(2, 0, 1)[None])
+    bands = np.ascontiguousarray(picture.transpose(2, 0, 1)[::-1])
+    shape = (-1, 1, 1)
+    return ((bands - np.reshape(np.float32(mean), shape)) / np.reshape(np.float32(deviation), shape))[None]
 
 
 def squeeze(text: str) -> str:
