@@ -12,6 +12,8 @@ from roundel.interp import interpret
 from roundel.ir import IRModule, graph, tir
 from roundel.ir.dtype import INT64
 from roundel.ops import make
+from roundel.select.explain import explain_module
+from roundel.target import Target
 
 from .programs import function
 from .running import same
@@ -170,8 +172,10 @@ def test_long_sequences_go_by_blocks_of_keys_and_leave_out_what_no_row_sees():
 
 
 def test_forced_decisions_survive_fusion():
-    q = (1, 2, 96, 16)
-    mod = attend(q, q, q, compared("less_equal"))
-    again = prepare(forced(mod, SPANS))
-    (made,) = (f for _, f in again.items() if f.attrs.get("scheduled") == "attention")
-    assert dict(made.attrs["decisions"]) == SPANS and "attention_max_scale" in made.script()
+    q = (1, 8, 96, 64)
+    mod, wanted = attend(q, q, q, compared("less_equal")), SPANS | {"grain": 3}
+    asked = forced(mod, wanted)
+    (made,) = (f for _, f in prepare(asked).items() if f.attrs.get("scheduled") == "attention")
+    assert dict(made.attrs["decisions"]) == wanted and "attention_max_scale" in made.script() and '"grain": 3' in made.script()
+    (shown,) = (e for e in explain_module(asked, Target.host()) if e.rule == "attention")
+    assert wanted.items() <= shown.decisions.items() and {"span", "block"} <= shown.candidates.columns.keys()

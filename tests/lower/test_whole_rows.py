@@ -12,6 +12,7 @@ from roundel.ir import IRModule, tir
 from roundel.ir.dtype import INT64
 from roundel.ir.visit import walk
 from roundel.lower import lower
+from roundel.schedule import Schedule
 from roundel.select.schedule_module import schedule_program
 from roundel.target import Target
 
@@ -76,3 +77,26 @@ def test_tiles_of_a_size_of_at_most_one_have_their_memory():
     lowered = lower(IRModule({"main": schedule_program(func, Target.host())[0]}).replace(attrs={"target": Target.host()}))
     tiles = [s.buffer for _, f in lowered.items() for s in walk(f.body) if type(s) is tir.Allocate and s.buffer.name.endswith("local")]
     assert tiles and all(d is not few for t in tiles for d in t.shape)
+
+
+def test_tiles_beyond_the_edge_are_none():
+    """In a loop that is cut at its own edge, inside of one over blocks of tiles."""
+    m = tir.Var("m", INT64, True)
+    a = te.placeholder((m,), "float32", "A")
+    twice = te.compute((m,), lambda i: a[i] * 2.0, "L")
+    sch = Schedule(te.create_prim_func([a, te.compute((m,), lambda i: twice[i] + 1.0, "C")]).with_attr("global_symbol", "main"))
+    blocks, inside = sch.split(sch.get_loops(sch.get_block("C"))[0], [None, 16])
+    block = sch.get_block("L")
+    sch.compute_at(block, blocks)
+    sch.set_scope(block, 0, "local")
+    tiles, rows = sch.split(sch.get_loops(block)[-1], [None, 4])
+    sch.unroll(rows)
+    for loop in (tiles, inside):
+        sch.annotate(loop, "edge", True)
+    text = lower(IRModule({"main": sch.func})).script()
+    assert "(m + 3) // 4" in text  # not all tiles of the last block
+    run = rd.build(sch.func, threads=1)
+    for n in (1, 4, 15, 16, 17, 30):
+        x, out = np.arange(n, dtype=np.float32), np.full(n, np.nan, np.float32)
+        run["main"](x, out)
+        np.testing.assert_array_equal(out, 2 * x + 1)

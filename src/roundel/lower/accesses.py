@@ -15,7 +15,7 @@ from .vector_expr import conjuncts
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store. ``loops`` and ``conditions`` are those between the searched statement and the access."""
+    """A load or store. ``loops`` and ``conditions`` (parts of conjunctions) are those between the searched statement and the access."""
 
     indices: tuple[tir.Expr, ...]
     is_store: bool
@@ -52,7 +52,7 @@ class _Collect(Visitor):
     def _if(self, stmt: tir.If) -> None:
         self.visit(stmt.condition)
         outside = self.conditions
-        self.conditions = (*outside, stmt.condition)
+        self.conditions = (*outside, *conjuncts(stmt.condition))
         self.visit(stmt.then_case)
         if stmt.else_case is not None:
             self.conditions = (*outside, tir.logical_not(stmt.condition))

@@ -55,12 +55,20 @@ class _Unguard(StatementRewriter):
                 rest.append(c)
             else:
                 value = clamped
+                rest += self.first(c)
         if value is store.value and len(rest) == len(conjuncts(stmt.condition)):
             return stmt
         store = store.replace(value=value)
         for access in (store, *(n for n in walk(value) if type(n) is tir.BufferLoad and n.buffer.scope == "local")):
             self.reach(access)
         return tir.If(tir.logical_and(*rest), store) if rest else store
+
+    def first(self, c: tir.LT) -> list[tir.Expr]:
+        """What still has to hold of the first row of a tile, in a loop that is cut at its own ``edge``: tiles beyond it are none."""
+        names = free_vars(c.a)
+        if names & self.lanes or not any("edge" in x.annotations for x in self.loops if x.loop_var in names):
+            return []
+        return [self.analyzer.simplify(substitute(c, {x.loop_var: x.min for x in self.loops if x.loop_var in names & self.unrolled}))]
 
     def reach(self, access: tir.BufferLoad | tir.BufferStore) -> None:
         """Note how far an access without its condition goes in dimensions whose size is no number."""

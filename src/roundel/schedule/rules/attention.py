@@ -34,7 +34,7 @@ STREAMED = 8.0        # times as much for a vector from beyond the first-level c
 TURN_CYCLES = 16.0    # for a vector of queries
 SCALE_CYCLES = 40.0   # for a vector of rows, of each block of keys
 UPDATE_CYCLES = 2.0   # for a vector of results, of each block of keys
-TAIL_CYCLES = 1800.0  # for a vector of rows, of a block that is not full
+TAIL_CYCLES = 300.0   # for a vector of rows, of a block that is not full
 EDGE_CYCLES = 45.0    # for a vector of scores of which some are seen and some are not
 TILE_CYCLES = 14.0    # to start and end a tile of results
 EXPOSED = 0.25        # of the time to read values again that multiply-adds do not hide
@@ -57,8 +57,8 @@ def attention(sch: Any, target: Any) -> Applied | None:
         return None
     table = candidates(stages, target)
     decisions = chosen(sch, table)
-    Steps(sch, stages, decisions, target.lanes("float32")).run()
-    return Applied(decisions=decisions, candidates=table)
+    grain = Steps(sch, stages, decisions, target.lanes("float32")).run()
+    return Applied(decisions={**decisions, **grain}, candidates=table)
 
 
 def candidates(stages: Stages, target: Any) -> Candidates:

@@ -25,8 +25,8 @@ class Steps:
             decisions[n] for n in ("block", "keys", "rows", "vectors", "packed", "span"))
         self.causal = stages.causal
 
-    def run(self) -> None:
-        """Schedule the whole program."""
+    def run(self) -> dict[str, int]:
+        """Schedule the whole program; the grain of its parallel loop."""
         sch, s = self.sch, self.stages
         self.weighted, self.total, self.share, self.exps, self.top = (
             sch.get_block(i.name) for i in (s.weighted, s.total, s.share, s.exps, s.top))
@@ -44,6 +44,9 @@ class Steps:
         loop, largest = self.online(rows) if self.span else self.at_once(rows, tile)
         sch.compute_at(store, loop, preserve_unit_loops=True)
         self.merge(self.scores(scores, store, turned, loop), largest)
+        if self.span and self.causal:
+            sch.drop_unused(loop)
+            self.edge(loop)
         sch.compute_at(turned, rows, preserve_unit_loops=True)
         self.along_rows(turned, rows, s.queries.indices.index(s.row.var))
         for copy in packs:
@@ -52,10 +55,9 @@ class Steps:
         if self.packed:
             whole = sch.fuse(*around) if len(around) > 1 else around[0]
             blocks = sch.get(rows).extent
-            parallelize(sch, whole, self.cycles() * (blocks.value if isinstance(blocks, tir.IntImm) else TYPICAL // self.lanes))
-        else:
-            whole = sch.fuse(*around, rows) if around else rows
-            parallelize(sch, whole, self.cycles())
+            return parallelize(sch, whole, self.cycles() * (blocks.value if isinstance(blocks, tir.IntImm) else TYPICAL // self.lanes))
+        whole = sch.fuse(*around, rows) if around else rows
+        return parallelize(sch, whole, self.cycles())
 
     def at_once(self, rows: Any, tile: Any) -> tuple[Any, Any]:
         """All scores of a block of rows, then their exponentials, then the result tile by tile. The loop under which scores are made, that
@@ -102,10 +104,7 @@ class Steps:
         self.merge(self.over_keys(self.exps, spans), summed)
         sch.compute_at(self.top, rows, preserve_unit_loops=True)
         first, largest = self.over_spans(self.top, rows)
-        merged = sch.merge_online(first, spans)
-        if self.causal:
-            sch.drop_unused(merged)
-        return merged, largest
+        return sch.merge_online(first, spans), largest
 
     def start_spans(self, block: Any, spans: Any) -> None:
         """The init of a sum over blocks of keys in front of them; without those that no row sees."""
@@ -160,7 +159,7 @@ class Steps:
             self.edge(self.sch.merge(first, second))
 
     def edge(self, loop: Any) -> None:
-        """A loop over a block of keys itself ends where there are no more, not the one over blocks."""
+        """A loop over keys, or blocks of them, itself ends where there are no more, not one around it."""
         if self.span:
             self.sch.annotate(loop, "edge", True)
 
