@@ -7,7 +7,6 @@ Everything heavy (onnx, torch, llvmlite) is imported when it is needed and not b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -49,15 +48,13 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
     given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights)) if value is not None}
     if plain and options.get("cache") and isinstance(model, str | Path) and _is_large(Path(model)) and cache.is_new(Path(model)):
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(cache.content, Path(model))
-            _get_ready()  # while the file is hashed
+        _get_ready(Path(model))
     with options.override(**given):
         key = cache.model_key(model, (str(target), repr(dynamic), repr(hot))) if plain else None
 
     def compiled(folder: Path | None = None) -> Built:
         if key is not None and _is_large(Path(model)):
-            _get_ready()  # while the model is read
+            _get_ready(Path(model))
         from .driver import compile_module
         from .graph.specialize import specialize
         from .passes.garbage import rare_collection
@@ -98,12 +95,18 @@ def _is_large(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > _LARGE
 
 
-def _get_ready() -> None:
-    """Start the processes that will help, and import what compiles."""
-    from .build import compiler
+def _get_ready(model: Path) -> None:
+    """Start the processes that will help, and import what compiles, while the model's file is hashed (if it never was)."""
+    from concurrent.futures import ThreadPoolExecutor
 
-    compiler.start()
-    import_module(".driver", __package__)
+    from . import cache
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(cache.content, model)
+        from .build import compiler
+
+        compiler.start()
+        import_module(".driver", __package__)
 
 
 def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic: Any = None) -> IRModule:
