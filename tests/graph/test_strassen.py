@@ -12,7 +12,7 @@ from roundel.driver import compile_module, prepare
 from roundel.interp import interpret
 from roundel.ir import graph, options, tir
 from roundel.ir.constants import ConstData
-from roundel.ir.dtype import INT64
+from roundel.ir.dtype import INT64, DType
 from roundel.ops import make
 from roundel.target import Target
 
@@ -41,7 +41,7 @@ def _kernels(mod, target=None):
 
 @pytest.fixture
 def always(monkeypatch):
-    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0: rows > 1 and inner % 2 == 0)
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0, stored=4: rows > 1 and inner % 2 == 0)
 
 
 @pytest.mark.parametrize("shape, columns", [((16, 8), 64), ((37, 10), 100), ((2, 3, 5, 6), 31), ((1, 1, 300, 4), 40), ((2, 2), 20), ((90, 64), 96)])
@@ -92,7 +92,7 @@ def test_factors_of_data_are_made_once():
 @pytest.mark.parametrize("machine", ["host", "znver3"])
 @pytest.mark.parametrize("shape, columns, epilogue", [((None, 10), 100, True), ((1, None, 8), 64, True), ((None, None, 6), 31, False)])
 def test_symbolic_rows_have_a_variant(monkeypatch, machine, shape, columns, epilogue):
-    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0: rows > 30 and inner % 2 == 0)
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0, stored=4: rows > 30 and inner % 2 == 0)
     n, m = tir.Var("n", INT64, True), tir.Var("m", INT64, True)
     dims = iter([n, m])
     mod, w, b = _layer(tuple(next(dims) if s is None else s for s in shape), columns, epilogue)
@@ -108,6 +108,35 @@ def test_symbolic_rows_have_a_variant(monkeypatch, machine, shape, columns, epil
         np.testing.assert_allclose(run["main"](x), expected, rtol=1e-4, atol=1e-4)
         if rows in (31, 33) and machine == "host":
             np.testing.assert_allclose(interpreted["main"](x), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("stored, shape, columns, machine", [
+    ("float16", (37, 10), 100, "host"), ("bfloat16", (2, 3, 6), 31, "host"), ("bfloat16", (70, 64), 96, "znver3"), ("float8_e4m3fn", (37, 10), 96, "znver3"),
+    ("float16", (None, 10), 100, "znver3"), ("bfloat16", (1, None, 64), 192, "host")])
+def test_matrices_stored_in_fewer_bits(monkeypatch, stored, shape, columns, machine):
+    """Their sums are made beside the products, in float32; what is stored is the matrix, once."""
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0, stored=4: rows > 2)
+    rng, dtype, n = np.random.default_rng(0), DType(stored), tir.Var("n", INT64, True)
+    w = rng.standard_normal((shape[-1], columns)).astype(dtype.numpy)
+    bb, x = BlockBuilder(), graph.Var("x", graph.TensorInfo(tuple(n if s is None else s for s in shape), "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = bb.emit_output(bb.emit(make("nn.relu", bb.emit(make("matmul", x, graph.Constant.of(w), out_dtype="float32")))))
+        bb.emit_func_output(y)
+    mod, target = bb.get(), Target.host() if machine == "host" else Target(machine)
+    kernels = [f for name, f in prepare(mod, target=target).items() if "strassen_matmul" in name]
+    assert [f.attrs["scheduled"] for f in kernels] == ["bilinear"]
+    built, interpreted = compile_module(mod, target=target), interpret(strassen_pass.strassen(mod))
+    half = strassen_pass.half_columns(columns, target.lanes("float32"))
+    if None not in shape or (machine == "host" and columns == 192):
+        assert built.nbytes <= shape[-1] * 2 * half * dtype.bits // 8 + 64
+    run = built.load(threads=2)["main"]
+    for rows in (1, 4, 33, 70) if None in shape else (0,):
+        data = rng.standard_normal([rows if s is None else s for s in shape]).astype(np.float32)
+        expected = np.maximum(data.astype(np.float64) @ w.astype(np.float64), 0)
+        np.testing.assert_allclose(run(data), expected, rtol=1e-4, atol=1e-4)
+        if machine == "host" and rows in (0, 33):
+            np.testing.assert_allclose(interpreted["main"](data), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_is_chosen_from_the_number_of_rows_on_from_which_it_pays():
@@ -137,7 +166,7 @@ def test_both_variants_read_one_constant(inner, columns):
 
 def test_loops_are_chosen_between_as_a_whole(monkeypatch):
     """A product before a loop and one in it: one condition around both, none in the loop."""
-    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0: rows > 30)
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0, stored=4: rows > 30)
     w, bb, info = _const(np.ones((32, 32), np.float32)), BlockBuilder(), graph.TensorInfo((tir.Var("n", INT64, True), 32), "float32")
     x, held = graph.Var("x", info), graph.Var("h", info)
     with bb.function("main", [x]):
@@ -151,7 +180,7 @@ def test_loops_are_chosen_between_as_a_whole(monkeypatch):
 
 
 def test_results_with_an_axis_of_one(monkeypatch):
-    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0: rows > 30)
+    monkeypatch.setattr(strassen_pass, "pays", lambda batch, rows, inner, columns, target, tile=0, stored=4: rows > 30)
     n, rng, bb = tir.Var("n", INT64, True), np.random.default_rng(0), BlockBuilder()
     w = rng.standard_normal((10, 100)).astype(np.float32)
     x = graph.Var("x", graph.TensorInfo((n, 10), "float32"))

@@ -64,7 +64,7 @@ def _product(call: graph.GraphExpr, target: Target, sizes: Mapping[str, int]) ->
     if rows is None or None in batch:
         return None
     tiles = (0, TILE) if static(found.rows) is not None else (TILE,)  # as the pass tries them
-    times = next((t for tile in tiles if (t := strassen_cycles(prod(batch), rows, found.inner, found.columns, target, tile))), None)
+    times = next((t for tile in tiles if (t := strassen_cycles(prod(batch), rows, found.inner, found.columns, target, tile, found.stored))), None)
     if times is None:
         return None
     chosen = PRODUCTS[times[1] < GAIN * times[0]]

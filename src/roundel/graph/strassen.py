@@ -4,12 +4,15 @@
     matmul(x, W)   ->   strassen_matmul(strassen_data(x), seven sums of quarters of W)
 
 One level: an eighth of the multiplications less for weights that are 7/4 as large, twice as large where plain products read them too.
+Matrices that are stored in fewer bits stay as they are: their sums are made beside the products.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..ir import graph, options, tir
 from ..ir.constants import ConstData
@@ -30,6 +33,8 @@ SUM_BYTES = 5.0       # per cycle, of factors of the data that are written and r
 SUM_CYCLES = 4.0      # for a vector of results
 GAIN = 0.97           # of the time at most, or the larger weights are not worth it
 MEMORY_BYTES = 3.0    # per cycle, of weights
+FACTOR_CYCLES = 4.0   # for a vector of each quarter of a matrix stored in fewer bits: widened, summed up, kept
+FACTOR_PAIRS = 128    # of rows that share these
 TILE = PAIRS          # pairs of rows, where their number is symbolic
 MOST_ROWS = 512       # it must pay from some number of rows up to this one
 
@@ -94,7 +99,7 @@ class _Strassen(GraphRewriter):
         found = product_of(call)
         if found is None or static(found.rows) is not None:
             return tir.index_const(0), None
-        fitting = [r for r in range(MOST_ROWS, 0, -2 * TILE) if pays(1, r, found.inner, found.columns, self.target, TILE)]
+        fitting = [r for r in range(MOST_ROWS, 0, -2 * TILE) if pays(1, r, found.inner, found.columns, self.target, TILE, found.stored)]
         least = next((r for k, r in enumerate(fitting) if k + 1 == len(fitting) or fitting[k + 1] != r - 2 * TILE), None)
         return found.rows, least if fitting and fitting[0] == MOST_ROWS else None
 
@@ -106,16 +111,18 @@ class _Strassen(GraphRewriter):
         shared = rows is None and found.rows in self.decided and self.least_rows(call)[1] is not None
         if rows is None:
             tile = TILE if found.rows in self.enough and self.least_rows(call)[1] is not None else None
-        elif None not in batch and pays(math.prod(batch), rows, found.inner, found.columns, self.target):
+        elif None not in batch and pays(math.prod(batch), rows, found.inner, found.columns, self.target, 0, found.stored):
             tile = 0
         else:
-            tile = TILE if pays(1, rows, found.inner, found.columns, self.target, TILE) else None
+            tile = TILE if pays(1, rows, found.inner, found.columns, self.target, TILE, found.stored) else None
         half = half_columns(found.columns, self.target.lanes("float32"))
         if tile is None:
-            return make("nn.matmul_columns", call.args[0], _shared(found.weight, half), columns=found.columns) if shared else call
-        factors = self.emit(make("nn.strassen_data", call.args[0], tile=tile))
-        weight = (_shared if shared else _factors)(found.weight, half)
-        return make("nn.strassen_matmul", factors, weight, graph.ShapeExpr((found.rows,)), columns=found.columns, tile=tile)
+            held = _padded if found.narrow else _shared
+            return make("nn.matmul_columns", call.args[0], held(found.weight, half), columns=found.columns) if shared else call
+        how = {"tile": tile, "form": "strassen" if found.narrow else "winograd"}
+        factors = self.emit(make("nn.strassen_data", call.args[0], **how))
+        weight = (_padded if found.narrow else _shared if shared else _factors)(found.weight, half)
+        return make("nn.strassen_matmul", factors, weight, graph.ShapeExpr((found.rows,)), columns=found.columns, **how)
 
 
 @dataclass(frozen=True)
@@ -128,39 +135,56 @@ class Product:
     columns: int
     weight: graph.Constant
 
+    @property
+    def stored(self) -> int:
+        """Bytes of an element of the matrix."""
+        return self.weight.data.dtype.bits // 8
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the matrix is stored in fewer bits than it is computed in."""
+        return self.stored < 4
+
 
 def product_of(call: graph.GraphExpr) -> Product | None:
-    """The float32 product with a constant matrix that a call is, or None."""
-    if not is_call(call, "matmul") or call.attrs["out_dtype"] or not isinstance(call.args[1], graph.Constant):
+    """The float32 product with a constant matrix (which may be stored in fewer bits) that a call is, or None."""
+    if not is_call(call, "matmul") or not isinstance(call.args[1], graph.Constant):
         return None
     data, weight = call.args[0].sinfo, call.args[1]
-    if data.shape is None or len(data.shape) < 2 or len(weight.data.shape) != 2 or {str(data.dtype), str(weight.data.dtype)} != {"float32"}:
+    if data.shape is None or len(data.shape) < 2 or len(weight.data.shape) != 2:
+        return None
+    stored = weight.data.dtype
+    if {str(data.dtype), str(call.sinfo.dtype)} != {"float32"} or not stored.is_float or stored.bits not in (8, 16, 32):
         return None
     *batch, rows, _ = data.shape
     return Product(tuple(batch), rows, *weight.data.shape, weight)
 
 
-def pays(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0) -> bool:
+def pays(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0, stored: int = 4) -> bool:
     """Whether a product of ``batch`` matrices [rows, inner] with one [inner, columns] is expected to run faster in seven parts;
-    ``tile``: pairs of rows come in whole tiles of so many."""
-    times = strassen_cycles(batch, rows, inner, columns, target, tile)
+    ``tile``: pairs of rows come in whole tiles of so many; ``stored``: bytes of an element of the constant."""
+    times = strassen_cycles(batch, rows, inner, columns, target, tile, stored)
     return times is not None and times[1] < GAIN * times[0]
 
 
-def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0) -> tuple[float, float] | None:
+def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0, stored: int = 4) -> tuple[float, float] | None:
     """What the model expects of the plain product and of the seven parts, in cycles of one core; None where there is only the former."""
     lanes = target.lanes("float32")
     half = half_columns(columns, lanes)
-    if rows < 2 or inner % 2 or columns < 4 * lanes or options.get("weight_growth") < (PRODUCTS + bool(tile)) / 4:
+    narrow = stored < 4
+    if rows < 2 or inner % 2 or columns < 4 * lanes or (not narrow and options.get("weight_growth") < (PRODUCTS + bool(tile)) / 4):
         return None
     per_cycle = lanes * target.fma_ports * PRODUCT_SHARE
     pairs = batch * (-(-rows // (2 * tile)) * tile if tile else (rows + 1) // 2)
     factors = 4 * PRODUCTS * pairs * (inner // 2)
     if not tile and factors > target.l3_bytes / 2:  # every panel of columns reads them again
         return None
-    direct = max(batch * rows * inner * columns / per_cycle, 4 * inner * columns / MEMORY_BYTES)
-    parts = max(PRODUCTS * pairs * (inner // 2) * half / per_cycle, 4 * PRODUCTS * (inner // 2) * half / MEMORY_BYTES)
+    quarter = (inner // 2) * half
+    direct = max(batch * rows * inner * columns / per_cycle, stored * inner * columns / MEMORY_BYTES)
+    parts = max(PRODUCTS * pairs * quarter / per_cycle, stored * (4 if narrow else PRODUCTS) * quarter / MEMORY_BYTES)
     sums = factors / SUM_BYTES + SUM_CYCLES * batch * rows * columns / lanes
+    if narrow:
+        sums += FACTOR_CYCLES * quarter / lanes * -(-pairs // FACTOR_PAIRS)
     return direct, parts + sums
 
 
@@ -176,6 +200,16 @@ def _factors(weight: graph.Constant, half: int) -> graph.Constant:
     source = weight.data
     shape = (PRODUCTS, source.shape[0] // 2, half)
     data = ConstData.derived(lambda a: strassen_weight(a, half), (source,), "strassen", shape=shape, dtype=source.dtype)
+    return graph.Constant(data, graph.TensorInfo(shape, source.dtype))
+
+
+def _padded(weight: graph.Constant, half: int) -> graph.Constant:
+    """The matrix itself, its columns in whole halves."""
+    source = weight.data
+    if source.shape[1] == 2 * half:
+        return weight
+    shape = (source.shape[0], 2 * half)
+    data = ConstData.derived(lambda a: np.pad(a, ((0, 0), (0, 2 * half - a.shape[1]))), (source,), "strassen padded", shape=shape, dtype=source.dtype)
     return graph.Constant(data, graph.TensorInfo(shape, source.dtype))
 
 

@@ -7,7 +7,8 @@
             C_local[i0 * 6 + i, j0 * 16 + j] = ...           C_local[i, j] = ...
 
 An allocation moves into a loop when no value flows from one iteration to another through it: the iterations touch
-disjoint places, or everything that an iteration reads it has written before, or the loop is parallel.
+disjoint places, or everything that an iteration reads it has written before, or the loop is parallel. Unrolled iterations share
+registers, those of a loop around other loops only memory, which each of them uses anew.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, free_vars, on, tir
-from roundel.ir.visit import substitute
+from roundel.ir.visit import statements, substitute
 
 from .accesses import Access, Uses, accesses, hull, interval, pinned
 from .kernel_pass import kernel_pass
@@ -64,7 +65,13 @@ class _Place(StatementRewriter):
         if self.uses(alloc.buffer, loop.min) or self.uses(alloc.buffer, loop.extent):
             return None
         with inside(self.analyzer, loop):
-            return loop.replace(body=self.sink(alloc, loop.body)) if self.may_enter(alloc.buffer, loop) else None
+            body = self.sink(alloc, loop.body) if self.may_enter(alloc.buffer, loop) else None
+        if body is None:
+            return None
+        one_for_all = loop.kind is tir.ForKind.UNROLLED and type(body) is tir.Allocate and body.buffer.scope != "local"
+        if one_for_all and not any(free_vars(n) for n in body.buffer.shape):  # iterations would get one each when they are written out
+            return body.replace(body=loop.replace(body=body.body))
+        return loop.replace(body=body)
 
     def may_enter(self, buffer: tir.Buffer, loop: tir.For) -> bool:
         """Whether each iteration can have memory of its own (lanes and unrolled iterations rather share a tile)."""
@@ -74,7 +81,7 @@ class _Place(StatementRewriter):
         if escapes:
             return False
         if self.disjoint(found, loop.loop_var):
-            return loop.kind not in _SHARES
+            return loop.kind not in _SHARES or _around_others(loop)
         return self.written_before_read(found)
 
     def into_if(self, alloc: tir.Allocate, stmt: tir.If) -> tir.Stmt | None:
@@ -184,6 +191,11 @@ class _Place(StatementRewriter):
         if type(dim) is tir.IntImm or not all(v.size for v in free_vars(extent)):
             return whole
         return (box[0], extent) if self.analyzer.prove(extent < dim) else whole
+
+
+def _around_others(loop: tir.For) -> bool:
+    """Whether there are serial loops inside, so that iterations are not pieces of one register tile."""
+    return loop.kind is tir.ForKind.UNROLLED and any(type(n) is tir.For and n.kind is tir.ForKind.SERIAL for n in statements(loop.body))
 
 
 def aligned_strides(shape: list[tir.Expr], asked: tuple) -> tuple[tir.Expr, ...]:

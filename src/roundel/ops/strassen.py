@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strassen's matrix product in Winograd's form, one level: seven products of half the size in every direction instead of eight.
+"""Strassen's matrix product, one level: seven products of half the size in every direction instead of eight, in one of two forms.
 
     A = [[A11, A12], [A21, A22]]: even and odd rows, left and right half of the columns; B: upper and lower, left and right half
-    M0 = (A11 + A12 - A21 - A22) B21      M3 = (A21 + A22)(B11 - B12)              M6 = A22 (B21 - B11 + B12 - B22)
-    M1 = A11 B12                          M4 = (A21 + A22 - A11)(B21 - B11 + B12)
-    M2 = A12 B22                          M5 = (A11 - A21)(B21 - B11)
-    C11 = M1 + M4 + M3 + M0   C12 = M1 + M2   C21 = M1 + M4 + M5 + M3   C22 = M1 + M4 + M5 - M6
 
-The sums of a constant B are worked out beforehand (``strassen_weight``), those of A once for all its products
-(``nn.strassen_data``). Pairing neighbouring rows keeps an infinity or NaN in the pair; the rounding error of a row grows to
-a few times that of the larger of the two (Higham, Accuracy and Stability of Numerical Algorithms, chapter 23).
+    Winograd's                                                       Strassen's own
+    M0 = (A11 + A12 - A21 - A22) B21                                 M0 = (A11 + A22)(B11 + B22)
+    M1 = A11 B12                                                     M1 = (A21 + A22) B11
+    M2 = A12 B22                                                     M2 = A11 (B12 - B22)
+    M3 = (A21 + A22)(B11 - B12)                                      M3 = A22 (B21 - B11)
+    M4 = (A21 + A22 - A11)(B21 - B11 + B12)                          M4 = (A11 + A12) B22
+    M5 = (A11 - A21)(B21 - B11)                                      M5 = (A21 - A11)(B11 + B12)
+    M6 = A22 (B21 - B11 + B12 - B22)                                 M6 = (A12 - A22)(B21 + B22)
+    C11 = M1 + M4 + M3 + M0   C12 = M1 + M2                          C11 = M0 + M3 - M4 + M6   C12 = M2 + M4
+    C21 = M1 + M4 + M5 + M3   C22 = M1 + M4 + M5 - M6                C21 = M1 + M3             C22 = M0 - M1 + M2 + M5
+
+The sums of A are worked out once for all its products (``nn.strassen_data``), those of a constant float32 matrix B beforehand
+(``strassen_weight``, Winograd's form). Where B is stored in fewer bits its sums would not fit these, and are made beside the products:
+by Strassen's own form, whose sums are of two quarters at most. Pairing neighbouring rows keeps an infinity or NaN in the pair; the rounding
+error of a row grows to a few times that of the larger of the two (Higham, Accuracy and Stability of Numerical Algorithms, chapter 23).
 
 With ``tile`` pairs of rows come in whole tiles of so many, [tiles, tile] instead of [pairs], the last one filled up with zeros:
-products of a symbolic number of rows then have no edge. As three of the quarters of B are factors themselves, one constant serves
-such products and plain ones of few rows (``nn.matmul_columns``): B with four sums on its right, [K, 4 H] for quarters [K / 2, H]::
+products of a symbolic number of rows then have no edge. As three of the quarters of B are factors themselves in Winograd's form, one
+constant serves such products and plain ones of few rows (``nn.matmul_columns``): B with four sums on its right, [K, 4 H] for quarters
+[K / 2, H]::
 
     B11  B12  B11 - B12         B21 - B11
     B21  B22  B21 - B11 + B12   B21 - B11 + B12 - B22
@@ -21,7 +30,8 @@ such products and plain ones of few rows (``nn.matmul_columns``): B with four su
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,22 +45,36 @@ from .dims import dim_text, fail, same, simplify, static, tensor_info
 from .elementwise import label
 
 PRODUCTS = 7
-DATA = ({"11": 1, "12": 1, "21": -1, "22": -1}, {"11": 1}, {"12": 1}, {"21": 1, "22": 1}, {"21": 1, "22": 1, "11": -1}, {"11": 1, "21": -1}, {"22": 1})
-"""The left factors as sums of quarters."""
-WEIGHT = ({"21": 1}, {"12": 1}, {"22": 1}, {"11": 1, "12": -1}, {"21": 1, "11": -1, "12": 1}, {"21": 1, "11": -1},
-          {"21": 1, "11": -1, "12": 1, "22": -1})
-"""The right factors."""
-RESULT = {"11": {1: 1, 4: 1, 3: 1, 0: 1}, "12": {1: 1, 2: 1}, "21": {1: 1, 4: 1, 5: 1, 3: 1}, "22": {1: 1, 4: 1, 5: 1, 6: -1}}
-"""The quarters of the result as sums of products."""
+Terms = dict[str, int]  # signs of quarters
 
 
-def strassen_weight(weight: np.ndarray, half: int) -> np.ndarray:
+@dataclass(frozen=True)
+class Form:
+    """``data`` and ``weight``: the factors as sums of quarters; ``result``: its quarters as sums of products."""
+
+    data: Sequence[Terms]
+    weight: Sequence[Terms]
+    result: Mapping[str, dict[int, int]]
+
+
+WINOGRAD = Form(
+    ({"11": 1, "12": 1, "21": -1, "22": -1}, {"11": 1}, {"12": 1}, {"21": 1, "22": 1}, {"21": 1, "22": 1, "11": -1}, {"11": 1, "21": -1}, {"22": 1}),
+    ({"21": 1}, {"12": 1}, {"22": 1}, {"11": 1, "12": -1}, {"21": 1, "11": -1, "12": 1}, {"21": 1, "11": -1}, {"21": 1, "11": -1, "12": 1, "22": -1}),
+    {"11": {1: 1, 4: 1, 3: 1, 0: 1}, "12": {1: 1, 2: 1}, "21": {1: 1, 4: 1, 5: 1, 3: 1}, "22": {1: 1, 4: 1, 5: 1, 6: -1}})
+STRASSEN = Form(
+    ({"11": 1, "22": 1}, {"21": 1, "22": 1}, {"11": 1}, {"22": 1}, {"11": 1, "12": 1}, {"21": 1, "11": -1}, {"12": 1, "22": -1}),
+    ({"11": 1, "22": 1}, {"11": 1}, {"12": 1, "22": -1}, {"21": 1, "11": -1}, {"22": 1}, {"11": 1, "12": 1}, {"21": 1, "22": 1}),
+    {"11": {0: 1, 3: 1, 4: -1, 6: 1}, "12": {2: 1, 4: 1}, "21": {1: 1, 3: 1}, "22": {0: 1, 1: -1, 2: 1, 5: 1}})
+FORMS = {"winograd": WINOGRAD, "strassen": STRASSEN}
+
+
+def strassen_weight(weight: np.ndarray, half: int, form: Form = WINOGRAD) -> np.ndarray:
     """The seven right factors of a matrix [K, N], K even: [7, K / 2, half], zeros where its right half is narrower than ``half``."""
     k, n = weight.shape
     wide = weight if n == 2 * half else np.pad(weight, ((0, 0), (0, 2 * half - n)))
     quarters = {f"{i + 1}{j + 1}": wide[i * k // 2 : (i + 1) * k // 2, j * half : (j + 1) * half] for i in (0, 1) for j in (0, 1)}
-    out = np.empty((len(WEIGHT), k // 2, half), weight.dtype)
-    for made, ((first, _), *rest) in zip(out, (t.items() for t in WEIGHT), strict=True):
+    out = np.empty((len(form.weight), k // 2, half), weight.dtype)
+    for made, ((first, _), *rest) in zip(out, (t.items() for t in form.weight), strict=True):
         made[:] = quarters[first]
         for name, sign in rest:
             (np.add if sign > 0 else np.subtract)(made, quarters[name], out=made)
@@ -89,7 +113,7 @@ class StrassenData(OpDef):
     """
 
     name, operands, kind = "nn.strassen_data", ("data",), FuseKind.OPAQUE
-    (attributes,) = ({"tile": 0},)
+    (attributes,) = ({"tile": 0, "form": "winograd"},)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data = tensor_info(self, args[0], args)
@@ -115,7 +139,7 @@ class StrassenData(OpDef):
                 whole = (static(rows) or 1) % (2 * tile or 2) == 0 or (name[0] == "1" and not tile)
                 return value if whole else te.if_then_else(tir.lt(row, rows), value, tir.const(0, data.dtype))
 
-            return _pick(x, [_total(terms, quarter) for terms in DATA])
+            return _pick(x, [_total(terms, quarter) for terms in FORMS[attrs["form"]].data])
 
         return te.compute((PRODUCTS, *batch, *_pairs(rows, tile), half), body, label(self))
 
@@ -124,7 +148,7 @@ class StrassenData(OpDef):
         half, tile = a.shape[-1] // 2, attrs["tile"]
         a = np.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, -a.shape[-2] % (2 * tile or 2)), (0, 0)])
         quarters = {f"{i + 1}{j + 1}": a[..., i::2, j * half : (j + 1) * half] for i in (0, 1) for j in (0, 1)}
-        made = np.stack([_total(terms, quarters.__getitem__) for terms in DATA])
+        made = np.stack([_total(terms, quarters.__getitem__) for terms in FORMS[attrs["form"]].data])
         return made.reshape(*made.shape[:-2], -1, tile, half) if tile else made
 
 
@@ -138,13 +162,13 @@ def _pairs(rows: Any, tile: int) -> tuple[tir.Expr, ...]:
 @register
 class StrassenMatMul(OpDef):
     """A product of matrices from their factors ``data`` (of ``nn.strassen_data``) and ``weight``, [7, K / 2, H] or shared with plain
-    products [K, 4 H]: [..., rows, columns].
+    products [K, 4 H]: [..., rows, columns]. With ``form="strassen"`` the weight is the matrix itself, [K, 2 H], of any type of float.
 
-    ``rows`` is a shape of one dimension, ``tile`` that of the data's factors.
+    ``rows`` is a shape of one dimension, ``tile`` and ``form`` are those of the data's factors.
     """
 
     name, operands, kind = "nn.strassen_matmul", ("data", "weight", "rows"), FuseKind.ANCHOR
-    (attributes,) = ({"columns": 0, "tile": 0},)
+    (attributes,) = ({"columns": 0, "tile": 0, "form": "winograd"},)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data, weight = (tensor_info(self, a, args) for a in args[:2])
@@ -153,7 +177,8 @@ class StrassenMatMul(OpDef):
         if data.shape is None or weight.shape is None or len(data.shape) < 2 + lead or len(weight.shape) not in (2, 3):
             fail(self, "seven factors on both sides are needed", *args)
         shape = [static(n) or 0 for n in weight.shape]
-        parts, inner, half = shape if len(shape) == 3 else (PRODUCTS, shape[0] // 2, shape[1] // 4)
+        across = 2 if attrs["form"] == "strassen" else 4
+        parts, inner, half = shape if len(shape) == 3 else (PRODUCTS, shape[0] // 2, shape[1] // across)
         if [static(data.shape[0]), parts] != [PRODUCTS] * 2 or static(data.shape[-1]) != inner:
             fail(self, "the factors do not fit", *args)
         (rows,) = args[2].values
@@ -166,6 +191,9 @@ class StrassenMatMul(OpDef):
         data, weight, (rows,) = args
         name, tile, columns = label(self), attrs["tile"], attrs["columns"]
         _, *lead, inner = data.shape
+        form = FORMS[attrs["form"]]
+        if form is STRASSEN:
+            weight = _factors(weight, data.dtype, f"{name}_factors")
         shared = len(weight.shape) == 2
         batch, half = lead[: len(lead) - 1 - bool(tile)], simplify(tir.floordiv(weight.shape[1], 4)) if shared else weight.shape[2]
         k = te.reduce_axis(inner, "k")
@@ -183,7 +211,7 @@ class StrassenMatMul(OpDef):
 
         def combined(*at: Any) -> Any:
             *b, q, i, j = at
-            left, right = ([_total(RESULT[f"{r}{c}"], lambda x: products[(x, *b, q)]) for r in (1, 2)] for c in (1, 2))
+            left, right = ([_total(form.result[f"{r}{c}"], lambda x: products[(x, *b, q)]) for r in (1, 2)] for c in (1, 2))
             return _pick(j, [_pick(i, left), _pick(i, right)])
 
         whole = te.compute((*lead, half, 2, 2), combined, f"{name}_result")
@@ -197,21 +225,35 @@ class StrassenMatMul(OpDef):
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data, weight = (x.astype(np.float64) for x in args[:2])
+        form = FORMS[attrs["form"]]
+        if form is STRASSEN:
+            weight = strassen_weight(weight, weight.shape[1] // 2, form)
         if attrs["tile"]:
             data = data.reshape(*data.shape[:-3], -1, data.shape[-1])
         if weight.ndim == 2:
             weight = np.stack([weight[_quarter(y, weight.shape[0], weight.shape[1] // 4)] for y in range(1, PRODUCTS + 1)])
         weight = weight.reshape(PRODUCTS, *(1,) * (data.ndim - 3), *weight.shape[1:])
         products = np.matmul(data, weight)
-        quarter = {name: _total(terms, products.__getitem__) for name, terms in RESULT.items()}
+        quarter = {name: _total(terms, products.__getitem__) for name, terms in form.result.items()}
         rows = [np.concatenate([quarter[f"{i}1"], quarter[f"{i}2"]], -1) for i in (1, 2)]
         whole = np.stack(rows, -2).reshape(*products.shape[1:-2], 2 * products.shape[-2], -1)
         return whole[..., : args[2][0], : attrs["columns"]].astype(args[0].dtype)
 
 
+def _factors(weight: Any, dtype: Any, name: str) -> Any:
+    """The seven right factors of a matrix [K, 2 H], of type ``dtype``: [7, K / 2, H]."""
+    inner, half = (simplify(tir.floordiv(n, 2)) for n in weight.shape)
+
+    def body(x: Any, k: Any, j: Any) -> Any:
+        quarter = lambda q: te.cast(weight[k + inner * (q[0] == "2"), j + half * (q[1] == "2")], dtype)
+        return _pick(x, [_total(terms, quarter) for terms in STRASSEN.weight])
+
+    return te.compute((PRODUCTS, inner, half), body, name)
+
+
 @register
 class MatMulColumns(OpDef):
-    """``data`` [..., K] times the first ``columns`` columns of the matrix ``weight`` [K, N]."""
+    """``data`` [..., K] times the first ``columns`` columns of the matrix ``weight`` [K, N], which may be narrower than the data."""
 
     name, operands, kind = "nn.matmul_columns", ("data", "weight"), FuseKind.ANCHOR
     (attributes,) = ({"columns": 0},)
@@ -228,7 +270,7 @@ class MatMulColumns(OpDef):
         data, weight = args
         k = te.reduce_axis(data.shape[-1], "k")
         return te.compute((*data.shape[:-1], tir.index_const(attrs["columns"])),
-                          lambda *at: te.sum(data[(*at[:-1], k.var)] * weight[k.var, at[-1]], axis=[k]), label(self))
+                          lambda *at: te.sum(data[(*at[:-1], k.var)] * te.cast(weight[k.var, at[-1]], data.dtype), axis=[k]), label(self))
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         return np.matmul(args[0].astype(np.float64), args[1][:, : attrs["columns"]].astype(np.float64)).astype(args[0].dtype)

@@ -169,6 +169,7 @@ def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: s
                 "a loop is part of a spatial and of a reduce variable, so the init might not come first",
             )
         require_no_idle(tree, r, chain, doing)
+        require_all_run(tree, r, chain, doing)
         if not r.block.iter_vars and any(x.loop_var in _used(r.block) for x in chain):
             refuse(
                 tree,
@@ -195,6 +196,14 @@ def require_no_idle(tree: Tree, realize: BlockRealize, loops: Sequence[For], doi
                 f"cannot {doing} here",
                 f"block {realize.block.name} is computed again in each iteration of {x.loop_var.name}, init included",
             )
+
+
+def require_all_run(tree: Tree, realize: BlockRealize, loops: Sequence[For], doing: str) -> None:
+    """A block that runs in some iterations only of a loop that none of its variables uses (``run_once``) makes something for the others."""
+    asked = free_vars(realize.predicate).difference(*map(free_vars, realize.iter_values))
+    for x in loops:
+        if x.loop_var in asked:
+            refuse(tree, realize, f"cannot {doing} here", f"block {realize.block.name} runs in some iterations of {x.loop_var.name} for all of them")
 
 
 def mixed_loops(realize: BlockRealize) -> frozenset[Var]:
@@ -306,6 +315,7 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) 
     """Refuses unless the loop's iterations touch different elements: it binds to spatial variables only, and blocks
     that accumulate see each of their instances once."""
     for r in tree.realizes(loop.body):
+        require_all_run(tree, r, [loop], doing)
         users = [iv for iv, v in zip(r.block.iter_vars, r.iter_values) if loop.loop_var in free_vars(v)]
         wrong = [iv for iv in users if iv.kind is not IterKind.SPATIAL and not (reduce_too and iv.kind is IterKind.REDUCE)]
         if wrong:

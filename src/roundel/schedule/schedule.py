@@ -22,6 +22,7 @@ from . import (
     loops,
     move,
     neutral,
+    once,
     online,
     padding,
     reduction,
@@ -189,6 +190,7 @@ class Schedule:
     drop_neutral = method(neutral.drop_neutral)
     drop_unused = method(neutral.drop_unused)
     skip_zeros = method(zeros.skip_zeros)
+    run_once = method(once.run_once)
     rfactor = method(rfactor.rfactor)
     blockize = method(blockize.blockize)
     tensorize = method(tensorize.tensorize)

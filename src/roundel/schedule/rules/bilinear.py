@@ -14,7 +14,7 @@ cache holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...ir import tir
@@ -28,6 +28,7 @@ from .parallelism import parallelize
 from .register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, rows_in_cache, step_cycles
 
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
+SUMMED_REGISTERS = 4 # that sums of quarters need beside the products
 FEW_ROWS = 32        # of a block
 CACHE_SHARE = 0.2    # of the second-level cache for products that wait to be summed up
 DATA_SHARE = 0.4     # of the last cache for data that every panel reads
@@ -36,15 +37,20 @@ FEW_TILES = 8        # that run over a panel of weights while the next one comes
 
 @dataclass(frozen=True)
 class Stages:
-    """The blocks by role."""
+    """The blocks by role. ``factors``: what makes the right operands of the products, where they are no constant."""
 
     products: Contraction
     result: BlockInfo
     store: BlockInfo
+    factors: BlockInfo | None = None
 
 
 def find(infos: list[BlockInfo]) -> Stages | None:
     """The stages of the program, or None where it is not such a chain."""
+    if len(infos) == 4 and not infos[0].reduce and infos[0].is_plain:
+        rest = find(infos[1:])
+        made = None if rest is None else rest.products.vector.buffer
+        return replace(rest, factors=infos[0]) if rest is not None and infos[0].stores[0].buffer is made else None
     if len(infos) != 3 or [bool(i.reduce) for i in infos] != [True, False, False] or not all(i.is_plain for i in infos):
         return None
     products = match(infos[0])
@@ -67,9 +73,10 @@ def _batches(info: BlockInfo) -> int:
 def bilinear(sch: Any, target: Any) -> Applied | None:
     """Fits products with a batch axis that a block without reduction sums up (elementwise blocks go into the store)."""
     infos = blocks_of(sch.func)
-    if len(infos) < 3 or not infos[0].reduce or any(i.reduce for i in infos[1:]):
+    first = next((k for k, i in enumerate(infos) if i.reduce), len(infos))
+    if first > 1 or len(infos) < first + 3 or any(i.reduce for i in infos[first + 1:]):
         return None
-    inline_producers(sch, keep=[infos[0].name, infos[1].name])
+    inline_producers(sch, keep=[i.name for i in infos[: first + 2]])
     stages = find(blocks_of(sch.func))
     if stages is None:
         return None
@@ -79,8 +86,9 @@ def bilinear(sch: Any, target: Any) -> Applied | None:
     if pairs is None or half is None or half % lanes or products.info.stores[0].buffer.dtype != "float32":
         return None
     vectors = [v for v in (1, 2, 3, 4) if half // lanes % v == 0]
-    rows, tile = _block_and_tile(pairs, vectors, lanes, products, target)
-    layouts = _pack(sch, products, tile)
+    machine = target if stages.factors is None else replace(target, vector_registers=target.vector_registers - SUMMED_REGISTERS)
+    rows, tile = _block_and_tile(pairs, vectors, lanes, products, machine)
+    layouts = _pack(sch, stages, tile)
     outer, rows = _tiled(sch, stages, tile, target) if _is_tiled(stages) else (_blocked(sch, stages, tile, rows), rows)
     _schedule(sch, stages, tile, outer, rows, next(iter(layouts), None), target)
     return Applied(layouts, vars(tile) | {"block_rows": rows})
@@ -102,9 +110,11 @@ def _block_and_tile(pairs: int, vectors: list[int], lanes: int, c: Contraction, 
     return pairs, whole
 
 
-def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
-    """Constant weights go into panels: for each the steps of the batch, for each of these the reduction."""
-    params, buffer, width = sch.func.buffer_params, c.vector.buffer, tile.vectors * tile.lanes
+def _pack(sch: Any, stages: Stages, tile: Tile) -> dict[int, tir.IndexMap]:
+    """Constant weights go into panels: for each the steps of the batch (the quarters that these are made of), for each of these the reduction."""
+    c, reader = stages.products, stages.factors or stages.products.info
+    buffer = c.vector.buffer if stages.factors is None else stages.factors.loads[0].buffer
+    params, width = sch.func.buffer_params, tile.vectors * tile.lanes
     position = params.index(buffer) if buffer in params else -1
     if position not in sch.func.attrs.get("constant_params", ()) or buffer.ndim not in (2, 3):
         return {}
@@ -112,7 +122,7 @@ def _pack(sch: Any, c: Contraction, tile: Tile) -> dict[int, tir.IndexMap]:
         mapping = shared_panels(c.extent(c.vector_axis) or 1, width)
     else:
         mapping = tir.IndexMap.from_func(lambda x, k, n: (n // width, x, k, n % width), 3)
-    block = sch.get_block(c.info.name)
+    block = sch.get_block(reader.name)
     reads = [r.buffer for r in sch.get(block).reads]
     sch.transform_layout(block, ("read", reads.index(buffer)), mapping, pad_value=0)
     return {position: mapping}
@@ -188,7 +198,7 @@ def _schedule(sch: Any, stages: Stages, tile: Tile, outer: list[Any], block_rows
     accumulated = sch.cache_write(products, 0, "local")
     sch.compute_at(accumulated, outer[-1], preserve_unit_loops=True)
     sch.compute_at(products, outer[-1], preserve_unit_loops=True)
-    _products(sch, products, accumulated, c, tile, packed, len(outer))
+    _products(sch, products, accumulated, stages, tile, packed, len(outer))
     if _is_tiled(stages):
         outer = outer[-2:]  # parts of the data one after another
     extents = [_extent(sch, x) for x in outer]
@@ -214,12 +224,13 @@ def _in_registers(sch: Any, block: Any, loop: Any, outside: int) -> None:
     sch.vectorize(lane)
 
 
-def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile, packed: int | None, outside: int) -> None:
+def _products(sch: Any, block: Any, accumulated: Any, stages: Stages, tile: Tile, packed: int | None, outside: int) -> None:
     """A matrix product for each step of the batch: the register tile over the whole reduction."""
+    c = stages.products
     x, *batch, p, q, k = sch.get_loops(block)[outside:]
     po, pi = sch.split(p, [None, tile.rows])
     qo, qv, lane = sch.split(q, [None, tile.vectors, tile.lanes])
-    most = min(max(1, UNROLLED_FMAS // (tile.rows * tile.vectors)), 8)
+    most = min(max(1, (UNROLLED_FMAS if stages.factors is None else UNROLLED_FMAS // 2) // (tile.rows * tile.vectors)), 8)
     extent, height = c.extent(c.reduce[0]) or 1, extent_of(c.info.spatial[-2])
     unroll = max(u for u in range(1, most + 1) if extent % u == 0)
     ko, ki = sch.split(k, [None, unroll])
@@ -227,11 +238,29 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, tile: Tile
     sch.reverse_compute_at(accumulated, po)
     weight = c.vector.buffer if packed is None else sch.func.buffer_params[packed]
     in_vectors(sch, accumulated, outside + len(batch) + 3, tile.lanes)
-    multiply_in_registers(sch, block, weight, tile, ko, ki, (ki, pi, qv), lane)
+    multiply_in_registers(sch, block, c.vector.buffer if stages.factors else weight, tile, ko, ki, (ki, pi, qv), lane)
     tiled = height == tile.rows and len(batch) > 0
     if tiled:
         sch.annotate(batch[-1], "edge", True)
-    if packed is not None:
-        width = tile.vectors * tile.lanes
+    if stages.factors is not None:
+        _make_once(sch, stages.factors, tile, x, [*batch, po], ki)
+    if packed is None:
+        return
+    width = tile.vectors * tile.lanes
+    if stages.factors is not None:  # four quarters while seven products pass
+        sch.annotate(x, "prefetch", (weight.name, 4 * extent * width, 4 * unroll * width))
+        sch.annotate(po, "prefetch_pass", True)
+    else:
         passes = (FEW_TILES,) if tiled else ()
         sch.annotate(batch[-1] if tiled else po, "prefetch", (weight.name, extent * width, unroll * width, *passes))
+
+
+def _make_once(sch: Any, factors: BlockInfo, tile: Tile, x: Any, rows: list[Any], step: Any) -> None:
+    """Factors of a panel are made beside the products of its first rows; the loop over them is written out, so that each has code of
+    its own."""
+    block = sch.get_block(factors.name)
+    sch.compute_at(block, step)
+    in_vectors(sch, block, len(sch.get_loops(block)) - 2, tile.lanes)
+    for loop in rows:
+        sch.run_once(block, loop)
+    sch.unroll(x)
