@@ -10,40 +10,20 @@ are such products too. Where a target lacks the instruction the rule leaves prog
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir import tir
-from .accesses import Access, BlockInfo, blocks_of, extent_of, product
+from .accesses import blocks_of, product
 from .applied import Applied
+from .candidates import chosen
 from .contraction import store_of
+from .dot_products_choice import ASSUMED, ASSUMED_ROWS, candidates
+from .dot_products_roles import GROUP, Product, match
 from .elementwise import inline_producers, schedule_spatial
 from .parallelism import is_little, parallelize
-from .register_tile import choose_tile
+from .register_tile import Tile
 
-GROUP = 4  # products that one lane sums
-ASSUMED_ROWS = 120
 TASKS = 8
-WIDTHS = (16, 8, 4)
-
-
-@dataclass(frozen=True)
-class _Product:
-    """The block, its operands, and its axes: ``column`` runs along vectors of weights, ``columns`` move the weights otherwise, ``rows``
-    the data; ``group`` is summed by fours, ``reduce`` are the other axes of the sum."""
-
-    info: BlockInfo
-    data: Access
-    weight: Access
-    column: int
-    columns: tuple[int, ...]
-    rows: tuple[int, ...]
-    group: int
-    reduce: tuple[int, ...]
-
-    def extent(self, axis: int) -> int | None:
-        """Of an axis, where it is a number."""
-        return extent_of(self.info.block.iter_vars[axis])
 
 
 def dot_products(sch: Any, target: Any) -> Applied | None:
@@ -52,63 +32,28 @@ def dot_products(sch: Any, target: Any) -> Applied | None:
     reductions = [i for i in infos if i.reduce]
     if len(reductions) != 1 or not all(i.is_plain for i in infos):
         return None
-    found = _match(reductions[0], sch)
-    lanes = 0 if found is None else _lanes(found, target)
-    if found is None or not lanes:
+    found = match(reductions[0], sch)
+    table = None if found is None else candidates(found, target)
+    if found is None or table is None:
         return None
+    choice = chosen(sch, table)
+    tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
+    split = bool(found.is_split(tile.lanes))
     prologue = [i.name for i in infos[: infos.index(reductions[0])]]
     inline_producers(sch, keep=prologue)
-    split = found.extent(found.column) != lanes
-    total = -(-(found.extent(found.column) or 1) // lanes) if split else (found.extent(found.columns[-1]) or 1) if found.columns else 1
-    tile = choose_tile(target, found.extent(found.rows[-1]) if found.rows else 1, range(1, total + 1), lanes, total)
     position = sch.func.buffer_params.index(found.weight.buffer)
-    mapping = _layout(found, lanes, split)
+    mapping = _layout(found, tile.lanes, split)
     block = sch.get_block(found.info.name)
     read = [r.buffer for r in sch.get(block).reads].index(found.weight.buffer)
     sch.transform_layout(block, ("read", read), mapping, pad_value=0)
-    _schedule(sch, found, tile, split, store_of(sch, found.info))
+    grain = _schedule(sch, found, tile, split, store_of(sch, found.info))
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
-    return Applied({position: mapping}, {"rows": tile.rows, "vectors": tile.vectors, "lanes": lanes})
+    return Applied({position: mapping}, choice | grain, table)
 
 
-def _lanes(p: _Product, target: Any) -> int:
-    """Of the widest vectors that the columns fill; 0 for none."""
-    columns = p.extent(p.column) or 1
-    return next((n for n in WIDTHS if n <= target.lanes("int32") and columns % n == 0 and target.has_dot_product(n)), 0)
-
-
-def _match(info: BlockInfo, sch: Any) -> _Product | None:
-    body, axes = info.block.body, info.block.iter_vars
-    if type(body) is not tir.BufferStore or type(body.value) is not tir.Add or body.buffer.dtype != "int32" or type(body.value.b) is not tir.Mul:
-        return None
-    sides = [f.value if type(f) is tir.Cast else None for f in (body.value.b.a, body.value.b.b)]
-    if not all(type(s) is tir.BufferLoad for s in sides) or [s.buffer.dtype for s in sides] != ["uint8", "int8"]:
-        return None
-    data, weight = (next(a for a in info.loads if a.buffer is s.buffer and a.indices == s.indices) for s in sides)
-    params = sch.func.buffer_params
-    if weight.buffer not in params or params.index(weight.buffer) not in sch.func.attrs.get("constant_params", ()):
-        return None
-    place = {i.var: k for k, i in enumerate(axes)}
-    at = [place.get(i) for i in weight.indices]
-    plain = all(k is not None or (isinstance(i, tir.IntImm) and i.value == 0) for k, i in zip(at, weight.indices, strict=True))
-    spatial = [k for k, i in enumerate(axes) if i.kind is tir.IterKind.SPATIAL]
-    if not plain or at[-1] not in spatial or len({k for k in at if k is not None}) < len([k for k in at if k is not None]):
-        return None
-    moves = {k: (not data.steps(axes[k].var, 0), k in at) for k in spatial}
-    group = next((k for k, i in enumerate(axes) if k not in spatial and k in at and data.steps(i.var, 1)), None)
-    if group is None or any(all(m) for m in moves.values()) or (extent_of(axes[group]) or 1) % GROUP or extent_of(axes[at[-1]]) is None:
-        return None
-    if not info.stores[0].steps(axes[at[-1]].var, 1):
-        return None
-    columns = tuple(k for k in spatial if k != at[-1] and moves[k][1])
-    rows = tuple(k for k in spatial if not moves[k][1])
-    reduce = tuple(k for k in range(len(axes)) if k not in (*spatial, group))
-    return _Product(info, data, weight, at[-1], columns, rows, group, reduce)
-
-
-def _layout(p: _Product, lanes: int, split: bool) -> tir.IndexMap:
+def _layout(p: Product, lanes: int, split: bool) -> tir.IndexMap:
     """Four numbers of the sum innermost, then a vector's columns."""
     deep = p.weight.indices.index(p.info.block.iter_vars[p.group].var)
 
@@ -120,7 +65,8 @@ def _layout(p: _Product, lanes: int, split: bool) -> tir.IndexMap:
     return tir.IndexMap.from_func(moved, len(p.weight.indices))
 
 
-def _schedule(sch: Any, p: _Product, tile: Any, split: bool, epilogue: Any) -> None:
+def _schedule(sch: Any, p: Product, tile: Tile, split: bool, epilogue: Any) -> dict[str, int]:
+    """Bring loops into order; the decision of how many iterations a thread takes at once."""
     block = sch.get_block(p.info.name)
     loops = sch.get_loops(block)
     outside, inner = [loops[k] for k in p.columns], []
@@ -154,16 +100,17 @@ def _schedule(sch: Any, p: _Product, tile: Any, split: bool, epilogue: Any) -> N
     for loop in inner:
         sch.unroll(loop)
     sch.tensorize(lanes, f"dot_{tile.lanes}x4_u8i8i32")
-    if outside:
-        _parallel(sch, outside, tile.rows * tile.vectors * product([p.extent(k) for k in (*p.reduce, p.group)], 256) / GROUP / 2, tile)
+    if not outside:
+        return {}
+    return _parallel(sch, outside, tile.rows * tile.vectors * product([p.extent(k) for k in (*p.reduce, p.group)], ASSUMED) / GROUP / 2, tile)
 
 
-def _parallel(sch: Any, loops: list[Any], work: float, tile: Any) -> None:
+def _parallel(sch: Any, loops: list[Any], work: float, tile: Tile) -> dict[str, int]:
     """As few of the outer loops as make enough tasks."""
     extents = [sch.get(x).extent for x in loops]
     numbers = [e.value if isinstance(e, tir.IntImm) else -(-ASSUMED_ROWS // tile.rows) for e in extents]
     count = next((k + 1 for k in range(len(loops)) if product(numbers[: k + 1], 1) >= TASKS), len(loops))
     work *= product(numbers[count:], 1)
     if is_little(sch, loops[:count], work):
-        return
-    parallelize(sch, sch.fuse(*loops[:count]) if count > 1 else loops[0], work)
+        return {}
+    return parallelize(sch, sch.fuse(*loops[:count]) if count > 1 else loops[0], work)
