@@ -53,6 +53,16 @@ def test_roofline():
     assert from_memory.limit == "memory" and from_memory.seconds == pytest.approx(80e-9)
 
 
+def test_products_of_bytes_go_four_times_as_fast_where_an_instruction_sums_them():
+    a, b = te.placeholder((13, 16), "uint8", "A"), te.placeholder((16, 32), "int8", "B")
+    r = te.reduce_axis((0, 16), "r")
+    c = te.compute((13, 32), lambda i, j: te.sum(te.cast(a[i, r], "int32") * te.cast(b[r, j], "int32"), axis=r), "C")
+    cost = program_cost(te.create_prim_func([a, b, c]), constants=(1,))
+    assert cost.flops == cost.byte_products == 2 * 13 * 16 * 32
+    plain, fast = (roofline(cost, rates(Target(name))).compute * rates(Target(name)).gflops for name in ("znver3", "znver4"))
+    assert plain == pytest.approx(4 * fast)
+
+
 def test_rates_of_a_target():
     target = Target("znver3")
     one, two = rates(target, 1), rates(target.with_(cores=2), 2)

@@ -154,7 +154,8 @@ def passed_over(row: dict[str, Any]) -> str:
 def summary(rows: list[dict[str, Any]]) -> str:
     """All kernels together, and how to see more."""
     bound, measured = (sum(r["calls"] * r.get(k, 0.0) for r in rows) for k in ("bound_ms", "measured_ms"))
-    text = f"{len(rows)} kernels, {sum(r['calls'] * r['mflop'] for r in rows) / 1e3:.2f} GFLOP; bound {bound:.3f} ms (c: by arithmetic, m: by memory)"
+    count = "1 kernel" if len(rows) == 1 else f"{len(rows)} kernels"
+    text = f"{count}, {sum(r['calls'] * r['mflop'] for r in rows) / 1e3:.2f} GFLOP; bound {bound:.3f} ms (c: by arithmetic, m: by memory)"
     if measured:
         text += f", measured {measured:.3f} ms: {bound / measured:.0%} of the roofline"
     return text + "\nOne kernel's schedule: roundel explain MODEL -f KERNEL. Its code: roundel inspect MODEL -f KERNEL --form script|llvm|asm"

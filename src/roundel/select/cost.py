@@ -16,15 +16,18 @@ from ..arith import Analyzer
 from ..ir import tir
 from ..ir.visit import Visitor, on, substitute, walk
 from ..schedule.operations import data_nodes, operations
+from ..schedule.rules.dot_products_roles import GROUP
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one call: floating-point operations; bytes of constant operands, of other operands and results."""
+    """Of one call: arithmetic operations; bytes of constant operands, of other operands and results; of the operations those that multiply
+    8-bit integers and sum up these products."""
 
     flops: float
     constant_bytes: float
     data_bytes: float
+    byte_products: float = 0.0
 
     @property
     def bytes(self) -> float:
@@ -39,10 +42,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class Rates:
-    """What a number of threads reaches: GFLOP/s, and GB/s for a working set (pairs of largest bytes and rate, smallest first)."""
+    """What a number of threads reaches: GFLOP/s, and GB/s for a working set (pairs of largest bytes and rate, smallest first); of products of
+    8-bit integers ``byte_gain`` times as many operations."""
 
     gflops: float
     levels: tuple[tuple[float, float], ...]
+    byte_gain: int = 1
 
     def gbs(self, working_set: float) -> float:
         """The bandwidth of the level that holds so much."""
@@ -75,7 +80,7 @@ def program_cost(func: tir.PrimFunc, constants: Sequence[int] = (), sizes: Mappi
     params, fixed = func.buffer_params, {func.buffer_params[k] for k in constants if k < len(func.buffer_params)}
     sides = {b: count.traffic(b) for b in params}
     constant = sum(n for b, n in sides.items() if b in fixed)
-    return Cost(count.flops, constant, sum(sides.values()) - constant)
+    return Cost(count.flops, constant, sum(sides.values()) - constant, count.byte_products)
 
 
 class _Count(Visitor):
@@ -86,6 +91,7 @@ class _Count(Visitor):
         self.sizes = sizes
         self.times = 1.0
         self.flops = 0.0
+        self.byte_products = 0.0
         self.reads: dict[tir.Buffer, float] = {}
         self.writes: dict[tir.Buffer, float] = {}
 
@@ -114,10 +120,13 @@ class _Count(Visitor):
     def _store(self, store: tir.BufferStore) -> None:
         lanes = store.value.dtype.lanes
         self.writes[store.buffer] = self.writes.get(store.buffer, 0.0) + self.times * lanes
-        own = {store.buffer}
-        for e in data_nodes(store.value):
+        own, nodes = {store.buffer}, list(data_nodes(store.value))
+        of_bytes = any(map(_is_byte_product, nodes))
+        for e in nodes:
             if type(e) is not tir.BufferLoad:
-                self.flops += self.times * operations(e) * e.dtype.lanes
+                done = self.times * operations(e) * e.dtype.lanes
+                self.flops += done
+                self.byte_products += done if of_bytes else 0.0
             elif e.buffer not in own:
                 self.reads[e.buffer] = self.reads.get(e.buffer, 0.0) + self.times * e.dtype.lanes
 
@@ -130,22 +139,28 @@ class _Count(Visitor):
         return moved * buffer.dtype.bits / 8
 
 
+def _is_byte_product(e: tir.Expr) -> bool:
+    return type(e) is tir.Mul and all(type(x) is tir.Cast and x.dtype.is_int and x.value.dtype.bits == 8 for x in (e.a, e.b))
+
+
 def rates(target: Any, threads: int = 1, measured: Any = None) -> Rates:
     """Of a target's figures, or of a ``Peak`` that was measured on it."""
     share = min(threads, measured.cores if measured else target.cores)
     sizes = (target.l1_bytes * share, target.l2_bytes * share, target.l3_bytes)
+    gain = GROUP if target.has_dot_product(target.lanes("int32")) else 1
     if measured is None:
         levels = [(size, share * target.bandwidth_gbs(size // share)) for size in sizes if size]
-        return Rates(target.peak_gflops("float32", share), (*levels, (float("inf"), target.dram_gbs * min(share, 2))))
+        return Rates(target.peak_gflops("float32", share), (*levels, (float("inf"), target.dram_gbs * min(share, 2))), gain)
     inside = zip(sizes, (measured.l1_gbs, measured.l2_gbs, measured.l3_gbs), strict=True)
     of_all = share / measured.cores
     dram = measured.dram_gbs if share == 1 else max(measured.dram_gbs, measured.all_dram_gbs * of_all)
     gflops = measured.gflops if share == 1 else measured.all_gflops * of_all
-    return Rates(gflops, (*((size, share * rate) for size, rate in inside if size), (float("inf"), dram)))
+    return Rates(gflops, (*((size, share * rate) for size, rate in inside if size), (float("inf"), dram)), gain)
 
 
 def roofline(cost: Cost, machine: Rates, constants: float | None = None) -> Roofline:
     """The bound of one call. ``constants``: bytes of all constants that the model reads in a run (they push each other out of the
     caches, so this decides where they come from; default: those of this program)."""
     from_constants = cost.constant_bytes / machine.gbs(cost.constant_bytes if constants is None else constants)
-    return Roofline(cost.flops / machine.gflops * 1e-9, (from_constants + cost.data_bytes / machine.gbs(cost.data_bytes)) * 1e-9)
+    counted = cost.flops - cost.byte_products * (1 - 1 / machine.byte_gain)
+    return Roofline(counted / machine.gflops * 1e-9, (from_constants + cost.data_bytes / machine.gbs(cost.data_bytes)) * 1e-9)
