@@ -139,6 +139,17 @@ def test_matrices_stored_in_fewer_bits(monkeypatch, stored, shape, columns, mach
             np.testing.assert_allclose(interpreted["main"](data), expected, rtol=1e-4, atol=1e-4)
 
 
+def test_narrow_matrices_are_plain_products_of_symbolic_rows():
+    n, w = tir.Var("n", INT64, True), graph.Constant.of(np.zeros((768, 768), np.float16))
+    for rows, chosen in ((n, 0), (512, 1)):
+        bb, x = BlockBuilder(), graph.Var("x", graph.TensorInfo((rows, 768), "float32"))
+        with bb.function("main", [x]):
+            with bb.dataflow():
+                y = bb.emit_output(bb.emit(make("matmul", x, w, out_dtype="float32")))
+            bb.emit_func_output(y)
+        assert strassen_pass.strassen(bb.get())["main"].script().count("strassen_matmul") == chosen
+
+
 def test_is_chosen_from_the_number_of_rows_on_from_which_it_pays():
     n = tir.Var("n", INT64, True)
     mod, *_ = _layer((1, n, 768), 768)

@@ -174,6 +174,8 @@ def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Tar
     narrow = stored < 4
     if rows < 2 or inner % 2 or columns < 4 * lanes or (not narrow and options.get("weight_growth") < (PRODUCTS + bool(tile)) / 4):
         return None
+    if narrow and tile:  # whether the first rows are there is asked in the innermost loop, where their sums are made: half as fast as plain products
+        return None
     per_cycle = lanes * target.fma_ports * PRODUCT_SHARE
     pairs = batch * (-(-rows // (2 * tile)) * tile if tile else (rows + 1) // 2)
     factors = 4 * PRODUCTS * pairs * (inner // 2)
