@@ -47,14 +47,12 @@ static int ffi_present(void) {
 typedef struct Managed Managed;
 struct Managed { uint32_t major, minor; void *context; void (*deleter)(Managed *); uint64_t flags; DLTensor tensor; int64_t sizes[]; };
 
-static void free_managed(Managed *managed) { free(managed); }
-
 static int any_of_tensor(const DLTensor *view, RdAny *any) {
   size_t ndim = (size_t)view->ndim;
   Managed *managed = calloc(1, sizeof *managed + 2 * ndim * sizeof(int64_t));
   if (!managed) return 1;
   managed->major = 1;
-  managed->deleter = free_managed;
+  managed->deleter = (void (*)(Managed *))free; /* no function of this file, which may be unloaded before a tensor that was kept is given up */
   managed->tensor = *view;
   managed->tensor.shape = managed->sizes;
   managed->tensor.strides = managed->sizes + ndim;

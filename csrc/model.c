@@ -41,7 +41,7 @@ static int find_weights(RdModel *model, const void **weights) {
   *weights = options->weights;
   if (options->weights || options->constants || !model->library->weights_nbytes) return 0;
   if (!options->weights_file) return rd_set_error(RD_VALUE_ERROR, "the model needs its weights; none were given");
-  model->mapped = os_map_file(options->weights_file, &model->mapped_nbytes);
+  model->mapped = os_map_file(options->weights_file, options->weights_offset, &model->mapped_nbytes);
   if (!model->mapped) return rd_set_error(RD_RUNTIME_ERROR, "the weights file '%s' cannot be read", options->weights_file);
   if (model->mapped_nbytes < model->library->weights_nbytes)
     return rd_set_error(RD_VALUE_ERROR, "the weights file '%s' has %llu bytes, the model needs %llu", options->weights_file,

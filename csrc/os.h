@@ -11,8 +11,8 @@
 void *os_alloc(size_t nbytes);
 void os_free(void *memory, size_t nbytes);
 
-/* A file mapped read-only; NULL on failure. */
-const void *os_map_file(const char *path, size_t *nbytes);
+/* A regular file mapped read-only from a byte on to its end; NULL on failure. */
+const void *os_map_file(const char *path, uint64_t offset, size_t *nbytes);
 void os_unmap_file(const void *memory, size_t nbytes);
 
 /* Sleep while *word == expected, until os_wake or about `microseconds` have passed (0: without limit); may wake early. */

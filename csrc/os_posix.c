@@ -42,23 +42,31 @@ void os_free(void *memory, size_t nbytes) {
   free(memory);
 }
 
-const void *os_map_file(const char *path, size_t *nbytes) {
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+static size_t within_page(uint64_t offset) { return (size_t)(offset % (uint64_t)sysconf(_SC_PAGESIZE)); }
+
+const void *os_map_file(const char *path, uint64_t offset, size_t *nbytes) {
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe is opened without waiting for a writer */
   if (file < 0) return NULL;
   struct stat info;
-  void *memory = MAP_FAILED;
-  if (fstat(file, &info) == 0 && info.st_size > 0)
-    memory = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, file, 0);
+  char *memory = MAP_FAILED;
+  size_t before = within_page(offset), length = 0;
+  if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 && offset < (uint64_t)info.st_size) {
+    length = (size_t)((uint64_t)info.st_size - offset);
+    memory = mmap(NULL, before + length, PROT_READ, MAP_SHARED, file, (off_t)(offset - before));
+  }
   close(file);
-  if (memory == MAP_FAILED) return NULL;
+  if (memory == (char *)MAP_FAILED) return NULL;
 #ifdef MADV_HUGEPAGE
-  madvise(memory, (size_t)info.st_size, MADV_HUGEPAGE); /* what is not in memory yet is read into huge pages */
+  madvise(memory, before + length, MADV_HUGEPAGE); /* what is not in memory yet is read into huge pages */
 #endif
-  *nbytes = (size_t)info.st_size;
-  return memory;
+  *nbytes = length;
+  return memory + before;
 }
 
-void os_unmap_file(const void *memory, size_t nbytes) { munmap((void *)(uintptr_t)memory, nbytes); }
+void os_unmap_file(const void *memory, size_t nbytes) {
+  size_t before = within_page((uintptr_t)memory);
+  munmap((void *)((uintptr_t)memory - before), before + nbytes);
+}
 
 int os_thread_start(uint64_t *handle, OsThreadMain main, void *argument) {
   sigset_t all, before; /* signals go to the program's own threads */

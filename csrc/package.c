@@ -14,6 +14,7 @@ static int open_weights(const RdPackage *package, RdOptions *options, char path[
     return rd_set_error(RD_RUNTIME_ERROR, "the folder of the weights file '%s' is not known", package->weights_file);
   snprintf(path, 4096, "%s/%s", folder, package->weights_file);
   options->weights_file = path;
+  options->weights_offset = 0;
   return 0;
 }
 

@@ -6,32 +6,32 @@
 #include "runtime.h"
 
 typedef struct Entry Entry;
-struct Entry { Entry *next; char *name; RdPacked function; void *user; };
+struct Entry { Entry *next; RdPacked function; void *user; char name[]; };
 
 static _Atomic uint32_t lock;
 static Entry *entries;
 
 int roundel_register(const char *name, RdPacked function, void *user) {
-  rd_lock(&lock);
-  Entry *entry = entries;
-  while (entry && strcmp(entry->name, name) != 0) entry = entry->next;
-  if (!entry && (entry = calloc(1, sizeof *entry))) {
-    entry->name = malloc(strlen(name) + 1);
-    if (entry->name) {
-      strcpy(entry->name, name);
-      entry->next = entries;
-      entries = entry;
-    } else {
-      free(entry);
-      entry = NULL;
-    }
+  size_t size = strlen(name) + 1;
+  Entry *made = function ? malloc(sizeof *made + size) : NULL;
+  if (function && !made) return rd_set_error(RD_MEMORY_ERROR, "no memory to register '%s'", name);
+  if (made) {
+    made->function = function;
+    made->user = user;
+    memcpy(made->name, name, size);
   }
-  if (entry) {
-    entry->function = function;
-    entry->user = user;
+  rd_lock(&lock);
+  Entry **at = &entries;
+  while (*at && strcmp((*at)->name, name) != 0) at = &(*at)->next;
+  Entry *before = *at;
+  if (before) *at = before->next;
+  if (made) {
+    made->next = entries;
+    entries = made;
   }
   rd_unlock(&lock);
-  return entry ? RD_OK : rd_set_error(RD_MEMORY_ERROR, "no memory to register '%s'", name);
+  free(before);
+  return RD_OK;
 }
 
 static int call(Context *ctx, const char *name, int32_t nargs, const RdArg *args, DLTensor *result) {

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* The number changes whenever a structure below changes; code built for another number is refused at open. */
-#define RD_ABI 2u
+#define RD_ABI 3u
 
 /* ---- Tensors: DLPack's own structure, repeated here so that nothing else is needed ------------------------------- */
 #ifndef DLPACK_DLPACK_H_
@@ -145,7 +145,8 @@ typedef struct {
   int32_t num_threads;             /* 0: ROUNDEL_NUM_THREADS, or the cores that this process may use */
   int32_t profile;                 /* nonzero: keep times of kernels, see roundel_profile */
   const void *weights;             /* where the weights are, 64-byte aligned and kept by the caller; or NULL and */
-  const char *weights_file;        /* ... a file to be mapped; or NULL and */
+  const char *weights_file;        /* ... a regular file to be mapped, where they begin at byte */
+  uint64_t weights_offset;         /* ... this one; or NULL and */
   const void *const *constants;    /* ... one pointer for each constant of each function, in order */
   void *(*allocate)(void *user, size_t nbytes); /* memory of outputs without `data`; NULL: the C library's */
   void (*release)(void *user, void *memory);
@@ -167,7 +168,7 @@ RD_API const char *roundel_last_error(void);
 
 /* A function for rd_call_packed.  On failure it returns nonzero, having perhaps called rd_fail. */
 typedef int32_t (*RdPacked)(void *user, RdContext *ctx, int32_t nargs, const RdArg *args);
-RD_API int roundel_register(const char *name, RdPacked function, void *user);
+RD_API int roundel_register(const char *name, RdPacked function, void *user); /* NULL: none is known by this name any more */
 
 /* Times since the last reset of each kernel of a function: nanoseconds and calls, num_kernels of each.  Both may be NULL. */
 RD_API int roundel_profile(RdModel *model, const char *function, int64_t *nanoseconds, int64_t *calls, int reset);

@@ -157,4 +157,7 @@ static const RdFunction functions[] = {
 #else
 static const char metadata[] = "";
 #endif
-RD_API const RdLibrary roundel_library = {RD_ABI, LENGTH(functions), functions, 16, metadata};
+#ifndef WEIGHTS
+#define WEIGHTS 16
+#endif
+RD_API const RdLibrary roundel_library = {RD_ABI, LENGTH(functions), functions, WEIGHTS, metadata};

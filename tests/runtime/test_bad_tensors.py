@@ -31,7 +31,7 @@ class Raw:
 
     def run(self, function) -> int:
         pointers = (ctypes.c_void_p * 2)(*[ctypes.addressof(t) for t in self.tensors])
-        return library.runtime().rd_invoke(function._owner._handle, function._index, pointers)
+        return library.runtime().rd_invoke(function._owner.handle, function._index, pointers)
 
 
 def spoil(raw: Raw, which: int, field: str, value: int) -> None:

@@ -76,7 +76,7 @@ class Built:
 
 def _pieces(weights: Mapping[str, ConstData], offsets: Mapping[str, tuple[int, int]], nbytes: int, written: Path | None = None) -> Pieces:
     return Pieces(nbytes, [(offset, functools.partial(_bytes, weights[key])) for key, (offset, _) in offsets.items()],
-                  repr(sorted(offsets.items())), written)
+                  written=written)
 
 
 def _bytes(constant: ConstData) -> memoryview:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
+from ..runtime.integrity import MACHINES
+
 _ALIGN = 4096
 _HEADER, _SECTION, _SYMBOL = "<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ"
 

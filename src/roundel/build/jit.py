@@ -11,7 +11,7 @@ from typing import Any
 
 from ..codegen.llvm import MachineSpec
 from ..ir.errors import BuildError, CallError
-from .elf import MACHINES
+from ..runtime.integrity import MACHINES, this_machine
 
 _numbers = itertools.count()
 
@@ -55,7 +55,7 @@ def _check_machine(objects: Sequence[bytes]) -> None:
     """Code of another machine or system would link, and crash when it is called."""
     if platform.system() != "Linux":
         return
-    here = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    here = this_machine()
     for content in objects:
         number = int.from_bytes(content[18:20], "little") if content[:4] == b"\x7fELF" else None
         if number != MACHINES.get(here, number):

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.integrity import DIGEST
 from .build import Built
 from .link import Pieces, link
 
 _FACTS = "link.json"
-_DIGEST = 64  # characters behind the weights in their file
 
 
 def keep(built: Built, folder: Path) -> None:
@@ -41,6 +41,6 @@ def link_again(folder: Path, out: str | Path, **options: Any) -> Path:
 
 def _weights(path: Path, nbytes: int) -> Pieces:
     with path.open("rb") as file:
-        file.seek(-_DIGEST, 2)
-        identity = file.read().decode()
-    return Pieces(nbytes, [(0, lambda: memoryview(np.memmap(path, np.uint8, "r", shape=nbytes)))], identity)
+        file.seek(-DIGEST, 2)
+        digest = file.read().decode(errors="replace")
+    return Pieces(nbytes, [(0, lambda: memoryview(np.memmap(path, np.uint8, "r", shape=nbytes)))], digest)

@@ -12,24 +12,25 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..ir.errors import BuildError
 from ..runtime import library, toolchain
+from ..runtime.integrity import BLOCK, DIGEST, MACHINES, NAME_ROOM, BlocksDigest, Trailer, encoded_name, weights_name
 from ..runtime.metadata import FunctionInfo
 from ..runtime.native import dlpack_code
-from .elf import MACHINES, write_data_object
+from .elf import write_data_object
 
 
 class Pieces:
-    """A blob as arrays, each at its offset, that is written without being put together in memory. Equal ``identity``: equal bytes.
-    ``written``: a side file of the same identity that may be moved to where one is wanted."""
+    """A blob as arrays, each at its offset, that is written without being put together in memory. ``digest`` (hexadecimal): that its
+    content must have, where it is known. ``written``: a side file of it that may be moved to where one is wanted."""
 
-    def __init__(self, nbytes: int, pieces: Iterable[tuple[int, Callable[[], Any]]], identity: str, written: Path | None = None) -> None:
-        self.nbytes, self.pieces, self.identity, self.written = nbytes, sorted(pieces, key=lambda p: p[0]), identity, written
+    def __init__(self, nbytes: int, pieces: Iterable[tuple[int, Callable[[], Any]]], digest: str | None = None, written: Path | None = None) -> None:
+        self.nbytes, self.pieces, self.digest, self.written = nbytes, sorted(pieces, key=lambda p: p[0]), digest, written
 
     def __len__(self) -> int:
         return self.nbytes
@@ -52,6 +53,7 @@ Blob = bytes | bytearray | memoryview | Path | Pieces
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
 _PLACE = hashlib.sha256(b"the place of the weights").digest()  # what the linker sees of them
+_NAME = hashlib.sha256(b"the name of the weights' file").digest()  # what lies before it
 _EXPORTS = (
     "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_invoke; rd_ffi_*; __tvm_ffi_*; %s_*; local: *; };\n"
 )
@@ -74,7 +76,7 @@ _STUB = """\
 #include "runtime.h"
 extern const RdLibrary roundel_library;
 extern const char roundel_weights[];
-RD_API RdPackage roundel_package = {{&roundel_library, {weights}, {weights_file}, {digest}, 0, 0}};
+{side_file}RD_API RdPackage roundel_package = {{&roundel_library, {weights}, {weights_file}, {digest}, 0, 0}};
 RD_API const char *{name}_last_error(void) {{ return roundel_last_error(); }}
 RD_API void {name}_release(DLTensor *output) {{
   RdModel *model;
@@ -117,11 +119,12 @@ def link(
     returns its path. One of ``objects`` defines ``roundel_library``.
 
     ``weights`` is the blob that the library's constants point into; it is embedded, or with ``side_file`` (and always
-    above 1 GiB) written to ``<stem>.weights`` beside ``out`` and mapped when the model is opened. ``name`` (default:
+    above 1 GiB) written to ``<stem>.weights`` (of an object: ``<name>.weights``) beside ``out`` and mapped when the model is opened. ``name`` (default:
     the file's) begins the names of the C functions. ``target`` gives the triple of another machine; None is this one.
-    Raises BuildError with the linker's words; nothing is left behind then.
+    Raises BuildError with the linker's words or the disk's, OptionError for another ending; nothing is left behind then.
     """
     out = Path(out)
+    toolchain.check_output(out)
     name = identifier(name or out.stem)
     triple = _foreign_triple(target)
     runtime = (
@@ -129,10 +132,10 @@ def link(
         if triple
         else library.static_library()
     )
-    work = Path(tempfile.mkdtemp(prefix="roundel-link-"))
-    placed = None
-    try:
-        placed = _place_weights(weights, out, work, side_file, _architecture(target))
+    with ExitStack() as outputs:  # which appear together, or not at all
+        temporary = outputs.enter_context(toolchain.atomic_output(out))
+        work = Path(outputs.enter_context(tempfile.TemporaryDirectory(prefix="roundel-link-", ignore_cleanup_errors=True)))
+        placed = _place_weights(weights, out, work, side_file, _architecture(target), outputs)
         (work / "stub.c").write_text(_stub(name, functions, placed))
         (work / "exports.map").write_text(_EXPORTS % name)
         paths = [*work.glob("weights.o")]
@@ -142,21 +145,14 @@ def link(
         linked = work / f"linked{out.suffix}"
         parts = [f"-I{library.source_dir()}", str(work / "stub.c"), *map(str, paths), "-Wl,--whole-archive", str(runtime), "-Wl,--no-whole-archive"]
         command = toolchain.compiler(triple)
-        with toolchain.atomic_output(out) as temporary:
-            if out.suffix == ".o":
-                toolchain.run([*command, *_RELOCATABLE, *parts, "-o", linked])
-                toolchain.keep_symbols(linked, (f"{name}_*",), triple)
-            else:
-                libraries = ("-lm", "-lpthread", *(() if triple else ("-ldl",)))
-                exports = f"-Wl,--version-script={work / 'exports.map'}"
-                toolchain.run([*command, *_LINK, exports, *parts, *libraries, "-o", linked])
-            _fill(linked, placed, temporary)
-            if placed.side_file is not None:
-                placed.side_file.replace(out.with_suffix(".weights"))
-    finally:
-        if placed is not None and placed.side_file is not None:
-            placed.side_file.unlink(missing_ok=True)
-        shutil.rmtree(work, ignore_errors=True)
+        if out.suffix == ".o":
+            toolchain.run([*command, *_RELOCATABLE, *parts, "-o", linked])
+            toolchain.keep_symbols(linked, (f"{name}_*",), triple)
+        else:
+            libraries = ("-lm", "-lpthread", *(() if triple else ("-ldl",)))
+            exports = f"-Wl,--version-script={work / 'exports.map'}"
+            toolchain.run([*command, *_LINK, exports, *parts, *libraries, "-o", linked])
+        _fill(linked, placed, temporary, closed=out.suffix != ".o")
     return out
 
 
@@ -197,17 +193,21 @@ def _architecture(target: Any) -> str:
 
 @dataclass(frozen=True)
 class _Placed:
-    """Where the weights are: the fields of RdPackage as C; what is embedded; a finished side file that waits for its name."""
+    """Where ``nbytes`` of weights are: ``embedded``, or in a file beside the library that ends in ``digest``."""
 
-    weights: str = "0"
-    weights_file: str = "0"
-    digest: str = "0"
+    nbytes: int = 0
     embedded: Blob = b""
-    side_file: Path | None = None
+    weights_file: str = ""
+    digest: str = ""
 
 
 def _stub(name: str, functions: Sequence[str], placed: _Placed) -> str:
-    text = _STUB.format(name=name, weights=placed.weights, weights_file=placed.weights_file, digest=placed.digest)
+    side_file, weights_file, digest = "", "0", "0"
+    if placed.weights_file:
+        mark, kept = (",".join(map(str, data)) for data in (_NAME, encoded_name(placed.weights_file)))
+        side_file = f"static const struct {{ unsigned char mark[{len(_NAME)}], name[{NAME_ROOM}]; }} side_file = {{ {{{mark}}}, {{{kept}}} }};\n"
+        weights_file, digest = "(const char *)side_file.name", f'"{placed.digest}"'
+    text = _STUB.format(name=name, weights="roundel_weights" if placed.embedded else "0", side_file=side_file, weights_file=weights_file, digest=digest)
     for function in functions:
         text += _ENTRY.format(entry=entry_name(name, function), function=_c_string(function))
         if function.isidentifier():
@@ -221,55 +221,67 @@ def _c_string(text: str) -> str:
     return "".join(c if c in plain else "".join(f"\\{b:03o}" for b in c.encode()) for c in text)
 
 
-def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool, architecture: str) -> _Placed:
-    """Write the weights to where they will be linked or mapped from."""
+def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool, architecture: str, outputs: ExitStack) -> _Placed:
+    """Write the weights to the file that they will be mapped from, or keep a place for them in an object to link."""
     size = 0 if weights is None else weights.stat().st_size if isinstance(weights, Path) else len(weights)
     if weights is None or not size:
         return _Placed()
     if side_file or size > _EMBED_AT_MOST:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        written = out.with_name(f".{out.stem}.{os.getpid()}.weights")
+        beside = out.with_name(weights_name(out))
+        temporary = outputs.enter_context(toolchain.atomic_output(beside))
         if isinstance(weights, Pieces) and weights.written is not None and weights.written.is_file():
-            shutil.move(weights.written, written)
-            digest = _digest(weights).hexdigest()
+            shutil.move(weights.written, temporary)
+            with temporary.open("rb") as file:
+                file.seek(-DIGEST, os.SEEK_END)
+                digest = file.read().decode()
         else:
-            digest = write_side_file(weights, written)
-        return _Placed("0", f'"{_c_string(out.stem)}.weights"', f'"{digest}"', side_file=written)
+            digest = write_side_file(weights, temporary)
+        return _Placed(size, weights_file=beside.name, digest=digest)
     if architecture not in MACHINES:
         raise BuildError(f"weights cannot be embedded in a file for {architecture}", hint="use side_file=True")
     write_data_object(work / "weights.o", architecture, "roundel_weights", max(size, len(_PLACE)), _PLACE)
-    return _Placed("roundel_weights", embedded=weights)
+    return _Placed(size, weights)
 
 
-def _fill(linked: Path, placed: _Placed, out: Path) -> None:
-    """Copy what was linked, with the weights in the place that was kept for them."""
-    with linked.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as content, out.open("wb") as sink:
-        head = content[: content.find(_PLACE)] if placed.embedded else b""
-        for block in _blocks(chain([head], _chunks(placed.embedded))):
+def _fill(linked: Path, placed: _Placed, out: Path, closed: bool) -> None:
+    """Copy what was linked, with the weights in the place that was kept for them. ``closed``: and with a trailer."""
+    with linked.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as image, out.open("wb") as sink:
+        start = content.find(_PLACE) if placed.embedded else 0
+        head, tail = image[: start or len(image)], image[start + placed.nbytes if start else len(image) :]
+        sink.write(head)
+        digest = _write(placed.embedded, sink) if start else bytes.fromhex(placed.digest or "00" * 32)
+        sink.write(tail)
+        name_at = content.find(_NAME) + len(_NAME) if placed.weights_file else 0
+        if closed:
+            sink.write(Trailer(len(image), start, placed.nbytes, name_at, digest).sealed(head, tail).pack())
+        head.release()
+        tail.release()
+
+
+def _write(weights: Blob, sink: BinaryIO) -> bytes:
+    """Write the blob, and return the digest of what was written; raises BuildError if it is not what the weights are to have."""
+    digest = BlocksDigest()
+    with ThreadPoolExecutor(1, "roundel-digest") as thread:
+        for block in _blocks(_chunks(weights)):
+            hashed = thread.submit(digest.add, block)
             sink.write(block)
-        sink.write(content[sink.tell() :])
-
-
-def _digest(weights: Blob) -> Any:
-    """The hash of an identity; where there is none, one that the content is to be put into."""
-    return hashlib.sha256(weights.identity.encode() if isinstance(weights, Pieces) else b"")
+            hashed.result()
+    if isinstance(weights, Pieces) and weights.digest not in (None, digest.digest().hex()):
+        raise BuildError("the weights are not those that were compiled", why="their file was changed or damaged since", hint="compile the model again")
+    return digest.digest()
 
 
 def write_side_file(weights: Blob, path: Path) -> str:
-    """The blob followed by 64 characters, which are returned, by which the model knows its own: the SHA-256 of its content or identity.
-    Raises OSError where the disk refuses; nothing is left behind then."""
-    named, digest = isinstance(weights, Pieces), _digest(weights)
+    """The blob followed by 64 characters, which are returned, by which the model knows its own: the digest of its content, as hexadecimal
+    digits (see `BlocksDigest`). Raises OSError where the disk refuses; nothing is left behind then."""
     try:
         with path.open("wb") as sink:
-            for block in _blocks(_chunks(weights)):
-                if not named:
-                    digest.update(block)
-                sink.write(block)
-            sink.write(digest.hexdigest().encode())
+            digest = _write(weights, sink).hex()
+            sink.write(digest.encode())
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return digest.hexdigest()
+    return digest
 
 
 def _chunks(weights: Blob) -> Iterator[Any]:
@@ -284,7 +296,7 @@ def _chunks(weights: Blob) -> Iterator[Any]:
             yield chunk
 
 
-def _blocks(chunks: Iterable[Any], size: int = 8 << 20) -> Iterator[memoryview]:
+def _blocks(chunks: Iterable[Any], size: int = BLOCK) -> Iterator[memoryview]:
     """The same bytes in blocks of ``size``, each to be used before the next is asked for. A file that is written so lies in huge pages
     of the system's file cache where it has such, and is mapped and read faster."""
     block, filled = memoryview(bytearray(size)), 0

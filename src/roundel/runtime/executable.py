@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,26 +24,42 @@ from .metadata import FunctionInfo, Template
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
 
 
+class OpenLibrary:
+    """A library that the C runtime has open. It is closed when the last of its functions, results and executables is gone, and then
+    ``unload`` is called, if there is one: nothing points into its code any more. ``keep``: what must live until then."""
+
+    def __init__(self, runtime: ctypes.CDLL, handle: int, keep: Any = None, unload: Callable[[], None] | None = None) -> None:
+        self.runtime, self.handle = runtime, handle
+        weakref.finalize(self, _close, runtime, handle, keep, unload).atexit = False  # threads may still run it when the process ends
+
+    def release(self, output: native.DLTensor) -> None:
+        """Give back the memory of an output that the runtime allocated."""
+        self.runtime.roundel_release(self.handle, ctypes.byref(output))
+
+
+def _close(runtime: ctypes.CDLL, handle: int, keep: Any, unload: Callable[[], None] | None) -> None:
+    runtime.roundel_close(handle)
+    if unload is not None:
+        unload()
+
+
 class Executable(Mapping[str, "BoundFunction"]):
     """The functions of an open library by name. Safe to call from several threads at once."""
 
     def __init__(
         self,
-        runtime: ctypes.CDLL,
-        handle: int,
+        opened: OpenLibrary,
         described: native.RdLibrary,
         functions: dict[str, FunctionInfo],
         extra: dict[str, Any],
-        keep: Any = None,
     ) -> None:
-        self._runtime, self._handle, self._keep = runtime, handle, keep
+        self._opened = opened
         self.metadata, self.weights_nbytes = extra, int(described.weights_nbytes)
         self._functions = {}
         for index in range(described.num_functions):
             native_function = described.functions[index]
             info = functions.get(native_function.name.decode()) or metadata.describe(native_function)
-            self._functions[info.name] = BoundFunction(self, index, native_function, info)
-        weakref.finalize(self, _close, runtime, handle, keep)
+            self._functions[info.name] = BoundFunction(opened, index, native_function, info)
 
     @staticmethod
     def from_address(
@@ -73,7 +89,7 @@ class Executable(Mapping[str, "BoundFunction"]):
         text = metadata_text if metadata_text is not None else (described.metadata or b"").decode()
         functions, extra = metadata.read(text) if text else ({}, {})
         assert handle.value is not None
-        return Executable(runtime, handle.value, described, functions, extra, (keep, arrays, described))
+        return Executable(OpenLibrary(runtime, handle.value, (keep, arrays, described)), described, functions, extra)
 
     def __getitem__(self, name: str) -> BoundFunction:
         found = self._functions.get(name)
@@ -94,13 +110,10 @@ class Executable(Mapping[str, "BoundFunction"]):
     def __repr__(self) -> str:
         return f"Executable({', '.join(self._functions)})"
 
-    def _release(self, output: native.DLTensor) -> None:
-        self._runtime.roundel_release(self._handle, ctypes.byref(output))
-
     @property
     def num_threads(self) -> int:
         """The most threads that one run uses."""
-        return self._runtime.roundel_num_threads(self._handle)
+        return self._opened.runtime.roundel_num_threads(self._opened.handle)
 
 
 def _aligned(constant: np.ndarray) -> np.ndarray:
@@ -108,18 +121,12 @@ def _aligned(constant: np.ndarray) -> np.ndarray:
     constant = tensors.pack(constant, dtype.bits) if tensors.is_packed(dtype) else np.ascontiguousarray(constant)
     if constant.ctypes.data % 64 == 0:
         return constant
-    copy = tensors.empty((constant.nbytes + 4096,), np.dtype(np.uint8))[: constant.nbytes]
-    copy[:] = constant.reshape(-1).view(np.uint8)
-    return copy
-
-
-def _close(runtime: ctypes.CDLL, handle: int, _keep: Any) -> None:
-    runtime.roundel_close(handle)
+    return tensors.aligned_copy(constant.reshape(-1).view(np.uint8))
 
 
 _ERRORS: dict[int, type[Exception]] = {1: RunError, 2: CallError, 3: CallError, 4: MemoryError}
 _CALLBACK_ERROR = 5
-_registered: list[Executable] = []  # whose functions the FFI knows
+_registered: list[OpenLibrary] = []  # whose functions the FFI knows
 
 
 def _raise_callback_error(runtime: ctypes.CDLL) -> None:
@@ -130,7 +137,7 @@ def _raise_callback_error(runtime: ctypes.CDLL) -> None:
 class BoundFunction:
     """One function of an executable. ``info`` tells its parameters and results."""
 
-    def __init__(self, owner: Executable, index: int, described: native.RdFunction, info: FunctionInfo) -> None:
+    def __init__(self, owner: OpenLibrary, index: int, described: native.RdFunction, info: FunctionInfo) -> None:
         self._owner, self._index, self._native, self.info = owner, index, described, info
         self._in_types = [DType(t.dtype) for t in info.inputs]
         self._out_types = [DType(t.dtype) for t in info.outputs]
@@ -235,9 +242,9 @@ class BoundFunction:
                 value[...] = _read_back(keep, dtype)  # it was packed or copied on the way in
 
     def _run(self, views: list[tuple[int, Any]]) -> None:
-        runtime = self._owner._runtime
+        runtime = self._owner.runtime
         pointers = (ctypes.c_void_p * len(views))(*[address for address, _ in views])
-        status = runtime.rd_invoke(self._owner._handle, self._index, pointers)
+        status = runtime.rd_invoke(self._owner.handle, self._index, pointers)
         if status == _CALLBACK_ERROR:
             _raise_callback_error(runtime)
         if status:
@@ -296,7 +303,7 @@ class BoundFunction:
             if output.keep[2] is not None:  # packed
                 output = _read_back(output, dtype)
             else:
-                output = tensors.owned_array(output.tensor, owner._release)
+                output = tensors.owned_array(output.tensor, owner.release)
             if torch is not None and not scalar:
                 return (
                     torch.from_numpy(output)
@@ -325,9 +332,9 @@ class BoundFunction:
 
         It takes inputs, then outputs, which it writes in place. The module stays loaded for the rest of the process.
         """
-        runtime = self._owner._runtime
+        runtime = self._owner.runtime
         ffi.load()
-        if runtime.rd_ffi_register(self._owner._handle, self._index, name.encode()):
+        if runtime.rd_ffi_register(self._owner.handle, self._index, name.encode()):
             raise CallError(
                 f"{self.info.name} cannot be registered as {name!r}", why=runtime.roundel_last_error().decode()
             )
@@ -337,8 +344,8 @@ class BoundFunction:
         """Calls and seconds of each kernel since the last reset; the module must be built and opened with profiling."""
         count = self._native.num_kernels
         nanoseconds, calls = (ctypes.c_int64 * max(count, 1))(), (ctypes.c_int64 * max(count, 1))()
-        runtime = self._owner._runtime
-        if runtime.roundel_profile(self._owner._handle, self.info.name.encode(), nanoseconds, calls, int(reset)):
+        runtime = self._owner.runtime
+        if runtime.roundel_profile(self._owner.handle, self.info.name.encode(), nanoseconds, calls, int(reset)):
             raise CallError(
                 f"there are no times of {self.info.name}'s kernels", why=runtime.roundel_last_error().decode()
             )

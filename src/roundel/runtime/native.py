@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.dtype import DType
 
-ABI = 2
+ABI = 3
 COMPUTED = -(2**63)
 SCALAR = -1
 
@@ -103,6 +103,7 @@ class RdOptions(ctypes.Structure):
         ("profile", c_int32),
         ("weights", c_void_p),
         ("weights_file", c_char_p),
+        ("weights_offset", c_uint64),
         ("constants", POINTER(c_void_p)),
         ("allocate", c_void_p),
         ("release", c_void_p),

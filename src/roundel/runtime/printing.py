@@ -52,3 +52,8 @@ def install(library: ctypes.CDLL) -> None:
     register = library.roundel_register
     register.restype, register.argtypes = c_int32, [ctypes.c_char_p, c_void_p, c_void_p]
     register(NAME.encode(), ctypes.cast(_print, c_void_p), None)
+
+
+def remove(library: ctypes.CDLL) -> None:
+    """The inverse of `install`, for a runtime that is to be unloaded."""
+    library.roundel_register(NAME.encode(), None, None)

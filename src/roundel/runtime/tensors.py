@@ -38,6 +38,16 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     return np.ndarray(shape, dtype, raw, -address(raw) % 64)
 
 
+def aligned_copy(data: Any) -> np.ndarray:
+    """Bytes in memory of their own, aligned to 64 bytes, with a page behind them that may be read."""
+    given = np.frombuffer(data, np.uint8)
+    raw = np.empty(given.size + 64 + 4096, np.uint8)
+    start = -address(raw) % 64
+    copy = raw[start : start + given.size]
+    copy[:] = given
+    return copy
+
+
 def address(array: np.ndarray) -> int:
     """Where the first element of an array is in memory."""
     try:

@@ -6,16 +6,17 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import re
+import secrets
 import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..ir.errors import BuildError
+from ..ir.errors import BuildError, OptionError
 
 
 @functools.cache
@@ -63,24 +64,41 @@ def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
         )
 
 
+_ENDINGS = (".so", *filter(None, [{"darwin": ".dylib", "win32": ".dll"}.get(sys.platform)]))
+
+
+def is_library(path: Path) -> bool:
+    """Whether a file of that name is a shared library: ``.so``, also with a version behind it (``.so.1``), or this system's own ending."""
+    return path.suffix in _ENDINGS or re.search(r"\.so(\.\d+)+$", path.name) is not None
+
+
+def check_output(path: Path, *, objects: bool = True) -> None:
+    """Raises OptionError unless the name is one of a shared library or (with ``objects``) of an object to link."""
+    if is_library(path) or (objects and path.suffix == ".o") or path.is_dir():  # a folder is refused where it would be written
+        return
+    raise OptionError(f"{path.name}: {'this' if objects else 'a loaded'} model cannot be saved as {path.suffix or 'a file without an ending'}",
+                      hint=f"a name that ends in {' or '.join(_ENDINGS)} gives a shared library" + ", one that ends in .o an object to link" * objects)
+
+
 @contextmanager
 def atomic_output(path: Path) -> Iterator[Path]:
-    """A temporary name beside ``path`` that becomes ``path`` if the body succeeds and disappears if it does not.
+    """A new empty file beside ``path`` that becomes ``path`` if the body succeeds and disappears if it does not.
 
-    Raises BuildError when nothing can be written there.
+    Its permissions are those that the process gives to new files. Raises BuildError when nothing can be written there, or the body
+    meets a full disk.
     """
     if path.is_dir():
         raise BuildError(f"{path} cannot be written", why="it is a folder", hint="name a file in it")
+    temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    except OSError as error:
-        raise BuildError(f"{path} cannot be written", why=error.strerror or str(error)) from error
-    os.close(handle)
-    temporary = Path(name)
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o777 if is_library(path) else 0o666))
+    except (OSError, ValueError) as error:
+        raise BuildError(f"{path} cannot be written", why=getattr(error, "strerror", None) or str(error)) from error
     try:
         yield temporary
-        temporary.chmod(0o755 if path.suffix == ".so" else 0o644)
         temporary.replace(path)
+    except OSError as error:
+        raise BuildError(f"{path} cannot be written", why=error.strerror or str(error)) from error
     finally:
         temporary.unlink(missing_ok=True)
