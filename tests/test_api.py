@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 
@@ -88,6 +89,27 @@ def test_a_model_for_another_machine_can_be_saved_and_not_called(path, tmp_path)
         model(X)
     with pytest.raises(rd.RoundelError, match="aarch64"):
         rd.build(rd.import_model(path), target="neoverse-n1")
+
+
+def test_metadata_tells_options_and_source(path, tmp_path):
+    model = rd.compile(path, accuracy="strict")
+    for m in (model, rd.compile(path, accuracy="strict"), rd.load(model.save(tmp_path / "m.so"))):
+        assert m.metadata["options"]["accuracy"] == "strict" and m.metadata["version"] == rd.__version__
+        assert m.metadata["source"] == {"kind": "file", "file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        assert m.metadata["target"].startswith("llvm") and isinstance(m.metadata["features"], list)
+    assert rd.compile(path.read_bytes()).metadata["source"]["sha256"] == m.metadata["source"]["sha256"]
+
+
+def test_a_header_is_saved_with_the_library(path, tmp_path):
+    for source in (path, path.read_bytes()):  # the one from the cache, the other linked where it was compiled
+        rd.compile(path)
+        rd.compile(source).save(tmp_path / "m.so", header=True, name="net")
+        assert "int net_run(const DLTensor *inputs, DLTensor *outputs);" in (tmp_path / "m.h").read_text()
+        (tmp_path / "m.h").unlink()
+    with pytest.raises(rd.RoundelError, match="header would change it"):
+        rd.load(tmp_path / "m.so").save(tmp_path / "n.so", header=True)
+    with pytest.raises(rd.RoundelError, match=r"cannot be saved as \.wasm"):
+        rd.compile(path).save(tmp_path / "m.wasm")
 
 
 def test_where_nothing_can_be_written(path, tmp_path):

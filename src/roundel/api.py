@@ -6,6 +6,7 @@ Everything heavy (onnx, torch, llvmlite) is imported when it is needed and not b
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -55,13 +56,17 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     def compiled(folder: Path | None = None) -> Built:
         if key is not None and _is_large(Path(model)):
             _get_ready(Path(model))
+        from concurrent.futures import ThreadPoolExecutor
+
         from .driver import compile_module
         from .graph.specialize import specialize
         from .passes.garbage import rare_collection
 
-        with rare_collection(), options.override(**given):
+        with rare_collection(), options.override(**given), ThreadPoolExecutor(1, "roundel-source") as thread:
+            source = thread.submit(_source, model)
             return compile_module(specialize(import_model(model, example_inputs, dynamic=dynamic), hot), target=target, pipeline=pipeline, verify=verify,
-                                  observers=observers, profile=profile, weights_file=folder and folder / "weights")
+                                  observers=observers, profile=profile, weights_file=folder and folder / "weights",
+                                  notes=lambda: {"source": source.result()})
 
     if key is not None and (path := cache.find(key)) is not None:
         def save(out: Path, **how: Any) -> Path:
@@ -86,8 +91,19 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     try:
         executable = built.load(threads=threads, profile=profile)
     except CallError as error:
-        return ForeignModel(built.functions[0].info, {"target": str(built.target)}, built.save, str(error), built.nbytes)
+        return ForeignModel(built.functions[0].info, built.metadata, built.save, str(error), built.nbytes)
     return Model(executable, saver=built.save)
+
+
+def _source(model: Any) -> dict[str, str]:
+    """What the metadata of a compiled model tells of where it came from."""
+    kind = f"{type(model).__module__.split('.')[0]}.{type(model).__name__}"
+    if isinstance(model, bytes | bytearray):
+        return {"kind": "bytes", "sha256": hashlib.sha256(model).hexdigest()}
+    if not isinstance(model, str | Path):
+        return {"kind": kind}
+    with Path(model).open("rb") as file:
+        return {"kind": "file", "file": Path(model).name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 def _is_large(path: Path) -> bool:
@@ -164,11 +180,12 @@ def interpret(mod: Any) -> Any:
     return run(mod)
 
 
-def load(path: str | Path, *, threads: int | None = None) -> Model:
-    """A model saved by ``Model.save`` or ``roundel compile``."""
+def load(path: str | Path, *, threads: int | None = None, verify: bool = False) -> Model:
+    """A model saved by ``Model.save`` or ``roundel compile``. Sizes of its files, code and tables are checked before anything is loaded,
+    weights of up to 4 MiB too; ``verify`` reads and checks all weights. Raises ModelError for a damaged file, CallError for another CPU's."""
     from .runtime.loader import load as read
 
-    return read(path, threads=threads)
+    return read(path, threads=threads, verify=verify)
 
 
 def _must_be_module(mod: Any) -> None:

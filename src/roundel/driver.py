@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +74,12 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
 
 
 def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
-                   profile: bool = False, weights_file: Path | None = None) -> Built:
-    """Objects of the whole module, ready to be loaded or saved; ``weights_file`` as for ``build``. Raises RoundelError."""
+                   profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict) -> Built:
+    """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``. Raises RoundelError."""
     target = target_of(target)
     with working_ahead(machine_spec(target) if start_processes(mod) else None):
         mod = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify)
-        return build_objects(mod, profile=profile, weights_file=weights_file)
+        return build_objects(mod, profile=profile, weights_file=weights_file, notes=notes)
 
 
 def build_module(mod: Any, *, target: Any = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:

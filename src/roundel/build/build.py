@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import __version__
 from ..codegen.llvm import MachineSpec, Piece, check_processor, emit_function, facts_of, platform_of
-from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, tir
+from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, options, tir
 from ..ir.dtype import VOID
 from ..ir.errors import BuildError
 from ..ir.visit import walk
@@ -21,7 +21,7 @@ from ..passes.garbage import rare_collection
 from ..runtime import Executable, library, metadata
 from ..target import Target
 from .compiler import compile_units
-from .descriptors import host_module
+from .descriptors import checked_features, host_module
 from .interface import Interface, describe, exported, with_sizes
 from .jit import link_in_memory
 from .kernels import compile_kernels, worth_sharing
@@ -40,10 +40,11 @@ class Built:
         offsets: dict[str, tuple[int, int]],
         nbytes: int,
         target: Any,
+        metadata: dict[str, Any],
         written: Path | None = None,
     ) -> None:
         self.objects, self.functions, self.weights, self.offsets = objects, functions, weights, offsets
-        self.nbytes, self.target, self.written = nbytes, target, written
+        self.nbytes, self.target, self.metadata, self.written = nbytes, target, metadata, written
 
     def load(self, *, threads: int | None = None, profile: bool = False) -> Executable:
         """Link in this process and open."""
@@ -54,8 +55,9 @@ class Built:
         made.save = self.save
         return made
 
-    def save(self, path: str | Path, **options: Any) -> Path:
-        """Write a shared library, or an object (``.o``); ``options`` are those of ``link``. Raises BuildError, also for a model that needs Python."""
+    def save(self, path: str | Path, *, header: bool = False, **options: Any) -> Path:
+        """Write a shared library, or an object (``.o``), and with ``header`` a C header beside it; ``options`` are those of ``link``.
+        Raises BuildError, also for a model that needs Python, OptionError for another ending."""
         python = sorted({op for f in self.functions for op in f.info.extra.get("python", ())})
         if python:
             raise BuildError("the model cannot be shipped without Python", why=f"these operators are Python functions of this process: {', '.join(python)}",
@@ -66,6 +68,7 @@ class Built:
             path,
             self.target,
             functions=[f.name for f in self.functions],
+            header=[f.info for f in self.functions] if header else (),
             **options,
         )
 
@@ -134,10 +137,11 @@ def lowered(mod: IRModule, pipeline: Sequence[Callable[[IRModule], IRModule]] | 
 
 @rare_collection()
 def compile_module(
-    mod: IRModule, target: Any = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None
+    mod: IRModule, target: Any = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None,
+    notes: Callable[[], Mapping[str, Any]] = dict,
 ) -> Built:
     """Lower what is not lowered, generate, compile. ``weights_file``: where weights may be written to while others compile kernels, for
-    ``save`` to have them. Raises BuildError."""
+    ``save`` to have them. ``notes``: what the metadata is to tell besides, asked for at the end. Raises BuildError."""
     target = target if target is not None else mod.attrs.get("target")
     left = [n for n, f in mod.items() if isinstance(f, graph.Function)]
     if left:
@@ -162,13 +166,13 @@ def compile_module(
     functions, hosts = _hosts(mod, units, spec, profile)
     weights = {key: _constant(mod, key) for key in dict.fromkeys([*keys, *(key for f in functions for key in f.constants)])}
     offsets, nbytes = layout(weights)
-    text = metadata.dump(
-        [f.info for f in functions], version=__version__, triple=spec.triple, cpu=spec.cpu, **_extra(mod)
-    )
+    facts = {"version": __version__, "target": str(Target.host() if target is None else Target(target)), "triple": spec.triple, "cpu": spec.cpu,
+             "features": checked_features(spec), "options": dict(options.shaping_code()), **notes(), **_extra(mod)}
+    text = metadata.dump([f.info for f in functions], **facts)
     host = Unit("host functions", "host", host_module(functions, hosts, spec, offsets, nbytes, text), "none")
     made.append(host)
     isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
-    return Built([*done.values(), *compile_units(made, spec, isolated=isolated)], functions, weights, offsets, nbytes, target,
+    return Built([*done.values(), *compile_units(made, spec, isolated=isolated)], functions, weights, offsets, nbytes, target, facts,
                  written if len(weights) == len(keys) else None)
 
 

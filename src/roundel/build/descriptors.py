@@ -91,6 +91,11 @@ def host_module(
     return module_text(pieces, "\n".join([*table.lines, library]))
 
 
+def checked_features(spec: MachineSpec) -> list[str]:
+    """The features of a CPU without which a library for that machine is not opened."""
+    return [name for name in _CHECKED if f"+{name}" in spec.features.split(",")]
+
+
 def _function(
     f: Interface, table: Globals, pieces: list[Piece], spec: MachineSpec, offsets: Mapping[str, tuple[int, int]]
 ) -> str:
@@ -108,7 +113,7 @@ def _function(
         pieces.append(_arena(f, arena[1:], size, spec))
     params = [_param(p, table, index) for p in f.params]
     constants = [f"{{ i64 {offsets[key][0]}, i64 {offsets[key][1]}, ptr {table.string(key)} }}" for key in f.constants]
-    features = [name for name in _CHECKED if f"+{name}" in spec.features.split(",")]
+    features = checked_features(spec)
     strings = [table.string(n) for n in f.symbol_names]
     kernels = [table.string(n) for n in f.kernels]
     caches = [f"{{ i32 {i}, i32 {k}, i32 {axis}, i32 {index[room]} }}" for i, k, axis, room in f.caches]

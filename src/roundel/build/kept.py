@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime.integrity import DIGEST
+from ..runtime.metadata import FunctionInfo
 from .build import Built
 from .link import Pieces, link
 
@@ -25,18 +26,19 @@ def keep(built: Built, folder: Path) -> None:
     """Write the model into a folder. Raises BuildError where it cannot be shipped, OSError where the disk refuses."""
     built.save(folder / "model.so", side_file=True)
     with zipfile.ZipFile(folder / "model.parts", "w") as parts:
-        parts.writestr(_FACTS, json.dumps({"functions": [f.name for f in built.functions], "nbytes": built.nbytes}))
+        parts.writestr(_FACTS, json.dumps({"functions": [f.info.to_json() for f in built.functions], "nbytes": built.nbytes}))
         for index, content in enumerate(built.objects):
             parts.writestr(f"{index}.o", content)
 
 
-def link_again(folder: Path, out: str | Path, **options: Any) -> Path:
-    """Link what ``keep`` wrote on this machine for this machine; ``options`` are those of ``link``. Raises BuildError, OSError."""
+def link_again(folder: Path, out: str | Path, *, header: bool = False, **options: Any) -> Path:
+    """Link what ``keep`` wrote on this machine for this machine; ``header`` and ``options`` are those of ``Built.save``. Raises BuildError, OSError."""
     with zipfile.ZipFile(folder / "model.parts") as parts:
         facts = json.loads(parts.read(_FACTS))
         objects = [parts.read(name) for name in parts.namelist() if name != _FACTS]
     weights = _weights(folder / "model.weights", facts["nbytes"]) if facts["nbytes"] else None
-    return link(objects, weights, out, functions=facts["functions"], **options)
+    infos = [FunctionInfo.from_json(f) for f in facts["functions"]]
+    return link(objects, weights, out, functions=[i.name for i in infos], header=infos if header else (), **options)
 
 
 def _weights(path: Path, nbytes: int) -> Pieces:

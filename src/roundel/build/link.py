@@ -114,13 +114,14 @@ def link(
     functions: Sequence[str] = ("main",),
     name: str | None = None,
     side_file: bool = False,
+    header: Sequence[FunctionInfo] = (),
 ) -> Path:
     """Write ``out``, a shared library or, where its name ends in ``.o``, an object to link statically (with ``-lm -lpthread``);
     returns its path. One of ``objects`` defines ``roundel_library``.
 
     ``weights`` is the blob that the library's constants point into; it is embedded, or with ``side_file`` (and always
     above 1 GiB) written to ``<stem>.weights`` (of an object: ``<name>.weights``) beside ``out`` and mapped when the model is opened. ``name`` (default:
-    the file's) begins the names of the C functions. ``target`` gives the triple of another machine; None is this one.
+    the file's) begins the names of the C functions; those in ``header`` are declared in ``<stem>.h`` beside ``out``. ``target`` gives the triple of another machine; None is this one.
     Raises BuildError with the linker's words or the disk's, OptionError for another ending; nothing is left behind then.
     """
     out = Path(out)
@@ -153,6 +154,8 @@ def link(
             exports = f"-Wl,--version-script={work / 'exports.map'}"
             toolchain.run([*command, *_LINK, exports, *parts, *libraries, "-o", linked])
         _fill(linked, placed, temporary, closed=out.suffix != ".o")
+    if header:
+        write_header(out.with_suffix(".h"), header, name)
     return out
 
 

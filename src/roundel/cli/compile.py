@@ -32,7 +32,7 @@ def compile_command(
     compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(dim) or None,
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, weights=weights)
     with shown(f"writing {output}"):
-        path = compiled.save(output, side_file=side_file)
+        path = compiled.save(output, side_file=side_file, header=header)
     console = Console()
     sizes = f"{path.stat().st_size / 1e6:.1f} MB, packed weights {compiled.weights_nbytes / 1e6:.1f} MB"
     with suppress(CallError):  # it depends on symbolic sizes, or the target is another machine
@@ -42,7 +42,4 @@ def compile_command(
         for info in infos:
             console.print(f"  {kind} {info}", highlight=False, markup=False)
     if header:
-        from ..build.link import write_header
-
-        written = write_header(path.with_suffix(".h"), [compiled.function.info], path.stem)
-        console.print(f"[bold]{written}[/]")
+        console.print(f"[bold]{path.with_suffix('.h')}[/]")

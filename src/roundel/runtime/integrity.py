@@ -16,8 +16,7 @@ import os
 import platform
 import stat
 import struct
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -44,8 +43,8 @@ def weights_name(library: Path) -> str:
 class BlocksDigest:
     """The digest of data that comes in order: SHA-256 of the SHA-256 of each block of 8 MiB, so that several cores can compute it."""
 
-    def __init__(self) -> None:
-        self.blocks: list[bytes] = []
+    def __init__(self, blocks: Iterable[bytes] = ()) -> None:
+        self.blocks = [*blocks]
 
     def add(self, block: Any) -> None:
         """One more block of ``BLOCK`` bytes, or the last and shorter one."""
@@ -220,10 +219,18 @@ class SavedFile:
                              hint="copy both files again, or compile the model again")
         return file
 
-    def _check_weights(self) -> None:
+    def _digests(self) -> list[bytes]:
+        """Of each block of the weights."""
+        if self.trailer.nbytes <= BLOCK:
+            return [hashlib.sha256(block).digest() for block in self.blocks()]
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8), "roundel-verify") as threads:
-            found = threads.map(lambda at: hashlib.sha256(self._block(at)).digest(), range(0, self.trailer.nbytes, BLOCK))
-        if hashlib.sha256(b"".join(found)).digest() != self.trailer.weights:
+            return [*threads.map(lambda at: hashlib.sha256(self._block(at)).digest(), range(0, self.trailer.nbytes, BLOCK))]
+
+    def _check_weights(self) -> None:
+        found = BlocksDigest(self._digests())
+        if found.digest() != self.trailer.weights:
             raise ModelError(f"the weights in {(self.weights_path or self.path).name} are damaged",
                              why="they do not have the digest that was written with them", hint="copy the file again, or compile it again")
 

@@ -47,11 +47,16 @@ class Model:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the compiler noted: target, versions, options, where the model came from."""
+        """What the compiler noted: ``version`` (of Roundel), ``target``, ``triple``, ``cpu``, ``features`` (that the CPU must have), ``options``
+        that shaped the code, and of ``source`` its ``kind``, name (``file``, by which it was first compiled) and ``sha256``."""
         return self.executable.metadata
 
     def save(self, path: str | Path, **options: Any) -> Path:
-        """Write one shared library (options: those of the linker, such as ``side_file=True``); returns its path."""
+        """Write one shared library (``.so``) or object to link (``.o``); returns its path. The file appears whole or not at all.
+
+        Options of a model that was compiled, not loaded: ``side_file`` (weights in a file of their own, ``<stem>.weights``), ``header`` (a C
+        header beside it) and ``name`` (with which names of C functions begin). Raises OptionError, BuildError.
+        """
         if self._saver is None:
             raise BuildError("this model cannot be saved", why="it was not kept in a form that can be linked")
         return self._saver(Path(path), **options)
