@@ -13,7 +13,10 @@ static const char *param_text(const RdFunction *function, int32_t index, char te
   int is_input = index < function->num_inputs;
   const char *name = function->params[index].name;
   int32_t number = is_input ? index : index - function->num_inputs;
-  snprintf(text, 128, name && *name ? "%s %d ('%s')" : "%s %d", is_input ? "input" : "output", (int)number, name);
+  int length = name ? rd_whole_characters(name, 64) : 0;
+  const char *kind = is_input ? "input" : "output";
+  if (!length) snprintf(text, 128, "%s %d", kind, (int)number);
+  else snprintf(text, 128, "%s %d ('%.*s%s')", kind, (int)number, length, name, name[length] ? "..." : "");
   return text;
 }
 

@@ -10,10 +10,22 @@ static _Thread_local char last_error[RD_MESSAGE];
 
 const char *roundel_last_error(void) { return last_error; }
 
+int rd_whole_characters(const char *text, int most) {
+  int length = 0;
+  while (length < most && text[length]) length++;
+  if (!text[length]) return length;
+  while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80) length--;
+  return length;
+}
+
+/* Cuts a message that fills its memory behind a whole character. */
+static void end_whole(char *text, int capacity) { text[rd_whole_characters(text, capacity - 4)] = '\0'; }
+
 int rd_set_error(int status, const char *format, ...) {
   va_list args;
   va_start(args, format);
   vsnprintf(last_error, sizeof last_error, format, args);
+  end_whole(last_error, sizeof last_error);
   va_end(args);
   return status;
 }
@@ -24,6 +36,7 @@ int rd_context_error(Context *ctx, int status, const char *format, ...) {
   rd_lock(&ctx->lock);
   if (!ctx->status) {
     vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    end_whole(ctx->message, sizeof ctx->message);
     ctx->status = status;
   }
   status = ctx->status;
@@ -45,11 +58,11 @@ int32_t rd_failf(RdContext *ctx, const char *format, int32_t nargs, const int64_
   char text[RD_MESSAGE];
   size_t used = 0;
   for (const char *at = format; *at && used + 1 < sizeof text;) {
-    int number, length = 0;
-    if (*at == '{' && sscanf(at, "{%d}%n", &number, &length) == 1 && length > 0 && number >= 0 && number < nargs) {
+    int number = at[0] == '{' && at[1] >= '0' && at[1] <= '9' && at[2] == '}' ? at[1] - '0' : nargs;
+    if (number < nargs) {
       int written = snprintf(text + used, sizeof text - used, "%lld", (long long)args[number]);
       used += (size_t)written < sizeof text - used ? (size_t)written : sizeof text - used - 1;
-      at += length;
+      at += 3;
     } else {
       text[used++] = *at++;
     }

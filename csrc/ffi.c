@@ -148,8 +148,8 @@ void ffi_take_raised(Context *ctx) {
   take_raised(&error);
   if (!error) return;
   const FfiError *what = (const FfiError *)(const void *)((const char *)error + FFI_HEADER);
-  snprintf(ctx->message, sizeof ctx->message, "%.*s: %.*s", (int)what->kind.size, what->kind.data, (int)what->message.size,
-           what->message.data);
+  int length = what->message.size < RD_MESSAGE / 2 ? (int)what->message.size : rd_whole_characters(what->message.data, RD_MESSAGE / 2);
+  snprintf(ctx->message, sizeof ctx->message, "%.*s: %.*s", (int)what->kind.size, what->kind.data, length, what->message.data);
   release_object(error);
 }
 

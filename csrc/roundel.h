@@ -115,7 +115,7 @@ RD_API int32_t rd_parallel_for(RdContext *ctx, RdTask task, void **args, int64_t
 RD_API void *rd_scratch(RdContext *ctx, int64_t nbytes);
 
 /* Record the run's error (the first one stays) and return the nonzero status that `run` is to return.
- * rd_failf: each {0}, {1}, ... in `format` is replaced by that integer. */
+ * rd_failf: each {0} ... {9} in `format` is replaced by that integer. */
 RD_API int32_t rd_fail(RdContext *ctx, const char *message);
 RD_API int32_t rd_failf(RdContext *ctx, const char *format, int32_t nargs, const int64_t *args);
 

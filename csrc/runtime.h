@@ -58,6 +58,7 @@ struct RdModel {
 /* errors.c */
 int rd_set_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3))); /* of this thread */
 int rd_context_error(Context *ctx, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int rd_whole_characters(const char *text, int most); /* bytes of UTF-8, at most so many, that cut no character */
 int rd_publish_error(Context *ctx); /* the context's error becomes the thread's; returns its status */
 
 /* context.c */

@@ -37,11 +37,13 @@ def attack(count: int, seed: int) -> Iterator[str]:
 
 def random_functions(source: random.Random, count: int) -> list[FunctionInfo]:
     """Functions with ``count`` hostile names among them: their own, of their inputs, outputs and sizes."""
-    functions = [FunctionInfo("main", "graph", (), (), ())]
+    functions, taken = [FunctionInfo("main", "graph", (), (), ())], {"main"}
     while count > 0:
         inputs = tuple(_tensor(source) for _ in range(min(source.randrange(1, 20), count)))
         outputs = tuple(_tensor(source) for _ in range(source.randrange(1, 4)))
-        functions.append(FunctionInfo(hostile_name(source), "graph", inputs, outputs, tuple(range(len(inputs)))))
+        name = next(n for n in iter(lambda: hostile_name(source), None) if n not in taken)
+        taken.add(name)
+        functions.append(FunctionInfo(name, "graph", inputs, outputs, tuple(range(len(inputs)))))
         count -= len(inputs) + len(outputs) + 1
     return functions
 

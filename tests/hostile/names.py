@@ -7,7 +7,8 @@ import random
 
 _ENDS = ("*/", "/*", "//", "//\\", "\\", "\\\n", "??/", "??/\n", "'", '"', '"""', "\n", "\r", "\r\n", "\0", "\x1b[31m", "\x1b]0;title\x07",
          "\x7f", "\x85", "\u2028", "\u2029", "\u202e", "\u2066", "\u2069", "\u200b", "\ufeff", "\u00a0", "é", "名前", "😀", "\ud800", "\udfff",
-         "%s", "%n", "{0}", "{x}", "$(id)", "`id`", ";", "|", "&&", "../", "/", "..", ".", "-", "--", "@", "#", "# ", "[red]", "[/]", "[link=file:///]", "<b>", "</script>",
+         "%s", "%n", "{0}", "{x}", "$(id)", "`id`", ";", "|", "&&", "../", "/", "..", ".", "-", "--", "@", "#", "# ",
+         "[red]", "[/]", "[link=file:///]", "<b>", "</script>",
          "&lt;", "->", "--> ", "```", "|---|", "\t", " ", "", "%%{init}%%", "]]>", "u", "\\u0000", "\\x41", "\\N{BULLET}", "!", "%", "_", "__", "0")
 _PAYLOADS = ("int injected = 1;", "#error injected", "#define main injected", "#include </dev/zero>", "__import__('os').abort()", "injected", "x", "X", "y",
              "main", "data", "shape", "t", "int", "return", "class", "template", "NULL", "stdin", "errno", "inline", "lambda", "None", "self", "R", "T", "I",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..codegen.llvm import MachineSpec, Piece, emit_function, module_text, platform_of
 from ..codegen.llvm.types import llvm_type
-from ..ir import tir
+from ..ir import escape, tir
 from ..ir.attrs import Attrs
 from ..ir.dtype import HANDLE, INT64, VOID
 from ..ir.errors import BuildError
@@ -63,9 +63,8 @@ class Globals:
 
     def string(self, text: str) -> str:
         """The name of a constant that holds a text, ended by a zero byte."""
-        raw = text.encode() + b"\0"
-        body = "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\{c:02X}" for c in raw)
-        return self.add(f'[{len(raw)} x i8] c"{body}"')
+        raw = escape.encoded(text) + b"\0"
+        return self.add(f'[{len(raw)} x i8] c"{escape.llvm_string(raw)}"')
 
     def array(self, kind: str, items: Sequence[str]) -> str:
         """``null`` when empty."""
@@ -114,12 +113,12 @@ def _function(
     params = [_param(p, table, index) for p in f.params]
     constants = [f"{{ i64 {offsets[key][0]}, i64 {offsets[key][1]}, ptr {table.string(key)} }}" for key in f.constants]
     features = checked_features(spec)
-    strings = [table.string(n) for n in f.symbol_names]
-    kernels = [table.string(n) for n in f.kernels]
+    strings = [table.string(escape.name(n)) for n in f.symbol_names]
+    kernels = [table.string(escape.name(n)) for n in f.kernels]
     caches = [f"{{ i32 {i}, i32 {k}, i32 {axis}, i32 {index[room]} }}" for i, k, axis, room in f.caches]
     fields = [
         f"i32 {ABI}",
-        f"ptr {table.string(f.name)}",
+        f"ptr {table.string(escape.name(f.name))}",
         f"ptr {table.string(','.join(features))}",
         f"i32 {len(f.inputs)}",
         f"i32 {len(f.outputs)}",
@@ -150,7 +149,7 @@ def _param(p: Parameter, table: Globals, index: Mapping[tir.Var, int]) -> str:
             for d in p.dims
         ]
     flags = 1 if p.inout else 0
-    name, array = table.string(p.name), table.array("i64", dims)
+    name, array = table.string(escape.name(p.name)), table.array("i64", dims)
     return f"{{ ptr {name}, i8 {code}, i8 {bits}, i16 {lanes}, i32 {ndim}, ptr {array}, i32 {flags} }}"
 
 

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..ir import escape
 from ..ir.errors import BuildError
+from ..ir.escape import c_comment, c_identifier, c_string
 from ..runtime import library, toolchain
 from ..runtime.integrity import BLOCK, DIGEST, MACHINES, NAME_ROOM, BlocksDigest, Trailer, encoded_name, weights_name
-from ..runtime.metadata import FunctionInfo
+from ..runtime.metadata import FunctionInfo, TensorInfo
 from ..runtime.native import dlpack_code
 from .elf import write_data_object
 
@@ -52,6 +54,9 @@ class Pieces:
 Blob = bytes | bytearray | memoryview | Path | Pieces
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
+_RUNTIME = {"roundel", "rd", "rd_package", "rd_ffi", "__tvm_ffi"}  # its functions begin like that
+_LONGEST_NAME = 100  # of a C function, without the model's name
+_TAKEN = re.compile(r"^(run|open|release|register|last_error|num_threads|set_num_threads|version|abi)$|_(in|out)puts?\d*$|_[0-9a-f]{8}$", re.IGNORECASE)
 _PLACE = hashlib.sha256(b"the place of the weights").digest()  # what the linker sees of them
 _NAME = hashlib.sha256(b"the name of the weights' file").digest()  # what lies before it
 _EXPORTS = (
@@ -126,7 +131,7 @@ def link(
     """
     out = Path(out)
     toolchain.check_output(out)
-    name = identifier(name or out.stem)
+    name = c_prefix(name or out.stem)
     triple = _foreign_triple(target)
     runtime = (
         library.compiled(toolchain.compiler(triple), shared=False) / "libroundel_rt.a"
@@ -159,15 +164,21 @@ def link(
     return out
 
 
-def identifier(text: str) -> str:
-    """``text`` as the beginning of C names: letters, digits and underscores."""
-    cleaned = re.sub(r"\W", "_", text, flags=re.ASCII)
-    return "_" + cleaned if not cleaned or cleaned[0].isdigit() else cleaned
+def c_prefix(text: str) -> str:
+    """``text`` as the beginning of a model's C names, which are not those of the runtime."""
+    plain = c_identifier(text)
+    return f"model_{plain}" if plain in _RUNTIME else plain
 
 
 def entry_name(name: str, function: str) -> str:
-    """The C function that runs ``function`` of the model called ``name``: ``name_run`` for ``main``."""
-    return f"{name}_run" if function == "main" else f"{name}_{identifier(function)}"
+    """The C function that runs ``function`` of the model called ``name``: ``name_run`` for ``main``, else ``name_function``.
+
+    What C would not take, or what would be the name of something else in the header, is changed and told apart by a hash."""
+    if function == "main":
+        return f"{name}_run"
+    plain = c_identifier(function)
+    clean = plain == function and len(plain) <= _LONGEST_NAME and not _TAKEN.search(plain)
+    return f"{name}_{plain}" if clean else f"{name}_{plain[:_LONGEST_NAME]}_{escape.digest(function)}"
 
 
 def _foreign_triple(target: Any) -> str | None:
@@ -212,16 +223,10 @@ def _stub(name: str, functions: Sequence[str], placed: _Placed) -> str:
         weights_file, digest = "(const char *)side_file.name", f'"{placed.digest}"'
     text = _STUB.format(name=name, weights="roundel_weights" if placed.embedded else "0", side_file=side_file, weights_file=weights_file, digest=digest)
     for function in functions:
-        text += _ENTRY.format(entry=entry_name(name, function), function=_c_string(function))
-        if function.isidentifier():
+        text += _ENTRY.format(entry=entry_name(name, function), function=c_string(escape.name(function)))
+        if function.isidentifier() and function.isascii():
             text += _FFI_ENTRY.format(function=function)
     return text
-
-
-def _c_string(text: str) -> str:
-    """``text`` between quotes in C: everything but plain characters as octal bytes."""
-    plain = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. ")
-    return "".join(c if c in plain else "".join(f"\\{b:03o}" for b in c.encode()) for c in text)
 
 
 def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool, architecture: str, outputs: ExitStack) -> _Placed:
@@ -318,7 +323,7 @@ def _blocks(chunks: Iterable[Any], size: int = BLOCK) -> Iterator[memoryview]:
 def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None) -> Path:
     """The C header of a model, complete by itself: entry points and a constructor for each tensor; returns its path."""
     path = Path(path)
-    name = identifier(name or path.stem)
+    name = c_prefix(name or path.stem)
     guard = f"{name.upper()}_H_"
     lines = [
         f"/* {name}: a model compiled by Roundel. Link with lib{name}.so or {name}.so; nothing else is needed. */",
@@ -359,25 +364,30 @@ def _dltensor_section() -> str:
     return text[start : text.index("#endif\n", start) + len("#endif\n")]
 
 
+def _shown(tensor: TensorInfo) -> str:
+    return c_comment(tensor.name) + c_comment(str(tensor).removeprefix(tensor.name))
+
+
 def _declare(name: str, info: FunctionInfo) -> list[str]:
     entry = entry_name(name, info.name)
+    count = entry.upper() if entry == entry.lower() else entry  # functions called `f` and `F` have each their own
     lines = ["/* Inputs:"]
-    lines += [f" *   [{i}] {t}" for i, t in enumerate(info.inputs)]
+    lines += [f" *   [{i}] {_shown(t)}" for i, t in enumerate(info.inputs)]
     lines += [" * Outputs (a tensor whose data is NULL gets its memory from the model):"]
     grown = {output: f": input {past} with more along axis {axis}, in place if it has that input's data and strides" for past, output, axis in info.caches}
-    lines += [f" *   [{i}] {t}{grown.get(i, '')}" for i, t in enumerate(info.outputs)]
+    lines += [f" *   [{i}] {_shown(t)}{grown.get(i, '')}" for i, t in enumerate(info.outputs)]
     lines += [
         " * Returns 0, or a status with a message in "
         + f"{name}_last_error(). May be called from several threads at once. */",
         f"int {entry}(const DLTensor *inputs, DLTensor *outputs);",
-        f"enum {{ {entry.upper()}_INPUTS = {len(info.inputs)}, {entry.upper()}_OUTPUTS = {len(info.outputs)} }};",
+        f"enum {{ {count}_INPUTS = {len(info.inputs)}, {count}_OUTPUTS = {len(info.outputs)} }};",
         "",
     ]
     for role, tensors in (("input", info.inputs), ("output", info.outputs)):
         for index, tensor in enumerate(tensors):
             (code, bits, lanes), rank = dlpack_code(tensor.dtype), len(tensor.shape)
             lines += [
-                f"static inline DLTensor {entry}_{role}{index}(void *data, int64_t *shape) {{ /* {tensor} */",
+                f"static inline DLTensor {entry}_{role}{index}(void *data, int64_t *shape) {{ /* {_shown(tensor)} */",
                 f"  DLTensor t = {{data, {{kDLCPU, 0}}, {rank}, {{{code}, {bits}, {lanes}}}, shape, 0, 0}};",
                 "  return t;",
                 "}",

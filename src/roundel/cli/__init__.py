@@ -15,6 +15,7 @@ def main() -> None:
     import typer
 
     from ..ir.errors import RoundelError
+    from ..ir.escape import markup
     from .app import app
 
     try:
@@ -26,7 +27,7 @@ def main() -> None:
         from rich.console import Console
 
         text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error) or "not enough memory"
-        Console(stderr=True).print(f"[bold red]error:[/] {_escape(text)}", soft_wrap=True, highlight=False)
+        Console(stderr=True).print(f"[bold red]error:[/] {markup(text)}", soft_wrap=True, highlight=False)
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
@@ -48,9 +49,3 @@ def _admit() -> None:
     traceback.print_exc()
     print(f"This is a mistake in Roundel {__version__}, not in what you did; please report it with the lines above.", file=sys.stderr)
     sys.exit(3)
-
-
-def _escape(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

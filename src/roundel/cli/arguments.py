@@ -14,6 +14,7 @@ import typer
 
 from ..ir.dtype import DType
 from ..ir.errors import CallError, OptionError
+from ..ir.escape import short_name
 
 MODEL = typer.Argument(..., help="An ONNX file, or a model compiled by `roundel compile` (.so).", show_default=False)
 TARGET = typer.Option(None, "--target", help="What to compile for: a name from `roundel targets`, or such as 'llvm -mcpu=znver3'. Default: this machine.")
@@ -110,7 +111,7 @@ def gather_inputs(infos: Sequence[Any], given: Sequence[str], sizes: Mapping[str
 
 def described(infos: Sequence[Any], arrays: Sequence[np.ndarray]) -> str:
     """What a model was called with: names, types and sizes."""
-    return ", ".join(f"{i.name} {a.dtype}{list(a.shape)}" for i, a in zip(infos, arrays, strict=True))
+    return ", ".join(f"{short_name(i.name)} {a.dtype}{list(a.shape)}" for i, a in zip(infos, arrays, strict=True))
 
 
 def _read(item: str, names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -15,12 +15,13 @@ def check_command(model: Path = typer.Argument(..., help="An ONNX file.", show_d
 
     from ..frontend.onnx.examine import examine
     from ..ir.errors import RoundelError
+    from ..ir.escape import message
 
     console = Console(soft_wrap=True)
 
     def show(lines: Iterable[str]) -> None:
         for line in lines:
-            console.print("  " + line, highlight=False, markup=False)
+            console.print(message("  " + line), highlight=False, markup=False)
 
     try:
         report = examine(model)

@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from ..ir.errors import CallError
+from ..ir.escape import markup, message
 from ..passes.progress import shown
 from .arguments import ACCURACY, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, dims
 
@@ -37,9 +38,9 @@ def compile_command(
     sizes = f"{path.stat().st_size / 1e6:.1f} MB, packed weights {compiled.weights_nbytes / 1e6:.1f} MB"
     with suppress(CallError):  # it depends on symbolic sizes, or the target is another machine
         sizes += f", activations {compiled.arena_nbytes() / 1e6:.1f} MB"
-    console.print(f"[bold]{path}[/]  {sizes}, {time.perf_counter() - start:.1f} s")
+    console.print(f"[bold]{markup(str(path))}[/]  {sizes}, {time.perf_counter() - start:.1f} s")
     for kind, infos in (("in ", compiled.inputs), ("out", compiled.outputs)):
         for info in infos:
-            console.print(f"  {kind} {info}", highlight=False, markup=False)
+            console.print(message(f"  {kind} {info}"), highlight=False, markup=False)
     if header:
-        console.print(f"[bold]{path.with_suffix('.h')}[/]")
+        console.print(f"[bold]{markup(str(path.with_suffix('.h')))}[/]")

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from ..ir.escape import markup
 from ..passes.progress import shown
 from .arguments import DIM, TARGET, THREADS, dims, gather_inputs, known_dims
 
@@ -42,7 +43,7 @@ def explain_command(
         return
     console = Console()
     wide = console if console.is_terminal else Console(width=180)
-    wide.print(table(rows[:top], f"{model.name}, {threads} thread{'s' if threads > 1 else ''}"))
+    wide.print(table(rows[:top], f"{markup(model.name)}, {threads} thread{'s' if threads > 1 else ''}"))
     typer.echo(summary(rows))
     for line in algorithms:
         typer.echo(line)
@@ -138,7 +139,7 @@ def table(rows: list[dict[str, Any]], title: str) -> Any:
         times = [f"{r['calls'] * r['bound_ms']:.3f} {r['limit'][0]}", "" if r["predicted_ms"] is None else f"{r['calls'] * r['predicted_ms']:.3f}"]
         times += [f"{r['calls'] * r['measured_ms']:.3f}", f"{r['roofline']:.0%}"] if "measured_ms" in r else ["", ""]
         how = "\n".join(filter(None, (chosen, passed_over(r))))
-        out.add_row(r["kernel"], how, str(r["calls"]), f"{r['mflop']:.1f}", f"{r['mbytes']:.2f}", *times)
+        out.add_row(markup(r["kernel"]), how, str(r["calls"]), f"{r['mflop']:.1f}", f"{r['mbytes']:.2f}", *times)
     return out
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from ..ir.escape import file_name, markup
 from .arguments import DIM, MODEL, TARGET, THREADS, VERIFY, described, dims, gather_inputs, open_model
 
 
@@ -31,11 +32,10 @@ def run_command(
     console = Console()
     for info, value in zip(compiled.outputs, outputs, strict=True):
         array = np.asarray(value)
-        console.print(f"[bold]{info.name}[/]  {array.dtype}{list(array.shape)}  {_summary(array)}", highlight=False)
+        console.print(f"[bold]{markup(info.name)}[/]  {array.dtype}{list(array.shape)}  {_summary(array)}", highlight=False)
         if output_dir is not None:
             output_dir.mkdir(parents=True, exist_ok=True)
-            name = "".join(c if c.isalnum() or c in "._-" else "_" for c in info.name)
-            np.save(output_dir / f"{name}.npy", array)
+            np.save(output_dir / f"{file_name(info.name)}.npy", array)
     console.print(f"{took * 1e3:.2f} ms, called with {described(compiled.inputs, arrays)}", highlight=False, markup=False, soft_wrap=True)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import escape
+
 
 class RoundelError(Exception):
     """Base of all errors that Roundel raises on purpose.
@@ -14,10 +16,11 @@ class RoundelError(Exception):
 
     def __init__(self, what: str, *, where: Any = None, why: str = "", hint: str = "") -> None:
         self.what, self.where, self.why, self.hint = what, where, why, hint
-        lines = [f"{where}: {what}" if where is not None else what]
+        place = str(where).replace("\n", "\\n") if isinstance(where, str) else where
+        lines = [f"{place}: {what}" if place is not None else what]
         lines += [why] if why else []
         lines += [f"hint: {hint}"] if hint else []
-        super().__init__("\n".join(lines))
+        super().__init__(escape.message("\n".join(lines)))
 
 
 class ScriptError(RoundelError, SyntaxError):

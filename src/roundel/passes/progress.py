@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ..ir import options
+from ..ir import escape, options
 
 Watcher = Callable[[str, int, int], None]
 _watcher: ContextVar[Watcher | None] = ContextVar("roundel_progress", default=None)
@@ -43,12 +43,12 @@ def shown(title: str) -> Iterator[None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn()
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as line:
-        task = line.add_task(title, total=None)
+        task = line.add_task(escape.name(title), total=None)
 
         def update(step: str, done: int, total: int) -> None:
-            line.update(task, description=f"{title}: {step}", completed=done, total=total or None)
+            line.update(task, description=escape.name(f"{title}: {step}"), completed=done, total=total or None)
 
         with watched(update):
             yield

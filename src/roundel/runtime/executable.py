@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import options
+from ..ir import escape, options
 from ..ir.dtype import DType
 from ..ir.errors import CallError, RunError
 from . import boundary, caches, ffi, library, metadata, native, tensors, text
@@ -56,9 +56,10 @@ class Executable(Mapping[str, "BoundFunction"]):
         self._opened = opened
         self.metadata, self.weights_nbytes = extra, int(described.weights_nbytes)
         self._functions = {}
+        by_name = {escape.name(name): info for name, info in functions.items()}  # as C strings have them
         for index in range(described.num_functions):
             native_function = described.functions[index]
-            info = functions.get(native_function.name.decode()) or metadata.describe(native_function)
+            info = by_name.get(native_function.name.decode()) or metadata.describe(native_function)
             self._functions[info.name] = BoundFunction(opened, index, native_function, info)
 
     @staticmethod
@@ -85,7 +86,7 @@ class Executable(Mapping[str, "BoundFunction"]):
             settings.constants = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
         handle = ctypes.c_void_p()
         if runtime.roundel_open(ctypes.byref(described), ctypes.byref(settings), ctypes.byref(handle)):
-            raise CallError("the module cannot be opened", why=runtime.roundel_last_error().decode())
+            raise CallError("the module cannot be opened", why=runtime.roundel_last_error().decode(errors="replace"))
         text = metadata_text if metadata_text is not None else (described.metadata or b"").decode()
         functions, extra = metadata.read(text) if text else ({}, {})
         assert handle.value is not None
@@ -103,7 +104,7 @@ class Executable(Mapping[str, "BoundFunction"]):
     def __len__(self) -> int:
         return len(self._functions)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Call the only function, or the one that is called ``main``."""
         return self._functions["main" if "main" in self._functions else next(iter(self._functions))](*args, **named)
 
@@ -161,7 +162,7 @@ class BoundFunction:
         everything = info.inputs if info.kind == "graph" else info.inputs + info.outputs
         return info.names or tuple(everything[_first(a)].name for a in info.arguments)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         if named:
             args = self._positional(args, named)
         if len(args) != len(self.info.arguments):
@@ -312,7 +313,7 @@ class BoundFunction:
                 )
         return output.item() if scalar else output
 
-    def arena_nbytes(self, **sizes: int) -> int:
+    def arena_nbytes(self, /, **sizes: int) -> int:
         """Bytes that one run takes for what lies between its inputs and outputs; ``sizes`` are those of symbolic dimensions, by name.
 
         Scratch of single kernels is not counted, nor tensors whose size only data tells. Raises CallError where a size is missing.
@@ -336,7 +337,7 @@ class BoundFunction:
         ffi.load()
         if runtime.rd_ffi_register(self._owner.handle, self._index, name.encode()):
             raise CallError(
-                f"{self.info.name} cannot be registered as {name!r}", why=runtime.roundel_last_error().decode()
+                f"{self.info.name} cannot be registered as {name!r}", why=runtime.roundel_last_error().decode(errors="replace")
             )
         _registered.append(self._owner)
 
@@ -345,9 +346,9 @@ class BoundFunction:
         count = self._native.num_kernels
         nanoseconds, calls = (ctypes.c_int64 * max(count, 1))(), (ctypes.c_int64 * max(count, 1))()
         runtime = self._owner.runtime
-        if runtime.roundel_profile(self._owner.handle, self.info.name.encode(), nanoseconds, calls, int(reset)):
+        if runtime.roundel_profile(self._owner.handle, escape.name(self.info.name).encode(), nanoseconds, calls, int(reset)):
             raise CallError(
-                f"there are no times of {self.info.name}'s kernels", why=runtime.roundel_last_error().decode()
+                f"there are no times of {self.info.name}'s kernels", why=runtime.roundel_last_error().decode(errors="replace")
             )
         names = self.info.kernels or native.strings(self._native.kernels, count)
         return {name: (calls[i], nanoseconds[i] * 1e-9) for i, name in enumerate(names)}

@@ -22,7 +22,7 @@ class Model:
         self.function: BoundFunction = executable[function]
         self._saver = saver
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run; a result of its own or a tuple of them. Raises CallError when the arguments do not fit."""
         return self.function(*args, **named)
 
@@ -41,7 +41,7 @@ class Model:
         """Bytes of the constants as they are packed for the kernels; the option ``weight_growth`` caps them."""
         return self.executable.weights_nbytes
 
-    def arena_nbytes(self, **sizes: int) -> int:
+    def arena_nbytes(self, /, **sizes: int) -> int:
         """Bytes of the memory in which intermediate tensors of one run lie; ``sizes``: of symbolic dimensions, such as ``seq=128``."""
         return self.function.arena_nbytes(**sizes)
 
@@ -92,8 +92,8 @@ class _Elsewhere:
     def __init__(self, info: FunctionInfo, why: str) -> None:
         self.info, self.why = info, why
 
-    def arena_nbytes(self, **sizes: int) -> int:
+    def arena_nbytes(self, /, **sizes: int) -> int:
         return self()
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         raise CallError("this model was compiled for another machine", why=self.why, hint="save it, and load it there")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...ir import tir
+from ...ir import escape, tir
 from ...ir.dtype import DType
 from ...ir.errors import BuildError
 from ...ir.visit import free_vars
@@ -174,9 +174,8 @@ class Emitter:
     def string(self, text: str) -> str:
         """The address of a zero-terminated constant."""
         name = f"@.str{len(self.globals)}"
-        raw = text.encode() + b"\0"
-        body = "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\{c:02X}" for c in raw)
-        return self.globals.setdefault(f'private unnamed_addr constant [{len(raw)} x i8] c"{body}"', name)
+        raw = escape.encoded(text) + b"\0"
+        return self.globals.setdefault(f'private unnamed_addr constant [{len(raw)} x i8] c"{escape.llvm_string(raw)}"', name)
 
     def alloca(self, text: str) -> str:
         """An ``alloca`` in the entry block."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...ir import tir
 from ...ir.dtype import HANDLE, INT32, INT64, VOID, DType
+from ...ir.escape import python_identifier, python_string
 from ...ir.graph import GlobalVar
 from ...ir.node import Node
 from ...ir.tir import Buffer, BufferLoad, CommReducer, Expr, FloatImm, IndexMap, IntImm, Ramp, Range, StringImm, Var, intrin
@@ -15,7 +16,7 @@ from .. import tir as script
 from ..literals import float_text
 from ..regions import extent_between, ramp
 from .names import Names
-from .values import comm_reducer_text, index_map_text, quoted, value_text
+from .values import comm_reducer_text, index_map_text, value_text
 
 _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = 4, 9, 10, 11, 20
 _OPERATORS: dict[type, tuple[str, int, Callable[[Any, Any], Any]]] = {
@@ -72,11 +73,11 @@ class ExprPrinter:
 
     def var(self, v: Var, level: int = 0) -> str:
         """The name of a variable; one that nothing declares shows its hint."""
-        return self.names.get(v) or v.name
+        return self.names.get(v) or python_identifier(v.name)
 
     def buffer(self, b: Buffer) -> str:
         """The name of a buffer."""
-        return self.names.get(b) or b.name
+        return self.names.get(b) or python_identifier(b.name)
 
     def value(self, v: Any) -> str:
         """An attribute value."""
@@ -218,7 +219,7 @@ class ExprPrinter:
             return text
         if e.op in intrin.REGISTRY and _gives(e, getattr(script, e.op), *e.args):
             return f"T.{e.op}({self.args(e.args)})"
-        return f'T.call_intrin("{e.dtype}", {quoted(e.op)}{self._rest(e.args)})'
+        return f'T.call_intrin("{e.dtype}", {python_string(e.op)}{self._rest(e.args)})'
 
     def args(self, args: tuple[Expr, ...]) -> str:
         """Operands."""
@@ -230,7 +231,7 @@ class ExprPrinter:
     def _function_call(self, e: tir.Call) -> str:
         assert isinstance(e.op, GlobalVar)
         name, usual = self.functions.get(e.op.name, ("", VOID))
-        where = f"{self.module_name}.{name}" if self.module_name and name else f'I.GlobalVar("{e.op.name}")'
+        where = f"{self.module_name}.{name}" if self.module_name and name else f"I.GlobalVar({python_string(e.op.name)})"
         return (
             f"{where}({self.args(e.args)})"
             if e.dtype is usual
@@ -255,7 +256,7 @@ class ExprPrinter:
         """``T.tvm_access_ptr(T.type_annotation("float32"), A.data, 0, 16, 1)``"""
         if len(e.args) != 5 or e.dtype is not HANDLE or type(e.args[0]) is not StringImm:
             return None
-        return f'T.tvm_access_ptr("{e.args[0].value}"{self._rest(e.args[1:])})'
+        return f"T.tvm_access_ptr({python_string(e.args[0].value)}{self._rest(e.args[1:])})"
 
 
 def _plain(e: Expr) -> Any:
@@ -267,7 +268,7 @@ _EXPR: dict[type, Callable[..., str]] = {
     Var: ExprPrinter.var,
     IntImm: ExprPrinter.int_imm,
     FloatImm: ExprPrinter.float_imm,
-    StringImm: lambda p, e, level: quoted(e.value),
+    StringImm: lambda p, e, level: python_string(e.value),
     tir.Not: ExprPrinter.not_,
     tir.Cast: ExprPrinter.cast,
     tir.Select: ExprPrinter.choice,

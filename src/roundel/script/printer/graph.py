@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from ...ir import graph, tir
 from ...ir.attrs import EMPTY
 from ...ir.errors import RoundelError
+from ...ir.escape import python_identifier, python_string
 from ...ir.graph import (
     ABSENT,
     Binding,
@@ -33,7 +35,6 @@ from .expr import ExprPrinter
 from .names import Names
 from .struct_info import InfoPrinter, layout_text
 from .tensor import variable_text
-from .values import quoted
 
 _INLINE = 8  # constants of at most so many elements are written out
 
@@ -57,7 +58,7 @@ class GraphPrinter(ExprPrinter):
         elif "global_symbol" not in attrs:
             options.append("private=True")
         if decorator_name:
-            options.append(f"name={quoted(decorator_name)}")
+            options.append(f"name={python_string(decorator_name)}")
         self.doc.line(f"@R.function({', '.join(options)})" if options else "@R.function")
         with self.names.frame():
             symbols = symbolic_vars(func)
@@ -175,13 +176,13 @@ class GraphPrinter(ExprPrinter):
 
     def variable(self, v: Var) -> str:
         """The name of a variable; one that nothing binds shows its hint."""
-        return self.names.get(v) or v.name
+        return self.names.get(v) or python_identifier(v.name)
 
     def function_name(self, g: GlobalVar) -> str:
         """``cls.f`` in a module that has it."""
         if self.module_name and g.name in self.functions:
             return f"cls.{self.functions[g.name][0]}"
-        return f"I.GlobalVar({quoted(g.name)})"
+        return f"I.GlobalVar({python_string(g.name)})"
 
     def constant(self, c: graph.Constant) -> str:
         """Small constants written out, others by their key."""
@@ -213,7 +214,7 @@ class GraphPrinter(ExprPrinter):
         if isinstance(c.op, OpDef):
             special = _SPECIAL.get(c.op.name)
             text = special(self, c) if special else self._operator(c)
-            return text if text is not None else self._raw(c, quoted(c.op.name))
+            return text if text is not None else self._raw(c, python_string(c.op.name))
         if isinstance(c.op, graph.ExternFunc):
             return self._packed(c)
         name = self.function_name(c.op) if isinstance(c.op, GlobalVar) else self.value_of(c.op)
@@ -235,7 +236,7 @@ class GraphPrinter(ExprPrinter):
     def _operator(self, c: graph.Call) -> str | None:
         """``R.sum(x, axis=[1])``: attributes that differ from their defaults, where that reads back equal."""
         op: Any = c.op
-        if c.sinfo_args:
+        if c.sinfo_args or not all(map(_is_keyword_argument, c.attrs)):
             return None
         given = {
             n: v
@@ -282,17 +283,17 @@ class GraphPrinter(ExprPrinter):
         usual = isinstance(c.args[0], graph.ExternFunc) and len(c.args) == 2 and not c.attrs
         if out is None or not usual or not isinstance(c.args[1], graph.Tuple):
             return None
-        return f"R.call_dps_packed({quoted(c.args[0].name)}, {self._operand(c.args[1])}, out_sinfo={out})"  # type: ignore[union-attr]
+        return f"R.call_dps_packed({python_string(c.args[0].name)}, {self._operand(c.args[1])}, out_sinfo={out})"  # type: ignore[union-attr]
 
     def _packed(self, c: graph.Call) -> str:
         op: Any = c.op
         parts = [
-            quoted(op.name),
+            python_string(op.name),
             *(self._operand(a) for a in c.args),
             *(f"{n}={self.value(v)}" for n, v in c.attrs.items()),
         ]
-        if not all(n.isidentifier() and n != "sinfo_args" for n in c.attrs):
-            return self._raw(c, f"R.ExternFunc({quoted(op.name)})")
+        if not all(_is_keyword_argument(n) and n != "sinfo_args" for n in c.attrs):
+            return self._raw(c, f"R.ExternFunc({python_string(op.name)})")
         if c.sinfo_args:
             parts.append(
                 f"sinfo_args=({', '.join(map(self.info, c.sinfo_args))}{',' if len(c.sinfo_args) == 1 else ''})"
@@ -311,6 +312,10 @@ def _same(a: Any, b: Any) -> bool:
         if not isinstance(a, Node)
         else a is b
     )
+
+
+def _is_keyword_argument(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _optional(op: Any, k: int) -> bool:
@@ -347,14 +352,14 @@ _VALUE: dict[type, Callable[[GraphPrinter, Any], str]] = {
     graph.DataflowVar: GraphPrinter.variable,
     GlobalVar: GraphPrinter.function_name,
     graph.ExternFunc: lambda p, e: (
-        f"R.ExternFunc({quoted(e.name)})"
+        f"R.ExternFunc({python_string(e.name)})"
         if isinstance(e.sinfo, graph.ObjectInfo)
-        else f"R.ExternFunc({quoted(e.name)}, {p.info(e.sinfo)})"
+        else f"R.ExternFunc({python_string(e.name)}, {p.info(e.sinfo)})"
     ),
     graph.Constant: GraphPrinter.constant,
     graph.ShapeExpr: lambda p, e: f"R.shape([{', '.join(map(p.expr, e.values))}])",
     graph.PrimValue: lambda p, e: f"R.prim_value({p.expr(e.value)})",
-    graph.StringValue: lambda p, e: f"R.str({quoted(e.value)})",
+    graph.StringValue: lambda p, e: f"R.str({python_string(e.value)})",
     graph.DTypeValue: lambda p, e: f'R.dtype("{e.value}")',
     graph.Tuple: GraphPrinter.tuple,
     graph.TupleGetItem: lambda p, e: f"{p.value_of(e.tuple_value)}[{e.index}]",

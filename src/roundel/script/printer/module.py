@@ -10,14 +10,14 @@ from typing import Any
 from ...ir import graph, tir
 from ...ir.constant_file import constants_of, save_constants
 from ...ir.dtype import VOID
+from ...ir.escape import python_identifier, python_string
 from ...ir.module import IRModule
 from ...ir.node import Node
 from .declare import Declarations
 from .doc import Doc
 from .expr import ExprPrinter
-from .names import Names, identifier
+from .names import Names
 from .tensor import TensorPrinter
-from .values import quoted
 
 _IMPORT = {"I": "ir as I", "R": "relax as R", "T": "tir as T"}
 
@@ -45,7 +45,7 @@ def print_script(
 
 
 def _module(mod: IRModule, doc: Doc, name: str | None) -> None:
-    class_name = name or "Module"
+    class_name = python_identifier(name or "Module")
     names = Names((class_name,))
     functions = {}
     for key, func in mod.items():
@@ -53,7 +53,7 @@ def _module(mod: IRModule, doc: Doc, name: str | None) -> None:
     doc.line("@I.ir_module")
     with doc.body(f"class {class_name}:"):
         if doc.constants is not None:
-            doc.line(f"I.module_constants({quoted(doc.constants)})")
+            doc.line(f"I.module_constants({python_string(doc.constants)})")
         if mod.attrs:
             doc.line(f"I.module_attrs({ExprPrinter(names).attrs(mod.attrs)})")
         for k, (key, func) in enumerate(mod.items()):
@@ -74,7 +74,7 @@ def _function(func: Any, doc: Doc, names: Names, module: str | None, functions: 
 
 def _alone(func: Any, doc: Doc, name: str | None) -> None:
     key = name or str(func.attrs.get("global_symbol", "main"))
-    _function(func, doc, Names((key,)), None, {}, identifier(key), key)
+    _function(func, doc, Names((key,)), None, {}, python_identifier(key), key)
 
 
 def _statement(s: Any, doc: Doc, name: str | None) -> None:
@@ -99,7 +99,7 @@ def _range(r: tir.Range, doc: Doc, name: str | None) -> None:
 
 def _iter_var(v: tir.IterVar, doc: Doc, name: str | None) -> None:
     printer = TensorPrinter(Names(), doc)
-    doc.line(f"{v.var.name}: {v.kind.value} in {printer._domain(v.dom)}")
+    doc.line(f"{python_identifier(v.var.name)}: {v.kind.value} in {printer._domain(v.dom)}")
 
 
 def _graph(n: Any, doc: Doc, name: str | None) -> None:
@@ -126,7 +126,7 @@ _FAMILIES: dict[type, Callable[[Any, Doc, str | None], None]] = {
     graph.GraphExpr: _graph,
     graph.Binding: _graph,
     graph.BindingBlock: _graph,
-    graph.GlobalVar: lambda n, doc, name: doc.line(f'I.GlobalVar("{n.name}")'),
+    graph.GlobalVar: lambda n, doc, name: doc.line(f"I.GlobalVar({python_string(n.name)})"),
 }
 
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 
 import builtins
 import keyword
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ...ir.escape import python_identifier
+
 _RESERVED = frozenset((*keyword.kwlist, *dir(builtins), "T", "R", "I", "cls"))
-
-
-def identifier(hint: str) -> str:
-    """``hint`` as a Python identifier."""
-    text = re.sub(r"\W", "_", hint, flags=re.ASCII) or "v"
-    return "_" + text if text[0].isdigit() else text
 
 
 class Names:
@@ -38,10 +33,11 @@ class Names:
 
     def fresh(self, hint: str) -> str:
         """A new name, taken in this scope."""
-        base, name, k = identifier(hint), identifier(hint), 0
+        base, k = python_identifier(hint), 0
+        name = base
         while any(name in taken for taken, _ in self.frames):
             k += 1
-            name = f"{base}_{k}"
+            name = f"{base.rstrip('_')}_{k}"
         self.frames[-1][0].add(name)
         return name
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...ir.escape import python_string
 from ...ir.graph import FuncInfo, Layout, ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
 from ...ir.tir import Expr, IntImm
-from .values import quoted
 
 
 class InfoPrinter:
@@ -23,7 +23,7 @@ class InfoPrinter:
     def dim(self, e: Expr) -> str:
         """A dimension."""
         text = self.expr(e)
-        return quoted(text) if self.as_text and not isinstance(e, IntImm) else text
+        return python_string(text) if self.as_text and not isinstance(e, IntImm) else text
 
     def tensor(self, i: TensorInfo) -> str:
         """``R.Tensor((n, 4), dtype="float32")``"""
@@ -64,7 +64,7 @@ class InfoPrinter:
 
 def layout_text(layout: Layout) -> str:
     """``R.Layout("NCHW8c", halo=((0, 0), ...))``"""
-    parts = [quoted(layout.spec)]
+    parts = [python_string(layout.spec)]
     parts += [f"halo={layout.halo}"] if layout.halo else []
     parts += [f"fill={layout.fill!r}"] if layout.fill is not None else []
     parts += [f"pitch={layout.pitch}"] if layout.pitch else []

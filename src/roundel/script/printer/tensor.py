@@ -9,13 +9,13 @@ from typing import Any
 
 from ...ir import tir
 from ...ir.dtype import INT64, VOID
+from ...ir.escape import python_string
 from ...ir.tir import Block, BlockRealize, Buffer, Expr, For, ForKind, IntImm, IterKind, Range, Seq, Stmt, Var
 from ...ir.visit import walk
 from .declare import Declarations, shape_vars
 from .doc import Doc
 from .expr import ExprPrinter, stop_of
 from .names import Names
-from .values import quoted
 
 _KINDS = {
     ForKind.SERIAL: "serial",
@@ -69,7 +69,7 @@ class TensorPrinter(ExprPrinter):
 
     def function(self, func: tir.PrimFunc, name: str, decorator_name: str | None = None) -> None:
         """``@T.prim_func`` and the function."""
-        attrs, options = func.attrs, [f'name="{decorator_name}"'] if decorator_name else []
+        attrs, options = func.attrs, [f"name={python_string(decorator_name)}"] if decorator_name else []
         symbol = decorator_name or name
         if attrs.get("global_symbol") == symbol and type(attrs["global_symbol"]) is str:
             attrs = attrs.without("global_symbol")
@@ -146,7 +146,7 @@ class TensorPrinter(ExprPrinter):
         """Shape, dtype and what is not default. ``matched`` forms make an offset variable for an ``offset_factor``."""
         parts = [self._shape(b.shape), f'"{b.dtype}"']
         if scope_position:
-            parts.append(f'"{b.scope}"')
+            parts.append(python_string(b.scope))
         if b.data in self.names:
             parts.append(f"data={self.names[b.data]}")
         if b.strides:
@@ -156,7 +156,7 @@ class TensorPrinter(ExprPrinter):
         elif matched and b.offset_factor > 1:
             parts.append("elem_offset=None")
         if b.scope != "global" and not scope_position:
-            parts.append(f'scope="{b.scope}"')
+            parts.append(f"scope={python_string(b.scope)}")
         if b.align != 64:
             parts.append(f"align={b.align}")
         if b.offset_factor != 1:
@@ -228,7 +228,7 @@ class TensorPrinter(ExprPrinter):
 
     def assert_(self, s: tir.Assert, tail: bool) -> None:
         """``assert``"""
-        self.doc.line(f"assert {self.expr(s.condition)}, {quoted(s.message)}")
+        self.doc.line(f"assert {self.expr(s.condition)}, {python_string(s.message)}")
 
     def _scoped(self, flat: str, opened: str, define: Callable[[], None], body: Stmt, tail: bool) -> None:
         """A statement with a body: flat when nothing follows, else under ``with``."""
@@ -287,7 +287,7 @@ class TensorPrinter(ExprPrinter):
 
     def attr(self, s: tir.AttrStmt, tail: bool) -> None:
         """``T.attr(subject, key, value)``"""
-        text = f"T.attr({self.value(s.subject)}, {quoted(s.key)}, {self.expr(s.value)})"
+        text = f"T.attr({self.value(s.subject)}, {python_string(s.key)}, {self.expr(s.value)})"
         self._scoped(text, f"with {text}:", lambda: None, s.body, tail)
 
     # ---- loops
@@ -322,7 +322,7 @@ class TensorPrinter(ExprPrinter):
             len(args) + (s.kind is not ForKind.SERIAL) < 3 and not s.annotations and s.step is None and s.thread is None
         )
         if s.thread is not None:
-            args.append(f'thread="{s.thread}"')
+            args.append(f"thread={python_string(s.thread)}")
         if s.annotations:
             args.append(f"annotations={self.attrs(s.annotations)}")
         if s.step is not None:
@@ -341,7 +341,7 @@ class TensorPrinter(ExprPrinter):
 
     def block(self, b: Block, values: tuple[Expr, ...] | None, predicate: Expr) -> None:
         """A block; without ``values`` one that stands alone."""
-        with self.scope(f"with T.sblock({quoted(b.name)}{'' if values is not None else ', no_realize=True'}):"):
+        with self.scope(f"with T.sblock({python_string(b.name)}{'' if values is not None else ', no_realize=True'}):"):
             self._axes(b, values)
             if not _is_true(predicate):
                 self.doc.line(f"T.where({self.expr(predicate)})")

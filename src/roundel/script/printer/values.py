@@ -7,17 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...ir.dtype import DType
+from ...ir.escape import python_string
 from ...ir.graph import GlobalVar
 from ...ir.op import FuseKind
 from ...ir.tir import CommReducer, IndexMap, IntImm, StringImm
 from ...target import Target
 from ..literals import float_text
-
-
-def quoted(text: str) -> str:
-    """A string literal, in double quotes where that needs no escapes."""
-    written = repr(text)
-    return f'"{written[1:-1]}"' if written[0] == "'" and '"' not in written and "\\'" not in written else written
 
 
 def _float(value: float) -> str:
@@ -28,15 +23,15 @@ def _float(value: float) -> str:
 _PLAIN: dict[type, Callable[[Any], str]] = {
     bool: repr,
     int: repr,
-    str: quoted,
+    str: python_string,
     type(None): repr,
     float: _float,
-    DType: lambda v: quoted(str(v)),
-    Target: lambda v: f"T.target({quoted(str(v))})",
-    GlobalVar: lambda v: f"I.GlobalVar({quoted(v.name)})",
+    DType: lambda v: python_string(str(v)),
+    Target: lambda v: f"T.target({python_string(str(v))})",
+    GlobalVar: lambda v: f"I.GlobalVar({python_string(v.name)})",
     FuseKind: lambda v: f"I.FuseKind.{v.name}",
     IntImm: lambda v: f"T.{v.dtype}({bool(v.value) if v.dtype.is_bool else v.value})",
-    StringImm: lambda v: f"T.string({quoted(v.value)})",
+    StringImm: lambda v: f"T.string({python_string(v.value)})",
 }
 
 
@@ -48,7 +43,7 @@ def value_text(value: Any, node_text: Callable[[Any], str]) -> str:
     if isinstance(value, tuple | list):
         return "[" + ", ".join(value_text(v, node_text) for v in value) + "]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{quoted(k)}: {value_text(v, node_text)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{python_string(k)}: {value_text(v, node_text)}" for k, v in value.items()) + "}"
     return node_text(value)
 
 
