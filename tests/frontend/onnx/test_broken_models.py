@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -107,6 +108,15 @@ def external(location: str, length: int = 24) -> Callable[[Path], None]:
     return write
 
 
+def linked(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    """External data whose file is something else than a file."""
+    def write(path: Path) -> None:
+        external("weights.bin")(path)
+        make(path.parent / "weights.bin")
+
+    return write
+
+
 def absurd_initializer(path: Path) -> None:
     proto = add()
     del proto.graph.initializer[0].dims[:]
@@ -149,6 +159,14 @@ BROKEN = {
     "missing external data": (external("weights.bin"), "(?s)tensor 'w'.*missing.*weights.bin"),
     "external data above the folder": (external("../../secret.bin"), "(?s)outside the model's folder.*secret"),
     "external data at an absolute path": (external("/etc/passwd"), "(?s)outside the model's folder.*passwd"),
+    "external data by way of the folder above": (external("sub/../../models/short.bin", 8), "(?s)outside the model's folder"),
+    "external data that is a folder": (external("."), "(?s)tensor 'w'.*no regular file"),
+    "external data with a zero byte in its name": (external("w\0.bin"), r"(?s)tensor 'w'.*cannot be read.*w\\x00.bin"),
+    "external data with a very long name": (external("w" * 5000), "(?s)tensor 'w'.*cannot be read.*too long"),
+    "external data that is a pipe": (linked(lambda p: os.mkfifo(p)), "(?s)tensor 'w'.*no regular file"),
+    "external data in a loop of links": (linked(lambda p: p.symlink_to(p)), "(?s)tensor 'w'.*cannot be read"),
+    "external data that links to nothing": (linked(lambda p: p.symlink_to("nowhere")), "(?s)tensor 'w'.*missing"),
+    "external data that links elsewhere": (linked(lambda p: p.symlink_to("/etc/passwd")), "(?s)outside the model's folder.*weights"),
     "external data too short": (external("short.bin"), "(?s)does not fit.*8 bytes"),
     "absurd initializer": (absurd_initializer, "(?s)tensor 'w'.*absurdly large"),
     "absurd input": (absurd_input, "(?s)input 'x'.*absurdly large.*1099511627776"),
@@ -187,6 +205,37 @@ def test_command_line(kind, tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr, done.stderr
     assert sorted(folder.iterdir()) == files
+
+
+@pytest.mark.parametrize("layout", ["a store", "a folder below", "the data alone in a folder below"])
+@pytest.mark.parametrize("large", [False, True])
+def test_models_of_links_into_a_store(tmp_path, layout, large):
+    """As Hugging Face's library keeps them: model and data are links to files named by their hashes."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "revision" / ("onnx" if layout == "a folder below" else "")
+    blobs.mkdir()
+    data = "sub/weights.bin" if layout == "the data alone in a folder below" else "weights.bin"
+    (snapshot / data).parent.mkdir(parents=True)
+    external(data)(blobs / "0af3")
+    (blobs / "1bc2").write_bytes(np.full(6, 2.5, np.float32).tobytes())
+    if large:  # weights inside of the model are read from where they lie, too
+        proto = onnx.load(blobs / "0af3", load_external_data=False)
+        proto.graph.initializer.append(numpy_helper.from_array(np.zeros(1 << 19, np.float32), "unused"))
+        (blobs / "0af3").write_bytes(proto.SerializeToString())
+    (snapshot / "model.onnx").symlink_to(blobs / "0af3")
+    (snapshot / data).symlink_to(os.path.relpath(blobs / "1bc2", (snapshot / data).parent))
+    compiled = rd.compile(snapshot / "model.onnx")
+    x = np.ones([d if isinstance(d, int) else 2 for d in compiled.inputs[0].shape], np.float32)
+    np.testing.assert_array_equal(compiled(x), rd.compile(in_one_piece(snapshot / "model.onnx", np.full(6, 2.5, np.float32)))(x))
+
+
+def in_one_piece(path: Path, data: np.ndarray) -> bytes:
+    """The model with its external data inside."""
+    proto = onnx.load(path, load_external_data=False)
+    w = proto.graph.initializer[0]
+    w.ClearField("external_data")
+    w.ClearField("data_location")
+    w.raw_data = data.tobytes()
+    return proto.SerializeToString()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ops import make
 from ...ops.dims import assuming
 from . import symbolic
+from .folder import ModelFolder
 from .functions import body_of, defaults_of, schema_of
 from .load import MAX_BYTES, STRING, dtype_of, tensor_data
 from .registry import find
@@ -161,7 +161,7 @@ class Decisions:
 class GraphImporter:
     """Converts one ONNX graph inside a BlockBuilder's function."""
 
-    def __init__(self, bb: BlockBuilder, opsets: Mapping[str, int], folder: Path | None, functions: Mapping[tuple[str, str], Any]) -> None:
+    def __init__(self, bb: BlockBuilder, opsets: Mapping[str, int], folder: ModelFolder | None, functions: Mapping[tuple[str, str], Any]) -> None:
         self.bb, self.opsets, self.folder, self.functions = bb, dict(opsets), folder, functions
         self.values: dict[str, Value | None] = {"": None}
         self.checked: set[frozenset[tir.Expr]] = set()

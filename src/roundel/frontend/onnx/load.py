@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from ...ir.constants import ConstData
 from ...ir.dtype import INT64, DType
 from ...ir.errors import ModelError
 from ...runtime import text
+from .folder import ModelFolder
 from .mapped import without_weights
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def code_of(dtype: DType) -> int:
     return _CODES[dtype]
 
 
-def load_model(source: Any) -> tuple[onnx.ModelProto, Path | None]:
+def load_model(source: Any) -> tuple[onnx.ModelProto, ModelFolder | None]:
     """A ModelProto from a path, bytes or a ModelProto, and the folder of its external data.
 
     Raises ModelError for a missing, empty, truncated or foreign file.
@@ -60,7 +60,7 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, Path | None]:
         data = bytes(source)
     else:
         path = Path(source)
-        where, folder = str(path), path.resolve().parent
+        where, folder = str(path), ModelFolder.of(path)
         try:
             data = _read(path)
         except OSError as e:
@@ -88,7 +88,7 @@ def _read(path: Path) -> bytes:
         if path.stat().st_size < _MAPPED:
             return file.read()
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as data:
-            return without_weights(data, path.resolve().name) or bytes(data)
+            return without_weights(data, path.name) or bytes(data)
 
 
 def _check_text(g: onnx.GraphProto, where: str) -> None:
@@ -105,7 +105,7 @@ def _check_text(g: onnx.GraphProto, where: str) -> None:
         raise ModelError("a name in the file is not text", where=where, hint="the file is damaged; check the download (size, checksum)")
 
 
-def tensor_data(tensor: onnx.TensorProto, folder: Path | None) -> ConstData:
+def tensor_data(tensor: onnx.TensorProto, folder: ModelFolder | None) -> ConstData:
     """The content of a TensorProto, memory-mapped when it lies in an external file; raises ModelError."""
     where = f"tensor {tensor.name!r}"
     shape = tuple(tensor.dims)
@@ -159,22 +159,17 @@ def _decode(raw: np.ndarray, dtype: DType, shape: tuple[int, ...], count: int) -
     return signed.astype(dtype.numpy).reshape(shape)
 
 
-def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], count: int, folder: Path | None, where: str) -> ConstData:
+def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], count: int, folder: ModelFolder | None, where: str) -> ConstData:
     facts = {e.key: e.value for e in tensor.external_data}
     location = facts.get("location", "")
     if folder is None:
         raise ModelError("the tensor lies in an external file, but the model was not given as a path", where=where, why=f"file {location!r}")
-    path = (folder / location).resolve()
-    if not location or os.path.isabs(location) or not path.is_relative_to(folder):
-        raise ModelError("the external data file lies outside the model's folder", where=where, why=f"its location is {location!r}",
-                         hint="external data must be beside the model, for safety")
+    path = folder.find(location, where)
     try:
         offset = int(facts.get("offset", 0))
         length = int(facts.get("length", dtype.nbytes(count)))
     except ValueError:
         raise ModelError("the external data entry is broken", where=where, why=f"{facts}") from None
-    if not path.is_file():
-        raise ModelError("the external data file is missing", where=where, why=str(path))
     if length != dtype.nbytes(count) or offset < 0 or offset + length > path.stat().st_size:
         raise ModelError("the external data does not fit", where=where, why=f"{location} has {path.stat().st_size} bytes; the tensor "
                          f"says offset {offset}, length {length}, and shape {list(shape)} of {dtype} takes {dtype.nbytes(count)}")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ...ir.attrs import Attrs
 from ...ir.errors import ModelError, RoundelError
 from ...ir.module import IRModule
 from ...runtime import text
+from .folder import ModelFolder
 from .importer import Decisions, GraphImporter, NodeContext
 from .inputs import Dimensions, fixed_value, identifier, input_info, parameter
 from .load import load_model
@@ -63,7 +63,7 @@ def _with_decisions(convert: Callable[[Decisions], IRModule]) -> IRModule:
     raise first
 
 
-def _convert(model: Any, folder: Path | None, dims: Mapping[str, int], given: Mapping[str, Any], constants: Mapping[str, np.ndarray],
+def _convert(model: Any, folder: ModelFolder | None, dims: Mapping[str, int], given: Mapping[str, Any], constants: Mapping[str, np.ndarray],
              decisions: Decisions) -> IRModule:
     opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
