@@ -47,6 +47,8 @@ static int check_type(Context *ctx, int32_t index, const DLTensor *tensor) {
   if (nbytes && !tensor->data) return BAD("%s has no data", name);
   uintptr_t low, high;
   if (tensor_extent(tensor, &low, &high)) return BAD("the strides of %s overflow", name);
+  for (int32_t i = 0; i < ndim && index >= ctx->function->num_inputs && tensor->strides && nbytes; i++)
+    if (tensor->shape[i] > 1 && tensor->strides[i] == 0) return BAD("%s has stride 0 in dimension %d: its elements share memory", name, (int)i);
   if (tensor->dtype.bits % 8 && !tensor_is_compact(tensor)) return BAD("%s is strided, which %d-bit types may not be", name, tensor->dtype.bits);
   return 0;
 }

@@ -71,7 +71,7 @@ def _stacked(items: Any, dtype: str, item: Sequence[int]) -> Any:
 def _parts(value: Any) -> Any:
     torch = tensors.torch_module(value)
     if torch is not None:
-        return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
+        return torch.view_as_real(value.resolve_conj().resolve_neg()) if value.is_complex() else value
     value = np.asarray(value)
     return np.ascontiguousarray(value)[..., None].view(value.real.dtype) if value.dtype.kind == "c" else value
 

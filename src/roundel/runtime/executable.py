@@ -390,6 +390,8 @@ def _assemble(template: Template, results: list) -> Any:
 def _check_writable(value: Any) -> None:
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         raise CallError("an array passed for an output is read-only", hint="pass a copy")
+    if tensors.torch_module(value) is not None and (value.is_conj() or value.is_neg()):
+        raise CallError("a tensor passed for an output is a conjugate or negative view", hint="pass tensor.resolve_conj().resolve_neg()")
     if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
         raise CallError(
             f"{type(value).__name__} was passed for an output",

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,8 +20,7 @@ _ALIGNED_FROM = 4096  # bytes; smaller results do not gain from 64-byte alignmen
 _KEPT_FROM = 256 << 10  # bytes; the C library may give such memory back at once, and the system clears it for the next result
 _KEPT_COUNT = 4
 _KEPT_MOST = 256 << 20
-_kept: list[np.ndarray] = []  # the last large results' memory, used again once nobody else holds it
-_kept_lock = threading.Lock()
+_kept: deque[np.ndarray] = deque()  # memory of large results that are gone. No lock: it is given back in the midst of anything
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
@@ -34,8 +33,14 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     nbytes = count * dtype.itemsize
     if nbytes < _ALIGNED_FROM:
         return np.empty(shape, dtype)
-    raw = _large(nbytes + 64) if _KEPT_FROM <= nbytes <= _KEPT_MOST else np.empty(nbytes + 64, np.uint8)
-    return np.ndarray(shape, dtype, raw, -address(raw) % 64)
+    kept = _KEPT_FROM <= nbytes <= _KEPT_MOST
+    raw = _free_block(nbytes + 64) if kept else np.empty(nbytes + 64, np.uint8)
+    begin = -address(raw) % 64
+    if not kept:
+        return np.ndarray(shape, dtype, raw, begin)
+    memory = (ctypes.c_char * raw.size).from_buffer(raw)  # lives as long as the last array over it
+    weakref.finalize(memory, _give_back, raw).atexit = False
+    return np.ndarray(shape, dtype, memory, begin)
 
 
 def aligned_copy(data: Any) -> np.ndarray:
@@ -57,16 +62,27 @@ def address(array: np.ndarray) -> int:
     return ctypes.c_size_t.from_address(_capsule_pointer(capsule, b"dltensor")).value
 
 
-def _large(nbytes: int) -> np.ndarray:
+def _free_block(nbytes: int) -> np.ndarray:
     """Memory for a large result: that of an earlier one of this size that is gone, where there is one."""
-    with _kept_lock:
-        for raw in _kept:
-            if raw.size == nbytes and sys.getrefcount(raw) == 3:  # held here, by the loop and by the call
-                return raw[:]
-        _kept.append(np.empty(nbytes, np.uint8))
-        while len(_kept) > _KEPT_COUNT or (len(_kept) > 1 and sum(k.size for k in _kept) > _KEPT_MOST):
-            del _kept[0]
-        return _kept[-1][:]
+    for _ in range(len(_kept)):
+        try:
+            raw = _kept.popleft()
+        except IndexError:  # another thread was faster
+            break
+        if raw.size == nbytes:
+            return raw
+        _kept.append(raw)
+    return np.empty(nbytes, np.uint8)
+
+
+def _give_back(raw: np.ndarray) -> None:
+    """Keep the memory of a result that is gone; the oldest goes where that is too much."""
+    _kept.append(raw)
+    while len(_kept) > _KEPT_COUNT or (len(_kept) > 1 and sum(k.size for k in _kept.copy()) > _KEPT_MOST):
+        try:
+            _kept.popleft()
+        except IndexError:
+            return
 
 
 class Described:
@@ -94,7 +110,13 @@ class Described:
 
 def describe_array(array: np.ndarray, dtype: DType | None = None) -> Described:
     """A NumPy array of any type and strides as a DLTensor; types of less than a byte are packed first (a copy)."""
-    dtype = dtype or DType(array.dtype)
+    if isinstance(array, np.ma.MaskedArray):
+        raise CallError("a masked array was given", why="its mask would be lost", hint="pass array.filled(value)")
+    try:
+        dtype = dtype or DType(array.dtype.newbyteorder("="))
+    except (TypeError, ValueError, KeyError):
+        kind = "structured " if array.dtype.names else ""
+        raise CallError(f"a {kind}array of {array.dtype} is not a tensor", hint="pass an array of numbers, such as array.astype(numpy.float32)") from None
     if is_packed(dtype):
         packed = pack(array, dtype.bits)
         return Described(packed.ctypes.data, dtype, array.shape, keep=packed)
@@ -176,9 +198,11 @@ def prepare(value: Any, dtype: DType) -> Any:
     handler = _PREPARE.get(type(value))
     if handler is not None:
         return handler(value, dtype)
-    if torch_module(value) is not None:
-        value = value.detach() if value.requires_grad else value
-        return value.resolve_conj() if value.is_conj() else value
+    torch = torch_module(value)
+    if torch is not None:
+        return _dense(value, torch)
+    if isinstance(value, np.ma.MaskedArray):
+        return describe_array(value)  # says why not
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
@@ -188,6 +212,22 @@ def prepare(value: Any, dtype: DType) -> Any:
     raise CallError(
         f"{type(value).__name__} is not a tensor", hint="pass NumPy arrays, torch tensors, or anything with __dlpack__"
     )
+
+
+def _dense(value: Any, torch: Any) -> Any:
+    """A tensor of PyTorch whose memory holds its elements as they are, or CallError that says how to get one."""
+    if value.is_nested or value.layout is not torch.strided:
+        kind = "nested" if value.is_nested else str(value.layout).removeprefix("torch.")
+        hint = "torch.nested.to_padded_tensor(tensor, 0.0)" if value.is_nested else "tensor.to_dense()"
+        raise CallError(f"a {kind} tensor was given, models take dense ones", hint=f"pass {hint}")
+    if value.device.type != "cpu":
+        what = "has no data" if value.device.type == "meta" else f"is on {value.device}"
+        raise CallError(f"a tensor that {what} was given, models take tensors in CPU memory", hint="pass tensor.cpu()")
+    if value.is_quantized:
+        raise CallError(f"a quantised tensor ({value.dtype}) was given", hint="pass tensor.dequantize(), or tensor.int_repr() for the integers")
+    value = value.detach() if value.requires_grad else value
+    value = value.resolve_conj() if value.is_conj() else value
+    return value.resolve_neg() if value.is_neg() else value
 
 
 def view(value: Any) -> tuple[int, Any]:
@@ -208,10 +248,13 @@ def _describe(value: Any, torch: Any, error: Exception) -> Described:
     """By hand what DLPack refuses: read-only memory, and types that it or an exporter does not know."""
     if isinstance(value, np.ndarray):
         return describe_array(value)
-    if torch is None or value.device.type != "cpu" or value.layout is not torch.strided:
-        raise CallError(f"{type(value).__name__} cannot be passed without a copy", why=str(error)) from error
-    dtype = DType(str(value.dtype).removeprefix("torch."))
-    return Described(value.data_ptr(), dtype, value.shape, value.stride(), keep=value)
+    try:
+        if torch is None:
+            raise error
+        dtype = DType(str(value.dtype).removeprefix("torch."))
+        return Described(value.data_ptr(), dtype, value.shape, value.stride(), keep=value)
+    except (BufferError, TypeError, RuntimeError, ValueError, KeyError) as refused:
+        raise CallError(f"{type(value).__name__} cannot be passed without a copy", why=str(refused), hint="pass a dense tensor or a NumPy array") from error
 
 
 def owned_array(output: native.DLTensor, release: Callable[[native.DLTensor], None]) -> np.ndarray:
