@@ -197,6 +197,6 @@ void rd_profile_end(RdContext *shared, int32_t kernel) {
 }
 
 int32_t rd_parallel_for(RdContext *shared, RdTask task, void **args, int64_t extent, int64_t grain) {
-  pool_run(task, args, extent, grain, shared ? ((Context *)shared)->model->num_threads : pool_default_threads());
+  pool_run(task, args, extent, grain, shared ? atomic_load(&((Context *)shared)->model->num_threads) : pool_default_threads());
   return 0;
 }

@@ -7,7 +7,16 @@
 
 static _Atomic int open_models;
 
-int roundel_num_threads(const RdModel *model) { return model ? model->num_threads : pool_default_threads(); }
+int roundel_num_threads(const RdModel *model) { return model ? atomic_load(&model->num_threads) : pool_default_threads(); }
+
+int roundel_set_num_threads(RdModel *model, int num_threads) {
+  if (num_threads < 0) return rd_set_error(RD_VALUE_ERROR, "the number of threads cannot be %d", num_threads);
+  if (!model) pool_set_default_threads(num_threads);
+  else atomic_store(&model->num_threads, num_threads ? num_threads : pool_default_threads());
+  return RD_OK;
+}
+
+uint32_t roundel_abi(void) { return RD_ABI; }
 
 static int find_function(const RdModel *model, const char *name) {
   for (int32_t i = 0; i < model->library->num_functions; i++)
@@ -86,6 +95,8 @@ int roundel_open(const RdLibrary *library, const RdOptions *options, RdModel **o
   *out = NULL;
   int status = check_library(library);
   if (status) return status;
+  if ((!options || options->num_threads <= 0) && !pool_environment_is_right())
+    return rd_set_error(RD_VALUE_ERROR, "ROUNDEL_NUM_THREADS is '%.40s', a whole number is wanted", getenv("ROUNDEL_NUM_THREADS"));
   RdModel *model = calloc(1, sizeof *model);
   RdFunctionState *functions = calloc((size_t)library->num_functions + 1, sizeof *functions);
   if (!model || !functions) {
@@ -96,7 +107,7 @@ int roundel_open(const RdLibrary *library, const RdOptions *options, RdModel **o
   model->library = library;
   model->functions = functions;
   if (options) model->options = *options;
-  model->num_threads = model->options.num_threads > 0 ? model->options.num_threads : pool_default_threads();
+  atomic_store(&model->num_threads, model->options.num_threads > 0 ? model->options.num_threads : pool_default_threads());
   const char *poison = getenv("ROUNDEL_POISON");
   model->poison = poison && *poison && strcmp(poison, "0") != 0;
   atomic_fetch_add(&open_models, 1);

@@ -52,6 +52,28 @@ int rd_package_open(RdPackage *package, const RdOptions *options, RdModel **mode
   return status;
 }
 
+void rd_package_close(RdPackage *package) {
+  rd_lock(&package->lock);
+  roundel_close(atomic_exchange(&package->model, NULL));
+  rd_unlock(&package->lock);
+}
+
+int rd_package_set_num_threads(RdPackage *package, int num_threads) {
+  rd_lock(&package->lock);
+  RdModel *model = atomic_load(&package->model);
+  int status = roundel_set_num_threads(NULL, num_threads);
+  if (!status && model) status = roundel_set_num_threads(model, num_threads);
+  rd_unlock(&package->lock);
+  return status;
+}
+
+int rd_package_num_threads(RdPackage *package) {
+  rd_lock(&package->lock);
+  int count = roundel_num_threads(atomic_load(&package->model));
+  rd_unlock(&package->lock);
+  return count;
+}
+
 int rd_package_run(RdPackage *package, const char *function, const DLTensor *inputs, DLTensor *outputs) {
   RdModel *model;
   int status = rd_package_open(package, NULL, &model);

@@ -136,8 +136,17 @@ RD_API void rd_profile_end(RdContext *ctx, int32_t kernel);
 
 /* ---- Part 3: what an embedding program calls ---------------------------------------------------------------------
  * Functions that return int return 0, or a RdStatus with the message in roundel_last_error (of this thread). */
-typedef enum { RD_OK = 0, RD_RUNTIME_ERROR = 1, RD_VALUE_ERROR = 2, RD_TYPE_ERROR = 3, RD_MEMORY_ERROR = 4,
-               RD_CALLBACK_ERROR = 5 } RdStatus;
+#ifndef ROUNDEL_STATUS_
+#define ROUNDEL_STATUS_
+typedef enum {
+  RD_OK = 0,
+  RD_RUNTIME_ERROR = 1,  /* the run met sizes or values that the model does not allow, or a file cannot be read */
+  RD_VALUE_ERROR = 2,    /* arguments do not fit: shapes, strides, devices, missing data, unknown names */
+  RD_TYPE_ERROR = 3,     /* an argument has another type of element */
+  RD_MEMORY_ERROR = 4,   /* not enough memory */
+  RD_CALLBACK_ERROR = 5  /* a registered function failed */
+} RdStatus;
+#endif
 
 typedef struct RdModel RdModel;
 
@@ -173,7 +182,12 @@ RD_API int roundel_register(const char *name, RdPacked function, void *user); /*
 /* Times since the last reset of each kernel of a function: nanoseconds and calls, num_kernels of each.  Both may be NULL. */
 RD_API int roundel_profile(RdModel *model, const char *function, int64_t *nanoseconds, int64_t *calls, int reset);
 
-RD_API int roundel_num_threads(const RdModel *model); /* NULL: the default */
+/* The most threads that a run uses. NULL: what models opened later get. 0 sets the default again: ROUNDEL_NUM_THREADS, or
+ * the cores that this process may use. Runs that are under way keep theirs. */
+RD_API int roundel_num_threads(const RdModel *model);
+RD_API int roundel_set_num_threads(RdModel *model, int num_threads);
+
+RD_API uint32_t roundel_abi(void); /* RD_ABI of the runtime that is linked in */
 
 #ifdef __cplusplus
 }

@@ -102,7 +102,7 @@ static int place_arguments(Context *ctx, const DLTensor *const *inputs, DLTensor
 static int execute(Context *ctx, const DLTensor *const *inputs) {
   const RdFunction *function = ctx->function;
   if (context_reserve_arena(ctx, function->arena_size ? function->arena_size(ctx->symbols) : 0)) return ctx->status;
-  int parallel = ctx->model->num_threads > 1;
+  int parallel = atomic_load(&ctx->model->num_threads) > 1;
   if (parallel) pool_begin_run();
   cache_fill(ctx, inputs);
   int32_t status = function->run(&ctx->shared, ctx->symbols, ctx->buffers);

@@ -46,7 +46,7 @@ typedef struct {
 struct RdModel {
   const RdLibrary *library;
   RdOptions options;
-  int32_t num_threads;
+  _Atomic int32_t num_threads;
   int32_t poison;
   RdFunctionState *functions;
   const void *mapped; /* the weights file */
@@ -117,6 +117,9 @@ typedef struct {
   _Atomic uint32_t lock;
 } RdPackage;
 RD_API int rd_package_open(RdPackage *package, const RdOptions *options, RdModel **model);
+RD_API void rd_package_close(RdPackage *package); /* the shared model, which no run may be using; the next run opens it again */
+RD_API int rd_package_set_num_threads(RdPackage *package, int num_threads);
+RD_API int rd_package_num_threads(RdPackage *package);
 RD_API int rd_package_run(RdPackage *package, const char *function, const DLTensor *inputs, DLTensor *outputs);
 
 typedef struct { int32_t type_index; uint32_t padding; union { int64_t i; double f; void *p; const char *s; } value; } RdAny;

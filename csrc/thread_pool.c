@@ -53,6 +53,11 @@ static int from_environment(const char *name, int fallback) {
   return *end || value < 0 || value > 1000000000 ? fallback : (int)value;
 }
 
+int pool_environment_is_right(void) {
+  const char *text = getenv("ROUNDEL_NUM_THREADS");
+  return !text || !*text || from_environment("ROUNDEL_NUM_THREADS", -1) >= 0;
+}
+
 int pool_default_threads(void) {
   int count = atomic_load(&default_threads);
   if (count) return count;
@@ -62,6 +67,8 @@ int pool_default_threads(void) {
   atomic_store(&default_threads, count);
   return count;
 }
+
+void pool_set_default_threads(int count) { atomic_store(&default_threads, count > MAX_THREADS ? MAX_THREADS : count); }
 
 RdScratch *pool_worker_scratch(void) { return self ? &self->scratch : NULL; }
 

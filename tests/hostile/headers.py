@@ -58,7 +58,7 @@ def wanted(functions: Sequence[FunctionInfo], name: str = "model") -> list[str]:
     for info in functions:
         entry = entry_name(name, info.name)
         out += [entry, *(f"{entry}_input{i}" for i in range(len(info.inputs))), *(f"{entry}_output{i}" for i in range(len(info.outputs)))]
-    return [*out, f"{name}_last_error", f"{name}_release"]
+    return [*out, *(f"{name}_{what}" for what in ("last_error", "release", "set_num_threads", "num_threads", "close", "version", "abi"))]
 
 
 def problems(header: Path, functions: Sequence[FunctionInfo]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def problems(header: Path, functions: Sequence[FunctionInfo]) -> Iterator[str]:
             yield f"as {language} it does not compile: {done.stderr.strip().splitlines()[0]}"
     done = subprocess.run([*toolchain.compiler(), "-E", "-P", "-x", "c", "-std=c11", str(header)], capture_output=True, check=False)
     text = done.stdout.decode(errors="replace")
-    own = text[text.find("} DLTensor;") :]
+    own = text[text.find("} RdStatus;") :]
     declared = sorted(_DECLARATION.findall(own))
     if declared != sorted(wanted(functions)):
         extra = [n for n in declared if n not in wanted(functions)]

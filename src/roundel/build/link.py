@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .. import __version__
 from ..ir import escape
 from ..ir.errors import BuildError
 from ..ir.escape import c_comment, c_identifier, c_string
 from ..runtime import library, toolchain
 from ..runtime.integrity import BLOCK, DIGEST, MACHINES, NAME_ROOM, BlocksDigest, Trailer, encoded_name, weights_name
 from ..runtime.metadata import FunctionInfo, TensorInfo
-from ..runtime.native import dlpack_code
+from ..runtime.native import ABI, dlpack_code
 from .elf import write_data_object
 
 
@@ -56,7 +57,7 @@ Blob = bytes | bytearray | memoryview | Path | Pieces
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
 _RUNTIME = {"roundel", "rd", "rd_package", "rd_ffi", "__tvm_ffi"}  # its functions begin like that
 _LONGEST_NAME = 100  # of a C function, without the model's name
-_TAKEN = re.compile(r"^(run|open|release|register|last_error|num_threads|set_num_threads|version|abi)$|_(in|out)puts?\d*$|_[0-9a-f]{8}$", re.IGNORECASE)
+_TAKEN = re.compile(r"^(run|open|close|release|register|last_error|num_threads|set_num_threads|version|abi)$|_(in|out)puts?\d*$|_[0-9a-f]{8}$", re.IGNORECASE)
 _PLACE = hashlib.sha256(b"the place of the weights").digest()  # what the linker sees of them
 _NAME = hashlib.sha256(b"the name of the weights' file").digest()  # what lies before it
 _EXPORTS = (
@@ -90,6 +91,11 @@ RD_API void {name}_release(DLTensor *output) {{
 RD_API int {name}_register(const char *function, RdPacked packed, void *user) {{
   return roundel_register(function, packed, user);
 }}
+RD_API int {name}_set_num_threads(int num_threads) {{ return rd_package_set_num_threads(&roundel_package, num_threads); }}
+RD_API int {name}_num_threads(void) {{ return rd_package_num_threads(&roundel_package); }}
+RD_API void {name}_close(void) {{ rd_package_close(&roundel_package); }}
+RD_API const char *{name}_version(void) {{ return "{version}"; }}
+RD_API int {name}_abi(void) {{ return (int)roundel_abi(); }}
 RD_API int {name}_open(const RdOptions *options, RdModel **model) {{
   RdOptions none = {{0}};
   return rd_package_open(&roundel_package, options ? options : &none, model);
@@ -221,7 +227,7 @@ def _stub(name: str, functions: Sequence[str], placed: _Placed) -> str:
         mark, kept = (",".join(map(str, data)) for data in (_NAME, encoded_name(placed.weights_file)))
         side_file = f"static const struct {{ unsigned char mark[{len(_NAME)}], name[{NAME_ROOM}]; }} side_file = {{ {{{mark}}}, {{{kept}}} }};\n"
         weights_file, digest = "(const char *)side_file.name", f'"{placed.digest}"'
-    text = _STUB.format(name=name, weights="roundel_weights" if placed.embedded else "0", side_file=side_file, weights_file=weights_file, digest=digest)
+    text = _STUB.format(name=name, version=c_string(__version__), weights="roundel_weights" if placed.embedded else "0", side_file=side_file, weights_file=weights_file, digest=digest)
     for function in functions:
         text += _ENTRY.format(entry=entry_name(name, function), function=c_string(escape.name(function)))
         if function.isidentifier() and function.isascii():
@@ -332,7 +338,8 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
         "",
         "#include <stdint.h>",
         "",
-        _dltensor_section(),
+        _guarded("DLPACK_DLPACK_H_"),
+        _guarded("ROUNDEL_STATUS_"),
         "#ifdef __cplusplus",
         'extern "C" {',
         "#endif",
@@ -347,6 +354,19 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
         "/* Frees an output that came without `data` and got its memory from the model. */",
         f"void {name}_release(DLTensor *output);",
         "",
+        "/* The most threads that a run uses, from the next run on; may be called before the first. 0: ROUNDEL_NUM_THREADS, or the cores that this",
+        " * process may use. Returns 0, or RD_VALUE_ERROR for a negative number. */",
+        f"int {name}_set_num_threads(int num_threads);",
+        f"int {name}_num_threads(void);",
+        "",
+        "/* Gives back memory and threads, when no run is under way; the next run opens the model again. Before dlclose it must be called. */",
+        f"void {name}_close(void);",
+        "",
+        "/* The version of Roundel that made the model, and of its C interface: that of this header is the constant. */",
+        f"const char *{name}_version(void);",
+        f"int {name}_abi(void);",
+        f"enum {{ {name.upper() if name == name.lower() else name}_ABI = {ABI} }};",
+        "",
         "#ifdef __cplusplus",
         "}",
         "#endif",
@@ -358,9 +378,10 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
     return path
 
 
-def _dltensor_section() -> str:
+def _guarded(guard: str) -> str:
+    """A part of ``roundel.h`` that may be repeated."""
     text = library.header().read_text()
-    start = text.index("#ifndef DLPACK_DLPACK_H_")
+    start = text.index(f"#ifndef {guard}")
     return text[start : text.index("#endif\n", start) + len("#endif\n")]
 
 
@@ -377,8 +398,7 @@ def _declare(name: str, info: FunctionInfo) -> list[str]:
     grown = {output: f": input {past} with more along axis {axis}, in place if it has that input's data and strides" for past, output, axis in info.caches}
     lines += [f" *   [{i}] {_shown(t)}{grown.get(i, '')}" for i, t in enumerate(info.outputs)]
     lines += [
-        " * Returns 0, or a status with a message in "
-        + f"{name}_last_error(). May be called from several threads at once. */",
+        f" * Returns 0, or a RdStatus with a message in {name}_last_error(). May be called from several threads at once. */",
         f"int {entry}(const DLTensor *inputs, DLTensor *outputs);",
         f"enum {{ {count}_INPUTS = {len(info.inputs)}, {count}_OUTPUTS = {len(info.outputs)} }};",
         "",
