@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
 import pty
 import shutil
@@ -20,7 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import roundel as rd
 
-COMMANDS = ["compile", "run", "bench", "inspect", "explain", "check", "targets", "report"]
+COMMANDS = ["compile", "run", "bench", "info", "inspect", "explain", "check", "targets", "report"]
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +138,69 @@ def test_errors(args, message, place):
                                   ["run", "model.onnx", "--dim", "batch=many"]])
 def test_wrong_command_lines(args, place):
     assert roundel(place, *args, status=2).stderr
+
+
+def as_json(place: Path, *args: str, status: int = 0):
+    """What a command with ``--json`` says: standard output is one JSON value."""
+    def refuse(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    return json.loads(roundel(place, *args, "--json", status=status).stdout, parse_constant=refuse)
+
+
+def test_every_command_speaks_json(place, compiled):
+    done = as_json(place, "compile", "model.onnx", "-o", "j.so", "--header")
+    assert done["file"] == "j.so" and done["header"] == "j.h" and done["bytes"] == (place / "j.so").stat().st_size
+    assert done["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch", 4]}] and done["metadata"]["source"]["file"] == "model.onnx"
+    np.save(place / "odd.npy", np.array([[np.nan, np.inf, 1, 2]], np.float32))
+    ran = as_json(place, "run", "j.so", "--input", "x=odd.npy", "-O", "written")
+    assert ran["inputs"] == [{"name": "x", "dtype": "float32", "shape": [1, 4]}] and ran["outputs"][0]["values"][0] == "nan"
+    assert ran["files"] == ["written/y.npy"]
+    assert as_json(place, "run", "model.onnx", "--dim", "batch=9")["outputs"][0]["shape"] == [9, 3]
+    bench = as_json(place, "bench", "model.onnx", "--dim", "batch=2", "--seconds", "0.05")
+    assert bench["milliseconds"]["min"] <= bench["milliseconds"]["p99"] and bench["kernels"][0]["calls"] == 1
+    assert as_json(place, "bench", "j.so", "--seconds", "0.05")["kernels"] is None
+    assert "R.matmul" in as_json(place, "inspect", "model.onnx")["functions"]["main"]
+    assert "lower_host" in as_json(place, "inspect", "model.onnx", "--passes")
+    (row,) = as_json(place, "explain", "model.onnx", "--no-measure")
+    assert row["kernel"] == as_json(place, "explain", "model.onnx", "-f", row["kernel"])["kernel"]
+    assert "define" in as_json(place, "inspect", "model.onnx", "--form", "llvm", "-f", row["kernel"])["text"]
+    assert as_json(place, "check", "model.onnx")["ok"] is True
+    assert as_json(place, "check", "odd.npy", status=2)["ok"] is False
+    assert {"this machine", "znver3"} <= {t["name"] for t in as_json(place, "targets")}
+    assert any(o["name"] == "R.matmul" for o in as_json(place, "report", "ops")) and any(o["name"] == "Conv" for o in as_json(place, "report", "onnx"))
+
+
+def test_info(place, compiled):
+    digest = hashlib.sha256((place / "model.onnx").read_bytes()).hexdigest()
+    text = " ".join(roundel(place, "info", "model.so", "--dim", "batch=3").stdout.split())
+    for part in (f"Roundel {rd.__version__}", f"model.onnx sha256 {digest}", "everything", "x: float32[batch, 4]", "y: float32[batch, 3]", "accuracy default",
+                 "target llvm", "runs here yes"):
+        assert part in text, text
+    facts = as_json(place, "info", "model.so", "--verify")
+    assert facts["weights"] == rd.load(compiled).weights_nbytes and facts["weights_file"] is None and facts["verified"] == "everything"
+    assert facts["source"]["sha256"] == digest and facts["functions"][0]["inputs"][0]["shape"] == ["batch", 4] and facts["threads"] >= 1
+    roundel(place, "compile", "model.onnx", "-o", "far.so", "--target", "neoverse-n1")
+    facts = as_json(place, "info", "far.so")
+    assert facts["machine"] == "aarch64" and not facts["runs_here"] and facts["functions"] and facts["activations"] is None
+    assert "runs here no" in " ".join(roundel(place, "info", "far.so").stdout.split())
+    data = bytearray(compiled.read_bytes())
+    data[len(data) // 2] ^= 4
+    (place / "damaged.so").write_bytes(data)
+    assert "damaged" in roundel(place, "info", "damaged.so", status=1).stderr
+    assert "no symbolic dimension" in roundel(place, "info", "model.so", "--dim", "bach=3", status=1).stderr
+
+
+def test_files_of_the_current_folder_are_not_imported(place):
+    """Neither by the command nor by the processes that it starts to compile."""
+    folder = place / "of a stranger"
+    folder.mkdir()
+    for module in ("json", "numpy", "pickle", "struct", "ziglang"):
+        (folder / f"{module}.py").write_text("print('imported', flush=True)\nraise SystemExit(7)\n")
+    done = subprocess.run([sys.executable, "-P", "-m", "roundel", "compile", "../model.onnx", "-o", "m.so", "--target", "neoverse-n1"], cwd=folder,
+                          env={**os.environ, "ROUNDEL_CACHE_DIR": str(place / "cache3")}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "imported" not in done.stdout, done.stderr
+    assert (folder / "m.so").is_file()
 
 
 def test_options_that_come_too_late(place, compiled):

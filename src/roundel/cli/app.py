@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import typer
 
-from . import bench, check, compile, explain, inspect, report, run, targets  # noqa: A004
+from . import bench, check, compile, explain, info, inspect, report, run, targets  # noqa: A004
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
                   help="Roundel compiles machine-learning models to native code.")
 app.command("compile")(compile.compile_command)
 app.command("run")(run.run_command)
 app.command("bench")(bench.bench_command)
+app.command("info")(info.info_command)
 app.command("inspect")(inspect.inspect_command)
 app.command("explain")(explain.explain_command)
 app.command("check")(check.check_command)

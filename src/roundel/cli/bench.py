@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from .arguments import DIM, MODEL, TARGET, THREADS, described, dims, gather_inputs, is_compiled, open_model
+from .json_output import JSON, array_facts, print_json
 
 
 def bench_command(
@@ -20,6 +21,7 @@ def bench_command(
     seconds: float = typer.Option(3.0, "--seconds", help="For how long to measure."),
     profile: bool = typer.Option(True, "--profile/--no-profile", help="Also time each kernel and compare with the machine (ONNX models only)."),
     top: int = typer.Option(20, "--top", help="Kernels to show."),
+    as_json: bool = JSON,
 ) -> None:
     """Measure the latency of a model and where its time goes."""
     from rich.console import Console
@@ -29,12 +31,19 @@ def bench_command(
     arrays = gather_inputs(compiled.inputs, inputs, dims(dim))
     times = measure(lambda: compiled(*arrays), seconds)
     p = np.percentile(times * 1e3, [0, 50, 90, 99])
+    profile = profile and not is_compiled(model)
+    if as_json:
+        latency = dict(zip(("min", "median", "p90", "p99"), p, strict=True))
+        rows = kernel_times(model, arrays, target, threads, min(seconds, 2.0)) if profile else None
+        print_json({"runs": len(times), "threads": compiled.executable.num_threads, "milliseconds": latency, "inputs": array_facts(compiled.inputs, arrays),
+                    "kernels": rows})
+        return
     console.print(f"latency over {len(times)} runs, {compiled.executable.num_threads} threads: "
                   f"min {p[0]:.3f}  [bold]median {p[1]:.3f}[/]  p90 {p[2]:.3f}  p99 {p[3]:.3f} ms", soft_wrap=True)
     symbolic = any(isinstance(d, str) for i in compiled.inputs for d in i.shape)
     called = f"called with {described(compiled.inputs, arrays)}{'; --dim gives other sizes' if symbolic else ''}"
     console.print(called, highlight=False, markup=False, soft_wrap=True)
-    if profile and not is_compiled(model):
+    if profile:
         wide = console if console.is_terminal else Console(width=140)
         wide.print(profile_table(model, arrays, target, threads, min(seconds, 2.0), top))
 
@@ -52,10 +61,9 @@ def measure(call: Any, seconds: float) -> np.ndarray:
     return np.array(times)
 
 
-def profile_table(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float, top: int) -> Any:
-    """A table of kernels by time; shares are of the sum over kernels, percentages of what the machine can do with their arithmetic and memory."""
-    from rich.table import Table
-
+def kernel_times(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float) -> list[dict[str, Any]]:
+    """The kernels, those first that take longest: calls and milliseconds of one run, the share of all kernels' time and, where it is known what
+    a kernel computes, GFLOP/s, GB/s and the share of its bound by arithmetic or by memory (``limit``), whichever is nearer."""
     from ..target.host import usable_cores
     from .explain import explained
 
@@ -66,16 +74,26 @@ def profile_table(model: Path, arrays: list[np.ndarray], target: str | None, thr
     runs = len(measure(lambda: profiled(*arrays), seconds)) + 2
     found = profiled.function.profile()
     total = sum(s for _, s in found.values()) or 1.0
+    return [{"kernel": name, "calls": calls / runs, "milliseconds": s / runs * 1e3, "share": s / total, **_speeds(costs.get(name), s / max(calls, 1))}
+            for name, (calls, s) in sorted(found.items(), key=lambda item: -item[1][1])]
+
+
+def profile_table(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float, top: int) -> Any:
+    """A table of `kernel_times`; percentages are of what the machine can do with a kernel's arithmetic and memory."""
+    from rich.table import Table
+
     table = Table(title="kernels by time")
     for name, justify in (("kernel", "left"), *((n, "right") for n in ("calls", "ms per run", "share", "GFLOP/s", "GB/s", "% of peak"))):
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for name, (calls, s) in sorted(found.items(), key=lambda item: -item[1][1])[:top]:
-        speeds = _speeds(costs[name], s / max(calls, 1)) if name in costs else ("", "", "")
-        table.add_row(name, f"{calls / runs:.0f}", f"{s / runs * 1e3:.3f}", f"{s / total:.1%}", *speeds)
+    for r in kernel_times(model, arrays, target, threads, seconds)[:top]:
+        speeds = (f"{r['gflops']:.1f}", f"{r['gbytes']:.1f}", f"{r['of_bound']:.0%} {r['limit']}") if "limit" in r else ("", "", "")
+        table.add_row(r["kernel"], f"{r['calls']:.0f}", f"{r['milliseconds']:.3f}", f"{r['share']:.1%}", *speeds)
     return table
 
 
-def _speeds(cost: dict[str, Any], seconds: float) -> tuple[str, str, str]:
-    """GFLOP/s, GB/s, and the share of the kernel's bound by arithmetic or by memory, whichever is nearer."""
+def _speeds(cost: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
+    if cost is None:
+        return {}
     seconds = max(seconds, 1e-9)
-    return f"{cost['mflop'] / 1e3 / seconds:.1f}", f"{cost['mbytes'] / 1e3 / seconds:.1f}", f"{cost['bound_ms'] / 1e3 / seconds:.0%} {cost['limit']}"
+    return {"gflops": cost["mflop"] / 1e3 / seconds, "gbytes": cost["mbytes"] / 1e3 / seconds, "of_bound": cost["bound_ms"] / 1e3 / seconds,
+            "limit": cost["limit"]}

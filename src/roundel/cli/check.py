@@ -8,8 +8,10 @@ from pathlib import Path
 
 import typer
 
+from .json_output import JSON, print_json
 
-def check_command(model: Path = typer.Argument(..., help="An ONNX file.", show_default=False)) -> None:
+
+def check_command(model: Path = typer.Argument(..., help="An ONNX file.", show_default=False), as_json: bool = JSON) -> None:
     """List everything that keeps a model from being compiled, at once; exit status 1 when there is something, 2 when it cannot be read."""
     from rich.console import Console
 
@@ -26,8 +28,15 @@ def check_command(model: Path = typer.Argument(..., help="An ONNX file.", show_d
     try:
         report = examine(model)
     except RoundelError as error:
-        console.print(str(error), highlight=False, markup=False)
+        if as_json:
+            print_json({"ok": False, "error": str(error)})
+        else:
+            console.print(str(error), highlight=False, markup=False)
         raise typer.Exit(2) from None
+    if as_json:
+        print_json({"ok": report.ok, "operators": report.operators, "invalid": report.invalid, "unsupported": report.lines(),
+                    "problems": report.problem_lines(), "unexamined": report.unexamined})
+        raise typer.Exit(0 if report.ok else 1)
     total = sum(report.operators.values())
     console.print(f"{total} node{'s' * (total != 1)}, {len(report.operators)} operator{'s' * (len(report.operators) != 1)}", highlight=False)
     if report.invalid:

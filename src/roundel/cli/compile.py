@@ -13,6 +13,7 @@ from ..ir.errors import CallError
 from ..ir.escape import markup, message
 from ..passes.progress import shown
 from .arguments import ACCURACY, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, dims
+from .json_output import JSON, print_json, tensor_facts
 
 
 def compile_command(
@@ -22,6 +23,7 @@ def compile_command(
     accuracy: str = ACCURACY, weights: str = WEIGHTS,
     header: bool = typer.Option(False, "--header", help="Also write a C header beside the library."),
     side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
+    as_json: bool = JSON,
 ) -> None:
     """Compile a model to a shared library that needs nothing but libc."""
     from rich.console import Console
@@ -34,10 +36,18 @@ def compile_command(
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, weights=weights)
     with shown(f"writing {output}"):
         path = compiled.save(output, side_file=side_file, header=header)
+    activations = None
+    with suppress(CallError):  # it depends on symbolic sizes, or the target is another machine
+        activations = compiled.arena_nbytes()
+    if as_json:
+        print_json({"file": path, "header": path.with_suffix(".h") if header else None, "bytes": path.stat().st_size, "weights": compiled.weights_nbytes,
+                    "activations": activations, "seconds": time.perf_counter() - start, "inputs": tensor_facts(compiled.inputs),
+                    "outputs": tensor_facts(compiled.outputs), "metadata": compiled.metadata})
+        return
     console = Console()
     sizes = f"{path.stat().st_size / 1e6:.1f} MB, packed weights {compiled.weights_nbytes / 1e6:.1f} MB"
-    with suppress(CallError):  # it depends on symbolic sizes, or the target is another machine
-        sizes += f", activations {compiled.arena_nbytes() / 1e6:.1f} MB"
+    if activations is not None:
+        sizes += f", activations {activations / 1e6:.1f} MB"
     console.print(f"[bold]{markup(str(path))}[/]  {sizes}, {time.perf_counter() - start:.1f} s")
     for kind, infos in (("in ", compiled.inputs), ("out", compiled.outputs)):
         for info in infos:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import typer
 from ..ir.escape import markup
 from ..passes.progress import shown
 from .arguments import DIM, TARGET, THREADS, dims, gather_inputs, known_dims
+from .json_output import JSON, print_json
 
 
 def explain_command(
@@ -21,7 +21,7 @@ def explain_command(
     dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS,
     seconds: float = typer.Option(1.0, "--seconds", help="For how long to measure."),
     top: int = typer.Option(25, "--top", help="Kernels to show, the most expensive first."),
-    as_json: bool = typer.Option(False, "--json", help="Everything as JSON."),
+    as_json: bool = JSON,
 ) -> None:
     """Show per kernel the implementation and decisions chosen, its FLOPs and bytes, predicted and measured time, share of the roofline."""
     from rich.console import Console
@@ -32,14 +32,14 @@ def explain_command(
     with shown(f"explaining {model.name}"):
         rows, algorithms = explained_with_algorithms(model, target=target, threads=threads, sizes=sizes)
     if kernel is not None:
-        _print_kernel(rows, kernel)
+        _print_kernel(rows, kernel, as_json)
         return
     if measure:
         with shown(f"measuring {model.name}"):
             add_measured(rows, model, target=target, threads=threads, sizes=sizes, seconds=seconds)
     rows.sort(key=lambda r: -r["calls"] * r.get("measured_ms", r["bound_ms"]))
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        print_json(rows)
         return
     console = Console()
     wide = console if console.is_terminal else Console(width=180)
@@ -162,12 +162,15 @@ def summary(rows: list[dict[str, Any]]) -> str:
     return text + "\nOne kernel's schedule: roundel explain MODEL -f KERNEL. Its code: roundel inspect MODEL -f KERNEL --form script|llvm|asm"
 
 
-def _print_kernel(rows: list[dict[str, Any]], kernel: str) -> None:
+def _print_kernel(rows: list[dict[str, Any]], kernel: str, as_json: bool) -> None:
     from ..ir.errors import OptionError
 
     row = next((r for r in rows if r["kernel"] == kernel), None)
     if row is None:
         raise OptionError(f"there is no kernel {kernel!r}", hint=f"one of {', '.join(r['kernel'] for r in rows)}")
+    if as_json:
+        print_json(row)
+        return
     expected = "" if row["predicted_ms"] is None else f", predicted {row['predicted_ms']:.4f} ms"
     typer.echo(f"# {kernel}: rule {row['rule']}, {row['decisions'] or 'no free choices'}\n"
                f"# {row['mflop']:.2f} MFLOP, {row['mbytes']:.3f} MB, bound {row['bound_ms']:.4f} ms by {row['limit']}{expected}")

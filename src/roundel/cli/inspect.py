@@ -10,6 +10,7 @@ import typer
 
 from ..passes.progress import shown
 from .arguments import DIM, TARGET, dims
+from .json_output import JSON, print_json
 
 
 def inspect_command(
@@ -20,6 +21,7 @@ def inspect_command(
     passes: bool = typer.Option(False, "--passes", help="List the passes of the default pipeline."),
     dim: list[str] = DIM, target: str = TARGET,
     color: bool = typer.Option(None, "--color/--no-color", help="Highlight. Default: on a terminal."),
+    as_json: bool = JSON,
 ) -> None:
     """Print a model's module at any stage of compilation."""
     from .. import api, driver
@@ -27,12 +29,14 @@ def inspect_command(
 
     names = [p.name for p in driver.DEFAULT]
     if passes:
-        typer.echo("\n".join(dict.fromkeys(names)))
+        listed = [*dict.fromkeys(names)]
+        print_json(listed) if as_json else typer.echo("\n".join(listed))
         return
     with shown(f"importing {model.name}"):
         mod = api.import_model(model, dynamic=dims(dim) or None)
     if form != "script":
-        typer.echo(driver.kernel_text(mod, function, form, target=target))
+        text = driver.kernel_text(mod, function, form, target=target)
+        print_json({"function": function, "form": form, "text": text}) if as_json else typer.echo(text)
         return
     if after is not None:
         if after not in names:
@@ -44,6 +48,10 @@ def inspect_command(
         later = "" if after is not None else "; kernels are there --after schedule"
         raise OptionError(f"the module has no function {function!r} at this stage", hint=f"it has {', '.join(mod.functions)}{later}")
     part = mod if function is None else mod[function]
+    if as_json:
+        functions = {name: f.script() for name, f in mod.functions.items() if function in (None, name)}
+        print_json({"after": after, "functions": functions, "form": form, "text": part.script()})
+        return
     if color or (color is None and sys.stdout.isatty()):
         from rich.console import Console
         from rich.syntax import Syntax

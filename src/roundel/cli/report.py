@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import typer
 
+from .json_output import JSON, print_json
+
 app = typer.Typer(no_args_is_help=True, help="Report what Roundel supports.")
 _HEADS = ("operator", "fusion", "tensor expression", "what it does")
 
@@ -29,7 +31,8 @@ def page() -> str:
 
 
 @app.command("ops")
-def ops_command(markdown: bool = typer.Option(False, "--markdown", help="The page docs/operators.md, ONNX's operators included.")) -> None:
+def ops_command(markdown: bool = typer.Option(False, "--markdown", help="The page docs/operators.md, ONNX's operators included."),
+                as_json: bool = JSON) -> None:
     """List the graph operators."""
     from rich.console import Console
     from rich.table import Table
@@ -38,6 +41,9 @@ def ops_command(markdown: bool = typer.Option(False, "--markdown", help="The pag
         typer.echo(page(), nl=False)
         return
     rows = _operators()
+    if as_json:
+        print_json([dict(zip(("name", "fusion", "tensor_expression", "what"), row, strict=True)) for row in rows])
+        return
     table = Table(title=f"{len(rows)} operators")
     for name in _HEADS:
         table.add_column(name)
@@ -47,17 +53,23 @@ def ops_command(markdown: bool = typer.Option(False, "--markdown", help="The pag
 
 
 @app.command("torch")
-def torch_command() -> None:
+def torch_command(as_json: bool = JSON) -> None:
     """The page docs/torch-operators.md: PyTorch's operators, and how each is compiled."""
-    from ..frontend.torch.support import markdown
+    from ..frontend.torch.support import markdown, rows
 
+    if as_json:
+        print_json([{"name": name, "how": how, "complex": bool(pairs)} for name, how, pairs in rows()])
+        return
     typer.echo(markdown(), nl=False)
 
 
 @app.command("onnx")
-def onnx_command() -> None:
+def onnx_command(as_json: bool = JSON) -> None:
     """List the operators of ONNX and com.microsoft: versions, and how each is imported."""
     from ..frontend.onnx.coverage import rows
 
+    if as_json:
+        print_json([{"domain": r.domain or "ai.onnx", "name": r.name, "versions": r.versions, "how": r.how} for r in rows()])
+        return
     for r in rows():
         typer.echo(f"{r.domain or 'ai.onnx'}::{r.name}  versions {', '.join(map(str, r.versions))}  {r.how}")

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import typer
 
 from ..ir.escape import file_name, markup
 from .arguments import DIM, MODEL, TARGET, THREADS, VERIFY, described, dims, gather_inputs, open_model
+from .json_output import JSON, array_facts, print_json
 
 
 def run_command(
@@ -18,7 +20,7 @@ def run_command(
     inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
     output_dir: Path = typer.Option(None, "--output-dir", "-O", help="Write each output as an .npy file into this folder."),
     dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, verify: bool = VERIFY,
-    seed: int = typer.Option(0, "--seed", help="Seed of random inputs."),
+    seed: int = typer.Option(0, "--seed", help="Seed of random inputs."), as_json: bool = JSON,
 ) -> None:
     """Run a model once and show its outputs."""
     from rich.console import Console
@@ -29,14 +31,34 @@ def run_command(
     result = compiled(*arrays)
     took = time.perf_counter() - start
     outputs = result if isinstance(result, tuple) else (result,)
+    files = [_written(output_dir, info.name, value) for info, value in zip(compiled.outputs, outputs, strict=True)] if output_dir is not None else []
+    if as_json:
+        results = [{**facts, **_statistics(np.asarray(v))} for facts, v in zip(array_facts(compiled.outputs, outputs), outputs, strict=True)]
+        print_json({"inputs": array_facts(compiled.inputs, arrays), "outputs": results, "files": files, "milliseconds": took * 1e3})
+        return
     console = Console()
     for info, value in zip(compiled.outputs, outputs, strict=True):
         array = np.asarray(value)
         console.print(f"[bold]{markup(info.name)}[/]  {array.dtype}{list(array.shape)}  {_summary(array)}", highlight=False)
-        if output_dir is not None:
-            output_dir.mkdir(parents=True, exist_ok=True)
-            np.save(output_dir / f"{file_name(info.name)}.npy", array)
     console.print(f"{took * 1e3:.2f} ms, called with {described(compiled.inputs, arrays)}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _written(folder: Path, name: str, value: Any) -> Path:
+    """An output as a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{file_name(name)}.npy"
+    np.save(path, np.asarray(value))
+    return path
+
+
+def _statistics(array: np.ndarray) -> dict[str, Any]:
+    """All values of a small output, some numbers about a large one."""
+    if array.size <= 8:
+        return {"values": array.reshape(-1)}
+    if array.dtype.kind not in "iuf":
+        return {}
+    wide = array.astype("float64")
+    return {"min": wide.min(), "max": wide.max(), "mean": wide.mean()}
 
 
 def _summary(array: np.ndarray) -> str:
@@ -44,7 +66,4 @@ def _summary(array: np.ndarray) -> str:
         return "empty"
     if array.size <= 8:
         return np.array2string(array.reshape(-1), precision=5)
-    if array.dtype.kind not in "iuf":
-        return ""
-    wide = array.astype("float64")
-    return f"min {wide.min():.5g}  max {wide.max():.5g}  mean {wide.mean():.5g}"
+    return "  ".join(f"{name} {value:.5g}" for name, value in _statistics(array).items())

@@ -17,12 +17,15 @@ import platform
 import stat
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..ir.errors import ModelError
+from . import metadata
+from .metadata import FunctionInfo
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}  # how ELF numbers them
 BLOCK = 8 << 20  # bytes of weights that are hashed together
@@ -156,6 +159,17 @@ class SavedFile:
         """The processor family that the code is for, as ``platform.machine()`` calls it."""
         number = _ELF_HEADER.unpack(self.head[: _ELF_HEADER.size])[2]
         return next((name for name, n in MACHINES.items() if n == number), f"ELF machine {number}")
+
+    def metadata(self) -> tuple[dict[str, FunctionInfo], dict[str, Any]]:
+        """The functions by name, and what the compiler noted, as ``metadata.read`` gives them; read from the image, whatever machine it
+        is for."""
+        for part in (self.head, self.tail):
+            at = part.find(metadata.BEGIN)
+            while at >= 0:
+                with suppress(ValueError, KeyError, TypeError):
+                    return metadata.read(part[at : part.index(0, at)].decode())
+                at = part.find(metadata.BEGIN, at + 1)
+        return {}, {}
 
     def check_machine(self) -> None:
         """Raises ModelError for code of another processor family."""

@@ -14,6 +14,7 @@ from typing import Any
 from .native import COMPUTED, SCALAR, RdFunction, dtype_of
 
 Template = int | list
+BEGIN = b'{"functions":['  # of the text
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def compiler(triple: str | None = None) -> tuple[str, ...]:
             if path := shutil.which(name):
                 return (path,)
     if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang", "cc", *(("-target", triple) if triple else ()))
+        return (sys.executable, "-P", "-m", "ziglang", "cc", *(("-target", triple) if triple else ()))
     raise BuildError(
         "no C compiler was found" + (f" for {triple}" if triple else ""),
         hint="install gcc or clang, or `pip install ziglang`, or set CC",
@@ -41,7 +41,7 @@ def archiver() -> tuple[str, ...]:
     """The command that makes static libraries."""
     if path := shutil.which("ar"):
         return (path,)
-    return (sys.executable, "-m", "ziglang", "ar")
+    return (sys.executable, "-P", "-m", "ziglang", "ar")
 
 
 def keep_symbols(path: Path, patterns: Sequence[str], triple: str | None = None) -> None:
