@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from ..codegen.llvm import MachineSpec, to_object
@@ -72,7 +73,8 @@ class Died(BuildError):
 
 
 def _environment() -> dict[str, str]:
-    path = os.pathsep.join(p for p in sys.path if p)
+    own = str(Path(__file__).resolve().parents[2])  # where this package is, should it have been imported from the current folder
+    path = os.pathsep.join(p for p in (*sys.path, own) if p)
     return {**os.environ, "PYTHONPATH": path}
 
 
