@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roundel: a machine-learning compiler. ``compile`` a model, ``load`` a compiled one, ``build`` or ``interpret`` a module."""
 
+import logging
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -34,6 +35,7 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # what is logged is shown where the program says so
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,8 @@ Everything heavy (onnx, torch, llvmlite) is imported when it is needed and not b
 from __future__ import annotations
 
 import hashlib
+import logging
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .ir import options
+from .ir import escape, options
 from .ir.errors import CallError, ModelError, OptionError, RoundelError
 from .ir.module import IRModule
 from .ir.tir import BaseFunc
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from .runtime.executable import Executable
     from .runtime.model import Model
 
+_log = logging.getLogger("roundel.api")
 _LARGE = 4 << 20  # bytes
 
 
@@ -44,6 +47,8 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     from . import cache
     from .runtime import ForeignModel, Model
 
+    options.check_environment()
+    begun = time.perf_counter()
     verify, threads = options.choose("verify", verify), options.choose("threads", threads)
     plain = pipeline is None and not verify and not observers and not profile
     hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
@@ -75,12 +80,15 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
             return link_again(path.parent, out, **how) if path.is_file() else compiled().save(out, **how)  # it may have been evicted
 
         with suppress(RoundelError):  # what cannot be loaded any more is made again
-            return Model(load(path, threads=threads).executable, saver=save)
+            kept = Model(load(path, threads=threads).executable, saver=save)
+            _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
+            return kept
     from .passes.progress import shown
 
     with cache.new_folder(key) as folder:
         with shown(f"compiling {_name(model)}"):
             built = compiled(folder)
+        _log.info("compiled %s in %.2f s", _name(model), time.perf_counter() - begun)
         if key is not None and folder is not None:
             from .build.kept import keep
 
@@ -185,7 +193,11 @@ def load(path: str | Path, *, threads: int | None = None, verify: bool = False) 
     weights of up to 4 MiB too; ``verify`` reads and checks all weights. Raises ModelError for a damaged file, CallError for another CPU's."""
     from .runtime.loader import load as read
 
-    return read(path, threads=threads, verify=verify)
+    options.check_environment()
+    begun = time.perf_counter()
+    model = read(path, threads=threads, verify=verify)
+    _log.info("loaded %s in %.4f s", _name(path), time.perf_counter() - begun)
+    return model
 
 
 def _must_be_module(mod: Any) -> None:
@@ -194,4 +206,4 @@ def _must_be_module(mod: Any) -> None:
 
 
 def _name(model: Any) -> str:
-    return Path(model).name if isinstance(model, str | Path) else type(model).__name__
+    return escape.name(Path(model).name) if isinstance(model, str | Path) else type(model).__name__

@@ -76,7 +76,8 @@ def test_a_number_of_threads_that_is_none_is_an_error(program, value):
 
 def test_both_headers_in_one_file(program):
     source = program.parent / "both.c"
-    source.write_text('#include "small.h"\n#include "roundel.h"\n#include "small.h"\nint main(void) { return roundel_abi() == RD_ABI ? RD_OK : RD_TYPE_ERROR; }\n')
+    source.write_text('#include "small.h"\n#include "roundel.h"\n#include "small.h"\n'
+                      'int main(void) { return roundel_abi() == RD_ABI ? RD_OK : RD_TYPE_ERROR; }\n')
     from roundel.runtime import library
 
     for language in ("c", "c++"):

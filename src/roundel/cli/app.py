@@ -7,6 +7,8 @@ import typer
 
 from . import bench, check, compile, explain, info, inspect, report, run, targets  # noqa: A004
 
+from .logs import log_to_terminal
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
                   help="Roundel compiles machine-learning models to native code.")
 app.command("compile")(compile.compile_command)
@@ -21,7 +23,9 @@ app.add_typer(report.app, name="report")
 
 
 @app.callback(invoke_without_command=True)
-def _version(context: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and leave.")) -> None:
+def _general(context: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+             verbose: int = typer.Option(0, "--verbose", "-v", count=True, help="Tell what is done; twice: every pass with its time.")) -> None:
+    log_to_terminal(verbose)
     if version:
         from .. import __version__
 

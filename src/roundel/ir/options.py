@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import operator
 import os
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import escape
 from .errors import OptionError
 
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
@@ -71,6 +74,9 @@ class Option:
 
 
 REGISTRY: dict[str, Option] = {}
+# Variables that are read elsewhere: by the C runtime and its tests, and an option of a room that may not be imported yet.
+_OTHER_VARIABLES = {"ROUNDEL_CACHE_SIZE", "ROUNDEL_SPIN_US", "ROUNDEL_SHUFFLE", "ROUNDEL_POISON"}
+_log = logging.getLogger("roundel.options")
 _overrides: ContextVar[dict[str, Any]] = ContextVar("roundel_options", default={})  # noqa: B039
 
 
@@ -97,6 +103,17 @@ def choose(name: str, given: Any) -> Any:
 def shaping_code() -> tuple[tuple[str, Any], ...]:
     """Current values of the options on which compiled code depends; part of the key of what is kept on disk."""
     return tuple((name, get(name)) for name, option in sorted(REGISTRY.items()) if option.shapes_code)
+
+
+@functools.cache
+def check_environment() -> None:
+    """Log a warning for each variable ``ROUNDEL_...`` that nothing reads, which is likely to be misspelt. Once in a process."""
+    import difflib
+
+    known = {o.env for o in REGISTRY.values()} | _OTHER_VARIABLES
+    for name in sorted(n for n in os.environ if n.startswith("ROUNDEL_") and n not in known):
+        near = difflib.get_close_matches(name, known, 1, 0.6)
+        _log.warning("nothing reads the environment variable %s%s", escape.name(name), f"; is {near[0]} meant?" if near else "")
 
 
 def _known(name: str) -> Option:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +12,8 @@ from ..ir.errors import RoundelError
 from ..ir.module import IRModule
 from .progress import report
 from .registry import flatten, name_of
+
+_log = logging.getLogger("roundel.passes")
 
 
 class Observer:
@@ -52,6 +55,7 @@ def run(
         start = time.perf_counter()
         new = p(mod)
         seconds = time.perf_counter() - start
+        _log.debug("pass %s: %.4f s%s", name, seconds, ", nothing changed" if new is mod else "")
         if not isinstance(new, IRModule):
             raise RoundelError(f"pass {name} returned {type(new).__name__}, not an IRModule")
         for o in watching:

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hours of a service: eight threads run, load, replace and close five models; memory stays flat and results are those of the first run.
+
+    python -m tests.hostile soak --seconds 3600
+
+The models are made in one process and used in another, so that memory is that of a service and not the compiler's.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+THREADS = 8
+WARM_UP = 0.1, 300.0  # of the time, and seconds at most: until then memory may grow
+FLAT = 0.02  # by how much the memory may grow: the line through all measurements, which differ by what is just under way
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def attack(count: int, seed: int, seconds: float | None = None) -> Iterator[str]:
+    """For so many seconds (default: a hundredth of ``count``). Yields what a thread found, a death by a signal, memory that grew."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", f"{__package__}.soak", folder]
+        made = subprocess.run([*command, "make"], check=False).returncode
+        if made:
+            yield f"the models were not made (status {made})"
+            return
+        with subprocess.Popen([*command, "use", str(seconds or count / 100), str(seed)], stdout=subprocess.PIPE, text=True) as using:
+            assert using.stdout is not None
+            yield from (line.rstrip("\n") for line in using.stdout)
+        if using.returncode:
+            yield f"the process ended with status {using.returncode}"
+
+
+class Soak:
+    """What the threads share: the models that are open, and the first result of each input."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        from . import soak_models
+
+        self.folder, self.cases = folder, soak_models.CASES
+        self.lock, self.open, self.first = threading.Lock(), {}, {}
+        self.counts: Counter[str] = Counter()
+        self.end = time.monotonic() + seconds
+        for case in self.cases:
+            self.replace(case, "a")
+            self.load(case, 1)
+        self.learn()
+
+    def path(self, case: str, variant: str = "") -> Path:
+        return self.folder / f"{case}{variant and '-'}{variant}.so"
+
+    def replace(self, case: str, variant: str) -> None:
+        """Put another model under the name, as a deployment does: written beside it and renamed."""
+        beside = self.folder / f".{case}.{threading.get_ident()}"
+        shutil.copyfile(self.path(case, variant), beside)
+        beside.replace(self.path(case))
+
+    def load(self, case: str, threads: int) -> None:
+        """Whatever is under the name now; the model that was open is closed when nobody runs it any more."""
+        import roundel as rd
+
+        self.open[case] = [rd.load(self.path(case), threads=threads), set(self.variants)]
+
+    variants = ("a", "b")
+
+    def learn(self) -> None:
+        """The first run of each input by each variant."""
+        import roundel as rd
+
+        for name, case in self.cases.items():
+            for variant in self.variants:
+                model = rd.load(self.path(name, variant), threads=1)
+                for size, number in case.inputs():
+                    self.first[name, size, number, variant] = fingerprint(model(*case.make(size, number)))
+
+    def step(self, source: random.Random) -> Iterator[str]:
+        """One thing that a thread does; yields what is wrong."""
+        name = source.choice(list(self.cases))
+        case, dice = self.cases[name], source.random()
+        if dice < 0.02:
+            self.replace(name, source.choice(self.variants))
+            self.counts["replacements"] += 1
+        elif dice < 0.05:
+            self.load(name, source.choice((1, 2)))
+            self.counts["loads"] += 1
+        elif dice < 0.15 and case.wrong is not None:
+            yield from self.refuse(name, case, source)
+        else:
+            model, possible = self.open[name]
+            size, number = source.choice(case.inputs())
+            result = fingerprint(model(*case.make(size, number)))
+            with self.lock:
+                possible &= {v for v in self.variants if self.first[name, size, number, v] == result}
+                if not possible:
+                    yield f"{name} with size {size} gives another result than in the first run"
+                    possible.update(self.variants)
+            self.counts["runs"] += 1
+
+    def refuse(self, name: str, case: Any, source: random.Random) -> Iterator[str]:
+        """A call that must raise, and raise what it should."""
+        try:
+            self.open[name][0](*case.wrong(source))
+            yield f"{name} takes arguments that are wrong"
+        except (ValueError, RuntimeError, IndexError):
+            self.counts["errors"] += 1
+
+    def work(self, seed: int) -> None:
+        """What each thread does until the time is over."""
+        source = random.Random(seed)
+        while time.monotonic() < self.end:
+            try:
+                for finding in self.step(source):
+                    print(finding, flush=True)
+            except Exception as error:  # a finding, and the other threads go on
+                print(f"{type(error).__name__}: {error}".replace("\n", " | "), flush=True)
+
+
+def fingerprint(result: Any) -> int:
+    """Equal for results that are equal bit for bit."""
+    results = result if isinstance(result, tuple) else (result,)
+    return hash(tuple((np.asarray(r).shape, np.asarray(r).tobytes()) for r in results))
+
+
+def resident() -> float:
+    """MB of memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE / 1e6
+
+
+def use(folder: Path, seconds: float, seed: int) -> None:
+    """Run the threads and watch the memory; findings are lines of standard output."""
+    soak = Soak(folder, seconds)
+    begun = time.monotonic()
+    threads = [threading.Thread(target=soak.work, args=(seed * THREADS + k,)) for k in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    memory, told = [], begun
+    while any(t.is_alive() for t in threads):
+        time.sleep(min(1.0, seconds / 50))
+        memory.append((time.monotonic() - begun, resident()))
+        if time.monotonic() - told > 60:
+            told = time.monotonic()
+            print(f"soak: {memory[-1][0]:.0f} s, {dict(soak.counts)}, {memory[-1][1]:.1f} MB", file=sys.stderr, flush=True)
+    for thread in threads:
+        thread.join()
+    warm = [m for t, m in memory if t >= min(WARM_UP[0] * seconds, WARM_UP[1])]
+    slope, _ = statistics.linear_regression(range(len(warm)), warm)
+    mean, growth = statistics.fmean(warm), slope * len(warm)
+    soak.open.clear()
+    gc.collect()
+    print(f"soak: {seconds:.0f} s, {THREADS} threads, {dict(soak.counts)}; {mean:.1f} MB on average after "
+          f"warming up, growing by {growth:+.2f} MB ({growth / mean:+.2%}), {max(warm):.1f} MB at most, {resident():.1f} MB after closing", file=sys.stderr, flush=True)
+    if growth > mean * (FLAT if seconds >= 600 else 5 * FLAT) and seconds >= 60:  # in less time there is not enough to tell
+        print(f"memory grows: {growth:.1f} MB of {mean:.1f} MB in {seconds:.0f} s")
+
+
+if __name__ == "__main__":
+    if sys.argv[2] == "make":
+        from . import soak_models
+
+        soak_models.save_all(Path(sys.argv[1]))
+    else:
+        use(Path(sys.argv[1]), float(sys.argv[3]), int(sys.argv[4]))
