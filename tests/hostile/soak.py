@@ -148,12 +148,12 @@ def use(folder: Path, seconds: float, seed: int) -> None:
     threads = [threading.Thread(target=soak.work, args=(seed * THREADS + k,)) for k in range(THREADS)]
     for thread in threads:
         thread.start()
-    memory, told = [], begun
+    memory, last = [], begun
     while any(t.is_alive() for t in threads):
         time.sleep(min(1.0, seconds / 50))
         memory.append((time.monotonic() - begun, resident()))
-        if time.monotonic() - told > 60:
-            told = time.monotonic()
+        if time.monotonic() - last > 60:
+            last = time.monotonic()
             print(f"soak: {memory[-1][0]:.0f} s, {dict(soak.counts)}, {memory[-1][1]:.1f} MB", file=sys.stderr, flush=True)
     for thread in threads:
         thread.join()
@@ -162,9 +162,9 @@ def use(folder: Path, seconds: float, seed: int) -> None:
     mean, growth = statistics.fmean(warm), slope * len(warm)
     soak.open.clear()
     gc.collect()
-    print(f"soak: {seconds:.0f} s, {THREADS} threads, {dict(soak.counts)}; {mean:.1f} MB on average after "
-          f"warming up, growing by {growth:+.2f} MB ({growth / mean:+.2%}), {max(warm):.1f} MB at most, {resident():.1f} MB after closing", file=sys.stderr, flush=True)
-    if growth > mean * (FLAT if seconds >= 600 else 5 * FLAT) and seconds >= 60:  # in less time there is not enough to tell
+    told = f"{mean:.1f} MB on average after warming up, growing by {growth:+.2f} MB ({growth / mean:+.2%}), {max(warm):.1f} MB at most"
+    print(f"soak: {seconds:.0f} s, {THREADS} threads, {dict(soak.counts)}; {told}, {resident():.1f} MB after closing", file=sys.stderr, flush=True)
+    if seconds >= 60 and growth > mean * (FLAT if seconds >= 600 else 5 * FLAT):  # less time cannot tell
         print(f"memory grows: {growth:.1f} MB of {mean:.1f} MB in {seconds:.0f} s")
 
 

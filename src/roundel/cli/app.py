@@ -6,7 +6,6 @@ from __future__ import annotations
 import typer
 
 from . import bench, check, compile, explain, info, inspect, report, run, targets  # noqa: A004
-
 from .logs import log_to_terminal
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,

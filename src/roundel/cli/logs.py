@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import Any
 
 from ..ir import escape
 
@@ -19,9 +20,13 @@ class _Line(logging.Formatter):
 class _Terminal(logging.StreamHandler):
     """Writes to what is standard error at that time."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self.setStream(sys.stderr)
-        super().emit(record)
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> Any:  # type: ignore[override]
+        """Not the one that was standard error before."""
+        return sys.stderr
 
 
 def log_to_terminal(verbose: int) -> None:
