@@ -84,7 +84,7 @@ def _open(saved: SavedFile, shared: ctypes.CDLL, settings: native.RdOptions) -> 
     library.declare(shared)
     keep = _place_weights(saved, settings)
     handle = ctypes.c_void_p()
-    if shared.rd_package_open(ctypes.byref(package), ctypes.byref(settings), ctypes.byref(handle)):
+    if shared.roundel_open(ctypes.byref(described), ctypes.byref(settings), ctypes.byref(handle)):  # its weights are given and were checked
         raise CallError(f"{saved.path.name} cannot be opened", why=shared.roundel_last_error().decode(errors="replace"))
     assert handle.value is not None
     opened = OpenLibrary(shared, handle.value, keep, partial(_unload, shared))
