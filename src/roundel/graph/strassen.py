@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products with constant matrices run by Strassen's algorithm where that takes less time by the model of the machine.
 
-    matmul(x, W)   ->   strassen_matmul(strassen_data(x), seven sums of quarters of W)
+    matmul(x, W)   ->   strassen_matmul(strassen_data(x, rows), seven sums of quarters of W / columns) * columns * rows
+                        with powers of two: rows = row_scale(x), columns = column_scale(W)
 
 One level: an eighth of the multiplications less for weights that are 7/4 as large, twice as large where plain products read them too.
 Matrices that are stored in fewer bits stay as they are: their sums are made beside the products.
@@ -20,6 +21,7 @@ from ..ir.module import IRModule
 from ..ir.visit import free_vars
 from ..ops import make
 from ..ops.dims import static
+from ..ops.outside_scaling import column_scale, divided
 from ..ops.strassen import PRODUCTS, shared_weight, strassen_weight
 from ..passes import pass_
 from ..schedule.rules.panels import PAIRS
@@ -46,7 +48,7 @@ def strassen(mod: IRModule) -> IRModule:
     Where the number of rows is symbolic, a body with such products gets a variant for enough of them::
 
         if n >= 96: y = strassen_matmul(strassen_data(x), shared)
-        else: y = matmul_columns(x, shared)      # its first columns are W
+        else: y = matmul_columns(x, shared)      # its first columns are W / columns
     """
     if options.get("accuracy") == "strict":
         return mod
@@ -60,6 +62,7 @@ class _Strassen(GraphRewriter):
         self.enough: set[tir.Expr] = set()  # symbolic numbers of rows known to be enough here
         self.decided: set[tir.Expr] = set()  # those that a condition outside of here asks for
         self.loops = 0  # around here
+        self.known_powers: dict[int, np.ndarray | None] = {}  # of the columns of constants, by their ids
 
     def function(self, func: graph.Function) -> graph.Function:
         self.dims = {v for p in func.params for v in dims_of(p.sinfo)}
@@ -100,8 +103,16 @@ class _Strassen(GraphRewriter):
         if found is None or static(found.rows) is not None:
             return tir.index_const(0), None
         fitting = [r for r in range(MOST_ROWS, 0, -2 * TILE) if pays(1, r, found.inner, found.columns, self.target, TILE, found.stored)]
-        least = next((r for k, r in enumerate(fitting) if k + 1 == len(fitting) or fitting[k + 1] != r - 2 * TILE), None)
-        return found.rows, least if fitting and fitting[0] == MOST_ROWS else None
+        if not fitting or fitting[0] != MOST_ROWS or self.powers(found) is None:
+            return found.rows, None
+        return found.rows, next(r for k, r in enumerate(fitting) if k + 1 == len(fitting) or fitting[k + 1] != r - 2 * TILE)
+
+    def powers(self, found: Product) -> np.ndarray | None:
+        """The powers of two for the columns of the constant; None where it has none, so that the product stays as it is."""
+        source = found.weight.data
+        if id(source) not in self.known_powers:
+            self.known_powers[id(source)] = column_scale(source.numpy())
+        return self.known_powers[id(source)]
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         found = product_of(call)
@@ -115,14 +126,24 @@ class _Strassen(GraphRewriter):
             tile = 0
         else:
             tile = TILE if pays(1, rows, found.inner, found.columns, self.target, TILE, found.stored) else None
-        half = half_columns(found.columns, self.target.lanes("float32"))
+        powers = None if tile is None and not shared else self.powers(found)
+        if powers is None:
+            return call
+        x, columns, weight = call.args[0], found.columns, _divided(found.weight, powers)
+        half = half_columns(columns, self.target.lanes("float32"))
         if tile is None:
-            held = _padded if found.narrow else _shared
-            return make("nn.matmul_columns", call.args[0], held(found.weight, half), columns=found.columns) if shared else call
+            return self.multiplied(make("nn.matmul_columns", x, _shared(weight, half), columns=columns), powers)
         how = {"tile": tile, "form": "strassen" if found.narrow else "winograd"}
-        factors = self.emit(make("nn.strassen_data", call.args[0], **how))
-        weight = (_padded if found.narrow else _shared if shared else _factors)(found.weight, half)
-        return make("nn.strassen_matmul", factors, weight, graph.ShapeExpr((found.rows,)), columns=found.columns, **how)
+        rows_powers = self.emit(make("nn.row_scale", x))
+        factors = self.emit(make("nn.strassen_data", x, rows_powers, **how))
+        weight = (_padded if found.narrow else _shared if shared else _factors)(weight, half)
+        product = make("nn.strassen_matmul", factors, weight, graph.ShapeExpr((found.rows,)), columns=columns, **how)
+        return make("multiply", self.emit(self.multiplied(product, powers)), rows_powers)
+
+    def multiplied(self, product: graph.GraphExpr, powers: np.ndarray) -> graph.GraphExpr:
+        """The columns of a product multiplied. (Before its rows: the powers of columns are no extreme ones, so nothing overflows or vanishes
+        that the result has.)"""
+        return product if (powers == 1).all() else make("multiply", self.emit(product), graph.Constant.of(powers))
 
 
 @dataclass(frozen=True)
@@ -196,6 +217,14 @@ def half_columns(columns: int, lanes: int) -> int:
     if vectors > 2 * 8 and vectors % 2 and vectors % 3:
         vectors += -vectors % 3
     return vectors * lanes
+
+
+def _divided(weight: graph.Constant, powers: np.ndarray) -> graph.Constant:
+    if np.isin(powers, (0, 1)).all():
+        return weight
+    source = weight.data
+    data = ConstData.derived(lambda a: divided(a, powers), (source,), "divided columns", shape=source.shape, dtype=source.dtype)
+    return graph.Constant(data, weight.sinfo)
 
 
 def _factors(weight: graph.Constant, half: int) -> graph.Constant:

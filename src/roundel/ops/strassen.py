@@ -16,8 +16,15 @@
 
 The sums of A are worked out once for all its products (``nn.strassen_data``), those of a constant float32 matrix B beforehand
 (``strassen_weight``, Winograd's form). Where B is stored in fewer bits its sums would not fit these, and are made beside the products:
-by Strassen's own form, whose sums are of two quarters at most. Pairing neighbouring rows keeps an infinity or NaN in the pair; the rounding
-error of a row grows to a few times that of the larger of the two (Higham, Accuracy and Stability of Numerical Algorithms, chapter 23).
+by Strassen's own form, whose sums are of two quarters at most.
+
+The sums mix neighbouring rows of A, and columns of B that are half the matrix apart, so all are brought to one size before
+(``outside_scaling.py``). With norms within a factor of two of each other, the errors of the seven products are bounded by the norms of an
+element's own row and column (Cauchy-Schwarz; Higham, Accuracy and Stability of Numerical Algorithms, chapter 23)::
+
+    |C' - C|[i, j]  <=  c K u |A[i, :]| |B[:, j]|      u = 2^-24; 1 for plain products
+
+with 25 for c by proof. Rows with a NaN or an infinity enter the sums as zeros, so that they reach no other row.
 
 With ``tile`` pairs of rows come in whole tiles of so many, [tiles, tile] instead of [pairs], the last one filled up with zeros:
 products of a symbolic number of rows then have no edge. As three of the quarters of B are factors themselves in Winograd's form, one
@@ -107,26 +114,28 @@ def _total(terms: dict[Any, int], value: Any) -> Any:
 
 @register
 class StrassenData(OpDef):
-    """The seven left factors of ``data`` [..., M, K], K even: [7, ..., (M + 1) // 2, K / 2].
+    """The seven left factors of ``data`` [..., M, K], K even, whose rows are divided by ``scale`` [..., M, 1]: [7, ..., (M + 1) // 2, K / 2].
 
-    With ``tile`` the pairs of rows are two dimensions, [ceil(M / (2 tile)), tile].
+    Rows whose scale is not positive are taken for zeros. With ``tile`` the pairs of rows are two dimensions, [ceil(M / (2 tile)), tile].
     """
 
-    name, operands, kind = "nn.strassen_data", ("data",), FuseKind.OPAQUE
+    name, operands, kind = "nn.strassen_data", ("data", "scale"), FuseKind.OPAQUE
     (attributes,) = ({"tile": 0, "form": "winograd"},)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data = tensor_info(self, args[0], args)
+        data, scale = (tensor_info(self, a, args) for a in args)
         if data.shape is None or len(data.shape) < 2 or (static(data.shape[-1]) or 1) % 2:
             fail(self, "a matrix with an even number of columns is needed", *args)
+        if scale.shape is None or len(scale.shape) != len(data.shape) or not all(map(same, scale.shape, (*data.shape[:-1], tir.index_const(1)))):
+            fail(self, "a scale for each row is needed", *args)
         *batch, rows, inner = data.shape
         half = simplify(tir.floordiv(inner, 2))
         return graph.TensorInfo((tir.index_const(PRODUCTS), *batch, *_pairs(rows, attrs["tile"]), half), data.dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        (data,) = args
+        data, scale = args
         *batch, rows, inner = data.shape
-        half, tile = simplify(tir.floordiv(inner, 2)), attrs["tile"]
+        half, tile, zero = simplify(tir.floordiv(inner, 2)), attrs["tile"], tir.const(0, data.dtype)
 
         def body(x: Any, *at: Any) -> Any:
             *b, k = at
@@ -135,16 +144,18 @@ class StrassenData(OpDef):
 
             def quarter(name: str) -> Any:
                 row = pair * 2 + (name[0] == "2")
-                value = data[(*b, row, k + half * (name[1] == "2"))]
+                power = scale[(*b, row, 0)]
+                value = te.select(tir.gt(power, 0.0), data[(*b, row, k + half * (name[1] == "2"))] * (tir.const(1, data.dtype) / power), tir.const(0, data.dtype))
                 whole = (static(rows) or 1) % (2 * tile or 2) == 0 or (name[0] == "1" and not tile)
-                return value if whole else te.if_then_else(tir.lt(row, rows), value, tir.const(0, data.dtype))
+                return value if whole else te.if_then_else(tir.lt(row, rows), value, zero)
 
             return _pick(x, [_total(terms, quarter) for terms in FORMS[attrs["form"]].data])
 
         return te.compute((PRODUCTS, *batch, *_pairs(rows, tile), half), body, label(self))
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        (a,) = args
+        a, scale = args
+        a = np.where(scale > 0, a, 0) / np.where(scale > 0, scale, 1)
         half, tile = a.shape[-1] // 2, attrs["tile"]
         a = np.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, -a.shape[-2] % (2 * tile or 2)), (0, 0)])
         quarters = {f"{i + 1}{j + 1}": a[..., i::2, j * half : (j + 1) * half] for i in (0, 1) for j in (0, 1)}
