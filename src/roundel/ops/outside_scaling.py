@@ -25,7 +25,8 @@ from .dims import fail, tensor_info
 from .elementwise import label
 from .reduce import reduce_te
 
-LARGEST = 126          # exponent of a row's power; its inverse is a normal number too
+LEVEL = 8              # exponent of the norm that rows have after it, so that the power of the largest row is a float32 number
+LEAST, MOST = -149, 127  # exponents of powers of two in float32
 SPREAD = 2.0 ** 16     # between the norms of columns that are brought to one size
 EXTREME = 2.0 ** 60    # norms of columns beyond which, or below whose inverse, a product with a row's power may overflow or vanish
 
@@ -58,10 +59,18 @@ def divided(weight: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return (weight.astype(np.float32, copy=False) / np.where(scale > 0, scale, 1)).astype(weight.dtype)
 
 
+def scaled(value: Any, power: Any) -> Any:
+    """A float32 element divided by the power of its row; 0 in rows of zeros and in those that are not finite. In two steps, as the inverse
+    of a denormal power is no float32 number."""
+    const = lambda v: tir.const(v, "float32")
+    first = te.select(tir.lt(power, const(1)), const(2.0**24), const(1))
+    return te.select(tir.gt(power, const(0)), value * first * (const(1) / (power * first)), const(0))
+
+
 @register
 class RowScale(OpDef):
-    """The powers of two for the rows of ``data`` [..., K]: [..., 1]. A divided row has a norm from 1 to 2. Rows of zeros have 0; those with
-    a NaN or an infinity NaN; norms below 2^-126 and above 2^126 these powers.
+    """The powers of two for the rows of ``data`` [..., K]: [..., 1]. A divided row has a norm from 2^8 to 2^9 (less only where that is no
+    float32 number). Rows of zeros have 0, those with a NaN or an infinity NaN.
 
     Squares are summed up in float64, in which none of a float32 number overflows or vanishes.
     """
@@ -82,9 +91,10 @@ class RowScale(OpDef):
 
         def power(*at: Any) -> Any:
             total = squares(*at)
-            exponent = te.cast(((tir.Call("reinterpret", (total,), INT64) >> 52) - 1023) >> 1, "int32")  # of the root
-            exponent = te.min_(te.max_(exponent, -LARGEST), LARGEST)
-            made = tir.Call("reinterpret", ((exponent + 127) << 23,), data.dtype)
+            root = te.cast(((tir.Call("reinterpret", (total,), INT64) >> 52) - 1023) >> 1, "int32")
+            exponent = te.min_(te.max_(root - LEVEL, LEAST), MOST)
+            normal, denormal = (exponent + 127) << 23, tir.const(1, "int32") << (exponent - LEAST)
+            made = tir.Call("reinterpret", (te.select(tir.ge(exponent, -126), normal, denormal),), data.dtype)
             known = te.select(tir.gt(total, 0.0), made, tir.const(0, data.dtype))
             return te.select(te.isfinite(total), known, tir.const(float("nan"), data.dtype))
 
@@ -93,6 +103,6 @@ class RowScale(OpDef):
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         with np.errstate(all="ignore"):
             norm = np.sqrt(np.square(args[0].astype(np.float64)).sum(-1, keepdims=True))
-            exponent = np.clip(np.frexp(norm)[1] - 1, -LARGEST, LARGEST)
+            exponent = np.clip(np.frexp(norm)[1] - 1 - LEVEL, LEAST, MOST)
         made = np.where(norm > 0, np.ldexp(np.float32(1), exponent), np.float32(0))
         return np.where(np.isfinite(norm), made, np.float32(np.nan)).astype(np.float32)

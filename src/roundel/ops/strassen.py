@@ -50,6 +50,7 @@ from roundel.ir.op import FuseKind, OpDef, register
 
 from .dims import dim_text, fail, same, simplify, static, tensor_info
 from .elementwise import label
+from .outside_scaling import scaled
 
 PRODUCTS = 7
 Terms = dict[str, int]  # signs of quarters
@@ -135,7 +136,7 @@ class StrassenData(OpDef):
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data, scale = args
         *batch, rows, inner = data.shape
-        half, tile, zero = simplify(tir.floordiv(inner, 2)), attrs["tile"], tir.const(0, data.dtype)
+        half, tile = simplify(tir.floordiv(inner, 2)), attrs["tile"]
 
         def body(x: Any, *at: Any) -> Any:
             *b, k = at
@@ -144,10 +145,9 @@ class StrassenData(OpDef):
 
             def quarter(name: str) -> Any:
                 row = pair * 2 + (name[0] == "2")
-                power = scale[(*b, row, 0)]
-                value = te.select(tir.gt(power, 0.0), data[(*b, row, k + half * (name[1] == "2"))] * (tir.const(1, data.dtype) / power), tir.const(0, data.dtype))
+                value = scaled(data[(*b, row, k + half * (name[1] == "2"))], scale[(*b, row, 0)])
                 whole = (static(rows) or 1) % (2 * tile or 2) == 0 or (name[0] == "1" and not tile)
-                return value if whole else te.if_then_else(tir.lt(row, rows), value, zero)
+                return value if whole else te.if_then_else(tir.lt(row, rows), value, tir.const(0, data.dtype))
 
             return _pick(x, [_total(terms, quarter) for terms in FORMS[attrs["form"]].data])
 
