@@ -11,6 +11,7 @@ from ..ir import graph, options, tir
 from ..ir.module import IRModule
 from ..ir.visit import free_vars, substitute
 from ..ops.dims import static
+from ..ops.outside_scaling import column_scale
 from ..target import Target
 from .rewriter import is_call
 from .strassen import GAIN, TILE, product_of, strassen_cycles
@@ -67,7 +68,7 @@ def _product(call: graph.GraphExpr, target: Target, sizes: Mapping[str, int]) ->
     times = next((t for tile in tiles if (t := strassen_cycles(prod(batch), rows, found.inner, found.columns, target, tile, found.stored))), None)
     if times is None:
         return None
-    chosen = PRODUCTS[times[1] < GAIN * times[0]]
+    chosen = PRODUCTS[times[1] < GAIN * times[0] and column_scale(found.weight.data.numpy()) is not None]
     return f"matmul {prod(batch) * rows}x{found.inner}x{found.columns}", chosen, tuple(zip(PRODUCTS, times, strict=True))
 
 

@@ -32,7 +32,8 @@ from .rewriter import GraphRewriter, is_call
 
 PRODUCT_SHARE = 0.94  # of peak that both ways reach
 SUM_BYTES = 5.0       # per cycle, of factors of the data that are written and read
-SUM_CYCLES = 4.0      # for a vector of results
+SUM_CYCLES = 5.0      # for a vector of results, with the powers of its row and columns
+SCAN_BYTES = 16.0     # per cycle, of data that is read for the powers of its rows
 GAIN = 0.97           # of the time at most, or the larger weights are not worth it
 MEMORY_BYTES = 3.0    # per cycle, of weights
 FACTOR_CYCLES = 4.0   # for a vector of each quarter of a matrix stored in fewer bits: widened, summed up, kept
@@ -205,7 +206,7 @@ def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Tar
     quarter = (inner // 2) * half
     direct = max(batch * rows * inner * columns / per_cycle, stored * inner * columns / MEMORY_BYTES)
     parts = max(PRODUCTS * pairs * quarter / per_cycle, stored * (4 if narrow else PRODUCTS) * quarter / MEMORY_BYTES)
-    sums = factors / SUM_BYTES + SUM_CYCLES * batch * rows * columns / lanes
+    sums = 4 * batch * rows * inner / SCAN_BYTES + factors / SUM_BYTES + SUM_CYCLES * batch * rows * columns / lanes
     if narrow:
         sums += FACTOR_CYCLES * quarter / lanes * -(-pairs // FACTOR_PAIRS)
     return direct, parts + sums

@@ -3,8 +3,7 @@
 
 Both must want one layout, or there would be two copies: four columns of quarters [K, 4 H] become [H / width, 4, K, width], so that the
 quarters of a panel follow each other for Strassen's products and a plain panel is contiguous as well. The width is what suits
-Strassen's products; the height of a plain product's tile stays free. A matrix that is stored in fewer bits has no sums beside it,
-[K, 2 H]: plain products of a symbolic number of rows lay it out as Strassen's do.
+Strassen's products; the height of a plain product's tile stays free.
 """
 
 from __future__ import annotations
@@ -28,15 +27,11 @@ def shared_tile(target: Any, half: int, inner: int) -> Tile:
 def shared_half(c: Contraction, target: Any) -> int | None:
     """The columns of a quarter where the vector operand is such a matrix; None where it is another."""
     buffer, extent, lanes = c.vector.buffer, c.extent(c.vector_axis), target.lanes("float32")
-    if buffer.ndim != 2 or not buffer.dtype.is_float or buffer.dtype.bits > 32 or len(c.reduce) != 1 or c.columns or extent is None or c.is_data:
-        return None
-    narrow = buffer.dtype.bits < 32
-    if narrow and (not c.rows or c.extent(c.rows[-1]) is not None):
+    if buffer.ndim != 2 or buffer.dtype != "float32" or len(c.reduce) != 1 or c.columns or extent is None or c.is_data:
         return None
     inner, columns = (getattr(n, "value", 0) for n in buffer.shape)
-    parts = PARTS // 2 if narrow else PARTS
-    half = columns // parts
-    return half if inner % 2 == 0 and columns == parts * half and half % lanes == 0 and 0 < half < extent <= 2 * half else None
+    half = columns // PARTS
+    return half if inner % 2 == 0 and columns == PARTS * half and half % lanes == 0 and 0 < half < extent <= 2 * half else None
 
 
 def shared_panels(half: int, width: int) -> tir.IndexMap:
