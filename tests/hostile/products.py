@@ -23,7 +23,7 @@ TIMES = 8               # the bound of plain products
 UNIT = 2.0 ** -24       # the unit roundoff of float32
 LEAST = 2.0 ** -149     # the smallest float32 number
 DRAWS_PER_MODEL = 16    # data for one compiled product
-SIZES = [(128, 768, 768), (130, 512, 640), (257, 256, 1000), (193, 384, 768)]
+SIZES = [(128, 768, 768), (131, 512, 768), (257, 256, 2048), (193, 384, 768)]
 FORMS = ["float32", "float32 symbolic", "float32 batch", "float16", "bfloat16", "float16 symbolic"]
 
 Row = Callable[[np.random.Generator, int], np.ndarray]
