@@ -30,7 +30,8 @@ int64_t os_time_ns(void);
 int os_num_cpus(void); /* physical cores that this process may use */
 
 void *os_find_symbol(const char *name);                                /* in what the process has loaded globally */
-int os_folder_of(const void *address, char *folder, size_t capacity); /* of the loaded file with that address */
+int os_folder_of(const void *address, int behind_links, char *folder, size_t capacity); /* of the loaded file with that address */
+int os_exists(const char *path);
 
 static inline void os_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)

@@ -93,16 +93,23 @@ int64_t os_time_ns(void) {
 
 void *os_find_symbol(const char *name) { return dlsym(RTLD_DEFAULT, name); }
 
-int os_folder_of(const void *address, char *folder, size_t capacity) {
+int os_folder_of(const void *address, int behind_links, char *folder, size_t capacity) {
   Dl_info info;
   if (!dladdr(address, &info) || !info.dli_fname) return -1;
-  const char *slash = strrchr(info.dli_fname, '/');
-  size_t length = slash ? (size_t)(slash - info.dli_fname) : 1;
-  if (length + 1 > capacity) return -1;
-  memcpy(folder, slash ? info.dli_fname : ".", length);
-  folder[length] = '\0';
-  return 0;
+  char *real = behind_links ? realpath(info.dli_fname, NULL) : NULL;
+  if (behind_links && !real) return -1;
+  const char *path = real ? real : info.dli_fname, *slash = strrchr(path, '/');
+  size_t length = slash ? (size_t)(slash - path) : 1;
+  int fits = length + 1 <= capacity;
+  if (fits) {
+    memcpy(folder, slash ? path : ".", length);
+    folder[length] = '\0';
+  }
+  free(real);
+  return fits ? 0 : -1;
 }
+
+int os_exists(const char *path) { return access(path, F_OK) == 0; }
 
 #if !defined(__linux__) || defined(RD_NO_FUTEX)
 /* One lock and one condition for all words: a wake reaches every sleeper, which looks at its word again. */

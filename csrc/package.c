@@ -9,10 +9,11 @@ static int open_weights(const RdPackage *package, RdOptions *options, char path[
   if (options->weights || options->weights_file || options->constants) return 0;
   options->weights = package->weights;
   if (package->weights || !package->weights_file) return 0;
-  char folder[3072];
-  if (os_folder_of(package, folder, sizeof folder))
+  char folder[3072]; /* of the library as it was named; where that was a link and has no weights beside it, of the file that it leads to */
+  if (os_folder_of(package, 0, folder, sizeof folder))
     return rd_set_error(RD_RUNTIME_ERROR, "the folder of the weights file '%s' is not known", package->weights_file);
   snprintf(path, 4096, "%s/%s", folder, package->weights_file);
+  if (!os_exists(path) && !os_folder_of(package, 1, folder, sizeof folder)) snprintf(path, 4096, "%s/%s", folder, package->weights_file);
   options->weights_file = path;
   options->weights_offset = 0;
   return 0;

@@ -139,6 +139,9 @@ def test_a_c_program_refuses_a_pipe_and_a_file_of_another_size(code, tmp_path):
         assert shared.m_open(None, ctypes.byref(opened)) != 0 and why in shared.roundel_last_error()
     weights.write_bytes(whole)
     assert shared.m_open(None, ctypes.byref(opened)) == 0
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link.so").symlink_to(load(path).save(tmp_path / "real" / "m.so"))
+    assert ctypes.CDLL(str(tmp_path / "elsewhere" / "link.so")).m_open(None, ctypes.byref(opened)) == 0
 
 
 def test_another_machine_is_named(code, tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from ..ir.escape import file_name, markup
+from ..runtime import toolchain
 from .arguments import DIM, MODEL, TARGET, THREADS, VERIFY, described, dims, gather_inputs, open_model
 from .json_output import JSON, array_facts, print_json
 
@@ -45,9 +46,9 @@ def run_command(
 
 def _written(folder: Path, name: str, value: Any) -> Path:
     """An output as a file."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{file_name(name)}.npy"
-    np.save(path, np.asarray(value))
+    with toolchain.atomic_output(path) as temporary, temporary.open("wb") as sink:
+        np.save(sink, np.asarray(value))
     return path
 
 
