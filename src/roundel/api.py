@@ -10,7 +10,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +22,8 @@ from .ir.module import IRModule
 from .ir.tir import BaseFunc
 
 if TYPE_CHECKING:
-    from .build import Built
+    from .ir.cache_entry import Entry
+    from .model_files import ModelFiles
     from .runtime.executable import Executable
     from .runtime.model import Model
 
@@ -45,6 +46,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     RoundelError.
     """
     from . import cache
+    from .ir import cache_folder
     from .runtime import ForeignModel, Model
 
     options.check_environment()
@@ -53,49 +55,44 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     plain = pipeline is None and not verify and not observers and not profile
     hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
     given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights)) if value is not None}
-    if plain and options.get("cache") and isinstance(model, str | Path) and _is_large(Path(model)) and cache.is_new(Path(model)):
-        _get_ready(Path(model))
+    files = _files(model)
+    if plain and options.get("cache") and files is not None and _is_large(files) and not files.known:
+        _get_ready(files)
     with options.override(**given):
-        key = cache.model_key(model, (str(target), repr(dynamic), repr(hot))) if plain else None
-
-    def compiled(folder: Path | None = None) -> Built:
-        if key is not None and _is_large(Path(model)):
-            _get_ready(Path(model))
-        from concurrent.futures import ThreadPoolExecutor
-
-        from .driver import compile_module
-        from .graph.specialize import specialize
-        from .passes.garbage import rare_collection
-
-        with rare_collection(), options.override(**given), ThreadPoolExecutor(1, "roundel-source") as thread:
-            source = thread.submit(_source, model)
-            return compile_module(specialize(import_model(model, example_inputs, dynamic=dynamic), hot), target=target, pipeline=pipeline, verify=verify,
-                                  observers=observers, profile=profile, weights_file=folder and folder / "weights",
-                                  notes=lambda: {"source": source.result()})
-
-    if key is not None and (path := cache.find(key)) is not None:
-        def save(out: Path, **how: Any) -> Path:
-            from .build.kept import link_again
-
-            return link_again(path.parent, out, **how) if path.is_file() else compiled().save(out, **how)  # it may have been evicted
-
+        key = cache.model_key(files, (str(target), repr(dynamic), repr(hot))) if plain else None
+    if key is not None and (entry := cache.find(key)) is not None:
         with suppress(RoundelError):  # what cannot be loaded any more is made again
-            kept = Model(load(path, threads=threads).executable, saver=save)
+            kept = _kept_model(entry, threads)
             _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
             return kept
+    if key is not None and files is not None and _is_large(files):
+        _get_ready(files)
+    from concurrent.futures import ThreadPoolExecutor
+
+    from .driver import compile_module
+    from .graph.specialize import specialize
+    from .passes.garbage import rare_collection
     from .passes.progress import shown
 
-    with cache.new_folder(key) as folder:
-        with shown(f"compiling {_name(model)}"):
-            built = compiled(folder)
+    check = files.check_unchanged if files is not None else lambda: None
+    with cache_folder.new_folder() if key is not None else nullcontext() as folder:
+        with shown(f"compiling {_name(model)}"), rare_collection(), options.override(**given), ThreadPoolExecutor(1, "roundel-source") as thread:
+            source = thread.submit(_source, model, files)
+            module = specialize(import_model(model, example_inputs, dynamic=dynamic), hot)
+            built = compile_module(module, target=target, pipeline=pipeline, verify=verify, observers=observers, profile=profile,
+                                   weights_file=folder and folder / "weights", notes=lambda: {"source": source.result()})
+            del module
         _log.info("compiled %s in %.2f s", _name(model), time.perf_counter() - begun)
+        entry = None
         if key is not None and folder is not None:
             from .build.kept import keep
 
-            cache.keep(key, folder, partial(keep, built))
-    if key is not None and (path := cache.find(key)) is not None:
+            entry = cache.keep(key, folder, partial(keep, built), check)
+    if entry is not None:
         with suppress(RoundelError):  # its weights are mapped, where linking in memory needs a copy of them
-            return Model(load(path, threads=threads).executable, saver=built.save)
+            return _kept_model(entry, threads)
+    built.capture()
+    check()
     try:
         executable = built.load(threads=threads, profile=profile)
     except CallError as error:
@@ -103,34 +100,55 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     return Model(executable, saver=built.save)
 
 
-def _source(model: Any) -> dict[str, str]:
+def _source(model: Any, files: ModelFiles | None) -> dict[str, str]:
     """What the metadata of a compiled model tells of where it came from."""
-    kind = f"{type(model).__module__.split('.')[0]}.{type(model).__name__}"
     if isinstance(model, bytes | bytearray):
         return {"kind": "bytes", "sha256": hashlib.sha256(model).hexdigest()}
-    if not isinstance(model, str | Path):
-        return {"kind": kind}
-    with Path(model).open("rb") as file:
-        return {"kind": "file", "file": Path(model).name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    if files is None:
+        return {"kind": f"{type(model).__module__.split('.')[0]}.{type(model).__name__}"}
+    return {"kind": "file", "file": Path(model).name, "sha256": files.digest()}
 
 
-def _is_large(path: Path) -> bool:
-    """Whether a model's file is sure to mean much work."""
-    return path.is_file() and path.stat().st_size > _LARGE
+def _files(model: Any) -> ModelFiles | None:
+    """The files of a model that is given by its path."""
+    if not isinstance(model, str | Path) or not Path(model).is_file():
+        return None
+    from .model_files import ModelFiles
+
+    try:
+        return ModelFiles(Path(model))
+    except OSError as error:
+        raise ModelError(f"{model} cannot be read", why=error.strerror or str(error)) from None
 
 
-def _get_ready(model: Path) -> None:
-    """Start the processes that will help, and import what compiles, while the model's file is hashed (if it never was)."""
+def _kept_model(entry: Entry, threads: int | None) -> Model:
+    """A model of the cache, saved from there too: whatever becomes of the entry, it stays open."""
+    from .runtime import Model
+
+    def save(out: Path, **how: Any) -> Path:
+        from .build.kept import link_again
+
+        return link_again(entry, out, **how)
+
+    return Model(load(entry.path / "model.so", threads=threads).executable, saver=save)
+
+
+def _is_large(files: ModelFiles) -> bool:
+    """Whether a model is sure to mean much work."""
+    return files.nbytes > _LARGE
+
+
+def _get_ready(files: ModelFiles) -> None:
+    """Start the processes that will help, and import what compiles, while the model's files are hashed (if they never were)."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from . import cache
-
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(cache.content, model)
+        hashed = thread.submit(lambda: files.content)
         from .build import compiler
 
         compiler.start()
         import_module(".driver", __package__)
+        hashed.result()
 
 
 def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic: Any = None) -> IRModule:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ..codegen.llvm import MachineSpec, facts_of
-from ..ir import options, tir
+from ..ir import cache_folder, tir
 from ..lower.explicit_shape_params import explicit_shape_params
 from . import compiler
 
@@ -61,7 +61,8 @@ class Ahead:
 
 def request(functions: Mapping[str, tir.PrimFunc], name: str, spec: MachineSpec) -> bytes | None:
     """What a worker is sent to compile a kernel; None where an attribute of the user's is known to this process only."""
-    settings = {"cache": options.get("cache"), "cache_dir": str(options.cache_dir())}
+    place = cache_folder.folder(make=True)
+    settings = {"cache": place is not None, "cache_dir": place and str(place)}
     try:
         return pickle.dumps(("kernel", (functions, name, spec), settings), protocol=pickle.HIGHEST_PROTOCOL)
     except (pickle.PicklingError, TypeError, AttributeError):

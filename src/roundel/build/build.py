@@ -18,7 +18,7 @@ from ..ir.dtype import VOID
 from ..ir.errors import BuildError
 from ..ir.visit import walk
 from ..passes.garbage import rare_collection
-from ..runtime import Executable, library, metadata
+from ..runtime import Executable, library, metadata, tensors
 from ..target import Target
 from .compiler import compile_units
 from .descriptors import checked_features, host_module
@@ -45,11 +45,21 @@ class Built:
     ) -> None:
         self.objects, self.functions, self.weights, self.offsets = objects, functions, weights, offsets
         self.nbytes, self.target, self.metadata, self.written = nbytes, target, metadata, written
+        self.captured: dict[str, np.ndarray] = {}
+
+    def capture(self) -> None:
+        """Hold the weights in memory of our own. Until then they may lie in the model's file or in tensors of the user's, or be made from
+        such: afterwards the model stays what was compiled, whatever happens to those."""
+        while self.weights:
+            key = next(iter(self.weights))
+            self.captured[key] = tensors.aligned_copy(_bytes(self.weights[key]))
+            del self.weights[key]
 
     def load(self, *, threads: int | None = None, profile: bool = False) -> Executable:
         """Link in this process and open."""
         address, keep = link_in_memory(self.objects, library.symbols(), "roundel_library")
-        arrays = [self.weights[key].numpy() for f in self.functions for key in f.constants]
+        self.capture()
+        arrays = [self.captured[key] for f in self.functions for key in f.constants]
         made = Executable.from_address(address, constants=arrays, threads=threads, profile=profile, keep=(keep, self))
         made.built = self
         made.save = self.save
@@ -74,12 +84,12 @@ class Built:
 
     def blob(self) -> Pieces:
         """The weights, each at its offset."""
-        return _pieces(self.weights, self.offsets, self.nbytes, self.written)
+        sources = {k: functools.partial(memoryview, a) for k, a in self.captured.items()} | {k: functools.partial(_bytes, c) for k, c in self.weights.items()}
+        return _pieces(sources, self.offsets, self.nbytes, self.written)
 
 
-def _pieces(weights: Mapping[str, ConstData], offsets: Mapping[str, tuple[int, int]], nbytes: int, written: Path | None = None) -> Pieces:
-    return Pieces(nbytes, [(offset, functools.partial(_bytes, weights[key])) for key, (offset, _) in offsets.items()],
-                  written=written)
+def _pieces(sources: Mapping[str, Callable[[], memoryview]], offsets: Mapping[str, tuple[int, int]], nbytes: int, written: Path | None = None) -> Pieces:
+    return Pieces(nbytes, [(offset, sources[key]) for key, (offset, _) in offsets.items()], written=written)
 
 
 def _bytes(constant: ConstData) -> memoryview:
@@ -187,7 +197,7 @@ def _written(weights: Mapping[str, ConstData], path: Path) -> Path | None:
     """The side file of weights, unless the disk refuses: whoever saves them will be told."""
     offsets, nbytes = layout(weights)
     try:
-        write_side_file(_pieces(weights, offsets, nbytes), path)
+        write_side_file(_pieces({k: functools.partial(_bytes, c) for k, c in weights.items()}, offsets, nbytes), path)
     except OSError:
         return None
     return path

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model on disk together with what it was linked from, so that it can be linked again: under another name, weights embedded or not.
+"""A model in the cache together with what it was linked from, so that it can be linked again: under another name, weights embedded or not.
 
-In the folder: ``model.so``, its weights in ``model.weights`` (where it has any), and ``model.parts``, a zip file of the generated
+In the entry: ``model.so``, its weights in ``model.weights`` (where it has any), and ``model.parts``, a zip file of the generated
 objects and of what the linker must know besides.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from ..ir.cache_entry import Entry
 from ..runtime.integrity import DIGEST
 from ..runtime.metadata import FunctionInfo
 from .build import Built
 from .link import Pieces, link
 
 _FACTS = "link.json"
+_CHUNK = 64 << 20  # bytes of weights that are read at once
 
 
 def keep(built: Built, folder: Path) -> None:
@@ -31,18 +33,21 @@ def keep(built: Built, folder: Path) -> None:
             parts.writestr(f"{index}.o", content)
 
 
-def link_again(folder: Path, out: str | Path, *, header: bool = False, **options: Any) -> Path:
+def link_again(entry: Entry, out: str | Path, *, header: bool = False, **options: Any) -> Path:
     """Link what ``keep`` wrote on this machine for this machine; ``header`` and ``options`` are those of ``Built.save``. Raises BuildError, OSError."""
-    with zipfile.ZipFile(folder / "model.parts") as parts:
+    with zipfile.ZipFile(io.BytesIO(_content(entry, "model.parts", 0, entry.size("model.parts")))) as parts:
         facts = json.loads(parts.read(_FACTS))
         objects = [parts.read(name) for name in parts.namelist() if name != _FACTS]
-    weights = _weights(folder / "model.weights", facts["nbytes"]) if facts["nbytes"] else None
+    weights = _weights(entry, facts["nbytes"]) if facts["nbytes"] else None
     infos = [FunctionInfo.from_json(f) for f in facts["functions"]]
     return link(objects, weights, out, functions=[i.name for i in infos], header=infos if header else (), **options)
 
 
-def _weights(path: Path, nbytes: int) -> Pieces:
-    with path.open("rb") as file:
-        file.seek(-DIGEST, 2)
-        digest = file.read().decode(errors="replace")
-    return Pieces(nbytes, [(0, lambda: memoryview(np.memmap(path, np.uint8, "r", shape=nbytes)))], digest)
+def _weights(entry: Entry, nbytes: int) -> Pieces:
+    digest = _content(entry, "model.weights", nbytes, nbytes + DIGEST).decode(errors="replace")
+    starts = range(0, nbytes, _CHUNK)
+    return Pieces(nbytes, [(k, partial(_content, entry, "model.weights", k, min(k + _CHUNK, nbytes))) for k in starts], digest)
+
+
+def _content(entry: Entry, name: str, begin: int, end: int) -> bytes:
+    return b"".join(entry.blocks(name, begin, end))

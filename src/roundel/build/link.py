@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -146,7 +145,8 @@ def link(
     )
     with ExitStack() as outputs:  # which appear together, or not at all
         temporary = outputs.enter_context(toolchain.atomic_output(out))
-        work = Path(outputs.enter_context(tempfile.TemporaryDirectory(prefix="roundel-link-", ignore_cleanup_errors=True)))
+        work = toolchain.temporary_folder("roundel-link-")
+        outputs.callback(shutil.rmtree, work, ignore_errors=True)
         placed = _place_weights(weights, out, work, side_file, _architecture(target), outputs)
         (work / "stub.c").write_text(_stub(name, functions, placed))
         (work / "exports.map").write_text(_EXPORTS % name)

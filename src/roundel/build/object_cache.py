@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from pathlib import Path
 
 from ..codegen.llvm import MachineSpec, llvm_version
-from ..ir import options
+from ..ir import cache_folder
 
 
 def object_key(text: str, spec: MachineSpec, pipeline: str) -> str:
@@ -18,30 +15,15 @@ def object_key(text: str, spec: MachineSpec, pipeline: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _path(key: str) -> Path:
-    return options.cache_dir() / "objects" / key[:2] / f"{key[2:]}.o"
-
-
 def load(key: str) -> bytes | None:
-    """The object, or None when it is not kept."""
-    if not options.get("cache"):
-        return None
-    try:
-        return _path(key).read_bytes() or None
-    except OSError:
-        return None
+    """The object, or None when it is not kept, or damaged."""
+    return cache_folder.read(*_names(key))
 
 
 def store(key: str, content: bytes) -> None:
     """Keep an object. A disk that is full or read-only is no reason to fail."""
-    if not options.get("cache"):
-        return
-    path = _path(key)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except OSError:
-        return
+    cache_folder.write(*_names(key), content=content)
+
+
+def _names(key: str) -> tuple[str, ...]:
+    return "objects", key[:2], f"{key[2:]}.o"

@@ -18,7 +18,7 @@ SMALL = 4096
 
 
 class ConstData:
-    """An array (or what reads it, for memory-mapped weights) with a key made from its content.
+    """An array (or what reads it from a file whenever it is asked for) with a key made from its content.
 
     ``key`` is ``"sha:<hex>"`` over dtype, shape and bytes, or of a constant made from others (``derived``) over their keys
     and how it is made; computed on first use.
@@ -56,10 +56,7 @@ class ConstData:
         array = self._array if self._seen is None else self._seen()
         if array is None:
             array = np.ascontiguousarray(self._load())  # type: ignore[misc]
-            if self._recipe is None:
-                self._array = array
-            else:
-                self._seen = weakref.ref(array)
+            self._seen = weakref.ref(array)
         return array
 
     @property

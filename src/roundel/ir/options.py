@@ -150,9 +150,28 @@ define("workers", int, None, "code generation processes (default: one per core)"
 define("progress", bool, True, "show progress of long steps on a terminal")
 
 
-def cache_dir() -> Path:
-    """Folder for things that can be made again, made if need be: option ``cache_dir``, else the user's cache folder."""
-    named = get("cache_dir")
-    root = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roundel"
-    root.mkdir(parents=True, exist_ok=True)
-    return root
+def cache_dir() -> Path | None:
+    """Folder for things that can be made again: option ``cache_dir``, else ``roundel`` in the user's cache folder (XDG Base Directory
+    Specification). It may not be there yet; None for a user without a home."""
+    if named := get("cache_dir"):
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(base):  # others are to be ignored
+        return Path(base) / "roundel"
+    home = os.environ.get("HOME") or _home_of_user()
+    return Path(home) / ".cache" / "roundel" if os.path.isabs(home) else None
+
+
+def _home_of_user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return ""
+
+
+def check_environment() -> None:
+    """Raises OptionError for a variable of the environment whose value is none, also where it would not be asked for now."""
+    for name in REGISTRY:
+        get(name)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import hashlib
@@ -10,11 +11,11 @@ import os
 import platform
 import shutil
 import sysconfig
-import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from ..ir import options
+from ..ir import cache_entry, cache_folder
 from ..ir.errors import BuildError
 from . import printing, toolchain
 from .native import RdFunction, RdOptions
@@ -53,7 +54,6 @@ def _installed() -> Path:
     return Path(sysconfig.get_path("platlib")) / "roundel"
 
 
-@functools.cache
 def folder() -> Path:
     """Folder that holds ``libroundel_rt.so`` and ``libroundel_rt.a`` for this machine.
 
@@ -82,22 +82,33 @@ def compiled(compiler: Sequence[str], flags: Sequence[str] = (), shared: bool = 
     key = hashlib.sha256(repr((tuple(compiler), _FLAGS, tuple(flags), shared, platform.machine())).encode())
     for source in sources:
         key.update(source.read_bytes())
-    out = options.cache_dir() / f"runtime-{key.hexdigest()[:16]}"
-    if out.is_dir():
-        return out
-    work = Path(tempfile.mkdtemp(prefix=".runtime-", dir=out.parent))
-    try:
-        _compile_into(work, [s for s in sources if s.suffix == ".c"], compiler, flags, shared)
-        os.replace(work, out)
-    except OSError:
-        if not out.is_dir():  # not because another process was faster
-            raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return out
+    names = ("runtime", key.hexdigest()[:32])
+    if (entry := cache_entry.find(*names)) is not None:
+        return entry.path
+    if names in _made:
+        return _made[names]
+    compile_into = functools.partial(_compile_into, [s for s in sources if s.suffix == ".c"], compiler, flags, shared)
+    with cache_folder.new_folder() as work, suppress(BuildError):  # the disk of the cache may be full, that of temporary files is another
+        if work is not None:
+            compile_into(work)
+            if cache_entry.keep(work, *names) and (entry := cache_entry.find(*names)) is not None:
+                return entry.path
+    work = toolchain.temporary_folder("roundel-runtime-")
+    atexit.register(_remove, work, os.getpid())
+    compile_into(work)
+    _made[names] = work
+    return work
 
 
-def _compile_into(work: Path, sources: list[Path], compiler: Sequence[str], flags: Sequence[str], shared: bool) -> None:
+_made: dict[tuple[str, str], Path] = {}  # what this process compiled for itself, where there is no cache
+
+
+def _remove(made: Path, process: int) -> None:
+    if os.getpid() == process:  # and not a child that was forked
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _compile_into(sources: list[Path], compiler: Sequence[str], flags: Sequence[str], shared: bool, work: Path) -> None:
     toolchain.run([*compiler, *_FLAGS, *flags, "-c", *sources], cwd=work)
     objects = sorted(work.glob("*.o"))
     toolchain.run([*toolchain.archiver(), "rcs", work / _LIBRARIES[1], *objects])

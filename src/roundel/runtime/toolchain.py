@@ -53,6 +53,15 @@ def keep_symbols(path: Path, patterns: Sequence[str], triple: str | None = None)
     run([tool, "--wildcard", *(f"--keep-global-symbol={p}" for p in patterns), path])
 
 
+def temporary_folder(prefix: str) -> Path:
+    """A new folder for what lasts no longer than this process; raises BuildError where there can be none."""
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix))
+    except OSError as error:
+        raise BuildError("there is no place for temporary files", why=error.strerror or str(error),
+                         hint="make room there, or name another folder in TMPDIR") from error
+
+
 def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
     """Run a tool; raises BuildError with what it printed."""
     done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)

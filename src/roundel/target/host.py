@@ -11,7 +11,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from ..ir import options
+from ..ir import cache_folder
 from .machines import MACHINES
 from .target import Target
 
@@ -61,14 +61,11 @@ def _x86_vectors(features: set[str], base: dict[str, Any]) -> dict[str, int]:
 def _ask_llvm() -> dict[str, Any]:
     """Name, features and triple of the CPU, remembered for as long as the CPU describes itself alike."""
     key = hashlib.sha256(f"3{platform.machine()}{platform.system()}{_cpuinfo_head()}".encode()).hexdigest()[:16]
-    remembered = options.cache_dir() / f"host-{key}.json"
-    try:
-        return json.loads(remembered.read_text())
-    except (OSError, ValueError):
-        answer = _ask_llvm_now()
-    temporary = remembered.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(answer))
-    temporary.replace(remembered)
+    name = f"host-{key}.json"
+    if (remembered := cache_folder.read(name)) is not None:
+        return json.loads(remembered)
+    answer = _ask_llvm_now()
+    cache_folder.write(name, content=json.dumps(answer).encode())
     return answer
 
 

@@ -11,7 +11,6 @@ import ctypes
 import functools
 import hashlib
 import json
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..ir import options
+from ..ir import cache_folder
 from ..ir.errors import OptionError
 from .target import Target
 
@@ -214,14 +213,11 @@ def machine_peak() -> Peak:
     """The figures of this machine, measured once (about two seconds) and kept on disk."""
     target = Target.host()
     key = hashlib.sha256(f"{_REVISION} {target}".encode()).hexdigest()[:16]
-    remembered = options.cache_dir() / f"peak-{key}.json"
-    try:
-        return Peak(**json.loads(remembered.read_text()))
-    except (OSError, ValueError, TypeError):
-        peak = measure(target)
-    temporary = remembered.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(peak)))
-    temporary.replace(remembered)
+    name = f"peak-{key}.json"
+    if (remembered := cache_folder.read(name)) is not None:
+        return Peak(**json.loads(remembered))
+    peak = measure(target)
+    cache_folder.write(name, content=json.dumps(asdict(peak)).encode())
     return peak
 
 

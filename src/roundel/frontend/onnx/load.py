@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading ONNX files safely: clear errors for broken files, external data mapped and confined to the model's folder."""
+"""Reading ONNX files safely: clear errors for broken files, external data read when it is needed and confined to the model's folder."""
 
 from __future__ import annotations
 
 import math
-import mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.constants import ConstData
+from ...ir.constants import SMALL, ConstData
 from ...ir.dtype import INT64, DType
 from ...ir.errors import ModelError
 from ...runtime import text
 from .folder import ModelFolder
 from .mapped import without_weights
+from .wire import FileBytes
 
 if TYPE_CHECKING:
     import onnx
 
 STRING = 8  # the code of string tensors
-_MAPPED = 1 << 20  # bytes of a file whose weights are not read but mapped
+_LARGE = 1 << 20  # bytes of a file whose weights are read one by one, when they are needed
 MAX_BYTES = 1 << 40  # a larger tensor is a mistake
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64",
            12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
@@ -85,10 +85,9 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, ModelFolder | None]:
 def _read(path: Path) -> bytes:
     """The message in a file, large weights left there."""
     with path.open("rb") as file:
-        if path.stat().st_size < _MAPPED:
+        if path.stat().st_size < _LARGE:
             return file.read()
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as data:
-            return without_weights(data, path.name) or bytes(data)
+        return without_weights(FileBytes(file.fileno()), path.name) or file.read()
 
 
 def _check_text(g: onnx.GraphProto, where: str) -> None:
@@ -106,7 +105,7 @@ def _check_text(g: onnx.GraphProto, where: str) -> None:
 
 
 def tensor_data(tensor: onnx.TensorProto, folder: ModelFolder | None) -> ConstData:
-    """The content of a TensorProto, memory-mapped when it lies in an external file; raises ModelError."""
+    """The content of a TensorProto, read when it is needed where it lies in an external file; raises ModelError."""
     where = f"tensor {tensor.name!r}"
     shape = tuple(tensor.dims)
     if any(d < 0 for d in shape):
@@ -175,7 +174,22 @@ def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], co
                          f"says offset {offset}, length {length}, and shape {list(shape)} of {dtype} takes {dtype.nbytes(count)}")
 
     def read() -> np.ndarray:
-        raw = np.memmap(path, np.uint8, "r", offset, (length,)) if length else np.empty(0, np.uint8)
-        return _decode(np.asarray(raw), dtype, shape, count)
+        return _decode(_read_part(path, offset, length, where), dtype, shape, count)
 
-    return ConstData(load=read, shape=shape, dtype=dtype)
+    return ConstData(read()) if length <= SMALL else ConstData(load=read, shape=shape, dtype=dtype)
+
+
+def _read_part(path: Path, offset: int, length: int, where: str) -> np.ndarray:
+    """Bytes of a file, read and not mapped: one that is written to meanwhile neither ends the process nor changes what was read."""
+    raw = np.empty(length, np.uint8)
+    try:
+        with path.open("rb", buffering=0) as file:
+            file.seek(offset)
+            got = 0
+            while got < length and (count := file.readinto(memoryview(raw)[got:])):
+                got += count
+    except OSError as error:
+        raise ModelError("the external data cannot be read", where=where, why=f"{path}: {error.strerror}") from None
+    if got < length:
+        raise ModelError("the external data became shorter while it was read", where=where, why=str(path), hint="compile again when it is complete")
+    return raw
