@@ -16,14 +16,10 @@ import roundel as rd
 from roundel import cache
 from roundel.ir import cache_entry, cache_folder, options
 
+from . import test_model_files
 from .test_model_files import X, age, write
 
-
-@pytest.fixture
-def root(tmp_path):
-    cache_folder.tell.cache_clear()
-    with options.override(cache=True, cache_dir=str(tmp_path / "cache")):
-        yield tmp_path / "cache"
+root = test_model_files.root  # the cache
 
 
 def entry_of(root):

@@ -29,7 +29,7 @@ class ModelFiles:
 
     def __init__(self, path: Path) -> None:
         """Raises OSError when there is no such file."""
-        self.path = Path(os.path.realpath(path))
+        self.path = Path(os.path.abspath(path))
         self.seen_at = time.time_ns()
         self._note = "files", hashlib.sha256(os.fsencode(self.path)).hexdigest()
         note = cache_folder.read(*self._note)
@@ -38,9 +38,9 @@ class ModelFiles:
         self.known = self.facts == noted.get("files") and noted["seen_at"] - _latest(self.facts) > _COARSE
         self._digests: dict[str, str] = noted["digests"] if self.known else {}
         if not self.known:
-            from .frontend.onnx.external import locations
+            from .frontend.onnx.external import files
 
-            self.facts = self._look(("", *locations(self.path)))
+            self.facts = self._look(("", *files(self.path)))
 
     @property
     def nbytes(self) -> int:
@@ -74,15 +74,10 @@ class ModelFiles:
                 raise ModelError(f"{self._place(name)} changed {when}", hint="compile again when it is complete")
 
     def _look(self, names: Any) -> dict[str, _Facts]:
-        return {name: _facts(self._place(name)) if _is_inside(name) else None for name in names}
+        return {name: _facts(self._place(name)) for name in names}
 
     def _place(self, name: str) -> Path:
         return self.path.parent / name if name else self.path
-
-
-def _is_inside(name: str) -> bool:
-    """Whether external data lies in the model's folder as far as its name goes; other places are refused when the model is read."""
-    return not os.path.isabs(name) and ".." not in Path(name).parts
 
 
 def _facts(path: Path) -> _Facts:

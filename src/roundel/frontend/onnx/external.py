@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
+from ...ir.errors import ModelError
+from .folder import ModelFolder
 from .wire import Data, FileBytes, fields
 
 # Messages that hold tensors, at whatever depth: by message and number of field, the message that the field holds (onnx.proto).
@@ -19,6 +22,16 @@ _HELD: dict[str, dict[int, str]] = {
     "tensor": {13: "entry"},
 }
 _KEY, _VALUE = 1, 2  # fields of an entry of external data
+
+
+def files(path: Path) -> list[str]:
+    """Those locations at which there is a file that the model may name. Raises OSError as `locations` does."""
+    folder, found = ModelFolder.of(path), []
+    for location in locations(path):
+        with suppress(ModelError):
+            folder.find(location)
+            found.append(location)
+    return found
 
 
 def locations(path: Path) -> list[str]:
