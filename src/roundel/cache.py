@@ -18,8 +18,6 @@ from .ir import cache_entry, cache_folder, extensions, options
 from .ir.errors import RoundelError
 from .model_files import ModelFiles
 
-options.define("cache_size", int, 8 << 30, "bytes that compiled models may take on disk; the least recently used go first", least=0)
-
 _MODELS = "models"
 
 

@@ -261,15 +261,13 @@ def _fill(linked: Path, placed: _Placed, out: Path, closed: bool) -> None:
     """Copy what was linked, with the weights in the place that was kept for them. ``closed``: and with a trailer."""
     with linked.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as image, out.open("wb") as sink:
         start = content.find(_PLACE) if placed.embedded else 0
-        head, tail = image[: start or len(image)], image[start + placed.nbytes if start else len(image) :]
-        sink.write(head)
-        digest = _write(placed.embedded, sink) if start else bytes.fromhex(placed.digest or "00" * 32)
-        sink.write(tail)
-        name_at = content.find(_NAME) + len(_NAME) if placed.weights_file else 0
-        if closed:
-            sink.write(Trailer(len(image), start, placed.nbytes, name_at, digest).sealed(head, tail).pack())
-        head.release()
-        tail.release()
+        with image[: start or len(image)] as head, image[start + placed.nbytes if start else len(image) :] as tail:
+            sink.write(head)
+            digest = _write(placed.embedded, sink) if start else bytes.fromhex(placed.digest or "00" * 32)
+            sink.write(tail)
+            name_at = content.find(_NAME) + len(_NAME) if placed.weights_file else 0
+            if closed:
+                sink.write(Trailer(len(image), start, placed.nbytes, name_at, digest).sealed(head, tail).pack())
 
 
 def _write(weights: Blob, sink: BinaryIO) -> bytes:

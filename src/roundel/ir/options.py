@@ -146,6 +146,7 @@ define("grow", bool, True, "results that append to an input along a symbolic dim
        "place", shapes_code=True)
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
+define("cache_size", int, 8 << 30, "bytes that compiled models may take on disk; the least recently used go first", least=0)
 define("workers", int, None, "code generation processes (default: one per core)", least=1)
 define("progress", bool, True, "show progress of long steps on a terminal")
 
