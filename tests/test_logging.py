@@ -46,7 +46,7 @@ def test_variables_that_nothing_reads_are_told_with_the_nearest_name(caplog, mon
     monkeypatch.setenv("ROUNDEL_NUM_THRAEDS", "1")
     monkeypatch.setenv("ROUNDEL_\x1b[31mX", "1")
     monkeypatch.setenv("ROUNDEL_SHUFFLE", "0")
-    options.check_environment.cache_clear()
+    options.tell_unread_variables.cache_clear()
     options.check_environment()
     options.check_environment()
     told = [r.getMessage() for r in caplog.records if r.name == "roundel.options"]
@@ -61,7 +61,7 @@ def test_every_variable_of_the_environment_that_is_read_is_known(caplog, monkeyp
     assert roundel.cache
     for option in options.REGISTRY.values():
         monkeypatch.setenv(option.env, "")
-    options.check_environment.cache_clear()
+    options.tell_unread_variables.cache_clear()
     options.check_environment()
     assert not [r for r in caplog.records if r.name == "roundel.options"]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import logging
 import os
 import secrets
 import shutil
@@ -257,6 +258,4 @@ def _delete(path: Path) -> None:
 @cache
 def tell(message: str) -> None:
     """Log a warning, once in a process."""
-    import logging
-
     logging.getLogger("roundel.cache").warning("%s", message)

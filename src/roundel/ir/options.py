@@ -105,8 +105,16 @@ def shaping_code() -> tuple[tuple[str, Any], ...]:
     return tuple((name, get(name)) for name, option in sorted(REGISTRY.items()) if option.shapes_code)
 
 
-@functools.cache
 def check_environment() -> None:
+    """Raises OptionError for a variable of the environment that cannot have its value, also where it would not be asked for now. Logs a
+    warning for each that nothing reads, once in a process."""
+    for name in REGISTRY:
+        get(name)
+    tell_unread_variables()
+
+
+@functools.cache
+def tell_unread_variables() -> None:
     """Log a warning for each variable ``ROUNDEL_...`` that nothing reads, which is likely to be misspelt. Once in a process."""
     import difflib
 
@@ -170,9 +178,3 @@ def _home_of_user() -> str:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
         return ""
-
-
-def check_environment() -> None:
-    """Raises OptionError for a variable of the environment whose value is none, also where it would not be asked for now."""
-    for name in REGISTRY:
-        get(name)
