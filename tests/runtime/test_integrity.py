@@ -313,7 +313,9 @@ def test_written_whole_or_not_at_all(code, tmp_path, room):
     assert path.stat().st_mode & 0o700 == 0o700
 
 
-def test_other_libraries(tmp_path):
+def test_other_libraries(code, tmp_path):
+    with pytest.raises(ModelError, match="an object to link"):
+        load(save(code, tmp_path / "m.o"))
     (tmp_path / "other.c").write_text("int x;")
     other = tmp_path / "other.so"
     toolchain.run([*toolchain.compiler(), "-shared", tmp_path / "other.c", "-o", other])

@@ -35,6 +35,7 @@ SMALL = 4 << 20  # bytes of weights that are always read and compared: milliseco
 
 _MAGIC = b"Roundel trailer\n"
 _LAYOUT = struct.Struct("<16sIIQQQQ32s32s")
+_RELOCATABLE = 1  # the type of an ELF file that is an object to link
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 
 
@@ -124,8 +125,9 @@ class SavedFile:
 
     def close(self) -> None:
         """Close both files."""
-        for file in {self.file, self.weights_file} - {None}:
-            os.close(file)  # type: ignore[arg-type]
+        for file in (self.file, self.weights_file):
+            if file is not None and file >= 0:
+                os.close(file)
         self.file, self.weights_file = -1, None
 
     @cached_property
@@ -207,6 +209,8 @@ class SavedFile:
         found = Trailer.unpack(end)
         if found is not None and found.image + _LAYOUT.size == size and _in_order(found):
             return found
+        if _ELF_HEADER.unpack(start)[1] == _RELOCATABLE:
+            raise ModelError(f"{self.path.name} is an object to link into a program, not a shared library", hint="save the model under a name that ends in .so")
         if found is None and _is_whole(start, size) and not _mentions(self.file, b"roundel_package\0"):
             raise ModelError(f"{self.path.name} is a shared library, but not one of Roundel's", hint="make it with `roundel compile`")
         raise ModelError(f"{self.path.name} is not whole", why="it does not end as Model.save ended it: it was cut off, or something was put behind it "
@@ -243,8 +247,7 @@ class SavedFile:
             return [*threads.map(lambda at: hashlib.sha256(self._block(at)).digest(), range(0, self.trailer.nbytes, BLOCK))]
 
     def _check_weights(self) -> None:
-        found = BlocksDigest(self._digests())
-        if found.digest() != self.trailer.weights:
+        if BlocksDigest(self._digests()).digest() != self.trailer.weights:
             raise ModelError(f"the weights in {(self.weights_path or self.path).name} are damaged",
                              why="they do not have the digest that was written with them", hint="copy the file again, or compile it again")
 
