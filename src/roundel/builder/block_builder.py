@@ -40,7 +40,7 @@ class _Frame:
     blocks: list[graph.BindingBlock] = field(default_factory=list)
     current: list[graph.Binding] = field(default_factory=list)
     dataflow: bool = False
-    names: set[str] = field(default_factory=set)
+    names: dict[str, int] = field(default_factory=dict)  # those taken, with the number to try next where one is wanted again
     output: graph.GraphExpr | None = None
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class BlockBuilder:
         """A graph function; inside, ``emit_func_output`` gives its result. Exported under its name unless private."""
         params = (params,) if isinstance(params, graph.Var) else tuple(params or ())
         symbol = {} if private else {"global_symbol": name}
-        frame = _Frame(name, params, Attrs({**symbol, **(attrs or {})}), pure, names={p.name for p in params})
+        frame = _Frame(name, params, Attrs({**symbol, **(attrs or {})}), pure, names={p.name: 1 for p in params})
         self._frames.append(frame)
         try:
             yield
@@ -242,11 +242,11 @@ class BlockBuilder:
         return var
 
     def _name(self, hint: str) -> str:
-        names, name, k = self._frame().names, hint, 0
+        names, name = self._frame().names, hint
         while name in names:
-            k += 1
-            name = f"{hint}{k}"
-        names.add(name)
+            name = f"{hint}{names[hint]}"
+            names[hint] += 1
+        names[name] = 1
         return name
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..arith import Analyzer
@@ -37,9 +38,11 @@ Rule = Callable[[Any, Any], Any]
 
 @dataclass(eq=False)
 class _Known:
-    """Of merged programs: their names, and for each rule whether it takes them."""
+    """Of merged programs: their names, and for each rule whether it takes them. ``groups``: what to call for a group that computes the same
+    as one before (equal layers of a model, which then need no merging): the program's name and its sizes as parameters."""
 
     names: StructuralMap = field(default_factory=StructuralMap)
+    groups: dict[Any, tuple[str, tuple[tir.Var, ...]]] = field(default_factory=dict)
     scheduled: defaultdict[Rule, StructuralMap] = field(default_factory=lambda: defaultdict(StructuralMap))
 
 
@@ -88,7 +91,7 @@ class _Call:
 class _Group:
     members: list[_Call]
 
-    @property
+    @cached_property
     def kind(self) -> FuseKind:
         return max(m.kind for m in self.members)
 
@@ -181,7 +184,7 @@ def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var
                 continue
             if here is None:
                 producer.escapes = True
-            elif here not in producer.users:
+            elif not producer.users or producer.users[-1] is not here:
                 producer.users.append(here)
         if here is not None:
             made[binding.var] = here
@@ -299,7 +302,9 @@ def _prologues(call: _Call) -> None:
     sink = call.post_dominator
     while sink is not None:
         limit = FuseKind.REDUCTION if call.group.kind <= FuseKind.BROADCAST else FuseKind.INJECTIVE
-        if sink.group.kind > limit or not _fuse_path(call, sink, lambda c, limit=limit: c.kind <= limit and not _expands(call, c), one_anchor=False):
+        if sink.group.kind > limit:
+            return
+        if sink.group is not call.group and not _fuse_path(call, sink, lambda c, limit=limit: c.kind <= limit and not _expands(call, c), one_anchor=False):
             return
         if sink.kind > FuseKind.INJECTIVE:
             return
@@ -335,11 +340,14 @@ def _fuse_path(call: _Call, sink: _Call, allowed, one_anchor: bool) -> bool:
         if not allowed(c) or (one_anchor and any(m.kind > FuseKind.INJECTIVE for m in c.group.members) and c.group is not call.group):
             return False
         path.append(c)
+        if len(path) >= _MAX_GROUP:
+            return False
         if c is not sink:
             if c.escapes:
                 return False
             stack.extend(c.users)
-    members = {id(m): m for c in [call, *path] for m in c.group.members}
+    groups = {id(c.group): c.group for c in (call, *path)}
+    members = {id(m): m for g in groups.values() for m in g.members}
     anchors = {id(m.group) for m in members.values() if m.kind > FuseKind.INJECTIVE}
     if len(members) > _MAX_GROUP or len(anchors) > 1 or not _one_output(members, sink):
         return False
@@ -365,17 +373,39 @@ def _expands(a: _Call, b: _Call) -> bool:
     """Whether ``b`` has more elements than ``a``, so that fusing computes elements of ``a`` again."""
     if b.kind == FuseKind.REDUCTION:
         return False
+    if a.info.shape is not None and a.info.shape == b.info.shape:
+        return False
     x, y = a.info.size, b.info.size
     return x is None or y is None or not (x is y or Analyzer().prove_equal(x, y))
 
 
 def _emit(mod: IRModule, group: _Group, known: _Known) -> tuple[IRModule, graph.VarBinding]:
     """The merged program and the call of it."""
-    func, inputs, scalars = _merged(mod, group)
     last, names = group.members[-1], [m.binding.value.args[0].name for m in group.members]
-    name = known.names.setdefault(func, lambda: mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80]))
+    inputs, computed = _structure(group)
+    if computed not in known.groups:
+        func, inputs, scalars = _merged(mod, group)
+        name = known.names.setdefault(func, lambda: mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80]))
+        mod = mod if name in mod else mod.with_functions({name: func})
+        known.groups[computed] = name, scalars
+    name, scalars = known.groups[computed]
     call = last.binding.value.replace(args=(graph.GlobalVar(name), graph.Tuple(inputs), *([graph.ShapeExpr(scalars)] if scalars else [])))
-    return mod if name in mod else mod.with_functions({name: func}), last.binding.replace(value=call)
+    return mod, last.binding.replace(value=call)
+
+
+def _structure(group: _Group) -> tuple[tuple[graph.GraphExpr, ...], Any]:
+    """The group's operands, and what decides on its program: those of its members, how they are wired, types and sizes."""
+    number: dict[graph.GraphExpr, int] = {}
+    inputs, computed = [], []
+    for member in group.members:
+        for a in member.args:
+            if a not in number:
+                number[a] = len(number)
+                inputs.append(a)
+        wires = tuple(number[a] for a in member.args)
+        number[member.binding.var] = len(number)
+        computed.append((member.binding.value.args[0].name, wires, member.info.shape, member.info.dtype, member.sizes))
+    return tuple(inputs), (tuple(computed), tuple((i.sinfo.shape, i.sinfo.dtype) for i in inputs))
 
 
 def _merged(mod: IRModule, group: _Group) -> tuple[tir.PrimFunc, tuple[graph.GraphExpr, ...], tuple[tir.Var, ...]]:

@@ -9,11 +9,9 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..ir import graph, tir
-from ..ir.errors import ScheduleError
 from ..ir.module import IRModule
 from ..ir.visit import free_vars, substitute
-from ..schedule import Schedule
-from ..schedule.rules import RULES
+from ..schedule.rules import RULES, attempt
 from ..schedule.rules.candidates import Candidates
 from .cost import Cost, Rates, program_cost, roofline
 from .pack_constants import calls_of, constant_params
@@ -84,17 +82,12 @@ def explain_program(func: tir.PrimFunc, target: Any, name: str = "main", calls: 
     cost = program_cost(func, constants, sizes)
     passed: dict[str, str] = {}
     for rule in RULES:
-        sch = Schedule(func.with_attr("constant_params", constants))
-        try:
-            applied = rule(sch, target)
-        except ScheduleError as error:
-            passed[rule.__name__] = f"illegal here: {error.what}"
-            continue
-        if applied is not None:
-            symbolic = any(free_vars(d) for b in func.buffer_params for d in b.shape)
-            return Explanation(name, calls, rule.__name__, applied.decisions, passed, str(sch.trace), cost, applied.candidates, symbolic)
-        passed[rule.__name__] = "the program does not have its structure"
-    raise AssertionError("the fallback rule fits every program")
+        tried = attempt(rule, func, target, constants)
+        if tried.applied is not None:
+            applied, symbolic = tried.applied, any(free_vars(d) for b in func.buffer_params for d in b.shape)
+            return Explanation(name, calls, rule.__name__, applied.decisions, passed, str(tried.schedule.trace), cost, applied.candidates, symbolic)
+        passed[rule.__name__] = tried.why_not or "the program does not have its structure"
+    raise AssertionError("the last rule takes no step")
 
 
 def predicted_seconds(found: Explanation, target: Any, machine: Rates, constants: float | None = None) -> float | None:

@@ -8,12 +8,9 @@ from typing import Any
 
 from ..build.ahead import offer
 from ..ir import tir
-from ..ir.errors import ScheduleError
 from ..ir.module import IRModule
 from ..passes import pass_
-from ..schedule import Schedule
-from ..schedule.rules import RULES
-from ..schedule.rules.inits import separate_inits
+from ..schedule.rules import RULES, attempt
 from ..target import Target
 from .pack_constants import constant_params, repack
 
@@ -37,19 +34,15 @@ def schedule_module(mod: IRModule) -> IRModule:
 def schedule_program(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = ()) -> tuple[tir.PrimFunc, Mapping[int, tir.IndexMap]]:
     """The program under the first rule that fits, and the layouts it wants for the constant parameters ``constants``.
 
-    A rule that meets an illegal step is noted in the attribute ``schedule_notes`` and the next one is tried.
+    A rule that meets an illegal step, or fails otherwise, is noted in the attribute ``schedule_notes`` and the next one is tried.
     """
     notes: list[str] = []
     for rule in RULES:
-        sch = Schedule(func.with_attr("constant_params", constants))
-        try:
-            applied = rule(sch, target)
-            if applied is not None:
-                separate_inits(sch)
-        except ScheduleError as error:
-            notes.append(f"{rule.__name__}: {error.what}")
-            continue
-        if applied is not None:
+        tried = attempt(rule, func, target, constants)
+        if tried.applied is not None:
             marks = {"scheduled": rule.__name__, **({"schedule_notes": tuple(notes)} if notes else {})}
-            return sch.func.replace(attrs=sch.func.attrs.without("constant_params") | marks), applied.layouts
-    raise AssertionError("the fallback rule fits every program")
+            scheduled = tried.schedule.func
+            return scheduled.replace(attrs=scheduled.attrs.without("constant_params") | marks), tried.applied.layouts
+        if tried.was_dropped:
+            notes.append(f"{rule.__name__}: {tried.why_not}")
+    raise AssertionError("the last rule takes no step")

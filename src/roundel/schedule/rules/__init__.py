@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedule rules: each looks at a program's structure and, where it fits, schedules it by primitives."""
 
-from .applied import takes
+from .attempt import Attempt, as_written, attempt, takes
 from .attention import attention
 from .bilinear import bilinear
 from .columns import columns
@@ -17,9 +17,9 @@ from .transposition import transposition
 from .windows import windows
 from .winograd import winograd
 
-RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points, fallback]
+RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points, fallback, as_written]
 
 __all__ = [
-    "RULES", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "points", "rows", "takes", "totals",
+    "RULES", "Attempt", "as_written", "attempt", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "points", "rows", "takes", "totals",
     "transposition", "windows", "winograd",
 ]

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir import tir
-from ...ir.errors import ScheduleError
-from ..schedule import Schedule
 from .candidates import Candidates
 
 
@@ -21,11 +19,3 @@ class Applied:
     layouts: Mapping[int, tir.IndexMap] = field(default_factory=dict)
     decisions: Mapping[str, Any] = field(default_factory=dict)
     candidates: Candidates | None = None
-
-
-def takes(rule: Callable[[Any, Any], Applied | None], func: tir.PrimFunc, target: Any) -> bool:
-    """Whether a rule fits a program and all its steps are legal."""
-    try:
-        return rule(Schedule(func), target) is not None
-    except ScheduleError:
-        return False

@@ -46,7 +46,7 @@ class Stages:
 
 
 def find(infos: list[BlockInfo]) -> Stages | None:
-    """The stages of the program, or None where it is not such a chain."""
+    """The stages of the program, or None where it is not such a chain (a batch of one product has nothing to sum up)."""
     if len(infos) == 4 and not infos[0].reduce and infos[0].is_plain:
         rest = find(infos[1:])
         made = None if rest is None else rest.products.vector.buffer
@@ -58,7 +58,7 @@ def find(infos: list[BlockInfo]) -> Stages | None:
         return None
     made = infos[0].stores[0].buffer
     firsts = {a.indices[0] for a in infos[1].loads if a.buffer is made}
-    if len(firsts) != extent_of(infos[0].spatial[0]) or not all(isinstance(i, tir.IntImm) for i in firsts):
+    if len(firsts) < 2 or len(firsts) != extent_of(infos[0].spatial[0]) or not all(isinstance(i, tir.IntImm) for i in firsts):
         return None
     if infos[1].stores[0].buffer not in {a.buffer for a in infos[2].loads}:
         return None

@@ -296,6 +296,8 @@ def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:
 
 def _in_parallel(sch: Any, loops: list[Any], cycles: float, target: Any) -> dict[str, int]:
     """The outer ones of loops, ``cycles`` for an iteration of them all, in parallel: the decision of how many iterations a thread takes at once."""
+    if not loops:
+        return {}
     count = _parallel_prefix(sch, loops, target)
     whole = sch.fuse(*loops[:count]) if count > 1 else loops[0]
     return parallelize(sch, whole, cycles * product([loop_extent(sch, x) for x in loops[count:]], ASSUMED_TILES))

@@ -53,7 +53,8 @@ def schedule_blocks(sch: Any, c: Contraction, total: Any, tile: Tile, choice: Ma
             sch.unroll(part)
     sch.vectorize(lanes)
     for user in users:
-        sch.reverse_compute_at(user, around[-1])
+        if around:  # of a single panel there is no loop, and its users come after all
+            sch.reverse_compute_at(user, around[-1])
         _a_panel(sch, user, tile)
     return around
 
