@@ -1,12 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for all tests: property tests are judged by results, not by how fast a busy machine draws examples; processes that run
-elsewhere find the package where these tests do, also by a relative ``PYTHONPATH``."""
+elsewhere find the package where these tests do, also by a relative ``PYTHONPATH``; a schedule rule that fails and is passed over, which
+a user only notices by the speed, fails the test."""
 
+import logging
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("roundel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("roundel")
 if "PYTHONPATH" in os.environ:
     os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in os.environ["PYTHONPATH"].split(os.pathsep))
+
+
+@pytest.fixture(autouse=True)
+def no_rule_fails(request):
+    """Warnings of the logger ``roundel.schedule`` are failures, but for tests marked ``rules_may_fail``."""
+    dropped: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: dropped.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("roundel.schedule")
+    logger.addHandler(handler)
+    yield
+    logger.removeHandler(handler)
+    assert not dropped or request.node.get_closest_marker("rules_may_fail"), "\n".join(dropped)

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..ir import graph, tir
+from ..ir import graph, options, tir
 from ..ir.constants import ConstData
 from ..ir.module import IRModule
 from ..ir.op import OpDef
 from ..passes import pass_
 from .rewriter import GraphRewriter
 
-_LIMIT = 64 << 20  # bytes that folding may add to a model for one value (broadcasts and ranges blow up)
+_LIMIT = 64 << 20  # bytes that folding may add to a model for one value (broadcasts and ranges blow up); for all: option max_folded_bytes
 _LARGE = 1 << 20  # bytes of constants from which on values are not kept in memory
 
 
@@ -26,8 +27,22 @@ def fold_constants(mod: IRModule) -> IRModule:
 
 
 class _Fold(GraphRewriter):
+    """``made``: constants that were computed here, which count in full where something is computed of them again."""
+
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+        self.left = options.get("max_folded_bytes")
+        self.made: set[ConstData] = set()
+
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
-        return folded(call) if _is_small(call) else call
+        more = _added(call, self.made)
+        if more is None or more > min(_LIMIT, self.left):
+            return call
+        value = folded(call)
+        if value is not call:
+            self.left -= max(more, 0)
+            self.made.update(c.data for c in (value.fields if isinstance(value, graph.Tuple) else (value,)) if isinstance(c, graph.Constant))
+        return value
 
 
 def folded(call: graph.Call) -> graph.GraphExpr:
@@ -65,14 +80,15 @@ def _arrays(values: tuple, read: Callable[[ConstData], Any]) -> tuple:
 _UNKNOWN = object()
 
 
-def _is_small(call: graph.Call) -> bool:
+def _added(call: graph.Call, made: set[ConstData]) -> int | None:
+    """Bytes that the value has more than the constants it is made of; None where its size is not known."""
     fields = call.sinfo.fields if isinstance(call.sinfo, graph.TupleInfo) else (call.sinfo,)
-    total = sum(a.data.nbytes for a in call.args if isinstance(a, graph.Constant))
+    total = -sum(a.data.nbytes for a in call.args if isinstance(a, graph.Constant) and a.data not in made)
     for info in fields:
         if not isinstance(info, graph.TensorInfo) or info.shape is None or not all(isinstance(s, tir.IntImm) for s in info.shape):
-            return False
-        total -= info.dtype.nbytes(int(np.prod([s.value for s in info.shape], dtype=np.int64))) if info.dtype else 0
-    return -total <= _LIMIT
+            return None
+        total += info.dtype.nbytes(math.prod(s.value for s in info.shape)) if info.dtype else 0
+    return total
 
 
 def _value(arg: Any) -> Any:

@@ -20,7 +20,7 @@ from ..ir.attrs import Attrs
 from ..ir.equal import StructuralMap
 from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
-from ..ir.visit import free_vars
+from ..ir.visit import free_vars, walk
 from ..passes import pass_
 from ..schedule.rules import attention, contraction, matvec, takes
 from ..schedule.rules.accesses import blocks_of
@@ -32,6 +32,7 @@ from .name_sizes import plain_sizes
 from .rewriter import operands
 
 _MAX_GROUP = 64
+_MAX_READS = 512  # for an element of the result, once everything is written out: 20 calls of x + x would be a million
 
 Rule = Callable[[Any, Any], Any]
 
@@ -64,6 +65,7 @@ class _Call:
     binding: graph.VarBinding
     kind: FuseKind
     rearranges: bool = False    # every element is one of the operand's
+    reads: tuple[int, ...] = () # of each operand, for an element of the result
     users: list[_Call] = field(default_factory=list)
     producers: list[_Call | None] = field(default_factory=list)  # of the operands
     escapes: bool = False       # used by something other than a call_tir of this block
@@ -167,6 +169,7 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
 
 def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var]) -> list[_Call]:
     made: dict[graph.Var, _Call] = {}
+    reads: dict[str, tuple[int, ...]] = {}  # by program
     for binding in block.bindings:
         value = binding.value
         is_tir = isinstance(value, graph.Call) and value.op is CALL_TIR and isinstance(binding.var.sinfo, graph.TensorInfo)
@@ -176,6 +179,9 @@ def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var
             kind = FuseKind(program.attrs.get("fuse_kind", FuseKind.OPAQUE)) if program.root_block is not None else FuseKind.OPAQUE
             here = _Call(binding, kind, _rearranges(program), index=len(made),
                          escapes=not isinstance(binding.var, graph.DataflowVar) or binding.var in escaping)
+            if kind <= FuseKind.INJECTIVE:
+                name = value.args[0].name
+                reads[name] = here.reads = reads.get(name) or _reads(program)
             here.group = _Group([here])
             here.producers = [made.get(a) for a in here.args]
         for arg in _variables(value):
@@ -195,6 +201,15 @@ def _rearranges(program: tir.PrimFunc) -> bool:
     """Whether every element of the result is just an element of the operand."""
     found = blocks_of(program)
     return len(found) == 1 and found[0].is_plain and not found[0].reduce and type(found[0].block.body.value) is tir.BufferLoad
+
+
+def _reads(program: tir.PrimFunc) -> tuple[int, ...]:
+    """How often the program reads each of its operands for an element of its result."""
+    count = dict.fromkeys(program.buffer_params, 0)
+    for e in walk(program.body):
+        if type(e) is tir.BufferLoad and e.buffer in count:
+            count[e.buffer] += 1
+    return tuple(count.values())
 
 
 def _variables(value: object) -> list[graph.Var]:
@@ -352,9 +367,20 @@ def _fuse_path(call: _Call, sink: _Call, allowed, one_anchor: bool) -> bool:
     if len(members) > _MAX_GROUP or len(anchors) > 1 or not _one_output(members, sink):
         return False
     group = _Group(sorted(members.values(), key=lambda m: m.index))
+    if _written_out(group) > _MAX_READS:
+        return False
     for m in group.members:
         m.group = group
     return True
+
+
+def _written_out(group: _Group) -> int:
+    """Reads of an element of the group's result once what is elementwise is put into what uses it, the most of all members."""
+    reads = {id(m): 1 for m in group.members}
+    for m in group.members:
+        if m.reads:
+            reads[id(m)] = sum(n * reads.get(id(p), 1) for n, p in zip(m.reads, m.producers, strict=False))
+    return max(reads.values())
 
 
 def _one_output(members: dict[int, _Call], sink: _Call) -> bool:

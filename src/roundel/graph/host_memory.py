@@ -15,7 +15,8 @@ from ..arith import Analyzer
 from ..ir import tir
 from ..ir.attrs import Attrs
 from ..ir.dtype import HANDLE, DType
-from ..ir.visit import free_vars, substitute
+from ..ir.errors import LowerError
+from ..ir.visit import Rewriter, free_vars, on, substitute
 from .memory_plan import ALIGNMENT, Request, plan
 
 LARGEST = 1 << 46
@@ -164,14 +165,58 @@ def place(body: tir.Stmt, tensors: list[Tensor], regions: list[Region]) -> tir.S
             inner[s.region][s] = None
     memory = {}
     for region, storages in inner.items():
-        made = plan([Request(s.nbytes, s.first, s.last) for s in storages])
+        made = plan([Request(_at_least_zero(s.nbytes), s.first, s.last) for s in storages])
         units.update(zip(storages, made.units, strict=True))
         memory[region] = table[region.buffer] = tir.decl_buffer((made.total,), "uint8", "arena" if region.entries is None else "heap")
     for t in tensors:
         table[t.buffer] = _placed(t, t.storage.settled(), units, memory)
-    body = substitute(body, {}, table)
-    root = regions[0]
+    body, root = substitute(body, {}, table), regions[0]
+    if regions[1:]:
+        body = _Addressable({memory[r] for r in regions[1:]}).rewrite(body)
     return tir.Allocate(memory[root], body, Attrs(arena=True)) if inner[root] else body
+
+
+def _at_least_zero(size: tir.Expr) -> tir.Expr:
+    """A size as memory: a branch that is not taken may have tensors whose sizes are negative."""
+    return size if Analyzer().prove(tir.ge(size, 0)) else tir.max_(size, 0)
+
+
+class _Addressable(Rewriter):
+    """Has the size of each region checked before it is allocated (that of the arena is computed, and checked, where the model is entered)."""
+
+    def __init__(self, memory: set[tir.Buffer]) -> None:
+        self.memory = memory
+
+    @on(tir.Allocate)
+    def _region(self, region: tir.Allocate) -> tir.Stmt:
+        inside = region.replace(body=self.rewrite(region.body))
+        return _addressable(inside) if region.buffer in self.memory else inside
+
+
+def _addressable(region: tir.Allocate) -> tir.Stmt:
+    """Memory after a check that its size, a product of sizes that a model or its inputs choose, does not wrap around: kernels would write
+    outside of it. Raises LowerError where that is known at compile time."""
+    size = region.buffer.shape[0]
+    if isinstance(size, tir.IntImm):
+        if size.value > LARGEST:
+            raise LowerError(f"a run needs {size.value} bytes of memory", why=f"the most is {LARGEST}")
+        return region
+    limit = tir.const(float(LARGEST), "float64")
+    return tir.seq(tir.Assert(tir.le(_magnitude(size), limit), f"a run with these inputs needs more than {LARGEST} bytes of memory"), region)
+
+
+def _magnitude(size: tir.Expr) -> tir.Expr:
+    """What an index expression is at most, in floating-point numbers, which do not wrap."""
+    handler = _MAGNITUDES.get(type(size))
+    return tir.cast(size, "float64") if handler is None else handler(*map(_magnitude, (size.a, size.b)))
+
+
+_SMALL_DIVISOR = 4096.0
+_MAGNITUDES: dict[type, Callable[[tir.Expr, tir.Expr], tir.Expr]] = {
+    tir.Add: lambda a, b: a + b, tir.Sub: lambda a, b: a - b, tir.Mul: lambda a, b: a * b, tir.Max: tir.max_, tir.Min: tir.min_,
+    tir.FloorDiv: lambda a, b: tir.Div(a, b) if isinstance(b, tir.FloatImm) and 1 <= b.value <= _SMALL_DIVISOR else a,  # what is divided must not wrap
+    tir.FloorMod: lambda a, b: b,
+}
 
 
 def _placed(t: Tensor, s: Storage, units: dict[Storage, tir.Expr], memory: dict[Region, tir.Buffer]) -> tir.Buffer:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import weakref
 from collections.abc import Callable
 
@@ -43,7 +44,7 @@ class ConstData:
         """``function`` of the arrays of ``sources``, made when it is asked for and kept no longer than somebody holds it: packed
         weights are as large as the model. ``recipe`` says what the function does; equal recipes of equal sources are equal.
         Small constants are made at once."""
-        if dtype.nbytes(int(np.prod(shape, dtype=np.int64))) <= SMALL:  # scripts write them out: content decides what is equal
+        if dtype.nbytes(math.prod(shape)) <= SMALL:  # scripts write them out: content decides what is equal
             small = cls(np.ascontiguousarray(function(*(s.numpy() for s in sources))).reshape(shape))
             small.dtype = DType(dtype)
             return small
@@ -62,7 +63,7 @@ class ConstData:
     @property
     def nbytes(self) -> int:
         """Bytes of the content, elements of less than a byte packed."""
-        return self.dtype.nbytes(int(np.prod(self.shape, dtype=np.int64)))
+        return self.dtype.nbytes(math.prod(self.shape))
 
     @property
     def key(self) -> str:

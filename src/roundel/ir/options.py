@@ -152,6 +152,10 @@ define("weight_growth", float, 4.0, "how many times larger the weights of a laye
        shapes_code=True)
 define("grow", bool, True, "results that append to an input along a symbolic dimension (KV caches) lie in memory with room behind them and grow in "
        "place", shapes_code=True)
+define("max_nodes", int, 20_000, "how many nodes the functions and loops of a model may expand to, beyond those that its file holds", least=0)
+define("max_depth", int, 64, "how deep a model's functions, branches and loops may be nested", least=1)
+define("max_folded_bytes", int, 256 << 20, "bytes that what is computed at compile time may add to a model's constants; what goes beyond is "
+       "computed at every run", least=0, shapes_code=True)
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
 define("cache_size", int, 8 << 30, "bytes that compiled models may take on disk; the least recently used go first", least=0)

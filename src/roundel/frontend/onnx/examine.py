@@ -15,6 +15,7 @@ from ...ir.errors import RoundelError
 from .check import Report, check_model
 from .importer import GraphImporter, NodeContext, needs
 from .inputs import Dimensions, identifier, input_info, parameter
+from .limits import Limits
 from .load import load_model
 from .model import from_onnx
 from .values import Value
@@ -100,6 +101,8 @@ def _walk(model: Any, folder: Any, found: Findings) -> None:
     scope = Dimensions({})
     initial = {t.name for t in proto.initializer}
     importer = _Examiner(BlockBuilder(), opsets, folder, functions, found, _inferred_types(model), scope)
+    importer.limits = Limits(model)
+    importer.limits.begin()
     params = []
     for i in proto.input:
         if i.name not in initial:

@@ -20,6 +20,7 @@ from ...ops.dims import assuming
 from . import symbolic
 from .folder import ModelFolder
 from .functions import body_of, defaults_of, schema_of
+from .limits import Limits
 from .load import MAX_BYTES, STRING, dtype_of, tensor_data
 from .registry import find
 from .run_time_sizes import broadcasts, integers, require, stretched
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     import onnx
 
 _MISSING = object()
-_INVALID = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError)
+_INVALID = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError, AssertionError, RuntimeError, MemoryError, OSError)
 """What converters raise by themselves for nodes that are not valid."""
-_TINY = 4096
+_TINY = symbolic.LARGEST
 """Constants of at most that many elements are computed during import: axes, shapes and decisions may come from them."""
 
 
@@ -161,7 +162,8 @@ class Decisions:
 class GraphImporter:
     """Converts one ONNX graph inside a BlockBuilder's function."""
 
-    def __init__(self, bb: BlockBuilder, opsets: Mapping[str, int], folder: ModelFolder | None, functions: Mapping[tuple[str, str], Any]) -> None:
+    def __init__(self, bb: BlockBuilder, opsets: Mapping[str, int], folder: ModelFolder | None, functions: Mapping[tuple[str, str], Any],
+                 limits: Limits | None = None) -> None:
         self.bb, self.opsets, self.folder, self.functions = bb, dict(opsets), folder, functions
         self.values: dict[str, Value | None] = {"": None}
         self.checked: set[frozenset[tir.Expr]] = set()
@@ -169,6 +171,7 @@ class GraphImporter:
         self.decisions = Decisions()
         self.python: dict[str, None] = {}
         self.depth = 0
+        self.limits = limits or Limits()
 
     def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
         """Bind a call to a variable; atoms are returned as they are, small constants computed at once."""
@@ -218,11 +221,13 @@ class GraphImporter:
         opset = self.opsets.get(domain, 1)
         convert = find(domain, node.op_type, opset)
         context = NodeContext(self, node, opset)
+        self.limits.count(f"node {context.name!r} ({node.op_type})")
         inputs = [self.lookup(name, context) for name in node.input]
         if convert is None and function is None:
             function = body_of(node, opset, inputs)
         if convert is None and function is not None:
-            outputs = self.call_function(function, node)
+            with self.limits.inside((domain, node.op_type), f"node {context.name!r} ({node.op_type})"):
+                outputs = self.call_function(function, node)
         else:
             outputs = self.convert(context, convert, inputs)
             mark_text(node, opset, inputs, outputs)
@@ -271,7 +276,8 @@ class GraphImporter:
         self.initializers(proto)
         for info, value in zip(proto.input, inputs, strict=False):
             self.values[info.name] = self.wrap(value)
-        self.run(proto)
+        with self.limits.inside(None, f"graph {proto.name!r}"):
+            self.run(proto)
         missing = [o.name for o in proto.output if o.name not in self.values]
         if missing:
             raise ModelError(f"output {missing[0]!r} of a subgraph is not defined", where=f"graph {proto.name!r}")
@@ -292,7 +298,7 @@ class GraphImporter:
         """Inline a model-local function, its attributes replaced by the node's."""
         given = {a.name: a for a in (*defaults_of(node, self.opsets), *function.attribute_proto, *node.attribute)}
         inner = GraphImporter(self.bb, {**self.opsets, **{o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}},
-                              self.folder, self.functions)
+                              self.folder, self.functions, self.limits)
         inner.depth, inner.checked, inner.decisions, inner.python, inner.sizes = self.depth, self.checked, self.decisions, self.python, self.sizes
         context = NodeContext(self, node, 1)
         for k, name in enumerate(function.input):
@@ -353,7 +359,7 @@ def require_possible(info: graph.StructInfo, where: str) -> None:
         return
     sizes = [d.value for d in shape if isinstance(d, tir.IntImm)]
     if info.dtype.nbytes(math.prod(sizes)) > MAX_BYTES:
-        raise ModelError("the tensor is absurdly large", where=where, why=f"its shape is {[d.value if isinstance(d, tir.IntImm) else str(d) for d in shape]}, "
+        raise ModelError("the tensor is absurdly large", where=where, why=f"its shape is [{', '.join(d.script() for d in shape)}], "
                          f"elements are {info.dtype}")
 
 

@@ -14,6 +14,7 @@ from ...ir.dtype import INT64, DType
 from ...ir.errors import ModelError
 from ...runtime import text
 from .folder import ModelFolder
+from .limits import Limits, graphs
 from .mapped import without_weights
 from .wire import FileBytes
 
@@ -54,6 +55,7 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, ModelFolder | None]:
     from google.protobuf.message import DecodeError
 
     if isinstance(source, onnx.ModelProto):
+        _check_text(source, "the model")
         return source, None
     folder, where = None, "the model"
     if isinstance(source, bytes | bytearray | memoryview):
@@ -78,7 +80,7 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, ModelFolder | None]:
     if not model.HasField("graph") or not model.opset_import:
         raise ModelError("this is not an ONNX model, or it is cut off", where=where, why="it has no graph or no operator set",
                          hint="check the download (size, checksum)")
-    _check_text(model.graph, where)
+    _check_text(model, where)
     return model, folder
 
 
@@ -90,16 +92,18 @@ def _read(path: Path) -> bytes:
         return without_weights(FileBytes(file.fileno()), path.name) or file.read()
 
 
-def _check_text(g: onnx.GraphProto, where: str) -> None:
-    """Raises ModelError when a name is not UTF-8 (protobuf then gives bytes)."""
+def _check_text(model: onnx.ModelProto, where: str) -> None:
+    """Raises ModelError when a name is not UTF-8 (protobuf then gives bytes), UnsupportedError when graphs are nested too deeply."""
+    for g in graphs(model, Limits()):
+        _check_names(g, where)
+
+
+def _check_names(g: onnx.GraphProto, where: str) -> None:
     for node in g.node:
         attributes = [*(a.name for a in node.attribute), *(a.ref_attr_name for a in node.attribute)]
         if bytes in map(type, (node.op_type, node.domain, node.name, *node.input, *node.output, *attributes)):
             raise ModelError("a name in the file is not text", where=where, why=f"at the node of output {list(node.output)!r}",
                              hint="the file is damaged; check the download (size, checksum)")
-        for a in node.attribute:
-            for inner in [a.g] if a.HasField("g") else list(a.graphs):
-                _check_text(inner, where)
     if bytes in map(type, (g.name, *(t.name for t in g.initializer), *(v.name for v in (*g.input, *g.output)))):
         raise ModelError("a name in the file is not text", where=where, hint="the file is damaged; check the download (size, checksum)")
 

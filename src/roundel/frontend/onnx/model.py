@@ -18,6 +18,7 @@ from ...runtime import text
 from .folder import ModelFolder
 from .importer import Decisions, GraphImporter, NodeContext
 from .inputs import Dimensions, fixed_value, identifier, input_info, parameter
+from .limits import Limits
 from .load import load_model
 from .stacked import exact
 from .strings import holds_text, is_text, leaves, text_leaves
@@ -39,7 +40,8 @@ def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Map
 
     model, folder = load_model(source)
     check_model(model).raise_if_unsupported()
-    made = _with_decisions(lambda decisions: _convert(model, folder, dims or {}, shapes or {}, constants or {}, decisions))
+    limits = Limits(model)
+    made = _with_decisions(lambda decisions: _convert(model, folder, dims or {}, shapes or {}, constants or {}, decisions, limits))
     return convert_to_dataflow(made)
 
 
@@ -64,7 +66,7 @@ def _with_decisions(convert: Callable[[Decisions], IRModule]) -> IRModule:
 
 
 def _convert(model: Any, folder: ModelFolder | None, dims: Mapping[str, int], given: Mapping[str, Any], constants: Mapping[str, np.ndarray],
-             decisions: Decisions) -> IRModule:
+             decisions: Decisions, limits: Limits) -> IRModule:
     opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
     bb = BlockBuilder()
@@ -77,7 +79,8 @@ def _convert(model: Any, folder: ModelFolder | None, dims: Mapping[str, int], gi
     params = [graph.Var(identifier(i.name), input_info(i.name, i.type, scope, given.get(i.name))) for i in inputs]
     scope.check()
     importer = GraphImporter(bb, opsets, folder, functions)
-    importer.decisions, importer.sizes = decisions, frozenset(scope.variables.values())
+    importer.decisions, importer.limits, importer.sizes = decisions, limits, frozenset(scope.variables.values())
+    limits.begin()
     with text.recorded() as strings, bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
                                                  output_names=tuple(o.name for o in proto.output))):
         importer.initializers(proto)

@@ -22,11 +22,18 @@ if TYPE_CHECKING:
 _ZERO, _ONE = tir.index_const(0), tir.index_const(1)
 
 
+def listed(value: Any) -> ListValue:
+    """A sequence whose items are known, as a model says that it is one; raises TypeError for anything else (a tensor, a map, nothing)."""
+    if not isinstance(value, ListValue):
+        raise TypeError("a sequence is wanted where the model gives " + ("nothing" if value is None else "a tensor" if isinstance(value, Value) else "a map or an empty optional"))
+    return value
+
+
 def item_of(value: SequenceValue) -> graph.TensorInfo | None:
-    """What an item of a sequence is; None for a sequence that is known to be empty."""
+    """What an item of a sequence is; None for a sequence that is known to be empty. Raises TypeError for what is no sequence of tensors."""
     if isinstance(value, StackedValue):
         return value.item
-    assert isinstance(value, ListValue)
+    value = listed(value)
     return value.items[0].expr.sinfo if value.items else None
 
 
@@ -34,7 +41,7 @@ def stack_of(node: NodeContext, value: SequenceValue, item: graph.TensorInfo) ->
     """A sequence as rows of a tensor; ``item`` says what its items are. Raises UnsupportedDataError where their shapes differ."""
     if isinstance(value, StackedValue):
         return value
-    assert isinstance(value, ListValue)
+    value = listed(value)
     for v in value.items:
         _same(node, v.expr.sinfo, item)
     if not value.items:

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ...arith import Analyzer
 from ...ir import tir
+from ...ir.visit import walk
 
+LARGEST = 4096
+"""Elements of a tensor whose content is kept."""
+
+_MOST = 1 << 63
+_MOST_NODES = 1000  # of an expression
 _an = Analyzer()
 
 
@@ -48,9 +55,22 @@ def _each(fn: Callable[..., Any]) -> Callable[..., np.ndarray]:
     ufunc = np.frompyfunc(fn, fn.__code__.co_argcount, 1)
 
     def apply(node: Any, *args: np.ndarray) -> np.ndarray:
-        return content(ufunc(*args))
+        if math.prod(np.broadcast_shapes(*(a.shape for a in args))) > LARGEST:
+            raise Unknown
+        return _sizes(ufunc(*args))
 
     return apply
+
+
+def _sizes(items: Any) -> np.ndarray:
+    """A content whose numbers fit 64 bits, where tensors wrap around, and whose expressions are no larger than shapes need; else Unknown."""
+    found = content(items)
+    for v in found.reshape(-1):
+        if isinstance(v, int) and not -_MOST <= v < _MOST:
+            raise Unknown
+        if isinstance(v, tir.Expr) and next(islice(walk(v), _MOST_NODES, None), None) is not None:
+            raise Unknown
+    return found
 
 
 def _both(number: Callable[[Any, Any], Any], symbol: Callable[[Any, Any], Any]) -> Callable[..., np.ndarray]:
@@ -148,15 +168,15 @@ def _unknown() -> Any:
 def _range(node: Any, start: Any, limit: Any, delta: Any) -> np.ndarray:
     if not all(is_static(v) for v in (start, limit, delta)):
         raise Unknown
-    values = np.arange(start.item(), limit.item(), delta.item())
-    return content(values) if values.size <= 64 else _unknown()
+    first, end, step = start.item(), limit.item(), delta.item()
+    return content(np.arange(first, end, step)) if abs(end - first) <= 64 * abs(step) and step else _unknown()
 
 
 def _reduce(fn: Callable[[list[Any]], Any]) -> Callable[..., np.ndarray]:
     def apply(node: Any, data: np.ndarray, axes: Any = None) -> np.ndarray:
         if data.ndim != 1:
             raise Unknown
-        out = content(fn(list(data)))
+        out = _sizes(fn(list(data)))
         return out.reshape(1) if node.attr("keepdims", 1) else out
 
     return apply
@@ -170,7 +190,7 @@ def _product(items: list[Any]) -> Any:
 
 
 def _constant_of_shape(node: Any, shape: np.ndarray) -> np.ndarray:
-    if not is_static(shape) or int(np.prod(shape.astype(np.int64))) > 64:
+    if not is_static(shape) or math.prod(shape.reshape(-1)) > 64:
         raise Unknown
     value = node.attr("value", None)
     fill = 0.0 if value is None else value.numpy().item()

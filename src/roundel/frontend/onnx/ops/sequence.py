@@ -54,7 +54,7 @@ def _stack(node: NodeContext, items: SequenceValue, item: Value | None = None) -
 def _insert(node: NodeContext, items: SequenceValue, item: Value, position: Value | None = None) -> Any:
     if not _is_listed(items, position):
         return stacked.insert(node, _stack(node, items, item), item, position)
-    assert isinstance(items, ListValue)
+    items = stacked.listed(items)
     k = _place(node, position, len(items.items), len(items.items)) if items.items else 0
     return ListValue((*items.items[:k], item, *items.items[k:]))
 
@@ -63,7 +63,7 @@ def _insert(node: NodeContext, items: SequenceValue, item: Value, position: Valu
 def _erase(node: NodeContext, items: SequenceValue, position: Value | None = None) -> Any:
     if not _is_listed(items, position):
         return stacked.erase(node, _stack(node, items), position)
-    assert isinstance(items, ListValue)
+    items = stacked.listed(items)
     if not items.items:
         raise node.error("the sequence is empty")
     k = _place(node, position, len(items.items), len(items.items) - 1)
@@ -74,7 +74,7 @@ def _erase(node: NodeContext, items: SequenceValue, position: Value | None = Non
 def _at(node: NodeContext, items: SequenceValue, position: Value) -> Any:
     if not _is_listed(items, position):
         return stacked.at(node, _stack(node, items), position)
-    assert isinstance(items, ListValue)
+    items = stacked.listed(items)
     if not items.items:
         raise node.error("the sequence is empty")
     return items.items[_place(node, position, len(items.items), 0)]
@@ -84,7 +84,7 @@ def _at(node: NodeContext, items: SequenceValue, position: Value) -> Any:
 def _length(node: NodeContext, items: SequenceValue) -> Any:
     import numpy as np
 
-    return stacked.length(node, items) if isinstance(items, StackedValue) else node.value(np.asarray(len(items.items), dtype=object))
+    return stacked.length(node, items) if isinstance(items, StackedValue) else node.value(np.asarray(len(stacked.listed(items).items), dtype=object))
 
 
 @converter("ConcatFromSequence")
@@ -92,7 +92,7 @@ def _concat(node: NodeContext, items: SequenceValue) -> Any:
     axis, is_new = node.attr("axis"), bool(node.attr("new_axis", 0))
     if isinstance(items, StackedValue):
         return stacked.concatenated(node, items, axis, is_new)
-    assert isinstance(items, ListValue)
+    items = stacked.listed(items)
     tensors = [v.expr for v in items.items]
     if not is_new:
         return node.make("concat", graph.Tuple(tuple(tensors)), axis=axis)
@@ -138,7 +138,7 @@ def _map(node: NodeContext, first: SequenceValue, *more: Any) -> Any:
     values = (first, *more)
     if any(isinstance(v, StackedValue) for v in values):
         return _map_rows(node, values)
-    assert isinstance(first, ListValue)
+    first = stacked.listed(first)
     rows = []
     for k in range(len(first.items)):
         rows.append(node.subgraph(node.attr("body"), [v.items[k] if isinstance(v, ListValue) else v for v in values]))
