@@ -12,11 +12,12 @@ import numpy as np
 from ..ir import graph, options, tir
 from ..ir.constants import ConstData
 from ..ir.module import IRModule
-from ..ir.op import OpDef
+from ..ir.op import FuseKind, OpDef
 from ..passes import pass_
-from .rewriter import GraphRewriter
+from .rewriter import GraphRewriter, is_call
 
 _LIMIT = 64 << 20  # bytes that folding may add to a model for one value (broadcasts and ranges blow up); for all: option max_folded_bytes
+_WORK = 1 << 34  # multiply-adds of contractions that folding does in all: a few seconds
 _LARGE = 1 << 20  # bytes of constants from which on values are not kept in memory
 
 
@@ -31,16 +32,16 @@ class _Fold(GraphRewriter):
 
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
-        self.left = options.get("max_folded_bytes")
+        self.left, self.work = options.get("max_folded_bytes"), _WORK
         self.made: set[ConstData] = set()
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         more = _added(call, self.made)
-        if more is None or more > min(_LIMIT, self.left):
+        if more is None or more > min(_LIMIT, self.left) or (work := _work(call)) > self.work:
             return call
         value = folded(call)
         if value is not call:
-            self.left -= max(more, 0)
+            self.left, self.work = self.left - max(more, 0), self.work - work
             self.made.update(c.data for c in (value.fields if isinstance(value, graph.Tuple) else (value,)) if isinstance(c, graph.Constant))
         return value
 
@@ -78,6 +79,15 @@ def _arrays(values: tuple, read: Callable[[ConstData], Any]) -> tuple:
 
 
 _UNKNOWN = object()
+
+
+def _work(call: graph.Call) -> int:
+    """Multiply-adds of a contraction of constants, at most; 0 for what takes no longer than to write its result."""
+    sizes = [a.data.shape for a in call.args if isinstance(a, graph.Constant)]
+    if getattr(call.op, "kind", None) != FuseKind.ANCHOR or not isinstance(call.sinfo, graph.TensorInfo) or len(sizes) < 2:
+        return 0
+    made = math.prod(d.value for d in call.sinfo.shape)
+    return made * (sizes[0][-1] if is_call(call, "matmul") and sizes[0] else min(map(math.prod, sizes)))
 
 
 def _added(call: graph.Call, made: set[ConstData]) -> int | None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..ir import graph, tir
@@ -156,9 +156,19 @@ def _reshape(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
 def _assert_op(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     condition = host.use(value.args[0])
     holds = host.read(condition, var.name) if isinstance(condition, Tensor) else condition
-    text = value.attrs["format"].replace("{", "(").replace("}", ")")
+    text = value.attrs["format"]
+    if _shows_sides(host, holds, value.args[1:]):
+        host.emit(tir.Assert(holds, text))
+        return ()
+    text = text.replace("{", "(").replace("}", ")")
     host.emit(tir.Assert(tir.cast(holds, BOOL), f"assertion failed: {text}" if text else "assertion failed"))
     return ()
+
+
+def _shows_sides(host: HostLowering, condition: Any, values: Sequence[Any]) -> bool:
+    """Whether the values for the message are the two sides of the comparison that is asserted: these a compiled assertion shows."""
+    shown = tuple(map(host.use, values[0].fields)) if values and isinstance(values[0], graph.Tuple) else ()
+    return isinstance(condition, tir.Compare) and shown == (condition.a, condition.b)
 
 
 def _shape_of(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:

@@ -25,7 +25,8 @@ _ZERO, _ONE = tir.index_const(0), tir.index_const(1)
 def listed(value: Any) -> ListValue:
     """A sequence whose items are known, as a model says that it is one; raises TypeError for anything else (a tensor, a map, nothing)."""
     if not isinstance(value, ListValue):
-        raise TypeError("a sequence is wanted where the model gives " + ("nothing" if value is None else "a tensor" if isinstance(value, Value) else "a map or an empty optional"))
+        given = "nothing" if value is None else "a tensor" if isinstance(value, Value) else "a map or an empty optional"
+        raise TypeError(f"a sequence is wanted where the model gives {given}")
     return value
 
 

@@ -106,7 +106,23 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = ()) -> I
     results, changed = _results(nodes, described, {n.name: k for k, n in enumerate(user)})
     updates = [(len(results) + k, place) for k, (_, place) in enumerate(changed)]
     sizes = Sizes(_symbol_names(placeholders, user, specifications))
-    return convert_graph(nodes, user, constants, [*results, *(n for n, _ in changed)], sizes, updates=updates)
+    return convert_graph(nodes, user, constants, [*results, *(n for n, _ in changed)], sizes, updates=updates, ranges=_ranges(program, user))
+
+
+_SPECIAL = 2
+"""torch.export takes 0 and 1 for sizes of their own, where the user has said nothing: a least size of 2 is no condition of the model."""
+
+
+def _ranges(program: Any, user: Sequence[Any]) -> dict[str, tuple[int | None, int | None]]:
+    """The least and the largest size of each symbol that is a dimension of an input, as the user's ``Dim`` or the program demands it
+    (None: any)."""
+    given = {s.node.expr for n in user if hasattr(n.meta["val"], "shape") for s in n.meta["val"].shape if hasattr(s, "node")}
+    found = {}
+    for symbol, bounds in program.range_constraints.items():
+        if symbol in given and symbol.is_Symbol:
+            least, most = (int(b) if b.is_Integer else None for b in (bounds.lower, bounds.upper))
+            found[str(symbol)] = least if least is not None and least > _SPECIAL else None, most
+    return found
 
 
 def _symbol_names(placeholders: Sequence[Any], user: Sequence[Any], specifications: Sequence[Any]) -> dict[str, str]:

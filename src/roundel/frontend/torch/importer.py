@@ -284,12 +284,14 @@ def decompositions() -> dict[Any, Any]:
 
 
 def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mapping[Any, Any], results: Sequence[Any], sizes: Sizes,
-                  witnesses: Mapping[str, tir.Var] | None = None, updates: Sequence[tuple[int, int]] = ()) -> IRModule:
+                  witnesses: Mapping[str, tir.Var] | None = None, updates: Sequence[tuple[int, int]] = (),
+                  ranges: Mapping[str, tuple[int | None, int | None]] | None = None) -> IRModule:
     """The nodes of a functional ATen graph as the graph function ``main``.
 
     ``inputs``: the placeholders that become parameters; ``constants``: placeholders whose tensors are known; ``results``: nodes (or
     numbers) returned. ``witnesses``: size variables that no input's shape tells; each gets a last parameter of shape ``(size, 0)``.
     ``updates``: (result, input) pairs, last among the results: what is written back into inputs that the program changes.
+    ``ranges``: least and largest values of symbols, which the run checks.
     """
     check_program(nodes)
     from .ops.math import scalar
@@ -308,6 +310,8 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
                    "complex_outputs": tuple(k for k, r in enumerate(results) if _is_complex(getattr(r, "meta", {}).get("val"))), "updates": tuple(updates)}
     attrs = Attrs(global_symbol="main", input_names=tuple(p.name for p in params), **{k: v for k, v in at_boundary.items() if v})
     with bb.function("main", params, attrs=attrs):
+        for symbol, (least, most) in (ranges or {}).items():
+            _require_range(bb, sizes.variable(symbol), least, most)
         importer.values.update((n, _input_value(importer, p, n.meta["val"])) for n, p in zip(inputs, params))
         importer.run(nodes)
         values = [importer.plain(importer.operand(r)) for r in results]
@@ -318,6 +322,16 @@ def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mappin
         return mod
     main = mod["main"]
     return mod.with_functions({"main": main.replace(attrs=main.attrs | {"python": tuple(dict.fromkeys(importer.python))})})
+
+
+def _require_range(bb: BlockBuilder, size: tir.Var, least: int | None, most: int | None) -> None:
+    """Have a size checked when the model runs."""
+    allowed = f"{least or 0} to {most}" if most is not None else f"{least} or more"
+    for limit, compare in ((least, tir.ge), (most, tir.le)):
+        if limit is not None:
+            sides = (size, tir.index_const(limit))
+            text = f"dimension {size.name!r} is {{0}}, outside of the range that the model was exported for: {allowed}"
+            bb.emit(make("assert_op", graph.PrimValue(compare(*sides)), graph.Tuple(tuple(map(graph.PrimValue, sides))), format=text), "in_range")
 
 
 def _input_info(value: Any, sizes: Sizes) -> graph.StructInfo:

@@ -17,9 +17,11 @@ from .transposition import transposition
 from .windows import windows
 from .winograd import winograd
 
-RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points, fallback, as_written]
+RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points, fallback,
+         as_written]
 
 __all__ = [
-    "RULES", "Attempt", "as_written", "attempt", "attention", "bilinear", "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "points", "rows", "takes", "totals",
+    "RULES", "Attempt", "as_written", "attempt", "attention", "bilinear",
+    "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "points", "rows", "takes", "totals",
     "transposition", "windows", "winograd",
 ]
