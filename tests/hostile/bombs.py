@@ -81,6 +81,8 @@ def _forked(kind: str, seed: int) -> tuple[str, str]:
         try:
             os.setsid()
             os.write(write, json.dumps(_limited(kind, seed)).encode())
+        except BaseException:
+            os.write(write, json.dumps(["error", f"the attack failed: {traceback.format_exc()[-1500:]}"]).encode())
         finally:
             os._exit(0)
     os.close(write)

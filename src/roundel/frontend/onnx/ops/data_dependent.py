@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from .math import const_like
 from .strings import unique_text
 
 _ZERO, _ONE = tir.index_const(0), tir.index_const(1)
+_SHORT = 1 << 16  # elements of a range that is a constant
 
 
 @converter("NonZero")
@@ -63,7 +65,7 @@ def _range(node: NodeContext, start: Value, limit: Value, delta: Value) -> Any:
     dtype = start.dtype if start.content is not None else start.expr.sinfo.dtype
     known = [v.constant() for v in parts]
     if all(k is not None for k in known):
-        return graph.Constant.of(np.arange(*(k.item() for k in known), dtype=dtype.numpy))
+        return _known_range(node, *(k.item() for k in known), dtype)
     if dtype.is_int and all(v.content is not None or v.is_constant for v in parts):
         s, e, d = (graph.PrimValue(tir.as_index(node.ints(v, "the range")[0])) for v in parts)
         return node.make("arange", s, e, d, dtype=dtype)
@@ -71,6 +73,20 @@ def _range(node: NodeContext, start: Value, limit: Value, delta: Value) -> Any:
     steps = node.make("arange", graph.PrimValue(_ZERO), graph.PrimValue(count), graph.PrimValue(_ONE), dtype=dtype)
     first, step = (v.expr if v.expr.sinfo.ndim == 0 else node.make("reshape", v.expr, graph.ShapeExpr(())) for v in (start, delta))
     return node.make("add", node.make("multiply", steps, step), first)
+
+
+def _known_range(node: NodeContext, first: Any, end: Any, step: Any, dtype: Any) -> Any:
+    """A range of constants: a constant where it is short, else made when the model runs."""
+    if not step or not all(map(math.isfinite, (first, end, step))):
+        raise node.error(f"a range from {first} to {end} in steps of {step} has no end")
+    count = max(math.ceil((end - first) / step), 0)
+    if count <= _SHORT:
+        return graph.Constant.of(np.arange(first, end, step, dtype=dtype.numpy))
+    if dtype.is_int:
+        return node.make("arange", *(graph.PrimValue(tir.as_index(v)) for v in (first, end, step)), dtype=dtype)
+    steps = node.make("arange", graph.PrimValue(_ZERO), graph.PrimValue(tir.as_index(count)), graph.PrimValue(_ONE), dtype=dtype)
+    scale, start = (graph.Constant.of(np.asarray(v, dtype.numpy)) for v in (step, first))
+    return node.make("add", node.make("multiply", steps, scale), start)
 
 
 def _int_count(node: NodeContext, parts: tuple[Value, Value, Value]) -> tir.Expr:
