@@ -13,8 +13,8 @@ def filled(dims):
     """The largest running sum over a tensor of a shape that is an input."""
     nodes = [helper.make_node("ConstantOfShape", ["k"], ["c"]), helper.make_node("Sin", ["c"], ["d"]), helper.make_node("CumSum", ["d", "zero"], ["e"]),
              helper.make_node("ReduceMax", ["e"], ["y"], keepdims=0)]
-    g = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("k", TensorProto.INT64, (dims,))], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ())],
-                          [numpy_helper.from_array(np.int64(0), "zero")])
+    given, result = helper.make_tensor_value_info("k", TensorProto.INT64, (dims,)), helper.make_tensor_value_info("y", TensorProto.FLOAT, ())
+    g = helper.make_graph(nodes, "g", [given], [result], [numpy_helper.from_array(np.int64(0), "zero")])
     return rd.compile(helper.make_model(g, opset_imports=[helper.make_opsetid("", 18)], ir_version=9))
 
 
