@@ -11,6 +11,7 @@ from ..ir import graph, tir
 from ..ir.attrs import Attrs
 from ..ir.errors import LowerError
 from ..ir.module import IRModule
+from ..ir.node import Span
 from ..ir.op import OpDef
 from ..ir.visit import free_vars, substitute
 from ..ops.dims import assuming
@@ -53,12 +54,12 @@ class _Copy:
     def __init__(self, mod: IRModule, stack: tuple[str, ...], env: dict[graph.Var, Any], dims: dict[tir.Var, tir.Expr], out: list[graph.Binding]) -> None:
         self.mod, self.stack, self.env, self.dims, self.out = mod, stack, env, dims, out
 
-    def bind(self, value: graph.GraphExpr, hint: str) -> graph.GraphExpr:
+    def bind(self, value: graph.GraphExpr, hint: str, span: Span | None = None) -> graph.GraphExpr:
         """A variable for the value; atoms stay."""
         if not isinstance(value, graph.Call | graph.If | graph.While | graph.Tuple | graph.TupleGetItem):
             return value
         var = graph.Var(hint, value.sinfo)
-        self.out.append(graph.VarBinding(var, value))
+        self.out.append(graph.VarBinding(var, value, span))
         return var
 
     def atom(self, value: graph.GraphExpr) -> graph.GraphExpr:
@@ -71,7 +72,7 @@ class _Copy:
             if isinstance(binding, graph.MatchCast):
                 self.match_cast(binding)
             else:
-                self.env[binding.var] = self.bind(self.expr(binding.value), binding.var.name)
+                self.env[binding.var] = self.bind(self.expr(binding.value), binding.var.name, binding.span)
         return self.expr(seq.body)
 
     def match_cast(self, binding: graph.MatchCast) -> None:

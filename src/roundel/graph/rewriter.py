@@ -17,6 +17,7 @@ from typing import Any
 
 from ..ir import graph, tir
 from ..ir.module import IRModule
+from ..ir.node import Span
 from ..ir.op import OpDef
 from ..ops.dims import assuming
 
@@ -31,6 +32,7 @@ class GraphRewriter:
         self.mod = mod
         self.env: dict[graph.Var, graph.GraphExpr] = {}
         self.values: dict[graph.Var, graph.GraphExpr] = {}  # what a rewritten variable is bound to
+        self.span: Span | None = None  # of the binding that is being rewritten
         self._out: list[graph.Binding] = []
         self._dataflow = True
 
@@ -112,6 +114,7 @@ class GraphRewriter:
     def binding(self, binding: graph.Binding) -> None:
         """Rewrite one binding into the current block."""
         value = self._value(binding.value)
+        self.span = binding.span
         if isinstance(binding, graph.MatchCast):
             self._append(binding.var, self._flatten(value), binding)
             return
@@ -136,7 +139,7 @@ class GraphRewriter:
         elif isinstance(binding, graph.MatchCast):
             self._out.append(binding.replace(var=var, value=value))
         else:
-            self._out.append(graph.VarBinding(var, value, getattr(binding, "span", None)))
+            self._out.append(graph.VarBinding(var, value, self.span))
 
     def _value(self, value: graph.GraphExpr) -> graph.GraphExpr:
         handler = _VALUES.get(type(value))

@@ -273,10 +273,9 @@ def _assert(ex: Executor, s: tir.Assert) -> None:
 
 
 def _message(ex: Executor, s: tir.Assert) -> str:
-    """The message, ``{0}`` and ``{1}`` in it replaced by the two sides of the comparison."""
-    if "{0}" not in s.message or not isinstance(s.condition, tir.Compare):
-        return s.message
-    return s.message.format(ex.eval(s.condition.a), ex.eval(s.condition.b))
+    """The message, ``{0}``, ``{1}``, ... in it replaced by the statement's values, or by the two sides of the comparison."""
+    shown = s.values or ((s.condition.a, s.condition.b) if isinstance(s.condition, tir.Compare) else ())
+    return s.message.format(*map(ex.eval, shown)) if shown and "{0}" in s.message else s.message
 
 
 def _evaluate(ex: Executor, s: tir.Evaluate) -> None:

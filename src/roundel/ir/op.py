@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from importlib import import_module
 from typing import Any
@@ -23,6 +24,18 @@ class FuseKind(IntEnum):
     ANCHOR = 4        # matmul, conv: takes elementwise epilogues
     ATTENTION = 5     # softmax, then a product: takes in the anchor that makes its first operand, and elementwise epilogues
     OPAQUE = 8        # not fused (call_tir of unknown kind, sort, packed calls)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """``operand`` (its number) of an operator holds positions: integers below ``limits``, and at least their negative (counted from the
+    end) where ``negative``, else 0. Several limits are one for each element along the operand's last axis. Absurd or not, the operator
+    reads and writes there: what is not one of these positions has to be kept from it.
+    """
+
+    operand: int
+    limits: tuple[Any, ...]
+    negative: bool = True
 
 
 class OpDef:
@@ -56,6 +69,10 @@ class OpDef:
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         """The result computed by NumPy: an array, or a tuple of arrays. The oracle of tests and interpreter."""
         raise NotImplementedError(self.name)
+
+    def positions(self, infos: tuple[Any, ...], attrs: Attrs) -> tuple[Positions, ...]:
+        """Which operands hold positions in dimensions, by the operands' struct infos; each is checked when the model runs."""
+        return ()
 
     def decompose(self, builder: Any, args: tuple[Any, ...], attrs: Attrs) -> Any:
         """For composed operators: emits simpler graph operators through the BlockBuilder and returns the result.

@@ -113,11 +113,15 @@ class _Check(Visitor):
         if stmt.else_case is not None:
             self.visit(stmt.else_case)
 
-    @on(tir.While, tir.Assert)
-    def _condition(self, stmt: tir.While | tir.Assert) -> None:
+    @on(tir.While)
+    def _while(self, stmt: tir.While) -> None:
         self.use(stmt.condition, stmt)
-        if isinstance(stmt, tir.While):
-            self.visit(stmt.body)
+        self.visit(stmt.body)
+
+    @on(tir.Assert)
+    def _assert(self, stmt: tir.Assert) -> None:
+        for e in (stmt.condition, *stmt.values):
+            self.use(e, stmt)
 
     @on(tir.Evaluate)
     def _evaluate(self, stmt: tir.Evaluate) -> None:

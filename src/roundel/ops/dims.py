@@ -74,6 +74,21 @@ def same(a: Any, b: Any) -> bool:
     return True
 
 
+def fits(a: Any, b: Any) -> bool:
+    """Whether one size is provably at most another."""
+    a, b = tir.as_index(a), tir.as_index(b)
+    return a is b or Analyzer().prove(tir.le(a, b))
+
+
+def may_fit(a: Any, b: Any) -> bool:
+    """Whether one size that has to be at most another is not known to be larger; noted as assumed inside ``assuming``."""
+    if fits(a, b):
+        return True
+    if _notes.get() is not None and not Analyzer().prove(tir.gt(a, b)):
+        same(tir.max_(tir.as_index(a), b), b)
+    return not Analyzer().prove(tir.gt(a, b))
+
+
 def describe(*infos: Any) -> str:
     """Struct infos as text for messages."""
     return ", ".join(_describe(i) for i in infos)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gathers, scatters, one_hot. Negative indices count from the end; others out of range are undefined."""
+"""Gathers, scatters, one_hot. Negative indices count from the end; others out of range are errors (see ``bounds``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,20 @@ import numpy as np
 from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
-from roundel.ir.op import FuseKind, OpDef, register
+from roundel.ir.op import FuseKind, OpDef, Positions, register
 
-from .dims import axis_of, dim_text, equal, fail, same, same_dtype, static, tensor_info
+from .dims import axis_of, dim_text, equal, fail, fits, may_fit, same, same_dtype, static, tensor_info
 from .loops import for_each, load, side_by_side, store, when
+
+
+ANY = tir.index_const(1 << 62)
+"""A limit that no index reaches."""
+
+
+def _within(limit: tir.Expr, inner: Sequence[Any], outer: Sequence[Any]) -> tir.Expr:
+    """A limit for indices, which is 0 unless each inner size is at most the outer one: then there is no position at all."""
+    doubtful = [(a, b) for a, b in zip(inner, outer) if not fits(a, b)]
+    return tir.select(tir.logical_and(*(a <= b for a, b in doubtful)), limit, 0) if doubtful else limit
 
 
 def position(index: tir.Expr, n: Any, mode: str = "wrap_negative") -> tir.Expr:
@@ -50,6 +60,13 @@ class Take(OpDef):
             return graph.TensorInfo(None, x.dtype, x.ndim - 1 + indices.ndim)
         return graph.TensorInfo((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
 
+    def positions(self, infos: tuple[Any, ...], attrs: Attrs) -> tuple[Positions, ...]:
+        shape, axis = infos[0].shape, attrs["axis"]
+        limit = tir.product_of(shape) if axis is None else shape[axis % len(shape)]
+        if attrs["mode"] == "fast":
+            return (Positions(1, (limit,)),)
+        return () if fits(1, limit) else (Positions(1, (tir.select(limit > 0, ANY, 0),)),)  # there may be nothing to clip to
+
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         from .shape import unravel
 
@@ -83,8 +100,17 @@ class GatherElements(OpDef):
         if x.ndim >= 0 and indices.ndim >= 0 and x.ndim != indices.ndim:
             fail(self, f"data has {x.ndim} dimensions, indices {indices.ndim}", *args)
         if x.ndim >= 0:
-            axis_of(self, attrs["axis"], x.ndim, *args)
+            axis = axis_of(self, attrs["axis"], x.ndim, *args)
+            if x.shape is not None and indices.shape is not None and not all(
+                    k == axis or may_fit(n, m) for k, (n, m) in enumerate(zip(indices.shape, x.shape))):
+                fail(self, "indices are larger than data along another axis than the one they index", *args)
         return graph.TensorInfo(indices.shape, x.dtype, indices.ndim)
+
+    def positions(self, infos: tuple[Any, ...], attrs: Attrs) -> tuple[Positions, ...]:
+        shape, wanted = infos[0].shape, infos[1].shape
+        axis = attrs["axis"] % len(shape)
+        others = [k for k in range(len(shape)) if k != axis]
+        return (Positions(1, (_within(shape[axis], [wanted[k] for k in others], [shape[k] for k in others]),)),)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x, indices = args
@@ -116,7 +142,14 @@ class GatherND(OpDef):
         count = static(indices[-1]) if indices else None
         if count is None or batch + count > len(x):
             fail(self, "the last dimension of indices is not a number of dimensions of data", *infos)
+        if not all(map(may_fit, indices[:batch], x)):
+            fail(self, "indices are larger than data along a batch dimension", *infos)
         return (*indices[:-1], *x[batch + count :])
+
+    def positions(self, infos: tuple[Any, ...], attrs: Attrs) -> tuple[Positions, ...]:
+        shape, wanted, batch = infos[0].shape, infos[1].shape, attrs["batch_dims"]
+        limits = shape[batch : batch + static(wanted[-1])]
+        return (Positions(1, tuple(_within(n, wanted[:batch], shape) for n in limits)),) if limits else ()
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x, indices = args
@@ -179,6 +212,10 @@ class ScatterElements(_Scatter):
         axis_of(self, attrs["axis"], len(data), *infos)
         return tuple(indices)
 
+    def positions(self, infos: tuple[Any, ...], attrs: Attrs) -> tuple[Positions, ...]:
+        shape = infos[0].shape
+        return (Positions(1, (shape[attrs["axis"] % len(shape)],)),)
+
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data, indices, _ = args
         axis, (combine, _) = attrs["axis"] % len(data.shape), _COMBINE[attrs["reduction"]]
@@ -221,6 +258,10 @@ class ScatterND(_Scatter):
         if count is None or count > len(data):
             fail(self, "the last dimension of indices is not a number of dimensions of data", *infos)
         return (*indices[:-1], *data[count:])
+
+    def positions(self, infos: tuple[Any, ...], attrs: Attrs) -> tuple[Positions, ...]:
+        limits = infos[0].shape[: static(infos[1].shape[-1])]
+        return (Positions(1, tuple(limits)),) if limits else ()
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         data, indices, _ = args

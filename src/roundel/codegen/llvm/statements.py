@@ -160,18 +160,19 @@ def _assert(em: Emitter, s: tir.Assert) -> None:
 
 
 def _failure(em: Emitter, s: tir.Assert) -> str:
-    """Record the message; ``{0}`` and ``{1}`` in it are the two sides of a comparison of integers."""
+    """Record the message, with integers put into it: the statement's values, or the two sides of a comparison."""
     message = em.string(s.message)
     compared = isinstance(s.condition, tir.Compare) and s.condition.a.dtype.is_int
-    if not compared or "{0}" not in s.message:
+    shown = s.values or ((s.condition.a, s.condition.b) if compared else ())
+    if not shown or "{0}" not in s.message:
         name = em.declare("rd_fail", "i32", "ptr", "ptr", attrs="cold")
         return em.op(f"call i32 {name}(ptr %ctx, ptr {message})")
-    values = [em.value(tir.cast(side, INT64)) for side in (s.condition.a, s.condition.b)]
-    array = em.alloca("[2 x i64], align 8")
+    values = [em.value(tir.cast(v, INT64)) for v in shown]
+    array = em.alloca(f"[{len(values)} x i64], align 8")
     for k, v in enumerate(values):
         em.line(f"store i64 {v}, ptr {em.op(f'getelementptr i64, ptr {array}, i64 {k}')}, align 8")
     name = em.declare("rd_failf", "i32", "ptr", "ptr", "i32", "ptr", attrs="cold")
-    return em.op(f"call i32 {name}(ptr %ctx, ptr {message}, i32 2, ptr {array})")
+    return em.op(f"call i32 {name}(ptr %ctx, ptr {message}, i32 {len(values)}, ptr {array})")
 
 
 # ---- allocation --------------------------------------------------------------------------------------------

@@ -148,11 +148,13 @@ class Let(Stmt):
 
 @node
 class Assert(Stmt):
-    """Fails the call with ``message`` when ``condition`` is false."""
+    """Fails the call with ``message`` when ``condition`` is false. Each ``{k}`` in the message stands for integer k of ``values``, or,
+    where there are none, of the two sides of the comparison."""
 
     condition: Expr
     message: str
     span: Span | None = None
+    values: tuple[Expr, ...] = ()
 
 
 @node

@@ -123,7 +123,9 @@ class TensorParser(Blocks):
     def _assert(self, node: ast.Assert) -> None:
         condition = self.operand(self.visit(node.test))
         message = "" if node.msg is None else self.visit(node.msg)
-        self.body.add(tir.Assert(tir.ops._truth(condition), _text(message), self.source.span(node)))
+        message, *values = message if isinstance(message, tuple) else (message,)
+        shown = tuple(tir.const(self.operand(v)) for v in values)
+        self.body.add(tir.Assert(tir.ops._truth(condition), _text(message), self.source.span(node), shown))
 
     @handles(ast.If)
     def _if(self, node: ast.If) -> None:

@@ -228,7 +228,10 @@ class TensorPrinter(ExprPrinter):
 
     def assert_(self, s: tir.Assert, tail: bool) -> None:
         """``assert``"""
-        self.doc.line(f"assert {self.expr(s.condition)}, {python_string(s.message)}")
+        message = python_string(s.message)
+        if s.values:
+            message = f"({', '.join([message, *map(self.expr, s.values)])})"
+        self.doc.line(f"assert {self.expr(s.condition)}, {message}")
 
     def _scoped(self, flat: str, opened: str, define: Callable[[], None], body: Stmt, tail: bool) -> None:
         """A statement with a body: flat when nothing follows, else under ``with``."""

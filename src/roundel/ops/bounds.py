@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of indices: what operators read and write at positions that are data has to be inside of their tensors.
+
+``check_indices`` gives back its indices, so that what uses them cannot come before the check. ``index_flag`` is the pass over all of them,
+in vectors and in parallel; only where it finds something the indices are looked at one by one, for the error to name one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from roundel import te
+from roundel.ir import graph, tir
+from roundel.ir.attrs import Attrs
+from roundel.ir.dtype import INT32, INT64, DType
+from roundel.ir.errors import InterpretError
+from roundel.ir.op import FuseKind, OpDef, Positions, register
+
+from .dims import fail, static, tensor_info
+
+_NARROW = 1 << 30
+"""The largest limit with which the sums of 32-bit indices do not wrap."""
+_NAME = 160  # characters of a node's name in a message
+
+
+def title(name: str) -> str:
+    """A node's name as it stands in a message: in one line, not too long, without the braces that stand for numbers."""
+    text = "".join(c if c.isprintable() else "?" for c in name).replace("{", "(").replace("}", ")")
+    return text if len(text) <= _NAME else text[: _NAME - 3] + "..."
+
+
+def message(name: str, rank: int) -> str:
+    """What is said of an index, with the places of its value, its position (of ``rank`` numbers), the lowest and the first too high value."""
+    at = ", ".join(f"{{{k + 1}}}" for k in range(rank))
+    where = f" at position {at if rank == 1 else f'({at})'}" if rank else ""
+    return f"{title(name)}: index {{0}}{where} is not in [{{{rank + 1}}}, {{{rank + 2}}})"
+
+
+def first_outside(indices: np.ndarray, limits: Sequence[int], negative: bool) -> tuple[int, ...] | None:
+    """Of the first index that is out of range its value, its position, and the range; None when all are inside."""
+    values = indices.astype(object) if indices.dtype == np.uint64 else indices.astype(np.int64)
+    high = np.asarray(limits, np.int64) if len(limits) > 1 else np.int64(limits[0])
+    low = -high if negative and indices.dtype.kind == "i" else high * 0
+    bad = np.argwhere((values < low) | (values >= high))
+    if not len(bad):
+        return None
+    at = tuple(map(int, bad[0]))
+    column = at[-1] if len(limits) > 1 else 0
+    return int(values[at]), *at, int(np.ravel(low)[column]), int(np.ravel(high)[column])
+
+
+def require_inside(name: str, indices: np.ndarray, limits: Sequence[int], negative: bool) -> None:
+    """Raises InterpretError for an index that is out of range."""
+    found = first_outside(indices, limits, negative)
+    if found is not None:
+        raise InterpretError(message(name, indices.ndim).format(*found))
+
+
+@register
+class CheckIndices(OpDef):
+    """``indices``, each of which is a position: at least 0 (or minus the limit, where ``negative`` ones count from the end) and below the
+    limit, of which there is one, or one for each element along the last axis. A call with any other index fails; the message names ``node``.
+
+    ``flag``: what says whether to look at all: a number that is negative where an index may be out of range, or a condition.
+    """
+
+    name, operands, attributes = "check_indices", ("indices", "limits", "flag?"), {"negative": False, "node": ""}
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        info = tensor_info(self, args[0], args)
+        if info.dtype is not None and not info.dtype.is_int:
+            fail(self, f"indices have to be integers, not {info.dtype}", *args)
+        return info
+
+    def positions(self, infos: tuple[Any, ...], attrs: Attrs) -> tuple[Positions, ...]:
+        return (Positions(0, infos[1].values, attrs["negative"]),)
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        require_inside(attrs["node"] or "check_indices", args[0], args[1], attrs["negative"])
+        return args[0]
+
+
+@register
+class IndexFlag(OpDef):
+    """A number, negative where an index is not a position (see ``check_indices``), or lies beyond 2**30 in 32 bits: the bits of
+    ``index + limit`` and ``limit - 1 - index``, of which one is negative then, of all indices joined by or.
+    """
+
+    name, operands, attributes, kind = "index_flag", ("indices", "limits"), {"negative": False}, FuseKind.REDUCTION
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return graph.TensorInfo((), _wide(tensor_info(self, args[0], args).dtype))
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        indices, limits = args
+        dtype = _wide(indices.dtype)
+        axes = [te.reduce_axis(n, f"k{d}") for d, n in enumerate(indices.shape)]
+        high = te.cast(_limit(limits, axes[-1].var, dtype), dtype)
+        i = te.cast(indices(*(a.var for a in axes)), dtype)
+        below = i + high if attrs["negative"] and indices.dtype.kind == "int" else i
+        return te.compute((), lambda: _or_over(tir.call("bitwise_or", below, high - 1 - i), axis=axes), "index_flag")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        bad = first_outside(args[0], args[1], attrs["negative"]) is not None
+        return np.asarray(-1 if bad else 0, _wide(DType(args[0].dtype)).numpy)
+
+
+_or_over = te.comm_reducer(lambda x, y: tir.call("bitwise_or", x, y), lambda d: 0, "bitwise_or")
+
+
+def _wide(dtype: DType) -> DType:
+    """The type in which sums of indices of this one are made."""
+    return INT64 if dtype.bits > 32 or (dtype.bits == 32 and dtype.kind == "uint") else INT32
+
+
+def _limit(limits: Sequence[tir.Expr], column: tir.Expr, dtype: DType) -> tir.Expr:
+    """The limit of the indices of a column."""
+    largest = tir.index_const(_NARROW if dtype is INT32 else 1 << 62)
+    fitting = [n if static(n) is not None and static(n) <= largest.value else tir.min_(n, largest) for n in limits]  # type: ignore[operator]
+    out = fitting[-1]
+    for k in reversed(range(len(fitting) - 1)):
+        out = tir.select(tir.eq(column, k), fitting[k], out)
+    return out
