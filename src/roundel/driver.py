@@ -15,6 +15,7 @@ from .build.kernels import start_processes
 from .graph.appends import grow_caches
 from .graph.attention import attention
 from .graph.block_channels import block_channels
+from .graph.bounds_checks import bounds_checks
 from .graph.collapse_axes import collapse_axes
 from .graph.common_subexpressions import eliminate_common_subexpressions
 from .graph.convert_to_dataflow import convert_to_dataflow
@@ -52,7 +53,7 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    decompose, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
+    decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
     block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
     legalize, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]

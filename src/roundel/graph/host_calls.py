@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..ir import graph, tir
-from ..ir.dtype import BOOL, HANDLE, INT32, VOID
+from ..ir.dtype import BOOL, HANDLE, INT32, INT64, VOID
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, FuseKind
+from ..ir.positions import message
 from ..ir.tir.expr import StringImm
 from ..ir.visit import free_vars
 from . import caches
@@ -171,6 +172,32 @@ def _shows_sides(host: HostLowering, condition: Any, values: Sequence[Any]) -> b
     return isinstance(condition, tir.Compare) and shown == (condition.a, condition.b)
 
 
+def _check_indices(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+    """The indices are where they are; they are looked at one by one where the flag says so, or where there is none."""
+    source, limits = host.tensor(host.use(value.args[0])), host.use(value.args[1]).values
+    scan = _look_at_each(source, limits, value.attrs["negative"], value.attrs["node"])
+    if len(value.args) > 2:
+        flag = host.use(value.args[2])
+        scan = tir.If(tir.lt(tir.BufferLoad(flag.buffer, ()), 0) if isinstance(flag, Tensor) else flag, scan)
+    host.emit(scan)
+    return caches.view(host, source, var) if source.room else host.view(source, var.sinfo, var.name)
+
+
+def _look_at_each(source: Tensor, limits: tuple[tir.Expr, ...], negative: bool, name: str) -> tir.Stmt:
+    """Fail at the first index that is not in [0, limit), or [-limit, limit) where ``negative``."""
+    at = [tir.Var(f"i{k}", INT64) for k in range(source.buffer.ndim)]
+    limit = limits[-1]
+    for k in reversed(range(len(limits) - 1)):
+        limit = tir.select(tir.eq(at[-1], k), limits[k], limit)
+    index = tir.cast(tir.BufferLoad(source.buffer, tuple(at)), INT64)
+    low = 0 - limit if negative and source.buffer.dtype.kind == "int" else tir.index_const(0)
+    inside = tir.logical_and(tir.ge(index, tir.cast(low, INT64)), tir.lt(index, tir.cast(limit, INT64)))
+    out: tir.Stmt = tir.Assert(inside, message(name, len(at)), None, (index, *at, low, limit))
+    for i, n in zip(reversed(at), reversed(source.shape), strict=True):
+        out = tir.For(i, tir.index_const(0), n, tir.ForKind.SERIAL, out)
+    return out
+
+
 def _shape_of(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     return Shape(host.tensor(host.use(value.args[0])).buffer.shape)
 
@@ -239,6 +266,7 @@ def _text(e: tir.Expr) -> str:
 
 _CALLS: dict[str, Callable[[HostLowering, graph.Call, graph.Var], Any]] = {
     CALL_TIR.name: _call_tir, CALL_TIR_INPLACE.name: _call_tir_inplace, CALL_DPS_PACKED.name: _call_dps_packed,
-    "assert_op": _assert_op, "null_value": lambda host, value, var: (), "shape_of": _shape_of, "shape_to_tensor": _shape_to_tensor,
+    "assert_op": _assert_op, "check_indices": _check_indices,
+    "null_value": lambda host, value, var: (), "shape_of": _shape_of, "shape_to_tensor": _shape_to_tensor,
     "tensor_to_shape": _tensor_to_shape,
     **{name: _reshape for name in VIEWS}}

@@ -23,7 +23,8 @@ from .rewriter import GraphRewriter
 VIEWS = ("reshape", "squeeze", "expand_dims", "flatten")
 """Operators that only change the shape: the host function has no code for them."""
 
-KEPT = {*VIEWS, "assert_op", "null_value", "call_tir", "call_tir_inplace", "call_dps_packed", "shape_of", "shape_to_tensor", "tensor_to_shape"}
+KEPT = {*VIEWS, "assert_op", "null_value", "call_tir", "call_tir_inplace", "call_dps_packed", "shape_of", "shape_to_tensor", "tensor_to_shape",
+        "check_indices"}
 
 
 @pass_("decompose")

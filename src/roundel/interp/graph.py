@@ -12,8 +12,10 @@ from ..ir import graph, tir
 from ..ir.attrs import Attrs
 from ..ir.errors import CallError, InterpretError, RoundelError
 from ..ir.module import IRModule
+from ..ir.node import Span
 from ..ir.op import OpDef
 from ..ir.visit import free_vars
+from .positions import require_inside
 from .symbolic import Dims, evaluate, solve
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class GraphEvaluator:
         self.runtime, self.name = runtime, name
         self.env: dict[graph.Var, Any] = {}
         self.dims: Dims = {}
+        self.span: Span | None = None  # of the binding that is evaluated
 
     def call(self, func: graph.Function, args: Sequence[Any]) -> Any:
         """Bind the parameters and evaluate the body."""
@@ -148,6 +151,7 @@ class GraphEvaluator:
     def seq(self, e: graph.SeqExpr) -> Any:
         """Bindings in order, then the body."""
         for b in e.bindings:
+            self.span = b.span
             value = self.eval(b.value)
             if isinstance(b, graph.MatchCast):
                 where = f"the value cast to {b.var.name} in {self.name}"
@@ -205,6 +209,7 @@ class GraphEvaluator:
         given = [None if _absent(op, k, a) else a for k, a in enumerate(e.args)]
         args = tuple(None if a is None else self.eval(a) for a in given)
         args += (None,) * (len(op.operands) - len(args))
+        self._check_positions(e, given, args, attrs)
         try:
             if op.has("numpy"):
                 out = self.runtime.machine.operator(op.numpy, args, attrs)
@@ -227,6 +232,16 @@ class GraphEvaluator:
                 f"R.{op.name}({shapes}) failed: {error}", where=e.span or self.name, why=f"attributes {dict(attrs)}"
             ) from error
         return self.conform(out, e.sinfo, f"R.{op.name}")
+
+
+    def _check_positions(self, e: graph.Call, given: Sequence[Any], args: Sequence[Any], attrs: Attrs) -> None:
+        """Raises InterpretError for an index that is out of range."""
+        if not e.op.has("positions"):
+            return
+        infos = tuple(None if a is None else _concrete(a.sinfo, v) for a, v in zip(given, args))
+        for wanted in e.op.positions(infos, attrs):
+            limits = [evaluate(n, {}) for n in wanted.limits]
+            require_inside(attrs.get("node") or str(self.span or e.op), np.asarray(args[wanted.operand]), limits, wanted.negative)
 
 
 def _absent(op: OpDef, k: int, a: Any) -> bool:

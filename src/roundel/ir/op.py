@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from importlib import import_module
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from . import extensions
 from .attrs import Attrs
 from .errors import RoundelError
+from .positions import Positions
 
 
 class FuseKind(IntEnum):
@@ -24,18 +24,6 @@ class FuseKind(IntEnum):
     ANCHOR = 4        # matmul, conv: takes elementwise epilogues
     ATTENTION = 5     # softmax, then a product: takes in the anchor that makes its first operand, and elementwise epilogues
     OPAQUE = 8        # not fused (call_tir of unknown kind, sort, packed calls)
-
-
-@dataclass(frozen=True)
-class Positions:
-    """``operand`` (its number) of an operator holds positions: integers below ``limits``, and at least their negative (counted from the
-    end) where ``negative``, else 0. Several limits are one for each element along the operand's last axis. Absurd or not, the operator
-    reads and writes there: what is not one of these positions has to be kept from it.
-    """
-
-    operand: int
-    limits: tuple[Any, ...]
-    negative: bool = True
 
 
 class OpDef:

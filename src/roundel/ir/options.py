@@ -145,6 +145,8 @@ define("threads", int, None, "the most threads that a run of a model uses (defau
        variable="ROUNDEL_NUM_THREADS")
 define("verify", bool, False, "after every pass run the module in the interpreter and name the first pass that changes results")
 define("accuracy", str, "default", "numerics: strict forbids Winograd and approximations", ("strict", "default", "fast"), shapes_code=True)
+define("bounds_checks", bool, True, "indices that are data are checked when the model runs: what is out of range is an error; without, undefined",
+       shapes_code=True)
 define("weights", str, None, "type in which float32 weights of matrix products and tables are stored (default: as the model has them)",
        ("float16", "bfloat16"), shapes_code=True)
 define("weight_growth", float, 4.0, "how many times larger the weights of a layer may become for a faster algorithm (Winograd: 1.8 or 4, Strassen: "

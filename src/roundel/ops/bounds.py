@@ -13,50 +13,17 @@ from typing import Any
 import numpy as np
 
 from roundel import te
+from roundel.interp.positions import first_outside, require_inside
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import INT32, INT64, DType
-from roundel.ir.errors import InterpretError
-from roundel.ir.op import FuseKind, OpDef, Positions, register
+from roundel.ir.op import FuseKind, OpDef, register
+from roundel.ir.positions import Positions
 
 from .dims import fail, static, tensor_info
 
 _NARROW = 1 << 30
 """The largest limit with which the sums of 32-bit indices do not wrap."""
-_NAME = 160  # characters of a node's name in a message
-
-
-def title(name: str) -> str:
-    """A node's name as it stands in a message: in one line, not too long, without the braces that stand for numbers."""
-    text = "".join(c if c.isprintable() else "?" for c in name).replace("{", "(").replace("}", ")")
-    return text if len(text) <= _NAME else text[: _NAME - 3] + "..."
-
-
-def message(name: str, rank: int) -> str:
-    """What is said of an index, with the places of its value, its position (of ``rank`` numbers), the lowest and the first too high value."""
-    at = ", ".join(f"{{{k + 1}}}" for k in range(rank))
-    where = f" at position {at if rank == 1 else f'({at})'}" if rank else ""
-    return f"{title(name)}: index {{0}}{where} is not in [{{{rank + 1}}}, {{{rank + 2}}})"
-
-
-def first_outside(indices: np.ndarray, limits: Sequence[int], negative: bool) -> tuple[int, ...] | None:
-    """Of the first index that is out of range its value, its position, and the range; None when all are inside."""
-    values = indices.astype(object) if indices.dtype == np.uint64 else indices.astype(np.int64)
-    high = np.asarray(limits, np.int64) if len(limits) > 1 else np.int64(limits[0])
-    low = -high if negative and indices.dtype.kind == "i" else high * 0
-    bad = np.argwhere((values < low) | (values >= high))
-    if not len(bad):
-        return None
-    at = tuple(map(int, bad[0]))
-    column = at[-1] if len(limits) > 1 else 0
-    return int(values[at]), *at, int(np.ravel(low)[column]), int(np.ravel(high)[column])
-
-
-def require_inside(name: str, indices: np.ndarray, limits: Sequence[int], negative: bool) -> None:
-    """Raises InterpretError for an index that is out of range."""
-    found = first_outside(indices, limits, negative)
-    if found is not None:
-        raise InterpretError(message(name, indices.ndim).format(*found))
 
 
 @register

@@ -11,11 +11,11 @@ import numpy as np
 from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
-from roundel.ir.op import FuseKind, OpDef, Positions, register
+from roundel.ir.op import FuseKind, OpDef, register
+from roundel.ir.positions import Positions
 
 from .dims import axis_of, dim_text, equal, fail, fits, may_fit, same, same_dtype, static, tensor_info
 from .loops import for_each, load, side_by_side, store, when
-
 
 ANY = tir.index_const(1 << 62)
 """A limit that no index reaches."""

@@ -15,6 +15,7 @@ from ...ir import graph, tir
 from ...ir.constants import ConstData
 from ...ir.dtype import INT64, DType
 from ...ir.errors import ModelError, RoundelError, UnsupportedError
+from ...ir.node import Span
 from ...ops import make
 from ...ops.dims import assuming
 from . import symbolic
@@ -43,6 +44,7 @@ class NodeContext:
     def __init__(self, importer: GraphImporter, node: onnx.NodeProto, opset: int) -> None:
         self.importer, self.node, self.opset = importer, node, opset
         self.name = node.name or f"{node.op_type} -> {', '.join(node.output)}"
+        self.title = f"{node.op_type} {node.name}" if node.name else self.name
         self._attrs = {a.name: a for a in node.attribute}
 
     @classmethod
@@ -102,6 +104,10 @@ class NodeContext:
     def te(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> graph.GraphExpr:
         """Emit a tensor expression ``fn(*tensors)`` as a tensor program."""
         return self.importer.bb.emit_te(fn, *args, **kwargs)
+
+    def positions(self, indices: Any, *limits: Any, negative: bool = False) -> graph.GraphExpr:
+        """``indices``, checked when the model runs: each at least 0 (with ``negative`` minus the limit) and below the limit."""
+        return self.make("check_indices", indices, graph.ShapeExpr(tuple(map(tir.as_index, limits))), negative=negative, node=self.title)
 
     def numpy(self, fn: Callable[..., Any], inputs: Sequence[graph.GraphExpr], infos: Sequence[Any]) -> Any:
         """Call ``fn(*arrays)`` in this process when the model runs; ``infos`` are (shape, dtype) of its results.
@@ -250,6 +256,7 @@ class GraphImporter:
                 pass  # falls through to tensors, which is always right, and where what is invalid is told
         if convert is None:
             raise context.unsupported(f"operator {context.node.op_type} is not supported")
+        self.bb.span = Span(context.title)
         try:
             out = convert(context, *inputs)
         except RoundelError as e:
@@ -258,6 +265,7 @@ class GraphImporter:
             raise
         except _INVALID as e:
             raise _invalid(context, e) from e
+        self.bb.span = Span(context.title)  # a subgraph had its own nodes' names
         made = [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
         for value in made:
             if isinstance(value, Value) and value.content is None:

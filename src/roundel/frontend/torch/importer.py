@@ -16,6 +16,7 @@ from ...ir.attrs import Attrs
 from ...ir.dtype import INT64
 from ...ir.errors import RoundelError, UnsupportedError
 from ...ir.module import IRModule
+from ...ir.node import Span
 from ...ops import make
 from ...ops.dims import assuming
 from . import pairs
@@ -46,6 +47,9 @@ class NodeContext:
 
     def __init__(self, importer: Importer, node: Any) -> None:
         self.importer, self.node, self.name = importer, node, node.name
+        modules = list((node.meta.get("nn_module_stack") or {}).values())
+        place = f" in {modules[-1][0]}" if modules and modules[-1][0] else ""
+        self.title = f"{str(node.target).removeprefix('aten.')} {node.name}{place}"
 
     @property
     def value(self) -> Any:
@@ -69,6 +73,10 @@ class NodeContext:
     def te(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> graph.GraphExpr:
         """Emit a tensor expression as a tensor program."""
         return self.importer.bb.emit_te(fn, *args, **kwargs)
+
+    def positions(self, indices: Any, limit: Any, negative: bool = False) -> graph.GraphExpr:
+        """``indices``, checked when the program runs: each at least 0 (with ``negative`` minus the limit) and below the limit."""
+        return self.make("check_indices", indices, graph.ShapeExpr((tir.as_index(limit),)), negative=negative, node=self.title)
 
     def shape(self, sizes: Sequence[Any]) -> graph.ShapeExpr:
         """Ints and expressions as a shape."""
@@ -157,6 +165,7 @@ class Importer:
             return floating(self.emit, self.sizes, value.node.expr) if isinstance(value, torch.SymFloat) else self.sizes.get(value)
         convert = _converter(node)
         context = NodeContext(self, node)
+        self.bb.span = Span(context.title)
         try:
             out = pairs.convert(context, convert, args, kwargs) if _on_complex(node) and not _on_host(convert) else convert(context, *args, **kwargs)
         except RoundelError as e:

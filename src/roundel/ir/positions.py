@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices that are data: which operands of an operator hold them, and what is said of one that is out of range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+_NAME = 160  # characters of a node's name in a message
+
+
+@dataclass(frozen=True)
+class Positions:
+    """``operand`` (its number) of an operator holds positions: integers below ``limits``, and at least their negative (counted from the
+    end) where ``negative``, else 0. Several limits are one for each element along the operand's last axis. The operator
+    reads or writes there: any other integer has to be kept from it.
+    """
+
+    operand: int
+    limits: tuple[Any, ...]
+    negative: bool = True
+
+
+def title(name: str) -> str:
+    """A node's name as it stands in a message: in one line, not too long, without the braces that stand for numbers."""
+    text = "".join(c if c.isprintable() else "?" for c in name).replace("{", "(").replace("}", ")")
+    return text if len(text) <= _NAME else text[: _NAME - 3] + "..."
+
+
+def message(name: str, rank: int) -> str:
+    """What is said of an index, with the places of its value, its position (of ``rank`` numbers), the lowest and the first too high value."""
+    at = ", ".join(f"{{{k + 1}}}" for k in range(rank))
+    where = f" at position {at if rank == 1 else f'({at})'}" if rank else ""
+    return f"{title(name)}: index {{0}}{where} is not in [{{{rank + 1}}}, {{{rank + 2}}})"
