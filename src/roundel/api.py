@@ -33,8 +33,8 @@ _LARGE = 4 << 20  # bytes
 
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Any = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
-            hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, observers: Sequence[Any] = (),
-            profile: bool = False) -> Model:
+            hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, bounds_checks: bool | None = None,
+            observers: Sequence[Any] = (), profile: bool = False) -> Model:
     """Native code for a model.
 
     ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),
@@ -42,8 +42,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     (``{"batch": 1}``), for PyTorch torch.export's ``dynamic_shapes``. ``threads``: most threads of one run. ``verify``: run the
     interpreter after every pass and name the first that changes results. ``hot``: sizes of symbolic dimensions, such as
     ``[{"batch": 1, "seq": 128}]``, that get code of their own beside that for all sizes. ``accuracy``: ``strict``, ``default``
-    or ``fast``. ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products so (sums stay float32). Raises
-    RoundelError.
+    or ``fast``. ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products so (sums stay float32).
+    ``bounds_checks``: whether indices that are data are checked at run time (default yes; without, what is out of range reads or writes
+    foreign memory). Raises RoundelError.
     """
     from . import cache
     from .ir import cache_folder
@@ -54,7 +55,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     verify, threads = options.choose("verify", verify), options.choose("threads", threads)
     plain = pipeline is None and not verify and not observers and not profile
     hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
-    given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights)) if value is not None}
+    given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights), ("bounds_checks", bounds_checks)) if value is not None}
     files = _files(model)
     if plain and options.get("cache") and files is not None and _is_large(files) and not files.known:
         _get_ready(files)

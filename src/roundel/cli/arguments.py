@@ -24,6 +24,7 @@ VERIFY = typer.Option(False, "--verify", help="Check results after every pass wi
 ACCURACY = typer.Option(None, "--accuracy", help="Numerics: strict, default or fast.")
 HOT = typer.Option([], "--hot", metavar="NAME=SIZE[,...]", help="Sizes that get code of their own beside that for all sizes, such as batch=1,seq=128.")
 WEIGHTS = typer.Option(None, "--weights", help="Store the weights of matrix products as float16 or bfloat16.")
+BOUNDS_CHECKS = typer.Option(None, "--bounds-checks/--no-bounds-checks", help="Whether indices that are data are checked at run time. Default: yes.")
 
 
 def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:

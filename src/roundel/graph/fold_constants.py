@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arith import Analyzer
+from ..interp.positions import first_outside
 from ..ir import graph, options, tir
 from ..ir.constants import ConstData
 from ..ir.module import IRModule
@@ -52,7 +54,7 @@ def folded(call: graph.Call) -> graph.GraphExpr:
     if not (isinstance(op, OpDef) and op.pure and op.has("numpy")):
         return call
     values = tuple(map(_value, call.args))
-    if any(v is _UNKNOWN for v in values):
+    if any(v is _UNKNOWN for v in values) or not _inside(call, values):
         return call
     sources: list[ConstData] = []
     _arrays(values, lambda data: sources.append(data))
@@ -71,6 +73,16 @@ def folded(call: graph.Call) -> graph.GraphExpr:
     data = ConstData.derived(lambda *arrays: np.asarray(compute(*arrays)).astype(dtype.numpy, copy=False).reshape(shape), tuple(sources),
                              f"{op.name} {others} {call.attrs}", shape=shape, dtype=dtype)
     return graph.Constant(data, info)
+
+
+def _inside(call: graph.Call, values: tuple) -> bool:
+    """Whether all positions are inside; what is not is told when the model runs."""
+    wanted = call.op.positions(tuple(a.sinfo for a in call.args), call.attrs) if call.op.has("positions") else ()  # type: ignore[union-attr]
+    for w in wanted:
+        limits = [Analyzer().value(n) for n in w.limits]
+        if None in limits or first_outside(values[w.operand].numpy(), limits, w.negative) is not None:  # type: ignore[arg-type]
+            return False
+    return True
 
 
 def _arrays(values: tuple, read: Callable[[ConstData], Any]) -> tuple:

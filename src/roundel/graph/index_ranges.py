@@ -37,8 +37,15 @@ class IndexRanges:
             if made.attrs["axis"] % value.sinfo.ndim == value.sinfo.ndim - 1 and len(fields) == len(wanted.limits):
                 columns = zip(fields, wanted.limits, strict=True)
                 return all(static(f.sinfo.shape[-1]) == 1 and self.inside(f, Positions(0, (n,), wanted.negative)) for f, n in columns)
+        if len(wanted.limits) > 1 and is_call(made, "permute_dims") and made.attrs["axes"] == (1, 0):
+            return self._rows_inside(self.producer(made.args[0]), wanted.limits)
         found = self.of(value)
         return found is not None and all(self._within(found, n, wanted.negative) for n in dict.fromkeys(wanted.limits))
+
+    def _rows_inside(self, made: Any, limits: Sequence[tir.Expr]) -> bool:
+        """Whether each row of what an operator makes is below its own limit: positions in a tensor of such a shape."""
+        shape = made.args[0].sinfo.shape if is_call(made, "nonzero_to") else None
+        return shape is not None and len(shape) == len(limits) and all(self.an.prove(tir.le(n, m)) for n, m in zip(shape, limits, strict=True))
 
     def _within(self, found: Range, limit: tir.Expr, negative: bool) -> bool:
         low, high = found
@@ -231,6 +238,17 @@ def _nonzero(ranges: IndexRanges, call: graph.Call, depth: int) -> Range | None:
     return None if shape is None else _below(_largest(shape) if shape else tir.index_const(1))
 
 
+def _slice(ranges: IndexRanges, call: graph.Call, depth: int) -> Range | None:
+    """Of the positions of nonzero elements, one row are those along one axis."""
+    x, axes, begin, end = call.args[:4]
+    made = ranges.producer(x)
+    if is_call(made, "nonzero_to") and [static(a) for a in axes.values] == [0] and static(begin.values[0]) is not None:
+        first, shape = static(begin.values[0]), made.args[0].sinfo.shape
+        if static(end.values[0]) == first + 1 and first < len(shape):  # type: ignore[operator]
+            return _below(shape[first])
+    return ranges.of(x, depth)
+
+
 def _topk(ranges: IndexRanges, whole: graph.Call, part: int, depth: int) -> Range | None:
     return _below(_extent(whole)) if part == 1 else ranges.of(whole.args[0], depth)
 
@@ -240,9 +258,9 @@ def _groups(ranges: IndexRanges, whole: graph.Call, part: int, depth: int) -> Ra
 
 
 _RULES: dict[str, Callable[[IndexRanges, graph.Call, int], Range | None]] = {
-    **dict.fromkeys(("astype", "reshape", "expand_dims", "squeeze", "flatten", "permute_dims", "broadcast_to", "strided_slice", "flip", "repeat",
+    **dict.fromkeys(("astype", "reshape", "expand_dims", "squeeze", "flatten", "permute_dims", "broadcast_to", "flip", "repeat",
                      "tile", "take", "gather_elements", "gather_nd", "max", "min", "sort"), _same),
-    "concat": _all, "stack": _all, "where": _where, "add": _add, "subtract": _subtract, "multiply": _multiply, "floor_mod": _floor_mod,
+    "strided_slice": _slice, "concat": _all, "stack": _all, "where": _where, "add": _add, "subtract": _subtract, "multiply": _multiply, "floor_mod": _floor_mod,
     "minimum": _minimum, "maximum": _maximum, "clip": _clip, "check_indices": _checked, "arange": _arange, "full": _full,
     "zeros": _zero, "zeros_like": _zero, "argmax": _arg, "argmin": _arg, "argsort": lambda r, c, d: _below(_extent(c)), "nonzero_to": _nonzero,
     "shape_to_tensor": _shape,

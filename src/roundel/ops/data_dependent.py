@@ -19,7 +19,7 @@ from roundel.ir.dtype import INT64
 from roundel.ir.graph.make_call import make_call
 from roundel.ir.op import OpDef, get_op, register
 
-from .dims import axis_of, fail, simplify, tensor_info
+from .dims import axis_of, fail, same, simplify, tensor_info
 from .elementwise import widen
 from .loops import for_each, let, let_all, load, repeat_while, side_by_side, store, when
 from .sort import Selection, before, sorted_order
@@ -276,6 +276,8 @@ class NonMaxSuppression(OpDef):
         boxes, scores = (tensor_info(self, a, args) for a in args[:2])
         if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape is None or scores.shape is None:
             fail(self, "boxes and scores are not three-dimensional", *args)
+        if not (same(boxes.shape[0], scores.shape[0]) and same(boxes.shape[1], scores.shape[2]) and same(boxes.shape[2], 4)):
+            fail(self, "boxes are not (batches, boxes, 4), or not those of the scores", *args)
         rows = simplify(tir.product_of(scores.shape))
         return graph.TupleInfo((graph.TensorInfo((rows, 3), "int64"), graph.TensorInfo((1,), "int64")))
 

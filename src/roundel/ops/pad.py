@@ -12,7 +12,7 @@ from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axes_of, fail, fill, simplify, static, tensor_info
+from .dims import axes_of, dim_text, fail, fill, may_fit, simplify, static, tensor_info
 from .elementwise import only_element
 
 _MODES = {
@@ -146,6 +146,8 @@ class StridedSlice(OpDef):
                 fail(self, "strides have to be constants other than 0", *infos)
             if not attrs["assume_inbound"]:
                 b, e = _clamp(b, shape[a], s), _clamp(e, shape[a], s)
+            elif not _inbound(b, e, s, shape[a]):
+                fail(self, f"the part [{dim_text(b)}, {dim_text(e)}) of axis {a} is not within [0, {dim_text(shape[a])})", *infos)
             span = tir.ceildiv(e - b, s) if s > 0 else tir.ceildiv(b - e, -s)
             out[a] = (simplify(b), s, simplify(tir.max_(span, 0)))
         return out
@@ -165,6 +167,13 @@ class StridedSlice(OpDef):
             else:
                 x = x[(slice(None),) * (a % x.ndim) + (slice(b, e, s),)]
         return np.ascontiguousarray(x)
+
+
+def _inbound(begin: Any, end: Any, stride: int, n: Any) -> bool:
+    """Whether what a slice takes may be inside of an axis of extent ``n``; what is not proven is noted as assumed."""
+    if stride > 0:
+        return may_fit(0, begin) and may_fit(end, n)
+    return may_fit(begin, n - 1) and may_fit(-1, end)
 
 
 def _clamp(bound: Any, n: Any, stride: int) -> Any:

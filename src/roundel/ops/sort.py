@@ -14,7 +14,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import DType
 from roundel.ir.op import OpDef, register
 
-from .dims import axis_of, fail, static, tensor_info
+from .dims import axis_of, dim_text, fail, may_fit, static, tensor_info
 from .elementwise import widen
 from .loops import for_each, let, let_all, load, repeat_while, side_by_side, store, when
 
@@ -253,8 +253,8 @@ class TopK(OpDef):
         axis = axis_of(self, attrs["axis"], x.ndim, *args)
         shape = None
         if x.shape is not None and k is not None:
-            if static(k) is not None and static(x.shape[axis]) is not None and static(k) > static(x.shape[axis]):
-                fail(self, f"k is {static(k)} of {static(x.shape[axis])} elements", *args)
+            if not may_fit(k, x.shape[axis]):
+                fail(self, f"k is {dim_text(k)} of {dim_text(x.shape[axis])} elements", *args)
             shape = tuple(k if d == axis else s for d, s in enumerate(x.shape))
         infos = tuple(graph.TensorInfo(shape, d, x.ndim) for _, d in outputs)
         return graph.TupleInfo(infos) if len(infos) > 1 else infos[0]

@@ -17,7 +17,7 @@ from ...ir.dtype import INT64, DType
 from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ir.node import Span
 from ...ops import make
-from ...ops.dims import assuming
+from ...ops.dims import assuming, differ, dim_text, equal
 from . import symbolic
 from .folder import ModelFolder
 from .functions import body_of, defaults_of, schema_of
@@ -108,6 +108,14 @@ class NodeContext:
     def positions(self, indices: Any, *limits: Any, negative: bool = False) -> graph.GraphExpr:
         """``indices``, checked when the model runs: each at least 0 (with ``negative`` minus the limit) and below the limit."""
         return self.make("check_indices", indices, graph.ShapeExpr(tuple(map(tir.as_index, limits))), negative=negative, node=self.title)
+
+    def same_size(self, a: Any, b: Any, what: str) -> None:
+        """Have two sizes that have to be equal checked when the model runs; raises ModelError that says ``what`` where they never are."""
+        a, b = tir.as_index(a), tir.as_index(b)
+        if differ(a, b):
+            raise self.error(f"{what}: {dim_text(a)} and {dim_text(b)}")
+        if not equal(a, b):
+            self.importer.check_sizes([(a, b)])
 
     def numpy(self, fn: Callable[..., Any], inputs: Sequence[graph.GraphExpr], infos: Sequence[Any]) -> Any:
         """Call ``fn(*arrays)`` in this process when the model runs; ``infos`` are (shape, dtype) of its results.

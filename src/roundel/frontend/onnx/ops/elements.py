@@ -106,7 +106,15 @@ def _tensor_scatter(node: NodeContext, cache: Value, update: Value, start: Value
     """The update written into the cache along ``axis`` from each batch element's position on."""
     v, new, circular = cache.expr, update.expr, node.attr("mode", "linear") == "circular"
     axis = node.attr("axis", -2) % v.sinfo.ndim
-    begin = node.make("zeros", graph.ShapeExpr((v.sinfo.shape[0],)), dtype="int64") if start is None else start.expr
+    batch, room = v.sinfo.shape[0], v.sinfo.shape[axis] - new.sinfo.shape[axis]
+    for k, (a, b) in enumerate(zip(v.sinfo.shape, new.sinfo.shape, strict=True)):
+        if k != axis:
+            node.same_size(a, b, "the update has another shape than the cache")
+    node.same_size(tir.max_(room, 0), room, "the update is longer than the cache")
+    begin = node.make("zeros", graph.ShapeExpr((batch,)), dtype="int64") if start is None else start.expr
+    node.same_size(begin.sinfo.shape[0], batch, "the number of positions is not the batch")
+    if not circular:
+        begin = node.positions(begin, room + 1)
 
     def build(old: Any, fresh: Any, first: Any) -> Any:
         length, count = old.shape[axis], fresh.shape[axis]

@@ -28,7 +28,8 @@ def known_wrapped(indices: Any, extent: Any) -> Any:
     if not isinstance(indices, graph.Constant) or not isinstance(extent, tir.IntImm):
         return indices
     values = indices.data.numpy()
-    return indices if (values >= 0).all() else graph.Constant.of(np.where(values < 0, values + extent.value, values).astype(values.dtype))
+    outside = (values < -extent.value) | (values >= extent.value)  # is told when the model runs
+    return indices if (values >= 0).all() or outside.any() else graph.Constant.of(np.where(values < 0, values + extent.value, values).astype(values.dtype))
 
 
 @converter("Gather")

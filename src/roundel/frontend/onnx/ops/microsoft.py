@@ -15,6 +15,7 @@ from ..registry import converter, find
 from . import data_dependent, index, quantize, tensor, vision  # noqa: F401  (their converters are used under another domain)
 from .math import UNARY, const_like
 from .nn import convolution
+from .tensor import cut
 
 MS = "com.microsoft"
 
@@ -26,12 +27,6 @@ for _name, _version in {"Trilu": 14, "Pad": 13, "Range": 11, "GatherND": 12, "Gr
 def reshaped(node: NodeContext, x: Any, *dims: Any) -> Any:
     """``x`` with other dimensions (ints or expressions)."""
     return node.make("reshape", x, graph.ShapeExpr(tuple(tir.as_index(d) for d in dims)))
-
-
-def cut(node: NodeContext, x: Any, axis: int, begin: Any, end: Any) -> Any:
-    """Part of one axis; the bounds are within it."""
-    return node.make("strided_slice", x, axes=(axis % x.sinfo.ndim,), begin=(tir.as_index(begin),), end=(tir.as_index(end),),
-                     strides=(tir.index_const(1),), assume_inbound=True)
 
 
 def _biased(node: NodeContext, x: Value, bias: Value | None) -> Any:

@@ -251,13 +251,18 @@ def _group_query(node: NodeContext, query: Value, key: Value | None, value: Valu
         q, k = _unit(node, q, q_weight), _unit(node, k, k_weight)
     batch, _, length, _ = q.sinfo.shape
     whole = tir.as_index(node.ints(total, "the total length")[0])
-    ends = node.make("add", node.make("astype", reshaped(node, last.expr, batch), dtype="int64"), graph.Constant.of(np.int64(1)))
+    room = whole if past_key is None else tir.max_(whole, past_key.expr.sinfo.shape[2])
+    final = node.make("astype", node.positions(reshaped(node, last.expr, batch), room), dtype="int64")
+    ends = node.make("add", final, graph.Constant.of(np.int64(1)))
     begin = _begin(node, ends, length, whole)
     if node.attr("do_rotary", 0) and cos is not None and sin is not None:
         at = positions.expr if positions is not None else node.make("add", reshaped(node, begin, batch, 1), _ramp(node, 0, length, 1, length))
         turn = lambda t: rotated(node, t, at, cos.expr, sin.expr, interleaved=bool(node.attr("rotary_interleaved", 0)),
                                  width=cos.expr.sinfo.shape[1].value * 2)
         q, k = turn(q), turn(k)
+    for old, new in ((past_key, k), (past_value, v)):
+        for axis in (0, 1, 3) if old is not None else ():
+            node.same_size(old.expr.sinfo.shape[axis], new.sinfo.shape[axis], "the cache has another shape than keys and values")  # type: ignore[union-attr]
     if past_key is not None and past_value is not None:
         k, v = (node.te(_cache, old.expr, new, begin, whole) for old, new in ((past_key, k), (past_value, v)))
     elif not Analyzer().prove_equal(whole, length):

@@ -33,7 +33,7 @@ def _binarizer(node: NodeContext, x: Value) -> Any:
 def _features(node: NodeContext, x: Value, places: Value) -> Any:
     flat = node.make("reshape", places.expr, graph.ShapeExpr((tir.product_of(places.expr.sinfo.shape),)))
     v = x.expr
-    out = node.make("take", v, flat, axis=v.sinfo.ndim - 1)
+    out = node.make("take", v, node.positions(flat, v.sinfo.shape[-1]), axis=v.sinfo.ndim - 1)
     return node.make("expand_dims", out, axis=(0,)) if v.sinfo.ndim == 1 else out
 
 

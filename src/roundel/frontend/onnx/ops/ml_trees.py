@@ -80,6 +80,22 @@ def _expand_members(t: _Trees, values: np.ndarray) -> None:
                 getattr(t, name).append(value)
 
 
+def _check(node: NodeContext, t: _Trees, columns: tir.Expr, targets: int) -> None:
+    """Raises ModelError for trees that lead to nodes, leaves, features or targets that there are not."""
+    inner, leaves = len(t.mode), len(t.leaf_start) - 1
+    branches = [*t.yes, *t.no, *t.roots]
+    if {len(c) for c in (t.feature, t.split, t.missing, t.yes, t.no)} != {inner} or not len(t.leaf_target) == len(t.leaf_weight) == t.leaf_start[-1]:
+        raise node.error("the lists that describe the trees differ in length")
+    if any(not -leaves <= b < inner for b in branches) or any(not 0 <= m < len(_MODES) for m in t.mode):
+        raise node.error(f"a branch leads to none of the {inner} nodes and {leaves} leaves, or a node's mode is unknown")
+    if any(not 0 <= k < targets for k in t.leaf_target):
+        raise node.error(f"a leaf has the target {min(t.leaf_target) if min(t.leaf_target) < 0 else max(t.leaf_target)} of {targets}")
+    if any(k < 0 for k in t.feature):
+        raise node.error(f"a node decides by feature {min(t.feature)}")
+    most = tir.index_const(max(t.feature, default=-1) + 1)
+    node.same_size(tir.max_(most, columns), columns, "the trees decide by more features than there are")
+
+
 def _depth(t: _Trees) -> int:
     """The most decisions on a way to a leaf."""
     found: dict[int, int] = {}
@@ -103,6 +119,7 @@ def _evaluate(node: NodeContext, x: Any, t: _Trees, targets: int, aggregate: str
     takes equally many steps in every tree: neighbouring rows can go side by side."""
     from ....ops.loops import for_each, let, load, store, when
 
+    _check(node, t, x.sinfo.shape[1], targets)
     dtype, depth, trees, inner = x.sinfo.dtype, _depth(t), len(t.roots), len(t.feature)
     leaves = range(inner, inner + len(t.leaf_start) - 1)
     number = lambda branch: branch if branch >= 0 else inner - 1 - branch

@@ -194,7 +194,8 @@ def _reverse_sequence(node: NodeContext, x: Value, lengths: Value) -> Any:
     n, b = v.sinfo.shape[time], v.sinfo.shape[batch]
     ramp = node.make("arange", graph.PrimValue(tir.index_const(0)), graph.PrimValue(n), graph.PrimValue(tir.index_const(1)), dtype="int64")
     t = node.make("reshape", ramp, graph.ShapeExpr((n, tir.index_const(1))))
-    length = node.make("reshape", node.make("astype", lengths.expr, dtype="int64"), graph.ShapeExpr((tir.index_const(1), an.simplify(b))))
+    within = node.make("astype", node.positions(lengths.expr, n + 1), dtype="int64")
+    length = node.make("reshape", within, graph.ShapeExpr((tir.index_const(1), an.simplify(b))))
     back = node.make("subtract", node.make("subtract", length, t), graph.Constant.of(1))
     place = node.make("where", node.make("less", t, length), back, t)
     if time > batch:

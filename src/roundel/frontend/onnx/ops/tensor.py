@@ -30,6 +30,12 @@ def _concat(node: NodeContext, *xs: Value) -> Any:
     return node.make("concat", graph.Tuple(tuple(x.expr for x in xs)), axis=node.attr("axis"))
 
 
+def cut(node: NodeContext, x: Any, axis: int, begin: Any, end: Any) -> Any:
+    """Part of one axis; the bounds are within it."""
+    return node.make("strided_slice", x, axes=(axis % x.sinfo.ndim,), begin=(tir.as_index(begin),), end=(tir.as_index(end),),
+                     strides=(tir.index_const(1),), assume_inbound=True)
+
+
 def _split_at(node: NodeContext, x: Value, sizes: list[Any] | None, count: int) -> Any:
     axis = node.attr("axis", 0) % x.expr.sinfo.ndim
     extent = x.expr.sinfo.shape[axis]

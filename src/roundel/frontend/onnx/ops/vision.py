@@ -10,6 +10,7 @@ from ....arith import Analyzer
 from ....ir import graph, tir
 from ..importer import NodeContext, Value
 from ..registry import converter
+from .tensor import cut
 
 
 @converter("GridSample", since=16)
@@ -48,9 +49,21 @@ def _roi_align(node: NodeContext, x: Value, rois: Value, batch: Value) -> Any:
     half = node.opset >= 16 and node.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
     rows, cols = node.attr("output_height", 1), node.attr("output_width", 1)
     ratio, scale, mode = node.attr("sampling_ratio", 0), node.attr("spatial_scale", 1.0), node.attr("mode", "avg")
+    _check_regions(node, x.expr, rois.expr, 4)
+    node.same_size(batch.expr.sinfo.shape[0], rois.expr.sinfo.shape[0], "the number of batch_indices is not that of rois")
+    images = node.positions(batch.expr, x.expr.sinfo.shape[0])
     if ratio <= 0:
-        return node.te(lambda *a: _roi_adaptive(*a, rows, cols, scale, half, mode), x.expr, rois.expr, batch.expr)
-    return node.te(lambda *a: _roi_pooled(*a, rows, cols, ratio, scale, half, mode), x.expr, rois.expr, batch.expr)
+        return node.te(lambda *a: _roi_adaptive(*a, rows, cols, scale, half, mode), x.expr, rois.expr, images)
+    return node.te(lambda *a: _roi_pooled(*a, rows, cols, ratio, scale, half, mode), x.expr, rois.expr, images)
+
+
+def _check_regions(node: NodeContext, x: Any, rois: Any, width: int) -> None:
+    """Rows of ``width`` numbers, of images that are not empty."""
+    if x.sinfo.ndim != 4 or rois.sinfo.ndim != 2:
+        raise node.error(f"the image has {x.sinfo.ndim} dimensions, the regions {rois.sinfo.ndim}: 4 and 2 are possible")
+    node.same_size(rois.sinfo.shape[1], width, "the width of rois")
+    for n in x.sinfo.shape[2:]:
+        node.same_size(tir.max_(n, 1), n, "the image is empty")
 
 
 def _roi_box(rois: Any, r: Any, scale: float, half: bool) -> tuple[Any, ...]:
@@ -135,13 +148,17 @@ class _View:
 def _max_unpool(node: NodeContext, x: Value, indices: Value, shape: Value | None = None) -> Any:
     v, kernel = x.expr, node.attr("kernel_shape")
     n = len(kernel)
+    if v.sinfo.ndim != n + 2 or indices.expr.sinfo.ndim != n + 2:
+        raise node.error(f"x has {v.sinfo.ndim} dimensions, the indices {indices.expr.sinfo.ndim}, where the kernel makes {n + 2}")
+    for a, b in zip(v.sinfo.shape, indices.expr.sinfo.shape, strict=True):
+        node.same_size(a, b, "the indices have another shape than x")
     strides, pads = node.attr("strides", [1] * n), node.attr("pads", [0] * (2 * n))
     an = Analyzer()
     natural = [an.simplify((v.sinfo.shape[2 + k] - 1) * strides[k] - (pads[k] + pads[n + k]) + kernel[k]) for k in range(n)]
     dims = [*v.sinfo.shape[:2], *natural]
     out = [tir.as_index(d) for d in (dims if shape is None else node.static_ints(shape, "the output's shape"))]
     flat = graph.ShapeExpr((tir.product_of(v.sinfo.shape),))
-    places = node.make("reshape", indices.expr, flat)
+    places = node.make("reshape", node.positions(indices.expr, tir.product_of(dims if shape is None or n == 2 else out)), flat)
     if shape is not None and n == 2:  # indices count in the natural shape
         width, plane = graph.Constant.of(natural[-1].value), graph.Constant.of(natural[-1].value * natural[-2].value)
         image = node.make("floor_divide", places, plane)
@@ -223,8 +240,11 @@ def _max_roi_pool(node: NodeContext, x: Value, rois: Value) -> Any:
     """The largest element of each cell of a grid over each region (batch, x1, y1, x2, y2); 0 for an empty cell."""
     height, width = node.attr("pooled_shape")
     scale = node.attr("spatial_scale", 1.0)
+    _check_regions(node, x.expr, rois.expr, 5)
+    number = node.make("astype", node.make("squeeze", cut(node, rois.expr, 1, 0, 1), axis=(1,)), dtype="int64")
+    images = node.positions(number, x.expr.sinfo.shape[0])
 
-    def build(data: Any, boxes: Any) -> Any:
+    def build(data: Any, boxes: Any, image: Any) -> Any:
         rows, columns = te.reduce_axis(data.shape[2], "h"), te.reduce_axis(data.shape[3], "w")
 
         def span(r: Any, first: int, cell: Any, cells: int, extent: Any) -> tuple[Any, Any]:
@@ -241,7 +261,7 @@ def _max_roi_pool(node: NodeContext, x: Value, rois: Value) -> Any:
         def largest(r: Any, c: Any, i: Any, j: Any) -> Any:
             top, bottom, left, right = region(r, i, j)
             inside = te.logical_and(rows.var >= top, rows.var < bottom, columns.var >= left, columns.var < right)
-            value = data(te.cast(boxes(r, 0), "int64"), c, rows.var, columns.var)
+            value = data(image(r), c, rows.var, columns.var)
             return te.max(te.select(inside, value, te.min_value(data.dtype)), axis=[rows, columns])
 
         out = te.compute((boxes.shape[0], data.shape[1], tir.index_const(height), tir.index_const(width)), largest, "max_roi_pool")
@@ -252,4 +272,4 @@ def _max_roi_pool(node: NodeContext, x: Value, rois: Value) -> Any:
 
         return te.compute(out.shape, settled, "roi_cells")
 
-    return node.te(build, x.expr, rois.expr)
+    return node.te(build, x.expr, rois.expr, images)

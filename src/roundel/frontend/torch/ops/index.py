@@ -15,35 +15,28 @@ from .math import scalar, tensor
 from .reduce import at_least_1d
 
 
-def wrapped(node: NodeContext, index: Any, extent: tir.Expr) -> Any:
-    """Indices with negative ones counted from the end."""
-    if index.sinfo.dtype.kind != "int":
-        return index
-    zero = scalar(0, index.sinfo.dtype)
-    n = node.emit(scalar(extent.value if isinstance(extent, tir.IntImm) else extent, index.sinfo.dtype))
-    return node.make("where", node.make("less", index, zero), node.make("add", index, n), index)
-
-
 @converter("embedding")
 def _embedding(node: NodeContext, weight: Any, indices: Any, *_: Any, **__: Any) -> Any:
-    return node.make("take", weight, indices, axis=0)
+    return node.make("take", weight, node.positions(indices, weight.sinfo.shape[0]), axis=0)
 
 
 @converter("index_select")
 def _index_select(node: NodeContext, x: Any, dim: int, index: Any) -> Any:
     if x.sinfo.ndim == 0:
         return node.make("broadcast_to", x, node.out_shape())
-    return node.make("take", x, index, axis=dim)
+    return node.make("take", x, node.positions(index, x.sinfo.shape[dim % x.sinfo.ndim]), axis=dim)
 
 
 @converter("gather")
 def _gather(node: NodeContext, x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     if x.sinfo.ndim == 0 or index.sinfo.ndim == 0:
-        found = node.make("take", at_least_1d(node, node.make("reshape", x, graph.ShapeExpr((tir.product_of(x.sinfo.shape),)))), index, axis=0)
+        size = tir.product_of(x.sinfo.shape)
+        found = node.make("take", at_least_1d(node, node.make("reshape", x, graph.ShapeExpr((size,)))), node.positions(index, size), axis=0)
         return node.make("reshape", found, node.out_shape())
     if x.sinfo.ndim != index.sinfo.ndim:  # which PyTorch allows only where the index is empty
         return node.make("full", node.out_shape(), scalar(0, x.sinfo.dtype), dtype=x.sinfo.dtype)
-    return node.make("gather_elements", x, index, axis=dim % max(x.sinfo.ndim, 1))
+    axis = dim % x.sinfo.ndim
+    return node.make("gather_elements", x, node.positions(index, x.sinfo.shape[axis]), axis=axis)
 
 
 def _without_mask(node: NodeContext, index: Any) -> list[Any]:
@@ -67,7 +60,7 @@ class _Positions:
         where = [k for k, i in enumerate(indices) if i is not None]
         self.order = tuple(where + [k for k in range(x.sinfo.ndim) if k not in where])
         adjacent = where == list(range(where[0], where[0] + len(where)))
-        parts = [wrapped(node, node.make("astype", indices[k], dtype="int64"), x.sinfo.shape[k]) for k in where]
+        parts = [node.make("astype", node.positions(indices[k], x.sinfo.shape[k], negative=True), dtype="int64") for k in where]
         self.rank = max(p.sinfo.ndim for p in parts)
         self.start = where[0] if adjacent else 0
         self.common = broadcast_shapes(get_op("broadcast_to"), [p.sinfo.shape for p in parts])
@@ -127,4 +120,5 @@ def _scatter(node: NodeContext, x: Any, dim: int, index: Any, src: Any, reductio
         updates = node.make("strided_slice", updates, axes=tuple(range(n)), begin=(tir.index_const(0),) * n, end=index.sinfo.shape,
                             strides=(tir.index_const(1),) * n)
     reduction = reduction or ("add" if "scatter_add" in str(node.node.target) else "update")
-    return node.make("scatter_elements", x, index, updates, axis=dim % max(x.sinfo.ndim, 1), reduction=reduction)
+    axis = dim % x.sinfo.ndim
+    return node.make("scatter_elements", x, node.positions(index, x.sinfo.shape[axis]), updates, axis=axis, reduction=reduction)

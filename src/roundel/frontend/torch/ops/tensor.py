@@ -84,7 +84,7 @@ def _place(v: Any, n: tir.Expr, default: Any) -> tir.Expr:
 @converter("select.int", "select_copy.int")
 def _select(node: NodeContext, x: Any, dim: int, index: Any) -> Any:
     n = x.sinfo.shape[dim]
-    at = n + index if isinstance(index, int) and index < 0 else tir.as_index(index)
+    at = tir.as_index((n + index if index < 0 else index) if isinstance(index, int) else tir.select(tir.lt(index, 0), index + n, index))
     return node.make("reshape", slice_along(node, x, dim, at, at + 1), node.out_shape())
 
 
