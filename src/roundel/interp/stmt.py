@@ -265,17 +265,22 @@ def _let(ex: Executor, s: tir.Let) -> None:
 
 def _assert(ex: Executor, s: tir.Assert) -> None:
     holds = ex.condition(s.condition)
-    fails = lanes.invert(holds)
-    if active(combine(ex.mask, fails)):
+    failing = combine(ex.mask, lanes.invert(holds))
+    if active(failing):
         raise InterpretError(
-            _message(ex, s), where=ex.name, why=f"assertion {s.condition.script()} does not hold"
+            _message(ex, s, failing), where=ex.name, why=f"assertion {s.condition.script()} does not hold"
         )
 
 
-def _message(ex: Executor, s: tir.Assert) -> str:
-    """The message, ``{0}``, ``{1}``, ... in it replaced by the statement's values, or by the two sides of the comparison."""
+def _message(ex: Executor, s: tir.Assert, failing: Any) -> str:
+    """The message, ``{0}``, ``{1}``, ... in it replaced by the statement's values, or by the two sides of the comparison, as they are in
+    the first lane where it fails."""
     shown = s.values or ((s.condition.a, s.condition.b) if isinstance(s.condition, tir.Compare) else ())
-    return s.message.format(*map(ex.eval, shown)) if shown and "{0}" in s.message else s.message
+    if not shown or "{0}" not in s.message:
+        return s.message
+    where, *values = np.broadcast_arrays(True if failing is None else failing, *(lanes.dense(ex.eval(e)) for e in shown))
+    first = tuple(np.argwhere(where)[0])
+    return s.message.format(*(v[first] for v in values))
 
 
 def _evaluate(ex: Executor, s: tir.Evaluate) -> None:

@@ -113,15 +113,16 @@ def _skip_rms_norm(node: NodeContext, x: Value, skip: Value, gamma: Value, bias:
 @converter("EmbedLayerNormalization", domain=MS)
 def _embed(node: NodeContext, ids: Value, segments: Value | None, words: Value, positions: Value, segment_table: Value | None, gamma: Value,
            beta: Value, mask: Value | None = None, places: Value | None = None) -> Any:
-    total = node.make("take", words.expr, ids.expr, axis=0)
+    rows_of = lambda table, at: node.make("take", table.expr, node.positions(at.expr, table.expr.sinfo.shape[0]), axis=0)
+    total = rows_of(words, ids)
     batch, length = ids.expr.sinfo.shape
     if places is None:
         rows = cut(node, positions.expr, 0, 0, length)
     else:
-        rows = node.make("take", positions.expr, places.expr, axis=0)
+        rows = rows_of(positions, places)
     total = node.make("add", total, rows)
     if segments is not None and segment_table is not None:
-        total = node.make("add", total, node.make("take", segment_table.expr, segments.expr, axis=0))
+        total = node.make("add", total, rows_of(segment_table, segments))
     out, _, _ = normalised(node, total, gamma, beta, centre=True)
     return out, kept_count(node, mask, batch), total
 

@@ -199,6 +199,8 @@ def rotated(node: NodeContext, x: Any, positions: Any, cos: Any, sin: Any, *, in
     b, n, s, h = x.sinfo.shape
     part = cut(node, x, 3, 0, width) if width and width != h.value else x
     half = part.sinfo.shape[3].value // 2
+    positions = node.positions(positions, cos.sinfo.shape[0])
+    node.same_size(cos.sinfo.shape[0], sin.sinfo.shape[0], "cosines and sines are not equally many")
     c, d = (node.make("expand_dims", node.make("take", cut(node, t, 1, 0, half), positions, axis=0), axis=(1,)) for t in (cos, sin))
     if interleaved:
         pairs = reshaped(node, part, b, n, s, half, 2)

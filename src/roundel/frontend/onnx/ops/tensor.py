@@ -17,6 +17,7 @@ from .math import const_like
 from .resampling import antialiased
 
 _FAR = 1 << 31
+_BEYOND = 1 << 48
 
 
 @converter("Transpose")
@@ -69,7 +70,7 @@ def _slice_attributes(node: NodeContext, x: Value) -> Any:
 
 @converter("Slice", since=10)
 def _slice(node: NodeContext, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None) -> Any:
-    begin, end = node.ints(starts, "the starts", signed=True), node.ints(ends, "the ends", signed=True)
+    begin, end = node.ints(_near(node, starts), "the starts", signed=True), node.ints(_near(node, ends), "the ends", signed=True)
     where = list(range(len(begin))) if axes is None else node.static_ints(axes, "the axes")
     every = [1] * len(begin) if steps is None else node.ints(steps, "the steps", signed=True)
     fixed = [k for k, s in enumerate(every) if isinstance(s, int)]
@@ -78,6 +79,13 @@ def _slice(node: NodeContext, x: Value, starts: Value, ends: Value, axes: Value 
             x = Value(_picked(node, x, begin[k], end[k], where[k] % x.expr.sinfo.ndim, every[k]), is_text=x.is_text)
     begin, end, where, every = ([v[k] for k in fixed] for v in (begin, end, where, every))
     return _slice_at(node, x, begin, end, where, every) if fixed else x.expr
+
+
+def _near(node: NodeContext, v: Value) -> Value:
+    """Bounds that the run tells, those beyond any extent brought so near that sums with them do not wrap."""
+    if v.content is not None or v.is_constant or v.expr.sinfo.dtype.bits < 64:
+        return v
+    return Value(node.make("clip", v.expr, graph.PrimValue(tir.index_const(-_BEYOND)), graph.PrimValue(tir.index_const(_BEYOND))))
 
 
 def _picked(node: NodeContext, x: Value, begin: Any, end: Any, axis: int, step: tir.Expr) -> Any:
