@@ -59,8 +59,14 @@ def operators(
     engines: str = typer.Option("roundel,ort,eager", help="Engines."),
     only: str = typer.Option("", help="Only operators with this in their name."),
     budget: float = typer.Option(0.2, help="Seconds of timing for each operator."),
+    checks: bool = typer.Option(False, "--checks", help="What checking indices costs instead: gathers and scatters checked and unchecked."),
 ) -> None:
     """Common operators one at a time: elementwise, reductions, normalisations, moves, indices, searches, recurrences, trees."""
+    if checks:
+        from .index_checks import run_index_checks
+
+        run_index_checks(threads, only)
+        return
     from .operators import run_operators
 
     run_operators(_list(engines), threads, budget, only)
