@@ -17,9 +17,9 @@ const RdCache *cache_of_input(const Context *ctx, int32_t input) {
 }
 
 static int64_t product(const int64_t *shape, int32_t begin, int32_t end) {
-  int64_t count = 1;
-  for (int32_t i = begin; i < end; i++) count *= shape[i];
-  return count;
+  uint64_t count = 1; /* may overflow where an extent is zero */
+  for (int32_t i = begin; i < end; i++) count *= (uint64_t)shape[i];
+  return (int64_t)count;
 }
 
 int64_t cache_capacity(const DLTensor *tensor, int32_t axis) {

@@ -26,9 +26,7 @@ static int (*set_global)(const FfiBytes *, void *, int);
 
 static void *symbol_or_null(const char *name) { return os_find_symbol(name); }
 
-static int ffi_present(void) {
-  static _Atomic int found;
-  if (atomic_load(&found)) return 1;
+static int find_ffi(void) {
   *(void **)&get_global = symbol_or_null("TVMFFIFunctionGetGlobal");
   *(void **)&call_function = symbol_or_null("TVMFFIFunctionCall");
   *(void **)&release_object = symbol_or_null("TVMFFIObjectDecRef");
@@ -39,8 +37,17 @@ static int ffi_present(void) {
   *(void **)&create_function = symbol_or_null("TVMFFIFunctionCreate");
   *(void **)&set_global = symbol_or_null("TVMFFIFunctionSetGlobal");
   if (!get_global || !call_function || !tensor_from_dlpack || !create_function || !set_global || !release_object || !set_raised || !set_raised_text || !take_raised) return 0;
-  atomic_store(&found, 1);
   return 1;
+}
+
+static int ffi_present(void) {
+  static _Atomic int found;
+  static _Atomic uint32_t lock; /* of the pointers above, until all are found */
+  if (atomic_load(&found)) return 1;
+  rd_lock(&lock);
+  if (!atomic_load(&found) && find_ffi()) atomic_store(&found, 1);
+  rd_unlock(&lock);
+  return atomic_load(&found);
 }
 
 /* DLPack's exchange structure around a view; its shape and strides are copied, its memory stays the run's. */

@@ -35,12 +35,12 @@ static int64_t element_bytes(const DLTensor *tensor) { return (int64_t)tensor->d
 
 int tensor_is_compact(const DLTensor *tensor) {
   if (!tensor->strides) return 1;
-  int64_t expected = 1;
+  uint64_t expected = 1; /* may overflow before an extent of zero is met */
   int compact = 1;
   for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
     if (tensor->shape[i] == 0) return 1;
-    if (tensor->shape[i] != 1 && tensor->strides[i] != expected) compact = 0;
-    expected *= tensor->shape[i];
+    if (tensor->shape[i] != 1 && (uint64_t)tensor->strides[i] != expected) compact = 0;
+    expected *= (uint64_t)tensor->shape[i];
   }
   return compact;
 }
@@ -68,14 +68,16 @@ int tensor_extent(const DLTensor *tensor, uintptr_t *low, uintptr_t *high) {
 
 /* Copies row by row (the innermost axis); `pack` from the tensor to the compact memory, else back. */
 static void copy_strided(const DLTensor *tensor, char *compact, int pack) {
-  int64_t index[RD_MAX_RANK] = {0}, size = element_bytes(tensor);
+  int64_t index[RD_MAX_RANK] = {0}, steps[RD_MAX_RANK], size = element_bytes(tensor);
   int32_t last = tensor->ndim - 1;
-  int64_t row = tensor->shape[last], step = tensor->strides[last] * size;
-  for (int32_t i = 0; i <= last; i++)
+  for (int32_t i = 0; i <= last; i++) {
     if (tensor->shape[i] == 0) return;
+    steps[i] = tensor->shape[i] == 1 ? size : tensor->strides[i] * size; /* the stride of an extent of 1 means nothing and may be anything */
+  }
+  int64_t row = tensor->shape[last], step = steps[last];
   char *at = tensor_data(tensor);
   for (;;) {
-    if (tensor->strides[last] == 1) {
+    if (step == size) {
       pack ? memcpy(compact, at, (size_t)(row * size)) : memcpy(at, compact, (size_t)(row * size));
     } else if (size == 4) {
       for (int64_t j = 0; j < row; j++)
@@ -87,9 +89,9 @@ static void copy_strided(const DLTensor *tensor, char *compact, int pack) {
     compact += row * size;
     int32_t axis = last - 1;
     for (; axis >= 0; axis--) {
-      at += tensor->strides[axis] * size;
+      at += steps[axis];
       if (++index[axis] < tensor->shape[axis]) break;
-      at -= tensor->strides[axis] * size * tensor->shape[axis];
+      at -= steps[axis] * tensor->shape[axis];
       index[axis] = 0;
     }
     if (axis < 0) return;

@@ -25,6 +25,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+sys.path.append(str(Path(__file__).parents[1]))  # where the tests find each other
+
 Attack = Callable[..., Iterator[str]]
 
 

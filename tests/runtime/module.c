@@ -43,8 +43,8 @@ static const RdParam concat_params[] = {{"x", F32, 1, dims_n, 0}, {"y", F32, 1, 
 static void concat_shapes(const int64_t *s, int64_t *d) { d[0] = s[0], d[1] = s[1], d[2] = s[0] + s[1]; }
 static int32_t concat_run(RdContext *ctx, const int64_t *s, void **b) {
   (void)ctx;
-  memcpy(b[2], b[0], (size_t)s[0] * 4);
-  memcpy((float *)b[2] + s[0], b[1], (size_t)s[1] * 4);
+  if (s[0]) memcpy(b[2], b[0], (size_t)s[0] * 4);
+  if (s[1]) memcpy((float *)b[2] + s[0], b[1], (size_t)s[1] * 4);
   float sum = 0;
   for (int64_t i = 0; i < s[0] + s[1]; i++) sum += ((float *)b[2])[i];
   *(float *)b[3] = sum;
@@ -126,13 +126,13 @@ static int32_t blocks_run(RdContext *ctx, const int64_t *s, void **b) {
 static const RdParam half_params[] = {{"x", 4, 16, 1, 1, dims_n, 0}, {"y", 4, 16, 1, 1, dims_n, 0}};
 static int32_t half_run(RdContext *ctx, const int64_t *s, void **b) {
   (void)ctx;
-  memcpy(b[1], b[0], (size_t)s[0] * 2);
+  if (s[0]) memcpy(b[1], b[0], (size_t)s[0] * 2);
   return 0;
 }
 static const RdParam nibbles_params[] = {{"x", 0, 4, 1, 1, dims_n, 0}, {"y", 0, 4, 1, 1, dims_n, 0}};
 static int32_t nibbles_run(RdContext *ctx, const int64_t *s, void **b) {
   (void)ctx;
-  memcpy(b[1], b[0], (size_t)(s[0] + 1) / 2);
+  if (s[0]) memcpy(b[1], b[0], (size_t)(s[0] + 1) / 2);
   return 0;
 }
 
