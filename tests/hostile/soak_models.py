@@ -94,7 +94,7 @@ CASES = {
     "mlp": Case(_mlp, lambda rng, n: [_normal(rng, n, 32)], (1, 2, 7, 64, 3000), lambda _: [np.zeros((2, 31), F)]),
     "conv": Case(_conv, lambda rng, n: [_normal(rng, 1 + n % 3, 3, n, n + 2)], (8, 15, 33, 64), lambda _: [np.zeros((1, 4, 8, 8), F)]),
     "attention": Case(_attention, lambda rng, n: [_normal(rng, 1 + n % 2, n, 32)], (1, 5, 17, 64, 200), lambda _: [np.zeros((1, 2, 32), np.float64)]),
-    "embedding": Case(_embedding, lambda rng, n: [rng.integers(-50, 50, (n, 6))], (1, 3, 40), None),
+    "embedding": Case(_embedding, lambda rng, n: [rng.integers(-50, 50, (n, 6))], (1, 3, 40), _ids_outside),
     "control": Case(_control, lambda rng, n: [_normal(rng, n)], (1, 4, 100, 70000), lambda _: [np.zeros((2, 2), F)]),
 }
 

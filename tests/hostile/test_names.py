@@ -69,3 +69,16 @@ def test_commands_show_names_as_they_are_and_write_files_where_they_should(tmp_p
         assert command not in ("run", "bench") or "[/]x" in shown.output
     (written,) = (tmp_path / "out").iterdir()
     assert written.suffix == ".npy" and not list(tmp_path.glob("*.npy"))
+
+
+@pytest.mark.parametrize("size", ["lambda", "None", "2²", "n * 2", "__class__", "名前", ""])
+def test_sizes_of_any_name_run_from_the_command_line(tmp_path, size):
+    shapes = ([size, 4], [size, size, 4])
+    infos = [helper.make_tensor_value_info(n, 1, s) for n, s in zip("xy", shapes)]
+    nodes = [helper.make_node("Unsqueeze", ["x", "axis"], ["u"]), helper.make_node("Mul", ["u", "x"], ["y"])]
+    axis = helper.make_tensor("axis", 7, [1], [1])
+    model = helper.make_model(helper.make_graph(nodes, "g", infos[:1], infos[1:], [axis]), opset_imports=[helper.make_opsetid("", 17)])
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    for command in (["compile"], ["run"]):
+        shown = CliRunner().invoke(app, [*command, str(tmp_path / "model.onnx")])
+        assert shown.exit_code == 0, (shown.output, shown.exception)

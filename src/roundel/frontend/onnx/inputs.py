@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,9 +42,9 @@ class Dimensions:
 
 
 def identifier(name: str) -> str:
-    """A name of the model as one of a variable."""
-    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
-    return plain if plain and not plain[0].isdigit() else f"x_{plain}"
+    """A name of the model as one of a variable, which formulas of sizes may hold: letters of any script, digits, underscores."""
+    plain = "".join(c if f"x{c}".isidentifier() else "_" for c in name)
+    return plain if plain.isidentifier() and not keyword.iskeyword(plain) else f"x_{plain}"
 
 
 def input_info(name: str, type_: Any, scope: Dimensions, given: Sequence[Any] | None) -> graph.StructInfo:
