@@ -127,8 +127,8 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
         inner = self.block_of(data) or block
         x = self.in_blocks(data, inner)
         if x is not None:
-            kernel = winograd_weight(weight, tile, inner, block)
-            return make("nn.winograd_conv2d", x, kernel, tile=tile, padding=a["padding"], data_layout=f"NCHW{inner}c"), block
+            kernels = [winograd_weight(weight, tile, inner, block), *([_blocked_weight(weight, inner, block)] if tile > 2 else [])]
+            return make("nn.winograd_conv2d", x, *kernels, tile=tile, padding=a["padding"], data_layout=f"NCHW{inner}c"), block
     if groups == 1:
         inner = self.block_of(data) or self.block_for(in_channels)
         x = self.in_blocks(data, inner) if inner else self._operand(data)

@@ -14,6 +14,7 @@ from ..ops.winograd import transform_weight
 from ..target import Target
 
 TILES = (2, 4)
+GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with tiles of 4 beside them as they are
 DIRECT_SHARE = 0.93    # of peak that a direct convolution reaches
 PRODUCT_SHARE = 0.85   # ... the products of the positions, whose matrices are small
 TRANSFORM_OPS = {2: 70, 4: 220}  # vector instructions of both transforms of a tile of one block of channels (loads and stores included)
@@ -44,7 +45,7 @@ def winograd_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any
     if rows <= 0 or cols <= 0 or channels % lanes or outer % lanes:
         return {}
     batch = static(data.shape[0]) or 1
-    tiles = [m for m in TILES if (m + 2) ** 2 / 9 <= options.get("weight_growth")]
+    tiles = [m for m in TILES if GROWTH[m] <= options.get("weight_growth")]
     return {m: _cycles(m, batch, rows, cols, channels, outer, target) for m in (0, *tiles)}
 
 

@@ -9,7 +9,7 @@ for j in range(n):                 if i < m:
 from __future__ import annotations
 
 from roundel.ir import free_vars, on, tir
-from roundel.ir.visit import walk
+from roundel.ir.visit import statements, walk
 
 from .kernel_pass import kernel_pass
 from .statements import StatementRewriter
@@ -17,8 +17,11 @@ from .vector_expr import conjuncts
 
 
 def _stable(condition: tir.Expr, loop: tir.For) -> bool:
-    """Whether a condition has one value during the whole loop."""
-    return condition.is_index and loop.loop_var not in free_vars(condition)
+    """Whether a condition has one value during the whole loop: what it loads, if anything, is not written there."""
+    if loop.loop_var in free_vars(condition) or any(type(n) is tir.Call and n.op != "likely" for n in walk(condition)):
+        return False
+    loaded = {n.buffer for n in walk(condition) if type(n) is tir.BufferLoad}
+    return not loaded or loaded.isdisjoint(n.buffer for n in statements(loop.body) if type(n) is tir.BufferStore)
 
 
 class _Hoist(StatementRewriter):

@@ -2,8 +2,8 @@
 """Winograd convolution F(m x m, 3 x 3): tiles of m x m results from (m + 2)^2 products per channel pair instead of 9 m^2.
 
 A tile's data d and a kernel g give Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A (Lavin and Gray, 2015). Kernels are transformed beforehand
-(``transform_weight``); the products of one position of all tiles and channels are a matrix product. An infinity or NaN
-in the data spreads through its tile, and sums of large terms that cancel cost about a digit (m = 4).
+(``transform_weight``); the products of one position of all tiles and channels are a matrix product. Where m = 4, rounding errors follow the
+whole tile, and infinities and NaNs spread through it, so tiles whose values are too uneven for that (``even_tiles``) are computed directly.
 """
 
 from __future__ import annotations
@@ -19,26 +19,38 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .conv import pad_spatial
-from .dims import fail, paddings, simplify, static, tensor_info
+from .dims import fail, fill, paddings, simplify, static, tensor_info
 from .elementwise import label
+from .even_tiles import even_tiles
 from .layout import named_layout
 
 PIECE = 512  # kernels transformed together: they stay in the cache, and are so few that no BLAS wakes its threads, which then spin
 
 Row = Sequence[Any]
 
+NEAR, FAR = 5 / 8, 3 / 2
+"""Interpolation points of F(4x4, 3x3), with either sign, beside 0 and infinity; half the error of the usual 1 and 2 (Barabasz, Anderson,
+Soodhalter and Gregg, "Error analysis and improving the accuracy of Winograd convolution", 2020). Their powers in the transforms are exact."""
+
+
+def _kernel_row(point: float, other: float) -> list[float]:
+    """The row of G for one of the points 0, point, -point, other, -other."""
+    scale = 2 * point**2 * (point**2 - other**2)
+    return [1 / scale, point / scale, point**2 / scale]
+
+
 KERNEL_TRANSFORM: dict[int, list[list[float]]] = {
     2: [[1, 0, 0], [1 / 2, 1 / 2, 1 / 2], [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]],
     4: [
-        [1 / 4, 0, 0],
-        [-1 / 6, -1 / 6, -1 / 6],
-        [-1 / 6, 1 / 6, -1 / 6],
-        [1 / 24, 1 / 12, 1 / 6],
-        [1 / 24, -1 / 12, 1 / 6],
+        [1 / (NEAR * FAR) ** 2, 0, 0],
+        _kernel_row(NEAR, FAR),
+        _kernel_row(-NEAR, FAR),
+        _kernel_row(FAR, NEAR),
+        _kernel_row(-FAR, NEAR),
         [0, 0, 1],
     ],
 }
-"""G for the interpolation points 0, 1, -1 (, 2, -2) and infinity."""
+"""G for the interpolation points 0, 1, -1 and infinity (m = 2); 0, NEAR, -NEAR, FAR, -FAR and infinity (m = 4)."""
 
 
 def transform_weight(weight: np.ndarray, tile: int) -> np.ndarray:
@@ -56,9 +68,11 @@ def _data_2(d: Row) -> list[Any]:
 
 
 def _data_4(d: Row) -> list[Any]:
-    even, odd = d[4] - d[2] * 4.0, d[3] - d[1] * 4.0
-    near, far = d[4] - d[2], (d[3] - d[1]) * 2.0
-    return [d[0] * 4.0 - d[2] * 5.0 + d[4], even + odd, even - odd, near + far, near - far, d[1] * 4.0 - d[3] * 5.0 + d[5]]
+    p, q = NEAR**2, FAR**2
+    near_even, near_odd = d[4] - d[2] * q, (d[3] - d[1] * q) * NEAR
+    far_even, far_odd = d[4] - d[2] * p, (d[3] - d[1] * p) * FAR
+    first, last = (d[k] * (p * q) - d[k + 2] * (p + q) + d[k + 4] for k in (0, 1))
+    return [first, near_even + near_odd, near_even - near_odd, far_even + far_odd, far_even - far_odd, last]
 
 
 def _result_2(m: Row) -> list[Any]:
@@ -66,8 +80,9 @@ def _result_2(m: Row) -> list[Any]:
 
 
 def _result_4(m: Row) -> list[Any]:
-    a, b, c, d = m[1] + m[2], m[1] - m[2], m[3] + m[4], m[3] - m[4]
-    return [m[0] + a + c, b + d * 2.0, a + c * 4.0, b + d * 8.0 + m[5]]
+    near, far = (m[1] + m[2], m[1] - m[2]), (m[3] + m[4], m[3] - m[4])
+    power = lambda k: near[k % 2] * NEAR**k + far[k % 2] * FAR**k
+    return [m[0] + near[0] + far[0], power(1), power(2), power(3) + m[5]]
 
 
 DATA_TRANSFORM: dict[int, Callable[[Row], list[Any]]] = {2: _data_2, 4: _data_4}
@@ -80,27 +95,30 @@ RESULT_TRANSFORM: dict[int, Callable[[Row], list[Any]]] = {2: _result_2, 4: _res
 class WinogradConv2d(OpDef):
     """A 3 x 3 convolution with stride 1 of data in blocks of channels (``data_layout`` "NCHW16c") by transformed weights.
 
-    ``weight`` is [tile + 2, tile + 2, O / o, I / c, c, o]; the result has blocks of o channels. ``padding`` as for
-    ``nn.conv2d``.
+    ``weight`` is [tile + 2, tile + 2, O / o, I / c, c, o]; ``kernel``, from which uneven tiles are computed where ``tile`` is 4, is
+    [O / o, I / c, 3, 3, c, o]; the result has blocks of o channels. ``padding`` as for ``nn.conv2d``.
     """
 
-    name, operands, kind = "nn.winograd_conv2d", ("data", "weight"), FuseKind.ANCHOR
+    name, operands, kind = "nn.winograd_conv2d", ("data", "weight", "kernel?"), FuseKind.ANCHOR
     (attributes,) = ({"tile": 4, "padding": 1, "data_layout": "NCHW16c"},)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight = (tensor_info(self, a, args) for a in args)
+        data, weight, kernel = (None if a is None else tensor_info(self, a, args) for a in fill(args, 3))
         edge = attrs["tile"] + 2
         if data.shape is None or weight.shape is None or len(data.shape) != 5 or len(weight.shape) != 6:
             fail(self, "data in blocks of channels (5 dimensions) and transformed weights (6 dimensions) are needed", *args)
         if [static(n) for n in weight.shape[:2]] != [edge, edge] or [static(n) for n in weight.shape[3:5]] != [static(data.shape[1]), static(data.shape[4])]:
             fail(self, f"the weight is not one of tiles of {attrs['tile']} for these channels", *args)
+        wanted = [*weight.shape[2:4], 3, 3, *weight.shape[4:]] if attrs["tile"] == 4 else None
+        if (kernel is None) != (wanted is None) or (kernel is not None and (kernel.shape is None or any(map(_differ, kernel.shape, wanted)))):
+            fail(self, "tiles of 4 need the kernel too, others do not, and it has the weight's channels", *args)
         n, _, h, w, _ = data.shape
         (top, bottom), (left, right) = paddings(attrs["padding"], 2)
         rows, cols = simplify(h + (top + bottom - 2)), simplify(w + (left + right - 2))
         return graph.TensorInfo((n, weight.shape[2], rows, cols, weight.shape[5]), data.dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight = args
+        data, weight, kernel = fill(args, 3)
         m, name = attrs["tile"], label(self)
         n, blocks, height, width, inner = data.shape
         outer, lanes = weight.shape[2], weight.shape[5]
@@ -140,31 +158,40 @@ class WinogradConv2d(OpDef):
             f"{name}_result",
         )
 
+        if kernel is not None:
+            patch = pad_spatial(data, layout, pads, tir.const(0, data.dtype), f"{name}_patch")
+            direct, even = _direct(patch, kernel, (down, across), name), even_tiles(patch, (rows, cols), name)
+
         def cut(b: Any, k: Any, y: Any, x: Any, o: Any) -> Any:
-            return whole[b, k, tir.floordiv(y, m), tir.floordiv(x, m), tir.floormod(y, m), tir.floormod(x, m), o]
+            t, s, i, j = tir.floordiv(y, m), tir.floordiv(x, m), tir.floormod(y, m), tir.floormod(x, m)
+            made = whole[b, k, t, s, i, j, o]
+            return made if kernel is None else tir.select(tir.call("likely", even[b, t, s]), made, direct[b, k, t, s, i, j, o])
 
         return te.compute((n, outer, rows, cols, lanes), cut, name)
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight = (x.astype(np.float64) for x in args)
-        m, a = attrs["tile"], attrs["tile"] + 2
-        n, _, height, width, _ = data.shape
-        (top, bottom), (left, right) = paddings(attrs["padding"], 2)
-        rows, cols = height + top + bottom - 2, width + left + right - 2
-        down, across = -(-rows // m), -(-cols // m)
-        around = [(0, 0), (0, 0), (top, down * m + 2 - height - top), (left, across * m + 2 - width - left), (0, 0)]
-        x = np.pad(data, around)
-        tiles = np.lib.stride_tricks.sliding_window_view(x, (a, a), (2, 3))[:, :, ::m, ::m]
-        b, r = (_matrix(f[m], a) for f in (DATA_TRANSFORM, RESULT_TRANSFORM))
-        spread = np.einsum("xi,yj,nkdscij->xynkdsc", b, b, tiles)
-        products = np.einsum("xynkdsc,xyokcl->xynodsl", spread, weight)
-        out = np.einsum("ix,jy,xynodsl->nodisjl", r, r, products)
-        out = out.reshape(n, weight.shape[2], down * m, across * m, weight.shape[5])
-        return out[:, :, :rows, :cols].astype(args[0].dtype)
+        data, weight = (x.astype(np.float64) for x in args[:2])
+        back = np.linalg.pinv(np.array(KERNEL_TRANSFORM[attrs["tile"]]))
+        x = np.pad(data, [(0, 0), (0, 0), *paddings(attrs["padding"], 2), (0, 0)])
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+        return np.einsum("nkyxcij,ip,jq,pqokcl->noyxl", windows, back, back, weight, optimize=True).astype(args[0].dtype)
 
 
-def _matrix(transform: Callable[[Row], list[Any]], edge: int) -> np.ndarray:
-    return np.array(transform(list(np.eye(edge))))
+def _direct(padded: Any, kernel: Any, counts: tuple[Any, Any], name: str) -> Any:
+    """The results of all tiles [N, O / o, rows, columns, 4, 4, o] as plain sums."""
+    outer, blocks, *_, inner, lanes = kernel.shape
+    rk, ry, rx, rc = (te.reduce_axis(e, f"r{axis}") for e, axis in ((blocks, "k"), (3, "y"), (3, "x"), (inner, "c")))
+
+    def result(b: Any, k: Any, t: Any, s: Any, i: Any, j: Any, o: Any) -> Any:
+        pixel = padded[b, rk.var, t * 4 + i + ry.var, s * 4 + j + rx.var, rc.var]
+        return te.sum(pixel * kernel[k, rk.var, ry.var, rx.var, rc.var, o], axis=[rk, ry, rx, rc])
+
+    return te.compute((padded.shape[0], outer, *counts, 4, 4, lanes), result, f"{name}_direct")
+
+
+def _differ(a: Any, b: Any) -> bool:
+    """Whether two extents are different numbers."""
+    return static(a) != (b if isinstance(b, int) else static(b))
 
 
 def _pick(index: Any, values: Sequence[Any]) -> Any:

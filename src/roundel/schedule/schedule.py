@@ -15,6 +15,7 @@ from roundel.ir.tir import Expr, For, IndexMap, PrimFunc
 from . import (
     blockize,
     cache,
+    chosen,
     find,
     inline,
     kinds,
@@ -191,6 +192,7 @@ class Schedule:
     drop_unused = method(neutral.drop_unused)
     skip_zeros = method(zeros.skip_zeros)
     run_once = method(once.run_once)
+    only_where_chosen = method(chosen.only_where_chosen)
     rfactor = method(rfactor.rfactor)
     blockize = method(blockize.blockize)
     tensorize = method(tensorize.tensorize)

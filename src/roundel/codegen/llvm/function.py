@@ -23,6 +23,9 @@ from .emitter import Emitter, Platform
 from .statements import buffer_bytes, write_scratch
 from .types import element_bytes, llvm_type
 
+WEIGHTS = ('!2 = !{!"branch_weights", i32 1, i32 100000}', '!3 = !{!"branch_weights", i32 100000, i32 1}')
+"""Of branches that are hardly ever taken, and of those that nearly always are."""
+
 
 @dataclass
 class Piece:
@@ -243,7 +246,7 @@ def module_text(pieces: Iterable[Piece], extra: str = "") -> str:
         declares.update(piece.declares)
         defined.update(re.findall(r"^define [^@]*@([\w.$]+)\(", text, re.M))
     lines = [text for name, text in sorted(declares.items()) if name not in defined]
-    return "\n".join([*parts, extra, *lines, "!0 = !{}", "!1 = !{i32 1}", '!2 = !{!"branch_weights", i32 1, i32 100000}', ""])
+    return "\n".join([*parts, extra, *lines, "!0 = !{}", "!1 = !{i32 1}", *WEIGHTS, ""])
 
 
 def platform_of(triple: str, features: str) -> Platform:

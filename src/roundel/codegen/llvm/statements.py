@@ -103,7 +103,7 @@ def _if(em: Emitter, s: tir.If) -> None:
     em.values.clear()
     yes, done = em.name("then"), em.name("done")
     no = em.name("else") if s.else_case is not None else done
-    em.branch(em.value(s.condition), yes, no)
+    em.branch(em.value(s.condition), yes, no, _expected(s.condition))
     for label, case in ((yes, s.then_case), (no, s.else_case)):
         if case is not None:
             em.start(label)
@@ -112,6 +112,13 @@ def _if(em: Emitter, s: tir.If) -> None:
             em.jump(done)
     em.start(done)
     em.values.clear()
+
+
+def _expected(condition: tir.Expr) -> str:
+    """The weights of a branch whose condition is said to be likely, or not: registers go to what runs often."""
+    if type(condition) is tir.Not:
+        return {", !prof !3": ", !prof !2"}.get(_expected(condition.a), "")
+    return ", !prof !3" if type(condition) is tir.Call and condition.op == "likely" else ""
 
 
 @writes(STMT, tir.While)

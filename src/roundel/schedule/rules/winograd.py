@@ -2,7 +2,8 @@
 """A batch of small matrix products between two transforms of tiles: Winograd convolutions.
 
 The program is a chain: (padding,) a transform of columns, one of rows, the products of every position of the tiles,
-a transform of columns, one of rows, and a store. A block of tiles goes through the whole chain at a time, so that what is
+a transform of columns, one of rows, and a store, which may take the results of some tiles from a direct sum instead: which ones, a test
+of the data says that runs before. A block of tiles goes through the whole chain at a time, so that what is
 between the stages stays in the second-level cache. Where few such blocks would be left for the cores, or each would read all
 weights again from beyond that cache, all tiles are transformed first and the blocks are blocks of result channels. Several images go
 through one after another, or, where the weights are much more than the data, all together.
@@ -31,8 +32,10 @@ TASKS = 4            # for each core, where it may be chosen
 
 @dataclass(frozen=True)
 class Stages:
-    """The blocks by role; ``products`` is the contraction."""
+    """The blocks by role; ``products`` is the contraction, ``test`` names the blocks that say which tiles are computed by ``direct``, if any."""
 
+    test: tuple[str, ...]
+    direct: str | None
     padding: str | None
     data_columns: BlockInfo
     data: BlockInfo
@@ -73,25 +76,37 @@ class Blocking:
 def find(sch: Any) -> Stages | None:
     """The stages of the program, or None where it is not such a chain."""
     infos = blocks_of(sch.func)
-    if len(infos) not in (6, 7) or not all(i.is_plain for i in infos):
+    sums = _sums(infos)
+    if sums is None or not all(i.is_plain for i in infos):
         return None
-    padding = infos[0].name if len(infos) == 7 else None
-    stages = infos[-6:]
-    if [bool(i.reduce) for i in infos] != [False] * (len(infos) - 4) + [True, False, False, False]:
+    direct, at, squares = sums
+    first = direct + 1
+    if first > 1 or at - first not in (2, 3) or squares != at + 3:
         return None
-    if [len(i.spatial) for i in stages] != [6, 6, 6, 7, 7, 5]:
+    stages = [*infos[at - 2 : at + 3], infos[-1]]
+    padding = infos[first] if at - first == 3 else None
+    products = match(infos[at])
+    if [len(i.spatial) for i in stages] != [6, 6, 6, 7, 7, 5] or products is None or len(products.batch) != 2 or len(products.reduce) != 2:
         return None
-    products = match(stages[2])
-    if products is None or len(products.batch) != 2 or len(products.reduce) != 2:
+    chain = [*([padding] if padding else []), *stages]
+    if not all(a.stores[0].buffer in {x.buffer for x in b.loads} for a, b in pairwise(chain)):
         return None
-    if not all(a.stores[0].buffer in {x.buffer for x in b.loads} for a, b in pairwise(infos)):
-        return None
-    return Stages(padding, stages[0], stages[1], products, *stages[3:])
+    test = tuple(i.name for i in infos[squares:-1])
+    return Stages(test, infos[direct].name if first else None, padding.name if padding else None, stages[0], stages[1], products, *stages[3:])
+
+
+def _sums(infos: list[BlockInfo]) -> tuple[int, int, int] | None:
+    """Where the direct sums, the products and the sums of squares are; without the first, -1 and where the last would be."""
+    sums = [k for k, i in enumerate(infos) if i.reduce]
+    axes = [len(infos[k].spatial) for k in sums]
+    if axes == [6]:
+        return -1, sums[0], sums[0] + 3
+    return tuple(sums) if axes == [7, 6, 4] else None  # type: ignore[return-value]
 
 
 def winograd(sch: Any, target: Any) -> Applied | None:
     """Fits chains of two transforms, batched products, two transforms and a store (elementwise blocks go into the store)."""
-    if len(blocks_of(sch.func)) < 6 or sum(bool(i.reduce) for i in blocks_of(sch.func)) != 1:
+    if _sums(blocks_of(sch.func)) is None:
         return None
     inline_producers(sch, keep=_chain_of(sch))
     stages = find(sch)
@@ -107,10 +122,12 @@ def winograd(sch: Any, target: Any) -> Applied | None:
 
 
 def _chain_of(sch: Any) -> list[str]:
-    """Everything up to the second transform of the results: the blocks after it are elementwise."""
+    """The direct sums, everything up to the second transform of the results, and the test of the tiles, whose result is a condition: the
+    blocks after it are elementwise."""
     infos = blocks_of(sch.func)
-    at = next(k for k, i in enumerate(infos) if i.reduce)
-    return [i.name for i in infos[: at + 3]]
+    direct, at, squares = _sums(infos) or (0, 0, 0)
+    known = at + 2 if direct < 0 else next((k for k in range(squares, len(infos)) if infos[k].stores[0].buffer.dtype.is_bool), squares)
+    return [i.name for k, i in enumerate(infos) if direct <= k <= known]
 
 
 def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
@@ -178,6 +195,8 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None
     sch.vectorize(lane)
     for name in (stages.result.name, stages.result_columns.name):
         _straight(sch, sch.get_block(name), xo, 6)
+    if stages.direct is not None:
+        _direct(sch, sch.get_block(stages.direct), xo)
     products, data = sch.get_block(stages.products.info.name), sch.get_block(stages.data.name)
     accumulated = sch.cache_write(products, 0, "local")
     for stage in (data, accumulated):
@@ -188,6 +207,9 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None
         sch.compute_at(data, yo, preserve_unit_loops=True)
     _products(sch, products, accumulated, stages.products, b, packed)
     _data(sch, data, stages, b)
+    if stages.direct is not None:
+        _test(sch, stages, None if b.first and not b.apart else yo)
+        sch.only_where_chosen(sch.get_block(stages.direct))
     whole = ko if b.together else sch.fuse(n, yo) if b.apart or not b.first else sch.fuse(n, yo, ko)
     parallelize(sch, whole, _cycles(stages, b))
 
@@ -238,6 +260,44 @@ def _data(sch: Any, block: Any, stages: Stages, b: Blocking) -> None:
         sch.vectorize(sch.get_loops(padding)[-1])
     if b.first and not b.apart:
         parallelize(sch, sch.fuse(n, k), product([extent_of(a) for a in stages.data.spatial[4:]], 1) * stages.edge**2)
+
+
+def _direct(sch: Any, block: Any, loop: Any) -> None:
+    """The sums of one tile and block of channels in registers, where the test chooses them."""
+    sch.set_scope(block, 0, "local")
+    sch.compute_at(block, loop)
+    *sums, i, j, lane = (sch.get_loops(block)[k] for k in (-4, -3, -2, -1, -7, -6, -5))
+    sch.reorder(*sums, i, j, lane)
+    sch.unroll(i)
+    sch.unroll(j)
+    sch.vectorize(lane)
+
+
+def _test(sch: Any, stages: Stages, loop: Any | None) -> None:
+    """Which tiles are computed directly: of a block of tiles, under its loop, or of all, a row of tiles after the other."""
+    *steps, last = map(sch.get_block, stages.test)
+    if loop is None:
+        loop = sch.fuse(*sch.get_loops(last)[:2])
+        parallelize(sch, loop, _test_cycles(stages))
+    else:
+        sch.compute_at(last, loop, preserve_unit_loops=True)
+    squares, steps[0] = steps[0], sch.cache_write(steps[0], 0, "local")
+    for block in reversed(steps):
+        sch.compute_at(block, loop, preserve_unit_loops=True)
+        sch.vectorize(sch.get_loops(block)[-1])
+    sch.compute_at(squares, sch.get_loops(steps[0])[-2])
+    lane, k = sch.get_loops(squares)[-2:]
+    blocks = extent_of(stages.data.spatial[3]) or 1
+    ko, ki = sch.split(k, [None, max(u for u in (1, 2, 4) if blocks % u == 0)])
+    sch.reorder(ko, ki, lane)
+    sch.unroll(ki)
+    sch.vectorize(lane)
+
+
+def _test_cycles(stages: Stages) -> float:
+    """Of the test of a row of tiles."""
+    blocks, across = (product([extent_of(a)], 8) for a in (stages.data.spatial[3], stages.result.spatial[3]))
+    return across * (stages.edge * stages.tile * (1.5 * blocks + 3) + 60)
 
 
 def _cycles(stages: Stages, b: Blocking) -> float:

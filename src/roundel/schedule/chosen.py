@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a condition on data chooses or leaves is computed only where it is chosen (only_where_chosen)."""
+
+from __future__ import annotations
+
+from roundel.ir import Rewriter, free_vars, substitute, tir, walk
+from roundel.ir.tir import Block, BlockRealize, BufferLoad, Expr
+
+from . import legality
+from .primitive import BlockToken, Change, primitive, refuse
+from .regions import bindings
+from .tree import Tree
+
+
+@primitive
+def only_where_chosen(tree: Tree, block: BlockToken) -> Change:
+    """Run a block only where the block that reads its result chooses it.
+
+    for i, k: A[i] += X[i, k] * Y[k]             for i, k: T.where(not C[i]), A[i] += X[i, k] * Y[k]
+    for i: B[i] = select(C[i], D[i], A[i])   ->  for i: B[i] = select(C[i], D[i], A[i])
+
+    One block reads the result, on one side of a choice; its condition is one on the variables that say which element of the result it is,
+    and on buffers that are written before.
+    """
+    node: Block = tree.nodes[block]
+    realize: BlockRealize = tree.realize(block)
+    result = legality.require_inner_buffer(tree, node, "leave out instances of")
+    users = legality.consumers(tree, node)
+    found = [_chosen(u.block, result) for u in users]
+    if len(found) != 1 or found[0] is None:
+        refuse(tree, realize, f"nothing says where the result of block {node.name} is not used", "one block has to choose it, or something else")
+    condition, load = found[0]
+    places = next((s.indices for s in walk(node.body) if type(s) is tir.BufferStore and s.buffer is result), ())
+    own = {iv.var for iv in node.iter_vars}
+    if set(places) - own or len(set(places)) != len(places):
+        refuse(tree, realize, f"block {node.name} does not write one element for each of its variables")
+    condition = _Named(dict(zip(load.indices, places, strict=True))).rewrite(condition)
+    unknown = {v for v in free_vars(condition) if not v.size} - own
+    if unknown:
+        names = ", ".join(sorted(v.name for v in unknown))
+        refuse(tree, realize, f"the condition {condition.script()} is not one on the elements of {result.name}", f"it depends on {names}")
+    asked = {n.buffer for n in walk(condition) if type(n) is BufferLoad}
+    late = [r.block.name for r in tree.children(tree.scope(realize)) if legality.writes_of(r.block) & asked and tree.order[r] > tree.order[realize]]
+    if late:
+        refuse(tree, realize, f"the condition {condition.script()} is not known yet where block {node.name} runs", f"block {late[0]} writes it later")
+    predicate = tir.logical_and(realize.predicate, substitute(condition, bindings(realize)))
+    reads = [tir.BufferRegion(n.buffer, tuple(tir.Range(i, tir.index_const(1)) for i in n.indices)) for n in walk(condition) if type(n) is BufferLoad]
+    asking = node.replace(reads=(*node.reads, *reads))  # so that it stays behind what the condition is made of
+    return Change(tree.edit({realize: realize.replace(block=asking, predicate=predicate)}))
+
+
+def _chosen(user: Block, result: tir.Buffer) -> tuple[Expr, BufferLoad] | None:
+    """The condition for which a block uses an element of a buffer, and its load: the only one."""
+    loads = {n for n in walk(user.body) if type(n) is BufferLoad and n.buffer is result}
+    choices = [n for n in walk(user.body) if type(n) in (tir.IfThenElse, tir.Select) and {n.true_value, n.false_value} & loads]
+    if len(loads) != 1 or len(choices) != 1 or choices[0].true_value is choices[0].false_value or user.init is not None:
+        return None
+    (load,), choice = loads, choices[0]
+    first = choice.true_value is load
+    rest = _Named({choice: choice.false_value if first else choice.true_value}).rewrite(user.body)
+    return None if any(n is load for n in walk(rest)) else (choice.condition if first else tir.logical_not(choice.condition), load)
+
+
+class _Named(Rewriter):
+    """Whole expressions replaced by others."""
+
+    def __init__(self, table: dict[Expr, Expr]) -> None:
+        super().__init__()
+        self.table = table
+
+    def rewrite(self, node):  # type: ignore[no-untyped-def]
+        return self.table[node] if isinstance(node, Expr) and node in self.table else super().rewrite(node)
