@@ -39,6 +39,7 @@ from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
 from .passes import run
+from .passes.depth import with_room
 from .passes.garbage import rare_collection
 from .runtime import Executable
 from .select import schedule_module
@@ -71,16 +72,20 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
     """The module after the pipeline (default ``DEFAULT``): host functions and scheduled kernels."""
     if target is not None:
         mod = mod.replace(attrs=mod.attrs | {"target": target})
-    return run(mod, DEFAULT if pipeline is None else pipeline, observers=observers, verify=verify)
+    return with_room(mod, lambda: run(mod, DEFAULT if pipeline is None else pipeline, observers=observers, verify=verify))
 
 
 def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
                    profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict) -> Built:
     """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``. Raises RoundelError."""
     target = target_of(target)
-    with working_ahead(machine_spec(target) if start_processes(mod) else None):
-        mod = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify)
-        return build_objects(mod, profile=profile, weights_file=weights_file, notes=notes)
+
+    def made() -> Built:
+        with working_ahead(machine_spec(target) if start_processes(mod) else None):
+            prepared = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify)
+            return build_objects(prepared, profile=profile, weights_file=weights_file, notes=notes)
+
+    return with_room(mod, made)
 
 
 def build_module(mod: Any, *, target: Any = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:

@@ -6,7 +6,7 @@ import pstats
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import roundel as rd
 from roundel.driver import prepare
@@ -41,3 +41,13 @@ def test_values_that_are_used_twice_by_each_are_not_written_out():
     model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     x = np.arange(4, dtype=np.float32)
     np.testing.assert_array_equal(rd.compile(model)(x), x * np.float32(2.0**40))
+
+
+def test_kernels_that_do_not_fuse():
+    """Each declares its result in the scope of the one before, thousands deep, in a thread that has room for it."""
+    names = ["x", *(f"t{k}" for k in range(1, 6000)), "y"]
+    nodes = [helper.make_node("Softmax" if k % 2 else "MatMul", [names[k], "w"][: 2 - k % 2], [names[k + 1]]) for k in range(6000)]
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, (4, 8)) for n in "xy"]
+    g = helper.make_graph(nodes, "g", info[:1], info[1:], [numpy_helper.from_array(np.eye(8, dtype=np.float32), "w")])
+    model = rd.compile(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    np.testing.assert_allclose(model(np.ones((4, 8), np.float32)), np.full((4, 8), 1 / 8), rtol=1e-4)
