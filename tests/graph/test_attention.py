@@ -358,3 +358,18 @@ def test_long_sequences_go_by_blocks_of_keys():
     assert len(scripts) == 1 and "attention_max_scale" in scripts[0]
     s = (1, 128, 2, 64)
     assert not any("attention_max_scale" in f.script() for _, f in prepare(chain(s, s, s)).items() if "scheduled" in f.attrs)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+@pytest.mark.parametrize("operand, reached", [(0, np.s_[1, 17, 2]), (1, np.s_[1, :, 2]), (2, np.s_[1, :, 2, 3])])
+def test_extreme_numbers_reach_what_reads_them_alone(value, operand, reached):
+    """Of a query: its own result; of a key: that of the queries of its head; of a value: one column of these. All else is the same to the bit."""
+    shapes = (2, 33, 3, 16), (2, 70, 3, 16), (2, 70, 3, 16)
+    mod = chain(*shapes)
+    assert kernels(mod) == ["attention"]
+    run, x = build_module(mod, threads=1)["main"], arrays(*shapes)
+    expected = run(*x)
+    x[operand][1, 17, 2, 3] = value
+    out, other = run(*x), np.ones(expected.shape, bool)
+    other[reached] = False
+    assert np.array_equal(out[other], expected[other]) and not np.array_equal(out[reached], expected[reached], equal_nan=True)
