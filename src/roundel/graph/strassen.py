@@ -135,11 +135,11 @@ class _Strassen(GraphRewriter):
         if tile is None:
             return self.multiplied(make("nn.matmul_columns", x, _shared(weight, half), columns=columns), powers)
         how = {"tile": tile, "form": "strassen" if found.narrow else "winograd"}
-        rows_powers = self.emit(make("nn.row_scale", x))
-        factors = self.emit(make("nn.strassen_data", x, rows_powers, **how))
+        row_powers = self.emit(make("nn.row_scale", x))
+        factors = self.emit(make("nn.strassen_data", x, row_powers, **how))
         weight = (_padded if found.narrow else _shared if shared else _factors)(weight, half)
         product = make("nn.strassen_matmul", factors, weight, graph.ShapeExpr((found.rows,)), columns=columns, **how)
-        return make("multiply", self.emit(self.multiplied(product, powers)), rows_powers)
+        return make("multiply", self.emit(self.multiplied(product, powers)), row_powers)
 
     def multiplied(self, product: graph.GraphExpr, powers: np.ndarray) -> graph.GraphExpr:
         """The columns of a product multiplied. (Before its rows: the powers of columns are no extreme ones, so nothing overflows or vanishes
