@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from onnx import helper
 from typer.testing import CliRunner
 
+import roundel as rd
 from roundel.build.link import entry_name, write_header
 from roundel.cli.app import app
 from roundel.ir import escape
-from roundel.ir.errors import ModelError
+from roundel.ir.errors import ModelError, RunError
 from roundel.runtime import FunctionInfo, TensorInfo
 
 from . import headers, models, scripts
@@ -82,3 +84,12 @@ def test_sizes_of_any_name_run_from_the_command_line(tmp_path, size):
     for command in (["compile"], ["run"]):
         shown = CliRunner().invoke(app, [*command, str(tmp_path / "model.onnx")])
         assert shown.exit_code == 0, (shown.output, shown.exception)
+
+
+def test_a_node_that_an_index_error_names_stands_for_no_number():
+    table = helper.make_tensor("table", 1, [10, 4], np.arange(40.0))
+    infos = [helper.make_tensor_value_info("i", 7, ["n"]), helper.make_tensor_value_info("o", 1, ["n", 4])]
+    nodes = [helper.make_node("Gather", ["table", "i"], ["o"], name="{0}%s\x1b[2J" + "名" * 1000)]
+    model = rd.compile(helper.make_model(helper.make_graph(nodes, "g", infos[:1], infos[1:], [table]), opset_imports=[helper.make_opsetid("", 17)]))
+    with pytest.raises(RunError, match=r"Gather \(0\)%s\\x1b\[2J名+\.\.\. \(.*\): index 12 at position 0 is not in \[-10, 10\)"):
+        model(np.array([12]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir import graph, tir
 from ..ir.dtype import HANDLE, VOID
+from ..ir.escape import assertion
 from ..ir.visit import free_vars
 from .caches import held
 from .host_builder import Shape, flatten, unless_empty
@@ -116,7 +117,7 @@ def _same_shape(host: HostLowering, target: tir.Buffer, source: tir.Buffer, name
         raise host.error(f"{name} is {target.dtype} of {target.ndim} dimensions in one place, {source.dtype} of {source.ndim} in another")
     for k, (a, b) in enumerate(zip(target.shape, source.shape, strict=True)):
         if not host.an.prove_equal(host.sizes.resolve(a), host.sizes.resolve(b)):
-            host.emit(tir.Assert(tir.eq(a, b), f"dimension {k} of {name} is {{1}}, not {{0}}"))
+            host.emit(tir.Assert(tir.eq(a, b), f"dimension {k} of {assertion(name)} is {{1}}, not {{0}}"))
 
 
 def _holder(host: HostLowering, info: graph.StructInfo, name: str, grown: Iterator[Tensor | None] = _NONE) -> Any:

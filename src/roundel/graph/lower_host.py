@@ -12,6 +12,7 @@ from typing import Any
 from ..ir import graph, tir
 from ..ir.constants import ConstData
 from ..ir.dtype import HANDLE, INT32
+from ..ir.escape import assertion
 from ..ir.module import IRModule
 from ..ir.visit import free_vars
 from ..lower.explicit_shape_params import as_sizes, explicit_shape_params
@@ -106,7 +107,7 @@ class HostLowering(HostBuilder):
         self.env[var] = var
         if value is None or new:
             return len(self.params) - 1, var
-        self.emit(tir.Assert(tir.eq(var, value), f"argument {name} of {self.name} is {{0}}, not {{1}}"))
+        self.emit(tir.Assert(tir.eq(var, value), f"argument {assertion(name)} of {assertion(self.name)} is {{0}}, not {{1}}"))
         return len(self.params) - 1, value
 
     def output(self, index: int, value: Any) -> None:

@@ -37,6 +37,11 @@ def short_name(text: str) -> str:
     return name(text) if len(text) <= _LONGEST else f"{name(text[:_LONGEST])}... ({len(text)} characters)"
 
 
+def assertion(text: str) -> str:
+    """In the message of an assertion, where ``{0}`` stands for a number."""
+    return short_name(text).replace("{", "(").replace("}", ")")
+
+
 def markup(text: str) -> str:
     """Where rich reads ``[bold]``."""
     from rich.markup import escape

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-_NAME = 160  # characters of a node's name in a message
+from .escape import assertion
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,8 @@ class Positions:
     negative: bool = True
 
 
-def title(name: str) -> str:
-    """A node's name as it stands in a message: in one line, not too long, without the braces that stand for numbers."""
-    text = "".join(c if c.isprintable() else "?" for c in name).replace("{", "(").replace("}", ")")
-    return text if len(text) <= _NAME else text[: _NAME - 3] + "..."
-
-
 def message(name: str, rank: int) -> str:
     """What is said of an index, with the places of its value, its position (of ``rank`` numbers), the lowest and the first too high value."""
     at = ", ".join(f"{{{k + 1}}}" for k in range(rank))
     where = f" at position {at if rank == 1 else f'({at})'}" if rank else ""
-    return f"{title(name)}: index {{0}}{where} is not in [{{{rank + 1}}}, {{{rank + 2}}})"
+    return f"{assertion(name)}: index {{0}}{where} is not in [{{{rank + 1}}}, {{{rank + 2}}})"
