@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import platform
+import re
+
 import numpy as np
 import pytest
 
 import roundel as rd
+from roundel.build import inspect
 from roundel.ir.dtype import DType
 from roundel.script import parse
 
@@ -56,7 +60,23 @@ def values(rng, dtype, shape):
 @pytest.mark.parametrize("kind", ["serial", "vectorized"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_as_interpreted(dtype, kind):
-    func = parse(PROGRAM.format(d=dtype, kind=kind, numbers="pass" if dtype == "bool" else NUMBERS))
+    check(program(dtype, kind))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="runs code for an x86-64")
+@pytest.mark.parametrize("machine", ["x86-64", "x86-64-v2", "x86-64-v3"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2", "uint64", "float64"])
+def test_as_interpreted_on_plain_machines(dtype, machine):
+    """Also where an instruction is missing: no function of a compiler's runtime library stands in for it."""
+    check(program(dtype, "vectorized"), machine)
+
+
+def program(dtype, kind):
+    return parse(PROGRAM.format(d=dtype, kind=kind, numbers="pass" if dtype == "bool" else NUMBERS))
+
+
+def check(func, target=None):
+    dtype = func.buffer_params[0].dtype
     rng = np.random.default_rng(0)
     arrays = [values(rng, b.dtype, [n.value for n in b.shape]) for b in func.buffer_params]
     arrays[2][:8] = SPECIAL  # some too large for narrow types
@@ -67,10 +87,45 @@ def test_as_interpreted(dtype, kind):
             arrays[0][:8] = SPECIAL.astype(arrays[0].dtype)
     want, got = [a.copy() for a in arrays], [a.copy() for a in arrays]
     rd.interpret(func)["main"](*want)
-    rd.build(func)["main"](*got)
+    rd.build(func, target=target)["main"](*got)
     for b, w, g in zip(func.buffer_params, want, got, strict=True):
         np.testing.assert_array_equal(_wide(g), _wide(w), err_msg=b.name)
 
 
 def _wide(a):
     return a if a.dtype.kind in "biu" else a.astype("float64")
+
+
+RUNTIME = re.compile(r"\b__(?:extend|trunc|fix|fixuns|float|floatun|u?div|u?mod|mul)\w*(?:[hsdtx]f|bf|[sdt]i)\d?\b")
+"""Names of functions in a compiler's runtime library (libgcc, compiler-rt)."""
+
+
+@pytest.mark.parametrize("machine", ["x86-64", "x86-64-v3", "cortex-a72", "neoverse-v1", "rv64gcv", "wasm32-simd"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "int64", "uint64", "float64"])
+def test_code_needs_no_runtime_library_of_a_compiler(dtype, machine):
+    for kind in ("serial", "vectorized"):
+        assert not RUNTIME.findall(inspect(program(dtype, kind), target=machine).assembly)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="runs code for an x86-64")
+def test_every_float16_without_instructions_for_it():
+    """All of them to float32; from there all numbers that lie between two of them or a bit beside the middle, and beyond the largest."""
+    codes = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    finite = np.sort(codes[np.isfinite(codes)].astype("float32"))
+    middle = (finite[1:] + finite[:-1]) / 2
+    singles = np.concatenate([codes.astype("float32"), middle, np.nextafter(middle, np.float32(np.inf)), np.nextafter(middle, np.float32(-np.inf)),
+                              np.array([65519, 65520, 65536, 3e38, 1e-10, -1e-45], "float32")])
+    source = """
+@T.prim_func
+def main(A: T.Buffer(({n},), "{a}"), B: T.Buffer(({n},), "{b}")):
+    for i in range({n}):
+        with T.block("cast"):
+            v = T.axis.spatial({n}, i)
+            B[v] = T.cast(A[v], "{b}")
+"""
+    for given, kind in ((codes, "float32"), (singles, "float16"), (singles.astype("float64"), "float16")):
+        out = np.empty(given.size, kind)
+        text = source.format(n=given.size, a=given.dtype, b=kind)
+        rd.build(parse(text), target="x86-64")["main"](given, out)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.testing.assert_array_equal(out.astype("float64"), given.astype(kind).astype("float64"))

@@ -32,6 +32,8 @@ class Position:
 
     def split(self, factor: int) -> tuple[tir.Expr, tir.Expr]:
         """Quotient and remainder by ``factor``."""
+        if factor == 1:
+            return self.value, tir.index_const(0)
         if factor == self.factor:
             return self.outer, self.inner
         return tir.floordiv(self.value, factor), tir.floormod(self.value, factor)
@@ -66,11 +68,7 @@ class NamedLayout:
 
     def index(self, at: Mapping[str, Position]) -> tuple[tir.Expr, ...]:
         """The physical index of a logical position."""
-        out = []
-        for c, f in self.axes:
-            whole = self.factor(c)
-            out.append(at[c].value if whole == 1 else at[c].split(whole)[0 if f is None else 1])
-        return tuple(out)
+        return tuple(at[c].split(self.factor(c))[0 if f is None else 1] for c, f in self.axes)
 
     def positions(self, index: Sequence[Any]) -> dict[str, Position]:
         """The logical position of a physical index."""
@@ -88,12 +86,12 @@ class NamedLayout:
 
     def from_logical(self, array: np.ndarray, order: str) -> np.ndarray:
         """The inverse of ``to_logical``."""
+        blocks = {c: f for c, f in self.axes if f is not None}
         split: list[int] = []
         labels: list[tuple[str, int | None]] = []
         for c, n in zip(order, array.shape):
-            f = self.factor(c)
-            split += [n // f, f] if f > 1 else [n]
-            labels += [(c, None), (c, f)] if f > 1 else [(c, None)]
+            split += [n // blocks[c], blocks[c]] if c in blocks else [n]
+            labels += [(c, None), (c, blocks[c])] if c in blocks else [(c, None)]
         return np.ascontiguousarray(array.reshape(split).transpose([labels.index(a) for a in self.axes]))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bfloat16, float8 and float4 from and to float32 by integer arithmetic; rounding is to nearest, ties to even."""
+"""float16, bfloat16, float8 and float4 from and to float32 by integer arithmetic; rounding is to nearest, ties to even."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Format:
 
 
 FORMATS: dict[str, Format] = {
+    "float16": Format(5, 10, 15, 0x7BFF, 0x7C00, 0x7E00, 0x7C00),
     "float8_e4m3fn": Format(4, 3, 7, 0x7E, 0x7F, 0x7F),
     "float8_e5m2": Format(5, 2, 15, 0x7B, 0x7C, 0x7E, 0x7C),
     "float8_e4m3fnuz": Format(4, 3, 8, 0x7F, 0x80, 0x80, fnuz=True),
@@ -58,7 +59,7 @@ def bits_of(e: tir.Expr, dtype: Any) -> tir.Expr:
 
 
 def decode(e: tir.Expr) -> tir.Expr:
-    """A storage float's value as float32, exactly."""
+    """A narrow float's value as float32, exactly."""
     name = e.dtype.element
     if name == "bfloat16":
         return bits_of(tir.cast(bits_of(e, "uint16"), "uint32") << 16, "float32")
@@ -85,7 +86,7 @@ def decode(e: tir.Expr) -> tir.Expr:
 
 
 def encode(e: tir.Expr, dtype: DType) -> tir.Expr:
-    """float32 ``e`` rounded to the storage float ``dtype``."""
+    """float32 ``e`` rounded to the narrow float ``dtype``."""
     name, lanes = dtype.element, e.dtype.lanes
     bits = bits_of(e, "uint32")
     if name == "bfloat16":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts: integers wrap, floats to integers truncate and saturate (NaN gives 0), narrow floats go through float32."""
+"""Casts: integers wrap, floats to integers truncate and saturate (NaN gives 0), narrow floats go through float32 (float16 too, by integer
+arithmetic where the machine does not convert it)."""
 
 from __future__ import annotations
 
@@ -16,17 +17,22 @@ def _cast(em: Emitter, e: tir.Cast) -> str:
     source, target = e.value.dtype, e.dtype
     if source is target:
         return em.value(e.value)
-    if is_storage_float(source):
+    if _by_integers(em, source):
         return em.value(tir.cast(decode(e.value), target))
-    if is_storage_float(target):
-        return em.value(encode(widen(e.value), target))
     if target.element == "float16" and source.is_float and source.bits == 64:
         return em.value(half_of_double(e.value))
+    if _by_integers(em, target):
+        return em.value(encode(widen(e.value), target))
     return convert(em, em.value(e.value), source, target)
 
 
+def _by_integers(em: Emitter, dtype: DType) -> bool:
+    """Whether values of this type are converted by integer arithmetic."""
+    return is_storage_float(dtype) or (dtype.element == "float16" and not em.platform.converts_float16)
+
+
 def convert(em: Emitter, v: str, source: DType, target: DType) -> str:
-    """A register of one type as another; both have LLVM arithmetic (no storage floats)."""
+    """A register of one type as another, by instructions that the machine has (so no storage floats)."""
     s, t = llvm_type(source), llvm_type(target)
     if target.is_bool:
         return em.op(f"fcmp une {s} {v}, {zero(source)}" if source.is_float else f"icmp ne {s} {v}, {zero(source)}")

@@ -82,6 +82,16 @@ class Platform:
         """Whether the machine is an x86, of 32 or 64 bits."""
         return self.arch in ("x86_64", "i386", "i686", "amd64")
 
+    @property
+    def converts_float16(self) -> bool:
+        """Whether the machine has instructions from float16 to float32 and back; LLVM calls functions of a compiler's runtime library
+        where it has none, and what Roundel makes is not linked with one."""
+        if self.is_x86:
+            return not self.features.isdisjoint(("f16c", "avx512f"))
+        if self.arch.startswith("riscv"):
+            return not self.features.isdisjoint(("zfhmin", "zfh"))
+        return self.arch in ("aarch64", "arm64")
+
 
 class Emitter:
     """Writes one function. ``symbol`` maps a function's name in the module to its symbol."""
