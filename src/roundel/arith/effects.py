@@ -31,10 +31,10 @@ def _memo(e: Expr, name: str, own: bool, rule: object) -> bool:
 
 def has_effect(e: Expr) -> bool:
     """Whether some call in it has an effect (so it is not dropped, moved or duplicated)."""
-    return _memo(e, "effect", type(e) is tir.Call and tir.effect(e.op) is Effect.OPAQUE, has_effect)
+    return _memo(e, "effect", type(e) is tir.Call and tir.effect(e) is Effect.OPAQUE, has_effect)
 
 
 def reads_memory(e: Expr) -> bool:
     """Whether its value depends on memory, which stores change."""
-    own = type(e) is tir.BufferLoad or (type(e) is tir.Call and tir.effect(e.op) is not Effect.PURE)
+    own = type(e) is tir.BufferLoad or (type(e) is tir.Call and tir.effect(e) is not Effect.PURE)
     return _memo(e, "reads", own, reads_memory)

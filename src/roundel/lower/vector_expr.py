@@ -258,7 +258,7 @@ class Widen(Rewriter):
             return call.replace(args=args) if args != call.args else call
         if (
             not isinstance(call.op, str)
-            or tir.effect(call.op) is not tir.Effect.PURE
+            or tir.effect(call) is not tir.Effect.PURE
             or call.op in _SCALAR_ONLY
             or call.op.startswith("reduce_")
         ):

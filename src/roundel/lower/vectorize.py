@@ -174,7 +174,7 @@ class _VectorizeLoop(Widen):
 
     @on(tir.Evaluate)
     def _evaluate(self, stmt: tir.Evaluate) -> tir.Stmt:
-        if type(stmt.value) is tir.Call and tir.effect(stmt.value.op) is tir.Effect.OPAQUE:
+        if type(stmt.value) is tir.Call and tir.effect(stmt.value) is tir.Effect.OPAQUE:
             raise CannotWiden
         return tir.Seq(())  # a value that nobody uses
 

@@ -80,7 +80,7 @@ def facts_of(func: tir.PrimFunc) -> Facts:
             out.stored.add(n.buffer.data)
         elif kind is tir.BufferLoad:
             out.loaded.add(n.buffer.data)
-        elif kind is tir.Call and (not isinstance(n.op, str) or effect(n.op) is not Effect.PURE):
+        elif kind is tir.Call and (not isinstance(n.op, str) or effect(n) is not Effect.PURE):
             out.calls.append(n)
         elif kind is tir.Let and n.var.dtype.is_handle:  # another name for memory
             if type(n.value) is tir.Var:
@@ -117,14 +117,19 @@ def _handed_over(call: tir.Call, lookup: Lookup | None) -> set[tir.Var]:
         callee = lookup(args[0].value if task else call.op.name)
         harmless = frozenset(callee.params) - written_data(callee, lookup)
         params = [None, *callee.params] if task else list(callee.params)  # begin and end stand for extent and grain
-    out = set()
-    for a, p in zip(args, params):
-        data = a if type(a) is tir.Var and a.dtype.is_handle else None
-        if type(a) is tir.Call and a.op == "address_of":
-            data = a.args[0].buffer.data
-        if data is not None and p not in harmless:
-            out.add(data)
-    return out
+    return {data for a, p in zip(args, params) if p not in harmless for data in _pointers(a)}
+
+
+def _pointers(e: tir.Expr) -> Iterator[tir.Var]:
+    """The data pointers from which a pointer is made."""
+    if type(e) is tir.Call and e.op == "address_of":
+        yield e.args[0].buffer.data
+    elif e.dtype.is_handle:
+        if type(e) is tir.Var:
+            yield e
+        for part in children(e):
+            if isinstance(part, tir.Expr):
+                yield from _pointers(part)
 
 
 def read_data(func: tir.PrimFunc, lookup: Lookup) -> frozenset[tir.Var]:

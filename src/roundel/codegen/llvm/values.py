@@ -29,7 +29,7 @@ def memory_of(e: tir.Expr) -> Memory:
         known = NOWHERE.union(*map(memory_of, e._below()))
         if kind is tir.BufferLoad:
             known = known | {e.buffer.data}
-        elif kind is tir.Call and effect(e.op) is not Effect.PURE:
+        elif kind is tir.Call and effect(e) is not Effect.PURE:
             known = known | ANYWHERE
         e._facts["memory"] = known
     return known

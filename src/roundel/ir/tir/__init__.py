@@ -41,7 +41,8 @@ from .expr import (
 )
 from .func import BaseFunc, PrimFunc
 from .index_map import IndexMap
-from .intrin import Effect, effect
+from .effect import Effect
+from .intrin import effect
 from .ops import (
                    add,
                    as_index,

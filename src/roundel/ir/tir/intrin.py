@@ -5,18 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from ..dtype import BOOL, HANDLE, INT32, VOID, DType
-from .expr import Expr
-
-
-class Effect(Enum):
-    """What evaluating a call may do."""
-
-    PURE = "pure"      # same operands, same value; may be dropped, moved, duplicated
-    READ = "read"      # reads memory
-    OPAQUE = "opaque"  # anything: never dropped, moved or duplicated
+from .effect import Effect, llvm_effect
+from .expr import Call, Expr, StringImm
 
 
 @dataclass(frozen=True)
@@ -60,7 +52,8 @@ _define("call_packed", -1, Effect.OPAQUE, "explicit", "(name, operands...): call
 _define("call_packed_into", -1, Effect.OPAQUE, "int32", "(name, operands..., result tensor_view): the returned tensor is copied into the last operand")
 _define("tensor_view", -1, Effect.PURE, "handle", "(dtype, pointer, ndim, extents...): a tensor operand of a packed call")
 _define("copy_bytes", 3, Effect.OPAQUE, "void", "(target pointer, source pointer, bytes): memory copy, not overlapping")
-_define("call_llvm_pure_intrin call_llvm_intrin", -1, Effect.PURE, "explicit", "(name, number of signature operands, operands...)")
+_define("call_llvm_pure_intrin", -1, Effect.PURE, "explicit", "(name, number of signature operands, operands...): an LLVM intrinsic said to be pure")
+_define("call_llvm_intrin", -1, Effect.OPAQUE, "explicit", "(name, number of signature operands, operands...): its effect is that of the LLVM intrinsic")
 _define("parallel_for", -1, Effect.OPAQUE, "int32", "(task GlobalVar is the op's first operand by name, extent, grain, operands...)")
 _define("alloc_output", -1, Effect.OPAQUE, "handle", "(index, extents...): memory for an output whose shape is known only now")
 _define("heap_alloc", 1, Effect.OPAQUE, "handle", "(bytes): memory until heap_free, or the end of the call")
@@ -80,8 +73,13 @@ def get(name: str) -> Intrinsic:
     return REGISTRY[name]
 
 
-def effect(op: object) -> Effect:
-    """The effect of calling ``op``; anything unknown (another function, an unlisted name) is opaque."""
+def effect(call: Call) -> Effect:
+    """The effect of a call; of what is unknown (another function, an unlisted name) anything. A call of an LLVM intrinsic has that
+    intrinsic's effect, whichever of the two ways of calling it is taken; one that the table lacks is pure if the call says so."""
+    op = call.op
+    if op == "call_llvm_intrin" or op == "call_llvm_pure_intrin":
+        known = llvm_effect(call.args[0].value) if call.args and type(call.args[0]) is StringImm else None
+        return known or REGISTRY[op].effect
     found = REGISTRY.get(op) if isinstance(op, str) else None
     return found.effect if found else Effect.OPAQUE
 
