@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import pytest
 import roundel as rd
 from roundel.driver import DEFAULT
 from roundel.ir import graph, structural_equal
+from roundel.ir.constants import ConstData, lookup
 from roundel.ir.errors import RoundelError, ScriptError
 from roundel.passes import run
 from roundel.script import parse
@@ -80,3 +82,16 @@ def test_what_is_missing_is_said(tmp_path):
         parse("@R.function\ndef f():\n    return R.const('sha:0')", constants=tmp_path / "none.npz")
     with pytest.raises(ScriptError, match="constants=file"):
         parse("@R.function\ndef f():\n    return R.const('sha:0')")
+
+
+def test_a_constant_is_found_as_long_as_an_equal_one_lives():
+    first, second = (ConstData(np.full(77, 3.5, "f")) for _ in range(2))
+    key = first.key
+    assert second.key == key
+    del first
+    gc.collect()
+    np.testing.assert_array_equal(lookup(key).numpy(), second.numpy())
+    del second
+    gc.collect()
+    with pytest.raises(KeyError):
+        lookup(key)

@@ -115,12 +115,11 @@ def _typed(ex: Executor, out: Any, dtype: DType) -> Any:
 
 
 def plain(ex: Executor, v: Any, dtype: DType) -> Any:
-    """A value as foreign code gets it: Python numbers and strings, arrays."""
+    """A value as foreign code gets it: Python numbers and strings, arrays, addresses."""
     if isinstance(v, lanes.Lin) or (isinstance(v, np.ndarray) and v.ndim and not dtype.is_handle):
         raise InterpretError("a foreign function cannot be called from lanes that run at once", where=ex.name)
     if isinstance(v, Pointer):
-        count = (v.storage.size - v.offset) // ex.machine.scale
-        return v.storage[v.offset : v.offset + count]
+        return v.storage.ctypes.data + int(v.offset)
     return v.item() if isinstance(v, np.generic) and not isinstance(v, np.void) else v
 
 

@@ -25,7 +25,7 @@ class ConstData:
     and how it is made; computed on first use.
     """
 
-    __slots__ = ("__weakref__", "_array", "_key", "_load", "_recipe", "_seen", "dtype", "shape")
+    __slots__ = ("__weakref__", "_array", "_key", "_load", "_pooled", "_recipe", "_seen", "dtype", "shape")
 
     def __init__(self, array: np.ndarray | None = None, *, load: Callable[[], np.ndarray] | None = None,
                  shape: tuple[int, ...] | None = None, dtype: DType | None = None) -> None:
@@ -35,6 +35,7 @@ class ConstData:
         self._array, self._load, self._key = array, load, None
         self._recipe: tuple[tuple[ConstData, ...], str] | None = None
         self._seen: weakref.ref[np.ndarray] | None = None
+        self._pooled: ConstData | None = None
         self.shape = tuple(array.shape) if array is not None else tuple(shape or ())
         self.dtype = DType(array.dtype if array is not None else dtype)
 
@@ -77,7 +78,8 @@ class ConstData:
                 sources, recipe = self._recipe
                 digest.update(repr((recipe, [s.key for s in sources])).encode())
             self._key = "sha:" + digest.hexdigest()[:32]
-            _pool.setdefault(self._key, self)
+            known = _pool.setdefault(self._key, self)
+            self._pooled = known if known is not self else None  # an equal constant stands for this one and must live as long
         return self._key
 
     def __eq__(self, other: object) -> bool:

@@ -116,11 +116,11 @@ def _tensor_view(em: Emitter, e: tir.Call) -> str:
 
 
 def _packed_operand(em: Emitter, a: tir.Expr) -> tuple[int, str]:
-    """RdArgKind and the typed 8-byte value."""
+    """RdArgKind and the typed 8-byte value; a pointer that is no tensor is passed as the number of its address."""
     if type(a) is tir.StringImm:
         return 4, f"ptr {em.string(a.value)}"
     if a.dtype.is_handle:
-        return 3, em.typed(a)
+        return 3 if type(a) is tir.Call and a.op == "tensor_view" else 1, em.typed(a)
     if a.dtype.is_float:
         return 2, f"double {em.value(tir.cast(a, 'float64'))}"
     return 1, f"i64 {em.value(tir.cast(a, INT64))}"

@@ -50,8 +50,17 @@ call_llvm_intrin = _external("call_llvm_intrin", "A call of an LLVM intrinsic wi
 
 
 def call_packed(name: str, *args: Any, dtype: Any = INT32) -> tir.Expr:
-    """A call of a function registered with the FFI."""
-    return call_intrin(dtype, "call_packed", name, *args)
+    """A call of a function registered with the FFI. Buffers arrive as tensors, bare pointers (``A.data``) as addresses. Raises ValueError for a
+    buffer whose elements do not follow one another."""
+    return call_intrin(dtype, "call_packed", name, *(_tensor(a) if isinstance(a, tir.Buffer) else a for a in args))
+
+
+def _tensor(b: tir.Buffer) -> tir.Expr:
+    """A buffer as a tensor operand."""
+    if b.strides and tuple(b.strides) != tuple(tir.product_of(b.shape[k + 1 :]) for k in range(b.ndim)):
+        raise ValueError(f"buffer {b.name} has strides; only a buffer in row-major order can be passed as a tensor")
+    first = tir.Call("address_of", (tir.BufferLoad(b, (tir.index_const(0),) * b.ndim),), HANDLE)
+    return tir.Call("tensor_view", (tir.StringImm(str(b.dtype)), first, tir.index_const(b.ndim), *b.shape), HANDLE)
 
 
 tvm_call_packed = call_cpacked = call_packed
