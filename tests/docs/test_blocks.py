@@ -91,6 +91,16 @@ def test_page(page, workplace, monkeypatch):
     assert ran or page.stem in _WITHOUT_CODE
 
 
+def test_blocks_that_install_stand_alone():
+    """Each can be the first that somebody runs: what it activates it makes."""
+    for page in PAGES:
+        for _, block in _BLOCK.findall(page.read_text()):
+            lines = block.splitlines()
+            for k, line in enumerate(lines):
+                if made := re.match(r"\. (\S+)/bin/activate", line):
+                    assert any(re.match(rf"python3 -m venv {re.escape(made[1])}$", before) for before in lines[:k]), f"{page.name}: {block}"
+
+
 def test_no_block_is_left_out():
     for page in PAGES:
         text = page.read_text()

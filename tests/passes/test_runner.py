@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
@@ -46,6 +48,15 @@ def test_pipelines_are_lists_of_passes_names_and_lists():
         run(MODULE, ["test.renam"])
     with pytest.raises(RoundelError, match="returned NoneType"):
         run(MODULE, [lambda mod: None])
+
+
+def test_roundels_own_passes_are_found_by_name_in_a_fresh_process():
+    script = (
+        "from roundel.passes import get_pass, all_passes; assert get_pass('legalize').name == 'legalize'; "
+        "from roundel.driver import DEFAULT; known = all_passes(); assert all(known[p.name] is p for p in DEFAULT)"
+    )
+    for first in ("", "from roundel.passes import all_passes; assert 'fuse' in all_passes(); ", "import roundel as rd; rd.passes.get_pass('fuse'); "):
+        subprocess.run([sys.executable, "-c", first + script], check=True)
 
 
 def test_timing():

@@ -47,6 +47,14 @@ def lfs_note(path: Path) -> None:
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0000\nsize 12345\n")
 
 
+def without_outputs(path: Path) -> None:
+    path.write_bytes(model([helper.make_node("Relu", ["x"], ["y"])], [value("x", [2])], []).SerializeToString())
+
+
+def without_anything(path: Path) -> None:
+    path.write_bytes(model([], [], []).SerializeToString())
+
+
 def empty(path: Path) -> None:
     path.write_bytes(b"")
 
@@ -147,6 +155,8 @@ BROKEN = {
     "not a protobuf": (foreign, "not an ONNX model"),
     "a note of Git LFS": (lfs_note, "git lfs pull"),
     "empty": (empty, "the file is empty"),
+    "without outputs": (without_outputs, "the model has no outputs"),
+    "without anything": (without_anything, "the model has no outputs"),
     "cyclic": (cyclic, "(?s)cycle.*'first', 'second'"),
     "unknown operators": (unknown_operators, r"(?s)2 operators.*Frobnicate \(opset 17\), 1 node: n1.*Mangle"),
     "wrong dtype": (wrong_dtype, "(?s)'mixed'.*(float32.*int64|int64.*float32)"),

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import onnx
 import pytest
 from onnx import helper as h
 
-from roundel.frontend.onnx import ops, registry  # noqa: F401  (fills the table)
+from roundel.frontend.onnx import from_onnx, ops, registry  # noqa: F401  (fills the table)
 from roundel.frontend.onnx.conformance import run
 
 
@@ -44,3 +46,28 @@ def test_top_k_of_an_attribute():
     values, places = result("TopK", 9, x, 2, k=3, axis=-1)
     np.testing.assert_array_equal(places, np.argsort(-x, 1)[:, :3])
     np.testing.assert_array_equal(values, np.take_along_axis(x, places, 1))
+
+
+def relu(**domains):
+    value = [h.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = h.make_graph([h.make_node("Relu", ["x"], ["y"])], "g", value[:1], value[1:])
+    return h.make_model(graph, opset_imports=[h.make_opsetid(d.replace("_", ".") if d != "onnx" else "", v) for d, v in domains.items()])
+
+
+@pytest.mark.parametrize("domains", [{"onnx": registry.NEWEST[""] + 1}, {"onnx": 20, "ai_onnx_ml": 99}])
+def test_an_operator_set_newer_than_any_known_one_is_told(domains):
+    with pytest.warns(UserWarning, match=r"the newest that is known is \d+; operators are taken to be as there"):
+        from_onnx(relu(**domains))
+
+
+@pytest.mark.parametrize("domains", [{"onnx": registry.NEWEST[""]}, {"onnx": 13, "ai_onnx_ml": 5, "com_acme": 77}])
+def test_of_known_operator_sets_nothing_is_said(domains):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_onnx(relu(**domains))
+
+
+def test_the_newest_operator_sets_are_those_of_the_onnx_package():
+    """Fails when a newer package has newer operators: follow them, then raise the number."""
+    assert registry.NEWEST[""] == onnx.defs.onnx_opset_version()
+    assert registry.NEWEST["ai.onnx.ml"] == max(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == "ai.onnx.ml")

@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...ir.errors import UnsupportedError
+from ...ir.errors import ModelError, UnsupportedError
 from .functions import has_body
-from .registry import find
+from .registry import NEWEST, find
 
 
 @dataclass
 class Report:
-    """``unsupported`` maps (domain, operator, opset) to the names of nodes that use it."""
+    """``unsupported`` maps (domain, operator, opset) to the names of nodes that use it; ``newer`` says of which operator sets the model's
+    version is not known."""
 
     unsupported: dict[tuple[str, str, int], list[str]] = field(default_factory=dict)
     operators: dict[str, int] = field(default_factory=dict)
+    newer: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -41,12 +43,17 @@ class Report:
 
 
 def check_model(model: Any) -> Report:
-    """The report of a ModelProto; knows nothing of shapes, so attribute combinations are judged during import."""
+    """The report of a ModelProto; knows nothing of shapes, so attribute combinations are judged during import. Raises ModelError for a
+    model without outputs."""
     from . import ops  # noqa: F401  (fills the table)
 
+    if not model.graph.output:
+        raise ModelError("the model has no outputs", where=f"graph {model.graph.name!r}", why="there is nothing to compute",
+                         hint="it may have been cut out of a larger one; name its results in graph.output")
     opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
-    report = Report()
+    report = Report(newer=[f"the model is of version {version} of the operator set {domain or 'ai.onnx'}, the newest that is known is {NEWEST[domain]}; "
+                           "operators are taken to be as there" for domain, version in opsets.items() if version > NEWEST.get(domain, version)])
     for node in _nodes(model.graph.node, functions, set()):
         domain = "" if node.domain == "ai.onnx" else node.domain
         report.operators[node.op_type] = report.operators.get(node.op_type, 0) + 1

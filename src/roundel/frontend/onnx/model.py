@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,10 @@ def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Map
     from .check import check_model
 
     model, folder = load_model(source)
-    check_model(model).raise_if_unsupported()
+    report = check_model(model)
+    report.raise_if_unsupported()
+    for newer in report.newer:
+        warnings.warn(newer, stacklevel=2)
     limits = Limits(model)
     made = _with_decisions(lambda decisions: _convert(model, folder, dims or {}, shapes or {}, constants or {}, decisions, limits))
     return convert_to_dataflow(made)

@@ -13,6 +13,9 @@ from ...ir import extensions, graph
 if TYPE_CHECKING:
     from .importer import NodeContext
 
+NEWEST = {"": 28, "ai.onnx.ml": 5}
+"""The newest operator set of each of ONNX's domains that the converters follow."""
+
 Converter = Callable[..., Any]
 _table: dict[tuple[str, str], dict[int, Converter]] = {}
 

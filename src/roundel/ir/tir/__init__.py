@@ -3,6 +3,7 @@
 
 from .buffer import Buffer, decl_buffer
 from .comm_reducer import CommReducer
+from .effect import Effect
 from .expr import (
                    BINARY,
                    EQ,
@@ -41,7 +42,6 @@ from .expr import (
 )
 from .func import BaseFunc, PrimFunc
 from .index_map import IndexMap
-from .effect import Effect
 from .intrin import effect
 from .ops import (
                    add,
