@@ -58,10 +58,31 @@ def test_without_futex_and_without_spinning(tmp_path):
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the sanitizer's library may be missing")
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
 def test_under_a_sanitizer(tmp_path, sanitizer):
+    if not has_library(tmp_path, sanitizer):
+        pytest.skip(f"this compiler comes without the library of -fsanitize={sanitizer}")
+    run_stress(tmp_path, f"-fsanitize={sanitizer}", arguments=("4", "nofork"))
+
+
+def has_library(folder: Path, sanitizer: str) -> bool:
+    """Whether an empty program can be linked with the sanitizer: then one that cannot is broken itself."""
+    source = folder / "empty.c"
+    source.write_text("int main(void) { return 0; }\n")
     try:
-        run_stress(tmp_path, f"-fsanitize={sanitizer}", arguments=("4", "nofork"))
-    except toolchain.BuildError as error:
-        pytest.skip(str(error))
+        toolchain.run([*toolchain.compiler(), f"-fsanitize={sanitizer}", source, "-o", folder / "empty"])
+    except toolchain.BuildError:
+        return False
+    return True
+
+
+def test_a_runtime_that_does_not_build_is_no_reason_to_skip(tmp_path):
+    with pytest.raises(toolchain.BuildError, match="deliberate"):
+        run_stress(tmp_path, "-include", str(_broken(tmp_path)))
+
+
+def _broken(folder: Path) -> Path:
+    header = folder / "broken.h"
+    header.write_text('#error "deliberate"\n')
+    return header
 
 
 def test_number_of_threads(tmp_path):

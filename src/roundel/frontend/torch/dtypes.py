@@ -43,6 +43,18 @@ def const_data(tensor: Any) -> ConstData:
     return ConstData(np.asarray(t.numpy()))
 
 
+def only_value(size: Any) -> int | None:
+    """The number that a size must be by the ranges of its symbols, as ``Min(s, 1)`` is 1 for an s that is 2 or more; None where they leave
+    several."""
+    if isinstance(size, int):
+        return size
+    e = size.node.expr
+    if e.is_Integer or e.is_Symbol:
+        return int(e) if e.is_Integer else None
+    bounds = size.node.shape_env.bound_sympy(e)
+    return int(bounds.lower) if bounds.lower == bounds.upper and bounds.lower.is_Integer else None
+
+
 class Sizes:
     """Symbolic sizes of one export: sympy expressions to index expressions over one variable per symbol."""
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from ...ir.errors import ModelError, UnsupportedError
 from ...ir.module import IRModule
+from .composite import parts_of
 from .dtypes import Sizes
-from .importer import convert_graph, decompositions
+from .importer import KEEP, convert_graph, decompositions
 
 
 def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic_shapes: Any = None,
@@ -93,10 +94,12 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = ()) -> I
 
     ``specifications``: for each input torch.export's ``Dim`` of its axes, after which sizes are named.
     """
-    try:
-        program = program.run_decompositions(decompositions())
-    except RuntimeError as error:
-        raise UnsupportedError("PyTorch cannot make the program functional", why=str(error).splitlines()[0]) from error
+    parts = parts_of(program, decompositions(), KEEP)
+    if parts is None:
+        try:
+            program = program.run_decompositions(decompositions())
+        except RuntimeError as error:
+            raise UnsupportedError("PyTorch cannot make the program functional", why=str(error).splitlines()[0]) from error
     nodes, described = list(program.graph.nodes), program.graph_signature
     placeholders = [n for n in nodes if n.op == "placeholder"]
     user = [n for n in placeholders if n.name in described.user_inputs and _is_given(n.meta.get("val"))]
@@ -106,7 +109,8 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = ()) -> I
     results, changed = _results(nodes, described, {n.name: k for k, n in enumerate(user)})
     updates = [(len(results) + k, place) for k, (_, place) in enumerate(changed)]
     sizes = Sizes(_symbol_names(placeholders, user, specifications))
-    return convert_graph(nodes, user, constants, [*results, *(n for n, _ in changed)], sizes, updates=updates, ranges=_ranges(program, user))
+    return convert_graph(nodes, user, constants, [*results, *(n for n, _ in changed)], sizes, updates=updates, ranges=_ranges(program, user),
+                         parts=parts)
 
 
 _SPECIAL = 2

@@ -20,13 +20,15 @@ from ...ir.node import Span
 from ...ops import make
 from ...ops.dims import assuming
 from . import pairs
-from .dtypes import Sizes, const_data, dtype_of, real_of
+from .composite import Parts, operands_of
+from .dtypes import Sizes, const_data, dtype_of, only_value, real_of
 from .floats import floating, rounded
 from .pairs import Pair
 from .registry import find, supplied
 
 _IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_scalar.default", "aten.sym_constrain_range.default",
-            "aten.sym_constrain_range_for_size.default", "aten._assert_async.default", "aten.sym_storage_offset.default")
+            "aten.sym_constrain_range_for_size.default", "aten._assert_async.default", "aten.sym_storage_offset.default",
+            "aten._linalg_check_errors.default")
 _EFFECTS = ("aten._linalg_check_errors.default", "aten._assert_scalar.default", "aten._assert_async.msg")
 """Checks that PyTorch orders by tokens; a matrix without a factor gives NaN or infinities here."""
 _SYMBOLIC: dict[Any, Callable[..., Any]] = {
@@ -64,6 +66,9 @@ class NodeContext:
         """Emit a call of a Roundel operator."""
         with assuming() as notes:
             call = make(op, *args, **attrs)
+        if any(dim in self.importer.known for note in notes for dim in note):  # what broadcasts with x[:1] must know that it is one row
+            with assuming() as notes:
+                call = make(op, *map(self.importer.with_known_sizes, args), **attrs)
         for a, b in notes:
             if frozenset((a, b)) not in self.importer.checked:
                 self.importer.checked.add(frozenset((a, b)))
@@ -105,10 +110,11 @@ class NodeContext:
 class Importer:
     """Converts the nodes of one FX graph inside a BlockBuilder's function."""
 
-    def __init__(self, bb: BlockBuilder, sizes: Sizes) -> None:
-        self.bb, self.sizes = bb, sizes
+    def __init__(self, bb: BlockBuilder, sizes: Sizes, parts: Parts | None = None) -> None:
+        self.bb, self.sizes, self.parts = bb, sizes, parts or {}
         self.values: dict[Any, Any] = {}
         self.checked: set[frozenset[tir.Expr]] = set()
+        self.known: dict[tir.Expr, int] = {}
         self.sizes.find = lambda e: rounded(self.bb, self.emit, self.sizes, e)
         self.python: list[str] = []
         """Operators that run in Python."""
@@ -147,6 +153,9 @@ class Importer:
 
     def call(self, node: Any) -> Any:
         """The value of a call_function node."""
+        if node in self.parts:
+            made = self.inline(self.parts[node], [self.values[n] for n in operands_of(node)])
+            return tuple(made) if isinstance(node.meta.get("val"), tuple | list) else made[0]
         name = str(node.target)
         args = [self.operand(a) for a in node.args]
         kwargs = {k: self.operand(v) for k, v in node.kwargs.items()}
@@ -173,9 +182,27 @@ class Importer:
                 raise type(e)(e.what, where=f"node {node.name!r} ({name})", why=e.why, hint=e.hint) from e
             raise
         out = tuple(self.emit(o, node.name) for o in out) if isinstance(out, tuple | list) else self.emit(out, node.name)
+        for o, v in zip(out, node.meta.get("val") or ()) if isinstance(out, tuple) else [(out, node.meta.get("val"))]:
+            self.note_sizes(o, v)
         if node.meta.get("unbacked_bindings"):
             self.bind_sizes(node.meta["val"], out)
         return out
+
+    def note_sizes(self, value: Any, fake: Any) -> None:
+        """Remember the dimensions of a value that the ranges of PyTorch's symbols make numbers, where inference left expressions."""
+        shape = getattr(getattr(value, "sinfo", None), "shape", None)
+        if shape is not None and isinstance(fake, torch.Tensor) and len(shape) == fake.ndim:
+            for s, d in zip(fake.shape, shape):
+                if type(d) is not tir.IntImm and (number := only_value(s)) is not None:
+                    self.known[d] = number
+
+    def with_known_sizes(self, value: Any) -> Any:
+        """A tensor with the numbers that its dimensions are known to be, which are checked when the model runs."""
+        shape = getattr(getattr(value, "sinfo", None), "shape", None) or ()
+        if not any(d in self.known for d in shape):
+            return value
+        sizes = tuple(tir.index_const(self.known[d]) if d in self.known else d for d in shape)
+        return self.bb.match_cast(value, graph.TensorInfo(sizes, value.sinfo.dtype), "known_size")
 
     def sequence(self, build: Callable[[], Any]) -> graph.SeqExpr:
         """A branch or a loop's body: what ``build`` emits, and its result."""
@@ -188,7 +215,7 @@ class Importer:
     def inline(self, gm: Any, operands: Sequence[Any]) -> list[Any]:
         """The results of a graph within the graph, for these operands."""
         inner = Importer(self.bb, self.sizes)
-        inner.checked, inner.python = self.checked, self.python
+        inner.checked, inner.python, inner.known = self.checked, self.python, self.known
         nodes = list(gm.graph.nodes)
         inner.values.update(zip((n for n in nodes if n.op == "placeholder"), operands, strict=True))
         for n, v in inner.values.items():
@@ -252,21 +279,24 @@ def _supported(node: Any) -> bool:
     return node.target is py.getitem or node.target in _SYMBOLIC or name in _IGNORED or name.startswith("aten.sym_size") or symbolic or known is not None
 
 
-def _with_inner(nodes: Sequence[Any]) -> Iterator[Any]:
-    """The nodes of a graph and of the graphs within it."""
+def _with_inner(nodes: Sequence[Any], parts: Parts) -> Iterator[Any]:
+    """The nodes of a graph and of the graphs within it; for a composite operator what it consists of."""
     for n in nodes:
+        if n in parts:
+            yield from parts[n].graph.nodes
+            continue
         yield n
         if n.op == "get_attr":
             inner = py.attrgetter(n.target)(n.graph.owning_module)
-            yield from _with_inner(inner.graph.nodes) if hasattr(inner, "graph") else ()
+            yield from _with_inner(inner.graph.nodes, parts) if hasattr(inner, "graph") else ()
 
 
-def check_program(nodes: Sequence[Any]) -> None:
+def check_program(nodes: Sequence[Any], parts: Parts) -> None:
     """Raises UnsupportedError that lists every unsupported operator with counts and node names."""
     from . import ops  # noqa: F401  (fills the table)
 
     missing: dict[str, list[str]] = {}
-    for n in _with_inner(nodes):
+    for n in _with_inner(nodes, parts):
         if n.op == "call_function" and not _supported(n):
             missing.setdefault(str(n.target), []).append(n.name)
     if missing:
@@ -294,19 +324,20 @@ def decompositions() -> dict[Any, Any]:
 
 def convert_graph(nodes: Sequence[Any], inputs: Sequence[Any], constants: Mapping[Any, Any], results: Sequence[Any], sizes: Sizes,
                   witnesses: Mapping[str, tir.Var] | None = None, updates: Sequence[tuple[int, int]] = (),
-                  ranges: Mapping[str, tuple[int | None, int | None]] | None = None) -> IRModule:
+                  ranges: Mapping[str, tuple[int | None, int | None]] | None = None, parts: Parts | None = None) -> IRModule:
     """The nodes of a functional ATen graph as the graph function ``main``.
 
     ``inputs``: the placeholders that become parameters; ``constants``: placeholders whose tensors are known; ``results``: nodes (or
     numbers) returned. ``witnesses``: size variables that no input's shape tells; each gets a last parameter of shape ``(size, 0)``.
     ``updates``: (result, input) pairs, last among the results: what is written back into inputs that the program changes.
     ``ranges``: least and largest values of symbols, which the run checks.
+    ``parts``: graphs that stand for composite operators.
     """
-    check_program(nodes)
+    check_program(nodes, parts or {})
     from .ops.math import scalar
 
     bb = BlockBuilder()
-    importer = Importer(bb, sizes)
+    importer = Importer(bb, sizes, parts)
     params = [graph.Var(n.name, _input_info(n.meta["val"], sizes)) for n in inputs]
     importer.constants(constants)
     for name, var in (witnesses or {}).items():
