@@ -20,6 +20,7 @@ from roundel.ir.op import get_op
 from roundel.schedule import Schedule
 from roundel.schedule.rules import (
     RULES,
+    as_written,
     attention,
     bilinear,
     columns,
@@ -139,6 +140,7 @@ TAKES = {
     totals: ["sum of all", "largest of all"],
     points: ["scan", "sort"],
     fallback: ["add", "turned", "product", "softmax", "sum of all", "scan", "two products", "two columns", "one column"],
+    as_written: ["add", "product", "sort"],
 }
 LEAVES = {
     transposition: ["add", "product", "rows moved", "softmax", "sort"],
@@ -155,6 +157,7 @@ LEAVES = {
     totals: ["softmax", "sums of rows", "product", "add", "sort"],
     points: ["product", "softmax", "add", "sum of all", "turned"],
     fallback: [],
+    as_written: [],
 }
 CASES = [(rule, name) for rule, names in TAKES.items() for name in names]
 

@@ -14,7 +14,7 @@ from ...builder import BlockBuilder
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.dtype import INT64
-from ...ir.errors import RoundelError, UnsupportedError
+from ...ir.errors import RoundelError, TypeInferenceError, UnsupportedError
 from ...ir.module import IRModule
 from ...ir.node import Span
 from ...ops import make
@@ -64,16 +64,26 @@ class NodeContext:
 
     def make(self, op: str, *args: Any, **attrs: Any) -> graph.GraphExpr:
         """Emit a call of a Roundel operator."""
-        with assuming() as notes:
-            call = make(op, *args, **attrs)
-        if any(dim in self.importer.known for note in notes for dim in note):  # what broadcasts with x[:1] must know that it is one row
-            with assuming() as notes:
-                call = make(op, *map(self.importer.with_known_sizes, args), **attrs)
+        call, notes = self._made(op, args, attrs)
         for a, b in notes:
             if frozenset((a, b)) not in self.importer.checked:
                 self.importer.checked.add(frozenset((a, b)))
                 self.importer.bb.match_cast(graph.ShapeExpr((a,)), graph.ShapeInfo((b,)), "same_size")
         return self.emit(call)
+
+    def _made(self, op: str, args: tuple[Any, ...], attrs: Mapping[str, Any]) -> tuple[Any, Any]:
+        """A call, and the equalities of sizes that inference assumed. What broadcasts with ``x[:1]`` must know that this is one row."""
+        known = self.importer.known
+        with assuming() as notes:
+            try:
+                call = make(op, *args, **attrs)
+                if not any(dim in known for note in notes for dim in note):
+                    return call, notes
+            except TypeInferenceError:
+                if not any(dim in known for a in args for dim in sizes_of(a)):
+                    raise
+        with assuming() as notes:
+            return make(op, *map(self.importer.with_known_sizes, args), **attrs), notes
 
     def te(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> graph.GraphExpr:
         """Emit a tensor expression as a tensor program."""
@@ -190,15 +200,15 @@ class Importer:
 
     def note_sizes(self, value: Any, fake: Any) -> None:
         """Remember the dimensions of a value that the ranges of PyTorch's symbols make numbers, where inference left expressions."""
-        shape = getattr(getattr(value, "sinfo", None), "shape", None)
-        if shape is not None and isinstance(fake, torch.Tensor) and len(shape) == fake.ndim:
+        shape = sizes_of(value)
+        if isinstance(fake, torch.Tensor) and len(shape) == fake.ndim:
             for s, d in zip(fake.shape, shape):
                 if type(d) is not tir.IntImm and (number := only_value(s)) is not None:
                     self.known[d] = number
 
     def with_known_sizes(self, value: Any) -> Any:
         """A tensor with the numbers that its dimensions are known to be, which are checked when the model runs."""
-        shape = getattr(getattr(value, "sinfo", None), "shape", None) or ()
+        shape = sizes_of(value)
         if not any(d in self.known for d in shape):
             return value
         sizes = tuple(tir.index_const(self.known[d]) if d in self.known else d for d in shape)
@@ -240,6 +250,11 @@ class Importer:
             for s, dim in zip(getattr(f, "shape", ()), v.sinfo.shape or () if hasattr(v, "sinfo") else ()):
                 if hasattr(s, "node") and s.node.expr.is_Symbol:
                     self.sizes.variables.setdefault(str(s.node.expr), dim)
+
+
+def sizes_of(value: Any) -> tuple[tir.Expr, ...]:
+    """The dimensions of a tensor; none of what is no tensor or has an unknown shape."""
+    return getattr(getattr(value, "sinfo", None), "shape", None) or ()
 
 
 def _is_complex(value: Any) -> bool:
