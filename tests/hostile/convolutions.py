@@ -20,6 +20,7 @@ from roundel.ops import make
 
 TIMES = 8                  # the bound of a plain sum
 UNIT = 2.0 ** -24          # the unit roundoff of float32
+LEAST = 2.0 ** -149        # the smallest float32 number
 TINY = 2.0 ** -105         # values below may count as zero in the test of a tile
 PICTURES_PER_MODEL = 16
 TILES = (0, 2, 4)          # the direct way, F(2x2,3x3), F(4x4,3x3)
@@ -156,7 +157,8 @@ def compiled(shape: tuple[int, ...], kernel: np.ndarray, bias: np.ndarray | None
 def problem(convolution: Convolution, data: np.ndarray) -> str | None:
     """What is wrong with the convolution of ``data``; None if nothing is."""
     windows, expected, norms = reference(convolution, data)
-    size = np.linalg.norm(windows, axis=-1)[..., None] * norms
+    with np.errstate(all="ignore"):
+        size = np.linalg.norm(windows, axis=-1)[..., None] * norms
     n = windows.shape[-1]
     known = np.isfinite(windows).all(-1)
     rounding = 0.0 if convolution.bias is None else UNIT * (size + np.abs(convolution.bias.reshape(-1)))  # of the sum with it
@@ -165,7 +167,7 @@ def problem(convolution: Convolution, data: np.ndarray) -> str | None:
         got = np.asarray(run(data)).transpose(0, 2, 3, 1).astype(np.float64)
         with np.errstate(all="ignore"):
             errors = np.maximum(np.abs(got - expected) - rounding, 0)
-            excess = errors / (n * (UNIT * size + TINY * norms))
+            excess = errors / (n * (UNIT * size + TINY * norms + LEAST))
         excess[np.isnan(excess)] = np.inf
         worst = float(excess[bounded].max(initial=0))
         if not worst <= TIMES:

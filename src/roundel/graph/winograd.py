@@ -18,6 +18,7 @@ GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with til
 DIRECT_SHARE = 0.93    # of peak that a direct convolution reaches
 PRODUCT_SHARE = 0.85   # ... the products of the positions, whose matrices are small
 TRANSFORM_OPS = {2: 70, 4: 220}  # vector instructions of both transforms of a tile of one block of channels (loads and stores included)
+TEST_OPS = 150  # ... of the test of a tile of 4, and 2.5 for each vector of its pixels
 STREAM_BYTES = 24.0    # per cycle, of weights that are in the last cache
 MEMORY_BYTES = 6.0     # ... that are not
 
@@ -60,7 +61,8 @@ def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int,
         return max(batch * 9 * rows * cols * pairs / DIRECT_SHARE, reading)
     tiles = batch * -(-rows // m) * -(-cols // m)
     products = max(edge**2 * tiles * pairs / PRODUCT_SHARE, reading)
-    return products + tiles * TRANSFORM_OPS[m] * (channels + outer) / lanes / 2
+    test = tiles * (TEST_OPS + 2.5 * edge * m * channels / lanes) / 2 if m == 4 else 0.0
+    return products + tiles * TRANSFORM_OPS[m] * (channels + outer) / lanes / 2 + test
 
 
 def winograd_weight(weight: graph.Constant, tile: int, inner: int, outer: int) -> graph.Constant:
