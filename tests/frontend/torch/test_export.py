@@ -122,6 +122,15 @@ def test_the_page_of_operators_is_current():
     assert (Path(__file__).parents[3] / "docs" / "torch-operators.md").read_text() == markdown(), "roundel report torch > docs/torch-operators.md"
 
 
+def test_a_program_without_results_is_refused():
+    class Nothing(torch.nn.Module):
+        def forward(self, x):
+            return None
+
+    with pytest.raises(rd.RoundelError, match="the program returns nothing"):
+        rd.compile(Nothing(), (torch.ones(2),))
+
+
 def test_sizes_have_the_names_that_the_user_gave():
     class Two(torch.nn.Module):
         def forward(self, x, pair, *, z):

@@ -107,6 +107,8 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = ()) -> I
     tensors = {**program.state_dict, **program.constants}
     constants = {n: tensors[homes[n.name]] for n in placeholders if n.name in homes}
     results, changed = _results(nodes, described, {n.name: k for k, n in enumerate(user)})
+    if not results and not changed:
+        raise ModelError("the program returns nothing", why="it has no tensor as its result and changes no input")
     updates = [(len(results) + k, place) for k, (_, place) in enumerate(changed)]
     sizes = Sizes(_symbol_names(placeholders, user, specifications))
     return convert_graph(nodes, user, constants, [*results, *(n for n, _ in changed)], sizes, updates=updates, ranges=_ranges(program, user),
