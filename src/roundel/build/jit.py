@@ -12,6 +12,7 @@ from typing import Any
 from ..codegen.llvm import MachineSpec
 from ..ir.errors import BuildError, CallError
 from ..runtime.integrity import MACHINES, this_machine
+from ..target.linker import memory_linker
 
 _numbers = itertools.count()
 
@@ -26,7 +27,7 @@ def _linker() -> Any:
     machine = llvm.Target.from_triple(spec.triple).create_target_machine(
         cpu=spec.cpu, features=spec.features, reloc="pic", codemodel="small"
     )
-    return llvm.create_lljit_compiler(machine)
+    return memory_linker(machine)
 
 
 def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], export: str) -> tuple[int, Any]:
@@ -47,7 +48,7 @@ def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], export:
         raise BuildError(
             "the module cannot be linked",
             why=str(error),
-            hint="a C function that call_extern names must be in a loaded library",
+            hint="LLVM wrote what is missing to standard error: memory, or a C function that call_extern names, which must be in a loaded library",
         ) from error
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from ..ir import cache_folder
 from ..ir.errors import OptionError
+from .linker import memory_linker
 from .target import Target
 
 _TYPES = {"float32": ("float", 4, "f32"), "float64": ("double", 8, "f64")}
@@ -125,11 +126,8 @@ def _compile(text: str, target: Target) -> tuple[Callable[[int, int, int], float
     machine = llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.llvm_features, opt=2
     )
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
-    engine.finalize_object()
-    return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
-        engine.get_function_address("loop")
-    ), engine
+    linked = llvm.JITLibraryBuilder().add_ir(text).export_symbol("loop").link(memory_linker(machine), "peak")
+    return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(linked["loop"]), linked
 
 
 Work = tuple[float, Callable[[], object]]
@@ -150,23 +148,23 @@ def _best_rate(work: Work, seconds: float) -> float:
 def _fma_work(dtype: str) -> Work:
     target = Target.host()
     text = _fma_text(target, dtype)
-    loop, engine = _compile(text, target)
+    loop, linked = _compile(text, target)
     chains, count = text.count(" = phi <"), 200_000
     flops = 2.0 * chains * (target.vector_bytes // _TYPES[dtype][1]) * count
-    return flops, lambda _engine=engine: loop(0, count, 1)
+    return flops, lambda _linked=linked: loop(0, count, 1)
 
 
 def _read_work(nbytes: int) -> Work:
     import numpy as np
 
     target = Target.host()
-    loop, engine = _compile(_read_text(target), target)
+    loop, linked = _compile(_read_text(target), target)
     step = target.vector_bytes * _UNROLL
     nbytes = max(nbytes // step, 1) * step
     memory = np.ones(nbytes + 64, np.uint8)  # untouched memory would be one page of zeros
     address = memory.ctypes.data + -memory.ctypes.data % 64
     repeats = max(1, (1 << 25) // nbytes)
-    return float(nbytes * repeats), lambda _kept=(engine, memory): loop(address, nbytes, repeats)
+    return float(nbytes * repeats), lambda _kept=(linked, memory): loop(address, nbytes, repeats)
 
 
 def fma_gflops(dtype: str = "float32", seconds: float = 0.2) -> float:
