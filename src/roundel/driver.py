@@ -16,6 +16,7 @@ from .graph.appends import grow_caches
 from .graph.attention import attention
 from .graph.block_channels import block_channels
 from .graph.bounds_checks import bounds_checks
+from .graph.checks_in_programs import checks_in_programs
 from .graph.collapse_axes import collapse_axes
 from .graph.common_subexpressions import eliminate_common_subexpressions
 from .graph.convert_to_dataflow import convert_to_dataflow
@@ -60,7 +61,7 @@ LOWER: list[Pass] = [
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 
-FINISH: list[Pass] = [schedule_module, solve_sizes, lower_host, eliminate_dead_code]
+FINISH: list[Pass] = [schedule_module, checks_in_programs, eliminate_dead_code, solve_sizes, lower_host, eliminate_dead_code]
 """Fused tensor programs to scheduled ones, graph functions to host functions."""
 
 DEFAULT: list[Pass] = [*OPTIMIZE, *LOWER, *FINISH]

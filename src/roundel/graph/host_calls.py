@@ -50,10 +50,12 @@ def _call_tir(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     args = [host.tensor(host.use(a)) for a in _operands(host, value.args[1])]
     result = host.fresh(value.sinfo_args[0] if value.sinfo_args else var.sinfo, var.name)
     made = _kernel_call(host, callee, args, flatten(result), _explicit(host, value))
-    host.emit(unless_empty(tir.Evaluate(made), *(t.buffer.shape for t in flatten(result))))
+    results = flatten(result)
+    results = results[: len(results) - kernel.attrs.get("checks", 0)]
+    host.emit(unless_empty(tir.Evaluate(made), *(t.buffer.shape for t in results)))
     kind = kernel.attrs.get("fuse_kind", FuseKind.OPAQUE)
-    if isinstance(result, Tensor) and (kind <= FuseKind.INJECTIVE or kind == FuseKind.OPAQUE):
-        host.inplace.append(InPlace(made, host.clock, [*args, result]))
+    if len(results) == 1 and isinstance(results[0], Tensor) and (kind <= FuseKind.INJECTIVE or kind == FuseKind.OPAQUE):
+        host.inplace.append(InPlace(made, host.clock, [*args, *results]))
     return result
 
 
@@ -173,12 +175,17 @@ def _shows_sides(host: HostLowering, condition: Any, values: Sequence[Any]) -> b
 
 
 def _check_indices(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
-    """The indices are where they are; they are looked at one by one where the flag says so, or where there is none."""
+    """The indices are where they are; they are looked at one by one where the flag says so, or where there is none. Where a program has
+    looked at them, its result is where it is; a program that is left out because its result is empty sets no flag."""
     source, limits = host.tensor(host.use(value.args[0])), host.use(value.args[1]).values
     scan = _look_at_each(source, limits, value.attrs["negative"], value.attrs["node"])
     if len(value.args) > 2:
         flag = host.use(value.args[2])
-        scan = tir.If(tir.lt(tir.BufferLoad(flag.buffer, ()), 0) if isinstance(flag, Tensor) else flag, scan)
+        doubt = tir.lt(tir.BufferLoad(flag.buffer, ()), 0) if isinstance(flag, Tensor) else flag
+        if len(value.args) > 3:
+            source = host.tensor(host.use(value.args[3]))
+            doubt = tir.logical_or(*(tir.eq(n, 0) for n in source.shape if not isinstance(n, tir.IntImm)), doubt)
+        scan = tir.If(doubt, scan)
     host.emit(scan)
     return caches.view(host, source, var) if source.room else host.view(source, var.sinfo, var.name)
 

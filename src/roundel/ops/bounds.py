@@ -32,22 +32,23 @@ class CheckIndices(OpDef):
     limit, of which there is one, or one for each element along the last axis. A call with any other index fails; the message names ``node``.
 
     ``flag``: what says whether to look at all: a number that is negative where an index may be out of range, or a condition.
+    ``result``: what is given back instead of the indices, from a program that has looked at them itself and used those that are positions.
     """
 
-    name, operands, attributes = "check_indices", ("indices", "limits", "flag?"), {"negative": False, "node": ""}
+    name, operands, attributes = "check_indices", ("indices", "limits", "flag?", "result?"), {"negative": False, "node": ""}
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         info = tensor_info(self, args[0], args)
         if info.dtype is not None and not info.dtype.is_int:
             fail(self, f"indices have to be integers, not {info.dtype}", *args)
-        return info
+        return args[3] if len(args) > 3 else info
 
     def positions(self, infos: tuple[Any, ...], attrs: Attrs) -> tuple[Positions, ...]:
         return (Positions(0, infos[1].values, attrs["negative"]),)
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         require_inside(attrs["node"] or "check_indices", args[0], args[1], attrs["negative"])
-        return args[0]
+        return args[3] if len(args) > 3 else args[0]
 
 
 @register
@@ -65,10 +66,8 @@ class IndexFlag(OpDef):
         indices, limits = args
         dtype = _wide(indices.dtype)
         axes = [te.reduce_axis(n, f"k{d}") for d, n in enumerate(indices.shape)]
-        high = te.cast(_limit(limits, axes[-1].var, dtype), dtype)
-        i = te.cast(indices(*(a.var for a in axes)), dtype)
-        below = i + high if attrs["negative"] and indices.dtype.kind == "int" else i
-        return te.compute((), lambda: _or_over(tir.call("bitwise_or", below, high - 1 - i), axis=axes), "index_flag")
+        sign = sign_of_check(indices(*(a.var for a in axes)), limits, axes[-1].var, attrs["negative"], dtype)
+        return te.compute((), lambda: _or_over(sign, axis=axes), "index_flag")
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         bad = first_outside(args[0], args[1], attrs["negative"]) is not None
@@ -78,12 +77,24 @@ class IndexFlag(OpDef):
 _or_over = te.comm_reducer(lambda x, y: tir.call("bitwise_or", x, y), lambda d: 0, "bitwise_or")
 
 
+def sign_of_check(index: tir.Expr, limits: Sequence[tir.Expr], column: tir.Expr, negative: bool, dtype: DType) -> tir.Expr:
+    """A number, computed in ``dtype``, that is negative where an index in a column is not a position (or lies beyond 2**30 in 32 bits)."""
+    high, i = te.cast(limit_of(limits, column, dtype), dtype), te.cast(index, dtype)
+    below = i + high if negative and index.dtype.kind == "int" else i
+    return tir.call("bitwise_or", below, high - 1 - i)
+
+
+def wide(dtype: DType, limits: Sequence[tir.Expr]) -> DType:
+    """The type in which ``sign_of_check`` is negative for no position: 32 bits only for limits that are known to be small."""
+    return _wide(dtype) if all((static(n) or _NARROW + 1) <= _NARROW for n in limits) else INT64
+
+
 def _wide(dtype: DType) -> DType:
     """The type in which sums of indices of this one are made."""
     return INT64 if dtype.bits > 32 or (dtype.bits == 32 and dtype.kind == "uint") else INT32
 
 
-def _limit(limits: Sequence[tir.Expr], column: tir.Expr, dtype: DType) -> tir.Expr:
+def limit_of(limits: Sequence[tir.Expr], column: tir.Expr, dtype: DType) -> tir.Expr:
     """The limit of the indices of a column."""
     largest = tir.index_const(_NARROW if dtype is INT32 else 1 << 62)
     fitting = [n if static(n) is not None and static(n) <= largest.value else tir.min_(n, largest) for n in limits]  # type: ignore[operator]

@@ -214,6 +214,7 @@ class _Replace(Rewriter):
 
 
 _COMMUTATIVE = (tir.Add, tir.Mul, tir.Min, tir.Max, tir.And, tir.Or)
+_COMMUTATIVE_CALLS = ("bitwise_or", "bitwise_and", "bitwise_xor")
 
 
 def _partial_values(work: _Rfactor) -> list[Expr]:
@@ -234,6 +235,8 @@ def _other_side(value: Expr, acc: Expr) -> Expr | None:
     """What is combined with the accumulator: the other operand, or the other choice."""
     if type(value) in _COMMUTATIVE:
         return value.b if value.a is acc else value.a if value.b is acc else None  # type: ignore[attr-defined]
+    if type(value) is tir.Call and value.op in _COMMUTATIVE_CALLS and acc in value.args:
+        return value.args[1] if value.args[0] is acc else value.args[0]
     if type(value) in (tir.Select, tir.IfThenElse):
         yes, no = value.true_value, value.false_value  # type: ignore[attr-defined]
         return no if yes is acc else yes if no is acc else None

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that use indices check them: which do, that they agree with the interpreter, and that nothing outside is touched."""
+
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel import driver
+from roundel.builder import BlockBuilder
+from roundel.frontend.onnx import from_onnx
+from roundel.graph.checks_in_programs import checks_in_programs
+from roundel.ir import graph, tir
+from roundel.ir.dtype import INT64
+from roundel.ops import make
+from roundel.script import from_source
+
+UP_TO_CHECKS = driver.DEFAULT[: driver.DEFAULT.index(checks_in_programs) + 2]
+F = "float32"
+X, GRID = (("n",), F), (("n", "m"), F)
+
+
+def model(name, infos, **attrs):
+    """A model of one operator, for all sizes."""
+    known = {}
+    dim = lambda d: known.setdefault(d, tir.Var(d, INT64, True)) if isinstance(d, str) else d
+    params = [graph.Var(f"x{k}", graph.TensorInfo(tuple(map(dim, shape)), dtype)) for k, (shape, dtype) in enumerate(infos)]
+    bb = BlockBuilder()
+    with bb.function("main", params):
+        bb.emit_func_output(bb.emit(make(name, *params, **attrs)))
+    return bb.get()
+
+
+def indices(dtype, *shape):
+    """The shape and type of an index tensor."""
+    return shape, dtype
+
+
+CASES = {
+    "take": (lambda t: model("take", [X, indices(t, "k")], axis=0), [(9,)], (5000,), 9),
+    "gather_elements": (lambda t: model("gather_elements", [GRID, indices(t, "n", "q")], axis=1), [(70, 9)], (70, 80), 9),
+    "gather_nd": (lambda t: model("gather_nd", [GRID, indices(t, "k", 2)]), [(7, 9)], (5000, 2), 7),
+    "scatter_nd": (lambda t: model("scatter_nd", [X, indices(t, "k", 1), (("k",), F)], reduction="add"), [(9,), (5000,)], (5000, 1), 9),
+}
+
+
+def arguments(name, dtype):
+    _, floats, shape, limit = CASES[name]
+    rng = np.random.default_rng(0)
+    x, *updates = (rng.random(s, np.float32) for s in floats)
+    return [x, rng.integers(0 if dtype.startswith("u") else -limit, limit, shape).astype(dtype), *updates]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+@pytest.mark.parametrize("name", CASES)
+def test_an_index_is_read_by_what_uses_it_only(name, dtype):
+    mod = CASES[name][0](dtype)
+    prepared = driver.prepare(mod, pipeline=UP_TO_CHECKS)
+    names = list(prepared)
+    assert f"checked_{name}" in names and not any("index_flag" in n for n in names)
+    given = arguments(name, dtype)
+    compiled, wanted = rd.compile(mod), np.asarray(rd.interpret(mod)["main"](*given))
+    np.testing.assert_allclose(np.asarray(compiled(*given)), wanted, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(rd.interpret(prepared)["main"](*given)), wanted, rtol=1e-5)
+    for place in (0, -1):
+        bad = [given[0], given[1].copy(), *given[2:]]
+        bad[1].reshape(-1)[place] = 100
+        with pytest.raises(rd.RoundelError, match=f"{name}: index 100 at position"):
+            compiled(*bad)
+        with pytest.raises(rd.RoundelError, match=f"{name}: index 100 at position"):
+            rd.interpret(prepared)["main"](*bad)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_programs_with_checks_print_and_parse(name):
+    prepared = driver.prepare(CASES[name][0]("int64"), pipeline=UP_TO_CHECKS)
+    text = prepared.script()
+    assert from_source(text).script() == text
+
+
+def test_what_no_element_can_be_taken_from_is_an_error():
+    mod = CASES["take"][0]("int64")
+    compiled = rd.compile(mod)
+    assert np.asarray(compiled(np.zeros(0, np.float32), np.zeros(0, np.int64))).shape == (0,)
+    with pytest.raises(rd.RoundelError, match=r"not in \[0, 0\)"):
+        compiled(np.zeros(0, np.float32), np.zeros(5000, np.int64))
+
+
+def test_rows_and_indices_with_several_users_are_checked_before():
+    rows = model("take", [(("n", 64), F), indices("int64", "k")], axis=0)
+    assert "index_flag" in list(driver.prepare(rows, pipeline=UP_TO_CHECKS))
+
+
+def test_scatters_in_loops_stay_in_place():
+    """A state that each iteration scatters into is not copied: its kernel overwrites it."""
+    from onnx import TensorProto as P
+    from onnx import helper
+
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("ScatterND", ["s", "i", "u"], ["t"]), helper.make_node("Identity", ["go"], ["on"])], "body",
+        [value("n", P.INT64, []), value("go", P.BOOL, []), value("s", P.FLOAT, [1000])], [value("on", P.BOOL, []), value("t", P.FLOAT, [1000])])
+    g = helper.make_graph([helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)], "g",
+                          [value("count", P.INT64, []), value("x", P.FLOAT, [1000]), value("i", P.INT64, [100, 1]), value("u", P.FLOAT, [100])],
+                          [value("y", P.FLOAT, [1000])])
+    proto = helper.make_model(g, opset_imports=[helper.make_opsetid("", 18)])
+    prepared = driver.prepare(from_onnx(proto))
+    assert any("_over_" in n for n in prepared)
