@@ -41,14 +41,14 @@ class CheckIndices(OpDef):
         info = tensor_info(self, args[0], args)
         if info.dtype is not None and not info.dtype.is_int:
             fail(self, f"indices have to be integers, not {info.dtype}", *args)
-        return args[3] if len(args) > 3 else info
+        return info if len(args) < 4 or args[3] is None else args[3]
 
     def positions(self, infos: tuple[Any, ...], attrs: Attrs) -> tuple[Positions, ...]:
         return (Positions(0, infos[1].values, attrs["negative"]),)
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         require_inside(attrs["node"] or "check_indices", args[0], args[1], attrs["negative"])
-        return args[3] if len(args) > 3 else args[0]
+        return args[0] if len(args) < 4 or args[3] is None else args[3]
 
 
 @register
