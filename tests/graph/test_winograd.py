@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from roundel.builder import BlockBuilder
-from roundel.driver import compile_module
-from roundel.graph.winograd import winograd_tile
+from roundel.driver import compile_module, prepare
+from roundel.graph.algorithms import algorithms
+from roundel.graph.winograd import LARGEST, winograd_tile
 from roundel.interp import interpret
 from roundel.ir import graph, options
 from roundel.ir.constants import ConstData
 from roundel.ir.op import get_op
 from roundel.ops import make
-from roundel.ops.winograd import transform_weight
+from roundel.ops.even_tiles import SCALE
+from roundel.ops.winograd import DATA_TRANSFORM, KERNEL_TRANSFORM, RESULT_TRANSFORM, transform_weight
 from roundel.target import Target
 
 
@@ -93,6 +95,25 @@ def test_choice():
     assert winograd_tile(_info(1, 24, 56, 56), _info(24, 24, 3, 3), _attrs(), target) == 0
     with options.override(accuracy="strict"):
         assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == 0
+
+
+@pytest.mark.parametrize("value, chosen", [(2.0**70, True), (-2.0**82, False), (2.0**127, False), (np.inf, False), (-np.inf, False), (np.nan, False)])
+def test_kernels_that_overflow_are_used_as_they_are(value, chosen):
+    mod, weight, _ = _network(1, 64, 64, 56, 56, np.random.default_rng(0))
+    weight[5, 3, 1, 2] = value
+    target = Target("x86-64-v4")
+    (choice,) = algorithms(mod, target) or [None]
+    assert (choice is not None and choice.chosen != "direct") == any("winograd" in name for name in prepare(mod, target=target)) == chosen
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+def test_kernels_that_are_transformed_overflow_nowhere(tile):
+    """The bound on all numbers of a tile: |A| |B| |G| in both directions, times the largest kernel and the largest pixels that are not computed directly."""
+    units = [list(row) for row in np.eye(tile + 2)]
+    data, result = (np.array([f[tile](row) for row in units]).T for f in (DATA_TRANSFORM, RESULT_TRANSFORM))
+    gain = (np.abs(result) * np.linalg.norm(data, axis=1) * np.linalg.norm(KERNEL_TRANSFORM[tile], axis=1)).sum(1).max() ** 2
+    assert gain < {2: 2.0**4, 4: 94}[tile]
+    assert gain * LARGEST * np.sqrt(2.0**128 / SCALE) < np.finfo(np.float32).max
 
 
 @pytest.mark.parametrize(("growth", "tile"), [(5.0, 4), (4.0, 2), (1.7, 0)])

@@ -15,7 +15,7 @@ from ..ops.outside_scaling import column_scale
 from ..target import Target
 from .rewriter import is_call
 from .strassen import GAIN, TILE, product_of, strassen_cycles
-from .winograd import winograd_cycles
+from .winograd import is_transformable, winograd_cycles
 
 CONVOLUTIONS = {0: "direct", 2: "Winograd F(2x2,3x3)", 4: "Winograd F(4x4,3x3)"}
 PRODUCTS = ("plain", "Strassen")
@@ -51,7 +51,7 @@ def _convolution(call: graph.GraphExpr, target: Target) -> tuple[str, str, tuple
     if data.shape is None or call.attrs["data_layout"] != "NCHW" or call.attrs["kernel_layout"] != "OIHW":
         return None
     times = winograd_cycles(data, weight, call.attrs, target)
-    if not times:
+    if not times or not is_transformable(call.args[1]):
         return None
     cycles = {CONVOLUTIONS[m]: t for m, t in times.items()}
     return f"conv2d {_shape(data)} by {_shape(weight)}", min(cycles, key=cycles.__getitem__), tuple(cycles.items())

@@ -24,7 +24,7 @@ from ..ops.dims import paddings, per_axis
 from ..passes import pass_
 from ..target import Target
 from .rewriter import GraphRewriter
-from .winograd import winograd_tile, winograd_weight
+from .winograd import is_transformable, winograd_tile, winograd_weight
 
 
 @pass_("block_channels")
@@ -123,7 +123,7 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
     if not block:
         return None
     tile = 0 if border else winograd_tile(data.sinfo, weight.sinfo, a, self.target)
-    if tile:
+    if tile and is_transformable(weight):
         inner = self.block_of(data) or block
         x = self.in_blocks(data, inner)
         if x is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,10 @@ from ..ops.winograd import transform_weight
 from ..target import Target
 
 TILES = (2, 4)
+LARGEST = 2.0**80
+"""The largest norm of a kernel that is transformed. A tile of 4 that is not computed directly has pixels of norm below 2^34 (`ops/even_tiles.py`),
+and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
+times the square of the sum over x of |A_ix| ||B_x|| ||G_x|| for any i, 94 (of tiles of 2: 15). So nothing overflows."""
 GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with tiles of 4 beside them as they are
 DIRECT_SHARE = 0.93    # of peak that a direct convolution reaches
 PRODUCT_SHARE = 0.85   # ... the products of the positions, whose matrices are small
@@ -63,6 +68,14 @@ def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int,
     products = max(edge**2 * tiles * pairs / PRODUCT_SHARE, reading)
     test = tiles * (TEST_OPS + 2.5 * edge * m * channels / lanes) / 2 if m == 4 else 0.0
     return products + tiles * TRANSFORM_OPS[m] * (channels + outer) / lanes / 2 + test
+
+
+def is_transformable(weight: graph.Constant) -> bool:
+    """Whether kernels OIHW are finite, and so small that Winograd's algorithm overflows nowhere where the direct one would not (of tiles
+    of 2: for windows of norm below 2^124 / ||kernel|| and 2^126)."""
+    kernels = weight.data.numpy()
+    most = max(float(np.max(kernels)), -float(np.min(kernels))) if kernels.size else math.nan
+    return most * math.sqrt(kernels[0].size) <= LARGEST
 
 
 def winograd_weight(weight: graph.Constant, tile: int, inner: int, outer: int) -> graph.Constant:

@@ -4,11 +4,21 @@
 for j in range(n):                 if i < m:
     if i < m:               ->         for j in range(n):
         C[i, j] = ...                      C[i, j] = ...
+
+A condition on data that is said to be likely leaves a loop with a copy of the loop for each case, both without branches:
+
+for j in range(n):                           if likely(E[i]):
+    C[i, j] = select(likely(E[i]), x, y) ->      for j in range(n): C[i, j] = x
+                                             else:
+                                                 for j in range(n): C[i, j] = y
 """
 
 from __future__ import annotations
 
-from roundel.ir import free_vars, on, tir
+from collections.abc import Set
+from typing import Any
+
+from roundel.ir import Rewriter, free_vars, on, tir
 from roundel.ir.visit import statements, walk
 
 from .kernel_pass import kernel_pass
@@ -24,12 +34,39 @@ def _stable(condition: tir.Expr, loop: tir.For) -> bool:
     return not loaded or loaded.isdisjoint(n.buffer for n in statements(loop.body) if type(n) is tir.BufferStore)
 
 
+def _always(body: tir.Stmt) -> list[tir.Expr]:
+    """The expressions of a loop's body that are evaluated whatever other conditions say, and are made of what is known before."""
+    inside = list(statements(body))
+    own = {n.loop_var if type(n) is tir.For else n.var for n in inside if type(n) in (tir.For, tir.Let)}
+    guarded = {n for s in inside if type(s) is tir.If for case in (s.then_case, s.else_case) if case is not None for n in walk(case) if isinstance(n, tir.Expr)}
+    return [n for n in walk(body) if isinstance(n, tir.Expr) and n not in guarded and own.isdisjoint(free_vars(n))]
+
+
 class _Hoist(StatementRewriter):
+    """``choices`` are the conditions on data that are said to be likely."""
+
+    def __init__(self, choices: Set[tir.Expr]) -> None:
+        super().__init__()
+        self.choices = choices
+
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         loop = self.generic(loop)
+        return loop if loop.kind is tir.ForKind.PARALLEL else self.split(self.hoisted(loop))
+
+    def split(self, loop: tir.Stmt) -> tir.Stmt:
+        """The loop for a choice that is made once for all of it, and the loop for the other."""
+        if not self.choices or type(loop) is not tir.For:
+            return loop
+        made = next((n for n in _always(loop.body) if n in self.choices and _stable(n, loop)), None)
+        if made is None:
+            return loop
+        return tir.If(made, *(loop.replace(body=_Decided(made, case).rewrite(loop.body)) for case in (True, False)))
+
+    def hoisted(self, loop: tir.For) -> tir.Stmt:
+        """The loop under the conditions that were in it."""
         inner = loop.body
-        if type(inner) is not tir.If or inner.else_case is not None or loop.kind is tir.ForKind.PARALLEL:
+        if type(inner) is not tir.If or inner.else_case is not None:
             return loop
         parts = conjuncts(inner.condition)
         out = [c for c in parts if _stable(c, loop)]
@@ -49,6 +86,24 @@ class _Hoist(StatementRewriter):
         return stmt
 
 
+class _Decided(Rewriter):
+    """Code in which a condition is known to hold, or not to."""
+
+    def __init__(self, condition: tir.Expr, holds: bool) -> None:
+        super().__init__()
+        self.condition, self.holds = condition, holds
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, tir.Expr) and node == self.condition:
+            return tir.const(self.holds, "bool")
+        node = super().rewrite(node)
+        if type(node) is tir.If and type(node.condition) is tir.IntImm:
+            return node.then_case if node.condition.value else node.else_case or tir.Seq(())
+        if type(node) is tir.Select and type(node.condition) is tir.IntImm:
+            return node.true_value if node.condition.value else node.false_value
+        return node
+
+
 def _loads(e: tir.Expr) -> bool:
     return any(type(n) in (tir.BufferLoad, tir.Call) for n in walk(e))
 
@@ -56,4 +111,5 @@ def _loads(e: tir.Expr) -> bool:
 @kernel_pass("hoist_conditions")
 def hoist_conditions(func: tir.PrimFunc) -> tir.PrimFunc:
     """Invariant conditions outside of their loops."""
-    return func.replace(body=_Hoist().rewrite(func.body))
+    choices = {n for n in walk(func.body) if type(n) is tir.Call and n.op == "likely" and _loads(n.args[0])}
+    return func.replace(body=_Hoist(choices).rewrite(func.body))
