@@ -166,7 +166,8 @@ def compiled(shape: tuple[int, ...], kernel: np.ndarray, bias: np.ndarray | None
         built = compile_module(bb.get())
     sides = (padding,) * 4 if isinstance(padding, int) else padding
     name = f"{'x'.join(map(str, shape))} by {'x'.join(map(str, kernel.shape))}, padding {padding}, tile {tile}"
-    return Convolution(name, kernel, bias, shape, sides, tile if is_transformable(graph.Constant.of(kernel)) else 0, {t: built.load(threads=t)["main"] for t in (1, 2)})
+    taken = tile if is_transformable(graph.Constant.of(kernel)) else 0
+    return Convolution(name, kernel, bias, shape, sides, taken, {t: built.load(threads=t)["main"] for t in (1, 2)})
 
 
 def problem(convolution: Convolution, data: np.ndarray) -> str | None:

@@ -193,10 +193,10 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None
     for loop in (i, j):
         sch.unroll(loop)
     sch.vectorize(lane)
-    for name in (stages.result.name, stages.result_columns.name):
-        _straight(sch, sch.get_block(name), xo, 6)
     if stages.direct is not None:
         _direct(sch, sch.get_block(stages.direct), xo)
+    for name in (stages.result.name, stages.result_columns.name):
+        _straight(sch, sch.get_block(name), xo, 6)
     products, data = sch.get_block(stages.products.info.name), sch.get_block(stages.data.name)
     accumulated = sch.cache_write(products, 0, "local")
     for stage in (data, accumulated):
