@@ -89,7 +89,7 @@ def load(path: Path) -> tuple[str, list[Candidate], list[Any]]:
     loaded = []
     for objects, functions, weights, offsets, nbytes, target in libraries:
         constants = {key: ConstData(array) for key, array in weights.items()}
-        loaded.append(Built(objects, functions, constants, offsets, nbytes, target).load(threads=1, profile=True))
+        loaded.append(Built(objects, functions, constants, offsets, nbytes, target, {}).load(threads=1, profile=True))
     return rule, found, [loaded[c.library][c.function] for c in found]
 
 
