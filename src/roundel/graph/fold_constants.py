@@ -128,6 +128,8 @@ def _value(arg: Any) -> Any:
 
 
 def _constant(result: Any, sinfo: graph.StructInfo) -> graph.GraphExpr:
+    if isinstance(sinfo, graph.ShapeInfo):
+        return graph.ShapeExpr(tuple(tir.index_const(int(size)) for size in result))
     if isinstance(result, tuple | list):
         return graph.Tuple(tuple(_constant(r, s) for r, s in zip(result, sinfo.fields, strict=True)))
     array = np.asarray(result)

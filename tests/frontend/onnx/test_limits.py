@@ -101,3 +101,58 @@ def test_tensors_where_a_sequence_is_wanted(op):
     inputs = ["x", "x", "k"] if op == "SequenceInsert" else ["x", "k"] if op in ("SequenceAt", "SequenceErase") else ["x"]
     with pytest.raises(ModelError, match="a sequence is wanted where the model gives a tensor"):
         from_onnx(model([helper.make_node(op, inputs, ["y"], **attributes)], {"k": np.int64(0)}))
+
+
+def lrn(x, size, alpha):
+    """The definition, one channel at a time."""
+    out = np.empty_like(x)
+    for c in range(x.shape[1]):
+        window = x[:, max(0, c - (size - 1) // 2): c + size // 2 + 1]
+        out[:, c] = x[:, c] / (1 + alpha / size * (window**2).sum(1)) ** 0.75
+    return out
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 4, 4), ("n", "c", 4, 4)])
+@pytest.mark.parametrize("size", [5, 33, 2**31, 2**40])
+def test_windows_of_channels_end_with_the_channels(shape, size):
+    x, alpha = np.random.default_rng(0).standard_normal((1, 40 if isinstance(shape[1], str) else 3, 4, 4)).astype(np.float32), size / 3
+    m = rd.compile(model([helper.make_node("LRN", ["x"], ["y"], size=size, alpha=alpha, bias=1.0)], shape=shape))
+    np.testing.assert_allclose(m(x), lrn(x, size, alpha), rtol=1e-5)
+
+
+def test_many_pieces_of_one_size_are_rows_of_a_tensor():
+    nodes = [helper.make_node("SplitToSequence", ["x"], ["s"]), helper.make_node("SequenceAt", ["s", "k"], ["y"])]
+    m = rd.compile(model(nodes, {"k": np.int64(-2)}, shape=(10**6,)))
+    np.testing.assert_array_equal(m(np.arange(10**6, dtype=np.float32)), [10**6 - 2])
+
+
+def test_pieces_that_are_not_equal_count_as_nodes():
+    nodes = [helper.make_node("SplitToSequence", ["x", "n"], ["s"]), helper.make_node("SequenceAt", ["s", "k"], ["y"])]
+    with pytest.raises(UnsupportedError, match="max_nodes"):
+        from_onnx(model(nodes, {"n": np.int64(3), "k": np.int64(-2)}, shape=(10**8,)))
+
+
+def test_tables_larger_than_what_may_be_computed_at_compile_time():
+    sizes = {"a": np.int64(10**8), "b": np.int64(16), "c": np.int64(8192), "d": np.float32(0), "e": np.float32(4096)}
+    with pytest.raises(UnsupportedError, match="max_folded_bytes"):
+        from_onnx(model([helper.make_node("MelWeightMatrix", [*sizes], ["y"])], sizes))
+
+
+def _ranks():
+    yield "input 'x'", model([helper.make_node("Relu", ["x"], ["y"])], shape=(1,) * 300)
+    yield "Unsqueeze", model([helper.make_node("Unsqueeze", ["x", "a"], ["y"])], {"a": np.arange(70)})
+    held = model([helper.make_node("Identity", ["w"], ["y"])])
+    held.graph.initializer.append(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1] * 1000, raw_data=bytes(4)))
+    yield "tensor 'w'", held
+
+
+@pytest.mark.parametrize(("where", "source"), list(_ranks()))
+def test_tensors_of_too_many_dimensions(where, source):
+    with pytest.raises(ModelError, match=rf"{where}.*dimensions\n.*at most 64"):
+        from_onnx(source)
+
+
+@pytest.mark.parametrize("kind", ["RandomUniform", "RandomNormal"])
+def test_negative_sizes_that_a_node_makes(kind):
+    with pytest.raises(ModelError, match=rf"{kind}.*a dimension is negative\n.*\[-5, 3\]"):
+        from_onnx(model([helper.make_node(kind, [], ["y"], shape=[-5, 3])]))

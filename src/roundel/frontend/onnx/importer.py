@@ -22,7 +22,7 @@ from . import symbolic
 from .folder import ModelFolder
 from .functions import body_of, defaults_of, schema_of
 from .limits import Limits
-from .load import MAX_BYTES, STRING, dtype_of, tensor_data
+from .load import MAX_BYTES, STRING, check_rank, dtype_of, tensor_data
 from .registry import find
 from .run_time_sizes import broadcasts, integers, require, stretched
 from .strings import mark_text
@@ -369,11 +369,16 @@ def _is_tiny(call: graph.Call) -> bool:
 
 
 def require_possible(info: graph.StructInfo, where: str) -> None:
-    """Raises ModelError for a tensor that no machine holds, its symbolic sizes left aside."""
+    """Raises ModelError for a tensor that no machine holds, its symbolic sizes left aside, for a negative size and for too many dimensions."""
+    for part in info.fields if isinstance(info, graph.TupleInfo) else ():
+        require_possible(part, where)
     shape = getattr(info, "shape", None)
     if not shape or not isinstance(info, graph.TensorInfo):
         return
+    check_rank(len(shape), where)
     sizes = [d.value for d in shape if isinstance(d, tir.IntImm)]
+    if any(size < 0 for size in sizes):
+        raise ModelError("a dimension is negative", where=where, why=f"its shape is [{', '.join(d.script() for d in shape)}]")
     if info.dtype.nbytes(math.prod(sizes)) > MAX_BYTES:
         raise ModelError("the tensor is absurdly large", where=where, why=f"its shape is [{', '.join(d.script() for d in shape)}], "
                          f"elements are {info.dtype}")

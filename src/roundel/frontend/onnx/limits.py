@@ -30,9 +30,9 @@ class Limits:
         self.left += self.written
         self.path = []
 
-    def count(self, where: str) -> None:
-        """A node is about to be converted; raises UnsupportedError when there were too many."""
-        self.left -= 1
+    def count(self, where: str, nodes: int = 1) -> None:
+        """A node is about to be converted (or so many); raises UnsupportedError when there were too many."""
+        self.left -= nodes
         if self.left < 0:
             raise UnsupportedError(f"the model grows too large: its functions and loops expand to more than {self.most} nodes beyond those in the file",
                                    where=where, hint=f"if that is meant, allow more by the option max_nodes (environment ROUNDEL_MAX_NODES={self.most * 10})")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 STRING = 8  # the code of string tensors
 _LARGE = 1 << 20  # bytes of a file whose weights are read one by one, when they are needed
 MAX_BYTES = 1 << 40  # a larger tensor is a mistake
+MAX_RANK = 64  # dimensions of a tensor, NumPy's limit
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64",
            12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
            19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2"}
@@ -36,6 +37,13 @@ def dtype_of(code: int, where: Any = None) -> DType:
     if code not in _DTYPES:
         raise ModelError(f"data type {code} cannot be compiled", where=where)
     return DType(_DTYPES[code])
+
+
+def check_rank(rank: int, where: str) -> None:
+    """Raises ModelError for a tensor of more dimensions than arrays can have."""
+    if rank > MAX_RANK:
+        raise ModelError(f"a tensor of {rank} dimensions", where=where, why=f"arrays have at most {MAX_RANK}, in NumPy and when the model runs",
+                         hint="reshape it to fewer dimensions")
 
 
 _CODES = {name: code for code, name in _DTYPES.items()}
@@ -112,6 +120,7 @@ def tensor_data(tensor: onnx.TensorProto, folder: ModelFolder | None) -> ConstDa
     """The content of a TensorProto, read when it is needed where it lies in an external file; raises ModelError."""
     where = f"tensor {tensor.name!r}"
     shape = tuple(tensor.dims)
+    check_rank(len(shape), where)
     if any(d < 0 for d in shape):
         raise ModelError("a dimension is negative", where=where, why=f"its shape is {list(shape)}")
     dtype = dtype_of(tensor.data_type, where)

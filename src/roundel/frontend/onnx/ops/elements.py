@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .... import te
-from ....ir import graph, tir
+from ....ir import graph, options, tir
 from ..importer import NodeContext, Value
 from ..load import dtype_of
 from ..registry import converter
@@ -148,13 +148,18 @@ def _tf_idf(node: NodeContext, x: Value) -> Any:
         raise node.unsupported("n-grams of a text of unknown length")
     total, first = None, 0
     width = max(places) + 1
+    if (nbytes := 4 * width * len(places)) > (most := options.get("max_folded_bytes")):
+        raise node.unsupported(f"a table of n-grams of {nbytes} bytes is larger than the option max_folded_bytes ({most}) allows")
     for size in range(1, len(starts)):
         grams = np.asarray(pool[starts[size - 1]: starts[size]]).reshape(-1, size)
         index, first = np.asarray(places[first: first + len(grams)]), first + len(grams)
-        for skip in range(skips + 1 if size > 1 else 1):
+        if not len(grams) or not low <= size <= high:
+            continue
+        for skip in range(min(skips + 1, (length.value - 1) // (size - 1)) if size > 1 else 1):  # more and no n-gram fits into the text
             count = length.value - (size - 1) * (skip + 1)
-            if not len(grams) or not low <= size <= high or count <= 0:
+            if count <= 0:
                 continue
+            node.importer.limits.count(node.title)
             part = _gram_counts(node, v, grams, index, skip + 1, count, width)
             total = part if total is None else node.make("add", total, part)
     if total is None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .... import te
@@ -136,19 +137,45 @@ def _mvn(node: NodeContext, x: Value) -> Any:
     return node.make("divide", centred, node.make("add", node.make("sqrt", var), const_like(1e-9, var)))
 
 
+_WRITTEN_OUT = 32
+"""Channels of a window that are added one by one, which becomes one kernel."""
+
+
+def _window_sums(node: NodeContext, x: Any, low: int, high: int) -> Any:
+    """The sum of each element of axis 1, of the ``low`` before and the ``high`` behind it."""
+    width = [0] * (2 * x.sinfo.ndim)
+    width[2], width[3] = low, high
+    padded = node.make("nn.pad", x, pad_value=const_like(0, x), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
+    total = None
+    for k in range(low + high + 1):
+        part = node.make("strided_slice", padded, axes=(1,), begin=(tir.as_index(k),), end=(x.sinfo.shape[1] + k,), strides=(tir.index_const(1),))
+        total = part if total is None else node.make("add", total, part)
+    return total
+
+
+def _long_window_sums(x: te.Tensor, low: int, high: int) -> te.Tensor:
+    """The same for windows of any length, which reach no further than there are elements."""
+    most = x.shape[1] - 1
+    low, high = tir.min_(low, most), tir.min_(high, most)
+    k = te.reduce_axis(low + high + 1, "k")
+
+    def body(n: Any, c: Any, *at: Any) -> tir.Expr:
+        there = c + k.var - low
+        inside = te.logical_and(there >= 0, there < x.shape[1])
+        return te.sum(te.if_then_else(inside, x(n, there, *at), tir.const(0, x.dtype)), axis=k)
+
+    return te.compute(x.shape, body, "window_sums")
+
+
 @converter("LRN")
 def _lrn(node: NodeContext, x: Value) -> Any:
     size, alpha, beta, bias = node.attr("size"), node.attr("alpha", 1e-4), node.attr("beta", 0.75), node.attr("bias", 1.0)
+    if size < 1:
+        raise node.error(f"windows of {size} channels")
     v = x.expr
     squares = node.make("multiply", v, v)
-    low = (size - 1) // 2
-    width = [0] * (2 * v.sinfo.ndim)
-    width[2], width[3] = low, size - 1 - low
-    padded = node.make("nn.pad", squares, pad_value=const_like(0, v), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
-    total = None
-    for k in range(size):
-        part = node.make("strided_slice", padded, axes=(1,), begin=(tir.as_index(k),), end=(v.sinfo.shape[1] + k,), strides=(tir.index_const(1),))
-        total = part if total is None else node.make("add", total, part)
+    low, high = (size - 1) // 2, size // 2
+    total = _window_sums(node, squares, low, high) if size <= _WRITTEN_OUT else node.te(partial(_long_window_sums, low=low, high=high), squares)
     base = node.make("add", node.make("multiply", total, const_like(alpha / size, v)), const_like(bias, v))
     return node.make("divide", v, node.make("power", base, const_like(beta, v)))
 

@@ -18,6 +18,9 @@ from ..values import EmptyOptional, ListValue, SequenceValue, StackedValue, Valu
 from .control import at as row_at
 from .control import scan_loop
 
+_LISTED = 64
+"""Pieces of a tensor that are values of their own; more of one size are the rows of a tensor."""
+
 
 def _place(node: NodeContext, position: Value | None, length: int, default: int) -> int:
     if position is None:
@@ -111,6 +114,9 @@ def _split(node: NodeContext, x: Value, sizes: Value | None = None) -> Any:
             return stacked.pieces(node, x, axis, step, keep or sizes is not None)
         if step <= 0:
             raise node.error(f"pieces of size {step}")
+        if extent.value > _LISTED * step and extent.value % step == 0:
+            return stacked.pieces(node, x, axis, step, keep or sizes is not None)
+        node.importer.limits.count(node.title, -(-extent.value // step))
         parts = [min(step, extent.value - k) for k in range(0, extent.value, step)]
     else:
         parts = node.ints(sizes, "the sizes of the pieces")

@@ -9,7 +9,7 @@ import numpy as np
 
 from roundel import te
 
-from ....ir import graph, tir
+from ....ir import graph, options, tir
 from ..importer import NodeContext, Value
 from ..registry import converter
 from .math import const_like
@@ -123,17 +123,14 @@ def _mel(node: NodeContext, bins: Value, length: Value, rate: Value, low: Value,
         raise node.data_dependent("a mel filter bank")
     count, size, sample_rate, lower, upper = (k.reshape(-1)[0].item() for k in known)
     spectrum = size // 2 + 1
+    if spectrum * count * 8 > (most := options.get("max_folded_bytes")):
+        raise node.unsupported(f"a mel filter bank of {spectrum} x {count} numbers is larger than the option max_folded_bytes ({most}) allows")
     first, last = (2595 * np.log10(1 + f / 700) for f in (lower, upper))
     mel = first + np.arange(count + 2) * ((last - first) / (count + 2))
     edges = 700 * (np.power(10, mel / 2595) - 1)
     places = ((size + 1) * edges // sample_rate).astype(np.int64)
-    out = np.zeros((spectrum, count))
-    for k in range(count):
-        left, centre, right = places[k: k + 3]
-        if centre == left:
-            out[centre, k] = 1
-        else:
-            out[left: centre + 1, k] = (np.arange(left, centre + 1) - left) / (centre - left)
-        if right > centre:
-            out[centre:right, k] = (right - np.arange(centre, right)) / (right - centre)
+    left, centre, right, at = places[:-2], places[1:-1], places[2:], np.arange(spectrum)[:, None]
+    rising = np.where(centre == left, at == centre, (at - left) / np.maximum(centre - left, 1))
+    out = np.where((left <= at) & (at <= centre), rising, 0.0)
+    out = np.where((centre <= at) & (at < right), (right - at) / np.maximum(right - centre, 1), out)
     return graph.Constant.of(out.astype(dtype_of(node.attr("output_datatype", 1)).numpy))
