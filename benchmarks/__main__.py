@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks COMMAND``, from the project's root. Beside these: ``python -m benchmarks.accuracy``, ``.caches``, ``.compile_time``, ``.memory``."""
+"""``python -m benchmarks COMMAND``, from the project's root. Beside these: ``python -m benchmarks.caches``, ``.compile_time``, ``.memory``."""
 
 from __future__ import annotations
 
@@ -70,6 +70,22 @@ def operators(
     from .operators import run_operators
 
     run_operators(_list(engines), threads, budget, only)
+
+
+@app.command()
+def accuracy(
+    models: str = typer.Option("all", help="Names or kinds of the zoo's models, separated by semicolons."),
+    threads: int = typer.Option(1, help="Number of threads."),
+    limit: float = typer.Option(8.0, help="The largest error allowed, in PyTorch's own."),
+    strict: bool = typer.Option(False, "--strict", help="Compile with accuracy strict instead of default."),
+) -> None:
+    """Errors of Roundel and of PyTorch in single precision against PyTorch in double precision: architectures of many kinds at their usual sizes."""
+    from .accuracy import run_accuracy
+    from .zoo import chosen
+
+    beyond = run_accuracy(chosen(models), limit, threads, **({"accuracy": "strict"} if strict else {}))
+    if beyond:
+        raise typer.Exit(1)
 
 
 @app.command()

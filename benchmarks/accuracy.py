@@ -1,58 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How exact results are: ``python -m benchmarks.accuracy [--models resnet18,...]`` from the project's root.
+"""How exact results are: the error of each model of the zoo, and PyTorch's own, against the same module in double precision.
 
-The relative L2 error against PyTorch in double precision, of Roundel, ONNX Runtime and PyTorch in single precision, on the same inputs.
-Prints a table, writes ``results/accuracy.json``, and fails when Roundel's error is more than 20 times that of ONNX Runtime.
+The error is relative, in the L2 norm, over all elements of an output. Of a model's floating-point outputs the one with the largest ratio counts.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
+import gc
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import typer
 
-from .models import Case, cases, data, load, onnx_file, run
-from .results import FOLDER, machine
+from .results import machine, merge
+from .zoo import ZOO, load
 
-LIMIT = 20.0
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+ROUNDING = 2.0**-25
+"""What rounding an exact result to float32 costs at least, about: no smaller error of PyTorch counts in a ratio."""
 
 
-def errors(case: Case) -> dict[str, float]:
-    """Relative L2 error of each engine."""
-    import onnxruntime
+def errors(module: Any, inputs: Sequence[np.ndarray], **options: Any) -> list[tuple[float, float]]:
+    """For each floating-point output the relative L2 errors of PyTorch and of Roundel, both in single precision.
+
+    ``options`` are passed to ``rd.compile``. The module is in double precision afterwards.
+    """
+    import torch
 
     import roundel as rd
 
-    inputs, single = data(case)
-    exact = _exact(case, inputs)
-    session = onnxruntime.InferenceSession(str(onnx_file(case)), providers=["CPUExecutionProvider"])
-    ours = rd.compile(str(onnx_file(case)))(**inputs)
-    results = {"roundel": ours[0] if isinstance(ours, tuple) else ours, "onnxruntime": session.run(None, inputs)[0], "pytorch": single}
-    return {name: float(np.linalg.norm(r.astype(np.float64) - exact) / np.linalg.norm(exact)) for name, r in results.items()}
+    arguments = tuple(map(torch.from_numpy, inputs))
+    theirs = _arrays(_run(module, arguments))
+    model = rd.compile(module, arguments, **options)
+    ours = _arrays(model(*inputs))
+    with everything_in_double():
+        exact = _arrays(_run(module.double(), tuple(t.double() if t.is_floating_point() else t for t in arguments)))
+    return [(_relative(t, e), _relative(o, e)) for t, o, e in zip(theirs, ours, exact, strict=True) if e.dtype == np.float64]
 
 
-def _exact(case: Case, inputs: dict[str, Any]) -> np.ndarray:
-    module, _ = load(case)
-    return run(module.double(), {k: v.astype(np.float64) if v.dtype == np.float32 else v for k, v in inputs.items()})
+@contextlib.contextmanager
+def everything_in_double() -> Iterator[None]:
+    """PyTorch code that asks for float32 gets float64: many modules normalise and rotate in float32 whatever their own precision is."""
+    import torch
+
+    class Double(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            def wide(value: Any) -> Any:
+                return torch.float64 if value is torch.float32 else value
+
+            func = torch.Tensor.double if func is torch.Tensor.float else func
+            return func(*map(wide, args), **{k: wide(v) for k, v in (kwargs or {}).items()})
+
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with Double():
+            yield
+    finally:
+        torch.set_default_dtype(before)
 
 
-@app.command()
-def main(models: str = typer.Option("all", help="Names, separated by commas.")) -> None:
-    """Measure and print."""
-    found = {}
-    print("model".ljust(16) + "".join(c.rjust(14) for c in ("roundel", "onnxruntime", "pytorch", "roundel / ort")))
-    for case in cases(models.split(","), [1]):
-        found[case.name] = e = errors(case)
-        print(case.name.ljust(16) + "".join(f"{v:14.2e}" for v in e.values()) + f"{e['roundel'] / e['onnxruntime']:14.2f}", flush=True)
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / "accuracy.json").write_text(json.dumps({"machine": machine(), "models": found}, indent=1) + "\n")
-    over = [n for n, e in found.items() if e["roundel"] > LIMIT * e["onnxruntime"]]
-    if over:
-        raise SystemExit(f"error above {LIMIT:g} times ONNX Runtime's: {', '.join(over)}")
+def _run(module: Any, arguments: Sequence[Any]) -> Any:
+    import torch
+
+    with torch.no_grad():
+        return module(*arguments)
 
 
-if __name__ == "__main__":
-    app()
+def _arrays(out: Any) -> list[np.ndarray]:
+    outputs = out if isinstance(out, tuple | list) else (out,)
+    return [np.asarray(o.numpy() if hasattr(o, "numpy") else o) for o in outputs]
+
+
+def _relative(got: np.ndarray, exact: np.ndarray) -> float:
+    return float(np.linalg.norm((got.astype(np.float64) - exact).ravel()) / max(np.linalg.norm(exact.ravel()), 1e-300))
+
+
+def ratio(theirs: float, ours: float) -> float:
+    """Roundel's error in PyTorch's."""
+    return ours / max(theirs, ROUNDING)
+
+
+def run_accuracy(names: Sequence[str], limit: float, threads: int, **options: Any) -> int:
+    """Print the table, the largest ratio of each kind; keep the results. How many models fail or are beyond the limit."""
+    import torch
+
+    torch.set_num_threads(threads)
+    shared = {"threads": threads, "options": options, "machine": machine()}
+    found: dict[str, dict[str, Any]] = {}
+    print(f"{'model':28}{'PyTorch':>11}{'Roundel':>11}{'ratio':>8}  kind", flush=True)
+    for name in names:
+        start = time.perf_counter()
+        try:
+            theirs, ours = max(errors(*load(name), threads=threads, **options), key=lambda pair: ratio(*pair))
+            found[name] = {"kind": ZOO[name].kind, "pytorch": theirs, "roundel": ours, "ratio": ratio(theirs, ours)}
+            print(f"{name:28}{theirs:11.2e}{ours:11.2e}{ratio(theirs, ours):8.2f}  {ZOO[name].kind}, {time.perf_counter() - start:.0f} s", flush=True)
+        except Exception as e:  # the report is the purpose
+            found[name] = {"kind": ZOO[name].kind, "failed": f"{type(e).__name__}: {' '.join(str(e).split())[:400]}"}
+            print(f"{name:28}  {found[name]['failed']}", flush=True)
+        merge("accuracy", [{"model": name, **found[name], **shared}], ["model", "threads", "options"])
+        gc.collect()
+    measured = {n: f for n, f in found.items() if "ratio" in f}
+    for kind in dict.fromkeys(f["kind"] for f in measured.values()):
+        worst = max((n for n, f in measured.items() if f["kind"] == kind), key=lambda n: measured[n]["ratio"])
+        print(f"largest ratio, {kind}: {measured[worst]['ratio']:.2f} ({worst})")
+    return sum(not f.get("ratio", np.inf) <= limit for f in found.values())

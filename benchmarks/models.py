@@ -132,7 +132,7 @@ def _tokens(vocabulary: int, batch: int, length: int, mask: bool = False) -> dic
     return {**found, "attention_mask": np.ones((batch, length), "int64")} if mask else found
 
 
-def _trained_statistics(module: Any) -> Any:
+def trained_statistics(module: Any) -> Any:
     """Batch normalisation as after training; fresh ones would be the identity."""
     import torch
 
@@ -152,7 +152,7 @@ def _resnet(batch: int, **sizes: Any) -> tuple[Any, dict[str, np.ndarray]]:
     from transformers import ResNetConfig, ResNetForImageClassification
 
     module = ResNetForImageClassification(ResNetConfig(num_labels=1000, **sizes))
-    return _one_output(_trained_statistics(module), ["pixel_values"], "logits"), _images(batch)
+    return _one_output(trained_statistics(module), ["pixel_values"], "logits"), _images(batch)
 
 
 def _resnet18(batch: int, length: int) -> tuple[Any, dict[str, np.ndarray]]:
@@ -167,7 +167,7 @@ def _mobilenetv2(batch: int, length: int) -> tuple[Any, dict[str, np.ndarray]]:
     from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
 
     module = MobileNetV2ForImageClassification(MobileNetV2Config(num_labels=1000, tf_padding=False))
-    return _one_output(_trained_statistics(module), ["pixel_values"], "logits"), _images(batch)
+    return _one_output(trained_statistics(module), ["pixel_values"], "logits"), _images(batch)
 
 
 def _vit(batch: int, length: int) -> tuple[Any, dict[str, np.ndarray]]:
