@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 
@@ -131,3 +132,40 @@ def test_a_model_from_the_cache_is_saved_without_compiling(path, tmp_path, monke
     assert (tmp_path / "beside.weights").exists() == (name == "beside.so")
     if name.endswith(".so"):
         np.testing.assert_array_equal(rd.load(tmp_path / name)(X), expected)
+
+
+@pytest.mark.parametrize("what", ["\0", "x" * 5000, "pipe.onnx", "/dev/zero", "."])
+def test_names_at_which_there_is_no_regular_file(what, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.onnx")
+    with pytest.raises(rd.RoundelError):
+        rd.compile(what)
+
+
+def test_what_is_no_path(path, tmp_path):
+    model = rd.compile(path)
+    for wrong in (None, 5, b"x", []):
+        with pytest.raises(rd.RoundelError, match="not the path of a file"):
+            rd.load(wrong)
+        with pytest.raises(rd.RoundelError, match="not the path of a file"):
+            model.save(wrong)
+    for name in ("y" * 300 + ".so", "y\0.so"):
+        with pytest.raises(rd.RoundelError):
+            model.save(tmp_path / name)
+
+
+def test_arguments_whose_own_methods_fail(path):
+    class Broken:
+        def __init__(self, made, shape=(1, 4)):
+            self.made, self.shape = made, shape
+
+        def __dlpack__(self, **_):
+            return self.made()
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    model = rd.compile(path)
+    for wrong in (np.ndarray, int, *(Broken(made, shape) for made in (lambda: {}["no"], lambda: None, object) for shape in ((1, 4), None, ("a",)))):
+        with pytest.raises(rd.RoundelError):
+            model(wrong)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -112,7 +113,7 @@ def _source(model: Any, files: ModelFiles | None) -> dict[str, str]:
 
 def _files(model: Any) -> ModelFiles | None:
     """The files of a model that is given by its path."""
-    if not isinstance(model, str | Path) or not Path(model).is_file():
+    if not isinstance(model, str | Path) or not os.path.isfile(model):  # False also for what cannot be a name
         return None
     from .model_files import ModelFiles
 
@@ -213,6 +214,8 @@ def load(path: str | Path, *, threads: int | None = None, verify: bool = False) 
     from .runtime.loader import load as read
 
     options.check_environment()
+    if not isinstance(path, str | os.PathLike):
+        raise ModelError(f"this is not the path of a file: {type(path).__name__}", hint='give it as text or pathlib.Path, such as "model.so"')
     begun = time.perf_counter()
     model = read(path, threads=threads, verify=verify)
     _log.info("loaded %s in %.4f s", _name(path), time.perf_counter() - begun)

@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -109,9 +110,11 @@ def test_run_on_random_inputs(place, compiled):
     (["compile", "model.onnx", "--target", "llvm -mcpu=znver99"], "there is no processor 'znver99' for x86_64"),
     (["compile", "model.onnx", "--target", "llvm -mtriple=foo-bar-baz"], "there is no machine 'foo-bar-baz'"),
     (["compile", "model.onnx", "--dim", "bach=1"], "no symbolic dimension 'bach'"),
-    (["run", "model.onnx", "--dim", "batch=3", "--input", "x=three.npy", "--dim", "batch=4"], "--dim and the inputs must agree"),
+    (["run", "model.onnx", "--input", "x=three.npy", "--dim", "batch=4"], "--dim and the inputs must agree"),
     (["run", "model.onnx", "--dim", "bach=3"], "they are batch"),
     (["run", "model.onnx", "--input", "z=wide.npy"], "no input 'z'"),
+    (["run", "model.onnx", "--input", "z=absent.npy"], "no input 'z'"),
+    (["run", "model.onnx", "--input", "="], "names no file"),
     (["run", "model.onnx", "--input", "x=absent.npy"], "there is no input file absent.npy"),
     (["run", "model.onnx", "--input", "x=model.onnx"], "not a NumPy file"),
     (["run", "model.onnx", "--input", "x=wide.npy"], "dimension 1 of input 0 ('x') is 9, expected 4"),
@@ -135,7 +138,8 @@ def test_errors(args, message, place):
 
 
 @pytest.mark.parametrize("args", [["frobnicate"], ["compile"], ["run", "model.onnx", "--threads", "none"], ["compile", "model.onnx", "--nonsense"],
-                                  ["run", "model.onnx", "--dim", "batch=many"]])
+                                  ["run", "model.onnx", "--dim", "batch=many"], ["compile", "model.onnx", "--dim", "batch=1", "--dim", "batch=2"],
+                                  ["bench", "model.onnx", "--seconds", "nan"], ["bench", "model.onnx", "--seconds=-1"]])
 def test_wrong_command_lines(args, place):
     assert roundel(place, *args, status=2).stderr
 
@@ -304,3 +308,10 @@ def test_progress_on_a_terminal(place):
     os.close(main)
     assert process.wait(60) == 0
     assert b"compiling model.onnx" in seen and b"seen.so" in seen
+
+
+def test_a_run_ends_at_once_when_it_is_interrupted():
+    """Python's own handler would wait until the call of the model returns."""
+    code = ("import os, signal\nfrom roundel.cli.arguments import interruptible\ntry:\n    with interruptible():\n"
+            "        os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt:\n    os._exit(5)\n")
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGINT

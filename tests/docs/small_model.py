@@ -1,30 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small image classifier as ONNX, the ``model.onnx`` of documents and command-line tests."""
+"""The ``model.onnx`` of documents and command-line tests, which an example makes."""
 
-from __future__ import annotations
-
+import runpy
 from pathlib import Path
 
-import numpy as np
-
-
-def write(path: Path) -> Path:
-    """Convolution, pooling, a linear layer: ``x`` [batch, 3, 32, 32] to ``y`` [batch, 10]."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    rng = np.random.default_rng(0)
-    weights = {"w": rng.standard_normal((16, 3, 3, 3)), "v": rng.standard_normal((16, 10)), "b": rng.standard_normal(10)}
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["c"], ["r"], name="relu"),
-        helper.make_node("GlobalAveragePool", ["r"], ["p"], name="pool"),
-        helper.make_node("Flatten", ["p"], ["f"], name="flatten"),
-        helper.make_node("Gemm", ["f", "v", "b"], ["y"], name="classify"),
-    ]
-    graph = helper.make_graph(
-        nodes, "small", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3, 32, 32])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 10])],
-        [numpy_helper.from_array((0.2 * v).astype(np.float32), k) for k, v in weights.items()])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
-    return path
+write = runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "small_model.py"))["write"]

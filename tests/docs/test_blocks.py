@@ -37,6 +37,7 @@ def cache(tmp_path_factory):
 @pytest.fixture
 def workplace(tmp_path, cache, monkeypatch):
     small_model.write(tmp_path / "model.onnx")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     tools = tmp_path / "bin"
     tools.mkdir()
     for name, command in (("roundel", f'"{sys.executable}" -m roundel "$@"'), ("python", f'"{sys.executable}" "$@"')):

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import signal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -29,12 +31,13 @@ BOUNDS_CHECKS = typer.Option(None, "--bounds-checks/--no-bounds-checks", help="W
 
 def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:
     """``["seq=77"]`` as a mapping; raises typer.BadParameter."""
-    out = {}
+    out: dict[str, int] = {}
     for item in items:
         name, _, size = item.partition("=")
-        if not size.strip().isdigit():
+        if not name.strip() or not size.strip().isdigit():
             raise typer.BadParameter(f"{item} is not NAME=SIZE with a whole number", param_hint=flag)
-        out[name.strip()] = int(size)
+        if out.setdefault(name.strip(), int(size)) != int(size):
+            raise typer.BadParameter(f"{name.strip()} cannot be both {out[name.strip()]} and {size}", param_hint=flag)
     return out
 
 
@@ -110,6 +113,16 @@ def gather_inputs(infos: Sequence[Any], given: Sequence[str], sizes: Mapping[str
     return [known[i.name] if i.name in known else random_input(i, learnt, seed + k) for k, i in enumerate(infos)]
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """For calls of a model: Ctrl-C ends the process at once, since Python would hear of it only when the call returns."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def described(infos: Sequence[Any], arrays: Sequence[np.ndarray]) -> str:
     """What a model was called with: names, types and sizes."""
     return ", ".join(f"{short_name(i.name)} {a.dtype}{list(a.shape)}" for i, a in zip(infos, arrays, strict=True))
@@ -118,11 +131,13 @@ def described(infos: Sequence[Any], arrays: Sequence[np.ndarray]) -> str:
 def _read(item: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     """The inputs in one ``name=file`` or ``file``; raises CallError."""
     name, eq, file = item.partition("=")
+    if not (file if eq else name):
+        raise CallError(f"{item!r} names no file", hint="write NAME=FILE.npy or FILE.npz")
+    if eq and name not in names:
+        raise CallError(f"the model has no input {name!r}", hint=f"its inputs are {', '.join(names)}")
     path = Path(file if eq else name)
     if not path.is_file():
         raise CallError(f"there is no input file {path}")
-    if eq and name not in names:
-        raise CallError(f"the model has no input {name!r}", hint=f"its inputs are {', '.join(names)}")
     try:
         loaded = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError, BadZipFile):

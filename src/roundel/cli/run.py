@@ -12,7 +12,7 @@ import typer
 
 from ..ir.escape import file_name, markup
 from ..runtime import toolchain
-from .arguments import DIM, MODEL, TARGET, THREADS, VERIFY, described, dims, gather_inputs, open_model
+from .arguments import DIM, MODEL, TARGET, THREADS, VERIFY, described, dims, gather_inputs, interruptible, open_model
 from .json_output import JSON, array_facts, print_json
 
 
@@ -29,7 +29,8 @@ def run_command(
     compiled = open_model(model, target=target, threads=threads, verify=verify)
     arrays = gather_inputs(compiled.inputs, inputs, dims(dim), seed)
     start = time.perf_counter()
-    result = compiled(*arrays)
+    with interruptible():
+        result = compiled(*arrays)
     took = time.perf_counter() - start
     outputs = result if isinstance(result, tuple) else (result,)
     files = [_written(output_dir, info.name, value) for info, value in zip(compiled.outputs, outputs, strict=True)] if output_dir is not None else []

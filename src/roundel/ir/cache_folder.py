@@ -2,7 +2,7 @@
 """The user's folder of things that can be made again: what is trusted there, how its files are written and read.
 
 Code from this folder is run, so it must be as private as a key of ssh: all folders on the way to it, itself and every file in it
-belong to the user or to root, and nobody else may write to them. What is not so is told once and not used. Files get their names
+belong to the user or to root, and nobody else may write to them. What is not so is not used; each cause is told once. Files get their names
 when they are complete, with a digest behind their content; a damaged one reads as if it were not there. A disk that is full,
 read-only or missing costs time and is never an error.
 """
@@ -124,8 +124,9 @@ def open_file(path: str | Path) -> int | None:
         _check(str(path), facts)
         if stat.S_ISREG(facts.st_mode):
             return descriptor
-    except _NotPrivateError as error:
-        tell(f"a file of the cache is not used: {error}")
+    except _NotPrivateError:  # of thousands of files one line is told
+        tell(f"files of the cache in {options.cache_dir()} are not used: they belong to others, or others may write to them; take that right away "
+             "(chmod -R go-w)")
     os.close(descriptor)
     return None
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..ir.errors import BuildError, CallError
+from ..ir.errors import BuildError, CallError, OptionError
 from .executable import BoundFunction, Executable
 from .metadata import FunctionInfo, TensorInfo
 
@@ -57,6 +58,8 @@ class Model:
         Options of a model that was compiled, not loaded: ``side_file`` (weights in a file of their own, ``<stem>.weights``), ``header`` (a C
         header beside it) and ``name`` (with which names of C functions begin). Raises OptionError, BuildError.
         """
+        if not isinstance(path, str | PathLike):
+            raise OptionError(f"this is not the path of a file: {type(path).__name__}", hint='give it as text or pathlib.Path, such as "model.so"')
         if self._saver is None:
             raise BuildError("this model cannot be saved", why="it was not kept in a form that can be linked")
         return self._saver(Path(path), **options)

@@ -205,10 +205,13 @@ def prepare(value: Any, dtype: DType) -> Any:
         return describe_array(value)  # says why not
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
-    if hasattr(value, "__dlpack__"):
-        return value if hasattr(value, "shape") else np.from_dlpack(value)
-    if hasattr(value, "__array__"):
-        return np.asarray(value)
+    try:
+        if hasattr(value, "__dlpack__") and not isinstance(value, type):
+            return value if all(isinstance(n, int) for n in getattr(value, "shape", (None,))) else np.from_dlpack(value)
+        if hasattr(value, "__array__") and not isinstance(value, type):
+            return np.asarray(value)
+    except Exception as error:  # whatever its own methods raise
+        raise CallError(f"{type(value).__name__} does not give its elements", why=f"{type(error).__name__}: {error}") from error
     raise CallError(
         f"{type(value).__name__} is not a tensor", hint="pass NumPy arrays, torch tensors, or anything with __dlpack__"
     )
@@ -238,10 +241,10 @@ def view(value: Any) -> tuple[int, Any]:
     torch = None if kind is np.ndarray else torch_module(value)
     try:
         capsule = value.__dlpack__() if torch is None else torch.utils.dlpack.to_dlpack(value)
-    except (BufferError, TypeError, RuntimeError) as error:
+        return _capsule_pointer(capsule, b"dltensor"), capsule
+    except Exception as error:  # whatever its own methods raise
         described = _describe(value, torch, error)
         return ctypes.addressof(described.tensor), described
-    return _capsule_pointer(capsule, b"dltensor"), capsule
 
 
 def _describe(value: Any, torch: Any, error: Exception) -> Described:
@@ -253,7 +256,7 @@ def _describe(value: Any, torch: Any, error: Exception) -> Described:
             raise error
         dtype = DType(str(value.dtype).removeprefix("torch."))
         return Described(value.data_ptr(), dtype, value.shape, value.stride(), keep=value)
-    except (BufferError, TypeError, RuntimeError, ValueError, KeyError) as refused:
+    except Exception as refused:  # whatever its own methods raise
         raise CallError(f"{type(value).__name__} cannot be passed without a copy", why=str(refused), hint="pass a dense tensor or a NumPy array") from error
 
 

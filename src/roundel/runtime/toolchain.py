@@ -84,7 +84,7 @@ def is_library(path: Path) -> bool:
 
 def check_output(path: Path, *, objects: bool = True) -> None:
     """Raises OptionError unless the name is one of a shared library or (with ``objects``) of an object to link."""
-    if is_library(path) or (objects and path.suffix == ".o") or path.is_dir():  # a folder is refused where it would be written
+    if is_library(path) or (objects and path.suffix == ".o") or os.path.isdir(path):  # a folder is refused where it would be written
         return
     raise OptionError(f"{path.name}: {'this' if objects else 'a loaded'} model cannot be saved as {path.suffix or 'a file without an ending'}",
                       hint=f"a name that ends in {' or '.join(_ENDINGS)} gives a shared library" + ", one that ends in .o an object to link" * objects)
@@ -97,7 +97,7 @@ def atomic_output(path: Path) -> Iterator[Path]:
     Its permissions are those that the process gives to new files. Raises BuildError when nothing can be written there, or the body
     meets a full disk.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         raise BuildError(f"{path} cannot be written", why="it is a folder", hint="name a file in it")
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}{path.suffix}")
     try:

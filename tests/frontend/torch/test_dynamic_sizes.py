@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from against import draw
 
+import roundel as rd
 from roundel.frontend.torch.backend import roundel
 
 F = torch.nn.functional
@@ -58,3 +60,13 @@ def test_agrees_with_pytorch(name):
         for shapes in calls:
             args = [draw(*shape) for shape in shapes]
             torch.testing.assert_close(compiled(*args), function(*args), rtol=1e-5, atol=1e-5)
+
+
+def test_any_number_of_arguments():
+    class Sum(torch.nn.Module):
+        def forward(self, *tensors):
+            return tensors[0] + tensors[1][:, :1]
+
+    model = rd.compile(Sum(), (torch.zeros(4, 3), torch.zeros(4, 5)), dynamic=True)
+    x, y = np.ones((6, 2), np.float32), np.ones((6, 9), np.float32)
+    np.testing.assert_array_equal(model(x, y), x + 1)

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     import onnx
 
 STRING = 8  # the code of string tensors
+_MOST_BYTES = (1 << 31) - 1  # of a protobuf message
 _LARGE = 1 << 20  # bytes of a file whose weights are read one by one, when they are needed
 MAX_BYTES = 1 << 40  # a larger tensor is a mistake
 MAX_RANK = 64  # dimensions of a tensor, NumPy's limit
@@ -70,11 +74,12 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, ModelFolder | None]:
         data = bytes(source)
     else:
         path = Path(source)
-        where, folder = str(path), ModelFolder.of(path)
+        where = str(path)
         try:
+            folder = ModelFolder.of(path)
             data = _read(path)
-        except OSError as e:
-            raise ModelError("cannot read the model", where=where, why=e.strerror or str(e)) from None
+        except (OSError, ValueError) as e:  # ValueError: a name with a zero byte
+            raise ModelError("cannot read the model", where=where, why=getattr(e, "strerror", None) or str(e)) from None
     if not data:
         raise ModelError("the file is empty", where=where)
     model = onnx.ModelProto()
@@ -94,10 +99,22 @@ def load_model(source: Any) -> tuple[onnx.ModelProto, ModelFolder | None]:
 
 def _read(path: Path) -> bytes:
     """The message in a file, large weights left there."""
-    with path.open("rb") as file:
-        if path.stat().st_size < _LARGE:
+    with open(path, "rb", opener=_without_waiting) as file:
+        facts = os.fstat(file.fileno())
+        if stat.S_ISDIR(facts.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if facts.st_size < _LARGE:
             return file.read()
-        return without_weights(FileBytes(file.fileno()), path.name) or file.read()
+        kept = without_weights(FileBytes(file.fileno()), path.name)
+        if not kept and facts.st_size > _MOST_BYTES:
+            raise OSError(errno.EFBIG, "it has more than 2 GiB, which protobuf cannot hold; larger models keep weights in other files (external data)")
+        return kept or file.read()
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make us wait for a writer
 
 
 def _check_text(model: onnx.ModelProto, where: str) -> None:

@@ -53,6 +53,8 @@ def fields(data: Data, at: int, stop: int) -> Iterator[tuple[int, int, int, int]
         start = at
         tag, at = varint(data, at)
         kind = tag & 7
+        if tag < 8:
+            raise ValueError("there is no field 0")
         if kind == 0:
             content = at
             _, at = varint(data, at)

@@ -70,8 +70,7 @@ def _specifications(model: Any, args: tuple[Any, ...], keywords: Mapping[str, An
     """What ``shapes`` says of each tensor among the inputs, in their order."""
     found: list[Any] = []
     if isinstance(shapes, Mapping):  # by name of parameter
-        parameters = list(signature(model.forward).parameters)
-        _collect(list(args), [shapes.get(name) for name in parameters[: len(args)]], found)
+        _collect(signature(model.forward).bind_partial(*args).arguments, shapes, found)
     else:
         _collect(list(args), shapes, found)
     _collect(dict(keywords), shapes, found)

@@ -171,7 +171,7 @@ def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray
     for k in c.reduce:
         entries[k] = ENTRY_CYCLES * product([c.extent(j) for j in c.reduce if j != k], ASSUMED)
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
-    strided = np.where(steps * width > target.l1_bytes, STRIDED_LINE, 0.0) + (0.0 if c.is_data else FIRST_LINE / -(-row // t["rows"]))
+    strided = np.where(steps * width > target.l1_bytes, STRIDED_LINE, 0.0) + (0.0 if c.is_data else FIRST_LINE / np.maximum(-(-row // t["rows"]), 1))
     missed = strided * (t["inner"] != _sequential(c)) * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
 
     def tile(height: Any) -> Any:
