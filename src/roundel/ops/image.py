@@ -16,7 +16,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import DType
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import equal, fail, simplify, static, tensor_info
+from .dims import equal, fail, same, simplify, static, tensor_info
 from .elementwise import widen
 from .layout import named_layout
 
@@ -338,6 +338,8 @@ class GridSample(OpDef):
             return graph.TensorInfo(None, x.dtype, x.ndim)
         if len(grid.shape) != len(x.shape) or static(grid.shape[1]) != len(x.shape) - 2:
             fail(self, "grid does not have one coordinate per spatial dimension of data", *args)
+        if not same(x.shape[0], grid.shape[0]):
+            fail(self, "data and grid are batches of different sizes", *args)
         return graph.TensorInfo((*x.shape[:2], *grid.shape[2:]), x.dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:

@@ -126,7 +126,8 @@ class Einsum(OpDef):
         if any(i.shape is None for i in infos):
             return graph.TensorInfo(None, dtype, -1)
         inputs, output = self._labels(attrs["subscripts"], [i.ndim for i in infos], args)
-        return graph.TensorInfo(tuple(self._sizes(inputs, [i.shape for i in infos], args)[c] for c in output), dtype)
+        sizes = self._sizes(inputs, [i.shape for i in infos], args)
+        return graph.TensorInfo(tuple(sizes[c] for c in output), dtype)
 
     def _labels(self, subscripts: str, ranks: list[int], infos: Any = ()) -> tuple[list[list[str]], list[str]]:
         """Labels of each dimension of operands and result; those of an ellipsis are ``.0`` (the last), ``.1``, ..."""

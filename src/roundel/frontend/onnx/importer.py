@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ir.node import Span
 from ...ops import make
 from ...ops.dims import assuming, differ, dim_text, equal
+from ..agreement import require_equal
 from . import symbolic
 from .folder import ModelFolder
 from .functions import body_of, defaults_of, schema_of
@@ -36,6 +37,10 @@ _INVALID = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError,
 """What converters raise by themselves for nodes that are not valid."""
 _TINY = symbolic.LARGEST
 """Constants of at most that many elements are computed during import: axes, shapes and decisions may come from them."""
+
+
+_COUNTS = frozenset({"strides", "dilations", "kernel_shape", "blocksize", "group", "offset_group", "num_groups", "hidden_size"})
+"""Attributes that count or step: none of their numbers is below 1."""
 
 
 class NodeContext:
@@ -60,7 +65,21 @@ class NodeContext:
             if default is _MISSING:
                 raise self.error(f"the required attribute {name!r} is missing")
             return default
-        return _attribute(self._attrs[name], self)
+        value = _attribute(self._attrs[name], self)
+        if name in _COUNTS and any(v < 1 for v in (value if isinstance(value, list) else [value])):
+            raise self.error(f"the attribute {name!r} is {value}: 1 is the least possible")
+        return value
+
+    @property
+    def node_attributes(self) -> Collection[str]:
+        """Names of the attributes that are given."""
+        return self._attrs.keys()
+
+    def static_dims(self, dims: Sequence[Any], what: str) -> list[int]:
+        """Sizes that have to be known before the model runs, as numbers."""
+        if not all(isinstance(d, tir.IntImm) for d in dims):
+            raise self.unsupported(f"{what} must be known when the model is compiled, it is ({', '.join(map(dim_text, dims))})")
+        return [d.value for d in dims]
 
     def is_text_attr(self, name: str) -> bool:
         """Whether an attribute is a tensor of strings."""
@@ -75,7 +94,7 @@ class NodeContext:
         args = stretched(self, args) if broadcasts(op) else args
         with assuming() as notes:
             call = make(op, *args, **attrs)
-        self.importer.check_sizes(notes)
+        self.importer.check_sizes(notes, self.title, args)
         return self.emit(call, self.node.op_type.lower())
 
     def value(self, content: Any, dtype: DType = INT64) -> Value:
@@ -115,7 +134,7 @@ class NodeContext:
         if differ(a, b):
             raise self.error(f"{what}: {dim_text(a)} and {dim_text(b)}")
         if not equal(a, b):
-            self.importer.check_sizes([(a, b)])
+            self.importer.check_sizes([(a, b)], f"{self.title}: {what}")
 
     def numpy(self, fn: Callable[..., Any], inputs: Sequence[graph.GraphExpr], infos: Sequence[Any]) -> Any:
         """Call ``fn(*arrays)`` in this process when the model runs; ``infos`` are (shape, dtype) of its results.
@@ -195,13 +214,13 @@ class GraphImporter:
             return value.tuple_value.fields[value.index]
         return self.bb.emit(value, hint) if isinstance(value, graph.Call | graph.If | graph.While | graph.TupleGetItem) else value
 
-    def check_sizes(self, notes: Sequence[tuple[tir.Expr, tir.Expr]]) -> None:
-        """Have equalities of sizes that inference assumed checked when the model runs."""
+    def check_sizes(self, notes: Sequence[tuple[tir.Expr, tir.Expr]], what: str, operands: Sequence[Any] = ()) -> None:
+        """Have equalities of sizes that inference assumed checked when the model runs; the error says ``what`` needs them."""
         for a, b in notes:
             key = frozenset((a, b))
             if key not in self.checked:
                 self.checked.add(key)
-                self.bb.match_cast(graph.ShapeExpr((a,)), graph.ShapeInfo((b,)), "same_size")
+                require_equal(self.bb, a, b, what, operands)
 
     def decide(self, node: NodeContext, condition: Value) -> bool:
         """Which branch of an If is taken for good; that the condition says so is checked when the model runs."""

@@ -19,6 +19,7 @@ from ...ir.module import IRModule
 from ...ir.node import Span
 from ...ops import make
 from ...ops.dims import assuming
+from ..agreement import require_equal
 from . import pairs
 from .composite import Parts, operands_of
 from .dtypes import Sizes, const_data, dtype_of, only_value, real_of
@@ -68,7 +69,7 @@ class NodeContext:
         for a, b in notes:
             if frozenset((a, b)) not in self.importer.checked:
                 self.importer.checked.add(frozenset((a, b)))
-                self.importer.bb.match_cast(graph.ShapeExpr((a,)), graph.ShapeInfo((b,)), "same_size")
+                require_equal(self.importer.bb, a, b, self.title, args)
         return self.emit(call)
 
     def _made(self, op: str, args: tuple[Any, ...], attrs: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -36,7 +36,15 @@ def _cumprod(node: NodeContext, x: Value, axis: Value) -> Any:
 
 @converter("Det", since=11)
 def _det(node: NodeContext, x: Value) -> Any:
-    return node.te(_determinant, x.expr)
+    return node.te(_determinant, square(node, x.expr))
+
+
+def square(node: NodeContext, x: Any) -> Any:
+    """A matrix, or a batch of them, that has as many rows as columns."""
+    if x.sinfo.ndim < 2:
+        raise node.error(f"the operand has {x.sinfo.ndim} dimensions, a matrix has two or more")
+    node.same_size(*x.sinfo.shape[-2:], "the matrix is not square, its rows and columns are")
+    return x
 
 
 def _determinant(x: Any) -> Any:

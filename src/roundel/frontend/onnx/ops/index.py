@@ -54,6 +54,11 @@ def _gather_nd(node: NodeContext, x: Value, indices: Value) -> Any:
 @converter("Scatter", "ScatterElements")
 def _scatter_elements(node: NodeContext, x: Value, indices: Value, updates: Value) -> Any:
     axis = node.attr("axis", 0) % x.expr.sinfo.ndim
+    if indices.expr.sinfo.ndim != x.expr.sinfo.ndim:
+        raise node.error(f"data has {x.expr.sinfo.ndim} dimensions, indices {indices.expr.sinfo.ndim}")
+    for k, (a, b) in enumerate(zip(x.expr.sinfo.shape, indices.expr.sinfo.shape, strict=True)):
+        if k != axis:
+            node.same_size(tir.max_(a, b), a, f"dimension {k} of the indices is longer than that of the data")
     return node.make("scatter_elements", x.expr, known_wrapped(indices.expr, x.expr.sinfo.shape[axis]), updates.expr, axis=axis,
                      reduction=_reduction(node))
 

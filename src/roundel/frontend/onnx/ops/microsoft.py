@@ -278,6 +278,6 @@ def _is_all_finite(node: NodeContext, *xs: Value) -> Any:
 
 @converter("Inverse", domain=MS)
 def _inverse(node: NodeContext, x: Value) -> Any:
-    from .elements import inverse
+    from .elements import inverse, square
 
-    return node.te(inverse, x.expr)
+    return node.te(inverse, square(node, x.expr))

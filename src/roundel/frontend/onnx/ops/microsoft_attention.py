@@ -225,7 +225,8 @@ def _rotary(node: NodeContext, x: Value, positions: Value, cos: Value, sin: Valu
     if flat:
         heads = node.attr("num_heads", 0) if width else 0
         if not heads:
-            heads = Analyzer().simplify(tir.floordiv(v.sinfo.shape[2], cos.expr.sinfo.shape[1] * 2)).value
+            heads = node.static_dims([Analyzer().simplify(tir.floordiv(v.sinfo.shape[2], cos.expr.sinfo.shape[1] * 2))],
+                                     "the number of heads (the attribute num_heads, or the widths of the input and of cos_cache)")[0]
         v = _heads(node, v, heads)
     length = v.sinfo.shape[2]
     at = positions.expr

@@ -49,7 +49,13 @@ def _spatial(node: NodeContext, x: Value, weight: Value) -> tuple[int, list[int]
                          "both have two and those of space, [batch, channels, ...] and [out, in, ...]")
     if n not in _LAYOUTS:
         raise node.unsupported(f"convolution over {n} spatial dimensions")
-    kernel = node.attr("kernel_shape", None) or [d.value for d in weight.expr.sinfo.shape[2:]]
+    extents = weight.expr.sinfo.shape[2:]
+    kernel = node.attr("kernel_shape", None) or node.static_dims(extents, "the kernel's extent (or the attribute kernel_shape)")
+    for name, count in (("kernel_shape", n), ("strides", n), ("dilations", n), ("pads", 2 * n), ("output_padding", n)):
+        if len(node.attr(name, None) or [1] * count) != count:
+            raise node.error(f"the attribute {name!r} has {len(node.attr(name))} numbers, {count} for {n} spatial axes are needed")
+    for wanted, extent in zip(kernel, extents, strict=True):
+        node.same_size(extent, wanted, "the weights' extent is not that of kernel_shape")
     return n, list(kernel)
 
 
@@ -58,6 +64,7 @@ def _with_channels(node: NodeContext, x: Any, channels: Any) -> Any:
     n, channels = x.sinfo.shape[1], Analyzer().simplify(tir.as_index(channels))
     if isinstance(n, tir.IntImm) or not isinstance(channels, tir.IntImm):
         return x
+    node.same_size(n, channels, "the data has another number of channels than the weights are for")
     info = graph.TensorInfo((x.sinfo.shape[0], channels, *x.sinfo.shape[2:]), x.sinfo.dtype)
     return node.importer.bb.match_cast(x, info, "channels")
 
@@ -66,6 +73,7 @@ def with_bias(node: NodeContext, out: Any, bias: Value | None) -> Any:
     """``out`` plus a bias along channels (axis 1)."""
     if bias is None:
         return out
+    node.same_size(bias.expr.sinfo.size, out.sinfo.shape[1], "the bias does not have one number per output channel")
     ones = (tir.index_const(1),) * (out.sinfo.ndim - 2)
     return node.make("add", out, node.make("reshape", bias.expr, graph.ShapeExpr((tir.index_const(1), bias.expr.sinfo.shape[0], *ones))))
 
@@ -113,6 +121,8 @@ def _conv_transpose(node: NodeContext, x: Value, weight: Value, bias: Value | No
 def _pool(kind: str, node: NodeContext, x: Value, **more: Any) -> Any:
     kernel = node.attr("kernel_shape")
     n = len(kernel)
+    if n != x.expr.sinfo.ndim - 2:
+        raise node.error(f"kernel_shape has {n} numbers for a tensor of {x.expr.sinfo.ndim} dimensions, the first two of which are batch and channels")
     if n not in _LAYOUTS:
         raise node.unsupported(f"pooling over {n} spatial dimensions")
     strides, dilations = node.attr("strides", [1] * n), node.attr("dilations", [1] * n)

@@ -167,6 +167,23 @@ def _activation(node: NodeContext, name: str, alpha: float, beta: float, clip: f
     return apply
 
 
+def _require_fitting(node: NodeContext, kind: str, directions: int, x: Any, others: Sequence[Value | None], batch_first: bool) -> None:
+    """Weights, biases, lengths and states have the sizes that the operator says; what only the run can tell is checked then."""
+    batch, hidden, gates = x.sinfo.shape[1], tir.as_index(others[1].expr.sinfo.shape[2]), _GATES[kind]  # type: ignore[union-attr]
+    if "hidden_size" in node.node_attributes:
+        node.same_size(hidden, node.attr("hidden_size"), "hidden_size is not that of the recurrence weights")
+    state = (batch, directions, hidden) if batch_first else (directions, batch, hidden)
+    wanted = {"W": (directions, hidden * gates, x.sinfo.shape[2]), "R": (directions, hidden * gates, hidden), "B": (directions, hidden * gates * 2),
+              "sequence_lens": (batch,), "initial_h": state, "initial_c": state, "P": (directions, hidden * 3)}
+    for (name, sizes), value in zip(wanted.items(), others, strict=True):
+        if value is None:
+            continue
+        if value.expr.sinfo.ndim != len(sizes):
+            raise node.error(f"{name} has {value.expr.sinfo.ndim} dimensions, not {len(sizes)}")
+        for k, (a, b) in enumerate(zip(value.expr.sinfo.shape, sizes, strict=True)):
+            node.same_size(a, b, f"dimension {k} of {name} does not fit the others")
+
+
 def _recurrent(kind: str) -> Callable[..., Any]:
     def convert(node: NodeContext, x: Value, w: Value, r: Value, b: Value | None = None, lengths: Value | None = None,
                 initial_h: Value | None = None, initial_c: Value | None = None, p: Value | None = None, products: Products | None = None) -> Any:
@@ -175,6 +192,9 @@ def _recurrent(kind: str) -> Callable[..., Any]:
         batch_first = bool(node.attr("layout", 0))
         v = node.make("permute_dims", x.expr, axes=(1, 0, 2)) if batch_first else x.expr
         hidden = r.expr.sinfo.shape[2]
+        _require_fitting(node, kind, count, v, (w, r, b, lengths, initial_h, initial_c, p), batch_first)
+        if lengths is not None:  # each in [0, time]
+            lengths = Value(node.positions(lengths.expr, v.sinfo.shape[0] + 1))
         activations = _activations(node, kind, count)
         per = len(activations) // count
         tensors = (w.expr, r.expr, *(None if t is None else t.expr for t in (b, lengths, p)))

@@ -99,7 +99,12 @@ def _stft(node: NodeContext, x: Value, step: Value, window: Value | None = None,
         raise node.error("there is neither a window nor a frame length")
     hop = tir.as_index(node.ints(step, "the step")[0])
     size = tir.as_index(node.ints(frame, "the frame's length")[0]) if frame is not None else window.expr.sinfo.shape[0]
+    if window is not None:
+        node.same_size(window.expr.sinfo.shape[0], size, "the window is not as long as a frame")
+    node.same_size(tir.max_(hop, 1), hop, "the step must be at least 1, it is below")
     parts = _parts(node, x.expr)
+    samples = parts[0].sinfo.shape[1]
+    node.same_size(tir.max_(samples, size), samples, "the signal is shorter than a frame")
     count = tir.floordiv(parts[0].sinfo.shape[1] - size, hop) + 1
 
     def frames(signal: te.Tensor, weights: te.Tensor | None, count: Any, size: Any, hop: Any) -> te.Tensor:

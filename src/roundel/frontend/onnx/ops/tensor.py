@@ -165,11 +165,15 @@ def _tile(node: NodeContext, x: Value, repeats: Value) -> Any:
 
 @converter("DepthToSpace")
 def _depth_to_space(node: NodeContext, x: Value) -> Any:
+    block, shape = node.attr("blocksize"), x.expr.sinfo.shape
+    node.same_size(tir.floormod(shape[1], block * block), 0, "the channels do not divide into blocks, the remainder is not zero")
     return node.make("depth_to_space", x.expr, block_size=node.attr("blocksize"), mode=node.attr("mode", "DCR"))
 
 
 @converter("SpaceToDepth")
 def _space_to_depth(node: NodeContext, x: Value) -> Any:
+    for n in x.expr.sinfo.shape[2:]:
+        node.same_size(tir.floormod(n, node.attr("blocksize")), 0, "height or width do not divide into blocks, the remainder is not zero")
     return node.make("space_to_depth", x.expr, block_size=node.attr("blocksize"), mode=node.attr("mode", "DCR"))
 
 

@@ -205,12 +205,21 @@ def _deform_conv(node: NodeContext, x: Value, w: Value, offset: Value, bias: Val
     v, weight = x.expr, w.expr
     if v.sinfo.ndim != 4:
         raise node.unsupported("deformable convolution over other than two dimensions")
-    kernel = [d.value for d in weight.sinfo.shape[2:]]
+    kernel = node.static_dims(weight.sinfo.shape[2:], "the kernel's extent")
     strides, dilations, pads = node.attr("strides", [1, 1]), node.attr("dilations", [1, 1]), node.attr("pads", [0] * 4)
     groups, offset_groups = node.attr("group", 1), node.attr("offset_group", 1)
     batch, channels = v.sinfo.shape[:2]
     rows, cols = offset.expr.sinfo.shape[2:]
     taps = kernel[0] * kernel[1]
+    sizes = [tir.floordiv(n + low + high - (k - 1) * d - 1, s) + 1
+             for n, low, high, k, d, s in zip(v.sinfo.shape[2:], pads[:2], pads[2:], kernel, dilations, strides, strict=True)]
+    node.same_size(weight.sinfo.shape[1] * groups, channels, "the weights are for another number of channels than the data has")
+    for name, given, per_group in (("offset", offset, 2), ("mask", mask, 1)):
+        wanted = (batch, offset_groups * taps * per_group, *sizes)
+        for k, (a, b) in enumerate(zip(given.expr.sinfo.shape, wanted, strict=True) if given else ()):
+            node.same_size(a, b, f"dimension {k} of the {name} does not fit data and weights")
+    if bias is not None:
+        node.same_size(bias.expr.sinfo.shape[0], weight.sinfo.shape[0], "the bias does not have one number per output channel")
 
     def sample(data: Any, shift: Any, *gate: Any) -> Any:
         def body(b: Any, c: Any, k: Any, i: Any, j: Any) -> Any:
