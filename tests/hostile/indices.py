@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
@@ -26,10 +26,15 @@ _DEATHS = 5  # after so many the attack ends
 
 def attack(count: int, seed: int) -> Iterator[str]:
     """``count`` attempts over all subjects, those of one after another."""
+    yield from in_processes(__name__, count, seed)
+
+
+def in_processes(module: str, count: int, seed: int) -> Iterator[str]:
+    """The attempts of a module, whose ``main`` makes them; a process that ends is a finding, the next goes on."""
     with tempfile.TemporaryDirectory() as folder:
         place, deaths, start = Path(folder) / "attempt", 0, 0
         while start < count and deaths < _DEATHS:
-            command = [sys.executable, "-m", __name__, str(start), str(count), str(seed), str(place)]
+            command = [sys.executable, "-m", module, str(start), str(count), str(seed), str(place)]
             done = subprocess.run(command, capture_output=True, text=True, errors="replace")
             yield from done.stdout.splitlines()
             if done.returncode == 0:
@@ -40,10 +45,9 @@ def attack(count: int, seed: int) -> Iterator[str]:
             start = int(number) + 1 if int(number) >= 0 else count
 
 
-def attempts(start: int, count: int, seed: int, place: Path) -> Iterator[str]:
+def attempts(start: int, count: int, seed: int, place: Path, subjects: Sequence[index_subjects.Subject]) -> Iterator[str]:
     """The attempts from ``start`` on, in this process; ``place`` says which one is being made."""
     pool = Pool()
-    subjects = index_subjects.subjects()
     each = min(ROUND, -(-count // len(subjects)))
     models: dict[str, object] = {}
     with place.open("w") as progress:
@@ -99,6 +103,11 @@ def attempt(subject: index_subjects.Subject, model: object, rng: np.random.Gener
     return None
 
 
-if __name__ == "__main__":
-    for line in attempts(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])):
+def main(subjects: Sequence[index_subjects.Subject]) -> None:
+    """The attempts that the command line asks for."""
+    for line in attempts(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]), subjects):
         print(line.replace("\n", " "), flush=True)
+
+
+if __name__ == "__main__":
+    main(index_subjects.subjects())

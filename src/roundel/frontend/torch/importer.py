@@ -10,11 +10,13 @@ from typing import Any
 
 import torch
 
+from ...arith import Analyzer
 from ...builder import BlockBuilder
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.dtype import INT64
 from ...ir.errors import RoundelError, TypeInferenceError, UnsupportedError
+from ...ir.escape import assertion
 from ...ir.module import IRModule
 from ...ir.node import Span
 from ...ops import make
@@ -27,9 +29,10 @@ from .floats import floating, rounded
 from .pairs import Pair
 from .registry import find, supplied
 
-_IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_scalar.default", "aten.sym_constrain_range.default",
-            "aten.sym_constrain_range_for_size.default", "aten._assert_async.default", "aten.sym_storage_offset.default",
-            "aten._linalg_check_errors.default")
+_IGNORED = ("aten._assert_tensor_metadata.default", "aten.sym_storage_offset.default", "aten._linalg_check_errors.default")
+_ASSERTIONS = ("aten._assert_scalar.default", "aten._assert_async.msg", "aten._assert_async.default")
+"""Conditions that PyTorch checks when the program runs: on sizes and numbers read from tensors, on tensors of one truth value."""
+_RANGES = ("aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default")
 _EFFECTS = ("aten._linalg_check_errors.default", "aten._assert_scalar.default", "aten._assert_async.msg")
 """Checks that PyTorch orders by tokens; a matrix without a factor gives NaN or infinities here."""
 _SYMBOLIC: dict[Any, Callable[..., Any]] = {
@@ -144,6 +147,30 @@ class Importer:
             return self.sizes.get(arg)
         return arg
 
+    def require(self, condition: Any, message: str = "") -> None:
+        """Have what the program asserts, an expression or a tensor of one truth value, checked when it runs; with PyTorch's message."""
+        if isinstance(condition, bool):
+            condition = tir.const(condition)
+        if isinstance(condition, tir.Expr):
+            condition = Analyzer().simplify(condition)
+            if condition is tir.const(True):
+                return
+            shown = (condition.a, condition.b) if isinstance(condition, tir.Compare) else ()
+            call = make("assert_op", graph.PrimValue(condition), graph.Tuple(tuple(map(graph.PrimValue, shown))), format=assertion(message))
+        elif isinstance(condition, graph.GraphExpr):
+            flag = self.emit(make("reshape", condition, graph.ShapeExpr(())), "asserted")
+            call = make("assert_op", self.emit(make("astype", flag, dtype="bool"), "asserted"), format=assertion(message))
+        else:
+            return  # about what has no meaning here
+        self.bb.emit(call, "asserted")
+
+    def require_range(self, size: Any, least: Any = None, most: Any = None, **limits: Any) -> None:
+        """Have the range that the program gives a number checked when it runs."""
+        least, most = limits.get("min", least), limits.get("max", most)
+        for limit, compare, word in ((least, tir.ge, "at least"), (most, tir.le, "at most")):
+            if limit is not None and isinstance(size, int | tir.Expr):
+                self.require(compare(tir.as_index(size), limit), f"Invalid value range: a number that the program reads must be {word} {limit}")
+
     def constants(self, tensors: Mapping[Any, Any]) -> None:
         """Bind nodes to tensors known now; a tensor that occurs twice becomes one constant, sharing its memory."""
         known: dict[int, Any] = {}
@@ -177,7 +204,13 @@ class Importer:
         if node.target in _SYMBOLIC and all(isinstance(a, int | tir.Expr) for a in args):
             return _SYMBOLIC[node.target](*args)
         if name == "with_effects":
+            if str(node.args[1]) in _ASSERTIONS:
+                self.require(*args[2:])
             return (args[0], None)  # the token goes on
+        if name in _ASSERTIONS:
+            return self.require(*args)
+        if name in _RANGES:
+            return self.require_range(*args, **kwargs)
         if name.startswith("aten.sym_size"):
             return args[0].sinfo.shape[args[1]]
         if not hasattr(node.meta.get("val", None), "shape") and hasattr(node.meta.get("val", None), "node") and find(name) is None:
@@ -291,8 +324,9 @@ def _supported(node: Any) -> bool:
     if name == "with_effects":
         return str(node.args[1]) in _EFFECTS
     if _on_complex(node) and not _on_host(known):
-        return pairs.supports(name) or node.target is py.getitem or name in _IGNORED or name.startswith("aten.sym_size")
-    return node.target is py.getitem or node.target in _SYMBOLIC or name in _IGNORED or name.startswith("aten.sym_size") or symbolic or known is not None
+        return pairs.supports(name) or node.target is py.getitem or name in (*_IGNORED, *_ASSERTIONS) or name.startswith("aten.sym_size")
+    return node.target is py.getitem or node.target in _SYMBOLIC or name in (*_IGNORED, *_ASSERTIONS, *_RANGES) or name.startswith("aten.sym_size") \
+        or symbolic or known is not None
 
 
 def _with_inner(nodes: Sequence[Any], parts: Parts) -> Iterator[Any]:

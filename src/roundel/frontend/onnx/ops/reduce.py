@@ -74,6 +74,10 @@ for _name, (_build, _alone) in {
 def _arg(op: str) -> Callable[..., Any]:
     def convert(node: NodeContext, x: Value) -> Any:
         axis, keep = node.attr("axis", 0), bool(node.attr("keepdims", 1))
+        if not -x.expr.sinfo.ndim <= axis < max(x.expr.sinfo.ndim, 1):
+            raise node.error(f"axis {axis} is out of range for {x.expr.sinfo.ndim} dimensions")
+        for size in x.expr.sinfo.shape[axis:][:1]:
+            node.same_size(tir.max_(size, 1), size, "the axis must have at least one element, it has fewer")
         if not node.attr("select_last_index", 0):
             return node.make(op, x.expr, axis=axis, keepdims=keep)
         flipped = node.make("flip", x.expr, axis=axis)

@@ -122,6 +122,9 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     """Rows summed (mode 0), averaged (1) or their largest elements (2) for each bag; what only gradients need is left empty."""
     begins = offsets[:-1] if include_last_offset else offsets
     bags = begins.shape[0]
+    torch._assert_async((offsets[:1] == 0).all(), "embedding_bag: the first of the offsets has to be 0")
+    torch._assert_async((offsets[1:] >= offsets[:-1]).all(), "embedding_bag: the offsets decrease")
+    torch._assert_async((offsets <= indices.shape[0]).all(), "embedding_bag: an offset is greater than the number of indices")
     bag = (torch.arange(indices.shape[0])[:, None] >= begins).to(torch.int64).sum(1) - 1
     counts = indices != padding_idx
     rows = weight[indices]
