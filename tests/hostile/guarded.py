@@ -53,7 +53,7 @@ class Pool:
         place = self.free.pop() if self.free else Guarded()
         self.used.append(place)
         out = place.array(tuple(shape), dtype, self.at_end)
-        out.view(np.uint8)[...] = 0xFF if out.size and out.ndim else 0
+        out.reshape(-1).view(np.uint8)[...] = 0xFF
         return out
 
     def copy(self, array: np.ndarray) -> np.ndarray:
