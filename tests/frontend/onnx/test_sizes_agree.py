@@ -70,3 +70,19 @@ def test_indices_of_a_scatter_are_no_longer_than_the_data():
     assert compiled(ones(3, 2), np.zeros((1, 2), np.int64), ones(1, 2)).shape == (3, 2)
     with pytest.raises(rd.RoundelError, match="ScatterElements /it: dimension 1 of the indices"):
         compiled(ones(3, 2), np.zeros((1, 3), np.int64), ones(1, 3))
+
+
+def test_weights_of_trees_belong_to_nodes_that_there_are():
+    tree = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+            "nodes_values": [0.5, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0, 0],
+            "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [1.0, 2.0], "n_targets": 1}
+
+    def compile_with(**changed):
+        proto = model("TreeEnsembleRegressor", {"x": ["n", 1]}, "ai.onnx.ml", **tree | changed)
+        proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+        return rd.compile(proto)
+
+    assert compile_with()(ones(1, 1)).tolist() == [[2.0]]
+    for wrong, text in (({"target_nodeids": [1, 9]}, "weights belong to nodes that there are not"), ({"nodes_values": [0.5]}, "differ in length")):
+        with pytest.raises(rd.RoundelError, match=text):
+            compile_with(**wrong)

@@ -250,6 +250,10 @@ def _numbered(node: NodeContext, kind: str) -> _Trees:
     values, columns_of = _numbers(node, "nodes_values") or [], node.attr("nodes_featureids")
     missing = node.attr("nodes_missing_value_tracks_true", [0] * len(names))
     yes, no = node.attr("nodes_truenodeids"), node.attr("nodes_falsenodeids")
+    if any(len(column) != len(names) for column in (values, columns_of, missing, yes, no)):
+        raise node.error(f"the lists that describe the {len(names)} nodes of the trees differ in length")
+    if strangers := weights.keys() - set(names):
+        raise node.error(f"{len(strangers)} weights belong to nodes that there are not, such as (tree, node) {min(strangers)}")
     for k, (n, m) in enumerate(zip(names, modes, strict=True)):
         if m != "LEAF":
             if m not in _MODES:
