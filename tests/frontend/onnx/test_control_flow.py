@@ -76,7 +76,7 @@ def test_branches_of_different_ranks_are_assumed_and_checked():
     f = rd.compile(model(nodes, [info("x", ["a", "b", "c"])], [info("y", None)], constants))
     x = np.random.default_rng(2).normal(size=(3, 4, 1)).astype("f")
     np.testing.assert_array_equal(f(x), x[..., 0].T)
-    with pytest.raises(rd.RoundelError, match="branch_of"):
+    with pytest.raises(rd.RoundelError, match="branch of"):
         f(np.ones((3, 4, 2), "f"))
 
 

@@ -78,5 +78,5 @@ def test_squeeze_without_axes_refuses_a_size_that_it_would_drop():
     for shape in ((3, 1, 2), (0, 1, 5)):
         np.testing.assert_array_equal(f(array(*shape)), array(*shape)[:, 0])
     for shape, k in (((1, 1, 2), 0), ((3, 1, 1), 2)):
-        with pytest.raises(rd.RoundelError, match=f"squeeze_without_axes_where_dimension_{k}_is_1"):
+        with pytest.raises(rd.RoundelError, match=f"squeeze without axes where dimension {k} is 1"):
             f(array(*shape))

@@ -13,6 +13,7 @@ from ...ir.op import get_op
 from ...ir.visit import free_vars
 from ...ops.dims import differ, equal
 from ...ops.elementwise import Elementwise
+from ..agreement import require_equal
 from .values import Value
 
 if TYPE_CHECKING:
@@ -57,14 +58,15 @@ def sized(node: NodeContext, e: Any, name: str, *, signed: bool = False) -> tir.
 
 def check(node: NodeContext, e: tir.Expr, wanted: tir.Expr, name: str) -> None:
     """Have ``e == wanted`` checked when the model runs."""
-    node.importer.bb.match_cast(graph.ShapeExpr((e,)), graph.ShapeInfo((wanted,)), name)
+    require_equal(node.importer.bb, e, wanted, f"{node.title}: {name.replace('_', ' ')}")
 
 
 def require(node: NodeContext, flag: Any, what: str, wanted: bool = True) -> None:
     """Have a tensor of one truth value checked when the model runs; the error names ``what``."""
     one = node.make("reshape", node.make("astype", flag, dtype="int64"), graph.ShapeExpr((tir.index_const(1),)))
-    name = "".join(c if c.isalnum() else "_" for c in what)
-    node.importer.bb.match_cast(node.make("tensor_to_shape", one), graph.ShapeInfo((tir.index_const(int(wanted)),)), name)
+    found = tir.Var("found", INT64, True)
+    node.importer.bb.match_cast(node.make("tensor_to_shape", one), graph.ShapeInfo((found,)), "found")
+    require_equal(node.importer.bb, found, tir.index_const(int(wanted)), f"{node.title}: {what}, which does not hold (1 is true, 0 false)")
 
 
 def sizes_in(info: Any) -> list[tir.Var]:
