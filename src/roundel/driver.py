@@ -21,6 +21,7 @@ from .graph.collapse_axes import collapse_axes
 from .graph.common_subexpressions import eliminate_common_subexpressions
 from .graph.convert_to_dataflow import convert_to_dataflow
 from .graph.dead_code import eliminate_dead_code
+from .graph.empty_dimensions import empty_dimensions
 from .graph.fold_constants import fold_constants
 from .graph.fold_scale import decompose_batch_norm, fold_scale
 from .graph.fuse import fuse
@@ -57,7 +58,7 @@ OPTIMIZE: list[Pass] = [
 LOWER: list[Pass] = [
     decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
     block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
-    legalize, fuse, collapse_axes, name_sizes, eliminate_dead_code,
+    legalize, empty_dimensions, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 
