@@ -131,8 +131,7 @@ def _tensor_scatter(node: NodeContext, cache: Value, update: Value, start: Value
             there = at[axis] - te.cast(first(at[0]), "int64")
             there = tir.floormod(there, length) if circular else there
             inside = te.logical_and(there >= 0, there < count)
-            safe = tir.max_(tir.min_(there, count - 1), 0)
-            return te.select(inside, fresh(*at[:axis], safe, *at[axis + 1:]), old(*at))
+            return te.if_then_else(inside, fresh(*at[:axis], there, *at[axis + 1:]), old(*at))
 
         return te.compute(old.shape, body, "tensor_scatter")
 

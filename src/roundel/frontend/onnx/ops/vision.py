@@ -102,8 +102,8 @@ def _roi_pooled(x: Any, rois: Any, batch: Any, rows: int, cols: int, ratio: int,
 
 
 def _roi_adaptive(x: Any, rois: Any, batch: Any, rows: int, cols: int, scale: float, half: bool, mode: str) -> Any:
-    """The number of samples follows from the size of each region."""
-    from ....ops.loops import for_each, let, load, store
+    """The number of samples follows from the size of each region; only as many are looked at as can lie on the image (see ``_part``)."""
+    from ....ops.loops import for_each, let_all, load, store
 
     def build(ins: Any, outs: Any, scratch: Any, r: Any, c: Any, i: Any, j: Any) -> tir.Stmt:
         (data, boxes, index), (out,) = ins, outs
@@ -111,27 +111,47 @@ def _roi_adaptive(x: Any, rois: Any, batch: Any, rows: int, cols: int, scale: fl
         step_y, step_x = height / _f(rows), width / _f(cols)
         view = _View(data)
 
-        def body(count_y: Any) -> tir.Stmt:
-            return let(tir.max_(te.cast(te.ceil(step_x), "int64"), 1), lambda count_x: sampled(count_y, count_x), "samples_x")
+        start_y, start_x = y0 + te.cast(i, "float32") * step_y, x0 + te.cast(j, "float32") * step_x
 
-        def sampled(count_y: Any, count_x: Any) -> tir.Stmt:
+        def body(count_y: Any, count_x: Any) -> tir.Stmt:
+            parts = (_part(start_y, step_y, count_y, data.shape[2]), _part(start_x, step_x, count_x, data.shape[3]))
+            return let_all(parts, lambda first_y, first_x: sampled(count_y, count_x, first_y, first_x))
+
+        def sampled(count_y: Any, count_x: Any, first_y: Any, first_x: Any) -> tir.Stmt:
             def visit(a: Any, b: Any) -> tir.Stmt:
-                y = y0 + te.cast(i, "float32") * step_y + (te.cast(a, "float32") + _f(0.5)) * step_y / te.cast(count_y, "float32")
-                xx = x0 + te.cast(j, "float32") * step_x + (te.cast(b, "float32") + _f(0.5)) * step_x / te.cast(count_x, "float32")
+                y = start_y + (te.cast(first_y + a, "float32") + _f(0.5)) * step_y / te.cast(count_y, "float32")
+                xx = start_x + (te.cast(first_x + b, "float32") + _f(0.5)) * step_x / te.cast(count_x, "float32")
                 new = _sample(view, te.cast(load(index, (r,)), "int64"), c, y, xx, mode)
                 old = load(out, (r, c, i, j))
                 return store(out, (r, c, i, j), tir.max_(old, new) if mode == "max" else old + new)
 
             start = te.min_value("float32") if mode == "max" else 0.0
-            steps = [store(out, (r, c, i, j), start), for_each([count_y, count_x], visit)]
+            counts = [tir.min_(count_y - first_y, _most(data.shape[2])), tir.min_(count_x - first_x, _most(data.shape[3]))]
+            steps = [store(out, (r, c, i, j), start), for_each(counts, visit)]
             if mode != "max":
-                steps.append(store(out, (r, c, i, j), load(out, (r, c, i, j)) / te.cast(count_y * count_x, "float32")))
+                whole = te.cast(count_y, "float32") * te.cast(count_x, "float32")
+                steps.append(store(out, (r, c, i, j), load(out, (r, c, i, j)) / whole))
             return tir.seq(*steps)
 
-        return let(tir.max_(te.cast(te.ceil(step_y), "int64"), 1), body, "samples_y")
+        return let_all([tir.max_(te.cast(te.ceil(step), "int64"), 1) for step in (step_y, step_x)], body)
 
     shape = (rois.shape[0], x.shape[1], tir.index_const(rows), tir.index_const(cols))
     return te.extern([(shape, x.dtype)], [x, rois, batch], build, "roi_align", over=shape)
+
+
+def _part(start: Any, step: Any, count: Any, extent: Any) -> Any:
+    """Of ``count`` samples spread over ``step`` from ``start`` on, the first to look at: two or more before the image, or the first of all.
+
+    Outside of the image all are zero, so two say what all say. They lie half an element or more apart where there are several.
+    """
+    number = te.cast(count, "float32")
+    before = te.floor((_f(-1) - start) * number / step) - _f(2)
+    return tir.max_(tir.min_(te.cast(before, "int64"), count - tir.min_(count, _most(extent))), 0)
+
+
+def _most(extent: Any) -> Any:
+    """How many samples can lie on an image of this extent, with some before and behind it."""
+    return extent * 2 + 10
 
 
 class _View:

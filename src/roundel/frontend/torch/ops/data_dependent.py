@@ -106,8 +106,9 @@ def _item(node: NodeContext, x: Any) -> Any:
 
 
 def whole_number(node: NodeContext, x: Any) -> tir.Expr:
-    """The integer that a tensor holds, which may be negative, as an index expression."""
-    x, zero = tensor(node, x, INT64), scalar(0, INT64)
+    """The integer that a tensor holds, which may be negative, as an index expression. The least of all has no opposite: it counts as the next."""
+    zero = scalar(0, INT64)
+    x = node.make("maximum", tensor(node, x, INT64), scalar(1 - 2**63, INT64))
     parts = (node.make("maximum", v, zero) for v in (x, node.make("negative", x)))
     above, below = (counted(node.importer.bb, p, None, f"{node.name}_{k}") for k, p in enumerate(parts))
     return above - below

@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from .... import te
+from ....arith import Analyzer
 from ....ir import graph, tir
+from ....ops import make
 from ..importer import NodeContext
 from ..registry import converter
 from .math import scalar, tensor
@@ -81,10 +83,21 @@ def _place(v: Any, n: tir.Expr, default: Any) -> tir.Expr:
     return tir.min_(tir.select(tir.lt(v, 0), tir.max_(v + n, 0), v), n)
 
 
+def _position(node: NodeContext, index: Any, n: tir.Expr) -> tir.Expr:
+    """An index, which may count from the end, as a position; that it is one is checked when the program runs, before sums with it can wrap."""
+    if isinstance(index, int):
+        return n + index if index < 0 else tir.as_index(index)
+    at = tir.select(tir.lt(index, 0), index + n, index)
+    for holds, text in ((tir.ge(at, 0), "is before the first element"), (tir.lt(at, n), "is not below {1}, the size of the dimension")):
+        if not Analyzer().prove(holds):
+            sides = graph.Tuple((graph.PrimValue(holds.a), graph.PrimValue(holds.b)))
+            node.emit(make("assert_op", graph.PrimValue(holds), sides, format=f"{node.title}: index out of range: position {{0}} {text}"))
+    return at
+
+
 @converter("select.int", "select_copy.int")
 def _select(node: NodeContext, x: Any, dim: int, index: Any) -> Any:
-    n = x.sinfo.shape[dim]
-    at = tir.as_index((n + index if index < 0 else index) if isinstance(index, int) else tir.select(tir.lt(index, 0), index + n, index))
+    at = _position(node, index, x.sinfo.shape[dim])
     return node.make("reshape", slice_along(node, x, dim, at, at + 1), node.out_shape())
 
 
@@ -110,8 +123,7 @@ def _slice_scatter(node: NodeContext, x: Any, src: Any, dim: int = 0, start: Any
 
 @converter("select_scatter", "select_scatter_copy")
 def _select_scatter(node: NodeContext, x: Any, src: Any, dim: int, index: Any) -> Any:
-    n = x.sinfo.shape[dim]
-    at = n + index if isinstance(index, int) and index < 0 else tir.as_index(index)
+    at = _position(node, index, x.sinfo.shape[dim])
     return _between(node, x, dim, at, node.make("expand_dims", tensor(node, src, x.sinfo.dtype), axis=(dim % x.sinfo.ndim,)), at + 1)
 
 
