@@ -74,3 +74,9 @@ def test_a_size_that_is_known_to_be_zero_is_the_same_error():
     model = rd.compile(module("nn.pad", (0, 8), shape(1, 0, 0, 0), pad_mode="edge"))
     with pytest.raises(rd.RoundelError, match="is empty"):
         model(np.ones((0, 8), np.float32))
+
+
+def test_where_only_data_tells_whether_an_element_is_written_nothing_is_needed():
+    model = rd.compile(module("nonzero", (N, M)))
+    for x in (np.zeros((4, 3), np.float32), np.zeros((0, 3), np.float32), np.eye(3, dtype=np.float32)):
+        np.testing.assert_array_equal(model(x), np.array(np.nonzero(x)))

@@ -7,6 +7,7 @@
 
 An access says that a dimension has an element where it runs at all: the loops around it are not empty and the conditions hold. Where those
 prove that there is one (``for i in range(n): x[i]``, ``if 0 <= i - 1 < n: x[i - 1]``), nothing is checked; a check is of sizes, once a call.
+Where only data tells whether a place is reached (``if mask[i]: x[count] = i``), sizes say nothing.
 """
 
 from __future__ import annotations
@@ -123,20 +124,22 @@ class _Accesses(Visitor):
         self.an = Analyzer()
         self.values = _Unknown()
         self.extents: tuple[Expr, ...] = ()
+        self.by_data = False  # whether only data tells if this place is reached
         self.needs: dict[Need, None] = {}
         self.seen: set[Node] = set()  # expressions that were gone into where no more is known than here
 
     @contextmanager
     def scope(self, *conditions: Expr, extent: Expr | None = None) -> Iterator[None]:
-        seen, extents = self.seen, self.extents
-        self.seen = set(seen)
+        saved = self.seen, self.extents, self.by_data
+        self.seen = set(self.seen)
+        self.by_data = self.by_data or any(map(reads_memory, conditions))
         if extent is not None:
-            self.extents = (*extents, extent)
+            self.extents = (*self.extents, extent)
         with self.an.scope():
             for condition in conditions:
                 self.an.assume(self.values.rewrite(condition))
             yield
-        self.seen, self.extents = seen, extents
+        self.seen, self.extents, self.by_data = saved
 
     def generic(self, node: Node) -> None:
         if isinstance(node, Expr):
@@ -198,10 +201,17 @@ class _Accesses(Visitor):
 
     @on(tir.BufferLoad, tir.BufferStore)
     def _access(self, access: Any) -> None:
-        for dim, n in enumerate(access.buffer.shape):
-            if (static(n) or 0) <= 0 and not self.an.prove(tir.gt(n, 0)):
+        for dim, (i, n) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
+            if (static(n) or 0) <= 0 and not self.by_data and not self.an.prove(tir.gt(n, 0)) and not self.inside(i, n):
                 self.needs[Need(access.buffer, dim, self.extents)] = None
         self.generic(access)
+
+    def inside(self, index: Expr, size: Expr) -> bool:
+        """Whether an index is a position, which also holds of a place that is never reached."""
+        if index.dtype.lanes > 1:
+            return False
+        index = self.values.rewrite(index)
+        return self.an.prove(tir.ge(index, 0)) and self.an.prove(tir.lt(index, size))
 
     @on(tir.Call)
     def _call(self, call: tir.Call) -> None:
