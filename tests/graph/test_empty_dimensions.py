@@ -70,8 +70,9 @@ def test_resizing_nothing_to_something_is_an_error(method):
     np.testing.assert_allclose(model(np.ones((1, 1, 2, 2), np.float32)), np.ones((1, 1, 4, 5)), rtol=1e-5)
 
 
-def test_a_size_that_is_known_to_be_zero_is_the_same_error():
-    model = rd.compile(module("nn.pad", (0, 8), shape(1, 0, 0, 0), pad_mode="edge"))
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
+def test_a_size_that_is_known_to_be_zero_is_the_same_error(mode):
+    model = rd.compile(module("nn.pad", (0, 8), shape(1, 0, 0, 0), pad_mode=mode))
     with pytest.raises(rd.RoundelError, match="is empty"):
         model(np.ones((0, 8), np.float32))
 

@@ -24,7 +24,7 @@ from ..ir.module import IRModule
 from ..ir.node import Node
 from ..ir.op import CALL_TIR, CALL_TIR_INPLACE
 from ..ir.tir import Expr, Range
-from ..ir.visit import Rewriter, Visitor, free_vars, on, substitute
+from ..ir.visit import Rewriter, Visitor, free_vars, on, substitute, walk
 from ..ops import make
 from ..ops.dims import dim_text
 from ..passes import pass_
@@ -207,8 +207,8 @@ class _Accesses(Visitor):
         self.generic(access)
 
     def inside(self, index: Expr, size: Expr) -> bool:
-        """Whether an index is a position, which also holds of a place that is never reached."""
-        if index.dtype.lanes > 1:
+        """Whether an index is a position, which also holds of a place that is never reached (remainders are only where the divisor is not 0)."""
+        if index.dtype.lanes > 1 or any(type(e) in (tir.FloorMod, tir.FloorDiv) and (static(e.b) or 0) <= 0 for e in walk(index)):
             return False
         index = self.values.rewrite(index)
         return self.an.prove(tir.ge(index, 0)) and self.an.prove(tir.lt(index, size))
