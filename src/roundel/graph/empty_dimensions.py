@@ -72,21 +72,28 @@ class _Check(GraphRewriter):
         if self.needs[name]:
             known = _sizes(func, call)
             for need in self.needs[name]:
-                self.require(need, known, str(binding.span or name))
+                self.require(need, known, _no_results(call), str(binding.span or name))
         return call
 
-    def require(self, need: Need, known: dict[Any, Expr], node: str) -> None:
-        """Assert what is needed, in sizes of the graph."""
+    def require(self, need: Need, known: dict[Any, Expr], skipped: Expr, node: str) -> None:
+        """Assert what is needed, in sizes of the graph, unless the call is ``skipped``."""
         an = Analyzer()
         size = an.simplify(substitute(need.buffer.shape[need.dim], known))
         empty = [an.simplify(substitute(n, known)) for n in need.extents]
-        holds = tir.logical_or(tir.gt(size, 0), *(tir.le(n, 0) for n in empty if not free_vars(n) - set(_variables(known))))
+        holds = tir.logical_or(skipped, tir.gt(size, 0), *(tir.le(n, 0) for n in empty if not free_vars(n) - set(_variables(known))))
         holds = an.simplify(holds)
         if an.prove(holds) or holds in self.asserted:
             return
         self.asserted.add(holds)
         text = f"{node}: dimension {need.dim} of {need.buffer.name} ({dim_text(size)}) is empty, but elements of it are needed"
         self.emit(make("assert_op", graph.PrimValue(holds), format=text), "not_empty")
+
+
+def _no_results(call: graph.Call) -> Expr:
+    """Whether all results are empty: then the program does not run."""
+    infos = call.sinfo.fields if isinstance(call.sinfo, graph.TupleInfo) else (call.sinfo,)
+    shapes = [info.shape if isinstance(info, graph.TensorInfo) and info.shape is not None else () for info in infos]
+    return tir.logical_and(*(tir.logical_or(tir.const(False), *(tir.le(n, 0) for n in shape)) for shape in shapes))
 
 
 def _variables(known: dict[Any, Expr]) -> Iterator[Any]:
