@@ -9,9 +9,16 @@ from roundel.builder import BlockBuilder
 from roundel.graph.empty_dimensions import empty_dimensions
 from roundel.graph.legalize import legalize
 from roundel.graph.rewriter import is_call
-from roundel.ir import graph, tir
+from roundel.ir import graph, options, tir
 from roundel.ir.dtype import INT64
 from roundel.ops import make
+
+
+@pytest.fixture(autouse=True)
+def checked():
+    with options.override(empty_checks=True):
+        yield
+
 
 N, M = tir.Var("n", INT64, True), tir.Var("m", INT64, True)
 

@@ -8,6 +8,9 @@
 An access says that a dimension has an element where it runs at all: the loops around it are not empty and the conditions hold. Where those
 prove that there is one (``for i in range(n): x[i]``, ``if 0 <= i - 1 < n: x[i - 1]``), nothing is checked; a check is of sizes, once a call.
 Where only data tells whether a place is reached (``if mask[i]: x[count] = i``), sizes say nothing.
+
+The option ``empty_checks`` turns the pass on. It is off by default because it still refuses some calls that are right: programs of sequences and
+of non-maximum suppression whose own conditions on data keep them from the empty dimension.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..arith.effects import reads_memory
-from ..ir import graph, tir
+from ..ir import graph, options, tir
 from ..ir.module import IRModule
 from ..ir.node import Node
 from ..ir.op import CALL_TIR, CALL_TIR_INPLACE
@@ -44,8 +47,8 @@ class Need:
 
 @pass_("empty_dimensions")
 def empty_dimensions(mod: IRModule) -> IRModule:
-    """Have calls of programs fail where a dimension is empty that they read from or write to."""
-    return _Check(mod).module()
+    """Have calls of programs fail where a dimension is empty that they read from or write to; nothing unless the option ``empty_checks`` is on."""
+    return _Check(mod).module() if options.get("empty_checks") else mod
 
 
 class _Check(GraphRewriter):
