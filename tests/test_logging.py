@@ -17,6 +17,12 @@ from roundel.cli.app import app
 from roundel.ir import options
 
 
+@pytest.fixture(autouse=True)
+def nothing_added(monkeypatch):
+    """What other tests of this process have added to Roundel keeps models out of the cache."""
+    monkeypatch.setattr("roundel.ir.extensions._added", [])
+
+
 @pytest.fixture
 def onnx_file(tmp_path, monkeypatch):
     small_model.write(tmp_path / "model.onnx")
