@@ -26,3 +26,9 @@ def no_rule_fails(request):
     yield
     logger.removeHandler(handler)
     assert not dropped or request.node.get_closest_marker("rules_may_fail"), "\n".join(dropped)
+
+
+@pytest.fixture
+def nothing_added(monkeypatch):
+    """Models go into the cache, whatever other tests of this process have added to Roundel (which keeps them out of it)."""
+    monkeypatch.setattr("roundel.ir.extensions._added", [])

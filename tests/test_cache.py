@@ -19,13 +19,7 @@ from roundel.ir import cache_entry, cache_folder, options
 from . import test_model_files
 from .test_model_files import X, age, write
 
-
-@pytest.fixture(autouse=True)
-def nothing_added(monkeypatch):
-    """What other tests of this process have added to Roundel keeps models out of the cache."""
-    monkeypatch.setattr("roundel.ir.extensions._added", [])
-
-
+pytestmark = pytest.mark.usefixtures("nothing_added")
 root = test_model_files.root  # the cache
 
 

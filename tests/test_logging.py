@@ -16,11 +16,7 @@ from docs import small_model
 from roundel.cli.app import app
 from roundel.ir import options
 
-
-@pytest.fixture(autouse=True)
-def nothing_added(monkeypatch):
-    """What other tests of this process have added to Roundel keeps models out of the cache."""
-    monkeypatch.setattr("roundel.ir.extensions._added", [])
+pytestmark = pytest.mark.usefixtures("nothing_added")
 
 
 @pytest.fixture

@@ -129,12 +129,12 @@ class _Accesses(OnceVisitor):
         """Whether the loads are of all elements, each dimension gone over by one loop or by numbers."""
         for d, n in enumerate(self.buffer.shape):
             at = {load[d] for load in self.loads}
-            if len(at) == 1 and type(next(iter(at))) is tir.Var:
-                self.dims[next(iter(at))] = d
-            elif {static(i) for i in at} != set(range(static(n) or 0)) or not at:
+            first = next(iter(at), None)
+            if len(at) == 1 and type(first) is tir.Var and first not in self.dims:
+                self.dims[first] = d
+            elif not at or {static(i) for i in at} != set(range(static(n) or 0)):
                 return False
-        rank = self.buffer.ndim - len({d for d in range(self.buffer.ndim) if d not in self.dims.values()})
-        return len(self.dims) == rank > 0
+        return bool(self.dims)
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> None:

@@ -19,6 +19,7 @@ _LONG = 1000  # bindings, from which on there is a thread for the work
 _CALLS = 24  # of Python functions that a walk makes for a binding, at most
 _STACK = 512  # MiB of address space, of which only what is used is memory
 _deep = threading.local()
+_one_at_a_time = threading.Lock()  # the limit of recursion and the size of stacks are the process's
 
 
 def with_room(mod: IRModule, work: Callable[[], T]) -> T:
@@ -36,17 +37,18 @@ def with_room(mod: IRModule, work: Callable[[], T]) -> T:
         except BaseException as error:  # raised again where the work was asked for
             out.extend((False, error))
 
-    before, size = sys.getrecursionlimit(), threading.stack_size(_STACK << 20)
-    try:
-        thread = threading.Thread(target=run, name="roundel-compile", daemon=True)
-        thread.start()
-    finally:
-        threading.stack_size(size)
-    try:
-        sys.setrecursionlimit(max(before, _CALLS * bindings))
-        thread.join()
-    finally:
-        sys.setrecursionlimit(before)
+    with _one_at_a_time:
+        before, size = sys.getrecursionlimit(), threading.stack_size(_STACK << 20)
+        try:
+            thread = threading.Thread(target=run, name="roundel-compile", daemon=True)
+            thread.start()
+        finally:
+            threading.stack_size(size)
+        try:
+            sys.setrecursionlimit(max(before, _CALLS * bindings))
+            thread.join()
+        finally:
+            sys.setrecursionlimit(before)
     if not out[0]:
         raise out[1]
     return out[1]
