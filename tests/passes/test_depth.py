@@ -27,21 +27,21 @@ def depth(n):
 
 
 def test_results_and_errors_come_back_and_the_limit_stays():
-    mod, limit = long_module(1200), sys.getrecursionlimit()
-    assert with_room(mod, lambda: depth(20_000)) == 20_000
+    mod, limit = long_module(4000), sys.getrecursionlimit()
+    assert with_room(mod, lambda: depth(80_000)) == 80_000
     with pytest.raises(ZeroDivisionError):
         with_room(mod, lambda: 1 / 0)
     assert sys.getrecursionlimit() == limit
 
 
 def test_work_that_ends_in_one_thread_takes_no_room_from_another():
-    mod, limit, found = long_module(1200), sys.getrecursionlimit(), []
+    mod, limit, found = long_module(4000), sys.getrecursionlimit(), []
     inside, ended = threading.Event(), threading.Event()
 
     def second():
         inside.set()
         ended.wait(10)
-        return depth(20_000)
+        return depth(80_000)
 
     other = threading.Thread(target=lambda: found.append(with_room(mod, second)))
 
@@ -52,5 +52,5 @@ def test_work_that_ends_in_one_thread_takes_no_room_from_another():
     with_room(mod, first)
     ended.set()
     other.join()
-    assert found == [20_000]
+    assert found == [80_000]
     assert sys.getrecursionlimit() == limit
