@@ -28,6 +28,7 @@ def depth(n):
 
 def test_results_and_errors_come_back_and_the_limit_stays():
     mod, limit = long_module(4000), sys.getrecursionlimit()
+    assert with_room(mod, sys.getrecursionlimit) > 80_000  # from the first call of the work on
     assert with_room(mod, lambda: depth(80_000)) == 80_000
     with pytest.raises(ZeroDivisionError):
         with_room(mod, lambda: 1 / 0)

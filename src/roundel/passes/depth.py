@@ -39,13 +39,13 @@ def with_room(mod: IRModule, work: Callable[[], T]) -> T:
 
     with _one_at_a_time:
         before, size = sys.getrecursionlimit(), threading.stack_size(_STACK << 20)
+        sys.setrecursionlimit(max(before, _CALLS * bindings))  # before the thread starts: it may be deep at once
         try:
             thread = threading.Thread(target=run, name="roundel-compile", daemon=True)
-            thread.start()
-        finally:
-            threading.stack_size(size)
-        try:
-            sys.setrecursionlimit(max(before, _CALLS * bindings))
+            try:
+                thread.start()
+            finally:
+                threading.stack_size(size)
             thread.join()
         finally:
             sys.setrecursionlimit(before)

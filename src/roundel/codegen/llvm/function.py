@@ -10,7 +10,6 @@ plain    T    @p(parameters in order)               helpers of a module's descri
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -152,8 +151,6 @@ def emit_function(
     func: tir.PrimFunc, name: str, platform: Platform, symbol: Callable[[str], str], facts: Facts | None = None
 ) -> Piece:
     """One function of the flat form as LLVM text; ``symbol`` gives the symbol of each function of the module."""
-    if sys.getrecursionlimit() < 50_000:  # deep expressions; frames of pure Python do not use the C stack
-        sys.setrecursionlimit(50_000)
     kind = func.attrs.get("kind")
     result = "i32" if kind == "host" else llvm_type(func.ret_dtype)
     em = Emitter(platform, symbol, contract=bool(func.attrs.get("contract", True)))
