@@ -26,9 +26,9 @@ from roundel.ir import ConstData, Rewriter, graph, on, options
 from roundel.ir.equal import StructuralMap
 from roundel.ir.errors import ScheduleError
 from roundel.ir.module import IRModule
-from roundel.select.explain import Explanation, explain_module
-from roundel.select.pack_constants import constant_params, repack
-from roundel.select.schedule_module import schedule_module, schedule_program
+from roundel.strategy.explain import Explanation, explain_module
+from roundel.strategy.pack_constants import constant_params, repack
+from roundel.strategy.schedule_module import schedule_module, schedule_program
 from roundel.target import Target
 
 from .layers import Layer

@@ -44,7 +44,7 @@ from .passes import run
 from .passes.depth import with_room
 from .passes.garbage import rare_collection
 from .runtime import Executable
-from .select import schedule_module
+from .strategy import schedule_module
 from .target import Target
 
 Pass = Callable[[IRModule], IRModule]

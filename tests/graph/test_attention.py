@@ -11,7 +11,7 @@ from roundel.interp import interpret
 from roundel.ir import IRModule, graph, options, tir
 from roundel.ir.dtype import INT64
 from roundel.ops import make
-from roundel.select import schedule_module
+from roundel.strategy import schedule_module
 
 from .programs import function
 from .running import agree, same

@@ -12,7 +12,7 @@ from roundel.interp import interpret
 from roundel.ir import IRModule, graph, tir
 from roundel.ir.dtype import INT64
 from roundel.ops import make
-from roundel.select.explain import explain_module
+from roundel.strategy.explain import explain_module
 from roundel.target import Target
 
 from .programs import function

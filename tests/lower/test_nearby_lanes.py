@@ -15,7 +15,7 @@ from roundel.ir.dtype import DType
 from roundel.lower import lower
 from roundel.lower.nearby_lanes import lane_offsets
 from roundel.schedule import Schedule
-from roundel.schedule.rules import elementwise, windows
+from roundel.strategy.rules import elementwise, windows
 from roundel.target import Target
 
 TARGET = Target.host()

@@ -11,7 +11,7 @@ import roundel as rd
 from roundel import te
 from roundel.build import inspect
 from roundel.ir import IRModule, tir
-from roundel.select.schedule_module import schedule_program
+from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
 

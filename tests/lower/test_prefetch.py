@@ -12,7 +12,7 @@ from roundel.ir import IRModule, tir
 from roundel.ir.visit import free_vars, substitute, walk
 from roundel.lower import lower
 from roundel.schedule import Schedule
-from roundel.schedule.rules.contraction import contraction
+from roundel.strategy.product.contraction import contraction
 from roundel.target import Target
 
 

@@ -13,7 +13,7 @@ from roundel.ir.dtype import INT64
 from roundel.ir.visit import walk
 from roundel.lower import lower
 from roundel.schedule import Schedule
-from roundel.select.schedule_module import schedule_program
+from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
 

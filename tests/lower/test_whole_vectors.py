@@ -12,8 +12,8 @@ from roundel.build.build import lowered
 from roundel.ir import IRModule, tir
 from roundel.ir.visit import walk
 from roundel.schedule import Schedule
-from roundel.schedule.rules import contraction, rows
 from roundel.script import tir as T
+from roundel.strategy.rules import contraction, rows
 from roundel.target import Target
 
 

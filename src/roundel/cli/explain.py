@@ -60,9 +60,9 @@ def explained_with_algorithms(model: Any, *, target: Any = None, threads: int = 
     from .. import api, driver
     from ..graph.algorithms import algorithms
     from ..graph.inline_functions import dims_of
-    from ..select.cost import rates, roofline
-    from ..select.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
-    from ..select.schedule_module import schedule_module
+    from ..strategy.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
+    from ..strategy.roofline import rates, roofline
+    from ..strategy.schedule_module import schedule_module
     from ..target import Target
 
     machine = driver.target_of(target)

@@ -7,7 +7,7 @@
 
 The operators that make ``x`` are built again on transposed operands (the transpose of a mask is made once for all layers, or when
 the model is compiled). ``fuse`` makes one program of the product, what follows and the new operator: a block of rows of scores is
-made, used and forgotten (``schedule/rules/attention.py``).
+made, used and forgotten (``strategy/attention/attention.py``).
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
 from ..ir.visit import free_vars, walk
 from ..passes import pass_
-from ..schedule.rules import attention, contraction, matvec, takes
-from ..schedule.rules.accesses import blocks_of
-from ..schedule.rules.moves import keeps_rows, moves, read_seldom
+from ..strategy.match.accesses import blocks_of
+from ..strategy.match.moves import keeps_rows, moves, read_seldom
+from ..strategy.rules import attention, contraction, matvec, takes
 from ..target import Target
 from .legalize import without_units
 from .merge_programs import Step, merge_programs

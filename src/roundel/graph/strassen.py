@@ -24,7 +24,7 @@ from ..ops.dims import static
 from ..ops.outside_scaling import column_scale, divided
 from ..ops.strassen import PRODUCTS, shared_weight, strassen_weight
 from ..passes import pass_
-from ..schedule.rules.panels import PAIRS
+from ..strategy.product.panels import PAIRS
 from ..target import Target
 from .convert_to_dataflow import convert_to_dataflow
 from .inline_functions import dims_of, fresh_copy

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The strategy for attention: two products with a softmax between them."""

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two matrix products with a softmax between them: attention, of which only a block of rows of scores is ever held.
+
+    for batch, head, block of rows (in parallel):
+        turned[d, row] = queries[row, d]
+        for tile of keys:    scores[key, row] = sum over d of keys[key, d] * turned[d, row]     # and mask, scale, ...
+        top[row], exps[key, row] = exp(scores[key, row] - top[row]), total[row], share[row] = 1 / total[row]
+        for tile of rows:    result[row, column] = share[row] * sum over keys of exps[key, row] * values[key, column]
+
+Rows are the lanes of the scores, so that keys and values are read as they lie, nothing as large as the keys is turned, and maxima and
+sums are those of whole vectors. Elementwise blocks behind the first product go into its store, those behind the second into the result's.
+Where scores of all keys outgrow the caches, one block of keys after another is taken, with the largest score so far: when it grows, sums
+so far are scaled (``merge_online``), and what is held does not depend on the number of keys.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..applied import Applied
+from ..candidates import Candidates, Columns, chosen, combinations
+from ..match.accesses import blocks_of, extent_of, product
+from ..pointwise.inline import inline_producers
+from ..times import step_cycles
+from .stages import Stages, find, kept
+from .steps import EXP_CYCLES, Steps
+
+SPANS = (64, 96, 120, 128, 168, 240, 336)  # keys of a block: numbers of many divisors
+ASSUMED = (32, 128, 512, 2048)  # keys or rows whose number is not known
+LOAD_CYCLES = 0.1     # what a broadcast costs beside the multiply-adds that hide most of it
+STREAMED = 8.0        # times as much for a vector from beyond the first-level cache
+TURN_CYCLES = 16.0    # for a vector of queries
+SCALE_CYCLES = 40.0   # for a vector of rows, of each block of keys
+UPDATE_CYCLES = 2.0   # for a vector of results, of each block of keys
+TAIL_CYCLES = 700.0   # for a vector of rows, of a block that is not full
+EDGE_CYCLES = 45.0    # for a vector of scores of which some are seen and some are not
+TILE_CYCLES = 14.0    # to start and end a tile of results
+EXPOSED = 0.25        # of the time to read values again that multiply-adds do not hide
+NEAR_BYTES = 64.0     # per cycle, of keys and values that the second-level cache holds
+FAR_BYTES = 10.0      # from beyond it
+STREAM_BYTES = 20.0   # ... where they lie together
+COPIED_BYTES = 20.0   # of keys and values copied
+CACHE_SHARE = 0.8     # of a cache that one kind of data may fill
+SCATTERED_SHARE = 0.2   # of the second-level cache that is of use to rows that lie far apart
+
+
+def attention(sch: Any, target: Any) -> Applied | None:
+    """Fits chains of a product, elementwise blocks, the stages of a softmax, a product and elementwise blocks."""
+    names = kept(blocks_of(sch.func))
+    if names is None:
+        return None
+    inline_producers(sch, keep=names)
+    stages = find(blocks_of(sch.func))
+    if stages is None:
+        return None
+    table = candidates(stages, target)
+    decisions = chosen(sch, table)
+    grain = Steps(sch, stages, decisions, target.lanes("float32")).run()
+    return Applied(decisions={**decisions, **grain}, candidates=table)
+
+
+def candidates(stages: Stages, target: Any) -> Candidates:
+    """Register tiles of both products: ``keys`` x ``block`` vectors of rows, ``rows`` x ``vectors`` of columns; whether the keys and values
+    of a head are copied to where they lie together (``packed``; then heads run in parallel, not rows); how many keys are taken together
+    (``span``; 0: all).
+    Sizes that are no numbers are taken as several, each as likely."""
+    lanes, registers = target.lanes("float32"), target.vector_registers
+    keys, across = extent_of(stages.key) or max(ASSUMED), -(-(extent_of(stages.column) or lanes) // lanes)
+    heads = [extent_of(a) for a in stages.result.spatial if a not in (stages.result_row, stages.result_column)]
+    apart = len({id(a.buffer) for a in (stages.queries, stages.keys, stages.values)}) == 3  # a copy replaces all that is read of a buffer
+    domains = {"block": (1, 2, 4), "keys": range(1, min(keys, 16) + 1), "rows": (1, 2, 4, 8, 16),
+               "vectors": [v for v in (1, 2, 3, 4) if across % v == 0], "span": [n for n in (0, *SPANS) if n < keys],
+               "packed": (0, 1) if apart and heads and product(heads, 1) >= target.cores else (0,)}
+
+    def legal(c: Columns) -> np.ndarray:
+        first, second = c["keys"] * c["block"] + c["block"] + 1, c["rows"] * c["vectors"] + c["vectors"] + 1
+        return (first <= registers) & (second <= registers) & (c["block"] * lanes % c["rows"] == 0) & (c["span"] % c["keys"] == 0)
+
+    c = combinations(domains, legal)
+    times = [_cycles(stages, target, c, size) for size in (ASSUMED if None in (extent_of(stages.row), extent_of(stages.key)) else (1,))]
+    return Candidates(c, np.exp(np.mean(np.log(times), axis=0)))
+
+
+def _cycles(stages: Stages, target: Any, c: Columns, unknown: int) -> np.ndarray:
+    """Of one head, with sizes that are no numbers taken as ``unknown``."""
+    lanes = target.lanes("float32")
+    count, keys, width, inner = (extent_of(a) or unknown for a in (stages.row, stages.key, stages.column, stages.inner))
+    blocks = -(-count // (c["block"] * lanes))
+    span = np.where(c["span"] > 0, np.minimum(c["span"], keys), keys)
+    made = _seen(stages, count, keys, c["block"] * lanes + np.where(c["span"] > 0, c["span"], c["keys"]))
+    used = _seen(stages, count, keys, c["rows"] + c["keys"])
+    parts = -(-made // span)
+    scores = _tiles(target, made, c["keys"], c["block"]) * inner
+    weighted = _tiles(target, c["block"] * lanes, c["rows"], c["vectors"]) * (-(-width // lanes) // c["vectors"]) * used
+    rest = c["block"] * (made * EXP_CYCLES + inner * TURN_CYCLES)
+    held = 2 * 4.0 * np.minimum(span, made) * c["block"] * lanes  # scores and exponentials, each written and read
+    rest = rest + np.where(held > target.l1_bytes, 2 * held * parts / np.where(held > target.l2_bytes * CACHE_SHARE, STREAM_BYTES, NEAR_BYTES), 0.0)
+    again = 4.0 * np.minimum(span, made) * (c["vectors"] * lanes)  # values of a panel, which every tile of rows reads
+    tiles = c["block"] * lanes // c["rows"] * (-(-width // lanes) // c["vectors"]) * parts
+    rest = rest + np.where(again > target.l1_bytes * CACHE_SHARE, tiles * again * EXPOSED / NEAR_BYTES, 0.0)
+    sums = c["block"] * (SCALE_CYCLES + UPDATE_CYCLES * lanes * -(-width // lanes)) + tiles / parts * TILE_CYCLES
+    tail = np.where((keys % np.maximum(c["span"], 1) > 0) & (not stages.causal), c["block"] * TAIL_CYCLES, 0.0)
+    rest = rest + np.where(c["span"] > 0, parts * sums + tail, 0.0)
+    rest = rest + c["block"] * c["block"] * lanes * EDGE_CYCLES * stages.causal
+    operands, read = 4.0 * keys * (inner + width), blocks * 4.0 * made * (inner + width)
+    rate = NEAR_BYTES if operands <= target.l2_bytes * SCATTERED_SHARE else FAR_BYTES
+    packed = read / (NEAR_BYTES if operands <= target.l2_bytes else STREAM_BYTES) + operands / COPIED_BYTES
+    return blocks * (scores + weighted + rest) + np.where(c["packed"] > 0, packed, read / rate)
+
+
+def _seen(stages: Stages, count: int, keys: int, granule: Any) -> Any:
+    """Keys that a block of rows takes, as a mean; the last row sees all. ``granule``: rows and keys that are taken together."""
+    return np.minimum(keys, keys - min(count, keys) // 2 + granule // 2) if stages.causal else keys
+
+
+def _tiles(target: Any, extent: Any, height: Any, vectors: Any) -> Any:
+    """Cycles of one step for all the tiles of ``height`` along an extent, the last one of what is left."""
+    def step(rows: Any) -> Any:
+        return step_cycles(target, rows, vectors) + LOAD_CYCLES * (rows + STREAMED * vectors)
+
+    full, rest = extent // height, extent % height
+    return full * step(height) + np.where(rest > 0, step(np.maximum(rest, 1)), 0.0)

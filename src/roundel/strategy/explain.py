@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why each kernel of a module is as it is: the rule that scheduled it, what that decided, what it passed over, what it must cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..arith import Analyzer
+from ..ir import graph, tir
+from ..ir.module import IRModule
+from ..ir.visit import free_vars, substitute
+from .candidates import Candidates
+from .pack_constants import calls_of, constant_params
+from .roofline import Cost, Rates, program_cost, roofline
+from .rules import RULES, attempt
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One kernel. ``calls``: places in the graph that call it. ``passed_over``: for each rule tried before ``rule``, why it was not it.
+    ``decisions``: what the rule chose freely, ``candidates`` out of what, in cycles at the sizes that it assumes where they are
+    ``symbolic``. ``schedule``: the primitives as Python."""
+
+    name: str
+    calls: int
+    rule: str
+    decisions: Mapping[str, Any]
+    passed_over: Mapping[str, str]
+    schedule: str
+    cost: Cost
+    candidates: Candidates | None = None
+    symbolic: bool = False
+
+
+def explain_module(mod: IRModule, target: Any, sizes: Mapping[str, int] | None = None) -> list[Explanation]:
+    """Every tensor program that a graph function calls, in the order of the first calls. ``mod`` is not scheduled yet (what goes into
+    the pass ``schedule``); ``sizes`` gives symbolic dimensions values (1 where there is none), which tell what runs and how large it is."""
+    constants = constant_params(mod)
+    values = _Values(sizes or {})
+    calls: dict[str, list[graph.Call]] = {}
+    for _, value in calls_of(mod, values.decided):
+        calls.setdefault(value.args[0].name, []).append(value)
+    return [explain_program(mod[n], target, n, len(made), constants.get(n, ()), values.of_program(mod[n], made[0]))
+            for n, made in calls.items() if mod[n].root_block is not None]
+
+
+class _Values:
+    """Expressions of sizes as numbers."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.sizes = sizes
+        self.analyzer = Analyzer()
+
+    def number(self, e: tir.Expr) -> int | None:
+        """Of an expression of sizes alone."""
+        value = self.analyzer.simplify(substitute(e, {v: tir.index_const(self.sizes.get(v.name, 1)) for v in free_vars(e) if v.size}))
+        return value.value if isinstance(value, tir.IntImm) else None
+
+    def decided(self, condition: graph.GraphExpr) -> bool | None:
+        """Whether a condition on sizes holds; None for others."""
+        value = self.number(condition.value) if isinstance(condition, graph.PrimValue) else None
+        return None if value is None else bool(value)
+
+    def of_program(self, func: tir.PrimFunc, call: graph.Call) -> dict[str, int]:
+        """The program's own sizes, by name, in a call of it."""
+        results = [i for info in call.sinfo_args for i in (info.fields if isinstance(info, graph.TupleInfo) else [info])]
+        operands = [*(a.sinfo for a in call.args[1].fields), *results]
+        given = [d for i in operands if isinstance(i, graph.TensorInfo) for d in i.shape or ()]
+        wanted = [d for b in func.buffer_params for d in b.shape]
+        pairs = list(zip(wanted, given, strict=True)) if len(wanted) == len(given) else []
+        scalars = call.args[2].values if len(call.args) > 2 else ()
+        pairs += zip([p for p in func.params if p not in func.buffers], scalars, strict=False)
+        found = {own.name: self.number(value) for own, value in pairs if isinstance(own, tir.Var)}
+        return {**self.sizes, **{name: n for name, n in found.items() if n is not None}}
+
+
+def explain_program(func: tir.PrimFunc, target: Any, name: str = "main", calls: int = 1, constants: tuple[int, ...] = (),
+                    sizes: Mapping[str, int] | None = None) -> Explanation:
+    """Schedule one program as the compiler does and keep the account of it."""
+    cost = program_cost(func, constants, sizes)
+    passed: dict[str, str] = {}
+    for rule in RULES:
+        tried = attempt(rule, func, target, constants)
+        if tried.applied is not None:
+            applied, symbolic = tried.applied, any(free_vars(d) for b in func.buffer_params for d in b.shape)
+            return Explanation(name, calls, rule.__name__, applied.decisions, passed, str(tried.schedule.trace), cost, applied.candidates, symbolic)
+        passed[rule.__name__] = tried.why_not or "the program does not have its structure"
+    raise AssertionError("the last rule takes no step")
+
+
+def predicted_seconds(found: Explanation, target: Any, machine: Rates, constants: float | None = None) -> float | None:
+    """What the model of the target expects of one call: the cycles of the chosen decisions at the machine's rate, no less than the roofline.
+    None where they depend on symbolic sizes."""
+    if found.symbolic and found.candidates:
+        return None
+    return max(modelled_seconds(found, target, machine), roofline(found.cost, machine, constants).seconds)
+
+
+def modelled_seconds(found: Explanation, target: Any, machine: Rates) -> float:
+    """What the table of candidates says of the chosen decisions, as it says of those that were passed over; 0 where there is no table."""
+    return _at_rate(found.candidates.expected(found.decisions), target, machine) if found.candidates else 0.0
+
+
+def alternatives(found: Explanation, target: Any, machine: Rates, most: int = 8) -> list[tuple[Mapping[str, Any], float]]:
+    """Decisions that were passed over, the most promising first, with the seconds that the model expects of each."""
+    table = found.candidates
+    if table is None:
+        return []
+    chosen = {n: found.decisions[n] for n in table.columns}
+    picked = [k for k in table.ranking()[: most + 1].tolist() if table.decisions(k) != chosen]
+    return [(table.decisions(k), _at_rate(float(table.cycles[k]), target, machine)) for k in picked[:most]]
+
+
+def _at_rate(cycles: float, target: Any, machine: Rates) -> float:
+    return cycles * target.flops_per_cycle() / machine.gflops * 1e-9

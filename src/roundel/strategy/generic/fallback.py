@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no other rule fits: plain blocks run their spatial loops in parallel, anything else as it is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..applied import Applied
+from ..match.accesses import blocks_of, extent_of, product
+from ..parallelism import parallelize
+
+
+def fallback(sch: Any, target: Any) -> Applied | None:
+    """Fits every program."""
+    for info in blocks_of(sch.func):
+        block = sch.get_block(info.name)
+        loops = sch.get_loops(block)
+        if not info.is_plain or not info.spatial or len(loops) != len(info.block.iter_vars):
+            continue
+        spatial = loops[: len(info.spatial)]
+        if [i.var for i in info.block.iter_vars[: len(spatial)]] != [i.var for i in info.spatial]:
+            continue
+        whole = sch.fuse(*spatial) if len(spatial) > 1 else spatial[0]
+        parallelize(sch, whole, info.cost * product([extent_of(i) for i in info.reduce], 64))
+    return Applied()

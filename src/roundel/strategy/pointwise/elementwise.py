@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs without reductions: everything is inlined into the last block, which runs vectorized and in parallel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...ir import tir
+from ...ir.visit import walk
+from ..applied import Applied
+from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_of, lanes_of, product
+from ..parallelism import parallelize
+from .inline import inline_producers, is_output
+from .streams import stream
+
+MOST_CHOICES = 8
+SHORT = 512  # elements of a row; to find where one is takes a division for each loop that was fused
+CACHE_BYTES = 16.0  # per cycle, from and to the second-level cache
+FEW = 16     # times as many elements are looked up with those of a table
+MANY = 16    # parallel iterations that are enough
+ASSUMED = 256  # of symbolic extents of a row
+
+
+def elementwise(sch: Any, target: Any) -> Applied | None:
+    """Fits programs whose blocks are all plain and spatial."""
+    infos = blocks_of(sch.func)
+    if not infos or not all(i.is_plain and not i.reduce for i in infos):
+        return None
+    tables = _tables(sch)
+    inline_producers(sch, keep=tables)
+    for info in blocks_of(sch.func):
+        schedule_spatial(sch, info, target)
+    return Applied()
+
+
+def _tables(sch: Any) -> list[str]:
+    """Blocks whose few elements serve many of another block each, which looks up with them where to read: places and weights along an axis."""
+    infos = {i.stores[0].buffer: i for i in blocks_of(sch.func)}
+    count = lambda i: product([extent_of(a) for a in i.spatial], ASSUMED)
+    found = []
+    for info in infos.values():
+        looked_up = {infos[n.buffer].name: infos[n.buffer] for a in info.loads for e in a.indices for n in walk(e)
+                     if type(n) is tir.BufferLoad and n.buffer in infos}
+        if any(count(i) * FEW <= count(info) for i in looked_up.values()):
+            made = [infos[a.buffer] for a in info.loads if a.buffer in infos]
+            found += [i.name for i in [*looked_up.values(), *made] if count(i) * FEW <= count(info) and not is_output(sch, i)]
+    return list(dict.fromkeys(found))
+
+
+def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
+    """One loop nest over spatial axes: the innermost contiguous axes in vectors, the outer ones in parallel."""
+    block = sch.get_block(info.name)
+    loops = sch.get_loops(block)
+    axes = list(info.spatial)
+    if not loops or len(loops) != len(axes):
+        return
+    lanes = lanes_of([a for a in info.accesses if not a.steps(axes[-1].var, 0)] or info.accesses, target)
+    flat = _flat_suffix(info)
+    if flat > 1:
+        fused = sch.fuse(*loops[-flat:])
+        loops = [*loops[:-flat], fused]
+    row = [extent_of(a) for a in axes[len(axes) - flat :]]
+    inner_extent = product(row, ASSUMED)
+    vectorizable = (
+        lanes > 1
+        and all(a.in_vectors(axes[-1].var, lanes) or _is_looked_up(sch, a) for a in info.accesses)
+        and info.stores[0].steps(axes[-1].var, 1)
+    )
+    choosing = [k for k in range(len(loops) - 1) if _chooses(info, axes[k])]
+    outer = [x for k, x in enumerate(loops[:-1]) if k not in choosing]
+    outer_extent = product([extent_of(a) for k, a in enumerate(axes[: len(axes) - flat]) if k not in choosing], 64)
+    inner_extent *= product([extent_of(axes[k]) for k in choosing], 1)
+    traffic = sum(a.buffer.dtype.storage_bits for a in info.accesses) / 8
+    per_element = max(info.cost / (lanes if vectorizable else 1), traffic / CACHE_BYTES)
+    if vectorizable and inner_extent >= lanes // 2:
+        chunk, vector = sch.split(loops[-1], [None, lanes])
+        sch.vectorize(vector)
+        if choosing:
+            sch.reorder(*outer, chunk, *(loops[k] for k in choosing), vector)
+            for k in choosing:
+                sch.unroll(loops[k])
+        if not outer or outer_extent < (2 if conditional(info) else 8):
+            whole = sch.fuse(*outer, chunk) if outer else chunk
+            stream(sch, info, whole, target)
+            parallelize(sch, whole, per_element * lanes)
+            return
+        stream(sch, info, chunk, target)
+    elif choosing:
+        outer = loops[:-1]
+    if outer:
+        extents = [sch.get(x).extent for x in outer]
+        counts = [n.value if isinstance(n, tir.IntImm) else 64 for n in extents]
+        within = len(outer) > 1 and None not in row and inner_extent < SHORT and math.prod(counts[:-1]) >= MANY  # their indices cost more than they do
+        together = outer[:-1] if within else outer
+        whole = sch.fuse(*together) if len(together) > 1 else together[0]
+        parallelize(sch, whole, per_element * inner_extent * (counts[-1] if within else 1))
+    elif not vectorizable:
+        parallelize(sch, loops[-1], per_element)
+
+
+def _is_looked_up(sch: Any, access: Access) -> bool:
+    """Whether tables of this program say where each lane's element is."""
+    given = set(sch.func.buffer_params)
+    return not access.is_store and any(type(n) is tir.BufferLoad and n.buffer not in given for i in access.indices for n in walk(i))
+
+
+def _chooses(info: BlockInfo, axis: tir.IterVar) -> bool:
+    """Whether a short axis says which of several expressions an element is: written out, there is nothing left to ask."""
+    extent = extent_of(axis)
+    return extent is not None and 1 < extent <= MOST_CHOICES and any(
+        type(n) is tir.IfThenElse and type(n.condition) is tir.EQ and n.condition.a is axis.var and type(n.condition.b) is tir.IntImm
+        for n in walk(info.block.body)
+    )
+
+
+def _flat_suffix(info: BlockInfo) -> int:
+    """How many of the last axes can be one loop: every access moves along them as along one contiguous axis, or not at all, and
+    no condition asks for one of them."""
+    axes = list(info.spatial)
+    asked = conditional(info)
+    count = 1
+    while count < len(axes):
+        tail = axes[len(axes) - count - 1 :]
+        if tail[0].var in asked or not all(_is_flat(a, tail) for a in info.accesses):
+            break
+        count += 1
+    return count
+
+
+def _is_flat(access: Any, axes: list[tir.IterVar]) -> bool:
+    strides = [access.stride(a.var) for a in axes]
+    if all(isinstance(s, int) and s == 0 for s in strides):
+        return True
+    expected: Any = 1
+    for axis, stride in zip(reversed(axes), reversed(strides), strict=True):
+        if stride is None or not _same(stride, expected):
+            return False
+        expected = _times(expected, axis.dom.extent)
+    return True
+
+
+def _same(a: Any, b: Any) -> bool:
+    from ...arith import Analyzer
+
+    return (
+        a == b
+        if isinstance(a, int) and isinstance(b, int)
+        else Analyzer().prove_equal(tir.as_index(a), tir.as_index(b))
+    )
+
+
+def _times(a: Any, extent: tir.Expr) -> Any:
+    out = tir.as_index(a) * extent
+    return out.value if isinstance(out, tir.IntImm) else out

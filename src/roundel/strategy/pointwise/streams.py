@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data beyond the last cache: results that go past the caches, rows that are asked for ahead of time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...ir import tir
+from ..match.accesses import Access, BlockInfo, extent_of
+
+AHEAD_BYTES = 4096  # that a fetch is ahead of its use at least
+
+
+def bytes_of(buffer: tir.Buffer) -> int:
+    """Bytes of a buffer of known shape; 0 of any other."""
+    if not all(isinstance(n, tir.IntImm) for n in buffer.shape):
+        return 0
+    return math.prod(n.value for n in buffer.shape) * buffer.dtype.storage_bits // 8
+
+
+def stream(sch: Any, info: BlockInfo, loop: Any, target: Any) -> None:
+    """Let the stores of a block in a loop go past the caches, where its result is an output that no cache holds: a store to a line
+    that is not in the cache reads it first, and what is pushed out for it might still have been of use."""
+    buffer = info.stores[0].buffer
+    if buffer in sch.func.buffer_params and bytes_of(buffer) >= max(target.l3_bytes, 4 * target.l2_bytes):
+        sch.annotate(loop, "streamed", 1)
+
+
+def fetch_ahead(sch: Any, infos: Sequence[BlockInfo], far: int) -> None:
+    """While the longest of the stages that read a row of a large input (of more than ``far`` bytes) is at work, it asks for the next row."""
+    found = [(i, a) for i in infos for a in i.loads if _is_large(sch, i, a, far)]
+    if not found:
+        return
+    info, access = max(found, key=lambda pair: pair[0].cost)
+    loops = sch.get_loops(sch.get_block(info.name))
+    if len(loops) < 2 or sch.get(loops[-1]).kind is not tir.ForKind.VECTORIZED:
+        return
+    row, width = extent_of(info.block.iter_vars[-1]), sch.get(loops[-1]).extent.value
+    ahead = row * -(-AHEAD_BYTES * 8 // (access.buffer.dtype.storage_bits * row))
+    sch.annotate(loops[-2], "prefetch", (access.buffer.name, ahead, width, 1))
+
+
+def _is_large(sch: Any, info: BlockInfo, access: Access, far: int) -> bool:
+    """Whether rows, of known length, are those of an input of so many bytes."""
+    axis = info.block.iter_vars[-1]
+    return (access.buffer in sch.func.buffer_params and bytes_of(access.buffer) > far and access.steps(axis.var, 1)
+            and extent_of(axis) is not None)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs without reductions that read along one axis what they write along another: square tiles, transposed in registers.
+
+A tile is read in vectors along the axis that is contiguous in the operand, transposed by an instruction's network
+(``intrinsics/transpose.py``) and written, with whatever else the program computes, in vectors along the axis that is contiguous in
+the result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir import tir
+from ..applied import Applied
+from ..match.accesses import Access, BlockInfo, blocks_of, conditional, product
+from ..parallelism import parallelize
+from ..pointwise.inline import inline_producers
+
+TYPES = tuple(f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64) if (kind, bits) != ("float", 8)) + ("bfloat16",)
+LANES = (16, 8, 4)
+LEAST_BITS = 128  # of a tile's rows: the networks interleave within so many
+LINE_BYTES = 64
+SCALAR_CYCLES = 1.5  # of an element copied by itself
+ASSUMED = 512        # elements of an axis whose extent is not a number
+TASKS = 4            # parallel iterations per core that keep all cores busy
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """``write`` and ``read`` are the axes (positions in the block) along which the result and the operand are contiguous."""
+
+    info: BlockInfo
+    operand: Access
+    write: int
+    read: int
+
+    def extent(self, axis: int) -> tir.Expr:
+        """How long an axis of the block is."""
+        return self.info.block.iter_vars[axis].dom.extent
+
+
+def transposition(sch: Any, target: Any) -> Applied | None:
+    """Fits programs of one elementwise block (after inlining) with an operand contiguous along another axis than the result."""
+    if not all(i.is_plain and not i.reduce for i in blocks_of(sch.func)):
+        return None
+    inline_producers(sch)
+    infos = blocks_of(sch.func)
+    found = find(infos[0]) if len(infos) == 1 else None
+    lanes = choose_lanes(found, target) if found is not None else 0
+    if found is None or not lanes:
+        return None
+    _schedule(sch, found, lanes, target)
+    return Applied(decisions={"lanes": lanes})
+
+
+def find(info: BlockInfo) -> Transposed | None:
+    """The block as a transposition of one operand; its others do not move along the result's contiguous axis, or as the result does."""
+    axes = info.block.iter_vars
+    last = axes[-1].var if axes else None
+    store = info.stores[0]
+    if last is None or not store.steps(last, 1) or any(a.buffer.dtype not in TYPES for a in info.accesses):
+        return None
+    turned = [a for a in info.loads if not a.steps(last, 0) and not a.steps(last, 1)]
+    if len(turned) != 1 or not all(type(i) in (tir.Var, tir.IntImm) for i in turned[0].indices):
+        return None
+    operand = turned[0]
+    read = next((k for k, i in enumerate(axes[:-1]) if operand.indices[-1] is i.var and operand.steps(i.var, 1)), None)
+    if read is None or operand.indices.count(last) != 1 or conditional(info) & {last, axes[read].var}:
+        return None
+    return Transposed(info, operand, len(axes) - 1, read)
+
+
+def choose_lanes(t: Transposed, target: Any) -> int:
+    """The tile with the fewest cycles over the whole program; 0 where single elements are faster."""
+    rows, columns = (n.value if isinstance(n, tir.IntImm) else ASSUMED for n in (t.extent(t.read), t.extent(t.write)))
+    costs, bits = {0: rows * columns * SCALAR_CYCLES}, t.operand.buffer.dtype.bits
+    for lanes in LANES:
+        if LEAST_BITS <= lanes * bits <= target.vector_bytes * 8:
+            tiles = (rows // lanes) * (columns // lanes)
+            costs[lanes] = tiles * lanes * (lanes.bit_length() + 1.0) / 2 + (rows * columns - tiles * lanes**2) * SCALAR_CYCLES
+    return min(costs, key=costs.__getitem__)
+
+
+def beside(t: Transposed, lanes: int) -> int:
+    """How many tiles side by side write whole lines, where that leaves no more than a twentieth for single elements."""
+    extent, count = t.extent(t.write), max(1, LINE_BYTES // (lanes * t.info.stores[0].buffer.dtype.storage_bits // 8))
+    columns = extent.value if isinstance(extent, tir.IntImm) else 1 << 30
+    while count > 1 and columns % (lanes * count) - columns % lanes > columns // 20:
+        count //= 2
+    return count
+
+
+def sweeps_writes(t: Transposed, lanes: int) -> bool:
+    """Whether tiles follow each other along the result's contiguous axis, so that a few rows are written from end to end: unless what a
+    tile reads of a line is so little that the line has to come too often."""
+    return lanes * t.operand.buffer.dtype.bits // 8 * 2 >= LINE_BYTES
+
+
+def _schedule(sch: Any, t: Transposed, lanes: int, target: Any) -> None:
+    block = sch.get_block(t.info.name)
+    loops = sch.get_loops(block)
+    outer = [x for k, x in enumerate(loops) if k not in (t.read, t.write)]
+    count = beside(t, lanes)
+    first, second = (t.read, t.write) if sweeps_writes(t, lanes) else (t.write, t.read)
+    sch.reorder(*outer, loops[first], loops[second])
+    parts = {t.write: (None, count, lanes), t.read: (None, lanes)}
+    outermost, *within = sch.split(_whole(sch, loops[first], math.prod(parts[first][1:])), parts[first])
+    sch.reorder(outermost, loops[second], *within)
+    innermost, *others = sch.split(_whole(sch, loops[second], math.prod(parts[second][1:])), parts[second])
+    (tile_loop, write_inner), (read_inner,) = (within, others) if first == t.write else (others, within)
+    sch.reorder(innermost, tile_loop, read_inner, write_inner)
+    turned = sch.cache_read(block, _read_index(sch, block, t.operand.buffer), "local", [block])
+    tile = sch.cache_read(turned, 0, "local", [turned])
+    at = [t.operand.indices.index(t.info.block.iter_vars[k].var) for k in (t.read, t.write)]
+    rank = t.operand.buffer.ndim
+    order = [{at[0]: at[1], at[1]: at[0]}.get(k, k) for k in range(rank)]
+    sch.transform_layout(turned, ("write", 0), tir.IndexMap.from_func(lambda *i: [i[k] for k in order], rank))
+    sch.compute_at(turned, tile_loop)
+    sch.compute_at(tile, tile_loop)
+    depth = len(outer) + 3
+    sch.tensorize(sch.get_loops(turned)[-2], f"transpose_{lanes}x{lanes}_{t.operand.buffer.dtype}")
+    for loop in sch.get_loops(tile)[depth:-1]:
+        sch.unroll(loop)
+    sch.vectorize(sch.get_loops(tile)[-1])
+    sch.unroll(read_inner)
+    sch.vectorize(write_inner)
+    sch.unroll(tile_loop)
+    _parallel(sch, t, [*outer, outermost, innermost], lanes**2 * count, target)
+
+
+def _whole(sch: Any, loop: Any, lanes: int) -> Any:
+    """The part of a loop that is whole tiles; what is left over becomes a loop of its own."""
+    extent = sch.get(loop).extent
+    whole = extent.value // lanes * lanes if isinstance(extent, tir.IntImm) else extent // lanes * lanes
+    if isinstance(extent, tir.IntImm) and whole == extent.value:
+        return loop
+    return sch.loop_partition(loop, [whole, None])[0]
+
+
+def _parallel(sch: Any, t: Transposed, loops: list[Any], elements: int, target: Any) -> None:
+    """The outermost loops that are enough for the cores."""
+    extents = [n.value if isinstance(n, tir.IntImm) else ASSUMED // LANES[0] for n in (sch.get(x).extent for x in loops)]
+    alone = [k for k in range(1, len(loops)) if sch.get(loops[k - 1]).body is not sch.get(loops[k])]  # others stand beside them
+    most = min(alone, default=len(loops))
+    count = next((k for k in range(1, most) if product(extents[:k], 1) >= TASKS * target.cores), most)
+    if not count:
+        return
+    whole = sch.fuse(*loops[:count]) if count > 1 else loops[0]
+    parallelize(sch, whole, elements * product(extents[count:], 1) * 0.5)
+
+
+def _read_index(sch: Any, block: Any, buffer: tir.Buffer) -> int:
+    return [r.buffer for r in sch.get(block).reads].index(buffer)

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix products and convolutions: one reduction over products of two operands, tiled in registers.
+
+A row axis and the vectors make the register tile (``match/contraction`` says which axes are what, ``contraction_candidates`` which
+decisions are free).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...ir import tir
+from ...ir.visit import free_vars
+from ..applied import Applied
+from ..candidates import chosen
+from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product
+from ..match.borders import meets_rows, zero_borders
+from ..match.contraction import Contraction, match
+from ..match.moves import keeps_rows, read_seldom
+from ..parallelism import is_little, loop_extent, parallelize
+from ..pointwise.elementwise import schedule_spatial
+from ..pointwise.inline import inline_moves, inline_producers
+from .contraction_candidates import COPIED_BYTES, candidates
+from .panels import shared_half, shared_panels
+from .reduction_blocks import cut_reduction, schedule_blocks
+from .register_tile import LINE_BYTES, Tile, in_vectors
+
+ASSUMED_TILES = 16  # along a symbolic axis
+MEMORY_BYTES = 10.0  # per cycle, that a core reads of weights
+FEW_TILES = 4        # of rows
+CHUNKS = 2           # for each core, of panels that few tiles go over
+
+
+def contraction(sch: Any, target: Any) -> Applied | None:
+    """Fits programs with exactly one reduction block, a contraction; elementwise blocks after it go into its store."""
+    infos = blocks_of(sch.func)
+    reductions = [i for i in infos if i.reduce]
+    if len(reductions) != 1 or not all(i.is_plain for i in infos):
+        return None
+    found = match(reductions[0])
+    if found is None:
+        return None
+    position = infos.index(reductions[0])
+    borders = zero_borders(infos[:position], found)
+    prologue = [i.name for i in infos[:position] if i.name not in borders]
+    moved = [i.name for i in infos[:position] if i.name in prologue and keeps_rows(i) and read_seldom(i, reductions[0])]
+    inline_producers(sch, keep=prologue)
+    if borders:
+        found = match(next(i for i in blocks_of(sch.func) if i.name == found.info.name))
+        assert found is not None
+        found = replace(found, windows=tuple(dict.fromkeys(k for window in borders.values() for k in window)))
+    found = replace(found, is_data=not _is_constant(sch, found.vector.buffer))
+    table = candidates(found, target)
+    choice = chosen(sch, table)
+    tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
+    total = None
+    if choice.get("blocks", 1) > 1:
+        found, total = cut_reduction(sch, found, choice["blocks"])
+    layouts = _pack(sch, found, tile, target)
+    packed = next(iter(layouts), None)
+    panels = _copy(sch, found, tile) if choice.get("copied") else found.vector.buffer if packed is None else sch.func.buffer_params[packed]
+    if total is None:
+        grain = _schedule(sch, found, tile, choice, store_of(sch, found.info), packed, panels, target)
+    else:
+        around = schedule_blocks(sch, found, total, tile, choice, panels)
+        grain = _in_parallel(sch, around, choice["blocks"] * _cycles(found, tile) * product([found.extent(k) for k in found.rows], 1) / tile.rows, target)
+    inline_moves(sch, moved)
+    for info in blocks_of(sch.func):
+        if info.name in prologue:
+            schedule_spatial(sch, info, target)
+    return Applied(layouts, choice | grain, table)
+
+
+def _pack(sch: Any, c: Contraction, tile: Tile, target: Any) -> dict[int, tir.IndexMap]:
+    """A constant vector operand goes into panels as wide as the tile, so that the reduction streams through it."""
+    params = sch.func.buffer_params
+    buffer = c.vector.buffer
+    width = tile.vectors * tile.lanes
+    axis = c.info.block.iter_vars[c.vector_axis]
+    position = params.index(buffer) if buffer in params else -1
+    extent = extent_of(axis)
+    if c.is_data or extent is None or c.vector.indices[-1] is not axis.var:
+        return {}
+    if extent > width and all(c.extent(k) == 1 for k in c.columns) and buffer.ndim == len(c.reduce) + len(c.columns) + 1:
+        panels = lambda *i: (i[-1] // width, *i[:-1], i[-1] % width)
+    elif extent == tile.lanes and tile.vectors > 1 and c.columns and c.vector.indices[0] is c.info.block.iter_vars[c.columns[-1]].var:
+        panels = lambda *i: (i[0] // tile.vectors, *i[1:-1], i[0] % tile.vectors, i[-1])
+    else:
+        return {}
+    first = [d for k in c.windows for d, i in enumerate(c.vector.indices) if i is c.info.block.iter_vars[k].var]
+
+    def in_order(*i: Any) -> tuple[Any, ...]:
+        """Of a panel, the axes of the window first, as they run outside of the others."""
+        panel, *inside = panels(*i)
+        window = [i[d] for d in first]
+        return (panel, *window, *(x for x in inside if not any(x is w for w in window)))
+
+    half = shared_half(c, target)
+    mapping = tir.IndexMap.from_func(in_order, buffer.ndim) if half is None else shared_panels(half, width)
+    read = _read_index(sch, sch.get_block(c.info.name), buffer)
+    sch.transform_layout(sch.get_block(c.info.name), ("read", read), mapping, pad_value=0)
+    return {position: mapping}
+
+
+def _is_constant(sch: Any, buffer: tir.Buffer) -> bool:
+    params = sch.func.buffer_params
+    return buffer in params and params.index(buffer) in sch.func.attrs.get("constant_params", ())
+
+
+def _copy(sch: Any, c: Contraction, tile: Tile) -> tir.Buffer:
+    """Data that is the vector operand is copied into panels as wide as the tile before the product begins."""
+    block, width, buffer = sch.get_block(c.info.name), tile.vectors * tile.lanes, c.vector.buffer
+    copy = sch.cache_read(block, _read_index(sch, block, buffer), "global")
+    mapping = tir.IndexMap.from_func(lambda *i: (*i[:-2], i[-1] // width, i[-2], i[-1] % width), buffer.ndim)
+    sch.transform_layout(copy, ("write", 0), mapping, pad_value=0)
+    *batch, depth, column = sch.get_loops(copy)
+    panel, vectors, lanes = sch.split(column, [None, tile.vectors, tile.lanes])
+    sch.reorder(*batch, panel, depth, vectors, lanes)
+    sch.unroll(vectors)
+    sch.vectorize(lanes)
+    whole = sch.fuse(*batch, panel) if batch else panel
+    parallelize(sch, whole, product([c.extent(k) for k in c.reduce], 256) * width * buffer.dtype.storage_bits / 8 / COPIED_BYTES)
+    return sch.get(copy).writes[0].buffer
+
+
+def store_of(sch: Any, info: BlockInfo) -> Any:
+    """The block that stores a reduction's result from its accumulators: the one elementwise block that reads it (others are
+    inlined into it by now), or a copy."""
+    block = sch.get_block(info.name)
+    users = sch.get_consumers(block)
+    if len(users) == 1 and info.stores[0].buffer not in sch.func.buffer_params and _same_shape(sch, users[0], info):
+        sch.set_scope(block, 0, "local")
+        return users[0]
+    return sch.cache_write(block, 0, "local")
+
+
+def _same_shape(sch: Any, user: Any, info: BlockInfo) -> bool:
+    other = BlockInfo(sch.get(user))
+    reads = [a for a in other.loads if a.buffer is info.stores[0].buffer]
+    if not other.is_plain or other.reduce or len(reads) != 1:
+        return False
+    mine, theirs = _long_axes(info), _long_axes(other)
+    if [i.dom.extent for i in mine] != [i.dom.extent for i in theirs]:
+        return False
+    return _indexed_by(reads[0], theirs) and _indexed_by(info.stores[0], mine)
+
+
+def _long_axes(info: BlockInfo) -> list[tir.IterVar]:
+    return [i for i in info.spatial if extent_of(i) != 1]
+
+
+def _indexed_by(access: Access, axes: list[tir.IterVar]) -> bool:
+    """Whether the buffer's dimensions, those of extent 1 aside, are just these axes in order."""
+    long = [i for i, n in zip(access.indices, access.buffer.shape, strict=True) if not (isinstance(n, tir.IntImm) and n.value == 1)]
+    return len(long) == len(axes) and all(i is v.var for i, v in zip(long, axes, strict=True))
+
+
+def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], epilogue: Any, packed: int | None, panels: tir.Buffer,
+              target: Any) -> dict[str, int]:
+    """Bring loops into order; the decision of how many iterations a thread takes at once."""
+    block = sch.get_block(c.info.name)
+    loops = sch.get_loops(block)
+    vector_extent = c.extent(c.vector_axis)
+    if vector_extent != tile.lanes:
+        outer, vectors, lanes = sch.split(loops[c.vector_axis], [None, tile.vectors, tile.lanes])
+        columns = [loops[k] for k in c.columns] + [outer]
+    else:
+        lanes = loops[c.vector_axis]
+        columns = [loops[k] for k in c.columns]
+        if columns and tile.vectors > 1:
+            outer, vectors = sch.split(columns[-1], [None, tile.vectors])
+            columns[-1] = outer
+        else:
+            vectors = None
+    rows = [loops[k] for k in c.rows]
+    row_outer = row_inner = None
+    if rows:
+        row_outer, row_inner = sch.split(rows[-1], [None, tile.rows])
+        rows[-1] = row_outer
+    between = [k for k in c.reduce if k not in c.windows and k != choice["inner"]]
+    reduce = [loops[k] for k in (*c.windows, *between, choice["inner"])]
+    unroll = choice["unroll"]
+    step = None
+    if unroll > 1:
+        reduce[-1], step = sch.split(reduce[-1], [None, unroll])
+    outside = [*(loops[k] for k in c.batch), *rows[: choice["order"]], *columns, *rows[choice["order"] :]]
+    sch.reorder(*outside, *reduce, *[x for x in (step, row_inner, vectors, lanes) if x is not None])
+    innermost = outside[-1] if outside else None
+    if innermost is not None:
+        sch.reverse_compute_at(epilogue, innermost)
+    panel = None
+    operand = _read_index(sch, block, panels)
+    if tile.rows > 1 and operand is not None and innermost is not None:
+        panel = _in_registers(sch, c, operand, tile, panels is c.vector.buffer)
+        sch.compute_at(panel, step if step is not None else reduce[-1])
+    init = sch.decompose_reduction(block, reduce[0])
+    if c.windows:
+        sch.skip_zeros(block)
+        for k in c.windows:
+            sch.annotate(loops[k], "window", True)
+            if not meets_rows(c, k):
+                sch.annotate(loops[k], "edge", True)
+    _fetch_rows(sch, c, loops, choice)
+    depth = len(outside)
+    for b, outer_count in ((init, depth), (epilogue, depth)):
+        in_vectors(sch, b, outer_count, tile.lanes)
+    inner = [x for x in (row_inner, vectors) if x is not None]
+    for loop in inner:
+        sch.unroll(loop)
+    if step is not None:
+        sch.unroll(step)
+    sch.vectorize(lanes)
+    if panel is not None:
+        in_vectors(sch, panel, depth + len(reduce) + (step is not None), tile.lanes)
+    if not outside:
+        return {}
+    is_product = len(reduce) == 1
+    has_tail = bool(rows) and choice["order"] < len(rows) and bool((c.extent(c.rows[-1]) or 0) % tile.rows)
+    count = _parallel_prefix(sch, outside, target)
+    if not is_product:  # a tail is cut off a loop of its own
+        count = len(outside) - 1 if has_tail and count < len(outside) else len(outside)
+    if c.windows and (c.extent(c.rows[-1]) or 0) > tile.rows:  # so are tiles at the border
+        count = _before(sch, outside, row_outer, target) or count
+    few = False  # rows, so that panels come from memory as fast as they can
+    ahead = packed is not None and choice["order"] == 0 and panels.shape[0].value > 1  # there is a next panel to fetch
+    if ahead and len(rows) == 1 and c.extent(c.rows[0]) != 1 and is_product and count < len(outside):
+        few = (c.extent(c.rows[0]) or 0) <= FEW_TILES * tile.rows
+        width = tile.vectors * tile.lanes
+        buffer = sch.func.buffer_params[packed]
+        sch.annotate(rows[0], "prefetch", (buffer.name, math.prod(n.value for n in buffer.shape[1:]), unroll * width))
+    work = _cycles(c, tile)
+    for loop in outside[count:]:
+        extent = sch.get(loop).extent
+        work *= extent.value if isinstance(extent, tir.IntImm) else ASSUMED_TILES
+    if packed is not None:  # every panel comes from memory
+        work = max(work, product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8 / MEMORY_BYTES)
+    if is_little(sch, outside[:count], work):
+        return {}
+    whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
+    if ahead and rows and not is_product:
+        tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
+        _prefetch(sch, c, tile, tiles, whole, sch.func.buffer_params[packed], unroll)
+    return parallelize(sch, whole, work, CHUNKS * target.cores if few else None)
+
+
+def _in_registers(sch: Any, c: Contraction, operand: int, tile: Tile, as_given: bool) -> Any:
+    """The block that loads the vectors that a step reads. Where the last one is not full and they move with a window too, they are
+    indexed by the axes of the contraction: then they begin at zero and may be whole (``lower/whole_vectors``)."""
+    block, axes, extent = sch.get_block(c.info.name), c.info.block.iter_vars, c.extent(c.vector_axis)
+    if not as_given or extent is None or extent % tile.lanes == 0 or c.vector.indices[-1] is axes[c.vector_axis].var:
+        return sch.cache_read(block, operand, "local")
+    panel = sch.reindex(block, ("read", operand))
+    sch.set_scope(panel, 0, "local")
+    used = [k for k, axis in enumerate(axes) if any(axis.var in free_vars(i) for i in c.vector.indices)]
+    at = used.index(c.vector_axis)
+    sch.transform_layout(panel, ("write", 0), tir.IndexMap.from_func(lambda *i: (*i[:at], *i[at + 1 :], i[at]), len(used)))
+    return panel
+
+
+def _prefetch(sch: Any, c: Contraction, tile: Tile, tiles: int, loop: Any, packed: tir.Buffer, unroll: int) -> None:
+    """While the rows run over one panel of a convolution's weights, the next one comes from memory. ``tiles``: of rows, that are
+    iterations of the loop."""
+    width = tile.vectors * tile.lanes
+    panel = product([c.extent(k) for k in c.reduce], 0) * width
+    rows = [c.extent(r) for r in c.rows]
+    if panel and None not in rows:
+        sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * tiles))
+
+
+def _fetch_rows(sch: Any, c: Contraction, loops: list[Any], choice: Mapping[str, int]) -> None:
+    """While a row of results is computed, the elements that the next one adds come from memory, where a row of the broadcast operand is
+    its innermost axis (a picture whose channels are planes): each is a short stream, and there are many."""
+    axes, data = c.info.block.iter_vars, c.broadcast
+    if len(c.rows) < 2 or data.buffer not in sch.func.buffer_params:
+        return
+    down, across = (data.stride(axes[k].var) for k in c.rows[-2:])
+    window = next((k for k in c.reduce if data.steps(axes[k].var, 1) and (k != choice["inner"] or choice["unroll"] == 1)), None)
+    if window is None or not isinstance(down, int) or not isinstance(across, int) or across * data.buffer.dtype.bits >= 8 * LINE_BYTES:
+        return
+    sch.annotate(loops[window], "prefetch_lines", (data.buffer.name, down))
+
+
+def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:
+    """How many of the outer loops run in parallel: as few as keep all cores busy to the end. The others stay loops of their own,
+    whose tails are cut off them."""
+    total = 1
+    for k, loop in enumerate(loops):
+        extent = sch.get(loop).extent
+        total *= extent.value if isinstance(extent, tir.IntImm) else 1
+        if total >= 4 * target.cores:
+            return k + 1
+    return len(loops)
+
+
+def _in_parallel(sch: Any, loops: list[Any], cycles: float, target: Any) -> dict[str, int]:
+    """The outer ones of loops, ``cycles`` for an iteration of them all, in parallel: the decision of how many iterations a thread takes at once."""
+    if not loops:
+        return {}
+    count = _parallel_prefix(sch, loops, target)
+    whole = sch.fuse(*loops[:count]) if count > 1 else loops[0]
+    return parallelize(sch, whole, cycles * product([loop_extent(sch, x) for x in loops[count:]], ASSUMED_TILES))
+
+
+def _before(sch: Any, loops: list[Any], last: Any, target: Any) -> int:
+    """How many loops there are before the last one, if these keep all cores busy; else 0."""
+    count = loops.index(last)
+    return count if product([loop_extent(sch, x) for x in loops[:count]], ASSUMED_TILES) >= 2 * target.cores else 0
+
+
+def _read_index(sch: Any, block: Any, buffer: tir.Buffer) -> int | None:
+    reads = [r.buffer for r in sch.get(block).reads]
+    return reads.index(buffer) if buffer in reads else None
+
+
+def _cycles(c: Contraction, tile: Tile) -> float:
+    total = 1.0
+    for k in c.reduce:
+        total *= c.extent(k) or 256
+    return total * tile.rows * tile.vectors / 2

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of 8-bit integers with a constant matrix, by instructions that multiply and add four pairs at once.
+
+    for i, j, k: C[i, j] += int32(A[i, k]) * int32(B[k, j])      A unsigned, B signed and constant
+
+The instruction sums four products for each of a vector's lanes, so B is laid out as [columns / lanes, K / 4, lanes, 4], four elements of
+a row of A are broadcast, and a tile of rows and vectors of sums stays in registers. Convolutions with 1 x 1 kernels in blocked layouts
+are such products too. Where a target lacks the instruction the rule leaves programs to others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir import tir
+from ..applied import Applied
+from ..candidates import chosen
+from ..match.accesses import blocks_of, product
+from ..match.dot_product import GROUP, Product, match
+from ..parallelism import is_little, parallelize
+from ..pointwise.elementwise import schedule_spatial
+from ..pointwise.inline import inline_producers
+from .contraction import store_of
+from .dot_products_candidates import ASSUMED, ASSUMED_ROWS, candidates
+from .register_tile import Tile
+
+TASKS = 8
+
+
+def dot_products(sch: Any, target: Any) -> Applied | None:
+    """Fits programs with one such product, and elementwise blocks before and after it."""
+    infos = blocks_of(sch.func)
+    reductions = [i for i in infos if i.reduce]
+    if len(reductions) != 1 or not all(i.is_plain for i in infos):
+        return None
+    found = match(reductions[0], sch)
+    table = None if found is None else candidates(found, target)
+    if found is None or table is None:
+        return None
+    choice = chosen(sch, table)
+    tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
+    split = bool(found.is_split(tile.lanes))
+    prologue = [i.name for i in infos[: infos.index(reductions[0])]]
+    inline_producers(sch, keep=prologue)
+    position = sch.func.buffer_params.index(found.weight.buffer)
+    mapping = _layout(found, tile.lanes, split)
+    block = sch.get_block(found.info.name)
+    read = [r.buffer for r in sch.get(block).reads].index(found.weight.buffer)
+    sch.transform_layout(block, ("read", read), mapping, pad_value=0)
+    grain = _schedule(sch, found, tile, split, store_of(sch, found.info))
+    for info in blocks_of(sch.func):
+        if info.name in prologue:
+            schedule_spatial(sch, info, target)
+    return Applied({position: mapping}, choice | grain, table)
+
+
+def _layout(p: Product, lanes: int, split: bool) -> tir.IndexMap:
+    """Four numbers of the sum innermost, then a vector's columns."""
+    deep = p.weight.indices.index(p.info.block.iter_vars[p.group].var)
+
+    def moved(*i: Any) -> list[Any]:
+        n, k = i[-1], i[deep]
+        others = [v for d, v in enumerate(i[:-1]) if d != deep]
+        return [*others, *([n // lanes] if split else []), k // GROUP, n % lanes if split else n, k % GROUP]
+
+    return tir.IndexMap.from_func(moved, len(p.weight.indices))
+
+
+def _schedule(sch: Any, p: Product, tile: Tile, split: bool, epilogue: Any) -> dict[str, int]:
+    """Bring loops into order; the decision of how many iterations a thread takes at once."""
+    block = sch.get_block(p.info.name)
+    loops = sch.get_loops(block)
+    outside, inner = [loops[k] for k in p.columns], []
+    lanes = loops[p.column]
+    if split:
+        column, vectors, lanes = sch.split(lanes, [None, tile.vectors, tile.lanes])
+        outside.append(column)
+    elif outside and tile.vectors > 1:
+        outside[-1], vectors = sch.split(outside[-1], [None, tile.vectors])
+    else:
+        vectors = None
+    outside += [loops[k] for k in p.rows]
+    if p.rows:
+        outside[-1], row = sch.split(outside[-1], [None, tile.rows])
+        inner.append(row)
+    inner += [vectors] if vectors is not None else []
+    step, group = sch.split(loops[p.group], [None, GROUP])
+    reduce = [*(loops[k] for k in p.reduce), step]
+    sch.reorder(*outside, *reduce, *inner, lanes, group)
+    if outside:
+        sch.reverse_compute_at(epilogue, outside[-1])
+    init = sch.decompose_reduction(block, reduce[0])
+    for b in (init, epilogue):
+        inside = sch.get_loops(b)[len(outside):]
+        extent = sch.get(inside[-1]).extent
+        if isinstance(extent, tir.IntImm) and extent.value > tile.lanes:
+            inside = [*inside[:-1], *sch.split(inside[-1], [None, tile.lanes])]
+        sch.vectorize(inside[-1])
+        for loop in inside[:-1]:
+            sch.unroll(loop)
+    for loop in inner:
+        sch.unroll(loop)
+    sch.tensorize(lanes, f"dot_{tile.lanes}x4_u8i8i32")
+    if not outside:
+        return {}
+    return _parallel(sch, outside, tile.rows * tile.vectors * product([p.extent(k) for k in (*p.reduce, p.group)], ASSUMED) / GROUP / 2, tile)
+
+
+def _parallel(sch: Any, loops: list[Any], work: float, tile: Tile) -> dict[str, int]:
+    """As few of the outer loops as make enough tasks."""
+    extents = [sch.get(x).extent for x in loops]
+    numbers = [e.value if isinstance(e, tir.IntImm) else -(-ASSUMED_ROWS // tile.rows) for e in extents]
+    count = next((k + 1 for k in range(len(loops)) if product(numbers[: k + 1], 1) >= TASKS), len(loops))
+    work *= product(numbers[count:], 1)
+    if is_little(sch, loops[:count], work):
+        return {}
+    return parallelize(sch, sch.fuse(*loops[:count]) if count > 1 else loops[0], work)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of a matrix and a few rows where rows of the matrix are contiguous: each result is the product of two rows, as in ``rows``.
+
+    for i, j, k: y[i, j] += x[i, k] * a[j, k]      ->      for j0 (in parallel), j1, i:  y[i, j] = sum over k of x[i, k] * a[j, k]
+
+There is nothing to broadcast: vectors run along the reduction, and rows of the matrix (pieces of it, see ``moves``) are read as they lie,
+each of them once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir import tir
+from ...ir.visit import free_vars, walk
+from ..applied import Applied
+from ..match.accesses import BlockInfo, blocks_of, extent_of, product
+from ..match.contraction import sums_products
+from ..match.moves import READS, moves
+from ..pointwise.inline import inline_cheap, inline_moves
+from ..reduction.rows import rows
+
+SHARE = 4        # of the second-level cache: a matrix larger than this part is taken to come from memory
+BLOCK = 8192     # elements of the matrix that make a block of its rows
+ROWS = 32        # ... of which it has no more than so many
+
+
+def matvec(sch: Any, target: Any) -> Applied | None:
+    """Fits programs with one reduction, sums of products over one axis along which both operands are contiguous, of one operand a few rows."""
+    infos = blocks_of(sch.func)
+    position = next((k for k, i in enumerate(infos) if i.reduce), None)
+    if position is None or any(i.reduce for i in infos[position + 1:]) or not all(map(moves, infos[:position])):
+        return None
+    inline_moves(sch, [i.name for i in infos[:position]])
+    infos = blocks_of(sch.func)
+    few = _few(infos[0])
+    if few is None:
+        return None
+    inline_cheap(sch)
+    return rows(sch, target, far=target.l2_bytes // SHARE, inside=_block(sch, few))
+
+
+def _few(info: BlockInfo) -> list[tir.IterVar] | None:
+    """The axes of the operand of a few rows; None where the program is another."""
+    if not info.reduce or not sums_products(info) or len(info.reduce) != 1:
+        return None
+    along = info.reduce[0].var
+    asked = any(along in free_vars(n.condition) for n in walk(info.block.body) if type(n) is tir.IfThenElse)
+    if asked or len(info.loads) < 2 or not all(a.steps(along, 1) for a in info.loads):
+        return None
+    for access in info.loads:
+        still = [a for a in info.spatial if access.steps(a.var, 0)]
+        if product([extent_of(a) for a in still], READS + 1) <= READS:
+            return still
+    return None
+
+
+def _block(sch: Any, few: list[tir.IterVar]) -> int:
+    """Blocks of rows of the matrix, the few rows inside; how many of the result's loops are inside of a block."""
+    infos = blocks_of(sch.func)
+    if infos[-1].reduce:
+        sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
+        infos = blocks_of(sch.func)
+    made, last = infos[0].stores[0], infos[-1]
+    read = next((a for a in last.loads if a.buffer is made.buffer), None)
+    if read is None:
+        return 0
+    inner = {i for i, own in zip(read.indices, made.indices, strict=True) if any(own is a.var for a in few)}
+    loops = sch.get_loops(sch.get_block(last.name))
+    long = [(x, a) for x, a in zip(loops, last.spatial, strict=True) if extent_of(a) != 1]
+    outside, inside = ([x for x, a in long if (a.var in inner) is within] for within in (False, True))
+    count = min(ROWS, BLOCK // (extent_of(infos[0].reduce[0]) or BLOCK))
+    if not outside or count < 2:
+        return 0
+    blocks, within = sch.split(outside[-1], [None, count])
+    sch.reorder(*(x for x in loops if all(x is not y for y, _ in long)), *outside[:-1], blocks, within, *inside)
+    return 1 + len(inside)

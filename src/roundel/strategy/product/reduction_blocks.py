@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contractions whose reduction is cut into blocks, so that what a block reads of the vector operand stays in a cache while all rows pass.
+
+    for panel (in parallel):
+        sums[:, panel] = 0
+        for block, for tile of rows:
+            accumulators = 0
+            for k in block:  accumulators += rows[tile, k] * columns[k, panel]
+            sums[tile, panel] += accumulators
+        result[:, panel] = what is fused after it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...ir import tir
+from ..match.accesses import BlockInfo
+from ..match.contraction import Contraction, match
+from .register_tile import Tile, multiply_in_registers
+
+
+def cut_reduction(sch: Any, c: Contraction, blocks: int) -> tuple[Contraction, Any]:
+    """Partial sums of ``blocks`` pieces of the first axis of the reduction, and the block that adds them."""
+    total = sch.get_block(c.info.name)
+    outer = sch.split(sch.get_loops(total)[c.reduce[0]], [blocks, None])[0]
+    partial = sch.rfactor(outer, 0)
+    sch.set_scope(partial, 0, "local")
+    found = match(BlockInfo(sch.get(partial)))
+    assert found is not None
+    return replace(found, is_data=c.is_data), total
+
+
+def schedule_blocks(sch: Any, c: Contraction, total: Any, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer) -> list[Any]:
+    """Bring loops into order; those around all of a panel are returned. ``c`` are the partial sums, whose first axis are the blocks."""
+    *spatial, block = sch.get_loops(total)
+    loops = {k + 1: loop for k, loop in enumerate(spatial)}  # by axis of the partial sums
+    vectors, lanes, columns = _columns(sch, c, tile, loops)
+    row = None
+    if c.rows:
+        loops[c.rows[-1]], row = sch.split(loops[c.rows[-1]], [None, tile.rows])
+    around = [*(loops[k] for k in c.batch if k), *columns]
+    outside = [*around, block, *(loops[k] for k in c.rows)]
+    sch.reorder(*outside, *(x for x in (row, vectors, lanes) if x is not None))
+    users = sch.get_consumers(total)
+    _partial_sums(sch, c, tile, choice, panels, outside)
+    init = sch.decompose_reduction(total, block)
+    _a_panel(sch, init, tile)
+    for part in (row, vectors):
+        if part is not None:
+            sch.unroll(part)
+    sch.vectorize(lanes)
+    for user in users:
+        if around:  # of a single panel there is no loop, and its users come after all
+            sch.reverse_compute_at(user, around[-1])
+        _a_panel(sch, user, tile)
+    return around
+
+
+def _columns(sch: Any, c: Contraction, tile: Tile, loops: Mapping[int, Any]) -> tuple[Any, Any, list[Any]]:
+    """Loops over the vectors of a tile and their lanes, and those over columns outside of them."""
+    columns = [loops[k] for k in c.columns]
+    if c.is_split(tile.lanes):
+        panel, vectors, lanes = sch.split(loops[c.vector_axis], [None, tile.vectors, tile.lanes])
+        return vectors, lanes, [*columns, panel]
+    if tile.vectors == 1:
+        return None, loops[c.vector_axis], columns
+    panel, vectors = sch.split(columns[-1], [None, tile.vectors])
+    return vectors, loops[c.vector_axis], [*columns[:-1], panel]
+
+
+def _partial_sums(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer, outside: list[Any]) -> None:
+    """The register tile over one block of the reduction."""
+    partial = sch.get_block(c.info.name)
+    sch.compute_at(partial, outside[-1], preserve_unit_loops=True)
+    inside = sch.get_loops(partial)[len(outside):]
+    tiled = {c.vector_axis, *c.rows[-1:]}
+    if c.is_split(tile.lanes):
+        vectors, lanes = sch.split(inside[c.vector_axis], [None, tile.lanes])
+    else:
+        vectors, lanes = (inside[c.columns[-1]] if tile.vectors > 1 else None), inside[c.vector_axis]
+        tiled |= {*c.columns[-1:]} if tile.vectors > 1 else set()
+    row = inside[c.rows[-1]] if c.rows else None
+    innermost = choice["inner"] + 1
+    reduce = [inside[k] for k in (*(k for k in c.reduce if k != innermost), innermost)]
+    step = None
+    if choice["unroll"] > 1:
+        reduce[-1], step = sch.split(reduce[-1], [None, choice["unroll"]])
+    units = [x for k, x in enumerate(inside) if k not in tiled and k not in c.reduce]
+    sch.reorder(*units, *reduce, *(x for x in (step, row, vectors, lanes) if x is not None))
+    inner = [x for x in (step, row, vectors) if x is not None]
+    multiply_in_registers(sch, partial, panels, tile, reduce[0], reduce[-1] if step is None else step, inner, lanes)
+
+
+def _a_panel(sch: Any, block: Any, tile: Tile) -> None:
+    """All rows of a panel, its columns in vectors that are written out."""
+    last = sch.get_loops(block)[-1]
+    extent = sch.get(last).extent
+    if isinstance(extent, tir.IntImm) and extent.value > tile.lanes:
+        vectors, last = sch.split(last, [None, tile.lanes])
+        sch.unroll(vectors)
+    sch.vectorize(last)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions along other axes than the contiguous one: sums over batches, softmax over channels. Columns side by side, in vectors.
+
+    for k, j: y[j] += x[k, j]          ->          for j0:
+                                                       for k:
+                                                           for j1 in T.unroll(16), j2 in T.vectorized(16): acc[j1, j2] += x[k, j0, j1, j2]
+
+All stages of a few columns run together, as those of a row do (see ``rows``); a stage that a reduction takes in at once runs in its loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir import tir
+from ...ir.errors import ScheduleError
+from ..applied import Applied
+from ..candidates import Candidates, chosen, combinations
+from ..match.accesses import BlockInfo, blocks_of, extent_of, product, vector_lanes
+from ..parallelism import parallelize
+from ..pointwise.inline import inline_cheap
+from ..pointwise.streams import stream
+from .rows import long_axes, shared_axes
+
+SHARE = 2         # one in so many registers holds sums, where there is only one reduction
+LATENCY = 4.0     # cycles of an operation that the next one of its accumulator waits for
+STEP_CYCLES = 2.0 # of a loop's iteration beside its work: pages and lines that do not follow each other
+ASSUMED = 64      # of symbolic axes
+SHARE_STAGES = 8  # ... and where there are several stages, whose numbers and constants need registers too
+
+
+def columns(sch: Any, target: Any) -> Applied | None:
+    """Fits programs of plain blocks that share a last axis, contiguous in every access, and reduce along others."""
+    infos = blocks_of(sch.func)
+    if not any(i.reduce for i in infos) or not all(i.is_plain and long_axes(i) for i in infos):
+        return None
+    inline_cheap(sch)
+    infos = blocks_of(sch.func)
+    if sum(any(a.buffer in sch.func.buffer_params for a in i.stores) for i in infos) != 1 or not all(_runs_along(i, infos) for i in infos):
+        return None
+    lanes = min(vector_lanes(i, target) for i in infos)
+    extent = extent_of(long_axes(infos[-1])[-1])
+    if lanes < 2 or (extent is not None and extent < lanes // 2):
+        return None
+    if infos[-1].reduce:  # sums are made in registers
+        sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
+        infos = blocks_of(sch.func)
+    shared = min(shared_axes(infos), min(len(long_axes(i)) for i in infos) - 1)
+    table = _candidates(infos, shared, lanes, extent, target)
+    choice = chosen(sch, table)
+    vectors = choice["vectors"]
+    row = _tile(sch, infos[-1], shared, lanes * vectors)
+    for info in reversed(infos[:-1]):
+        block = sch.get_block(info.name)
+        sch.set_scope(block, 0, "local" if len(long_axes(info)) == shared + 1 else "global")
+        sch.compute_at(block, row)
+    work, pending = 0.0, None
+    for info in infos:
+        work += info.cost * vectors * product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], 64)
+        pending = _inside(sch, info, row, lanes, pending)
+    stream(sch, infos[-1], row, target)
+    grain = parallelize(sch, row, work)
+    return Applied(decisions=choice | grain, candidates=table)
+
+
+def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Any) -> Candidates:
+    """``vectors``: how many run side by side, and what the model expects of each number: latencies are hidden by others, columns at the
+    edge are computed for nothing, numbers that the registers have no room for go through memory."""
+    share = SHARE_STAGES if len([i for i in infos if i.reduce or i.cost > 2]) > 1 else SHARE
+    most, columns = max(1, target.vector_registers // SHARE), ASSUMED * lanes if extent is None else extent
+    table = combinations({"vectors": range(1, min(most, -(-columns // lanes)) + 1)})
+    v = table["vectors"]
+    spilled = np.maximum(v - max(1, target.vector_registers // share), 0)
+    rows = product([extent_of(a) for a in long_axes(infos[-1])[:shared]], ASSUMED)
+    cycles = np.zeros(len(v))
+    for info in infos:
+        steps = product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], ASSUMED)
+        cycles += steps * np.maximum(info.cost * (v + spilled), LATENCY if info.reduce else 0.0) + STEP_CYCLES * steps
+    return Candidates(table, rows * -(-columns // (v * lanes)) * cycles)
+
+
+def _runs_along(info: BlockInfo, infos: list[BlockInfo]) -> bool:
+    """Whether a block goes along the columns' axis by single elements, and by nothing but its own axes along others."""
+    if bool(info.reduce) != bool(_long_reductions(info)):
+        return False
+    axis = long_axes(info)[-1]
+    own = {i.var for i in info.block.iter_vars}
+    made = {a.buffer for i in infos for a in i.stores}
+    return (
+        axis.dom.extent is long_axes(infos[-1])[-1].dom.extent
+        and info.stores[0].steps(axis.var, 1)
+        and all(a.steps(axis.var, 0) or a.steps(axis.var, 1) for a in info.accesses)
+        and all(_is_last(a.indices, axis.var) for a in info.accesses if a.buffer in made)
+        and all(i in own or isinstance(i, tir.IntImm) for a in info.accesses for i in a.indices)
+    )
+
+
+def _long_reductions(info: BlockInfo) -> list[tir.IterVar]:
+    return [i for i in info.reduce if extent_of(i) != 1]
+
+
+def _is_last(indices: tuple[tir.Expr, ...], var: tir.Var) -> bool:
+    long = [i for i in indices if not isinstance(i, tir.IntImm)]
+    return bool(long) and long[-1] is var and indices.count(var) == 1
+
+
+def _tile(sch: Any, info: BlockInfo, shared: int, width: int) -> Any:
+    """The last stage's loop over tiles of columns (of all shared axes), with those along other axes inside."""
+    loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(sch.get_block(info.name)), strict=True))
+    long = [loops[i.var] for i in long_axes(info)]
+    tile, within = sch.split(long[-1], [None, width])
+    outer, middle = long[:shared], long[shared:-1]
+    sch.reorder(*outer, tile, *middle, within)
+    return sch.fuse(*outer, tile) if outer else tile
+
+
+def _inside(sch: Any, info: BlockInfo, row: Any, lanes: int, pending: Any) -> Any:
+    """The loops of a stage inside of a tile: reductions outside, vectors inside, several of them written out. A spatial stage's outermost
+    loop comes back and is ``pending`` for a reduction that takes in what it makes."""
+    block = sch.get_block(info.name)
+    loops = sch.get_loops(block)
+    token = sch.get(row).token
+    loops = loops[next(k for k, x in enumerate(loops) if sch.get(x).token is token) + 1 :]
+    reduce = loops[len(loops) - len(_long_reductions(info)) :] if info.reduce else []
+    spatial = loops[: len(loops) - len(reduce)]
+    if reduce:
+        sch.reorder(*reduce, *spatial)
+    more, vector = sch.split(spatial[-1], [None, lanes])
+    if reduce:
+        first = reduce[0]
+        if pending is not None and len(reduce) == 1 and pending[1] in {a.buffer for a in info.loads}:
+            try:
+                first = sch.merge(pending[0], first)
+            except ScheduleError:
+                pass  # each in its own loop, which is right, only slower
+        init = sch.decompose_reduction(block, first)
+        for part in (init, block):
+            inner = sch.get_loops(part)
+            sch.unroll(inner[-2])
+            sch.vectorize(inner[-1])
+        return None
+    sch.unroll(more)
+    sch.vectorize(vector)
+    return (spatial[0], info.stores[0].buffer) if len(spatial) > 1 else None

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions along rows: sums, means, softmax, normalisations. All stages of a row run together, each in vectors.
+
+The leading axes that all stages share are the rows; one row after another stays in the first-level cache (its reductions
+in registers), and rows run in parallel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir import tir
+from ...ir.visit import free_vars, walk
+from ..applied import Applied
+from ..candidates import Candidates, chosen, combinations
+from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product, vector_lanes
+from ..parallelism import loop_extent, parallelize
+from ..pointwise.inline import inline_cheap
+from ..pointwise.streams import fetch_ahead, stream
+
+CHAINS = (4, 8, 2, 1)  # vectors that a reduction may accumulate side by side, to hide the latency of an addition
+LATENCY = 4.0  # cycles of that addition
+FOLDING = 3.0  # cycles to add one of the vectors to the others in the end
+
+
+def rows(sch: Any, target: Any, far: int | None = None, inside: int = 0) -> Applied | None:
+    """Fits programs of plain blocks, some of them reductions, whose stages share leading axes. ``far``: bytes of an input from which on it
+    is taken to come from beyond the second-level cache (default: its size). ``inside``: how many of the last of these loops run inside of
+    the one that is parallel."""
+    infos = blocks_of(sch.func)
+    if not all(i.is_plain for i in infos) or not any(i.reduce for i in infos):
+        return None
+    inline_cheap(sch)
+    infos = blocks_of(sch.func)
+    outputs = [i for i in infos if any(a.buffer in sch.func.buffer_params for a in i.stores)]
+    if len(outputs) != 1 or outputs[0] is not infos[-1]:
+        return None
+    count = shared_axes(infos)
+    if count == 0:
+        return None
+    if infos[-1].reduce and _is_scalar(infos[-1], count):  # one number for a row, which is made in a register
+        sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
+        infos = blocks_of(sch.func)
+    out = sch.get_block(infos[-1].name)
+    after = len(infos[-1].spatial) - 1 - list(infos[-1].spatial).index(long_axes(infos[-1])[count - 1])
+    loops = sch.get_loops(out)
+    around = loops[: len(loops) - after - inside]
+    whole = sch.fuse(*around) if len(around) > 1 else around[0]
+    within = loops[len(around) : len(loops) - after]
+    row = within[-1] if within else whole
+    for info in reversed(infos[:-1]):
+        block = sch.get_block(info.name)
+        sch.set_scope(block, 0, "local" if _fits_registers(info, count, target) else "global")
+        sch.compute_at(block, row)
+    table = _candidates(infos, target)
+    choice = {} if table is None else chosen(sch, table)
+    work, pending = 0.0, None
+    for info, following in zip(infos, [*infos[1:], None], strict=True):
+        work += info.cost * product([extent_of(a) for a in [*long_axes(info)[count:], *info.reduce]], 512) / 4
+        with_it = following if following is not None and _sums_up(following, info) else None
+        pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending, choice.get("chains"))
+    fetch_ahead(sch, infos, target.l2_bytes if far is None else far)
+    stream(sch, infos[-1], row, target)
+    grain = parallelize(sch, whole, work * product([loop_extent(sch, x) for x in within], 1))
+    return Applied(decisions=choice | grain, candidates=table)
+
+
+def _candidates(infos: list[BlockInfo], target: Any) -> Candidates | None:
+    """``chains``: how many vectors the reductions along contiguous rows accumulate side by side; cycles of all of them. None where
+    there is no such reduction."""
+    stages = [i for i in infos if i.reduce and vector_lanes(i, target) > 1 and any(a.steps(i.block.iter_vars[-1].var, 1) for a in i.loads)]
+    if not stages:
+        return None
+    table = combinations({"chains": CHAINS})
+    cycles = np.zeros(len(CHAINS))
+    for info in stages:
+        rows = product([extent_of(a) for a in info.block.iter_vars[:-1]], 64)
+        cycles += rows * _row_cycles(extent_of(info.block.iter_vars[-1]) or 512, vector_lanes(info, target), info.cost, table["chains"])
+    return Candidates(table, cycles)
+
+
+def _row_cycles(extent: int, lanes: int, cost: float, chains: Any) -> Any:
+    """For latencies, what is computed beyond the end of a row, and summing up the vectors."""
+    return -(-extent // (chains * lanes)) * np.maximum(chains * cost, LATENCY) + FOLDING * chains
+
+
+def shared_axes(infos: list[BlockInfo]) -> int:
+    """How many leading spatial axes (those of extent 1 aside) all blocks have in common, with intermediate buffers indexed by just them."""
+    axes = [long_axes(i) for i in infos]
+    made = {a.buffer for i in infos for a in i.stores}
+    count = min(map(len, axes))
+    for k in range(count):
+        if len({own[k].dom.extent for own in axes}) > 1:
+            return k
+        if not all(_leads(a, k, own[k].var) for i, own in zip(infos, axes, strict=True) for a in i.accesses if a.buffer in made):
+            return k
+    return count
+
+
+def _leads(access: Access, k: int, var: tir.Var) -> bool:
+    """Whether the buffer's dimension ``k``, not counting those of extent 1, is indexed by ``var``."""
+    long = [i for i, n in zip(access.indices, access.buffer.shape, strict=True) if not (isinstance(n, tir.IntImm) and n.value == 1)]
+    return len(long) > k and long[k] is var
+
+
+def long_axes(info: BlockInfo) -> list[tir.IterVar]:
+    """Spatial axes that are not of extent 1."""
+    return [i for i in info.spatial if extent_of(i) != 1]
+
+
+def _is_scalar(info: BlockInfo, count: int) -> bool:
+    return len(long_axes(info)) <= count
+
+
+def _fits_registers(info: BlockInfo, count: int, target: Any) -> bool:
+    """Whether what a stage makes of a row is so short that half of the registers hold it."""
+    length = product([extent_of(a) for a in long_axes(info)[count:]], 1 << 20)
+    return length <= 1 or length <= vector_lanes(info, target) * target.vector_registers // 2
+
+
+def _position(sch: Any, info: BlockInfo, row: Any) -> int:
+    """How many loops of a block are outside the row."""
+    loops = sch.get_loops(sch.get_block(info.name))
+    token = sch.get(row).token
+    return next(k for k, loop in enumerate(loops) if sch.get(loop).token is token) + 1
+
+
+def _sums_up(info: BlockInfo, stage: BlockInfo) -> bool:
+    """Whether a reduction takes in, in order, just the row that the stage before makes: both run in one loop then."""
+    if stage.reduce or len(info.reduce) != 1 or not _same_extent(info.block.iter_vars[-1], stage.block.iter_vars[-1]):
+        return False
+    made = stage.stores[0]
+    reads = [a for a in info.loads if a.buffer is made.buffer]
+    return len(reads) == 1 and reads[0].indices[-1] is info.reduce[0].var and made.indices[-1] is stage.block.iter_vars[-1].var
+
+
+def _same_extent(a: tir.IterVar, b: tir.IterVar) -> bool:
+    return a.dom.extent is b.dom.extent
+
+
+def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: BlockInfo | None, pending: Any,
+               chains: int | None = None) -> Any:
+    """Vectors inside a row. A stage that the reduction ``following`` sums up is cut as that is; its loop over vectors comes back,
+    and is ``pending`` when it is the reduction's turn. ``chains``: vectors side by side (default: the best for this stage)."""
+    block = sch.get_block(info.name)
+    loops = sch.get_loops(block)[outside:]
+    lanes = vector_lanes(info, target)
+    if not loops or lanes == 1:
+        return None
+    axis = info.block.iter_vars[-1]
+    contiguous = all(a.steps(axis.var, 0) or a.steps(axis.var, 1) for a in info.accesses) and any(a.steps(axis.var, 1) for a in info.accesses)
+    extent = extent_of(axis)
+    if not contiguous or (extent is not None and extent < lanes // 2):
+        return None
+    if not info.reduce:
+        if not info.stores[0].steps(axis.var, 1):
+            return None
+        width = lanes if following is None else lanes * (chains or _chains(extent, lanes, info.cost + following.cost))
+        chunk, vector = sch.split(loops[-1], [None, width])
+        sch.vectorize(vector)
+        return (chunk, width) if following is not None else None
+    width = pending[1] if pending is not None else lanes * (chains or _chains(extent, lanes, info.cost))
+    _partial_sums(sch, block, loops[-1], width, pending[0] if pending is not None else None)
+    return None
+
+
+def chains_of(info: BlockInfo, target: Any) -> int:
+    """How many vectors a reduction accumulates side by side along its last axis."""
+    return _chains(extent_of(info.block.iter_vars[-1]), vector_lanes(info, target), info.cost)
+
+
+def _chains(extent: int | None, lanes: int, cost: float) -> int:
+    """Vectors side by side, so that neither latencies nor what is computed beyond the end of a row takes long."""
+    if extent is None:
+        return CHAINS[0]
+    return min(CHAINS, key=lambda c: float(_row_cycles(extent, lanes, cost, c)))
+
+
+def _partial_sums(sch: Any, block: Any, loop: Any, width: int, chunk: Any) -> None:
+    """Reduce into ``width`` partial results, in the loop ``chunk`` where there is one, then across them."""
+    inner = sch.split(loop, [None, width])[1]
+    partial = sch.rfactor(inner, 0)
+    sch.set_scope(partial, 0, "local")
+    steps = next(x for x in sch.get_loops(partial) if _reduces(sch, partial, x))
+    if chunk is not None:
+        steps = sch.merge(chunk, steps)
+    init = sch.decompose_reduction(partial, steps)
+    for b in (init, partial):
+        sch.vectorize(sch.get_loops(b)[-1])
+    sch.vectorize(sch.get_loops(block)[-1], reassociate=True)
+
+
+def _reduces(sch: Any, block: Any, loop: Any) -> bool:
+    node = sch.get(block)
+    realize_vars = {i.var for i in node.iter_vars if i.kind is tir.IterKind.REDUCE}
+    var = sch.get(loop).loop_var
+    for r in _realizes(sch.func.body, node):
+        return any(var in free_vars(v) for i, v in zip(node.iter_vars, r.iter_values, strict=True) if i.var in realize_vars)
+    return False
+
+
+def _realizes(body: tir.Stmt, block: tir.Block) -> list[tir.BlockRealize]:
+    return [n for n in walk(body) if type(n) is tir.BlockRealize and n.block is block]

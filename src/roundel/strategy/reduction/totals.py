@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions of whole tensors to single numbers: sums, means, largest and smallest elements of everything, in vectors.
+
+Long ones are made in parts, which run in parallel and are put together in their order: the result is the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..applied import Applied
+from ..match.accesses import BlockInfo, blocks_of, extent_of, product, vector_lanes
+from ..parallelism import CHUNK_CYCLES, parallelize
+from ..pointwise.inline import inline_cheap
+from .rows import chains_of, in_vectors, long_axes
+
+ASSUMED = 1 << 16   # elements of an axis whose extent is not a number
+CACHE_BYTES = 16.0  # per cycle, that come in
+
+
+def totals(sch: Any, target: Any) -> Applied | None:
+    """Fits programs of plain blocks that make single numbers, some of them reductions."""
+    if not all(i.is_plain for i in blocks_of(sch.func)) or not any(i.reduce for i in blocks_of(sch.func)):
+        return None
+    inline_cheap(sch)
+    infos = blocks_of(sch.func)
+    if any(long_axes(i) for i in infos):
+        return None
+    for info in infos:
+        if info.reduce:
+            _reduce(sch, info, target)
+    return Applied()
+
+
+def _reduce(sch: Any, info: BlockInfo, target: Any) -> None:
+    """One reduction: in parts of its outermost long loop, where that makes several of enough work."""
+    loop, cycles = _outermost(sch, info, target)
+    extent = extent_of(next((i for i in info.reduce if extent_of(i) != 1), info.reduce[0]))
+    length = max(1, round(CHUNK_CYCLES / cycles))
+    if loop is None or (extent is not None and extent < 2 * length):
+        in_vectors(sch, info, target, 0, None, None)
+        return
+    chains = chains_of(info, target)
+    tokens = [sch.get(x).token for x in sch.get_loops(sch.get_block(info.name))]
+    before = sch.get_loops(sch.get_block(info.name))[: tokens.index(sch.get(loop).token)]  # of one iteration
+    part, within = sch.split(loop, [None, length])
+    sch.reorder(part, *before, within)
+    block = sch.rfactor(part, 0)
+    sch.cache_write(block, 0, "local")
+    name = sch.get(block).name
+    sch.reverse_compute_at(sch.get_consumers(block)[0], part)
+    outside = 1 + [sch.get(x).token for x in sch.get_loops(block)].index(sch.get(part).token)
+    in_vectors(sch, _named(sch, name), target, outside, None, None, chains)
+    first, *others = sch.get_loops(sch.get_block(info.name))
+    if others:  # the parts, innermost again
+        sch.reorder(*others, first)
+    in_vectors(sch, _named(sch, info.name), target, 0, None, None)
+    parallelize(sch, part, cycles * length)
+
+
+def _named(sch: Any, name: str) -> BlockInfo:
+    return BlockInfo(sch.get(sch.get_block(name)))
+
+
+def _outermost(sch: Any, info: BlockInfo, target: Any) -> tuple[Any, float]:
+    """The first loop that is long, and the cycles of one iteration of it (None where loops of other blocks are inside)."""
+    lanes = vector_lanes(info, target)
+    traffic = sum(a.buffer.dtype.storage_bits for a in info.loads) / 8
+    each = max(info.cost / lanes, traffic / CACHE_BYTES)
+    loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(sch.get_block(info.name)), strict=True))
+    long = [i for i in info.reduce if extent_of(i) != 1]
+    if not long:
+        return None, each
+    return loops[long[0].var], each * product([extent_of(i) for i in long[1:]], ASSUMED)

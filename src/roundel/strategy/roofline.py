@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tensor program must do at least, read off the program, and how fast a machine could do it (its roofline).
+
+FLOPs are counted at every store: loops around it times floating-point operations of its value (an elementary function counts as
+the polynomial that computes it). Bytes are those that must cross: each operand once, each result once; of a table that is read
+in few places only these. A kernel can be no faster than the slower of its arithmetic and its memory traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..arith import Analyzer
+from ..ir import tir
+from ..ir.visit import Visitor, on, substitute, walk
+from ..schedule.operations import data_nodes, operations
+from .match.dot_product import GROUP
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one call: arithmetic operations; bytes of constant operands, of other operands and results; of the operations those that multiply
+    8-bit integers and sum up these products."""
+
+    flops: float
+    constant_bytes: float
+    data_bytes: float
+    byte_products: float = 0.0
+
+    @property
+    def bytes(self) -> float:
+        """All that must be read or written."""
+        return self.constant_bytes + self.data_bytes
+
+    @property
+    def intensity(self) -> float:
+        """FLOPs per byte."""
+        return self.flops / max(self.bytes, 1.0)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a number of threads reaches: GFLOP/s, and GB/s for a working set (pairs of largest bytes and rate, smallest first); of products of
+    8-bit integers ``byte_gain`` times as many operations."""
+
+    gflops: float
+    levels: tuple[tuple[float, float], ...]
+    byte_gain: int = 1
+
+    def gbs(self, working_set: float) -> float:
+        """The bandwidth of the level that holds so much."""
+        return next((rate for size, rate in self.levels if working_set <= size), self.levels[-1][1])
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The least time of one call in seconds, and of its arithmetic and memory traffic alone."""
+
+    compute: float
+    memory: float
+
+    @property
+    def seconds(self) -> float:
+        """The larger of both times."""
+        return max(self.compute, self.memory)
+
+    @property
+    def limit(self) -> str:
+        """``compute`` or ``memory``."""
+        return "compute" if self.compute >= self.memory else "memory"
+
+
+def program_cost(func: tir.PrimFunc, constants: Sequence[int] = (), sizes: Mapping[str, int] | None = None) -> Cost:
+    """The cost of a tensor program in block form. ``constants``: positions of buffer parameters that are constants;
+    ``sizes``: values of symbolic dimensions by name (1 where one is missing)."""
+    count = _Count(func, sizes or {})
+    count.visit(func.body)
+    params, fixed = func.buffer_params, {func.buffer_params[k] for k in constants if k < len(func.buffer_params)}
+    sides = {b: count.traffic(b) for b in params}
+    constant = sum(n for b, n in sides.items() if b in fixed)
+    return Cost(count.flops, constant, sum(sides.values()) - constant, count.byte_products)
+
+
+class _Count(Visitor):
+    """Walks statements with the number of times that each runs."""
+
+    def __init__(self, func: tir.PrimFunc, sizes: Mapping[str, int]) -> None:
+        self.analyzer = Analyzer()
+        self.sizes = sizes
+        self.times = 1.0
+        self.flops = 0.0
+        self.byte_products = 0.0
+        self.reads: dict[tir.Buffer, float] = {}
+        self.writes: dict[tir.Buffer, float] = {}
+
+    def number(self, e: tir.Expr) -> float:
+        """The value of a size; of one that varies with a loop around it, the largest."""
+        if isinstance(e, tir.IntImm):
+            return e.value
+        known = {v: tir.index_const(self.sizes.get(v.name, 1)) for v in walk(e) if type(v) is tir.Var and v.size}
+        return max(0.0, float(min(self.analyzer.bounds(self.analyzer.simplify(substitute(e, known)))[1], 1e18)))
+
+    @on(tir.For)
+    def _loop(self, loop: tir.For) -> None:
+        extent = self.number(loop.extent) / (self.number(loop.step) if loop.step is not None else 1)
+        outside, self.times = self.times, self.times * extent
+        with self.analyzer.scope():
+            if extent >= 1 and isinstance(loop.min, tir.IntImm):
+                self.analyzer.bind(loop.loop_var, tir.Range(loop.min, tir.index_const(int(extent))))
+            self.visit(loop.body)
+        self.times = outside
+
+    @on(tir.Block)
+    def _block(self, block: tir.Block) -> None:
+        self.visit(block.body)  # what init stores are constants
+
+    @on(tir.BufferStore)
+    def _store(self, store: tir.BufferStore) -> None:
+        lanes = store.value.dtype.lanes
+        self.writes[store.buffer] = self.writes.get(store.buffer, 0.0) + self.times * lanes
+        own, nodes = {store.buffer}, list(data_nodes(store.value))
+        of_bytes = any(map(_is_byte_product, nodes))
+        for e in nodes:
+            if type(e) is not tir.BufferLoad:
+                done = self.times * operations(e) * e.dtype.lanes
+                self.flops += done
+                self.byte_products += done if of_bytes else 0.0
+            elif e.buffer not in own:
+                self.reads[e.buffer] = self.reads.get(e.buffer, 0.0) + self.times * e.dtype.lanes
+
+    def traffic(self, buffer: tir.Buffer) -> float:
+        """Bytes of a buffer that must be moved: no more than it has in each direction."""
+        size = 1.0
+        for n in buffer.shape:
+            size *= self.number(n)
+        moved = min(size, self.reads.get(buffer, 0.0)) + min(size, self.writes.get(buffer, 0.0))
+        return moved * buffer.dtype.bits / 8
+
+
+def _is_byte_product(e: tir.Expr) -> bool:
+    return type(e) is tir.Mul and all(type(x) is tir.Cast and x.dtype.is_int and x.value.dtype.bits == 8 for x in (e.a, e.b))
+
+
+def rates(target: Any, threads: int = 1, measured: Any = None) -> Rates:
+    """Of a target's figures, or of a ``Peak`` that was measured on it."""
+    share = min(threads, measured.cores if measured else target.cores)
+    sizes = (target.l1_bytes * share, target.l2_bytes * share, target.l3_bytes)
+    gain = GROUP if target.has_dot_product(target.lanes("int32")) else 1
+    if measured is None:
+        levels = [(size, share * target.bandwidth_gbs(size // share)) for size in sizes if size]
+        return Rates(target.peak_gflops("float32", share), (*levels, (float("inf"), target.dram_gbs * min(share, 2))), gain)
+    inside = zip(sizes, (measured.l1_gbs, measured.l2_gbs, measured.l3_gbs), strict=True)
+    of_all = share / measured.cores
+    dram = measured.dram_gbs if share == 1 else max(measured.dram_gbs, measured.all_dram_gbs * of_all)
+    gflops = measured.gflops if share == 1 else measured.all_gflops * of_all
+    return Rates(gflops, (*((size, share * rate) for size, rate in inside if size), (float("inf"), dram)), gain)
+
+
+def roofline(cost: Cost, machine: Rates, constants: float | None = None) -> Roofline:
+    """The bound of one call. ``constants``: bytes of all constants that the model reads in a run (they push each other out of the
+    caches, so this decides where they come from; default: those of this program)."""
+    from_constants = cost.constant_bytes / machine.gbs(cost.constant_bytes if constants is None else constants)
+    counted = cost.flops - cost.byte_products * (1 - 1 / machine.byte_gain)
+    return Roofline(counted / machine.gflops * 1e-9, (from_constants + cost.data_bytes / machine.gbs(cost.data_bytes)) * 1e-9)

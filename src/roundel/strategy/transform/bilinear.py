@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A few matrix products whose results are sums of them: Strassen's algorithm.
+
+The program is a contraction with a leading batch axis and a block that adds the products of all its steps; elementwise blocks
+follow. A panel of columns of all products stays in the second-level cache until it is summed up:
+
+    for panel (in parallel), for block of rows:
+        for x, for tile of rows:  products[x, tile, panel] = data[x, tile, :] weight[x, :, panel]
+        for row, vector:          result[...] = sums of products[:, row, vector]
+
+Where rows come in whole tiles, [tiles, tile], these may be as many as they like: panels go over a part of them that the last
+cache holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...ir import tir
+from ...ir.visit import free_vars
+from ..applied import Applied
+from ..match.accesses import BlockInfo, blocks_of, extent_of, product
+from ..match.contraction import Contraction, match
+from ..parallelism import parallelize
+from ..pointwise.inline import inline_producers
+from ..product.panels import shared_panels
+from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, rows_in_cache, step_cycles
+
+UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
+SUMMED_REGISTERS = 4 # that sums of quarters need beside the products
+FEW_ROWS = 32        # of a block
+CACHE_SHARE = 0.2    # of the second-level cache for products that wait to be summed up
+DATA_SHARE = 0.4     # of the last cache for data that every panel reads
+FEW_TILES = 8        # that run over a panel of weights while the next one comes from memory
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The blocks by role. ``factors``: what makes the right operands of the products, where they are no constant."""
+
+    products: Contraction
+    result: BlockInfo
+    store: BlockInfo
+    factors: BlockInfo | None = None
+
+
+def find(infos: list[BlockInfo]) -> Stages | None:
+    """The stages of the program, or None where it is not such a chain (a batch of one product has nothing to sum up)."""
+    if len(infos) == 4 and not infos[0].reduce and infos[0].is_plain:
+        rest = find(infos[1:])
+        made = None if rest is None else rest.products.vector.buffer
+        return replace(rest, factors=infos[0]) if rest is not None and infos[0].stores[0].buffer is made else None
+    if len(infos) != 3 or [bool(i.reduce) for i in infos] != [True, False, False] or not all(i.is_plain for i in infos):
+        return None
+    products = match(infos[0])
+    if products is None or len(products.reduce) != 1 or not products.batch or products.batch[0] != 0 or len(products.rows) != 1 + _batches(infos[0]):
+        return None
+    made = infos[0].stores[0].buffer
+    firsts = {a.indices[0] for a in infos[1].loads if a.buffer is made}
+    if len(firsts) < 2 or len(firsts) != extent_of(infos[0].spatial[0]) or not all(isinstance(i, tir.IntImm) for i in firsts):
+        return None
+    if infos[1].stores[0].buffer not in {a.buffer for a in infos[2].loads}:
+        return None
+    return Stages(products, infos[1], infos[2])
+
+
+def _batches(info: BlockInfo) -> int:
+    """Axes between the first and the rows."""
+    return len(info.spatial) - 3
+
+
+def bilinear(sch: Any, target: Any) -> Applied | None:
+    """Fits products with a batch axis that a block without reduction sums up (elementwise blocks go into the store)."""
+    infos = blocks_of(sch.func)
+    first = next((k for k, i in enumerate(infos) if i.reduce), len(infos))
+    if first > 1 or len(infos) < first + 3 or any(i.reduce for i in infos[first + 1:]):
+        return None
+    inline_producers(sch, keep=[i.name for i in infos[: first + 2]])
+    stages = find(blocks_of(sch.func))
+    if stages is None:
+        return None
+    products = stages.products
+    pairs, half = (extent_of(a) for a in products.info.spatial[-2:])
+    lanes = target.lanes("float32")
+    if pairs is None or half is None or half % lanes or products.info.stores[0].buffer.dtype != "float32":
+        return None
+    vectors = [v for v in (1, 2, 3, 4) if half // lanes % v == 0]
+    machine = target if stages.factors is None else replace(target, vector_registers=target.vector_registers - SUMMED_REGISTERS)
+    rows, tile = _block_and_tile(pairs, vectors, lanes, products, machine)
+    layouts = _pack(sch, stages, tile)
+    outer, rows = _tiled(sch, stages, tile, target) if _is_tiled(stages) else (_blocked(sch, stages, tile, rows), rows)
+    _schedule(sch, stages, tile, outer, rows, next(iter(layouts), None), target)
+    return Applied(layouts, vars(tile) | {"block_rows": rows})
+
+
+def _block_and_tile(pairs: int, vectors: list[int], lanes: int, c: Contraction, target: Any) -> tuple[int, Tile]:
+    """As many rows as the cache has room for their products, in blocks of equal size of whole tiles, and the register tile."""
+    row_bytes = c.row_bytes
+    whole = choose_tile(target, pairs, vectors, lanes, row_bytes=row_bytes)
+    room = target.l2_bytes * CACHE_SHARE / ((extent_of(c.info.spatial[0]) or 1) * lanes * 4)
+    if pairs * whole.vectors <= room:
+        return pairs, whole
+    for rows in sorted((r for r in range(FEW_ROWS, pairs) if pairs % r == 0), reverse=True):
+        most = min(rows_in_cache(target, row_bytes), rows)
+        fitting = [(h, v) for h in range(4, most + 1) for v in vectors if rows % h == 0 and h * v + v < target.vector_registers and rows * v <= room]
+        if fitting:
+            height, width = min(fitting, key=lambda t: step_cycles(target, *t) / (t[0] * t[1]))
+            return rows, Tile(height, width, lanes)
+    return pairs, whole
+
+
+def _pack(sch: Any, stages: Stages, tile: Tile) -> dict[int, tir.IndexMap]:
+    """Constant weights go into panels: for each the steps of the batch (the quarters that these are made of), for each of these the reduction."""
+    c, reader = stages.products, stages.factors or stages.products.info
+    buffer = c.vector.buffer if stages.factors is None else stages.factors.loads[0].buffer
+    params, width = sch.func.buffer_params, tile.vectors * tile.lanes
+    position = params.index(buffer) if buffer in params else -1
+    if position not in sch.func.attrs.get("constant_params", ()) or buffer.ndim not in (2, 3):
+        return {}
+    if buffer.ndim == 2:
+        mapping = shared_panels(c.extent(c.vector_axis) or 1, width)
+    else:
+        mapping = tir.IndexMap.from_func(lambda x, k, n: (n // width, x, k, n % width), 3)
+    block = sch.get_block(reader.name)
+    reads = [r.buffer for r in sch.get(block).reads]
+    sch.transform_layout(block, ("read", reads.index(buffer)), mapping, pad_value=0)
+    return {position: mapping}
+
+
+def _is_tiled(stages: Stages) -> bool:
+    """Whether there is an axis more for tiles of rows than the result has (whose axes of extent 1 do not count)."""
+    axes, made = len(stages.products.info.spatial), stages.result.stores[0].buffer
+    if axes == 3 or len(stages.store.spatial) == axes - 2:
+        return axes > 3
+    tiles, tile = next(a.indices for a in stages.store.loads if a.buffer is made)[-5:-3]
+    return not free_vars(tiles).isdisjoint(free_vars(tile))
+
+
+def _result_loops(sch: Any, stages: Stages) -> list[Any]:
+    """Loops of the result: batch, rows, columns; those of extent 1 that a shape adds are joined with the next."""
+    loops = sch.get_loops(sch.get_block(stages.store.name))
+    wanted = len(stages.products.info.spatial) - 1 - _is_tiled(stages)
+    while len(loops) > wanted:
+        k = next((k for k in range(1, len(loops)) if 1 in (_extent(sch, loops[k - 1]), _extent(sch, loops[k]))), 1)
+        loops[k - 1: k + 1] = [sch.fuse(loops[k - 1], loops[k])]
+    return loops
+
+
+def _blocked(sch: Any, stages: Stages, tile: Tile, block_rows: int) -> list[Any]:
+    """Split the result's loops, bring them in order; the outer ones are returned: panel, batch, block of rows."""
+    *batch, m, n = _result_loops(sch, stages)
+    rows, i = sch.split(m, [None, 2])
+    block, row = sch.split(rows, [None, block_rows])
+    panel, v, j, lane = _columns(sch, stages, tile, n)
+    outer = [panel, *batch, block]
+    sch.reorder(*outer, row, v, i, j, lane)
+    _straight(sch, stages, (i, j), lane, v, len(outer) + 2)
+    return outer
+
+
+def _tiled(sch: Any, stages: Stages, tile: Tile, target: Any) -> tuple[list[Any], int]:
+    """The same for whole tiles: batch, part, panel, block of tiles; and how many pairs of rows are in a block."""
+    *batch, m, n = _result_loops(sch, stages)
+    c = stages.products
+    height, steps = extent_of(c.info.spatial[-2]) or 1, extent_of(c.info.spatial[0]) or 1
+    in_block = max(1, int(target.l2_bytes * CACHE_SHARE / (steps * tile.vectors * tile.lanes * 4 * height)))
+    in_block = 1 << in_block.bit_length() - 1
+    in_part = max(1, int(target.l3_bytes * DATA_SHARE / (steps * product([extent_of(a) for a in c.info.reduce], 256) * 4 * height * in_block)))
+    part, block, t, row, i = sch.split(m, [None, in_part, in_block, height, 2])
+    panel, v, j, lane = _columns(sch, stages, tile, n)
+    outer = [*batch, part, panel, block]
+    sch.reorder(*outer, t, row, v, i, j, lane)
+    sch.annotate(t, "edge", True)
+    _straight(sch, stages, (i, j), lane, v, len(outer) + 3)
+    return outer, in_block * height
+
+
+def _columns(sch: Any, stages: Stages, tile: Tile, n: Any) -> tuple[Any, Any, Any, Any]:
+    """Columns of the result by half: panel, vector, half, lane."""
+    j, q = sch.split(n, [None, extent_of(stages.products.info.spatial[-1])])
+    panel, v, lane = sch.split(q, [None, tile.vectors, tile.lanes])
+    return panel, v, j, lane
+
+
+def _straight(sch: Any, stages: Stages, halves: tuple[Any, Any], lane: Any, v: Any, outside: int) -> None:
+    """The sums of a vector of products are straight code."""
+    for loop in halves:
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    _in_registers(sch, sch.get_block(stages.result.name), v, outside)
+
+
+def _schedule(sch: Any, stages: Stages, tile: Tile, outer: list[Any], block_rows: int, packed: int | None, target: Any) -> None:
+    """The products under the innermost of the outer loops, and these in parallel."""
+    c = stages.products
+    products = sch.get_block(c.info.name)
+    accumulated = sch.cache_write(products, 0, "local")
+    sch.compute_at(accumulated, outer[-1], preserve_unit_loops=True)
+    sch.compute_at(products, outer[-1], preserve_unit_loops=True)
+    _products(sch, products, accumulated, stages, tile, packed, len(outer))
+    if _is_tiled(stages):
+        outer = outer[-2:]  # parts of the data one after another
+    extents = [_extent(sch, x) for x in outer]
+    count = next((k + 1 for k in range(len(outer)) if product(extents[: k + 1], 1) >= 4 * target.cores), len(outer))
+    whole = sch.fuse(*outer[:count]) if count > 1 else outer[0]
+    inside = product(extents[count:], 16) * block_rows * tile.vectors / 2.0
+    parallelize(sch, whole, inside * product([extent_of(a) for a in (c.info.spatial[0], *c.info.reduce)], 256))
+
+
+def _extent(sch: Any, loop: Any) -> int | None:
+    extent = sch.get(loop).extent
+    return extent.value if isinstance(extent, tir.IntImm) else None
+
+
+def _in_registers(sch: Any, block: Any, loop: Any, outside: int) -> None:
+    """Compute a block under a loop in registers: straight code in vectors."""
+    sch.set_scope(block, 0, "local")
+    sch.compute_at(block, loop)
+    *_, lane, i, j = sch.get_loops(block)[outside:]
+    sch.reorder(i, j, lane)
+    for inner in (i, j):
+        sch.unroll(inner)
+    sch.vectorize(lane)
+
+
+def _products(sch: Any, block: Any, accumulated: Any, stages: Stages, tile: Tile, packed: int | None, outside: int) -> None:
+    """A matrix product for each step of the batch: the register tile over the whole reduction."""
+    c = stages.products
+    x, *batch, p, q, k = sch.get_loops(block)[outside:]
+    po, pi = sch.split(p, [None, tile.rows])
+    qo, qv, lane = sch.split(q, [None, tile.vectors, tile.lanes])
+    most = min(max(1, (UNROLLED_FMAS if stages.factors is None else UNROLLED_FMAS // 2) // (tile.rows * tile.vectors)), 8)
+    extent, height = c.extent(c.reduce[0]) or 1, extent_of(c.info.spatial[-2])
+    unroll = max(u for u in range(1, most + 1) if extent % u == 0)
+    ko, ki = sch.split(k, [None, unroll])
+    sch.reorder(x, *batch, qo, po, ko, ki, pi, qv, lane)
+    sch.reverse_compute_at(accumulated, po)
+    weight = c.vector.buffer if packed is None else sch.func.buffer_params[packed]
+    in_vectors(sch, accumulated, outside + len(batch) + 3, tile.lanes)
+    multiply_in_registers(sch, block, c.vector.buffer if stages.factors else weight, tile, ko, ki, (ki, pi, qv), lane)
+    tiled = height == tile.rows and len(batch) > 0
+    if tiled:
+        sch.annotate(batch[-1], "edge", True)
+    if stages.factors is not None:
+        _make_once(sch, stages.factors, tile, x, [*batch, po], ki)
+    if packed is None:
+        return
+    width = tile.vectors * tile.lanes
+    if stages.factors is not None:  # four quarters while seven products pass
+        sch.annotate(x, "prefetch", (weight.name, 4 * extent * width, 4 * unroll * width))
+        sch.annotate(po, "prefetch_pass", True)
+    else:
+        passes = (FEW_TILES,) if tiled else ()
+        sch.annotate(batch[-1] if tiled else po, "prefetch", (weight.name, extent * width, unroll * width, *passes))
+
+
+def _make_once(sch: Any, factors: BlockInfo, tile: Tile, x: Any, rows: list[Any], step: Any) -> None:
+    """Factors of a panel are made beside the products of its first rows; the loop over them is written out, so that each has code of
+    its own."""
+    block = sch.get_block(factors.name)
+    sch.compute_at(block, step)
+    in_vectors(sch, block, len(sch.get_loops(block)) - 2, tile.lanes)
+    for loop in rows:
+        sch.run_once(block, loop)
+    sch.unroll(x)

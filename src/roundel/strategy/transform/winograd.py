@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch of small matrix products between two transforms of tiles: Winograd convolutions.
+
+The program is a chain: (padding,) a transform of columns, one of rows, the products of every position of the tiles,
+a transform of columns, one of rows, and a store, which may take the results of some tiles from a direct sum instead: which ones, a test
+of the data says that runs before. A block of tiles goes through the whole chain at a time, so that what is
+between the stages stays in the second-level cache. Where few such blocks would be left for the cores, or each would read all
+weights again from beyond that cache, all tiles are transformed first and the blocks are blocks of result channels. Several images go
+through one after another, or, where the weights are much more than the data, all together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from ...ir import tir
+from ..applied import Applied
+from ..match.accesses import BlockInfo, blocks_of, extent_of, product
+from ..match.contraction import Contraction, match
+from ..parallelism import parallelize
+from ..pointwise.inline import inline_producers
+from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers
+
+UNROLLED_FMAS = 112  # multiply-adds in the body of the inner loop
+FEW_TILES = 12       # that fill the registers
+CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
+LINE = 16            # elements: an odd number of lines from one position to the next spreads these over the cache's sets
+TASKS = 4            # for each core, where it may be chosen
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The blocks by role; ``products`` is the contraction, ``test`` names the blocks that say which tiles are computed by ``direct``, if any."""
+
+    test: tuple[str, ...]
+    direct: str | None
+    padding: str | None
+    data_columns: BlockInfo
+    data: BlockInfo
+    products: Contraction
+    result_columns: BlockInfo
+    result: BlockInfo
+    store: BlockInfo
+
+    @property
+    def edge(self) -> int:
+        """Positions per axis of a tile's data."""
+        return extent_of(self.data.spatial[0]) or 0
+
+    @property
+    def tile(self) -> int:
+        """Results per axis of a tile."""
+        return extent_of(self.result.spatial[4]) or 0
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """Free choices: ``rows`` of tiles that go through together, ``channels`` (in blocks) of the result per step, whether the data
+    of all tiles is transformed first, then for all images (``together``) or for one after the other (``apart``); the register tile."""
+
+    rows: int
+    channels: int
+    first: bool
+    tile: Tile
+    together: bool = False
+    apart: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Loops around the products."""
+        return 1 if self.together else 3
+
+
+def find(sch: Any) -> Stages | None:
+    """The stages of the program, or None where it is not such a chain."""
+    infos = blocks_of(sch.func)
+    sums = _sums(infos)
+    if sums is None or not all(i.is_plain for i in infos):
+        return None
+    direct, at, squares = sums
+    first = direct + 1
+    if first > 1 or at - first not in (2, 3) or squares != at + 3:
+        return None
+    stages = [*infos[at - 2 : at + 3], infos[-1]]
+    padding = infos[first] if at - first == 3 else None
+    products = match(infos[at])
+    if [len(i.spatial) for i in stages] != [6, 6, 6, 7, 7, 5] or products is None or len(products.batch) != 2 or len(products.reduce) != 2:
+        return None
+    chain = [*([padding] if padding else []), *stages]
+    if not all(a.stores[0].buffer in {x.buffer for x in b.loads} for a, b in pairwise(chain)):
+        return None
+    test = tuple(i.name for i in infos[squares:-1])
+    return Stages(test, infos[direct].name if first else None, padding.name if padding else None, stages[0], stages[1], products, *stages[3:])
+
+
+def _sums(infos: list[BlockInfo]) -> tuple[int, int, int] | None:
+    """Where the direct sums, the products and the sums of squares are; without the first, -1 and where the last would be."""
+    sums = [k for k, i in enumerate(infos) if i.reduce]
+    axes = [len(infos[k].spatial) for k in sums]
+    if axes == [6]:
+        return -1, sums[0], sums[0] + 3
+    return tuple(sums) if axes == [7, 6, 4] else None  # type: ignore[return-value]
+
+
+def winograd(sch: Any, target: Any) -> Applied | None:
+    """Fits chains of two transforms, batched products, two transforms and a store (elementwise blocks go into the store)."""
+    if _sums(blocks_of(sch.func)) is None:
+        return None
+    inline_producers(sch, keep=_chain_of(sch))
+    stages = find(sch)
+    if stages is None or stages.edge not in (4, 6) or stages.tile != stages.edge - 2:
+        return None
+    blocking = choose_blocking(stages, target)
+    if blocking is None:
+        return None
+    layouts = _pack(sch, stages.products, blocking)
+    _schedule(sch, stages, blocking, next(iter(layouts), None))
+    tile, others = vars(blocking.tile), {k: v for k, v in vars(blocking).items() if k not in ("tile", "rows")}
+    return Applied(layouts, tile | {"tile_rows": blocking.rows} | others)
+
+
+def _chain_of(sch: Any) -> list[str]:
+    """The direct sums, everything up to the second transform of the results, and the test of the tiles, whose result is a condition: the
+    blocks after it are elementwise."""
+    infos = blocks_of(sch.func)
+    direct, at, squares = _sums(infos) or (0, 0, 0)
+    known = at + 2 if direct < 0 else next((k for k in range(squares, len(infos)) if infos[k].stores[0].buffer.dtype.is_bool), squares)
+    return [i.name for k, i in enumerate(infos) if direct <= k <= known]
+
+
+def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
+    """Blocks of tiles whose data and products fit the second-level cache, and enough of them for the cores."""
+    lanes = extent_of(stages.store.spatial[-1])
+    blocks, inner = (extent_of(stages.data.spatial[k]) for k in (3, 5))
+    outer, down, across = (extent_of(stages.result.spatial[k]) for k in (1, 2, 3))
+    if lanes is None or blocks is None or inner is None or outer is None or down is None or across is None:
+        return None
+    if lanes * 4 != target.vector_bytes:
+        return None
+    counts = [v for v in (1, 2, 3, 4) if outer % v == 0]
+    room = target.l2_bytes * CACHE_SHARE
+    per_tile = stages.edge**2 * 4
+    heights = [r for r in range(1, down + 1) if down % r == 0]
+    fitting = [r for r in heights if r * across * per_tile * (blocks * inner + outer * lanes) <= room] or heights[:1]
+    weights = per_tile * blocks * inner * outer * lanes
+    enough = [r for r in fitting if r * across >= FEW_TILES and weights <= room]
+    rows = min(enough, default=max(fitting))  # weights that stay in the cache need no large blocks to be read for
+    images = extent_of(stages.store.spatial[0]) or 1
+    data = images * per_tile * down * across * blocks * inner
+    read = weights * images * (down // rows) if weights > room else 0  # again for each block of rows
+    first = images * (down // rows) < TASKS or read > weights + 2 * data
+    if first:  # weights are read once, in panels narrow enough to wait in the caches for every row
+        rows, counts = down, [v for v in counts if v <= 2]
+    tile = choose_tile(target, rows * across, counts, lanes)
+    if not first:
+        return Blocking(rows, outer, False, tile)
+    step = _channels(images * per_tile * down * across * lanes, room / 2, outer, tile.vectors, target)
+    together = images > 1 and weights > room and weights + data * (1 + outer // step) < images * weights
+    apart = images >= 2 * target.cores and not together
+    return Blocking(rows, step if together else tile.vectors, True, tile, together, apart)
+
+
+def _channels(results: int, room: float, outer: int, vectors: int, target: Any) -> int:
+    """Blocks of result channels, of which one takes ``results`` bytes: as many as fit the cache and leave enough tasks."""
+    fitting = [n for n in range(vectors, outer + 1, vectors) if outer % n == 0 and n * results <= room and outer // n >= TASKS * target.cores]
+    return max(fitting, default=vectors)
+
+
+def _pack(sch: Any, c: Contraction, b: Blocking) -> dict[int, tir.IndexMap]:
+    """Constant weights go into the order in which the products read them: one panel per step of result channels."""
+    params, buffer, v = sch.func.buffer_params, c.vector.buffer, b.tile.vectors
+    position = params.index(buffer) if buffer in params else -1
+    if position not in sch.func.attrs.get("constant_params", ()):
+        return {}
+    if b.channels == v:
+        mapping = tir.IndexMap.from_func(lambda x, y, k, rk, rc, o: (k // v, x, y, rk, rc, k % v, o), 6)
+    else:
+        mapping = tir.IndexMap.from_func(lambda x, y, k, rk, rc, o: (x, y, k // v, rk, rc, k % v, o), 6)
+    block = sch.get_block(c.info.name)
+    reads = [r.buffer for r in sch.get(block).reads]
+    sch.transform_layout(block, ("read", reads.index(buffer)), mapping, pad_value=0)
+    return {position: mapping}
+
+
+def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None:
+    n, k, y, x, lane = sch.get_loops(sch.get_block(stages.store.name))
+    yo, yi, i = sch.split(y, [None, b.rows, stages.tile])
+    xo, j = sch.split(x, [None, stages.tile])
+    ko, ki = sch.split(k, [None, b.channels])
+    sch.reorder(*((ko, n, yo) if b.together else (n, yo, ko)), ki, yi, xo, i, j, lane)
+    for loop in (i, j):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    if stages.direct is not None:
+        _direct(sch, sch.get_block(stages.direct), xo)
+    for name in (stages.result.name, stages.result_columns.name):
+        _straight(sch, sch.get_block(name), xo, 6)
+    products, data = sch.get_block(stages.products.info.name), sch.get_block(stages.data.name)
+    accumulated = sch.cache_write(products, 0, "local")
+    for stage in (data, accumulated):
+        sch.storage_align(stage, 0, 1, 2 * LINE, LINE)
+    sch.compute_at(accumulated, ko, preserve_unit_loops=True)
+    sch.compute_at(products, ko, preserve_unit_loops=True)
+    if not b.first or b.apart:
+        sch.compute_at(data, yo, preserve_unit_loops=True)
+    _products(sch, products, accumulated, stages.products, b, packed)
+    _data(sch, data, stages, b)
+    if stages.direct is not None:
+        _test(sch, stages, None if b.first and not b.apart else yo)
+        sch.only_where_chosen(sch.get_block(stages.direct))
+    whole = ko if b.together else sch.fuse(n, yo) if b.apart or not b.first else sch.fuse(n, yo, ko)
+    parallelize(sch, whole, _cycles(stages, b))
+
+
+def _straight(sch: Any, block: Any, loop: Any, outside: int) -> None:
+    """Compute a block under a loop in registers: straight code in vectors."""
+    sch.set_scope(block, 0, "local")
+    sch.compute_at(block, loop)
+    loops = sch.get_loops(block)[outside:]
+    for inner in loops[:-1]:
+        sch.unroll(inner)
+    sch.vectorize(loops[-1])
+
+
+def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, b: Blocking, packed: int | None) -> None:
+    """A matrix product per position: the register tile over all input channels."""
+    tile, depth = b.tile, b.depth
+    x, y, n, k, p, lane, rk, rc = sch.get_loops(block)[depth:]
+    ko, ki = sch.split(k, [None, tile.vectors])
+    po, pi = sch.split(p, [None, tile.rows])
+    most = max(1, UNROLLED_FMAS // (tile.rows * tile.vectors))
+    extent = c.extent(c.reduce[1])
+    ro, ri = sch.split(rc, [None, max(u for u in range(1, min(most, 16) + 1) if extent % u == 0)])
+    sch.reorder(x, y, *((ko, n) if b.together else (n, ko)), po, rk, ro, ri, pi, ki, lane)
+    sch.reverse_compute_at(accumulated, po)
+    weight = c.vector.buffer if packed is None else sch.func.buffer_params[packed]
+    in_vectors(sch, accumulated, depth + 5, tile.lanes)
+    multiply_in_registers(sch, block, weight, tile, rk, ri, (ri, pi, ki), lane)
+    if packed is not None:
+        width = tile.vectors * tile.lanes
+        panel_size = product([c.extent(k) for k in c.reduce], 1) * width
+        sch.annotate(po, "prefetch", (weight.name, panel_size, sch.get(ri).extent.value * width))
+
+
+def _data(sch: Any, block: Any, stages: Stages, b: Blocking) -> None:
+    """Tiles of data one after another, each in registers; padded rows of one block of channels are copied before."""
+    loops = sch.get_loops(block)
+    x, y, n, k, p, c = loops[-6:]
+    row, tile = sch.split(p, [None, extent_of(stages.result.spatial[3])])
+    sch.reorder(n, k, row, tile, x, y, c)
+    sch.unroll(x)
+    sch.unroll(y)
+    sch.vectorize(c)
+    _straight(sch, sch.get_block(stages.data_columns.name), tile, len(loops) - 6 + 4)
+    if stages.padding is not None:
+        padding = sch.get_block(stages.padding)
+        sch.compute_at(padding, k)
+        sch.vectorize(sch.get_loops(padding)[-1])
+    if b.first and not b.apart:
+        parallelize(sch, sch.fuse(n, k), product([extent_of(a) for a in stages.data.spatial[4:]], 1) * stages.edge**2)
+
+
+def _direct(sch: Any, block: Any, loop: Any) -> None:
+    """The sums of one tile and block of channels in registers, where the test chooses them."""
+    sch.set_scope(block, 0, "local")
+    sch.compute_at(block, loop)
+    *sums, i, j, lane = (sch.get_loops(block)[k] for k in (-4, -3, -2, -1, -7, -6, -5))
+    sch.reorder(*sums, i, j, lane)
+    sch.unroll(i)
+    sch.unroll(j)
+    sch.vectorize(lane)
+
+
+def _test(sch: Any, stages: Stages, loop: Any | None) -> None:
+    """Which tiles are computed directly: of a block of tiles, under its loop, or of all, a row of tiles after the other."""
+    *steps, last = map(sch.get_block, stages.test)
+    if loop is None:
+        loop = sch.fuse(*sch.get_loops(last)[:2])
+        parallelize(sch, loop, _test_cycles(stages))
+    else:
+        sch.compute_at(last, loop, preserve_unit_loops=True)
+    squares, steps[0] = steps[0], sch.cache_write(steps[0], 0, "local")
+    for block in reversed(steps):
+        sch.compute_at(block, loop, preserve_unit_loops=True)
+        sch.vectorize(sch.get_loops(block)[-1])
+    sch.compute_at(squares, sch.get_loops(steps[0])[-2])
+    lane, k = sch.get_loops(squares)[-2:]
+    blocks = extent_of(stages.data.spatial[3]) or 1
+    ko, ki = sch.split(k, [None, max(u for u in (1, 2, 4) if blocks % u == 0)])
+    sch.reorder(ko, ki, lane)
+    sch.unroll(ki)
+    sch.vectorize(lane)
+
+
+def _test_cycles(stages: Stages) -> float:
+    """Of the test of a row of tiles."""
+    blocks, across = (product([extent_of(a)], 8) for a in (stages.data.spatial[3], stages.result.spatial[3]))
+    return across * (stages.edge * stages.tile * (1.5 * blocks + 3) + 60)
+
+
+def _cycles(stages: Stages, b: Blocking) -> float:
+    steps = product([extent_of(stages.products.info.block.iter_vars[k]) for k in stages.products.reduce], 64)
+    tiles = b.rows * product([extent_of(stages.result.spatial[3])], 8)
+    return stages.edge**2 * tiles * b.channels * steps / 2.0

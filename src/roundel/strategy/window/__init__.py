@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Strategies for reductions over sliding windows: pooling and depthwise convolutions."""

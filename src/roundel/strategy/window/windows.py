@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions over windows: pooling, depthwise convolution, sums over leading or middle axes.
+
+Every access runs contiguously along the innermost spatial axis, which becomes vectors; a few neighbours along the next
+axis accumulate together in registers. A border of zeros (or of the least number) is a condition on loops, which are cut where it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ...ir import tir
+from ...ir.errors import ScheduleError
+from ..applied import Applied
+from ..candidates import chosen
+from ..match.accesses import BlockInfo, blocks_of, conditional, extent_of, product, vector_lanes
+from ..parallelism import is_little, loop_extent, parallelize
+from ..pointwise.elementwise import schedule_spatial
+from ..pointwise.inline import inline_producers
+from ..product.contraction import store_of
+from .windows_candidates import candidates
+
+
+def windows(sch: Any, target: Any) -> Applied | None:
+    """Fits programs with exactly one reduction, contiguous along its innermost spatial axis."""
+    infos = blocks_of(sch.func)
+    reductions = [i for i in infos if i.reduce]
+    if len(reductions) != 1 or not all(i.is_plain for i in infos):
+        return None
+    info = reductions[0]
+    lanes = vector_lanes(info, target)
+    if not fits(info, lanes):
+        return None
+    prologue = [i.name for i in infos[: infos.index(info)] if not _pads(i)]
+    inline_producers(sch, keep=prologue)
+    info = next(i for i in blocks_of(sch.func) if i.reduce)
+    table = candidates(info, lanes, target)
+    choice = chosen(sch, table)
+    grain = _schedule(sch, info, lanes, choice, store_of(sch, info), target)
+    for other in blocks_of(sch.func):
+        if other.name in prologue:
+            schedule_spatial(sch, other, target)
+    return Applied(decisions=choice | grain, candidates=table)
+
+
+def _pads(info: BlockInfo) -> bool:
+    """Whether a block is an operand with a border, and what runs in vectors is all border or none: conditions on loops, which are cut there."""
+    value = info.block.body.value
+    return bool(info.spatial) and type(value) is tir.IfThenElse and type(value.true_value) is tir.BufferLoad and info.spatial[-1].var not in conditional(info)
+
+
+def fits(info: BlockInfo, lanes: int) -> bool:
+    """Whether the innermost spatial axis is long enough and contiguous in every access."""
+    if lanes < 2 or not info.spatial:
+        return False
+    axis = info.spatial[-1]
+    extent = extent_of(axis)
+    if extent is not None and extent < lanes // 2:
+        return False
+    return info.stores[0].steps(axis.var, 1) and all(a.in_vectors(axis.var, lanes) for a in info.accesses)
+
+
+def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], store: Any, target: Any) -> dict[str, int]:
+    """Bring loops into order; the decision of how many iterations a thread takes at once."""
+    block = sch.get_block(info.name)
+    loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(block), strict=True))
+    spatial = [loops[i.var] for i in info.spatial]
+    reduce = [loops[i.var] for i in info.reduce]
+    outer, vector = spatial[:-1], spatial[-1]
+    extent = extent_of(info.spatial[-1])
+    narrow = extent is not None and lanes % extent == 0
+    more = vectors = None
+    if not narrow:
+        more, vectors, vector = sch.split(vector, [None, choice["vectors"], lanes])
+        outer.append(more)
+    row = None
+    count = choice["neighbours"]
+    if len(info.spatial) > 1:
+        at = len(info.spatial) - 2
+        if count > 1:
+            outer[at], row = sch.split(outer[at], [None, count])
+    sch.reorder(*outer, *reduce, *(x for x in (row, vectors) if x is not None), vector)
+    depth = len(outer)
+    if outer:
+        sch.reverse_compute_at(store, outer[-1])
+    init = sch.decompose_reduction(block, reduce[0])
+    looping = reduce[: len(reduce) - choice["straight"]]
+    if any(extent_of(i) != 1 for i in info.reduce[: len(looping)]):
+        _skip_border(sch, block, info, looping)
+    for loop in [*reduce[len(looping) :], *(x for x in (row, vectors) if x is not None)]:
+        sch.unroll(loop)
+    sch.vectorize(vector)
+    for b in (init, store):
+        _straight(sch, b, depth, lanes)
+    work = info.cost * product([extent_of(i) for i in info.reduce], 64) * count * choice["vectors"]
+    if not outer or is_little(sch, outer, work):
+        return {}
+    at = _before_tails(sch, info, outer, count, choice["vectors"] * lanes, target)
+    if conditional(info) and len(info.spatial) > 2:  # neighbours at the border are cut off their loop
+        at = min(at, len(info.spatial) - 2)
+    whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
+    return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16))
+
+
+def _skip_border(sch: Any, block: Any, info: BlockInfo, looping: Sequence[Any]) -> None:
+    """Steps of loops over a window that lie in a border of zeros are left out: their bounds say so, and the code around them is one."""
+    asked = conditional(info)
+    border = [loop for axis, loop in zip(info.reduce, looping, strict=False) if axis.var in asked and extent_of(axis) != 1]
+    if not border:
+        return
+    with suppress(ScheduleError):  # not every border is neutral
+        sch.skip_zeros(block)
+    for loop in border:
+        sch.annotate(loop, "window", True)
+        sch.annotate(loop, "edge", True)
+
+
+def _before_tails(sch: Any, info: BlockInfo, outer: list[Any], count: int, width: int, target: Any) -> int:
+    """How many of the outer loops become one: those with groups at an edge stay loops of their own, from which these are cut off, where
+    the others keep the cores busy."""
+    last, beside = extent_of(info.spatial[-1]) or 0, (extent_of(info.spatial[-2]) or 0) if len(info.spatial) > 1 else 0
+    places = [len(info.spatial) - 2] if count > 1 and beside % count else []
+    places += [len(info.spatial) - 1] if len(outer) == len(info.spatial) and last % width else []
+    return next((k for k in places if k and product([loop_extent(sch, x) for x in outer[:k]], 16) >= 4 * target.cores), len(outer))
+
+
+def _straight(sch: Any, block: Any, depth: int, lanes: int) -> None:
+    """Vectors, written out, of what a block does inside of the outer loops."""
+    inside = sch.get_loops(block)[depth:]
+    if not inside:  # one element
+        return
+    last = sch.get(inside[-1]).extent
+    if isinstance(last, tir.IntImm) and last.value > lanes:
+        inside = [*inside[:-1], *sch.split(inside[-1], [None, lanes])]
+    sch.vectorize(inside[-1])
+    for loop in inside[:-1]:
+        sch.unroll(loop)

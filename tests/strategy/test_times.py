@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the model of a core holds about small tiles, code that is written out, and panels that are fetched ahead."""
+
+from __future__ import annotations
+
+import pytest
+
+from roundel import te
+from roundel.schedule import Schedule
+from roundel.strategy.rules import contraction
+from roundel.strategy.times import exposed, step_cycles
+from roundel.target import Target
+
+TARGET = Target("znver5")
+
+
+def _scheduled(cout, **decisions):
+    """A convolution of 40 rows of 60 pixels with 3 taps along rows, its weights a constant."""
+    x, w = te.placeholder((40, 62, 64), "float32", "X"), te.placeholder((3, 64, cout), "float32", "W")
+    a, c = te.reduce_axis(3, "a"), te.reduce_axis(64, "c")
+    y = te.compute((40, 60, cout), lambda i, j, o: te.sum(x[i, j + a.var, c.var] * w[a.var, c.var, o], axis=[a, c]), "Y")
+    func = te.create_prim_func([x, w, y]).with_attr("constant_params", (1,)).with_attr("decisions", decisions)
+    sch = Schedule(func)
+    applied = contraction(sch, TARGET)
+    assert applied is not None
+    return sch.func, applied.candidates
+
+
+def test_delays_at_the_end_of_short_tiles_are_filled_by_the_next():
+    assert exposed(10) < 0.1 < 0.9 < exposed(10_000)
+    waiting = step_cycles(TARGET, 1, 3, 4)  # three chains do not hide the latency of four cycles
+    assert waiting > 1.3 * step_cycles(TARGET, 1, 3, 4, 20)
+    assert step_cycles(TARGET, 14, 2, 4) == pytest.approx(step_cycles(TARGET, 14, 2, 4, 20), rel=0.01)
+
+
+def test_code_that_is_written_out_is_short():
+    _, table = _scheduled(256)
+    unroll, vectors, rows = (table.columns[n] for n in ("unroll", "vectors", "rows"))
+    written = unroll > 1
+    assert written.any()
+    assert (unroll * vectors)[written].max() <= 16
+    assert (unroll * vectors * rows)[written].max() <= 128
+
+
+@pytest.mark.parametrize("cout, fetched", [(32, False), (64, True)])
+def test_the_next_panel_is_fetched_where_there_is_one(cout, fetched):
+    func, _ = _scheduled(cout, rows=10, vectors=2, order=0)
+    assert ('"prefetch"' in func.script()) == fetched
