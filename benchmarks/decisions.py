@@ -2,7 +2,7 @@
 """Random layers: candidates for what a layer's kernel may look like, compiled ahead and kept in a folder until ``race`` times them.
 
 A layer's algorithms (direct, Winograd, Strassen) are those that the compiler takes under different options; of the kernel that
-does the work in each, the candidates are the schedule rule's own table, the model's favourites and a random sample. Equal programs
+does the work in each, the candidates are those of the sketch that is taken, the model's favourites and a random sample. Equal programs
 are compiled once.
 """
 
@@ -27,8 +27,8 @@ from roundel.ir.equal import StructuralMap
 from roundel.ir.errors import ScheduleError
 from roundel.ir.module import IRModule
 from roundel.strategy.explain import Explanation, explain_module
-from roundel.strategy.pack_constants import constant_params, repack
-from roundel.strategy.schedule_module import schedule_module, schedule_program
+from roundel.strategy.pack_constants import repack
+from roundel.strategy.schedule_module import finished, schedule_module
 from roundel.target import Target
 
 from .layers import Layer
@@ -68,7 +68,7 @@ def build(layer: Layer, most: int, seed: int, path: Path) -> int:
     rule = ""
     for variant in variants(layer, target):
         rule = rule or variant.main.rule
-        programs = _programs(variant, target, max(most if not found else most // OTHERS, 1), seed)
+        programs = _programs(variant, max(most if not found else most // OTHERS, 1), seed)
         built = _compiled(variant, [p.func for p in programs], [p.layouts for p in programs])
         for k, p in enumerate(programs):
             kernels = (variant.working - {variant.main.name}) | {f"{variant.main.name}_c{k}"}
@@ -120,23 +120,23 @@ class _Program:
     cycles: float | None
 
 
-def _programs(v: Variant, target: Target, most: int, seed: int) -> list[_Program]:
+def _programs(v: Variant, most: int, seed: int) -> list[_Program]:
     """Different schedules of one algorithm's kernel, the model's choice first."""
     table = v.main.candidates
     picked = [0] if table is None else pick(table.ranking(), most, seed)
     label = " ".join(f"{k}={x}" for k, x in v.options.items())
     programs = StructuralMap()
+    sketch = v.main.sketch
     for k in picked:
         decisions = {} if table is None else table.decisions(k)
-        func = v.mod[v.main.name].with_attr("decisions", decisions) if decisions else v.mod[v.main.name]
         try:
-            made, layouts = schedule_program(func, target, constant_params(v.mod).get(v.main.name, ()))
+            applied = sketch.schedule(decisions)
         except ScheduleError:
             continue
-        if made.attrs["scheduled"] == v.main.rule:
-            made = made.replace(attrs=made.attrs.without("decisions"))
-            text = " ".join([*([label] if label else []), v.main.rule, *(f"{n}={x}" for n, x in decisions.items())])
-            programs.setdefault(made, partial(_Program, made, layouts, text, None if table is None else float(table.cycles[k])))
+        made = finished(sketch.name, applied)
+        text = " ".join([*([label] if label else []), sketch.name, *(f"{n}={x}" for n, x in decisions.items())])
+        expected = None if table is None or table.cycles is None else float(table.cycles[k])
+        programs.setdefault(made, partial(_Program, made, applied.layouts, text, expected))
     return programs.values()
 
 

@@ -15,6 +15,7 @@ from roundel.ir.dtype import DType
 from roundel.lower import lower
 from roundel.lower.nearby_lanes import lane_offsets
 from roundel.schedule import Schedule
+from roundel.strategy.choose import attempt
 from roundel.strategy.rules import elementwise, windows
 from roundel.target import Target
 
@@ -42,8 +43,7 @@ def gathered(place, rows, n, dtype="float32"):
 def test_elements_near_each_other(place, n):
     dtype = "int8" if n == 100 else "float32"
     func, m, index = gathered(place, 3, n, dtype)
-    sch = Schedule(func)
-    assert elementwise(sch, TARGET) is not None
+    sch = attempt(elementwise, func, TARGET).applied
     assert "T.vectorized" in sch.func.script()
     x = np.random.default_rng(0).integers(-9, 9, (3, m)).astype(dtype)
     for run in (interpret(IRModule({"f": sch.func}))["f"], compile_module(IRModule({"f": sch.func})).load()["f"]):
@@ -53,8 +53,7 @@ def test_elements_near_each_other(place, n):
 
 
 def test_loads_are_whole_vectors():
-    sch = Schedule(gathered("second", 2, 64)[0])
-    elementwise(sch, Target.host())
+    sch = attempt(elementwise, gathered("second", 2, 64)[0], Target.host()).applied
     loads = [n for n in walk(lower(IRModule({"f": sch.func}))["f"].body) if type(n) is tir.BufferLoad]
     assert loads and all(type(i.indices[-1]) is tir.Ramp and i.indices[-1].stride.value == 1 for i in loads)
 
@@ -67,9 +66,8 @@ def test_windows_along_the_last_axis(how, stride, width):
     x = te.placeholder((2, 5, width), "float32", "x")
     a, b = te.reduce_axis(3, "a"), te.reduce_axis(3, "b")
     y = te.compute((2, 3, out), lambda n, i, j: getattr(te, how)(x[n, i + a.var, j * stride + b.var], axis=[a, b]), "y")
-    sch = Schedule(te.create_prim_func([x, y]).with_attr("global_symbol", "f"))
-    if Target.host().vector_bytes >= 32:
-        assert windows(sch, Target.host()) is not None
+    func = te.create_prim_func([x, y]).with_attr("global_symbol", "f")
+    sch = attempt(windows, func, Target.host()).applied if Target.host().vector_bytes >= 32 else Schedule(func)
     data = np.random.default_rng(0).standard_normal((2, 5, width)).astype("float32")
     data[0, 2, 7], data[1, 1, 3] = np.nan, np.inf
     parts = np.stack([data[:, i:i + 3, j:j + stride * (out - 1) + 1:stride] for i in range(3) for j in range(3)])

@@ -12,6 +12,7 @@ from roundel.ir import IRModule, tir
 from roundel.ir.visit import free_vars, substitute, walk
 from roundel.lower import lower
 from roundel.schedule import Schedule
+from roundel.strategy.choose import attempt
 from roundel.strategy.product.contraction import contraction
 from roundel.target import Target
 
@@ -71,9 +72,8 @@ def test_convolutions_of_planes_fetch_the_next_rows():
     w = te.placeholder((3, 3, 3, 16), "float32", "W")
     c, r, s = te.reduce_axis(3, "c"), te.reduce_axis(3, "r"), te.reduce_axis(3, "s")
     y = te.compute((14, 31, 16), lambda i, j, o: te.sum(x[c.var, i * 2 + r.var, j * 2 + s.var] * w[c.var, r.var, s.var, o], axis=[c, r, s]), "Y")
-    sch = Schedule(te.create_prim_func([x, w, y]))
-    assert contraction(sch, Target("znver4")) is not None
-    (fetched,) = [n.annotations["prefetch_lines"] for n in walk(sch.func.body) if type(n) is tir.For and "prefetch_lines" in n.annotations]
+    found = attempt(contraction, te.create_prim_func([x, w, y]), Target("znver4"))
+    (fetched,) = [n.annotations["prefetch_lines"] for n in walk(found.applied.func.body) if type(n) is tir.For and "prefetch_lines" in n.annotations]
     assert [getattr(v, "value", v) for v in fetched] == ["X", 2 * 63]
 
 

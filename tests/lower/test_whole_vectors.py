@@ -13,6 +13,7 @@ from roundel.ir import IRModule, tir
 from roundel.ir.visit import walk
 from roundel.schedule import Schedule
 from roundel.script import tir as T
+from roundel.strategy.choose import attempt
 from roundel.strategy.rules import contraction, rows
 from roundel.target import Target
 
@@ -78,9 +79,7 @@ def row_sums(a: T.handle, b: T.handle):
 
 def test_partial_sums_stay_in_registers():
     """The last vectors of a row are added to them under a mask; a masked store would keep them in memory."""
-    sch = Schedule(row_sums)
-    rows(sch, Target.host())
-    func = sch.func
+    func = attempt(rows, row_sums, Target.host()).applied.func
     flat = [f for _, f in lowered(IRModule({"f": func})).items() if isinstance(f, tir.PrimFunc)]
     partial = [n for f in flat for n in walk(f.body) if type(n) is tir.BufferStore and n.buffer.scope == "local" and n.value.dtype.lanes > 1]
     assert any(type(n.value) is tir.Select for n in partial) and all(n.predicate is None for n in partial)
@@ -106,8 +105,7 @@ def test_windows_of_vectors_that_are_not_full_stay_in_registers(width):
     x, w = te.placeholder((3, 6, width + 2), "float32", "X"), te.placeholder((20, 3, 3, 3), "float32", "W")
     c, h, v = (te.reduce_axis((0, 3), n) for n in "chv")
     func = te.create_prim_func([x, w, te.compute((20, 4, width), lambda o, i, j: te.sum(x[c, i + h, j + v] * w[o, c, h, v], axis=[c, h, v]), "Y")])
-    sch = Schedule(func.with_attr("decisions", {"inner": 3, "unroll": 1, "rows": 4}))
-    assert contraction(sch, Target.host()) is not None
+    sch = attempt(contraction, func.with_attr("decisions", {"inner": 3, "unroll": 1, "rows": 4}), Target.host()).applied.schedule
     flat = [f for _, f in lowered(IRModule({"f": sch.func})).items() if isinstance(f, tir.PrimFunc)]
     tiles = [n for f in flat for n in walk(f.body) if type(n) is tir.Allocate]
     assert tiles and all(n.buffer.scope == "local" and "not_registers" not in n.annotations for n in tiles)

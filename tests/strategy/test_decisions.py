@@ -9,6 +9,7 @@ import pytest
 import roundel as rd
 from roundel import te
 from roundel.ir import IRModule
+from roundel.ir.errors import ScheduleError
 from roundel.strategy.candidates import combinations
 from roundel.strategy.explain import alternatives, explain_program
 from roundel.strategy.nest import Nest, Operand
@@ -74,8 +75,8 @@ def test_forced_decisions():
     found = explain_program(func.with_attr("decisions", {"rows": 5}), TARGET)
     assert found.rule == "contraction" and found.decisions["rows"] == 5
     assert explain_program(func, TARGET).decisions["rows"] != 5
-    refused = explain_program(func.with_attr("decisions", {"rows": 1000}), TARGET)
-    assert refused.rule != "contraction" and "no candidate" in refused.passed_over["contraction"]
+    with pytest.raises(ScheduleError, match="sketch contraction cannot have rows=1000\n.*rows can be 1 to 30"):
+        explain_program(func.with_attr("decisions", {"rows": 1000}), TARGET)
 
 
 def test_data_whose_panels_crowd_a_cache_may_be_copied():

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from roundel import te
-from roundel.schedule import Schedule
+from roundel.strategy.choose import attempt
 from roundel.strategy.rules import contraction
 from roundel.strategy.times import exposed, step_cycles
 from roundel.target import Target
@@ -19,11 +19,9 @@ def _scheduled(cout, **decisions):
     x, w = te.placeholder((40, 62, 64), "float32", "X"), te.placeholder((3, 64, cout), "float32", "W")
     a, c = te.reduce_axis(3, "a"), te.reduce_axis(64, "c")
     y = te.compute((40, 60, cout), lambda i, j, o: te.sum(x[i, j + a.var, c.var] * w[a.var, c.var, o], axis=[a, c]), "Y")
-    func = te.create_prim_func([x, w, y]).with_attr("constant_params", (1,)).with_attr("decisions", decisions)
-    sch = Schedule(func)
-    applied = contraction(sch, TARGET)
-    assert applied is not None
-    return sch.func, applied.candidates
+    func = te.create_prim_func([x, w, y]).with_attr("decisions", decisions)
+    found = attempt(contraction, func, TARGET, constants=(1,))
+    return found.applied.func, found.sketch.candidates
 
 
 def test_delays_at_the_end_of_short_tiles_are_filled_by_the_next():

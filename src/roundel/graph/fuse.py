@@ -9,7 +9,7 @@ blocks with their intermediate buffers; the schedule inlines or computes them in
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,9 +22,11 @@ from ..ir.module import IRModule
 from ..ir.op import CALL_TIR, FuseKind
 from ..ir.visit import free_vars, walk
 from ..passes import pass_
+from ..strategy.choose import takes
 from ..strategy.match.accesses import blocks_of
 from ..strategy.match.moves import keeps_rows, moves, read_seldom
-from ..strategy.rules import attention, contraction, matvec, takes
+from ..strategy.rules import attention, contraction, matvec
+from ..strategy.sketch import Rule
 from ..target import Target
 from .legalize import without_units
 from .merge_programs import Step, merge_programs
@@ -33,8 +35,6 @@ from .rewriter import operands
 
 _MAX_GROUP = 64
 _MAX_READS = 512  # for an element of the result, once everything is written out: 20 calls of x + x would be a million
-
-Rule = Callable[[Any, Any], Any]
 
 
 @dataclass(eq=False)

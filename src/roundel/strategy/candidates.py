@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rule's free choices as a table: a column for each decision, a row for each candidate, and the cycles that the model expects.
-
-A program's attribute ``decisions`` (a mapping from names to numbers) makes the choice for the rule; names that it leaves out are
-chosen by the model. This is how a user forces a decision, and how tuning tries one.
-"""
+"""The free decisions of a sketch as a table: a column for each decision, a row for each candidate, and the cycles that are expected of it."""
 
 from __future__ import annotations
 
@@ -13,21 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.errors import ScheduleError
-from .parallelism import GRAIN
-
 Columns = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """``columns[name][k]`` is decision ``name`` of candidate ``k``, ``cycles[k]`` what the model expects it to take on one core."""
+    """``columns[name][k]`` is decision ``name`` of candidate ``k``, ``cycles[k]`` what it is expected to take on one core. Where ``cycles`` is
+    None nothing is expected, and the first candidate counts as the best."""
 
     columns: dict[str, np.ndarray]
-    cycles: np.ndarray
+    cycles: np.ndarray | None = None
 
     def __len__(self) -> int:
-        return len(self.cycles)
+        return len(next(iter(self.columns.values()), ()))
 
     def decisions(self, k: int) -> dict[str, int]:
         """Those of candidate ``k``."""
@@ -35,14 +29,17 @@ class Candidates:
 
     def ranking(self) -> np.ndarray:
         """Candidates, the fastest first."""
-        return np.argsort(self.cycles, kind="stable")
+        return np.arange(len(self)) if self.cycles is None else np.argsort(self.cycles, kind="stable")
 
-    def best(self) -> dict[str, int]:
-        """The decisions of the fastest."""
-        return self.decisions(int(np.argmin(self.cycles)))
+    def best(self, among: np.ndarray | None = None) -> dict[str, int]:
+        """The decisions of the fastest, where ``among`` is given of those candidates for which it holds."""
+        cycles = np.zeros(len(self)) if self.cycles is None else self.cycles
+        return self.decisions(int(np.argmin(cycles if among is None else np.where(among, cycles, np.inf))))
 
-    def expected(self, decisions: Mapping[str, Any]) -> float:
-        """Cycles of the candidate with these decisions."""
+    def expected(self, decisions: Mapping[str, Any]) -> float | None:
+        """Cycles of the candidate with these decisions; None where nothing is expected. Raises IndexError where there is no such candidate."""
+        if self.cycles is None:
+            return None
         same = np.logical_and.reduce([self.columns[n] == decisions[n] for n in self.columns])
         return float(self.cycles[int(np.flatnonzero(same)[0])])
 
@@ -55,19 +52,3 @@ def combinations(domains: Mapping[str, Sequence[int]], legal: Callable[[Columns]
         return columns
     keep = np.flatnonzero(legal(columns))
     return {name: column[keep] for name, column in columns.items()}
-
-
-def chosen(sch: Any, candidates: Candidates) -> dict[str, int]:
-    """What the program's attribute ``decisions`` says, or else the model (the grain of parallel loops aside: ``parallelism`` decides on it).
-    Raises ScheduleError for what is no candidate."""
-    given = {n: v for n, v in (sch.func.attrs.get("decisions") or {}).items() if n != GRAIN}
-    if not given:
-        return candidates.best()
-    fitting = np.ones(len(candidates), dtype=bool)
-    for name, value in given.items():
-        if name not in candidates.columns:
-            raise ScheduleError(f"there is no decision {name!r} here", hint=f"one of {', '.join(candidates.columns)}")
-        fitting &= candidates.columns[name] == value
-    if not fitting.any():
-        raise ScheduleError("no candidate has these decisions", why=", ".join(f"{k}={v}" for k, v in given.items()))
-    return candidates.decisions(int(np.argmin(np.where(fitting, candidates.cycles, np.inf))))

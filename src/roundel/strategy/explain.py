@@ -12,16 +12,17 @@ from ..ir import graph, tir
 from ..ir.module import IRModule
 from ..ir.visit import free_vars, substitute
 from .candidates import Candidates
+from .choose import choose
 from .pack_constants import calls_of, constant_params
 from .roofline import Cost, Rates, program_cost, roofline
-from .rules import RULES, attempt
+from .sketch import Sketch
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """One kernel. ``calls``: places in the graph that call it. ``passed_over``: for each rule tried before ``rule``, why it was not it.
-    ``decisions``: what the rule chose freely, ``candidates`` out of what, in cycles at the sizes that it assumes where they are
-    ``symbolic``. ``schedule``: the primitives as Python."""
+    """One kernel. ``calls``: places in the graph that call it. ``rule``: the name of the sketch that was taken; ``passed_over``: for each one
+    tried before it, why it was not. ``decisions``: what was chosen freely, ``candidates`` out of what, in cycles at the sizes that are
+    assumed where they are ``symbolic``. ``schedule``: the primitives as Python."""
 
     name: str
     calls: int
@@ -30,8 +31,13 @@ class Explanation:
     passed_over: Mapping[str, str]
     schedule: str
     cost: Cost
-    candidates: Candidates | None = None
+    sketch: Sketch
     symbolic: bool = False
+
+    @property
+    def candidates(self) -> Candidates | None:
+        """What the sketch could have decided."""
+        return self.sketch.candidates
 
 
 def explain_module(mod: IRModule, target: Any, sizes: Mapping[str, int] | None = None) -> list[Explanation]:
@@ -80,13 +86,13 @@ def explain_program(func: tir.PrimFunc, target: Any, name: str = "main", calls: 
                     sizes: Mapping[str, int] | None = None) -> Explanation:
     """Schedule one program as the compiler does and keep the account of it."""
     cost = program_cost(func, constants, sizes)
+    symbolic = any(free_vars(d) for b in func.buffer_params for d in b.shape)
     passed: dict[str, str] = {}
-    for rule in RULES:
-        tried = attempt(rule, func, target, constants)
-        if tried.applied is not None:
-            applied, symbolic = tried.applied, any(free_vars(d) for b in func.buffer_params for d in b.shape)
-            return Explanation(name, calls, rule.__name__, applied.decisions, passed, str(tried.schedule.trace), cost, applied.candidates, symbolic)
-        passed[rule.__name__] = tried.why_not or "the program does not have its structure"
+    for found in choose(func, target, constants):
+        if found.applied is not None and found.sketch is not None:
+            applied = found.applied
+            return Explanation(name, calls, found.name, applied.decisions, passed, str(applied.schedule.trace), cost, found.sketch, symbolic)
+        passed[found.name] = found.why_not
     raise AssertionError("the last rule takes no step")
 
 
@@ -99,14 +105,14 @@ def predicted_seconds(found: Explanation, target: Any, machine: Rates, constants
 
 
 def modelled_seconds(found: Explanation, target: Any, machine: Rates) -> float:
-    """What the table of candidates says of the chosen decisions, as it says of those that were passed over; 0 where there is no table."""
-    return _at_rate(found.candidates.expected(found.decisions), target, machine) if found.candidates else 0.0
+    """What the sketch expects of the chosen decisions, as it does of those that were passed over; 0 where it expects nothing."""
+    return _at_rate(found.sketch.expected(found.decisions) or 0.0, target, machine)
 
 
 def alternatives(found: Explanation, target: Any, machine: Rates, most: int = 8) -> list[tuple[Mapping[str, Any], float]]:
     """Decisions that were passed over, the most promising first, with the seconds that the model expects of each."""
     table = found.candidates
-    if table is None:
+    if table is None or table.cycles is None:
         return []
     chosen = {n: found.decisions[n] for n in table.columns}
     picked = [k for k in table.ranking()[: most + 1].tolist() if table.decisions(k) != chosen]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schedule rules in the order in which they are tried: each looks at a program's structure and, where it fits, schedules it by primitives."""
+"""The rules that propose sketches, in the order in which they are asked."""
 
-from .attempt import Attempt, attempt, takes
+from __future__ import annotations
+
 from .attention.attention import attention
 from .generic.as_written import as_written
 from .generic.fallback import fallback
@@ -14,15 +15,16 @@ from .product.matvec import matvec
 from .reduction.columns import columns
 from .reduction.rows import rows
 from .reduction.totals import totals
+from .sketch import Rule
 from .transform.bilinear import bilinear
 from .transform.winograd import winograd
 from .window.windows import windows
 
-RULES = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points, fallback,
-         as_written]
+RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points,
+                     fallback, as_written]
+"""Roundel's own. The last two fit every program."""
 
-__all__ = [
-    "RULES", "Attempt", "as_written", "attempt", "attention", "bilinear",
-    "columns", "contraction", "dot_products", "elementwise", "fallback", "matvec", "points", "rows", "takes", "totals",
-    "transposition", "windows", "winograd",
-]
+
+def rules_in_order() -> list[Rule]:
+    """Who may propose."""
+    return list(RULES)

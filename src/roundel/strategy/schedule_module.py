@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..build.ahead import offer
@@ -11,14 +11,15 @@ from ..ir import tir
 from ..ir.module import IRModule
 from ..passes import pass_
 from ..target import Target
+from .choose import choose
 from .pack_constants import constant_params, repack
-from .rules import RULES, attempt
+from .sketch import Applied
 
 
 @pass_("schedule")
 def schedule_module(mod: IRModule) -> IRModule:
-    """Apply the first schedule rule that fits to each program in block form that is not scheduled, and lay constants out as
-    the schedules want them. The attribute ``scheduled`` names the rule."""
+    """Schedule each program in block form that has no schedule yet by the first of its alternatives that fits, and lay constants out as the
+    schedules want them. The attribute ``scheduled`` names the sketch."""
     target = mod.attrs.get("target") or Target.host()
     constants = constant_params(mod)
     changes, layouts = {}, {}
@@ -31,18 +32,23 @@ def schedule_module(mod: IRModule) -> IRModule:
     return repack(mod.with_functions(changes), layouts)
 
 
-def schedule_program(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = ()) -> tuple[tir.PrimFunc, Mapping[int, tir.IndexMap]]:
-    """The program under the first rule that fits, and the layouts it wants for the constant parameters ``constants``.
+def schedule_program(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = (),
+                     pins: Mapping[str, Any] | None = None) -> tuple[tir.PrimFunc, Mapping[int, tir.IndexMap]]:
+    """The program under the first alternative that fits, and the layouts it wants for the constant parameters ``constants``.
 
-    A rule that meets an illegal step, or fails otherwise, is noted in the attribute ``schedule_notes`` and the next one is tried.
+    Alternatives that were dropped, because a step was illegal or something failed, are noted in the attribute ``schedule_notes``. Raises
+    ScheduleError where decisions are pinned (``pins``, or the attribute ``decisions``) that cannot be had.
     """
     notes: list[str] = []
-    for rule in RULES:
-        tried = attempt(rule, func, target, constants)
-        if tried.applied is not None:
-            marks = {"scheduled": rule.__name__, **({"schedule_notes": tuple(notes)} if notes else {})}
-            scheduled = tried.schedule.func
-            return scheduled.replace(attrs=scheduled.attrs.without("constant_params") | marks), tried.applied.layouts
-        if tried.was_dropped:
-            notes.append(f"{rule.__name__}: {tried.why_not}")
+    for found in choose(func, target, constants, pins):
+        if found.applied is not None:
+            return finished(found.name, found.applied, notes), found.applied.layouts
+        if found.was_dropped:
+            notes.append(f"{found.name}: {found.why_not}")
     raise AssertionError("the last rule takes no step")
+
+
+def finished(name: str, applied: Applied, notes: Sequence[str] = ()) -> tir.PrimFunc:
+    """The program of a sketch with the marks of one that is scheduled."""
+    marks = {"scheduled": name, **({"schedule_notes": tuple(notes)} if notes else {})}
+    return applied.func.replace(attrs=applied.func.attrs.without("constant_params") | marks)

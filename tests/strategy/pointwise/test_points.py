@@ -12,7 +12,7 @@ from roundel.interp import interpret
 from roundel.ir import IRModule, graph
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import get_op
-from roundel.schedule import Schedule
+from roundel.strategy.choose import attempt, takes
 from roundel.strategy.rules import points
 from roundel.target import Target
 
@@ -29,8 +29,7 @@ def program(name, *infos, **attrs):
 @pytest.mark.parametrize("shape, axis", [((7, 300), 0), ((3, 5, 67), 1), ((40, 16), 0), ((9, 3), 0), ((4, 11), 1)])
 def test_scans_along_any_axis(shape, axis):
     func = program("cumsum", (shape, "float32"), axis=axis)
-    sch = Schedule(func)
-    assert points(sch, TARGET) is not None
+    sch = attempt(points, func, TARGET).applied
     x = np.random.default_rng(0).standard_normal(shape).astype("float32")
     expected = np.cumsum(x, axis)
     for run in (interpret(IRModule({"f": sch.func}))["f"], compile_module(IRModule({"f": sch.func})).load()["f"]):
@@ -64,11 +63,9 @@ def test_many_columns_together(dtype, width):
 
 
 def _scheduled(func):
-    sch = Schedule(func)
-    assert points(sch, TARGET) is not None
-    return sch.func
+    return attempt(points, func, TARGET).applied.func
 
 
 def test_others_are_left_to_other_rules():
-    assert points(Schedule(program("nn.relu", ((4, 5), "float32"))), TARGET) is None
-    assert points(Schedule(program("sum", ((4, 5), "float32"), axis=1)), TARGET) is None
+    assert not takes(points, program("nn.relu", ((4, 5), "float32")), TARGET)
+    assert not takes(points, program("sum", ((4, 5), "float32"), axis=1), TARGET)

@@ -10,7 +10,7 @@ from roundel import te
 from roundel.build import compile_module
 from roundel.interp import interpret
 from roundel.ir import IRModule, tir
-from roundel.schedule import Schedule
+from roundel.strategy.choose import attempt
 from roundel.strategy.rules import elementwise
 from roundel.target import Target
 
@@ -27,8 +27,7 @@ def stretched(rows, width, dtype="float32"):
 
 @pytest.mark.parametrize("rows, width", [(40, 100), (33, 7), (300, 16)])
 def test_tables_are_made_once(rows, width):
-    sch = Schedule(stretched(rows, width))
-    assert elementwise(sch, Target.host()) is not None
+    sch = attempt(elementwise, stretched(rows, width), Target.host()).applied
     text = sch.func.script()
     assert text.count("T.sqrt") == 1 and 'T.sblock("place")' in text and 'T.sblock("square")' not in text
     x = np.random.default_rng(0).standard_normal((rows, width)).astype("float32")
@@ -40,6 +39,5 @@ def test_tables_are_made_once(rows, width):
 
 
 def test_tables_of_few_readers_are_inlined():
-    sch = Schedule(stretched(3, 100))
-    elementwise(sch, Target.host())
+    sch = attempt(elementwise, stretched(3, 100), Target.host()).applied
     assert 'T.sblock("place")' not in sch.func.script()

@@ -15,14 +15,16 @@ so far are scaled (``merge_online``), and what is held does not depend on the nu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from ..applied import Applied
-from ..candidates import Candidates, Columns, chosen, combinations
+from ...schedule.schedule import Schedule
+from ..candidates import Candidates, Columns, combinations
 from ..match.accesses import blocks_of, extent_of, product
-from ..pointwise.inline import inline_producers
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 from ..times import step_cycles
 from .stages import Stages, find, kept
 from .steps import EXP_CYCLES, Steps
@@ -46,19 +48,22 @@ CACHE_SHARE = 0.8     # of a cache that one kind of data may fill
 SCATTERED_SHARE = 0.2   # of the second-level cache that is of use to rows that lie far apart
 
 
-def attention(sch: Any, target: Any) -> Applied | None:
+@rule
+def attention(program: Program) -> Iterator[Sketch]:
     """Fits chains of a product, elementwise blocks, the stages of a softmax, a product and elementwise blocks."""
-    names = kept(blocks_of(sch.func))
+    names = kept(program.blocks)
     if names is None:
-        return None
-    inline_producers(sch, keep=names)
-    stages = find(blocks_of(sch.func))
+        return
+    start, target = program.inlined(keep=names), program.target
+    stages = find(blocks_of(start.func))
     if stages is None:
-        return None
-    table = candidates(stages, target)
-    decisions = chosen(sch, table)
-    grain = Steps(sch, stages, decisions, target.lanes("float32")).run()
-    return Applied(decisions={**decisions, **grain}, candidates=table)
+        return
+
+    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        grain = Steps(sch, stages, choice, target.lanes("float32")).run()
+        return Applied(sch, decisions=choice | grain)
+
+    yield Sketch("attention", start, scheduled, candidates(stages, target))
 
 
 def candidates(stages: Stages, target: Any) -> Candidates:

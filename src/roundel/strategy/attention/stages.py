@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...ir import tir
@@ -39,11 +40,11 @@ class Stages:
         return type(value) is tir.Select and value.condition.is_index and type(value.false_value) is tir.FloatImm and value.false_value.value == 0
 
 
-def _makers(infos: list[BlockInfo]) -> dict[tir.Buffer, BlockInfo]:
+def _makers(infos: Sequence[BlockInfo]) -> dict[tir.Buffer, BlockInfo]:
     return {a.buffer: i for i in infos for a in i.stores}
 
 
-def kept(infos: list[BlockInfo]) -> list[str] | None:
+def kept(infos: Sequence[BlockInfo]) -> list[str] | None:
     """Names of the blocks without a reduction that stay: scores, their exponentials, shares. None where the program is of another kind."""
     if not all(i.is_plain for i in infos) or [len(i.reduce) for i in infos if i.reduce] != [1, 1, 1, 1]:
         return None

@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
-from ..applied import Applied
+from ...schedule.schedule import Schedule
 from ..match.accesses import blocks_of, extent_of, product
 from ..parallelism import parallelize
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 
 
-def fallback(sch: Any, target: Any) -> Applied | None:
+@rule
+def fallback(program: Program) -> Iterator[Sketch]:
     """Fits every program."""
+    yield Sketch("fallback", program.schedule, _scheduled)
+
+
+def _scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
     for info in blocks_of(sch.func):
         block = sch.get_block(info.name)
         loops = sch.get_loops(block)
@@ -22,4 +29,4 @@ def fallback(sch: Any, target: Any) -> Applied | None:
             continue
         whole = sch.fuse(*spatial) if len(spatial) > 1 else spatial[0]
         parallelize(sch, whole, info.cost * product([extent_of(i) for i in info.reduce], 64))
-    return Applied()
+    return Applied(sch)

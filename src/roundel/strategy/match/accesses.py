@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ...arith import Analyzer
@@ -31,13 +31,21 @@ class Access:
 
     def stride(self, var: tir.Var) -> int | tir.Expr | None:
         """How far the element moves when ``var`` grows by one: a number, an expression of sizes, or None where it varies."""
+        if var not in self._strides:
+            self._strides[var] = self._stride(var)
+        return self._strides[var]
+
+    @cached_property
+    def _strides(self) -> dict[tir.Var, int | tir.Expr | None]:
+        return {}
+
+    def _stride(self, var: tir.Var) -> int | tir.Expr | None:
         if not any(var in free_vars(i) for i in self.indices):
             return 0
         step = Analyzer().simplify(substitute(self.offset, {var: var + 1}) - self.offset)
         if isinstance(step, tir.IntImm):
             return step.value
         return None if any(not v.size for v in free_vars(step)) or not step.is_index else step
-
 
     def steps(self, var: tir.Var, size: int) -> bool:
         """Whether the stride along ``var`` is this number."""
@@ -93,28 +101,28 @@ class BlockInfo:
                 found[node] = Access(node.buffer, node.indices, True)
         return tuple(found.values())
 
-    @property
+    @cached_property
     def stores(self) -> tuple[Access, ...]:
         """What the body writes."""
         return tuple(a for a in self.accesses if a.is_store)
 
-    @property
+    @cached_property
     def loads(self) -> tuple[Access, ...]:
         """Loads of other buffers than those the block writes."""
         written = {a.buffer for a in self.stores}
         return tuple(a for a in self.accesses if not a.is_store and a.buffer not in written)
 
-    @property
+    @cached_property
     def spatial(self) -> tuple[tir.IterVar, ...]:
         """The axes of the result."""
         return tuple(i for i in self.block.iter_vars if i.kind is tir.IterKind.SPATIAL)
 
-    @property
+    @cached_property
     def reduce(self) -> tuple[tir.IterVar, ...]:
         """The axes that are summed over."""
         return tuple(i for i in self.block.iter_vars if i.kind is tir.IterKind.REDUCE)
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """Whether the block is a loop nest over spatial and reduce axes with one store, the kind that rules schedule."""
         kinds = {i.kind for i in self.block.iter_vars}
@@ -173,7 +181,13 @@ _COST = {
 def blocks_of(func: tir.PrimFunc) -> list[BlockInfo]:
     """The blocks directly under the root, in order."""
     root = func.root_block
-    return [BlockInfo(b) for b in _children(root.body)] if root is not None else []
+    return [info_of(b) for b in _children(root.body)] if root is not None else []
+
+
+@lru_cache(maxsize=1024)
+def info_of(block: tir.Block) -> BlockInfo:
+    """The block with its accesses; the same object, with what is known of it, as long as no step has changed the block."""
+    return BlockInfo(block)
 
 
 def _children(stmt: tir.Stmt) -> Iterator[tir.Block]:

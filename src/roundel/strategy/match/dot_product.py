@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +36,8 @@ class Product:
         return self.extent(self.column) != lanes
 
 
-def match(info: BlockInfo, sch: Any) -> Product | None:
-    """The axes of such a product, or None."""
+def match(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool]) -> Product | None:
+    """The axes of such a product, or None. ``is_constant`` tells whether a buffer is known at compile time."""
     body, axes = info.block.body, info.block.iter_vars
     if type(body) is not tir.BufferStore or type(body.value) is not tir.Add or body.buffer.dtype != "int32" or type(body.value.b) is not tir.Mul:
         return None
@@ -44,8 +45,7 @@ def match(info: BlockInfo, sch: Any) -> Product | None:
     if not all(type(s) is tir.BufferLoad for s in sides) or [s.buffer.dtype for s in sides] != ["uint8", "int8"]:
         return None
     data, weight = (next(a for a in info.loads if a.buffer is s.buffer and a.indices == s.indices) for s in sides)
-    params = sch.func.buffer_params
-    if weight.buffer not in params or params.index(weight.buffer) not in sch.func.attrs.get("constant_params", ()):
+    if not is_constant(weight.buffer):
         return None
     place = {i.var: k for k, i in enumerate(axes)}
     at = [place.get(i) for i in weight.indices]

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from ...ir import tir
 from ...ir.visit import walk
-from ..applied import Applied
+from ...schedule.schedule import Schedule
 from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_of, lanes_of, product
 from ..parallelism import parallelize
-from .inline import inline_producers, is_output
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
+from .inline import is_output
 from .streams import stream
 
 MOST_CHOICES = 8
@@ -22,21 +25,23 @@ MANY = 16    # parallel iterations that are enough
 ASSUMED = 256  # of symbolic extents of a row
 
 
-def elementwise(sch: Any, target: Any) -> Applied | None:
+@rule
+def elementwise(program: Program) -> Iterator[Sketch]:
     """Fits programs whose blocks are all plain and spatial."""
-    infos = blocks_of(sch.func)
-    if not infos or not all(i.is_plain and not i.reduce for i in infos):
-        return None
-    tables = _tables(sch)
-    inline_producers(sch, keep=tables)
-    for info in blocks_of(sch.func):
-        schedule_spatial(sch, info, target)
-    return Applied()
+    if not program.blocks or program.reductions or not program.is_plain:
+        return
+
+    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        for info in blocks_of(sch.func):
+            schedule_spatial(sch, info, program.target)
+        return Applied(sch)
+
+    yield Sketch("elementwise", program.inlined(keep=_tables(program)), scheduled)
 
 
-def _tables(sch: Any) -> list[str]:
+def _tables(program: Program) -> list[str]:
     """Blocks whose few elements serve many of another block each, which looks up with them where to read: places and weights along an axis."""
-    infos = {i.stores[0].buffer: i for i in blocks_of(sch.func)}
+    infos = {i.stores[0].buffer: i for i in program.blocks}
     count = lambda i: product([extent_of(a) for a in i.spatial], ASSUMED)
     found = []
     for info in infos.values():
@@ -44,7 +49,7 @@ def _tables(sch: Any) -> list[str]:
                      if type(n) is tir.BufferLoad and n.buffer in infos}
         if any(count(i) * FEW <= count(info) for i in looked_up.values()):
             made = [infos[a.buffer] for a in info.loads if a.buffer in infos]
-            found += [i.name for i in [*looked_up.values(), *made] if count(i) * FEW <= count(info) and not is_output(sch, i)]
+            found += [i.name for i in [*looked_up.values(), *made] if count(i) * FEW <= count(info) and not is_output(program.schedule, i)]
     return list(dict.fromkeys(found))
 
 

@@ -8,14 +8,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ...arith import Analyzer
 from ...ir import tir
 from ...ir.visit import Visitor, free_vars, on, substitute, walk
-from ..applied import Applied
-from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product
+from ...schedule.schedule import Schedule
+from ..match.accesses import Access, BlockInfo, extent_of, product
 from ..parallelism import parallelize
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 from .elementwise import schedule_spatial
 
 VECTORS = 4      # side by side: their operations hide each other's latencies, and together they fill cache lines
@@ -24,19 +27,24 @@ ASSUMED = 64     # iterations of a loop whose extent is not a number
 STATEMENT = 2.0  # cycles of a store
 
 
-def points(sch: Any, target: Any) -> Applied | None:
+@rule
+def points(program: Program) -> Iterator[Sketch]:
     """Fits programs of spatial blocks, some of which are statements rather than one store."""
-    infos = blocks_of(sch.func)
+    infos = program.blocks
     if not any(_is_statement(i) for i in infos) or any(i.reduce or not i.block.iter_vars for i in infos):
-        return None
+        return
     if not all(i.is_plain or _is_statement(i) for i in infos):
-        return None
-    for info in infos:
-        if info.is_plain:
-            schedule_spatial(sch, info, target)
-        else:
-            _schedule(sch, info, target)
-    return Applied()
+        return
+
+    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        for info in infos:
+            if info.is_plain:
+                schedule_spatial(sch, info, program.target)
+            else:
+                _schedule(sch, info, program.target)
+        return Applied(sch)
+
+    yield Sketch("points", program.schedule, scheduled)
 
 
 def _is_statement(info: BlockInfo) -> bool:

@@ -9,14 +9,16 @@ the result.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ...ir import tir
-from ..applied import Applied
+from ...schedule.schedule import Schedule
 from ..match.accesses import Access, BlockInfo, blocks_of, conditional, product
 from ..parallelism import parallelize
-from ..pointwise.inline import inline_producers
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 
 TYPES = tuple(f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64) if (kind, bits) != ("float", 8)) + ("bfloat16",)
 LANES = (16, 8, 4)
@@ -41,18 +43,23 @@ class Transposed:
         return self.info.block.iter_vars[axis].dom.extent
 
 
-def transposition(sch: Any, target: Any) -> Applied | None:
+@rule
+def transposition(program: Program) -> Iterator[Sketch]:
     """Fits programs of one elementwise block (after inlining) with an operand contiguous along another axis than the result."""
-    if not all(i.is_plain and not i.reduce for i in blocks_of(sch.func)):
-        return None
-    inline_producers(sch)
-    infos = blocks_of(sch.func)
+    if program.reductions or not program.is_plain:
+        return
+    start, target = program.inlined(), program.target
+    infos = blocks_of(start.func)
     found = find(infos[0]) if len(infos) == 1 else None
     lanes = choose_lanes(found, target) if found is not None else 0
     if found is None or not lanes:
-        return None
-    _schedule(sch, found, lanes, target)
-    return Applied(decisions={"lanes": lanes})
+        return
+
+    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        _schedule(sch, found, lanes, target)
+        return Applied(sch, decisions={"lanes": lanes})
+
+    yield Sketch("transposition", start, scheduled)
 
 
 def find(info: BlockInfo) -> Transposed | None:

@@ -8,21 +8,23 @@ decisions are free).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ...ir import tir
 from ...ir.visit import free_vars
-from ..applied import Applied
-from ..candidates import chosen
+from ...schedule.schedule import Schedule
 from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product
 from ..match.borders import meets_rows, zero_borders
 from ..match.contraction import Contraction, match
 from ..match.moves import keeps_rows, read_seldom
 from ..parallelism import is_little, loop_extent, parallelize
 from ..pointwise.elementwise import schedule_spatial
-from ..pointwise.inline import inline_moves, inline_producers
+from ..pointwise.inline import inline_moves
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 from .contraction_candidates import COPIED_BYTES, candidates
 from .panels import shared_half, shared_panels
 from .reduction_blocks import cut_reduction, schedule_blocks
@@ -34,29 +36,42 @@ FEW_TILES = 4        # of rows
 CHUNKS = 2           # for each core, of panels that few tiles go over
 
 
-def contraction(sch: Any, target: Any) -> Applied | None:
+@dataclass(frozen=True)
+class Plan:
+    """What is known of a program before any decision: the contraction, blocks before it that stay (``prologue``), and those of them that only
+    move data and are read where they lie in the end (``moved``)."""
+
+    contraction: Contraction
+    prologue: tuple[str, ...]
+    moved: tuple[str, ...]
+
+
+@rule
+def contraction(program: Program) -> Iterator[Sketch]:
     """Fits programs with exactly one reduction block, a contraction; elementwise blocks after it go into its store."""
-    infos = blocks_of(sch.func)
-    reductions = [i for i in infos if i.reduce]
-    if len(reductions) != 1 or not all(i.is_plain for i in infos):
-        return None
-    found = match(reductions[0])
+    if len(program.reductions) != 1 or not program.is_plain:
+        return
+    found = match(program.reductions[0])
     if found is None:
-        return None
-    position = infos.index(reductions[0])
-    borders = zero_borders(infos[:position], found)
-    prologue = [i.name for i in infos[:position] if i.name not in borders]
-    moved = [i.name for i in infos[:position] if i.name in prologue and keeps_rows(i) and read_seldom(i, reductions[0])]
-    inline_producers(sch, keep=prologue)
+        return
+    before = program.blocks[: program.blocks.index(found.info)]
+    borders = zero_borders(before, found)
+    prologue = tuple(i.name for i in before if i.name not in borders)
+    moved = tuple(i.name for i in before if i.name in prologue and keeps_rows(i) and read_seldom(i, found.info))
+    start = program.inlined(keep=prologue)
     if borders:
-        found = match(next(i for i in blocks_of(sch.func) if i.name == found.info.name))
+        found = match(next(i for i in blocks_of(start.func) if i.name == found.info.name))
         assert found is not None
         found = replace(found, windows=tuple(dict.fromkeys(k for window in borders.values() for k in window)))
-    found = replace(found, is_data=not _is_constant(sch, found.vector.buffer))
-    table = candidates(found, target)
-    choice = chosen(sch, table)
+    found = replace(found, is_data=not program.is_constant(found.vector.buffer))
+    steps = partial(_scheduled, plan=Plan(found, prologue, moved), target=program.target)
+    yield Sketch("contraction", start, steps, candidates(found, program.target))
+
+
+def _scheduled(sch: Schedule, choice: dict[str, int], plan: Plan, target: Any) -> Applied:
+    """The steps for one choice."""
+    found, total = plan.contraction, None
     tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
-    total = None
     if choice.get("blocks", 1) > 1:
         found, total = cut_reduction(sch, found, choice["blocks"])
     layouts = _pack(sch, found, tile, target)
@@ -67,11 +82,11 @@ def contraction(sch: Any, target: Any) -> Applied | None:
     else:
         around = schedule_blocks(sch, found, total, tile, choice, panels)
         grain = _in_parallel(sch, around, choice["blocks"] * _cycles(found, tile) * product([found.extent(k) for k in found.rows], 1) / tile.rows, target)
-    inline_moves(sch, moved)
+    inline_moves(sch, plan.moved)
     for info in blocks_of(sch.func):
-        if info.name in prologue:
+        if info.name in plan.prologue:
             schedule_spatial(sch, info, target)
-    return Applied(layouts, choice | grain, table)
+    return Applied(sch, layouts, choice | grain)
 
 
 def _pack(sch: Any, c: Contraction, tile: Tile, target: Any) -> dict[int, tir.IndexMap]:
@@ -103,11 +118,6 @@ def _pack(sch: Any, c: Contraction, tile: Tile, target: Any) -> dict[int, tir.In
     read = _read_index(sch, sch.get_block(c.info.name), buffer)
     sch.transform_layout(sch.get_block(c.info.name), ("read", read), mapping, pad_value=0)
     return {position: mapping}
-
-
-def _is_constant(sch: Any, buffer: tir.Buffer) -> bool:
-    params = sch.func.buffer_params
-    return buffer in params and params.index(buffer) in sch.func.attrs.get("constant_params", ())
 
 
 def _copy(sch: Any, c: Contraction, tile: Tile) -> tir.Buffer:

@@ -10,16 +10,18 @@ are such products too. Where a target lacks the instruction the rule leaves prog
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from ...ir import tir
-from ..applied import Applied
-from ..candidates import chosen
+from ...schedule.schedule import Schedule
 from ..match.accesses import blocks_of, product
 from ..match.dot_product import GROUP, Product, match
 from ..parallelism import is_little, parallelize
 from ..pointwise.elementwise import schedule_spatial
-from ..pointwise.inline import inline_producers
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 from .contraction import store_of
 from .dot_products_candidates import ASSUMED, ASSUMED_ROWS, candidates
 from .register_tile import Tile
@@ -27,21 +29,23 @@ from .register_tile import Tile
 TASKS = 8
 
 
-def dot_products(sch: Any, target: Any) -> Applied | None:
+@rule
+def dot_products(program: Program) -> Iterator[Sketch]:
     """Fits programs with one such product, and elementwise blocks before and after it."""
-    infos = blocks_of(sch.func)
-    reductions = [i for i in infos if i.reduce]
-    if len(reductions) != 1 or not all(i.is_plain for i in infos):
-        return None
-    found = match(reductions[0], sch)
-    table = None if found is None else candidates(found, target)
+    if len(program.reductions) != 1 or not program.is_plain:
+        return
+    found = match(program.reductions[0], program.is_constant)
+    table = None if found is None else candidates(found, program.target)
     if found is None or table is None:
-        return None
-    choice = chosen(sch, table)
+        return
+    prologue = tuple(i.name for i in program.blocks[: program.blocks.index(found.info)])
+    yield Sketch("dot_products", program.inlined(keep=prologue), partial(_scheduled, found=found, prologue=prologue, target=program.target), table)
+
+
+def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: tuple[str, ...], target: Any) -> Applied:
+    """The steps for one choice; the blocks ``prologue`` stay."""
     tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
     split = bool(found.is_split(tile.lanes))
-    prologue = [i.name for i in infos[: infos.index(reductions[0])]]
-    inline_producers(sch, keep=prologue)
     position = sch.func.buffer_params.index(found.weight.buffer)
     mapping = _layout(found, tile.lanes, split)
     block = sch.get_block(found.info.name)
@@ -51,7 +55,7 @@ def dot_products(sch: Any, target: Any) -> Applied | None:
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
-    return Applied({position: mapping}, choice | grain, table)
+    return Applied(sch, {position: mapping}, choice | grain)
 
 
 def _layout(p: Product, lanes: int, split: bool) -> tir.IndexMap:

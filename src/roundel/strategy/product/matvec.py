@@ -9,35 +9,40 @@ each of them once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ...ir import tir
 from ...ir.visit import free_vars, walk
-from ..applied import Applied
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import sums_products
 from ..match.moves import READS, moves
 from ..pointwise.inline import inline_cheap, inline_moves
-from ..reduction.rows import rows
+from ..program import Program
+from ..reduction.rows import sketch_of_rows
+from ..sketch import Sketch, rule
 
 SHARE = 4        # of the second-level cache: a matrix larger than this part is taken to come from memory
 BLOCK = 8192     # elements of the matrix that make a block of its rows
 ROWS = 32        # ... of which it has no more than so many
 
 
-def matvec(sch: Any, target: Any) -> Applied | None:
+@rule
+def matvec(program: Program) -> Iterator[Sketch]:
     """Fits programs with one reduction, sums of products over one axis along which both operands are contiguous, of one operand a few rows."""
-    infos = blocks_of(sch.func)
-    position = next((k for k, i in enumerate(infos) if i.reduce), None)
-    if position is None or any(i.reduce for i in infos[position + 1:]) or not all(map(moves, infos[:position])):
-        return None
-    inline_moves(sch, [i.name for i in infos[:position]])
-    infos = blocks_of(sch.func)
-    few = _few(infos[0])
+    if len(program.reductions) != 1 or not program.is_plain or len(program.reductions[0].reduce) != 1 or not sums_products(program.reductions[0]):
+        return
+    before = program.blocks[: program.blocks.index(program.reductions[0])]
+    if not all(map(moves, before)) or (not before and _few(program.blocks[0]) is None):
+        return
+    sch, target = program.fork(), program.target
+    inline_moves(sch, [i.name for i in before])
+    few = _few(blocks_of(sch.func)[0])
     if few is None:
-        return None
+        return
     inline_cheap(sch)
-    return rows(sch, target, far=target.l2_bytes // SHARE, inside=_block(sch, few))
+    inside = _block(sch, few)
+    yield from sketch_of_rows("matvec", sch, target, far=target.l2_bytes // SHARE, inside=inside)
 
 
 def _few(info: BlockInfo) -> list[tir.IterVar] | None:

@@ -10,18 +10,21 @@ All stages of a few columns run together, as those of a row do (see ``rows``); a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...ir import tir
 from ...ir.errors import ScheduleError
-from ..applied import Applied
-from ..candidates import Candidates, chosen, combinations
+from ...schedule.schedule import Schedule
+from ..candidates import Candidates, combinations
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product, vector_lanes
 from ..parallelism import parallelize
-from ..pointwise.inline import inline_cheap
 from ..pointwise.streams import stream
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 from .rows import long_axes, shared_axes
 
 SHARE = 2         # one in so many registers holds sums, where there is only one reduction
@@ -31,25 +34,31 @@ ASSUMED = 64      # of symbolic axes
 SHARE_STAGES = 8  # ... and where there are several stages, whose numbers and constants need registers too
 
 
-def columns(sch: Any, target: Any) -> Applied | None:
+@rule
+def columns(program: Program) -> Iterator[Sketch]:
     """Fits programs of plain blocks that share a last axis, contiguous in every access, and reduce along others."""
-    infos = blocks_of(sch.func)
-    if not any(i.reduce for i in infos) or not all(i.is_plain and long_axes(i) for i in infos):
-        return None
-    inline_cheap(sch)
+    if not program.reductions or not program.is_plain or not all(map(long_axes, program.blocks)):
+        return
+    if not all(_may_run_along(i) for i in program.reductions):
+        return
+    sch, target = program.with_cheap_inlined.fork(seed=0), program.target
     infos = blocks_of(sch.func)
     if sum(any(a.buffer in sch.func.buffer_params for a in i.stores) for i in infos) != 1 or not all(_runs_along(i, infos) for i in infos):
-        return None
+        return
     lanes = min(vector_lanes(i, target) for i in infos)
     extent = extent_of(long_axes(infos[-1])[-1])
     if lanes < 2 or (extent is not None and extent < lanes // 2):
-        return None
+        return
     if infos[-1].reduce:  # sums are made in registers
         sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
         infos = blocks_of(sch.func)
     shared = min(shared_axes(infos), min(len(long_axes(i)) for i in infos) - 1)
-    table = _candidates(infos, shared, lanes, extent, target)
-    choice = chosen(sch, table)
+    steps = partial(_scheduled, infos=infos, shared=shared, lanes=lanes, target=target)
+    yield Sketch("columns", sch, steps, _candidates(infos, shared, lanes, extent, target))
+
+
+def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], shared: int, lanes: int, target: Any) -> Applied:
+    """The steps for one choice; ``shared`` of the leading axes are common to all stages."""
     vectors = choice["vectors"]
     row = _tile(sch, infos[-1], shared, lanes * vectors)
     for info in reversed(infos[:-1]):
@@ -62,7 +71,7 @@ def columns(sch: Any, target: Any) -> Applied | None:
         pending = _inside(sch, info, row, lanes, pending)
     stream(sch, infos[-1], row, target)
     grain = parallelize(sch, row, work)
-    return Applied(decisions=choice | grain, candidates=table)
+    return Applied(sch, decisions=choice | grain)
 
 
 def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Any) -> Candidates:
@@ -79,6 +88,11 @@ def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | N
         steps = product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], ASSUMED)
         cycles += steps * np.maximum(info.cost * (v + spilled), LATENCY if info.reduce else 0.0) + STEP_CYCLES * steps
     return Candidates(table, rows * -(-columns // (v * lanes)) * cycles)
+
+
+def _may_run_along(info: BlockInfo) -> bool:
+    """Whether a reduction may be one of the stages, before anything is inlined: it stores neighbours along its last axis side by side."""
+    return bool(_long_reductions(info)) and info.stores[0].steps(long_axes(info)[-1].var, 1)
 
 
 def _runs_along(info: BlockInfo, infos: list[BlockInfo]) -> bool:

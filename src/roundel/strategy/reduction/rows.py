@@ -7,42 +7,54 @@ in registers), and rows run in parallel.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...ir import tir
 from ...ir.visit import free_vars, walk
-from ..applied import Applied
-from ..candidates import Candidates, chosen, combinations
+from ...schedule.schedule import Schedule
+from ..candidates import Candidates, combinations
 from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product, vector_lanes
 from ..parallelism import loop_extent, parallelize
-from ..pointwise.inline import inline_cheap
 from ..pointwise.streams import fetch_ahead, stream
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 
 CHAINS = (4, 8, 2, 1)  # vectors that a reduction may accumulate side by side, to hide the latency of an addition
 LATENCY = 4.0  # cycles of that addition
 FOLDING = 3.0  # cycles to add one of the vectors to the others in the end
 
 
-def rows(sch: Any, target: Any, far: int | None = None, inside: int = 0) -> Applied | None:
-    """Fits programs of plain blocks, some of them reductions, whose stages share leading axes. ``far``: bytes of an input from which on it
-    is taken to come from beyond the second-level cache (default: its size). ``inside``: how many of the last of these loops run inside of
-    the one that is parallel."""
-    infos = blocks_of(sch.func)
-    if not all(i.is_plain for i in infos) or not any(i.reduce for i in infos):
-        return None
-    inline_cheap(sch)
-    infos = blocks_of(sch.func)
-    outputs = [i for i in infos if any(a.buffer in sch.func.buffer_params for a in i.stores)]
+@rule
+def rows(program: Program) -> Iterator[Sketch]:
+    """Fits programs of plain blocks, some of them reductions, whose stages share leading axes."""
+    if program.reductions and program.is_plain:
+        yield from sketch_of_rows("rows", program.with_cheap_inlined, program.target, program.target.l2_bytes)
+
+
+def sketch_of_rows(name: str, start: Schedule, target: Any, far: int, inside: int = 0) -> Iterator[Sketch]:
+    """The sketch of a program of which producers are inlined already, where its stages share leading axes. ``far``: an input of so many bytes
+    is taken to come from beyond the second-level cache. ``inside``: how many of the last of the shared loops run inside of the one that is
+    parallel."""
+    infos = blocks_of(start.func)
+    outputs = [i for i in infos if any(a.buffer in start.func.buffer_params for a in i.stores)]
     if len(outputs) != 1 or outputs[0] is not infos[-1]:
-        return None
+        return
     count = shared_axes(infos)
     if count == 0:
-        return None
+        return
+    sch = start.fork(seed=0)
     if infos[-1].reduce and _is_scalar(infos[-1], count):  # one number for a row, which is made in a register
         sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
         infos = blocks_of(sch.func)
+    yield Sketch(name, sch, partial(_scheduled, infos=infos, count=count, target=target, far=far, inside=inside), _candidates(infos, target))
+
+
+def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], count: int, target: Any, far: int, inside: int) -> Applied:
+    """The steps for one choice; ``count`` of the leading axes are shared by all stages."""
     out = sch.get_block(infos[-1].name)
     after = len(infos[-1].spatial) - 1 - list(infos[-1].spatial).index(long_axes(infos[-1])[count - 1])
     loops = sch.get_loops(out)
@@ -54,17 +66,15 @@ def rows(sch: Any, target: Any, far: int | None = None, inside: int = 0) -> Appl
         block = sch.get_block(info.name)
         sch.set_scope(block, 0, "local" if _fits_registers(info, count, target) else "global")
         sch.compute_at(block, row)
-    table = _candidates(infos, target)
-    choice = {} if table is None else chosen(sch, table)
     work, pending = 0.0, None
     for info, following in zip(infos, [*infos[1:], None], strict=True):
         work += info.cost * product([extent_of(a) for a in [*long_axes(info)[count:], *info.reduce]], 512) / 4
         with_it = following if following is not None and _sums_up(following, info) else None
         pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending, choice.get("chains"))
-    fetch_ahead(sch, infos, target.l2_bytes if far is None else far)
+    fetch_ahead(sch, infos, far)
     stream(sch, infos[-1], row, target)
     grain = parallelize(sch, whole, work * product([loop_extent(sch, x) for x in within], 1))
-    return Applied(decisions=choice | grain, candidates=table)
+    return Applied(sch, decisions=choice | grain)
 
 
 def _candidates(infos: list[BlockInfo], target: Any) -> Candidates | None:

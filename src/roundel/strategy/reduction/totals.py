@@ -6,30 +6,36 @@ Long ones are made in parts, which run in parallel and are put together in their
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from ..applied import Applied
+from ...schedule.schedule import Schedule
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product, vector_lanes
 from ..parallelism import CHUNK_CYCLES, parallelize
-from ..pointwise.inline import inline_cheap
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 from .rows import chains_of, in_vectors, long_axes
 
 ASSUMED = 1 << 16   # elements of an axis whose extent is not a number
 CACHE_BYTES = 16.0  # per cycle, that come in
 
 
-def totals(sch: Any, target: Any) -> Applied | None:
+@rule
+def totals(program: Program) -> Iterator[Sketch]:
     """Fits programs of plain blocks that make single numbers, some of them reductions."""
-    if not all(i.is_plain for i in blocks_of(sch.func)) or not any(i.reduce for i in blocks_of(sch.func)):
-        return None
-    inline_cheap(sch)
-    infos = blocks_of(sch.func)
+    if not program.reductions or not program.is_plain or any(map(long_axes, program.reductions)):
+        return
+    infos = blocks_of(program.with_cheap_inlined.func)
     if any(long_axes(i) for i in infos):
-        return None
-    for info in infos:
-        if info.reduce:
-            _reduce(sch, info, target)
-    return Applied()
+        return
+
+    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        for info in infos:
+            if info.reduce:
+                _reduce(sch, info, program.target)
+        return Applied(sch)
+
+    yield Sketch("totals", program.with_cheap_inlined, scheduled)
 
 
 def _reduce(sch: Any, info: BlockInfo, target: Any) -> None:

@@ -14,18 +14,20 @@ cache holds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...ir import tir
 from ...ir.visit import free_vars
-from ..applied import Applied
+from ...schedule.schedule import Schedule
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
-from ..pointwise.inline import inline_producers
 from ..product.panels import shared_panels
 from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, rows_in_cache, step_cycles
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 SUMMED_REGISTERS = 4 # that sums of quarters need beside the products
@@ -70,28 +72,40 @@ def _batches(info: BlockInfo) -> int:
     return len(info.spatial) - 3
 
 
-def bilinear(sch: Any, target: Any) -> Applied | None:
+@rule
+def bilinear(program: Program) -> Iterator[Sketch]:
     """Fits products with a batch axis that a block without reduction sums up (elementwise blocks go into the store)."""
-    infos = blocks_of(sch.func)
+    infos, target = program.blocks, program.target
     first = next((k for k, i in enumerate(infos) if i.reduce), len(infos))
-    if first > 1 or len(infos) < first + 3 or any(i.reduce for i in infos[first + 1:]):
-        return None
-    inline_producers(sch, keep=[i.name for i in infos[: first + 2]])
-    stages = find(blocks_of(sch.func))
+    if first > 1 or len(infos) < first + 3 or len(program.reductions) != 1 or not program.is_plain or not _may_sum_up(infos[first], infos[first + 1]):
+        return
+    start = program.inlined(keep=[i.name for i in infos[: first + 2]])
+    stages = find(blocks_of(start.func))
     if stages is None:
-        return None
+        return
     products = stages.products
     pairs, half = (extent_of(a) for a in products.info.spatial[-2:])
     lanes = target.lanes("float32")
     if pairs is None or half is None or half % lanes or products.info.stores[0].buffer.dtype != "float32":
-        return None
+        return
     vectors = [v for v in (1, 2, 3, 4) if half // lanes % v == 0]
     machine = target if stages.factors is None else replace(target, vector_registers=target.vector_registers - SUMMED_REGISTERS)
-    rows, tile = _block_and_tile(pairs, vectors, lanes, products, machine)
-    layouts = _pack(sch, stages, tile)
-    outer, rows = _tiled(sch, stages, tile, target) if _is_tiled(stages) else (_blocked(sch, stages, tile, rows), rows)
-    _schedule(sch, stages, tile, outer, rows, next(iter(layouts), None), target)
-    return Applied(layouts, vars(tile) | {"block_rows": rows})
+    block_rows, tile = _block_and_tile(pairs, vectors, lanes, products, machine)
+
+    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        layouts = _pack(sch, stages, tile)
+        outer, rows = _tiled(sch, stages, tile, target) if _is_tiled(stages) else (_blocked(sch, stages, tile, block_rows), block_rows)
+        _schedule(sch, stages, tile, outer, rows, next(iter(layouts), None), target)
+        return Applied(sch, layouts, vars(tile) | {"block_rows": rows})
+
+    yield Sketch("bilinear", start, scheduled)
+
+
+def _may_sum_up(products: BlockInfo, result: BlockInfo) -> bool:
+    """Whether a block adds several steps of the first axis of the block before it, before anything is inlined."""
+    made = products.stores[0].buffer
+    firsts = {a.indices[0] for a in result.loads if a.buffer is made and a.indices}
+    return len(firsts) > 1 and all(isinstance(i, tir.IntImm) for i in firsts)
 
 
 def _block_and_tile(pairs: int, vectors: list[int], lanes: int, c: Contraction, target: Any) -> tuple[int, Tile]:

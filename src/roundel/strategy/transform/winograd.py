@@ -11,17 +11,19 @@ through one after another, or, where the weights are much more than the data, al
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from ...ir import tir
-from ..applied import Applied
+from ...schedule.schedule import Schedule
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
-from ..pointwise.inline import inline_producers
 from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 
 UNROLLED_FMAS = 112  # multiply-adds in the body of the inner loop
 FEW_TILES = 12       # that fill the registers
@@ -73,9 +75,8 @@ class Blocking:
         return 1 if self.together else 3
 
 
-def find(sch: Any) -> Stages | None:
+def find(infos: Sequence[BlockInfo]) -> Stages | None:
     """The stages of the program, or None where it is not such a chain."""
-    infos = blocks_of(sch.func)
     sums = _sums(infos)
     if sums is None or not all(i.is_plain for i in infos):
         return None
@@ -95,7 +96,7 @@ def find(sch: Any) -> Stages | None:
     return Stages(test, infos[direct].name if first else None, padding.name if padding else None, stages[0], stages[1], products, *stages[3:])
 
 
-def _sums(infos: list[BlockInfo]) -> tuple[int, int, int] | None:
+def _sums(infos: Sequence[BlockInfo]) -> tuple[int, int, int] | None:
     """Where the direct sums, the products and the sums of squares are; without the first, -1 and where the last would be."""
     sums = [k for k, i in enumerate(infos) if i.reduce]
     axes = [len(infos[k].spatial) for k in sums]
@@ -104,27 +105,31 @@ def _sums(infos: list[BlockInfo]) -> tuple[int, int, int] | None:
     return tuple(sums) if axes == [7, 6, 4] else None  # type: ignore[return-value]
 
 
-def winograd(sch: Any, target: Any) -> Applied | None:
+@rule
+def winograd(program: Program) -> Iterator[Sketch]:
     """Fits chains of two transforms, batched products, two transforms and a store (elementwise blocks go into the store)."""
-    if _sums(blocks_of(sch.func)) is None:
-        return None
-    inline_producers(sch, keep=_chain_of(sch))
-    stages = find(sch)
+    if _sums(program.blocks) is None or not program.is_plain:
+        return
+    start = program.inlined(keep=_chain_of(program.blocks))
+    stages = find(blocks_of(start.func))
     if stages is None or stages.edge not in (4, 6) or stages.tile != stages.edge - 2:
-        return None
-    blocking = choose_blocking(stages, target)
+        return
+    blocking = choose_blocking(stages, program.target)
     if blocking is None:
-        return None
-    layouts = _pack(sch, stages.products, blocking)
-    _schedule(sch, stages, blocking, next(iter(layouts), None))
-    tile, others = vars(blocking.tile), {k: v for k, v in vars(blocking).items() if k not in ("tile", "rows")}
-    return Applied(layouts, tile | {"tile_rows": blocking.rows} | others)
+        return
+
+    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        layouts = _pack(sch, stages.products, blocking)
+        _schedule(sch, stages, blocking, next(iter(layouts), None))
+        tile, others = vars(blocking.tile), {k: v for k, v in vars(blocking).items() if k not in ("tile", "rows")}
+        return Applied(sch, layouts, tile | {"tile_rows": blocking.rows} | others)
+
+    yield Sketch("winograd", start, scheduled)
 
 
-def _chain_of(sch: Any) -> list[str]:
+def _chain_of(infos: Sequence[BlockInfo]) -> list[str]:
     """The direct sums, everything up to the second transform of the results, and the test of the tiles, whose result is a condition: the
     blocks after it are elementwise."""
-    infos = blocks_of(sch.func)
     direct, at, squares = _sums(infos) or (0, 0, 0)
     known = at + 2 if direct < 0 else next((k for k in range(squares, len(infos)) if infos[k].stores[0].buffer.dtype.is_bool), squares)
     return [i.name for k, i in enumerate(infos) if direct <= k <= known]

@@ -7,42 +7,43 @@ axis accumulate together in registers. A border of zeros (or of the least number
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ...ir import tir
 from ...ir.errors import ScheduleError
-from ..applied import Applied
-from ..candidates import chosen
+from ...schedule.schedule import Schedule
 from ..match.accesses import BlockInfo, blocks_of, conditional, extent_of, product, vector_lanes
 from ..parallelism import is_little, loop_extent, parallelize
 from ..pointwise.elementwise import schedule_spatial
-from ..pointwise.inline import inline_producers
 from ..product.contraction import store_of
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
 from .windows_candidates import candidates
 
 
-def windows(sch: Any, target: Any) -> Applied | None:
+@rule
+def windows(program: Program) -> Iterator[Sketch]:
     """Fits programs with exactly one reduction, contiguous along its innermost spatial axis."""
-    infos = blocks_of(sch.func)
-    reductions = [i for i in infos if i.reduce]
-    if len(reductions) != 1 or not all(i.is_plain for i in infos):
-        return None
-    info = reductions[0]
+    if len(program.reductions) != 1 or not program.is_plain:
+        return
+    target, info = program.target, program.reductions[0]
     lanes = vector_lanes(info, target)
     if not fits(info, lanes):
-        return None
-    prologue = [i.name for i in infos[: infos.index(info)] if not _pads(i)]
-    inline_producers(sch, keep=prologue)
-    info = next(i for i in blocks_of(sch.func) if i.reduce)
-    table = candidates(info, lanes, target)
-    choice = chosen(sch, table)
-    grain = _schedule(sch, info, lanes, choice, store_of(sch, info), target)
-    for other in blocks_of(sch.func):
-        if other.name in prologue:
-            schedule_spatial(sch, other, target)
-    return Applied(decisions=choice | grain, candidates=table)
+        return
+    prologue = [i.name for i in program.blocks[: program.blocks.index(info)] if not _pads(i)]
+    start = program.inlined(keep=prologue)
+    info = next(i for i in blocks_of(start.func) if i.reduce)
+
+    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        grain = _schedule(sch, info, lanes, choice, store_of(sch, info), target)
+        for other in blocks_of(sch.func):
+            if other.name in prologue:
+                schedule_spatial(sch, other, target)
+        return Applied(sch, decisions=choice | grain)
+
+    yield Sketch("windows", start, scheduled, candidates(info, lanes, target))
 
 
 def _pads(info: BlockInfo) -> bool:

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place where it is decided how a tensor program is scheduled: its alternatives, the most promising first.
+
+An alternative that cannot be had costs speed and never the compilation: it is dropped with the reason, and the next one is tried. A step
+that a primitive refuses is a rule's ordinary way to find out that it does not fit, and is logged as information. Any other exception is a
+mistake in the rule and is logged as a warning (logger ``roundel.schedule``), which the tests count as a failure. What somebody asked for by
+name (see ``pins``) is different: where it cannot be had, that is an error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir import tir
+from ..ir.errors import ScheduleError
+from .pins import Pins
+from .program import Program
+from .rules import rules_in_order
+from .sketch import Applied, Rule, Sketch
+
+NO_MATCH = "the program does not have its structure"
+
+_log = logging.getLogger("roundel.schedule")
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to schedule a program, or why it is none. ``name`` is the sketch's, or that of the rule which proposed none."""
+
+    name: str
+    sketch: Sketch | None = None
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    applied: Applied | None = None
+    why_not: str = ""
+    was_dropped: bool = False
+
+    @property
+    def fits(self) -> bool:
+        """Whether the program can be scheduled this way."""
+        return self.applied is not None
+
+    @property
+    def expected(self) -> float | None:
+        """Cycles on one core, where the sketch expects some."""
+        return None if self.sketch is None else self.sketch.expected(self.choice)
+
+
+def choose(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = (), pins: Mapping[str, Any] | None = None,
+           rules: Sequence[Rule] | None = None) -> Iterator[Alternative]:
+    """The alternatives of a program, one after another as they are asked for: the first one that fits is the compiler's choice.
+
+    ``constants`` are the positions of the buffer parameters that are constants, ``pins`` decisions that are made already (default: those of
+    the program's attribute ``decisions``), ``rules`` who may propose (default: all). Raises ScheduleError where pins cannot be had.
+    """
+    if pins is not None:
+        func = func.with_attr("decisions", dict(pins))
+    program, pinned = Program(func, target, constants), Pins.of(func)
+    others, met = [], False  # what was left out, whether an alternative did fit
+    for group in competing(rules_in_order() if rules is None else rules):
+        left_out, ranked = _proposals(group, program, pinned, must_fit=not met)
+        others += left_out
+        yield from left_out
+        for sketch, choice in ranked:
+            found = _scheduled(program, sketch, choice)
+            if not found.fits and pinned and not met:
+                raise program.error(f"sketch {sketch.name} cannot be had with {pinned}", why=found.why_not)
+            met = met or found.fits
+            yield found
+    if rules is None and not met:
+        fitting = ", ".join(a.name for a in others if a.sketch is not None)
+        why = next((a.why_not for a in others if a.name == pinned.sketch), "")
+        raise program.error(f"there is no sketch {pinned.sketch!r} for this program", why=why, hint=f"those that fit it are {fitting}")
+
+
+def attempt(rule: Rule, func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = ()) -> Alternative:
+    """The first alternative of one rule that fits, or the first reason why there is none."""
+    first = None
+    for found in choose(func, target, constants, rules=[rule]):
+        if found.fits:
+            return found
+        first = first or found
+    assert first is not None  # a rule that proposes nothing is an alternative too
+    return first
+
+
+def takes(rule: Rule, func: tir.PrimFunc, target: Any) -> bool:
+    """Whether a rule fits a program, with all steps legal and all decisions that are pinned."""
+    try:
+        return attempt(rule, func, target).fits
+    except ScheduleError:
+        return False
+
+
+def competing(rules: Sequence[Rule]) -> list[list[Rule]]:
+    """Rules in groups: those of one model together, at the place of the first of them, every other one by itself."""
+    groups: dict[Any, list[Rule]] = {}
+    for r in rules:
+        groups.setdefault(r if r.model is None else r.model, []).append(r)
+    return list(groups.values())
+
+
+def _proposals(rules: Sequence[Rule], program: Program, pins: Pins, must_fit: bool) -> tuple[list[Alternative], list[tuple[Sketch, dict[str, Any]]]]:
+    """What is left out and why; the other sketches, each with the best choice that the pins leave, the fastest first. Raises ScheduleError
+    for pins that a sketch cannot have where it ``must_fit``."""
+    left_out: list[Alternative] = []
+    ranked = []
+    for r in rules:
+        try:
+            proposed = r(program)
+        except Exception as error:
+            left_out.append(_dropped(program, r.name, error))
+            continue
+        if not proposed:
+            left_out.append(Alternative(r.name, why_not=NO_MATCH))
+        for sketch in proposed:
+            if pins.leaves_out(sketch):
+                left_out.append(Alternative(sketch.name, sketch, why_not=f"sketch {pins.sketch} is asked for"))
+                continue
+            try:
+                ranked.append((sketch, pins.choice(program, sketch)))
+            except ScheduleError as error:
+                if must_fit:
+                    raise
+                left_out.append(Alternative(sketch.name, sketch, why_not=error.what))
+    return left_out, sorted(ranked, key=lambda pair: _cycles(*pair)) if len(ranked) > 1 else ranked
+
+
+def _scheduled(program: Program, sketch: Sketch, choice: Mapping[str, Any]) -> Alternative:
+    try:
+        return Alternative(sketch.name, sketch, choice, sketch.schedule(choice))
+    except Exception as error:
+        return _dropped(program, sketch.name, error, sketch, choice)
+
+
+def _dropped(program: Program, name: str, error: Exception, sketch: Sketch | None = None, choice: Mapping[str, Any] | None = None) -> Alternative:
+    """An alternative that raised an error; raises nothing but what ends the process."""
+    if isinstance(error, ScheduleError):
+        _log.info("%s is not legal for program %r: %s", name, program.name, error.what)
+        why = f"illegal here: {error.what}"
+    else:  # a mistake in the rule: told, counted by the tests, and no reason to stop
+        kind = type(error).__name__
+        _log.warning("%s failed on program %r and was passed over: %s: %s", name, program.name, kind, error, exc_info=error)
+        why = f"failed: {kind}: {error}"
+    return Alternative(name, sketch, choice or {}, None, why, was_dropped=True)
+
+
+def _cycles(sketch: Sketch, choice: Mapping[str, Any]) -> float:
+    expected = sketch.expected(choice)
+    return float("inf") if expected is None else expected

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions that somebody has made already: the attribute ``decisions`` of a tensor program.
+
+    func.with_attr("decisions", {"sketch": "contraction", "rows": 6})
+
+``sketch`` names the sketch, every other name is a decision of it; what is not named is chosen by the model. ``grain``, the number of
+iterations of the parallel loop that a thread takes at once, is a decision of every sketch. Without ``sketch`` the decisions are those of the
+first sketch that the compiler would try. Decisions that cannot be had are an error, and never silently another sketch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..ir import tir
+from .parallelism import GRAIN
+from .program import Program
+from .sketch import Sketch
+
+SKETCH = "sketch"
+MOST_SHOWN = 12  # values in a message
+
+
+@dataclass(frozen=True)
+class Pins:
+    """The name of the sketch, or None, and the values of decisions."""
+
+    sketch: str | None = None
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(func: tir.PrimFunc) -> Pins:
+        """Those of a program."""
+        given = func.attrs.get("decisions") or {}
+        return Pins(given.get(SKETCH), {n: v for n, v in given.items() if n not in (SKETCH, GRAIN)})
+
+    def __bool__(self) -> bool:
+        return self.sketch is not None or bool(self.decisions)
+
+    def __str__(self) -> str:
+        return ", ".join([*([f"sketch={self.sketch}"] if self.sketch else []), *(f"{n}={v}" for n, v in self.decisions.items())])
+
+    def leaves_out(self, sketch: Sketch) -> bool:
+        """Whether another sketch is asked for."""
+        return self.sketch is not None and self.sketch != sketch.name
+
+    def choice(self, program: Program, sketch: Sketch) -> dict[str, Any]:
+        """A value for each decision of a sketch: what is pinned, and for others the best that goes with it. Raises ScheduleError."""
+        if not self.decisions:
+            return sketch.best()
+        table = sketch.candidates
+        names = list(table.columns) if table is not None else []
+        for name in self.decisions:
+            if name not in names:
+                hint = f"its decisions are {', '.join([*names, GRAIN])}" + ("" if self.sketch else f"; another sketch is asked for by {SKETCH!r}")
+                raise program.error(f"sketch {sketch.name} has no decision {name!r}", hint=hint)
+        assert table is not None
+        fitting = np.ones(len(table), dtype=bool)
+        for name, value in self.decisions.items():
+            left = table.columns[name][fitting]
+            fitting &= table.columns[name] == value
+            if not fitting.any():
+                others = ", ".join(f"{n}={v}" for n, v in self.decisions.items() if n != name)
+                what = f"sketch {sketch.name} cannot have {name}={value}" + (f" with {others}" if value in table.columns[name] else "")
+                raise program.error(what, hint=f"{name} can be {_values(left)}")
+        return table.best(fitting)
+
+
+def _values(column: np.ndarray) -> str:
+    values = sorted(set(column.tolist()))
+    if len(values) > 2 and values == list(range(values[0], values[-1] + 1)):
+        return f"{values[0]} to {values[-1]}"
+    shown = [str(v) for v in values[:MOST_SHOWN]]
+    return ", ".join(shown) + (f", ... {values[-1]}" if len(values) > MOST_SHOWN else "")

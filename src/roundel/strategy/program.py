@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tensor program to be scheduled, with what every strategy asks of it. It is worked out once and shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..ir import tir
+from ..ir.errors import ScheduleError
+from ..schedule.schedule import Schedule
+from .match.accesses import BlockInfo, blocks_of
+from .pointwise.inline import inline_cheap, inline_producers
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The program, the machine that it is for, and the positions of those buffer parameters that are constants.
+
+    The schedules that it hands out are forks or are to be forked: a rule that only looks changes nothing for the next one.
+    """
+
+    func: tir.PrimFunc
+    target: Any
+    constants: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The program's name in messages."""
+        return str(self.func.attrs.get("global_symbol", "a tensor program"))
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The program without any step. It is shared, so fork it before the first step."""
+        return Schedule(self.func.with_attr("constant_params", self.constants) if self.constants else self.func, seed=0)
+
+    def fork(self) -> Schedule:
+        """A schedule of one's own, without any step yet."""
+        return self.schedule.fork(seed=0)
+
+    @cached_property
+    def blocks(self) -> tuple[BlockInfo, ...]:
+        """The blocks directly under the root, in order."""
+        return tuple(blocks_of(self.schedule.func))
+
+    @cached_property
+    def reductions(self) -> tuple[BlockInfo, ...]:
+        """Those of the blocks that reduce."""
+        return tuple(i for i in self.blocks if i.reduce)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether every block is a loop nest around one store (`BlockInfo.is_plain`)."""
+        return all(i.is_plain for i in self.blocks)
+
+    def is_constant(self, buffer: tir.Buffer) -> bool:
+        """Whether a buffer is a parameter whose contents are known at compile time."""
+        params = self.func.buffer_params
+        return buffer in params and params.index(buffer) in self.constants
+
+    def inlined(self, keep: Sequence[str] = ()) -> Schedule:
+        """The program in which every block without a reduction is computed where its result is read, but for outputs and the blocks named in
+        ``keep``. It is shared by all who keep the same blocks, so fork it before the next step."""
+        key = tuple(i.name for i in self.blocks if i.name in set(keep))
+        if key not in self._inlined:
+            sch = self.fork()
+            inline_producers(sch, keep=key)
+            self._inlined[key] = sch
+        return self._inlined[key]
+
+    @cached_property
+    def with_cheap_inlined(self) -> Schedule:
+        """The program in which blocks without a reduction that are cheap, or read once, are computed where they are read over their own
+        domain. It is shared, so fork it before the next step."""
+        sch = self.fork()
+        inline_cheap(sch)
+        return sch
+
+    @cached_property
+    def _inlined(self) -> dict[tuple[str, ...], Schedule]:
+        return {}
+
+    def error(self, what: str, why: str = "", hint: str = "") -> ScheduleError:
+        """An error about this program."""
+        return ScheduleError(what, where=self.name, why=why, hint=hint)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can become of a program: a sketch is a way to schedule it in which some decisions are still free.
+
+A rule looks at the structure of a program and proposes sketches for it, which is cheap and changes nothing. A sketch becomes a scheduled
+program by ``sketch.schedule(choice)``, where ``choice`` gives each of its decisions a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from ..ir import tir
+from ..schedule.schedule import Schedule
+from .candidates import Candidates
+from .program import Program
+from .reduction.inits import separate_inits
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A sketch with its decisions made. ``layouts`` says how constant parameters are to be laid out: from the position among the buffer
+    parameters to the index map. ``decisions`` are the choices by name, those included that followed from others."""
+
+    schedule: Schedule
+    layouts: Mapping[int, tir.IndexMap] = field(default_factory=dict)
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def func(self) -> tir.PrimFunc:
+        """The scheduled program."""
+        return self.schedule.func
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """One way to schedule a program. ``start`` has the steps that do not depend on any decision; ``steps`` does the rest on a fork of it, with
+    a value for each decision of ``candidates`` (None: there is nothing to decide)."""
+
+    name: str
+    start: Schedule
+    steps: Callable[[Schedule, dict[str, Any]], Applied]
+    candidates: Candidates | None = None
+
+    @property
+    def space(self) -> dict[str, list[int]]:
+        """The values of each decision that occur in some candidate, in ascending order."""
+        return {} if self.candidates is None else {n: sorted(set(c.tolist())) for n, c in self.candidates.columns.items()}
+
+    def best(self) -> dict[str, int]:
+        """The decisions that are expected to be the fastest."""
+        return {} if self.candidates is None else self.candidates.best()
+
+    def expected(self, choice: Mapping[str, Any]) -> float | None:
+        """The cycles that a choice is expected to take on one core; None where nothing is expected of it."""
+        return None if self.candidates is None else self.candidates.expected(choice)
+
+    def schedule(self, choice: Mapping[str, Any] | None = None) -> Applied:
+        """The program under a choice (default: the best). Raises ScheduleError where a step is not legal."""
+        applied = self.steps(self.start.fork(seed=0), dict(self.best() if choice is None else choice))
+        separate_inits(applied.schedule)
+        return applied
+
+
+Propose = Callable[[Program], Iterable[Sketch]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """Proposes sketches for the programs whose structure it knows, and none for others. Rules that name the same ``model`` compete: the cycles
+    that their sketches expect come from one model of the machine, so the least decides. Otherwise the order of the rules does."""
+
+    name: str
+    propose: Propose
+    model: str | None = None
+
+    def __call__(self, program: Program) -> list[Sketch]:
+        return list(self.propose(program))
+
+
+@overload
+def rule(propose: Propose, *, model: str | None = None) -> Rule: ...
+@overload
+def rule(propose: None = None, *, model: str | None = None) -> Callable[[Propose], Rule]: ...
+def rule(propose: Propose | None = None, *, model: str | None = None) -> Rule | Callable[[Propose], Rule]:
+    """``@rule`` makes a Rule of a function, with the function's name."""
+    if propose is None:
+        return lambda fn: rule(fn, model=model)
+    made = Rule(propose.__name__, propose, model)
+    object.__setattr__(made, "__doc__", propose.__doc__)
+    object.__setattr__(made, "__module__", propose.__module__)
+    return made
