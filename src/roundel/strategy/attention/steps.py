@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 from ...ir import tir
+from ...ir.errors import ScheduleError
 from ..match.accesses import Access, extent_of
 from ..parallelism import parallelize
 from .stages import Stages
@@ -45,7 +47,8 @@ class Steps:
         sch.compute_at(store, loop, preserve_unit_loops=True)
         self.merge(self.scores(scores, store, turned, loop), largest)
         if self.span and self.causal:
-            sch.drop_unused(loop)
+            with suppress(ScheduleError):  # rows that see every block of keys leave none out
+                sch.drop_unused(loop)
             self.edge(loop)
         sch.compute_at(turned, rows, preserve_unit_loops=True)
         self.along_rows(turned, rows, s.queries.indices.index(s.row.var))
