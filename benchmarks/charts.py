@@ -96,9 +96,9 @@ def roofline(entries: Sequence[dict[str, Any]]) -> Any:
     import matplotlib.pyplot as plt
     import numpy as np
 
-    from roundel.target.peak import machine_peak
+    from roundel.target.profile import this_machine
 
-    peak = machine_peak()
+    peak = this_machine()
     entries = [x for x in entries if x["threads"] == 1]
     figure, panel = plt.subplots(figsize=(8.4, 5))
     at, ceilings = np.logspace(-1.5, 3, 200), []

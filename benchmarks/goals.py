@@ -9,7 +9,9 @@ from statistics import median
 from typing import Any
 
 from roundel.target import Target
-from roundel.target.peak import Peak, copy_gbs, machine_peak
+from roundel.target.peak import copy_gbs
+from roundel.target.profile import Profile
+from roundel.target.profile import this_machine as measured
 
 from .engines import OURS
 
@@ -46,7 +48,7 @@ class Goal:
 class Machine:
     """What a kernel is measured against; bandwidths in GB/s."""
 
-    peak: Peak
+    peak: Profile
     copy: float
     target: Target
 
@@ -59,7 +61,7 @@ class Machine:
 def this_machine() -> Machine:
     """The machine that runs this, measured."""
     target = Target.host()
-    return Machine(machine_peak(), copy_gbs(max(4 * target.l3_bytes, 128 << 20), 0.3), target)
+    return Machine(measured(), copy_gbs(max(4 * target.l3_bytes, 128 << 20), 0.3), target)
 
 
 def _ratio(x: Entry, machine: Machine) -> float:

@@ -81,9 +81,9 @@ def figure(entry: Mapping[str, Any]) -> str:
 
 def peak_gflops() -> float:
     """Of one core of this machine, measured."""
-    from roundel.target.peak import machine_peak
+    from roundel.target.profile import this_machine
 
-    return machine_peak().gflops
+    return this_machine().gflops
 
 
 def kernels_table(entries: Sequence[dict[str, Any]], peak: float) -> str:

@@ -50,6 +50,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     from . import cache
     from .ir import cache_folder
     from .runtime import ForeignModel, Model
+    from .target.host import host_for
 
     options.check_environment()
     begun = time.perf_counter()
@@ -60,8 +61,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     files = _files(model)
     if plain and options.get("cache") and files is not None and _is_large(files) and not files.known:
         _get_ready(files)
+    machine = target if target is not None or files is None else host_for(files.nbytes)
     with options.override(**given):
-        key = cache.model_key(files, (str(target), repr(dynamic), repr(hot))) if plain else None
+        key = cache.model_key(files, (_spelled(machine), repr(dynamic), repr(hot))) if plain and files is not None else None
     if key is not None and (entry := cache.find(key)) is not None:
         with suppress(RoundelError):  # what cannot be loaded any more is made again
             kept = _kept_model(entry, threads)
@@ -81,7 +83,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
         with shown(f"compiling {_name(model)}"), rare_collection(), options.override(**given), ThreadPoolExecutor(1, "roundel-source") as thread:
             source = thread.submit(_source, model, files)
             module = specialize(import_model(model, example_inputs, dynamic=dynamic), hot)
-            built = compile_module(module, target=target, pipeline=pipeline, verify=verify, observers=observers, profile=profile,
+            built = compile_module(module, target=machine, pipeline=pipeline, verify=verify, observers=observers, profile=profile,
                                    weights_file=folder and folder / "weights", notes=lambda: {"source": source.result()})
             del module
         _log.info("compiled %s in %.2f s", _name(model), time.perf_counter() - begun)
@@ -100,6 +102,13 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     except CallError as error:
         return ForeignModel(built.functions[0].info, built.metadata, built.save, str(error), built.nbytes)
     return Model(executable, saver=built.save)
+
+
+def _spelled(target: Any) -> str:
+    """A target as the key of what is compiled for it has it: with all that is known of the machine."""
+    from .target import Target
+
+    return str(target if isinstance(target, Target) else Target(target))
 
 
 def _source(model: Any, files: ModelFiles | None) -> dict[str, str]:

@@ -37,15 +37,18 @@ from .graph.solve_sizes import solve_sizes
 from .graph.sort_rows import sort_rows
 from .graph.strassen import strassen
 from .graph.widen_convolutions import widen_convolutions
+from .ir.constants import ConstData
 from .ir.errors import OptionError
-from .ir.graph import Function
+from .ir.graph import Constant, Function
 from .ir.module import IRModule
+from .ir.visit import walk
 from .passes import run
 from .passes.depth import with_room
 from .passes.garbage import rare_collection
 from .runtime import Executable
 from .strategy import schedule_module
 from .target import Target
+from .target.host import host_for
 
 Pass = Callable[[IRModule], IRModule]
 
@@ -80,7 +83,7 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
 def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
                    profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict) -> Built:
     """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``. Raises RoundelError."""
-    target = target_of(target)
+    target = target_of(target, mod)
 
     def made() -> Built:
         with working_ahead(machine_spec(target) if start_processes(mod) else None):
@@ -101,9 +104,18 @@ def build_module(mod: Any, *, target: Any = None, threads: int | None = None, pr
     return build_objects(mod, profile=profile).load(threads=threads, profile=profile)
 
 
-def target_of(target: Any) -> Target:
-    """A Target from a Target, a name, a string or a mapping; None is this machine."""
-    return target if isinstance(target, Target) else Target.host() if target is None else Target(target)
+def target_of(target: Any, mod: IRModule | None = None) -> Target:
+    """A Target from a Target, a name, a string or a mapping; None is this machine, as a model needs it: how fast it reads weights is measured if
+    it never was, where there are many."""
+    if target is None:
+        return host_for(sum(c.nbytes for c in _constants(mod)) if mod is not None else 0)
+    return target if isinstance(target, Target) else Target(target)
+
+
+def _constants(mod: IRModule) -> list[ConstData]:
+    """The data of all constants of graph functions, each once."""
+    found = (n.data for f in mod.functions.values() if isinstance(f, Function) for n in walk(f) if type(n) is Constant)
+    return list({id(data): data for data in found}.values())
 
 
 def kernel_text(mod: IRModule, kernel: str | None, form: str, *, target: Any = None) -> str:

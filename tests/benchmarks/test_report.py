@@ -50,9 +50,9 @@ def test_goals_name_the_layers_that_miss_them():
     from benchmarks.goals import Machine, goals_rows
 
     from roundel.target import Target
-    from roundel.target.peak import Peak
+    from roundel.target.profile import Profile
 
-    machine = Machine(Peak(100.0, 50.0, 400.0, 200.0, 100.0, 40.0, 1, 100.0, 40.0), 30.0, Target.host())
+    machine = Machine(Profile(100.0, 400.0, 200.0, 100.0, 40.0), 30.0, Target.host())
     entry = lambda family, name, ms, flops=0.0, nbytes=0.0: {"family": family, "name": name, "threads": 1, "flops": flops, "bytes": nbytes, "engines": {
         "roundel": {"ms": ms, "min_ms": ms}, "ort": {"ms": 1.0, "min_ms": 1.0}}}
     read = entry("gemv", "read at 50", 1.0, 0.0, 46e6)

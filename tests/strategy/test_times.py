@@ -25,7 +25,7 @@ def _scheduled(cout, **decisions):
 
 
 def test_delays_at_the_end_of_short_tiles_are_filled_by_the_next():
-    assert exposed(10) < 0.1 < 0.9 < exposed(10_000)
+    assert exposed(TARGET, 10) < 0.1 < 0.9 < exposed(TARGET, 10_000)
     waiting = step_cycles(TARGET, 1, 3, 4)  # three chains do not hide the latency of four cycles
     assert waiting > 1.3 * step_cycles(TARGET, 1, 3, 4, 20)
     assert step_cycles(TARGET, 14, 2, 4) == pytest.approx(step_cycles(TARGET, 14, 2, 4, 20), rel=0.01)

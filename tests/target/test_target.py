@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-import time
 
 import pytest
 
@@ -15,6 +13,7 @@ from roundel.ir.errors import OptionError
 from roundel.target import Target
 from roundel.target.host import _level, _x86_vectors, usable_cores
 from roundel.target.machines import MACHINES
+from roundel.target.target import L1, L2, L3, MEMORY
 
 ALL = [Target(name) for name in Target.named()] + [
     Target.host(),
@@ -117,28 +116,40 @@ def test_hidden_features_narrow_the_vectors():
     assert _x86_vectors({"avx512f", "avx512vl"}, MACHINES["znver5"]) == {}
 
 
-def test_measured_peak_is_plausible():
-    from roundel.target import peak
+def test_nothing_is_inherited_from_another_architecture():
+    """Whoever adds a machine says how its core reads, or which core it has."""
+    for name, machine in MACHINES.items():
+        others = [m for n, m in MACHINES.items() if Target(n).arch != Target(name).arch]
+        rates = ("l1_rate", "l2_rate", "l3_rate", "issue", "window")
+        assert all([machine[r] for r in rates] != [m[r] for r in rates] for m in others), name
+        assert machine["l1_rate"] >= machine["l2_rate"] >= machine["l3_rate"] > machine["dram_gbs"] / machine["frequency_ghz"] / 1.5, name
+        assert machine["dram_gbs"] <= machine["all_dram_gbs"] and machine["l1_bytes"] % (machine["l1_ways"] * machine["line_bytes"]) == 0, name
+    assert Target("apple-m1").line_bytes == 128
 
-    h = Target.host()
-    got = peak.fma_gflops(seconds=0.03)
-    assert 0.02 * h.peak_gflops() < got < 3 * h.peak_gflops()
-    assert peak.read_gbs(h.l1_bytes // 2, 0.02) > 1
-    with pytest.raises(OptionError, match="not measured"):
-        peak.fma_gflops("int8")
+
+def test_levels():
+    t = Target("znver5")
+    sizes = (t.l1_bytes, t.l1_bytes + 1, t.l3_bytes, t.l3_bytes + 1)
+    assert [t.level_of(n) for n in sizes] == [L1, L2, L3, MEMORY]
+    rates = [t.bytes_per_cycle(level) for level in (L1, L2, L3, MEMORY)]
+    assert rates == sorted(rates, reverse=True) and rates[-1] == t.dram_gbs / t.frequency_ghz
+    assert t.with_(vector_bytes=16).bytes_per_cycle(L1) == 16 * t.loads  # a core reads no more than its vectors hold
+    assert t.bytes_per_cycle(MEMORY, 100) == t.all_dram_gbs / 100 / t.frequency_ghz
+    board = Target("cortex-a72")  # without a last cache what is beyond the second comes from memory
+    assert board.level_of(board.l2_bytes + 1) == MEMORY and board.bytes_per_cycle(L3) == board.bytes_per_cycle(MEMORY)
 
 
-def test_all_cores_are_measured_together():
-    """Threads that share one thing do no more together than one alone."""
-    from roundel.target import peak
-
-    lock = threading.Lock()
-
-    def make() -> peak.Work:
-        def work() -> None:
-            with lock:
-                time.sleep(0.01)
-
-        return 1e9, work
-
-    assert 60 < peak.on_all_cores(make, 2, 0.05) <= 101
+def test_a_file_describes_a_board(tmp_path):
+    path = tmp_path / "board.json"
+    path.write_text('{"kind": "llvm", "cpu": "cortex-a76", "cores": 4, "dram_gbs": 7.5, "line_bytes": 128}')
+    t = Target(str(path))
+    assert (t.cores, t.dram_gbs, t.line_bytes) == (4, 7.5, 128) and t.l1_bytes == Target("cortex-a76").l1_bytes
+    path.write_text(t.to_json())
+    assert Target(str(path)) == t == Target(str(t))
+    path.write_text("not JSON")
+    with pytest.raises(OptionError, match="is not JSON"):
+        Target(str(path))
+    with pytest.raises(OptionError, match="cannot be read"):
+        Target(str(tmp_path / "nowhere.json"))
+    with pytest.raises(OptionError, match="more than 0"):
+        Target("znver3", dram_gbs=0)

@@ -14,6 +14,7 @@ from ..ir.errors import RoundelError
 from ..ir.visit import statements
 from ..lower import lower
 from ..passes.progress import report
+from ..target import Target
 from . import compiler, object_cache
 from .ahead import current, request
 from .units import Unit, Units
@@ -44,7 +45,8 @@ def compile_kernel(
     functions: Mapping[str, tir.PrimFunc], name: str, spec: MachineSpec, generate: Callable[[Unit, MachineSpec], bytes] = compile_unit
 ) -> Compiled:
     """The kernel ``name``, scheduled or lowered; ``functions`` holds it and what it calls. Raises BuildError."""
-    units = Units(lower(IRModule(dict(functions))), spec)
+    target = Target({"kind": "llvm", "triple": spec.triple, "cpu": spec.cpu})
+    units = Units(lower(IRModule(dict(functions), {"target": target})), spec)
     objects = {unit.symbol: generate(unit, spec) for unit in units.unit(name)}
     return Compiled(units.symbols[name], units.constants[name], objects)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from ..ir import options
 from ..ir.escape import markup
 from ..passes.progress import shown
 from .arguments import DIM, TARGET, THREADS, dims, gather_inputs, known_dims
@@ -64,15 +65,16 @@ def explained_with_algorithms(model: Any, *, target: Any = None, threads: int = 
     from ..strategy.roofline import rates, roofline
     from ..strategy.schedule_module import schedule_module
     from ..target import Target
+    from ..target.profile import this_machine
 
-    machine = driver.target_of(target)
-    first, last = driver.DEFAULT.index(driver.strassen), driver.DEFAULT.index(schedule_module)
     mod = api.import_model(model)
+    machine = driver.target_of(target, mod)
+    first, last = driver.DEFAULT.index(driver.strassen), driver.DEFAULT.index(schedule_module)
     known_dims((v.name for p in mod["main"].params for v in dims_of(p.sinfo)), sizes or {})
     mod = driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:first])
     choices = algorithms(mod, machine, sizes)
     found = explain_module(driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[first:last]), machine, sizes)
-    speed = rates(machine, threads, _measured_peak() if machine == Target.host() else None)
+    speed = rates(machine, threads, this_machine() if machine == Target.host() and options.get("rates") == "measured" else None)
     constants = sum(e.calls * e.cost.constant_bytes for e in found)
     out = []
     for e in found:
@@ -92,12 +94,6 @@ def _choice(choice: Any, cycles_to_ms: float) -> str:
     chosen = choice.cycles[choice.chosen]
     others = ", ".join(f"{name} {cycles / chosen - 1:+.0%}" for name, cycles in choice.cycles.items() if name != choice.chosen)
     return f"{choice.operator} ({choice.calls}x): {choice.chosen}, expected {chosen * cycles_to_ms:.3f} ms; {others}"
-
-
-def _measured_peak() -> Any:
-    from ..target.peak import machine_peak
-
-    return machine_peak()
 
 
 def add_measured(rows: list[dict[str, Any]], model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None,

@@ -43,7 +43,7 @@ def inspect_command(
             raise OptionError(f"there is no pass {after!r} in the pipeline", hint=f"one of {', '.join(dict.fromkeys(names))}")
         last = len(names) - 1 - names[::-1].index(after)
         with shown("running passes"):
-            mod = driver.prepare(mod, target=driver.target_of(target), pipeline=driver.DEFAULT[: last + 1])
+            mod = driver.prepare(mod, target=driver.target_of(target, mod), pipeline=driver.DEFAULT[: last + 1])
     if function is not None and function not in mod.functions:
         later = "" if after is not None else "; kernels are there --after schedule"
         raise OptionError(f"the module has no function {function!r} at this stage", hint=f"it has {', '.join(mod.functions)}{later}")

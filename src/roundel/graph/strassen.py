@@ -26,16 +26,17 @@ from ..ops.strassen import PRODUCTS, shared_weight, strassen_weight
 from ..passes import pass_
 from ..strategy.product.panels import PAIRS
 from ..target import Target
+from ..target.target import L3, MEMORY
 from .convert_to_dataflow import convert_to_dataflow
 from .inline_functions import dims_of, fresh_copy
 from .rewriter import GraphRewriter, is_call
 
 PRODUCT_SHARE = 0.94  # of peak that both ways reach
-SUM_BYTES = 5.0       # per cycle, of factors of the data that are written and read
+SUMS = 1 / 6          # of the rate of the last cache, at which factors of the data are written and read
 SUM_CYCLES = 5.0      # for a vector of results, with the powers of its row and columns
-SCAN_BYTES = 16.0     # per cycle, of data that is read for the powers of its rows
+SCANNING = 8 / 15     # ... at which data is read for the powers of its rows
 GAIN = 0.97           # of the time at most, or the larger weights are not worth it
-MEMORY_BYTES = 3.0    # per cycle, of weights
+WEIGHTS = 4 / 15      # of the rate of memory, at which weights are read
 FACTOR_CYCLES = 4.0   # for a vector of each quarter of a matrix stored in fewer bits: widened, summed up, kept
 FACTOR_PAIRS = 128    # of rows that share these
 TILE = PAIRS          # pairs of rows, where their number is symbolic
@@ -204,9 +205,10 @@ def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Tar
     if not tile and factors > target.l3_bytes / 2:  # every panel of columns reads them again
         return None
     quarter = (inner // 2) * half
-    direct = max(batch * rows * inner * columns / per_cycle, stored * inner * columns / MEMORY_BYTES)
-    parts = max(PRODUCTS * pairs * quarter / per_cycle, stored * (4 if narrow else PRODUCTS) * quarter / MEMORY_BYTES)
-    sums = 4 * batch * rows * inner / SCAN_BYTES + factors / SUM_BYTES + SUM_CYCLES * batch * rows * columns / lanes
+    weights, cached = WEIGHTS * target.bytes_per_cycle(MEMORY), target.bytes_per_cycle(L3)
+    direct = max(batch * rows * inner * columns / per_cycle, stored * inner * columns / weights)
+    parts = max(PRODUCTS * pairs * quarter / per_cycle, stored * (4 if narrow else PRODUCTS) * quarter / weights)
+    sums = 4 * batch * rows * inner / (SCANNING * cached) + factors / (SUMS * cached) + SUM_CYCLES * batch * rows * columns / lanes
     if narrow:
         sums += FACTOR_CYCLES * quarter / lanes * -(-pairs // FACTOR_PAIRS)
     return direct, parts + sums

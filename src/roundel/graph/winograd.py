@@ -13,6 +13,7 @@ from ..ir.constants import ConstData
 from ..ops.dims import paddings, per_axis, static
 from ..ops.winograd import transform_weight
 from ..target import Target
+from ..target.target import L3, MEMORY
 
 TILES = (2, 4)
 LARGEST = 2.0**80
@@ -24,8 +25,8 @@ DIRECT_SHARE = 0.93    # of peak that a direct convolution reaches
 PRODUCT_SHARE = 0.85   # ... the products of the positions, whose matrices are small
 TRANSFORM_OPS = {2: 70, 4: 220}  # vector instructions of both transforms of a tile of one block of channels (loads and stores included)
 TEST_OPS = 150  # ... of the test of a tile of 4, and 2.5 for each vector of its pixels
-STREAM_BYTES = 24.0    # per cycle, of weights that are in the last cache
-MEMORY_BYTES = 6.0     # ... that are not
+CACHED_WEIGHTS = 0.8   # of the rate of the last cache, at which weights are read that are in it
+FAR_WEIGHTS = 0.533    # of the rate of memory, at which others are read
 
 
 def winograd_tile(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> int:
@@ -61,13 +62,20 @@ def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int,
     pairs = channels * outer / (lanes * target.fma_ports)
     edge = m + 2 if m else 3
     stream = edge**2 * channels * outer * 4
-    reading = stream / (STREAM_BYTES if stream < target.l3_bytes / 4 else MEMORY_BYTES)
+    reading = stream / _weights_rate(stream, target)
     if not m:
         return max(batch * 9 * rows * cols * pairs / DIRECT_SHARE, reading)
     tiles = batch * -(-rows // m) * -(-cols // m)
     products = max(edge**2 * tiles * pairs / PRODUCT_SHARE, reading)
     test = tiles * (TEST_OPS + 2.5 * edge * m * channels / lanes) / 2 if m == 4 else 0.0
     return products + tiles * TRANSFORM_OPS[m] * (channels + outer) / lanes / 2 + test
+
+
+def _weights_rate(nbytes: float, target: Target) -> float:
+    """Bytes of weights that are read in a cycle, where a layer has so many: other layers' weights take most of the last cache."""
+    if nbytes < target.l3_bytes / 4:
+        return CACHED_WEIGHTS * target.bytes_per_cycle(L3)
+    return FAR_WEIGHTS * target.bytes_per_cycle(MEMORY)
 
 
 def is_transformable(weight: graph.Constant) -> bool:

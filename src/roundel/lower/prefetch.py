@@ -17,23 +17,25 @@ prefetcher would notice late.
 from __future__ import annotations
 
 from roundel.arith import Analyzer
-from roundel.ir import Var, decl_buffer, on, tir
+from roundel.ir import IRModule, Var, decl_buffer, on, tir
 from roundel.ir.dtype import DType
 from roundel.ir.visit import substitute, walk
+from roundel.passes import pass_
+from roundel.target import Target
 
-from .kernel_pass import kernel_pass
+from .kernel_pass import is_kernel
 from .loop_facts import inside
 from .statements import StatementRewriter
 
-LINE_BYTES = 64
 LOCALITY = 3  # into the first-level cache too: 10 % faster than into the second alone where panels are read twice (3 x 3 x 512 on 7 x 7)
 ASSUMED_ITERATIONS = 2  # of an annotated loop whose extent is not a number: with few rows there is little time, with many some are in vain
 _CODE = (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
 
 
 class _Prefetch(StatementRewriter):
-    def __init__(self) -> None:
+    def __init__(self, line_bytes: int) -> None:
         self.an = Analyzer()
+        self.line_bytes = line_bytes
         self.passes: list[tir.For] = []
         self.lines: tir.For | None = None
 
@@ -60,7 +62,7 @@ class _Prefetch(StatementRewriter):
         if found is None:
             return loop
         flat, at = found
-        line = _line(flat)
+        line = self.line(flat)
         outer = given[0] if given else passes[0].extent.value if type(passes[0].extent) is tir.IntImm else ASSUMED_ITERATIONS
         number, parts = passes[0].loop_var - passes[0].min, outer
         for inner in passes[1:]:
@@ -74,6 +76,10 @@ class _Prefetch(StatementRewriter):
         wanted = tir.For(share, tir.index_const(0), tir.index_const(count), tir.ForKind.UNROLLED, _fetch(flat, where))
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(wanted, loop.body)))
 
+    def line(self, buffer: tir.Buffer) -> int:
+        """Elements of a line."""
+        return self.line_bytes * 8 // buffer.dtype.storage_bits
+
     def insert_lines(self, loop: tir.For, turns: tir.For) -> tir.For:
         """One line in each iteration of the loop; ``turns`` is around it or the loop itself."""
         name, ahead = (getattr(v, "value", v) for v in turns.annotations["prefetch_lines"])
@@ -81,7 +87,7 @@ class _Prefetch(StatementRewriter):
         if found is None:
             return loop
         flat, at = found
-        where = self.an.simplify(at + ahead + (turns.loop_var - turns.min) * _line(flat))
+        where = self.an.simplify(at + ahead + (turns.loop_var - turns.min) * self.line(flat))
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(_fetch(flat, where), loop.body)))
 
 
@@ -98,10 +104,6 @@ def _first_read(loop: tir.For, name: str, start: dict[tir.Var, tir.Expr]) -> tup
     return flat, substitute(at, straight | start)
 
 
-def _line(buffer: tir.Buffer) -> int:
-    return LINE_BYTES * 8 // buffer.dtype.storage_bits
-
-
 def _fetch(flat: tir.Buffer, where: tir.Expr) -> tir.Stmt:
     return tir.Evaluate(tir.Call("prefetch", (tir.BufferLoad(flat, (where,)), tir.const(0, "int32"), tir.const(LOCALITY, "int32")), DType("void")))
 
@@ -110,8 +112,13 @@ def _serial_inside(loop: tir.For) -> bool:
     return any(type(n) is tir.For and n.kind not in _CODE for n in walk(loop.body))
 
 
-@kernel_pass("prefetch")
-def prefetch(func: tir.PrimFunc) -> tir.PrimFunc:
-    """Prefetch instructions where loops are annotated with ``prefetch``."""
-    body = _Prefetch().rewrite(func.body)
+@pass_("prefetch")
+def prefetch(mod: IRModule) -> IRModule:
+    """Prefetch instructions where loops are annotated with ``prefetch``, for the lines of the target's caches."""
+    line_bytes = (mod.attrs.get("target") or Target.host()).line_bytes
+    return mod.with_functions({name: _prefetched(f, line_bytes) for name, f in mod.items() if is_kernel(f)})
+
+
+def _prefetched(func: tir.PrimFunc, line_bytes: int) -> tir.PrimFunc:
+    body = _Prefetch(line_bytes).rewrite(func.body)
     return func if body is func.body else func.replace(body=body)

@@ -17,7 +17,6 @@ from ..ir import tir
 from ..ir.visit import free_vars
 from .match.accesses import Access
 
-LINE_BYTES = 64
 Column = Any  # an array with a value for each candidate, or one number for all
 
 
@@ -28,6 +27,7 @@ class Operand:
 
     sides: tuple[tuple[int, Mapping[Any, int] | None], ...]
     element_bytes: float
+    line_bytes: int
     constant: bool = False
 
     def bytes(self, inner: Mapping[Any, Column]) -> Column:
@@ -41,14 +41,14 @@ class Operand:
                 if steps is not None:
                     touched = _least(1 + sum(step * (inner.get(axis, 1) - 1) for axis, step in steps.items()), extent)
                 if isinstance(span, np.ndarray):
-                    near = stride <= np.maximum(span, LINE_BYTES)
+                    near = stride <= np.maximum(span, self.line_bytes)
                     pieces, span = np.where(near, pieces, pieces * touched), np.where(near, span + (touched - 1) * stride, span)
-                elif stride <= max(span, LINE_BYTES):
+                elif stride <= max(span, self.line_bytes):
                     span = span + (touched - 1) * stride
                 else:
                     pieces = pieces * touched
             stride *= extent
-        return pieces * (-(-span // LINE_BYTES) * LINE_BYTES)
+        return pieces * (-(-span // self.line_bytes) * self.line_bytes)
 
     def elements(self, inner: Mapping[Any, Column]) -> Column:
         """Of that box."""
@@ -65,7 +65,7 @@ def _least(a: Column, b: int) -> Column:
     return np.minimum(a, b) if isinstance(a, np.ndarray) else min(a, b)
 
 
-def operand(access: Access, axes: Mapping[tir.Var, Any], sizes: int, constant: bool = False) -> Operand:
+def operand(access: Access, axes: Mapping[tir.Var, Any], sizes: int, target: Any, constant: bool = False) -> Operand:
     """An access by the axes of its variables. ``sizes``: taken for symbolic dimensions."""
     sides: list[tuple[int, Mapping[Any, int] | None]] = []
     for index, n in zip(access.indices, access.buffer.shape, strict=True):
@@ -74,7 +74,7 @@ def operand(access: Access, axes: Mapping[tir.Var, Any], sizes: int, constant: b
         if named is None and not free_vars(index) & axes.keys():
             named = {}
         sides.append((n.value if isinstance(n, tir.IntImm) else sizes, named))
-    return Operand(tuple(sides), access.buffer.dtype.storage_bits / 8, constant)
+    return Operand(tuple(sides), access.buffer.dtype.storage_bits / 8, target.line_bytes, constant)
 
 
 def linear_steps(index: tir.Expr) -> dict[tir.Var, int] | None:

@@ -2,7 +2,7 @@
 """How much work makes a parallel region, and how much a thread takes at once.
 
 A region costs its threads a few microseconds to start; a chunk should last some twenty (measured: waking a thread takes
-longer than most small operators run).
+longer than most small operators run). ``Target.region_cycles`` is how long.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ from typing import Any
 from ..ir import tir
 
 GRAIN = "grain"  # the decision's name
-CHUNK_CYCLES = 60_000
-REGION_CYCLES = 60_000
 
 
-def parallelize(sch: Any, loop: Any, cycles_per_iteration: float, most_chunks: int | None = None) -> dict[str, int]:
-    """Make a loop parallel unless its work is known to be too little, in chunks of ``CHUNK_CYCLES``, or longer ones where these were more
+def parallelize(sch: Any, loop: Any, cycles_per_iteration: float, target: Any, most_chunks: int | None = None) -> dict[str, int]:
+    """Make a loop parallel unless its work is known to be too little, in chunks that are long enough for the target, or longer ones where these were more
     than ``most_chunks`` (an iteration asks for what the next one reads: it should run on the same core).
 
     The decision comes back: ``grain``, how many iterations are a chunk. The program's attribute ``decisions`` may make it.
     """
     extent = sch.get(loop).extent
-    if is_little(sch, [loop], cycles_per_iteration):
+    if is_little(sch, [loop], cycles_per_iteration, target):
         return {}
-    grain = max(1, round(CHUNK_CYCLES / max(cycles_per_iteration, 1e-3)))
+    grain = max(1, round(target.region_cycles / max(cycles_per_iteration, 1e-3)))
     if isinstance(extent, tir.IntImm):
         grain = max(1, min(grain, extent.value // 4), extent.value // most_chunks if most_chunks else 1)
     grain = _given(sch, extent) or grain
@@ -42,13 +40,13 @@ def _given(sch: Any, extent: tir.Expr) -> int | None:
     return None if grain is None else max(1, min(grain, extent.value) if isinstance(extent, tir.IntImm) else grain)
 
 
-def is_little(sch: Any, loops: Sequence[Any], cycles_per_iteration: float) -> bool:
+def is_little(sch: Any, loops: Sequence[Any], cycles_per_iteration: float, target: Any) -> bool:
     """Whether loops together have so little work that one thread does it."""
     extents = [sch.get(loop).extent for loop in loops]
     if not all(isinstance(n, tir.IntImm) for n in extents):
         return False
     total = math.prod(n.value for n in extents)
-    return total < 2 or total * cycles_per_iteration < REGION_CYCLES
+    return total < 2 or total * cycles_per_iteration < target.region_cycles
 
 
 def loop_extent(sch: Any, loop: Any) -> int | None:

@@ -144,13 +144,13 @@ def _is_byte_product(e: tir.Expr) -> bool:
 
 
 def rates(target: Any, threads: int = 1, measured: Any = None) -> Rates:
-    """Of a target's figures, or of a ``Peak`` that was measured on it."""
+    """Of a target's figures, or of a ``Profile`` that was measured on it."""
     share = min(threads, measured.cores if measured else target.cores)
     sizes = (target.l1_bytes * share, target.l2_bytes * share, target.l3_bytes)
     gain = GROUP if target.has_dot_product(target.lanes("int32")) else 1
     if measured is None:
         levels = [(size, share * target.bandwidth_gbs(size // share)) for size in sizes if size]
-        return Rates(target.peak_gflops("float32", share), (*levels, (float("inf"), target.dram_gbs * min(share, 2))), gain)
+        return Rates(target.peak_gflops("float32", share), (*levels, (float("inf"), min(share * target.dram_gbs, target.all_dram_gbs))), gain)
     inside = zip(sizes, (measured.l1_gbs, measured.l2_gbs, measured.l3_gbs), strict=True)
     of_all = share / measured.cores
     dram = measured.dram_gbs if share == 1 else max(measured.dram_gbs, measured.all_dram_gbs * of_all)

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ...target.target import L2, L3, MEMORY
+
 Column = Any
 
-LOADS = 2.0       # loads of a cycle
-ISSUE = 6.0       # instructions of a cycle
-WINDOW = 200.0    # instructions beyond those that wait which a core finds work in
+WINDOW_SHARE = 25 / 56  # of the reorder buffer: instructions beyond those that wait which a core finds work in
 SHARPNESS = 6.0   # of the maximum of limits: two that are near each other cost more than either
 LOOP = 0.1        # cycles of an iteration that are not hidden
-BESIDE_ARITHMETIC = 0.6  # of a cache's bandwidth that is left to loads between multiply-adds
+BESIDE_ARITHMETIC = {L2: 0.6, L3: 0.64, MEMORY: 1.0}  # of the rate at which a level is read that is left to loads between multiply-adds
 CACHE_SHARE = 0.8 # of a cache that a kernel's own data may fill
 L2_ROOM = 0.6    # ... of the second-level cache, where what is fetched ahead waits
 EXPOSED = 0.15    # of the shorter times that is not hidden behind the longest
@@ -30,14 +30,19 @@ def step_cycles(target: Any, rows: Column, vectors: Column, unroll: Column = 4, 
     chains = rows * vectors
     folded = (vectors == 1) & (rows > 1)  # a broadcast is an operand of its only multiply-add
     instructions = chains + vectors + np.where(folded, 0, rows) + 3.0 / unroll
-    latency = target.fma_latency * exposed(instructions * steps)
-    limits = (chains / target.fma_ports, latency, (rows + vectors) / LOADS, instructions / ISSUE)
+    latency = target.fma_latency * exposed(target, instructions * steps)
+    limits = (chains / target.fma_ports, latency, (rows + vectors) / target.loads, instructions / target.issue)
     return sum(x**SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + LOOP / unroll
 
 
-def exposed(instructions: Column) -> Column:
+def exposed(target: Any, instructions: Column) -> Column:
     """The share of a delay that so many instructions wait for which those after them do not fill."""
-    return 1.0 / (1.0 + WINDOW / instructions)
+    return 1.0 / (1.0 + WINDOW_SHARE * target.window / instructions)
+
+
+def streamed_cycles(target: Any, share: float) -> float:
+    """A share of the cycles that a vector takes from the second-level cache."""
+    return share * target.vector_bytes / target.bytes_per_cycle(L2)
 
 
 def capacities(target: Any) -> tuple[float, float, float]:
@@ -47,9 +52,7 @@ def capacities(target: Any) -> tuple[float, float, float]:
 
 def traffic_cycles(target: Any, crossing: Sequence[Column]) -> list[Column]:
     """Cycles for the bytes that cross into the first, second and third cache."""
-    beyond = (target.l2_bytes, max(target.l3_bytes, target.l2_bytes), 1 << 62)
-    rates = (BESIDE_ARITHMETIC, BESIDE_ARITHMETIC, 1.0)
-    return [n * (target.frequency_ghz / (share * target.bandwidth_gbs(level))) for n, level, share in zip(crossing, beyond, rates, strict=True)]
+    return [n / (share * target.bytes_per_cycle(level)) for n, (level, share) in zip(crossing, BESIDE_ARITHMETIC.items(), strict=True)]
 
 
 def together(*times: Column) -> Column:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine, from what the operating system says; LLVM is asked for the CPU's name once, the answer kept on disk."""
+"""This machine, from what the operating system says and what was measured; LLVM is asked for the CPU's name once, the answer kept on disk."""
 
 from __future__ import annotations
 
@@ -11,16 +11,39 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from ..ir import cache_folder
+from ..ir import cache_folder, options
 from .machines import MACHINES
 from .target import Target
 
 _SYS = Path("/sys/devices/system/cpu")
 
 
-@functools.cache
+options.define("rates", str, "measured", "what cost models take the speed of this machine's caches and memory from: measured once and kept on disk, "
+               "or the table of machines", ("measured", "table"), shapes_code=True)
+
+
 def host() -> Target:
-    """The target that describes this machine and this process's share of it."""
+    """The target that describes this machine and this process's share of it, with the rates that were measured, if they ever were."""
+    if options.get("rates") == "table":
+        return described()
+    from .profile import known
+
+    return known(described())
+
+
+def host_for(nbytes: float) -> Target:
+    """This machine, for a model with so many bytes of constants. Where they are more than the second-level cache holds, it matters how fast
+    they are read from beyond it: that is measured now, if it never was (in two seconds at most)."""
+    if options.get("rates") == "table":
+        return described()
+    from .profile import known, measured
+
+    return measured(described()) if nbytes > described().l2_bytes else known(described())
+
+
+@functools.cache
+def described() -> Target:
+    """This machine with the rates that the table tells."""
     known = _ask_llvm()
     base = (
         MACHINES.get(known["cpu"]) or MACHINES[_level(set(known["features"]))]
@@ -105,12 +128,17 @@ def _read(path: Path) -> str:
 
 
 def _caches() -> dict[str, int]:
-    sizes = {}
+    """Sizes, ways and lines of the data caches, as far as the system tells plausible ones."""
+    found = {}
     for folder in sorted(_SYS.glob("cpu0/cache/index*")):
-        level, kind, size = (_read(folder / n).strip() for n in ("level", "type", "size"))
-        if kind in ("Data", "Unified") and size[:-1].isdigit():
-            sizes[f"l{level}_bytes"] = int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
-    return {k: v for k, v in sizes.items() if k in ("l1_bytes", "l2_bytes", "l3_bytes")}
+        level, kind, size, ways, line = (_read(folder / n).strip() for n in ("level", "type", "size", "ways_of_associativity", "coherency_line_size"))
+        if kind in ("Data", "Unified") and level in ("1", "2", "3") and size[:-1].isdigit():
+            found[f"l{level}_bytes"] = int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
+            if level != "3" and ways.isdigit() and int(ways) > 1:
+                found[f"l{level}_ways"] = int(ways)
+            if line.isdigit() and int(line) >= 16:
+                found["line_bytes"] = int(line)
+    return found
 
 
 def _frequency() -> dict[str, float]:

@@ -1,28 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines by name: what code generation and the cost model must know of a microarchitecture.
 
-Sizes in bytes; latency in cycles; a port is one vector multiply-add per cycle at full vector width. Figures are those
-of the vendors' optimisation guides; l3 is what one core may fill.
+Sizes in bytes; latency in cycles; a port is one vector multiply-add per cycle at full vector width. Figures are those of the vendors'
+optimisation guides, and of public measurements where these say nothing (what a core reads from its last cache and from memory). They hold
+for machines that code is compiled for elsewhere; of the machine at hand, rates are measured (`roundel.target.profile`).
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
 K, M = 1 << 10, 1 << 20
-
 _V2 = "cx16,popcnt,sse3,sse4.1,sse4.2,ssse3"
 _V3 = _V2 + ",avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe"
 _V4 = _V3 + ",avx512bw,avx512cd,avx512dq,avx512f,avx512vl"
 _ICELAKE = _V4 + ",avx512ifma,avx512vbmi,avx512vbmi2,avx512vnni,avx512bitalg,avx512vpopcntdq,gfni,vaes,vpclmulqdq"
-_ZEN4 = _ICELAKE + ",avx512bf16"
-_SAPPHIRE = _ZEN4 + ",avxvnni,avx512fp16,amx-tile,amx-int8,amx-bf16"
-_N1 = "neon,fullfp16,dotprod,lse,crc,rdm"
+_AMD_V4 = _ICELAKE + ",avx512bf16"
+_SAPPHIRE = _AMD_V4 + ",avxvnni,avx512fp16,amx-tile,amx-int8,amx-bf16"
+_NEON = "neon,fullfp16,dotprod,lse,crc,rdm"
 _X86, _ARM, _MAC = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-darwin"
 _RISCV, _WASM = "riscv64-unknown-linux-gnu", "wasm32-unknown-unknown"
 
 
+@dataclass(frozen=True)
+class _Core:
+    """What is alike in all machines with a kind of core: vector loads and instructions per cycle, instructions of the reorder buffer, ways of
+    both caches, bytes per cycle from the first, second and last cache, bytes of a line."""
+
+    loads: int
+    issue: int
+    window: int
+    l1_ways: int
+    l2_ways: int
+    l1_rate: float
+    l2_rate: float
+    l3_rate: float
+    line_bytes: int = 64
+
+
+# fmt: off
+_ANY_X86 = _Core(2, 4, 128, 8, 8, 32, 16, 8)  # the processors of the last 15 years have this much
+_HASWELL = _Core(2, 4, 192, 8, 8, 64, 32, 12)
+_SKYLAKE = _Core(2, 4, 224, 8, 4, 64, 36, 14)
+_SKYLAKE_SERVER = _Core(2, 4, 224, 8, 16, 128, 48, 9)  # its caches are connected by a mesh
+_ICELAKE_SERVER = _Core(2, 5, 352, 12, 20, 128, 48, 9)
+_GOLDEN_COVE = _Core(3, 6, 512, 12, 10, 96, 48, 16)
+_GOLDEN_COVE_SERVER = _Core(2, 6, 512, 12, 16, 128, 48, 9)
+_ZEN1 = _Core(2, 5, 192, 8, 8, 32, 24, 12)
+_ZEN2 = _Core(2, 6, 224, 8, 8, 64, 32, 18)
+_ZEN3 = _Core(2, 6, 256, 8, 8, 64, 32, 20)
+_ZEN4 = _Core(1, 6, 320, 8, 8, 64, 32, 24)  # a load of 512 bits takes both ports
+_ZEN5 = _Core(2, 6, 448, 12, 16, 128, 64, 32)
+_N1 = _Core(2, 4, 128, 4, 8, 32, 20, 10)
+_V1 = _Core(3, 8, 256, 4, 8, 48, 32, 12)
+_A72 = _Core(1, 3, 128, 2, 16, 16, 8, 4)
+_A76 = _Core(2, 4, 128, 4, 8, 32, 20, 8)
+_FIRESTORM = _Core(3, 8, 630, 8, 12, 48, 32, 16, line_bytes=128)
+_SMALL_RISCV = _Core(1, 2, 32, 8, 8, 16, 8, 4)
+_ANY_WASM = _Core(2, 4, 192, 8, 8, 32, 16, 8)
+# fmt: on
+
+
 def _machine(
+    core: _Core,
     triple: str,
     features: str,
     vector: int,
@@ -34,6 +75,7 @@ def _machine(
     l3: int,
     ghz: float,
     dram: float,
+    all_dram: float,
     **more: Any,
 ) -> dict[str, Any]:
     return {
@@ -48,6 +90,9 @@ def _machine(
         "l3_bytes": l3,
         "frequency_ghz": ghz,
         "dram_gbs": dram,
+        "all_dram_gbs": all_dram,
+        "region_us": 15.0,
+        **asdict(core),
         **more,
     }
 
@@ -55,28 +100,28 @@ def _machine(
 # fmt: off
 # name -> fields of Target; the name is also LLVM's name of the CPU unless `cpu` says another
 MACHINES: dict[str, dict[str, Any]] = {
-    "x86-64": _machine(_X86, "", 16, 16, 4, 1, 32 * K, 256 * K, 8 * M, 3.0, 15),
-    "x86-64-v2": _machine(_X86, _V2, 16, 16, 4, 1, 32 * K, 256 * K, 8 * M, 3.0, 15),
-    "x86-64-v3": _machine(_X86, _V3, 32, 16, 4, 2, 32 * K, 256 * K, 8 * M, 3.0, 15),
-    "x86-64-v4": _machine(_X86, _V4, 64, 32, 4, 2, 32 * K, 1 * M, 16 * M, 3.0, 15),
-    "haswell": _machine(_X86, _V3, 32, 16, 5, 2, 32 * K, 256 * K, 8 * M, 3.2, 15),
-    "skylake": _machine(_X86, _V3, 32, 16, 4, 2, 32 * K, 256 * K, 8 * M, 3.5, 15),
-    "alderlake": _machine(_X86, _V3 + ",avxvnni", 32, 16, 4, 2, 48 * K, 1280 * K, 24 * M, 4.5, 25),
-    "skylake-avx512": _machine(_X86, _V4, 64, 32, 4, 2, 32 * K, 1 * M, 16 * M, 2.8, 13),
-    "cascadelake": _machine(_X86, _V4 + ",avx512vnni", 64, 32, 4, 2, 32 * K, 1 * M, 16 * M, 2.8, 13),
-    "icelake-server": _machine(_X86, _ICELAKE, 64, 32, 4, 2, 48 * K, 1280 * K, 24 * M, 2.9, 13),
-    "sapphirerapids": _machine(_X86, _SAPPHIRE, 64, 32, 4, 2, 48 * K, 2 * M, 32 * M, 3.0, 13),
-    "znver1": _machine(_X86, _V3, 16, 16, 5, 2, 32 * K, 512 * K, 8 * M, 3.2, 18),
-    "znver2": _machine(_X86, _V3, 32, 16, 5, 2, 32 * K, 512 * K, 16 * M, 3.3, 20),
-    "znver3": _machine(_X86, _V3 + ",vaes,vpclmulqdq", 32, 16, 4, 2, 32 * K, 512 * K, 32 * M, 3.4, 20),
-    "znver4": _machine(_X86, _ZEN4, 64, 32, 4, 1, 32 * K, 1 * M, 32 * M, 3.7, 25),  # 512 bits pass in two halves
-    "znver5": _machine(_X86, _ZEN4 + ",avxvnni,avx512vp2intersect", 64, 32, 4, 2, 48 * K, 1 * M, 32 * M, 4.0, 45),
-    "neoverse-n1": _machine(_ARM, _N1, 16, 32, 4, 2, 64 * K, 1 * M, 32 * M, 2.6, 20),
-    "neoverse-v1": _machine(_ARM, _N1 + ",bf16,i8mm,sve", 16, 32, 4, 4, 64 * K, 1 * M, 32 * M, 2.6, 25),
-    "cortex-a72": _machine(_ARM, "neon,crc", 16, 32, 7, 1, 32 * K, 1 * M, 0, 1.5, 4),
-    "cortex-a76": _machine(_ARM, _N1, 16, 32, 4, 2, 64 * K, 512 * K, 2 * M, 2.4, 10),
-    "apple-m1": _machine(_MAC, _N1, 16, 32, 4, 4, 128 * K, 12 * M, 0, 3.2, 60),
-    "rv64gcv": _machine(_RISCV, "m,a,f,d,c,v", 16, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.6, 5, cpu="generic-rv64"),
-    "wasm32-simd": _machine(_WASM, "simd128", 16, 16, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, cpu="generic"),
+    "x86-64": _machine(_ANY_X86, _X86, "", 16, 16, 4, 1, 32 * K, 256 * K, 8 * M, 3.0, 15, 25),
+    "x86-64-v2": _machine(_ANY_X86, _X86, _V2, 16, 16, 4, 1, 32 * K, 256 * K, 8 * M, 3.0, 15, 25),
+    "x86-64-v3": _machine(_HASWELL, _X86, _V3, 32, 16, 4, 2, 32 * K, 256 * K, 8 * M, 3.0, 15, 25),
+    "x86-64-v4": _machine(_SKYLAKE_SERVER, _X86, _V4, 64, 32, 4, 2, 32 * K, 1 * M, 16 * M, 3.0, 15, 80),
+    "haswell": _machine(_HASWELL, _X86, _V3, 32, 16, 5, 2, 32 * K, 256 * K, 8 * M, 3.2, 15, 22),
+    "skylake": _machine(_SKYLAKE, _X86, _V3, 32, 16, 4, 2, 32 * K, 256 * K, 8 * M, 3.5, 15, 34),
+    "alderlake": _machine(_GOLDEN_COVE, _X86, _V3 + ",avxvnni", 32, 16, 4, 2, 48 * K, 1280 * K, 24 * M, 4.5, 25, 65),
+    "skylake-avx512": _machine(_SKYLAKE_SERVER, _X86, _V4, 64, 32, 4, 2, 32 * K, 1 * M, 16 * M, 2.8, 13, 100),
+    "cascadelake": _machine(_SKYLAKE_SERVER, _X86, _V4 + ",avx512vnni", 64, 32, 4, 2, 32 * K, 1 * M, 16 * M, 2.8, 13, 110),
+    "icelake-server": _machine(_ICELAKE_SERVER, _X86, _ICELAKE, 64, 32, 4, 2, 48 * K, 1280 * K, 24 * M, 2.9, 13, 160),
+    "sapphirerapids": _machine(_GOLDEN_COVE_SERVER, _X86, _SAPPHIRE, 64, 32, 4, 2, 48 * K, 2 * M, 32 * M, 3.0, 13, 230),
+    "znver1": _machine(_ZEN1, _X86, _V3, 16, 16, 5, 2, 32 * K, 512 * K, 8 * M, 3.2, 18, 110),
+    "znver2": _machine(_ZEN2, _X86, _V3, 32, 16, 5, 2, 32 * K, 512 * K, 16 * M, 3.3, 20, 150),
+    "znver3": _machine(_ZEN3, _X86, _V3 + ",vaes,vpclmulqdq", 32, 16, 4, 2, 32 * K, 512 * K, 32 * M, 3.4, 20, 150),
+    "znver4": _machine(_ZEN4, _X86, _AMD_V4, 64, 32, 4, 1, 32 * K, 1 * M, 32 * M, 3.7, 25, 350),  # 512 bits pass in two halves
+    "znver5": _machine(_ZEN5, _X86, _AMD_V4 + ",avxvnni,avx512vp2intersect", 64, 32, 4, 2, 48 * K, 1 * M, 32 * M, 4.0, 45, 450),
+    "neoverse-n1": _machine(_N1, _ARM, _NEON, 16, 32, 4, 2, 64 * K, 1 * M, 32 * M, 2.6, 20, 150),
+    "neoverse-v1": _machine(_V1, _ARM, _NEON + ",bf16,i8mm,sve", 16, 32, 4, 4, 64 * K, 1 * M, 32 * M, 2.6, 25, 240),
+    "cortex-a72": _machine(_A72, _ARM, "neon,crc", 16, 32, 7, 1, 32 * K, 1 * M, 0, 1.5, 4, 5),
+    "cortex-a76": _machine(_A76, _ARM, _NEON, 16, 32, 4, 2, 64 * K, 512 * K, 2 * M, 2.4, 10, 18),
+    "apple-m1": _machine(_FIRESTORM, _MAC, _NEON, 16, 32, 4, 4, 128 * K, 12 * M, 0, 3.2, 60, 62),
+    "rv64gcv": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c,v", 16, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.6, 5, 6, cpu="generic-rv64"),
+    "wasm32-simd": _machine(_ANY_WASM, _WASM, "simd128", 16, 16, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
 }
 # fmt: on

@@ -1,46 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine reaches in a loop that does nothing else: multiply-adds per second, reading at each cache level.
+"""What a machine reaches in a loop that does nothing else: multiply-adds per second, bytes read from each level, cycles.
 
-The loops are LLVM text for the host's widest vectors, so no C compiler is needed. Run as a module to print the figures:
-``python -m roundel.target.peak``.
+The loops are LLVM text for the target's widest vectors, so no C compiler is needed. `roundel.target.profile` measures with them.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-import json
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..ir import cache_folder
 from ..ir.errors import OptionError
 from .linker import memory_linker
 from .target import Target
 
 _TYPES = {"float32": ("float", 4, "f32"), "float64": ("double", 8, "f64")}
-_REVISION = 2  # of how it is measured: figures from before are not used
-_UNROLL = 8  # vectors per step of the reading loop
-
-
-@dataclass(frozen=True)
-class Peak:
-    """Of one core: GFLOP/s (a multiply-add counts two), and GB/s reading from each level; of all cores: the same."""
-
-    gflops: float
-    gflops_float64: float
-    l1_gbs: float
-    l2_gbs: float
-    l3_gbs: float
-    dram_gbs: float
-    cores: int
-    all_gflops: float
-    all_dram_gbs: float
+_UNROLL = 8  # vectors per step of the reading loop, additions per step of the chain
+_ROUND_BYTES = 16 << 20  # that a round reads at least, so that it takes less than a time slice
+LEAST_ROUNDS = 4
+LEAST_SECONDS = 0.02
+AGREED = 1.02  # of the best round's time at most that the next best takes, where they agree
 
 
 def _fma_text(target: Target, dtype: str) -> str:
@@ -106,6 +89,22 @@ def _read_text(target: Target) -> str:
     return "\n".join([*lines, *_sum_lines("y", _UNROLL, vector, "float", lanes), "}"])
 
 
+def _chain_text() -> str:
+    """x = (x + step) ^ i, in which no addition begins before the last one ended, nor can they be put together."""
+    lines = [
+        "define double @loop(i64 %first, i64 %n, i64 %step) {",
+        "entry:",
+        "  br label %body",
+        "body:",
+        "  %i = phi i64 [0, %entry], [%next, %body]",
+        "  %x0 = phi i64 [%first, %entry], [%x8, %body]",
+    ]
+    for c in range(0, _UNROLL, 2):
+        lines += [f"  %x{c + 1} = add i64 %x{c}, %step", f"  %x{c + 2} = xor i64 %x{c + 1}, %i"]
+    return "\n".join([*lines, "  %next = add i64 %i, 1", "  %more = icmp slt i64 %next, %n", "  br i1 %more, label %body, label %done", "done:",
+                      "  %wide = sitofp i64 %x8 to double", "  ret double %wide", "}"])
+
+
 def _sum_lines(name: str, count: int, vector: str, element: str, lanes: int) -> list[str]:
     """The results must be used, or nothing would be computed."""
     lines = [f"  %t0 = fadd {vector} %{name}0, %{name}0"]
@@ -118,6 +117,7 @@ def _sum_lines(name: str, count: int, vector: str, element: str, lanes: int) -> 
     )
 
 
+@functools.lru_cache(32)
 def _compile(text: str, target: Target) -> tuple[Callable[[int, int, int], float], Any]:
     import llvmlite.binding as llvm
 
@@ -134,56 +134,82 @@ Work = tuple[float, Callable[[], object]]
 """An amount (floating-point operations, bytes) and what does it once."""
 
 
-def _best_rate(work: Work, seconds: float) -> float:
-    """The highest rate in G/s seen within about ``seconds``."""
+def _seconds() -> float:
+    """CPU time of this thread, which waiting for a core does not lengthen; elapsed time where the system counts the former in ticks."""
+    return time.thread_time() if _THREAD_TIME else time.perf_counter()
+
+
+_THREAD_TIME = hasattr(time, "thread_time") and time.get_clock_info("thread_time").resolution < 1e-6
+
+
+def best_rate(work: Work, seconds: float) -> float:
+    """The highest rate in G/s seen in short rounds: of so many ``seconds``, or of fewer once the two best rounds agree."""
     amount, run = work
-    end, best = time.perf_counter() + seconds, float("inf")
-    while time.perf_counter() < end:
-        start = time.perf_counter()
+    begun, times, done = time.perf_counter(), [float("inf")] * 2, 0
+    while True:
+        start = _seconds()
         run()
-        best = min(best, time.perf_counter() - start)
-    return amount / best * 1e-9
+        times = sorted([*times, _seconds() - start])[:2]
+        done, elapsed = done + 1, time.perf_counter() - begun
+        if elapsed >= seconds or (done >= LEAST_ROUNDS and elapsed >= LEAST_SECONDS and times[1] <= AGREED * times[0]):
+            break
+    return amount / times[0] * 1e-9
 
 
-def _fma_work(dtype: str) -> Work:
-    target = Target.host()
+def chain_work(target: Target) -> Work:
+    """Additions each of which needs the one before: one in a cycle."""
+    loop, linked = _compile(_chain_text(), target)
+    count = 50_000
+    return float(count * _UNROLL), lambda _linked=linked: loop(1, count, 3)
+
+
+def fma_work(target: Target, dtype: str = "float32") -> Work:
+    """Multiply-adds of ``float32`` or ``float64``, counted as two operations for each element."""
+    if dtype not in _TYPES:
+        raise OptionError(f"the peak of {dtype} is not measured", hint=f"one of {', '.join(_TYPES)}")
     text = _fma_text(target, dtype)
     loop, linked = _compile(text, target)
-    chains, count = text.count(" = phi <"), 200_000
+    chains, count = text.count(" = phi <"), 50_000
     flops = 2.0 * chains * (target.vector_bytes // _TYPES[dtype][1]) * count
     return flops, lambda _linked=linked: loop(0, count, 1)
 
 
-def _read_work(nbytes: int) -> Work:
-    import numpy as np
+class Memory:
+    """Bytes that loops read: written once, so that they are no pages of zeros."""
 
-    target = Target.host()
+    def __init__(self, nbytes: int) -> None:
+        import numpy as np
+
+        self.nbytes = nbytes
+        self.array = np.ones(nbytes + 64, np.uint8)
+        self.address = self.array.ctypes.data + -self.array.ctypes.data % 64
+
+
+def read_work(target: Target, memory: Memory, nbytes: int, start: int = 0) -> Work:
+    """Reading ``nbytes`` of a memory from ``start`` on, again and again where they are few."""
     loop, linked = _compile(_read_text(target), target)
     step = target.vector_bytes * _UNROLL
-    nbytes = max(nbytes // step, 1) * step
-    memory = np.ones(nbytes + 64, np.uint8)  # untouched memory would be one page of zeros
-    address = memory.ctypes.data + -memory.ctypes.data % 64
-    repeats = max(1, (1 << 25) // nbytes)
-    return float(nbytes * repeats), lambda _kept=(linked, memory): loop(address, nbytes, repeats)
+    start = start // 64 * 64
+    nbytes = max(min(nbytes, memory.nbytes - start) // step, 1) * step
+    repeats = max(1, _ROUND_BYTES // nbytes)
+    return float(nbytes * repeats), lambda _kept=(linked, memory): loop(memory.address + start, nbytes, repeats)
 
 
 def fma_gflops(dtype: str = "float32", seconds: float = 0.2) -> float:
-    """GFLOP/s of one core in multiply-adds of ``float32`` or ``float64``: the best of short runs."""
-    if dtype not in _TYPES:
-        raise OptionError(f"the peak of {dtype} is not measured", hint=f"one of {', '.join(_TYPES)}")
-    return _best_rate(_fma_work(dtype), seconds)
+    """GFLOP/s of one core of this machine in multiply-adds of ``float32`` or ``float64``."""
+    return best_rate(fma_work(Target.host(), dtype), seconds)
 
 
 def read_gbs(nbytes: int, seconds: float = 0.1) -> float:
-    """GB/s at which one core reads a working set of ``nbytes`` again and again."""
-    return _best_rate(_read_work(nbytes), seconds)
+    """GB/s at which one core of this machine reads a working set of ``nbytes`` again and again."""
+    return best_rate(read_work(Target.host(), Memory(nbytes), nbytes), seconds)
 
 
 def copy_gbs(nbytes: int, seconds: float = 0.3) -> float:
     """GB/s at which one core copies ``nbytes`` of memory with the C library, what is read and what is written counted both."""
     source, target = (ctypes.create_string_buffer(nbytes) for _ in range(2))
     ctypes.memset(source, 1, nbytes)
-    return _best_rate((2.0 * nbytes, lambda: ctypes.memmove(target, source, nbytes)), seconds)
+    return best_rate((2.0 * nbytes, lambda: ctypes.memmove(target, source, nbytes)), seconds)
 
 
 def on_all_cores(make: Callable[[], Work], cores: int, seconds: float = 0.3) -> float:
@@ -204,42 +230,3 @@ def on_all_cores(make: Callable[[], Work], cores: int, seconds: float = 0.3) -> 
             starts, ends = zip(*threads.map(timed, [run for _, run in works]), strict=True)
             best = min(best, max(ends) - min(starts))
     return sum(amount for amount, _ in works) / best * 1e-9
-
-
-@functools.cache
-def machine_peak() -> Peak:
-    """The figures of this machine, measured once (about two seconds) and kept on disk."""
-    target = Target.host()
-    key = hashlib.sha256(f"{_REVISION} {target}".encode()).hexdigest()[:16]
-    name = f"peak-{key}.json"
-    if (remembered := cache_folder.read(name)) is not None:
-        return Peak(**json.loads(remembered))
-    peak = measure(target)
-    cache_folder.write(name, content=json.dumps(asdict(peak)).encode())
-    return peak
-
-
-def measure(target: Target) -> Peak:
-    """Measure now. On a machine that others use too the figures are too low; run it when it is quiet."""
-    large = max(4 * target.l3_bytes, 128 << 20)
-    middle = (target.l2_bytes + min(target.l3_bytes, 4 * target.l2_bytes)) // 2 if target.l3_bytes else large
-    one, cores = fma_gflops(), target.cores
-    dram = read_gbs(large, 0.3)
-    return Peak(
-        one,
-        fma_gflops("float64"),
-        read_gbs(target.l1_bytes // 2),
-        read_gbs(target.l2_bytes // 2),
-        read_gbs(middle),
-        dram,
-        cores,
-        on_all_cores(lambda: _fma_work("float32"), cores) if cores > 1 else one,
-        on_all_cores(lambda: _read_work(large), cores) if cores > 1 else dram,
-    )
-
-
-if __name__ == "__main__":
-    print(Target.host())
-    for name, value in asdict(measure(Target.host())).items():
-        print(f"{name:16} {value:10.1f}")
-    print(f"{'copy_gbs':16} {copy_gbs(max(4 * Target.host().l3_bytes, 128 << 20)):10.1f}")

@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from ..ir.errors import OptionError
@@ -36,11 +37,16 @@ _SPELLINGS = {
 }
 
 
+L1, L2, L3, MEMORY = 1, 2, 3, 4
+"""The levels that data comes from, of which the cost models ask how fast they are read."""
+
+
 @dataclass(frozen=True, init=False, repr=False)
 class Target:
-    """A machine: ``Target("llvm -mcpu=znver3")``, ``Target("znver3")``, ``Target({"kind": "c"})``, ``Target.host()``.
+    """A machine: ``Target("llvm -mcpu=znver3")``, ``Target("znver3")``, ``Target({"kind": "c"})``, ``Target("board.json")``, ``Target.host()``.
 
-    Figures that are not given come from the table of machines for the CPU; keyword arguments override single fields.
+    It is all that cost models know of a machine. Figures that are not given come from the table of machines for the CPU, those of this
+    machine that were measured from its profile (`roundel.target.profile`); keyword arguments override single fields.
     Raises OptionError for what it does not know.
     """
 
@@ -52,12 +58,23 @@ class Target:
     vector_registers: int
     fma_latency: int  # cycles
     fma_ports: int  # vector multiply-adds per cycle
+    loads: int  # of vectors, per cycle
+    issue: int  # instructions per cycle
+    window: int  # instructions of the reorder buffer
+    line_bytes: int  # of all caches
     l1_bytes: int  # data, of one core
+    l1_ways: int
     l2_bytes: int  # of one core
-    l3_bytes: int  # shared
+    l2_ways: int
+    l3_bytes: int  # what one core may fill; 0 where there is no such cache
+    l1_rate: float  # bytes per cycle that one core reads from that level
+    l2_rate: float
+    l3_rate: float
     cores: int
     frequency_ghz: float
-    dram_gbs: float  # what one core reads
+    dram_gbs: float  # what one core reads from memory
+    all_dram_gbs: float  # ... and all cores together
+    region_us: float  # microseconds of work that pay for a parallel region, and that a thread should take at once
     attrs: tuple[tuple[str, Any], ...]  # of other kinds: arch, thread_warp_size, ...
 
     def __init__(self, spec: str | Mapping[str, Any] | Target = "llvm", **overrides: Any) -> None:
@@ -118,14 +135,25 @@ class Target:
         """Estimate for ``cores`` cores; `roundel.target.peak` measures it."""
         return self.flops_per_cycle(dtype) * self.frequency_ghz * cores
 
-    def bandwidth_gbs(self, nbytes: int) -> float:
-        """Estimated read bandwidth of one core (GB/s) for a working set of that size."""
-        wide = min(self.vector_bytes, 64) * self.frequency_ghz
-        if nbytes <= self.l1_bytes:
-            return 2 * wide
-        if nbytes <= self.l2_bytes:
-            return wide
-        return max(self.dram_gbs, wide / 2) if nbytes <= self.l3_bytes else self.dram_gbs
+    def level_of(self, nbytes: float) -> int:
+        """The level (L1, L2, L3 or MEMORY) that a working set of so many bytes is read from."""
+        sizes = (self.l1_bytes, self.l2_bytes, self.l3_bytes)
+        return next((level for level, size in enumerate(sizes, L1) if nbytes <= size), MEMORY)
+
+    def bytes_per_cycle(self, level: int, cores: int = 1) -> float:
+        """Bytes that each of ``cores`` cores reads from a level in one cycle, in the vectors that the target has."""
+        if level == MEMORY or (level == L3 and not self.l3_bytes):
+            return min(self.dram_gbs, self.all_dram_gbs / cores) / self.frequency_ghz
+        return min((self.l1_rate, self.l2_rate, self.l3_rate)[level - L1], float(self.loads * self.vector_bytes))
+
+    def bandwidth_gbs(self, nbytes: float, cores: int = 1) -> float:
+        """Estimated read bandwidth (GB/s) of each of ``cores`` cores for a working set of that size."""
+        return self.bytes_per_cycle(self.level_of(nbytes), cores) * self.frequency_ghz
+
+    @property
+    def region_cycles(self) -> float:
+        """Cycles of work that pay for a parallel region, and that a thread should take at once."""
+        return self.region_us * self.frequency_ghz * 1e3
 
     def with_(self, **overrides: Any) -> Target:
         """A copy with some fields changed."""
@@ -171,6 +199,7 @@ class Target:
 
 
 _NAMES = tuple(f.name for f in fields(Target))
+_FRACTIONS = {f.name for f in fields(Target) if f.type == "float"}
 
 
 def _fields_of(spec: str | Mapping[str, Any] | Target) -> dict[str, Any]:
@@ -189,6 +218,8 @@ def _parse(text: str) -> dict[str, Any]:
     text = text.strip()
     if text.startswith("{"):
         return _fields_of(json.loads(text))
+    if text.endswith(".json"):
+        return _read(Path(text))
     words = shlex.split(text)
     if not words:
         raise OptionError("the target is empty", hint='for example "llvm -mcpu=znver3" or "host"')
@@ -206,6 +237,17 @@ def _parse(text: str) -> dict[str, Any]:
         key, equals, value = word.lstrip("-").partition("=")
         pairs[key] = value if equals else next(rest, "")
     return {**start, **_rename(pairs)}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The fields in a file, which is one object of JSON: of ``to_json``, or of some of the fields, written by hand."""
+    try:
+        given = json.loads(path.read_text())
+    except OSError as error:
+        raise OptionError(f"the target's file {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise OptionError(f"the target's file {path} is not JSON: {error}") from None
+    return _fields_of(given)
 
 
 def _rename(given: dict[str, Any]) -> dict[str, Any]:
@@ -253,10 +295,11 @@ def _complete(given: dict[str, Any]) -> dict[str, Any]:
     out["attrs"] = tuple(sorted(dict(out["attrs"]).items()))
     for name in _NAMES[4:-1]:
         try:
-            out[name] = (float if name in ("frequency_ghz", "dram_gbs") else int)(out[name])
+            out[name] = (float if name in _FRACTIONS else int)(out[name])
         except (TypeError, ValueError):
-            if name != "features":
-                raise OptionError(f"{name} of a target is a number, not {out[name]!r}") from None
+            raise OptionError(f"{name} of a target is a number, not {out[name]!r}") from None
+        if out[name] <= 0 and name != "l3_bytes":
+            raise OptionError(f"{name} of a target is more than 0, not {out[name]!r}")
     return {name: out[name] for name in _NAMES}
 
 

@@ -21,18 +21,19 @@ from typing import Any
 import numpy as np
 
 from ...schedule.schedule import Schedule
+from ...target.target import L2, L3
 from ..candidates import Candidates, Columns, combinations
 from ..match.accesses import blocks_of, extent_of, product
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
-from ..times import step_cycles
+from ..times import step_cycles, streamed_cycles
 from .stages import Stages, find, kept
 from .steps import EXP_CYCLES, Steps
 
 SPANS = (64, 96, 120, 128, 168, 240, 336)  # keys of a block: numbers of many divisors
 ASSUMED = (32, 128, 512, 2048)  # keys or rows whose number is not known
 LOAD_CYCLES = 0.1     # what a broadcast costs beside the multiply-adds that hide most of it
-STREAMED = 8.0        # times as much for a vector from beyond the first-level cache
+STREAMED = 0.8        # of the time that a vector takes from the second-level cache
 TURN_CYCLES = 16.0    # for a vector of queries
 SCALE_CYCLES = 40.0   # for a vector of rows, of each block of keys
 UPDATE_CYCLES = 2.0   # for a vector of results, of each block of keys
@@ -40,10 +41,8 @@ TAIL_CYCLES = 700.0   # for a vector of rows, of a block that is not full
 EDGE_CYCLES = 45.0    # for a vector of scores of which some are seen and some are not
 TILE_CYCLES = 14.0    # to start and end a tile of results
 EXPOSED = 0.25        # of the time to read values again that multiply-adds do not hide
-NEAR_BYTES = 64.0     # per cycle, of keys and values that the second-level cache holds
-FAR_BYTES = 10.0      # from beyond it
-STREAM_BYTES = 20.0   # ... where they lie together
-COPIED_BYTES = 20.0   # of keys and values copied
+FAR = 1 / 3           # of the rate of the last cache, at which keys and values are read that the second-level cache does not hold
+STREAMING = 2 / 3     # ... where they lie together, and are copied
 CACHE_SHARE = 0.8     # of a cache that one kind of data may fill
 SCATTERED_SHARE = 0.2   # of the second-level cache that is of use to rows that lie far apart
 
@@ -60,7 +59,7 @@ def attention(program: Program) -> Iterator[Sketch]:
         return
 
     def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
-        grain = Steps(sch, stages, choice, target.lanes("float32")).run()
+        grain = Steps(sch, stages, choice, target).run()
         return Applied(sch, decisions=choice | grain)
 
     yield Sketch("attention", start, scheduled, candidates(stages, target))
@@ -91,6 +90,7 @@ def candidates(stages: Stages, target: Any) -> Candidates:
 def _cycles(stages: Stages, target: Any, c: Columns, unknown: int) -> np.ndarray:
     """Of one head, with sizes that are no numbers taken as ``unknown``."""
     lanes = target.lanes("float32")
+    near, far, streaming = (share * target.bytes_per_cycle(level) for share, level in ((1.0, L2), (FAR, L3), (STREAMING, L3)))
     count, keys, width, inner = (extent_of(a) or unknown for a in (stages.row, stages.key, stages.column, stages.inner))
     blocks = -(-count // (c["block"] * lanes))
     span = np.where(c["span"] > 0, np.minimum(c["span"], keys), keys)
@@ -101,17 +101,17 @@ def _cycles(stages: Stages, target: Any, c: Columns, unknown: int) -> np.ndarray
     weighted = _tiles(target, c["block"] * lanes, c["rows"], c["vectors"]) * (-(-width // lanes) // c["vectors"]) * used
     rest = c["block"] * (made * EXP_CYCLES + inner * TURN_CYCLES)
     held = 2 * 4.0 * np.minimum(span, made) * c["block"] * lanes  # scores and exponentials, each written and read
-    rest = rest + np.where(held > target.l1_bytes, 2 * held * parts / np.where(held > target.l2_bytes * CACHE_SHARE, STREAM_BYTES, NEAR_BYTES), 0.0)
+    rest = rest + np.where(held > target.l1_bytes, 2 * held * parts / np.where(held > target.l2_bytes * CACHE_SHARE, streaming, near), 0.0)
     again = 4.0 * np.minimum(span, made) * (c["vectors"] * lanes)  # values of a panel, which every tile of rows reads
     tiles = c["block"] * lanes // c["rows"] * (-(-width // lanes) // c["vectors"]) * parts
-    rest = rest + np.where(again > target.l1_bytes * CACHE_SHARE, tiles * again * EXPOSED / NEAR_BYTES, 0.0)
+    rest = rest + np.where(again > target.l1_bytes * CACHE_SHARE, tiles * again * EXPOSED / near, 0.0)
     sums = c["block"] * (SCALE_CYCLES + UPDATE_CYCLES * lanes * -(-width // lanes)) + tiles / parts * TILE_CYCLES
     tail = np.where((keys % np.maximum(c["span"], 1) > 0) & (not stages.causal), c["block"] * TAIL_CYCLES, 0.0)
     rest = rest + np.where(c["span"] > 0, parts * sums + tail, 0.0)
     rest = rest + c["block"] * c["block"] * lanes * EDGE_CYCLES * stages.causal
     operands, read = 4.0 * keys * (inner + width), blocks * 4.0 * made * (inner + width)
-    rate = NEAR_BYTES if operands <= target.l2_bytes * SCATTERED_SHARE else FAR_BYTES
-    packed = read / (NEAR_BYTES if operands <= target.l2_bytes else STREAM_BYTES) + operands / COPIED_BYTES
+    rate = near if operands <= target.l2_bytes * SCATTERED_SHARE else far
+    packed = read / (near if operands <= target.l2_bytes else streaming) + operands / streaming
     return blocks * (scores + weighted + rest) + np.where(c["packed"] > 0, packed, read / rate)
 
 
@@ -123,7 +123,7 @@ def _seen(stages: Stages, count: int, keys: int, granule: Any) -> Any:
 def _tiles(target: Any, extent: Any, height: Any, vectors: Any) -> Any:
     """Cycles of one step for all the tiles of ``height`` along an extent, the last one of what is left."""
     def step(rows: Any) -> Any:
-        return step_cycles(target, rows, vectors) + LOAD_CYCLES * (rows + STREAMED * vectors)
+        return step_cycles(target, rows, vectors) + LOAD_CYCLES * rows + streamed_cycles(target, STREAMED) * vectors
 
     full, rest = extent // height, extent % height
     return full * step(height) + np.where(rest > 0, step(np.maximum(rest, 1)), 0.0)

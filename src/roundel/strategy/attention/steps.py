@@ -21,8 +21,8 @@ EXP_CYCLES = 12.0     # for a vector of scores: exponential, maximum, sum
 class Steps:
     """The steps, from the result up to the queries. ``span``: keys of a block, 0 for all keys at once."""
 
-    def __init__(self, sch: Any, stages: Stages, decisions: dict[str, int], lanes: int) -> None:
-        self.sch, self.stages, self.lanes = sch, stages, lanes
+    def __init__(self, sch: Any, stages: Stages, decisions: dict[str, int], target: Any) -> None:
+        self.sch, self.stages, self.target, self.lanes = sch, stages, target, target.lanes("float32")
         self.block, self.keys, self.rows, self.vectors, self.packed, self.span = (
             decisions[n] for n in ("block", "keys", "rows", "vectors", "packed", "span"))
         self.causal = stages.causal
@@ -58,9 +58,9 @@ class Steps:
         if self.packed:
             whole = sch.fuse(*around) if len(around) > 1 else around[0]
             blocks = sch.get(rows).extent
-            return parallelize(sch, whole, self.cycles() * (blocks.value if isinstance(blocks, tir.IntImm) else TYPICAL // self.lanes))
+            return parallelize(sch, whole, self.cycles() * (blocks.value if isinstance(blocks, tir.IntImm) else TYPICAL // self.lanes), self.target)
         whole = sch.fuse(*around, rows) if around else rows
-        return parallelize(sch, whole, self.cycles())
+        return parallelize(sch, whole, self.cycles(), self.target)
 
     def at_once(self, rows: Any, tile: Any) -> tuple[Any, Any]:
         """All scores of a block of rows, then their exponentials, then the result tile by tile. The loop under which scores are made, that

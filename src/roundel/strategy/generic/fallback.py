@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 from ...schedule.schedule import Schedule
 from ..match.accesses import blocks_of, extent_of, product
@@ -15,10 +17,10 @@ from ..sketch import Applied, Sketch, rule
 @rule
 def fallback(program: Program) -> Iterator[Sketch]:
     """Fits every program."""
-    yield Sketch("fallback", program.schedule, _scheduled)
+    yield Sketch("fallback", program.schedule, partial(_scheduled, target=program.target))
 
 
-def _scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+def _scheduled(sch: Schedule, choice: dict[str, int], target: Any) -> Applied:
     for info in blocks_of(sch.func):
         block = sch.get_block(info.name)
         loops = sch.get_loops(block)
@@ -28,5 +30,5 @@ def _scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
         if [i.var for i in info.block.iter_vars[: len(spatial)]] != [i.var for i in info.spatial]:
             continue
         whole = sch.fuse(*spatial) if len(spatial) > 1 else spatial[0]
-        parallelize(sch, whole, info.cost * product([extent_of(i) for i in info.reduce], 64))
+        parallelize(sch, whole, info.cost * product([extent_of(i) for i in info.reduce], 64), target)
     return Applied(sch)

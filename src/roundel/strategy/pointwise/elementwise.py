@@ -10,6 +10,7 @@ from typing import Any
 from ...ir import tir
 from ...ir.visit import walk
 from ...schedule.schedule import Schedule
+from ...target.target import L2
 from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_of, lanes_of, product
 from ..parallelism import parallelize
 from ..program import Program
@@ -19,7 +20,7 @@ from .streams import stream
 
 MOST_CHOICES = 8
 SHORT = 512  # elements of a row; to find where one is takes a division for each loop that was fused
-CACHE_BYTES = 16.0  # per cycle, from and to the second-level cache
+THROUGH = 0.25  # of the rate of the second-level cache, at which elements are read and written
 FEW = 16     # times as many elements are looked up with those of a table
 MANY = 16    # parallel iterations that are enough
 ASSUMED = 256  # of symbolic extents of a row
@@ -77,7 +78,7 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
     outer_extent = product([extent_of(a) for k, a in enumerate(axes[: len(axes) - flat]) if k not in choosing], 64)
     inner_extent *= product([extent_of(axes[k]) for k in choosing], 1)
     traffic = sum(a.buffer.dtype.storage_bits for a in info.accesses) / 8
-    per_element = max(info.cost / (lanes if vectorizable else 1), traffic / CACHE_BYTES)
+    per_element = max(info.cost / (lanes if vectorizable else 1), traffic / (THROUGH * target.bytes_per_cycle(L2)))
     if vectorizable and inner_extent >= lanes // 2:
         chunk, vector = sch.split(loops[-1], [None, lanes])
         sch.vectorize(vector)
@@ -88,7 +89,7 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
         if not outer or outer_extent < (2 if conditional(info) else 8):
             whole = sch.fuse(*outer, chunk) if outer else chunk
             stream(sch, info, whole, target)
-            parallelize(sch, whole, per_element * lanes)
+            parallelize(sch, whole, per_element * lanes, target)
             return
         stream(sch, info, chunk, target)
     elif choosing:
@@ -99,9 +100,9 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
         within = len(outer) > 1 and None not in row and inner_extent < SHORT and math.prod(counts[:-1]) >= MANY  # their indices cost more than they do
         together = outer[:-1] if within else outer
         whole = sch.fuse(*together) if len(together) > 1 else together[0]
-        parallelize(sch, whole, per_element * inner_extent * (counts[-1] if within else 1))
+        parallelize(sch, whole, per_element * inner_extent * (counts[-1] if within else 1), target)
     elif not vectorizable:
-        parallelize(sch, loops[-1], per_element)
+        parallelize(sch, loops[-1], per_element, target)
 
 
 def _is_looked_up(sch: Any, access: Access) -> bool:

@@ -61,7 +61,7 @@ def _schedule(sch: Any, info: BlockInfo, target: Any) -> None:
         outer, vector = sch.split(loops[-1], [None, lanes])
         sch.vectorize(vector)
         loops, cycles = [*loops[:-1], outer], cycles * VECTORS
-    parallelize(sch, sch.fuse(*loops) if len(loops) > 1 else loops[0], cycles)
+    parallelize(sch, sch.fuse(*loops) if len(loops) > 1 else loops[0], cycles, target)
 
 
 def _lanes(info: BlockInfo, target: Any) -> int:

@@ -23,7 +23,6 @@ from ..sketch import Applied, Sketch, rule
 TYPES = tuple(f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64) if (kind, bits) != ("float", 8)) + ("bfloat16",)
 LANES = (16, 8, 4)
 LEAST_BITS = 128  # of a tile's rows: the networks interleave within so many
-LINE_BYTES = 64
 SCALAR_CYCLES = 1.5  # of an element copied by itself
 ASSUMED = 512        # elements of an axis whose extent is not a number
 TASKS = 4            # parallel iterations per core that keep all cores busy
@@ -90,27 +89,27 @@ def choose_lanes(t: Transposed, target: Any) -> int:
     return min(costs, key=costs.__getitem__)
 
 
-def beside(t: Transposed, lanes: int) -> int:
+def beside(t: Transposed, lanes: int, target: Any) -> int:
     """How many tiles side by side write whole lines, where that leaves no more than a twentieth for single elements."""
-    extent, count = t.extent(t.write), max(1, LINE_BYTES // (lanes * t.info.stores[0].buffer.dtype.storage_bits // 8))
+    extent, count = t.extent(t.write), max(1, target.line_bytes // (lanes * t.info.stores[0].buffer.dtype.storage_bits // 8))
     columns = extent.value if isinstance(extent, tir.IntImm) else 1 << 30
     while count > 1 and columns % (lanes * count) - columns % lanes > columns // 20:
         count //= 2
     return count
 
 
-def sweeps_writes(t: Transposed, lanes: int) -> bool:
+def sweeps_writes(t: Transposed, lanes: int, target: Any) -> bool:
     """Whether tiles follow each other along the result's contiguous axis, so that a few rows are written from end to end: unless what a
     tile reads of a line is so little that the line has to come too often."""
-    return lanes * t.operand.buffer.dtype.bits // 8 * 2 >= LINE_BYTES
+    return lanes * t.operand.buffer.dtype.bits // 8 * 2 >= target.line_bytes
 
 
 def _schedule(sch: Any, t: Transposed, lanes: int, target: Any) -> None:
     block = sch.get_block(t.info.name)
     loops = sch.get_loops(block)
     outer = [x for k, x in enumerate(loops) if k not in (t.read, t.write)]
-    count = beside(t, lanes)
-    first, second = (t.read, t.write) if sweeps_writes(t, lanes) else (t.write, t.read)
+    count = beside(t, lanes, target)
+    first, second = (t.read, t.write) if sweeps_writes(t, lanes, target) else (t.write, t.read)
     sch.reorder(*outer, loops[first], loops[second])
     parts = {t.write: (None, count, lanes), t.read: (None, lanes)}
     outermost, *within = sch.split(_whole(sch, loops[first], math.prod(parts[first][1:])), parts[first])
@@ -155,7 +154,7 @@ def _parallel(sch: Any, t: Transposed, loops: list[Any], elements: int, target: 
     if not count:
         return
     whole = sch.fuse(*loops[:count]) if count > 1 else loops[0]
-    parallelize(sch, whole, elements * product(extents[count:], 1) * 0.5)
+    parallelize(sch, whole, elements * product(extents[count:], 1) * 0.5, target)
 
 
 def _read_index(sch: Any, block: Any, buffer: tir.Buffer) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 from ...ir import tir
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
+from ...target.target import MEMORY
 from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product
 from ..match.borders import meets_rows, zero_borders
 from ..match.contraction import Contraction, match
@@ -25,13 +26,13 @@ from ..pointwise.elementwise import schedule_spatial
 from ..pointwise.inline import inline_moves
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
-from .contraction_candidates import COPIED_BYTES, candidates
+from .contraction_candidates import candidates, copied_rate
 from .panels import shared_half, shared_panels
 from .reduction_blocks import cut_reduction, schedule_blocks
-from .register_tile import LINE_BYTES, Tile, in_vectors
+from .register_tile import Tile, in_vectors
 
 ASSUMED_TILES = 16  # along a symbolic axis
-MEMORY_BYTES = 10.0  # per cycle, that a core reads of weights
+WEIGHTS = 8 / 9      # of the rate of memory, at which a core reads weights
 FEW_TILES = 4        # of rows
 CHUNKS = 2           # for each core, of panels that few tiles go over
 
@@ -76,7 +77,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], plan: Plan, target: Any) -
         found, total = cut_reduction(sch, found, choice["blocks"])
     layouts = _pack(sch, found, tile, target)
     packed = next(iter(layouts), None)
-    panels = _copy(sch, found, tile) if choice.get("copied") else found.vector.buffer if packed is None else sch.func.buffer_params[packed]
+    panels = _copy(sch, found, tile, target) if choice.get("copied") else found.vector.buffer if packed is None else sch.func.buffer_params[packed]
     if total is None:
         grain = _schedule(sch, found, tile, choice, store_of(sch, found.info), packed, panels, target)
     else:
@@ -120,7 +121,7 @@ def _pack(sch: Any, c: Contraction, tile: Tile, target: Any) -> dict[int, tir.In
     return {position: mapping}
 
 
-def _copy(sch: Any, c: Contraction, tile: Tile) -> tir.Buffer:
+def _copy(sch: Any, c: Contraction, tile: Tile, target: Any) -> tir.Buffer:
     """Data that is the vector operand is copied into panels as wide as the tile before the product begins."""
     block, width, buffer = sch.get_block(c.info.name), tile.vectors * tile.lanes, c.vector.buffer
     copy = sch.cache_read(block, _read_index(sch, block, buffer), "global")
@@ -132,7 +133,7 @@ def _copy(sch: Any, c: Contraction, tile: Tile) -> tir.Buffer:
     sch.unroll(vectors)
     sch.vectorize(lanes)
     whole = sch.fuse(*batch, panel) if batch else panel
-    parallelize(sch, whole, product([c.extent(k) for k in c.reduce], 256) * width * buffer.dtype.storage_bits / 8 / COPIED_BYTES)
+    parallelize(sch, whole, product([c.extent(k) for k in c.reduce], 256) * width * buffer.dtype.storage_bits / 8 / copied_rate(target), target)
     return sch.get(copy).writes[0].buffer
 
 
@@ -213,7 +214,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
             sch.annotate(loops[k], "window", True)
             if not meets_rows(c, k):
                 sch.annotate(loops[k], "edge", True)
-    _fetch_rows(sch, c, loops, choice)
+    _fetch_rows(sch, c, loops, choice, target)
     depth = len(outside)
     for b, outer_count in ((init, depth), (epilogue, depth)):
         in_vectors(sch, b, outer_count, tile.lanes)
@@ -246,14 +247,15 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
         extent = sch.get(loop).extent
         work *= extent.value if isinstance(extent, tir.IntImm) else ASSUMED_TILES
     if packed is not None:  # every panel comes from memory
-        work = max(work, product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8 / MEMORY_BYTES)
-    if is_little(sch, outside[:count], work):
+        panel = product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8
+        work = max(work, panel / (WEIGHTS * target.bytes_per_cycle(MEMORY)))
+    if is_little(sch, outside[:count], work, target):
         return {}
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
     if ahead and rows and not is_product:
         tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
         _prefetch(sch, c, tile, tiles, whole, sch.func.buffer_params[packed], unroll)
-    return parallelize(sch, whole, work, CHUNKS * target.cores if few else None)
+    return parallelize(sch, whole, work, target, CHUNKS * target.cores if few else None)
 
 
 def _in_registers(sch: Any, c: Contraction, operand: int, tile: Tile, as_given: bool) -> Any:
@@ -280,7 +282,7 @@ def _prefetch(sch: Any, c: Contraction, tile: Tile, tiles: int, loop: Any, packe
         sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * tiles))
 
 
-def _fetch_rows(sch: Any, c: Contraction, loops: list[Any], choice: Mapping[str, int]) -> None:
+def _fetch_rows(sch: Any, c: Contraction, loops: list[Any], choice: Mapping[str, int], target: Any) -> None:
     """While a row of results is computed, the elements that the next one adds come from memory, where a row of the broadcast operand is
     its innermost axis (a picture whose channels are planes): each is a short stream, and there are many."""
     axes, data = c.info.block.iter_vars, c.broadcast
@@ -288,7 +290,7 @@ def _fetch_rows(sch: Any, c: Contraction, loops: list[Any], choice: Mapping[str,
         return
     down, across = (data.stride(axes[k].var) for k in c.rows[-2:])
     window = next((k for k in c.reduce if data.steps(axes[k].var, 1) and (k != choice["inner"] or choice["unroll"] == 1)), None)
-    if window is None or not isinstance(down, int) or not isinstance(across, int) or across * data.buffer.dtype.bits >= 8 * LINE_BYTES:
+    if window is None or not isinstance(down, int) or not isinstance(across, int) or across * data.buffer.dtype.bits >= 8 * target.line_bytes:
         return
     sch.annotate(loops[window], "prefetch_lines", (data.buffer.name, down))
 
@@ -311,7 +313,7 @@ def _in_parallel(sch: Any, loops: list[Any], cycles: float, target: Any) -> dict
         return {}
     count = _parallel_prefix(sch, loops, target)
     whole = sch.fuse(*loops[:count]) if count > 1 else loops[0]
-    return parallelize(sch, whole, cycles * product([loop_extent(sch, x) for x in loops[count:]], ASSUMED_TILES))
+    return parallelize(sch, whole, cycles * product([loop_extent(sch, x) for x in loops[count:]], ASSUMED_TILES), target)
 
 
 def _before(sch: Any, loops: list[Any], last: Any, target: Any) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...target.target import L2, L3, MEMORY
 from ..candidates import Candidates, Columns, combinations
 from ..match.accesses import extent_of, product
 from ..match.contraction import Contraction
@@ -36,16 +37,15 @@ TILE_CYCLES = 8.0     # to start and end the reduction of a tile
 ENTRY_CYCLES = 1.0    # to start and end the innermost loop
 STORED_CYCLES = 1.5   # for each vector of results: its first value, what is fused after it, the store
 EDGE = 1.01           # cost of masks at the edge
-COPIED_BYTES = 16.0   # per cycle, of an operand that is copied into panels
-L2_WAYS = 16          # lines of a set of the second-level cache
-STRIDED_LINE = 0.4    # cycles for a line beyond the first-level cache that does not follow the one before
-FIRST_LINE = 3.0      # ... that comes from further away, the first time that a panel of constants is read
+COPIED = 0.533        # of the rate of the last cache, at which an operand is copied into panels
+STRIDED_LINE = 0.4    # of the time of a line from the second-level cache that does not follow the one before
+FIRST_LINE = 0.527    # ... of one from memory, the first time that a panel of constants is read
 BLOCKS = (1, 2, 4)    # of the reduction
 LEAST_STEPS = 128     # of the reduction in a block: to start and end a tile costs more than what a shorter one can save
 L2_SHARE = 0.25       # of the second-level cache: smaller panels stream from there beside the arithmetic, there is nothing to gain by blocks
 SUMMED_CYCLES = 20.0  # for each vector of results, where there are blocks: its sum begins in memory and ends there
 ADDED_CYCLES = 2.6    # ... and for each block
-MISSED_ROW = 1.0      # cycles for an element that the first-level cache could not keep
+MISSED_ROW = 1.0      # of the time of a line from the second-level cache, for an element that the first one could not keep
 
 
 def candidates(c: Contraction, target: Any) -> Candidates:
@@ -94,7 +94,7 @@ def _legal_steps(c: Contraction, t: Columns) -> np.ndarray:
 def _crowded(c: Contraction, target: Any) -> bool:
     """Whether the rows of a matrix that is read in vectors lie so far apart that a panel's lines share too few sets of the second-level
     cache (a set is picked by the address within a way)."""
-    way = target.l2_bytes // L2_WAYS
+    way = target.l2_bytes // target.l2_ways
     if len(c.reduce) != 1 or c.columns or not way:
         return False
     axes = c.info.block.iter_vars
@@ -103,7 +103,7 @@ def _crowded(c: Contraction, target: Any) -> bool:
     if c.vector.indices != expected or depth is None or width is None or None in [c.extent(k) for k in c.batch]:
         return False
     apart = width * c.vector.buffer.dtype.storage_bits // 8
-    return depth * math.gcd(apart, way) > 0.8 * way * L2_WAYS  # others need lines too
+    return depth * math.gcd(apart, way) > 0.8 * way * target.l2_ways  # others need lines too
 
 
 def _tiles(c: Contraction, target: Any, copied: bool = False) -> dict[str, np.ndarray]:
@@ -171,11 +171,13 @@ def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray
     for k in c.reduce:
         entries[k] = ENTRY_CYCLES * product([c.extent(j) for j in c.reduce if j != k], ASSUMED)
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
-    strided = np.where(steps * width > target.l1_bytes, STRIDED_LINE, 0.0) + (0.0 if c.is_data else FIRST_LINE / np.maximum(-(-row // t["rows"]), 1))
-    missed = strided * (t["inner"] != _sequential(c)) * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW
+    near, far = (target.line_bytes / target.bytes_per_cycle(level) for level in (L2, MEMORY))
+    first = 0.0 if c.is_data else FIRST_LINE * far / np.maximum(-(-row // t["rows"]), 1)
+    strided = np.where(steps * width > target.l1_bytes, STRIDED_LINE * near, 0.0) + first
+    missed = strided * (t["inner"] != _sequential(c)) * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW * near
 
     def tile(height: Any) -> Any:
-        waiting = exposed(steps * (height + 1.0) * (t["vectors"] + 1.0))
+        waiting = exposed(target, steps * (height + 1.0) * (t["vectors"] + 1.0))
         start_and_end = entries[t["inner"]] + (TILE_CYCLES + STORED_CYCLES * height * t["vectors"]) * waiting
         each = steps * (step_cycles(target, height, t["vectors"], t["unroll"], steps) + missed) + start_and_end
         return t["blocks"] * each + np.where(t["blocks"] > 1, SUMMED_CYCLES + ADDED_CYCLES * t["blocks"], 0.0) * height * t["vectors"]
@@ -207,7 +209,7 @@ def _column_tiles(c: Contraction, t: Columns) -> tuple[Any, Any]:
 def _traffic(c: Contraction, target: Any, t: Columns, row: int) -> list[Any]:
     """Cycles to bring the operands into each cache."""
     axes = {it.var: k for k, it in enumerate(c.info.block.iter_vars)}
-    operands = [operand(a, axes, ASSUMED) for a in (c.broadcast, c.vector, c.info.stores[0])]
+    operands = [operand(a, axes, ASSUMED, target) for a in (c.broadcast, c.vector, c.info.stores[0])]
     extent = lambda k: extent_of(c.info.block.iter_vars[k]) or ASSUMED
     split = c.is_split(int(t["lanes"].flat[0]))
     inner: dict[Any, Any] = {c.vector_axis: t["vectors"] * t["lanes"] if split else t["lanes"]}
@@ -234,4 +236,9 @@ def _traffic(c: Contraction, target: Any, t: Columns, row: int) -> list[Any]:
     size = product([extent(k) for k in (*c.batch, *c.reduce, c.vector_axis)], ASSUMED) * operands[1].element_bytes
     tiles = product([n for _, n in rows[:-1]], 1) * -(-row // t["rows"])
     crossing[1] = np.maximum(crossing[1], np.where(t["copied"] == 0, size * tiles, 0))
-    return [*traffic_cycles(target, crossing), t["copied"] * size / COPIED_BYTES / EXPOSED]  # nothing hides the copy
+    return [*traffic_cycles(target, crossing), t["copied"] * size / copied_rate(target) / EXPOSED]  # nothing hides the copy
+
+
+def copied_rate(target: Any) -> float:
+    """Bytes of an operand that are copied into panels in one cycle."""
+    return COPIED * target.bytes_per_cycle(L3)

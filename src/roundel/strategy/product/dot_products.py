@@ -51,7 +51,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: 
     block = sch.get_block(found.info.name)
     read = [r.buffer for r in sch.get(block).reads].index(found.weight.buffer)
     sch.transform_layout(block, ("read", read), mapping, pad_value=0)
-    grain = _schedule(sch, found, tile, split, store_of(sch, found.info))
+    grain = _schedule(sch, found, tile, split, store_of(sch, found.info), target)
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
@@ -70,7 +70,7 @@ def _layout(p: Product, lanes: int, split: bool) -> tir.IndexMap:
     return tir.IndexMap.from_func(moved, len(p.weight.indices))
 
 
-def _schedule(sch: Any, p: Product, tile: Tile, split: bool, epilogue: Any) -> dict[str, int]:
+def _schedule(sch: Any, p: Product, tile: Tile, split: bool, epilogue: Any, target: Any) -> dict[str, int]:
     """Bring loops into order; the decision of how many iterations a thread takes at once."""
     block = sch.get_block(p.info.name)
     loops = sch.get_loops(block)
@@ -107,15 +107,15 @@ def _schedule(sch: Any, p: Product, tile: Tile, split: bool, epilogue: Any) -> d
     sch.tensorize(lanes, f"dot_{tile.lanes}x4_u8i8i32")
     if not outside:
         return {}
-    return _parallel(sch, outside, tile.rows * tile.vectors * product([p.extent(k) for k in (*p.reduce, p.group)], ASSUMED) / GROUP / 2, tile)
+    return _parallel(sch, outside, tile.rows * tile.vectors * product([p.extent(k) for k in (*p.reduce, p.group)], ASSUMED) / GROUP / 2, tile, target)
 
 
-def _parallel(sch: Any, loops: list[Any], work: float, tile: Tile) -> dict[str, int]:
+def _parallel(sch: Any, loops: list[Any], work: float, tile: Tile, target: Any) -> dict[str, int]:
     """As few of the outer loops as make enough tasks."""
     extents = [sch.get(x).extent for x in loops]
     numbers = [e.value if isinstance(e, tir.IntImm) else -(-ASSUMED_ROWS // tile.rows) for e in extents]
     count = next((k + 1 for k in range(len(loops)) if product(numbers[: k + 1], 1) >= TASKS), len(loops))
     work *= product(numbers[count:], 1)
-    if is_little(sch, loops[:count], work):
+    if is_little(sch, loops[:count], work, target):
         return {}
-    return parallelize(sch, sch.fuse(*loops[:count]) if count > 1 else loops[0], work)
+    return parallelize(sch, sch.fuse(*loops[:count]) if count > 1 else loops[0], work, target)

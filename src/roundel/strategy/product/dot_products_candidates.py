@@ -14,7 +14,7 @@ from ..candidates import Candidates, Columns, combinations
 from ..match.accesses import extent_of, product
 from ..match.dot_product import GROUP, Product
 from ..nest import Nest, operand
-from ..times import capacities, exposed, step_cycles, together, traffic_cycles
+from ..times import capacities, exposed, step_cycles, streamed_cycles, together, traffic_cycles
 from .register_tile import PER_LOAD, STREAMED
 
 WIDTHS = (16, 8, 4)
@@ -61,9 +61,9 @@ def _arithmetic(p: Product, target: Any, t: Columns) -> np.ndarray:
     steps = around * (p.extent(p.group) or ASSUMED) // GROUP
 
     def tile(height: Any) -> Any:
-        waiting = exposed(steps * (height + 1.0) * (t["vectors"] + 1.0))
+        waiting = exposed(target, steps * (height + 1.0) * (t["vectors"] + 1.0))
         start_and_end = ENTRY_CYCLES * around + (TILE_CYCLES + STORED_CYCLES * height * t["vectors"]) * waiting
-        loads = PER_LOAD * (height + STREAMED * t["vectors"])
+        loads = PER_LOAD * height + streamed_cycles(target, STREAMED) * t["vectors"]
         return steps * (step_cycles(target, height, t["vectors"], 1, steps) + loads) + start_and_end
 
     full, rest = _rows(p) // t["rows"], _rows(p) % t["rows"]
@@ -77,7 +77,7 @@ def _arithmetic(p: Product, target: Any, t: Columns) -> np.ndarray:
 def _traffic(p: Product, target: Any, t: Columns) -> list[Any]:
     """Cycles to bring the operands into each cache."""
     axes = {it.var: k for k, it in enumerate(p.info.block.iter_vars)}
-    operands = [operand(a, axes, ASSUMED) for a in (p.data, p.weight, p.info.stores[0])]
+    operands = [operand(a, axes, ASSUMED, target) for a in (p.data, p.weight, p.info.stores[0])]
     extent = lambda k: extent_of(p.info.block.iter_vars[k]) or ASSUMED
     split = p.is_split(t["lanes"])
     inner: dict[Any, Any] = {p.group: GROUP, p.column: np.where(split, t["vectors"], 1) * t["lanes"]}

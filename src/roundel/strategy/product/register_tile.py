@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir import tir
+from ..times import streamed_cycles
 
-STREAMED = 3.0  # cost of a vector that streams from the second-level cache, in broadcasts
-PER_LOAD = 0.1  # what a load costs beside the multiply-adds that hide most of it
+STREAMED = 0.3  # of the time that a vector takes from the second-level cache, what multiply-adds do not hide
+PER_LOAD = 0.1  # cycles of a broadcast that they do not hide
 EDGE = 1.01  # cost of masks at the edge
 MAX_VECTORS = 4
-LINE_BYTES = 64
-WAY_BYTES = 4096  # of a first-level cache
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ def step_cycles(target: Any, rows: int, vectors: int) -> float:
     chains = rows * vectors
     busy = chains / target.fma_ports
     latency = target.fma_latency
-    loads = (rows + vectors) / 2.0
-    return max(busy, latency, loads) + PER_LOAD * (rows + STREAMED * vectors)
+    loads = (rows + vectors) / target.loads
+    return max(busy, latency, loads) + PER_LOAD * rows + streamed_cycles(target, STREAMED) * vectors
 
 
 def _waste(vectors: int, in_all: int | None) -> float:
@@ -49,13 +48,13 @@ def _waste(vectors: int, in_all: int | None) -> float:
 
 
 def rows_in_cache(target: Any, row_bytes: int | None) -> int:
-    """How many rows that are so far apart the first-level cache holds a line of: rows apart by a multiple of 4 KiB share one set
-    of lines (a set is picked by 12 bits of the address), a third of which other operands need."""
-    if not row_bytes or row_bytes % LINE_BYTES:
+    """How many rows that are so far apart the first-level cache holds a line of: rows apart by a multiple of a way (mostly 4 KiB) share one set
+    of lines (a set is picked by the address within a way), a third of which other operands need."""
+    if not row_bytes or row_bytes % target.line_bytes:
         return target.vector_registers
-    sets = WAY_BYTES // LINE_BYTES
-    distinct = sets // math.gcd(row_bytes // LINE_BYTES, sets)
-    return max(distinct * (target.l1_bytes // WAY_BYTES) * 2 // 3, 4)
+    sets = max(target.l1_bytes // target.l1_ways // target.line_bytes, 1)
+    distinct = sets // math.gcd(row_bytes // target.line_bytes, sets)
+    return max(distinct * target.l1_ways * 2 // 3, 4)
 
 
 def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: int, vectors_in_all: int | None = None,

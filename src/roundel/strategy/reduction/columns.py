@@ -28,7 +28,6 @@ from ..sketch import Applied, Sketch, rule
 from .rows import long_axes, shared_axes
 
 SHARE = 2         # one in so many registers holds sums, where there is only one reduction
-LATENCY = 4.0     # cycles of an operation that the next one of its accumulator waits for
 STEP_CYCLES = 2.0 # of a loop's iteration beside its work: pages and lines that do not follow each other
 ASSUMED = 64      # of symbolic axes
 SHARE_STAGES = 8  # ... and where there are several stages, whose numbers and constants need registers too
@@ -70,7 +69,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], sh
         work += info.cost * vectors * product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], 64)
         pending = _inside(sch, info, row, lanes, pending)
     stream(sch, infos[-1], row, target)
-    grain = parallelize(sch, row, work)
+    grain = parallelize(sch, row, work, target)
     return Applied(sch, decisions=choice | grain)
 
 
@@ -86,7 +85,7 @@ def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | N
     cycles = np.zeros(len(v))
     for info in infos:
         steps = product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], ASSUMED)
-        cycles += steps * np.maximum(info.cost * (v + spilled), LATENCY if info.reduce else 0.0) + STEP_CYCLES * steps
+        cycles += steps * np.maximum(info.cost * (v + spilled), target.fma_latency if info.reduce else 0.0) + STEP_CYCLES * steps
     return Candidates(table, rows * -(-columns // (v * lanes)) * cycles)
 
 

@@ -24,7 +24,6 @@ from ..program import Program
 from ..sketch import Applied, Sketch, rule
 
 CHAINS = (4, 8, 2, 1)  # vectors that a reduction may accumulate side by side, to hide the latency of an addition
-LATENCY = 4.0  # cycles of that addition
 FOLDING = 3.0  # cycles to add one of the vectors to the others in the end
 
 
@@ -73,7 +72,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], co
         pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending, choice.get("chains"))
     fetch_ahead(sch, infos, far)
     stream(sch, infos[-1], row, target)
-    grain = parallelize(sch, whole, work * product([loop_extent(sch, x) for x in within], 1))
+    grain = parallelize(sch, whole, work * product([loop_extent(sch, x) for x in within], 1), target)
     return Applied(sch, decisions=choice | grain)
 
 
@@ -87,13 +86,13 @@ def _candidates(infos: list[BlockInfo], target: Any) -> Candidates | None:
     cycles = np.zeros(len(CHAINS))
     for info in stages:
         rows = product([extent_of(a) for a in info.block.iter_vars[:-1]], 64)
-        cycles += rows * _row_cycles(extent_of(info.block.iter_vars[-1]) or 512, vector_lanes(info, target), info.cost, table["chains"])
+        cycles += rows * _row_cycles(extent_of(info.block.iter_vars[-1]) or 512, vector_lanes(info, target), info.cost, table["chains"], target)
     return Candidates(table, cycles)
 
 
-def _row_cycles(extent: int, lanes: int, cost: float, chains: Any) -> Any:
+def _row_cycles(extent: int, lanes: int, cost: float, chains: Any, target: Any) -> Any:
     """For latencies, what is computed beyond the end of a row, and summing up the vectors."""
-    return -(-extent // (chains * lanes)) * np.maximum(chains * cost, LATENCY) + FOLDING * chains
+    return -(-extent // (chains * lanes)) * np.maximum(chains * cost, target.fma_latency) + FOLDING * chains
 
 
 def shared_axes(infos: list[BlockInfo]) -> int:
@@ -167,25 +166,25 @@ def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: 
     if not info.reduce:
         if not info.stores[0].steps(axis.var, 1):
             return None
-        width = lanes if following is None else lanes * (chains or _chains(extent, lanes, info.cost + following.cost))
+        width = lanes if following is None else lanes * (chains or _chains(extent, lanes, info.cost + following.cost, target))
         chunk, vector = sch.split(loops[-1], [None, width])
         sch.vectorize(vector)
         return (chunk, width) if following is not None else None
-    width = pending[1] if pending is not None else lanes * (chains or _chains(extent, lanes, info.cost))
+    width = pending[1] if pending is not None else lanes * (chains or _chains(extent, lanes, info.cost, target))
     _partial_sums(sch, block, loops[-1], width, pending[0] if pending is not None else None)
     return None
 
 
 def chains_of(info: BlockInfo, target: Any) -> int:
     """How many vectors a reduction accumulates side by side along its last axis."""
-    return _chains(extent_of(info.block.iter_vars[-1]), vector_lanes(info, target), info.cost)
+    return _chains(extent_of(info.block.iter_vars[-1]), vector_lanes(info, target), info.cost, target)
 
 
-def _chains(extent: int | None, lanes: int, cost: float) -> int:
+def _chains(extent: int | None, lanes: int, cost: float, target: Any) -> int:
     """Vectors side by side, so that neither latencies nor what is computed beyond the end of a row takes long."""
     if extent is None:
         return CHAINS[0]
-    return min(CHAINS, key=lambda c: float(_row_cycles(extent, lanes, cost, c)))
+    return min(CHAINS, key=lambda c: float(_row_cycles(extent, lanes, cost, c, target)))
 
 
 def _partial_sums(sch: Any, block: Any, loop: Any, width: int, chunk: Any) -> None:

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...schedule.schedule import Schedule
+from ...target.target import L2
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product, vector_lanes
-from ..parallelism import CHUNK_CYCLES, parallelize
+from ..parallelism import parallelize
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .rows import chains_of, in_vectors, long_axes
 
 ASSUMED = 1 << 16   # elements of an axis whose extent is not a number
-CACHE_BYTES = 16.0  # per cycle, that come in
+THROUGH = 0.25  # of the rate of the second-level cache, at which elements are read
 
 
 @rule
@@ -42,7 +43,7 @@ def _reduce(sch: Any, info: BlockInfo, target: Any) -> None:
     """One reduction: in parts of its outermost long loop, where that makes several of enough work."""
     loop, cycles = _outermost(sch, info, target)
     extent = extent_of(next((i for i in info.reduce if extent_of(i) != 1), info.reduce[0]))
-    length = max(1, round(CHUNK_CYCLES / cycles))
+    length = max(1, round(target.region_cycles / cycles))
     if loop is None or (extent is not None and extent < 2 * length):
         in_vectors(sch, info, target, 0, None, None)
         return
@@ -61,7 +62,7 @@ def _reduce(sch: Any, info: BlockInfo, target: Any) -> None:
     if others:  # the parts, innermost again
         sch.reorder(*others, first)
     in_vectors(sch, _named(sch, info.name), target, 0, None, None)
-    parallelize(sch, part, cycles * length)
+    parallelize(sch, part, cycles * length, target)
 
 
 def _named(sch: Any, name: str) -> BlockInfo:
@@ -72,7 +73,7 @@ def _outermost(sch: Any, info: BlockInfo, target: Any) -> tuple[Any, float]:
     """The first loop that is long, and the cycles of one iteration of it (None where loops of other blocks are inside)."""
     lanes = vector_lanes(info, target)
     traffic = sum(a.buffer.dtype.storage_bits for a in info.loads) / 8
-    each = max(info.cost / lanes, traffic / CACHE_BYTES)
+    each = max(info.cost / lanes, traffic / (THROUGH * target.bytes_per_cycle(L2)))
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(sch.get_block(info.name)), strict=True))
     long = [i for i in info.reduce if extent_of(i) != 1]
     if not long:

@@ -219,7 +219,7 @@ def _schedule(sch: Any, stages: Stages, tile: Tile, outer: list[Any], block_rows
     count = next((k + 1 for k in range(len(outer)) if product(extents[: k + 1], 1) >= 4 * target.cores), len(outer))
     whole = sch.fuse(*outer[:count]) if count > 1 else outer[0]
     inside = product(extents[count:], 16) * block_rows * tile.vectors / 2.0
-    parallelize(sch, whole, inside * product([extent_of(a) for a in (c.info.spatial[0], *c.info.reduce)], 256))
+    parallelize(sch, whole, inside * product([extent_of(a) for a in (c.info.spatial[0], *c.info.reduce)], 256), target)
 
 
 def _extent(sch: Any, loop: Any) -> int | None:

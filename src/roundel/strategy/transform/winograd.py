@@ -28,7 +28,6 @@ from ..sketch import Applied, Sketch, rule
 UNROLLED_FMAS = 112  # multiply-adds in the body of the inner loop
 FEW_TILES = 12       # that fill the registers
 CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
-LINE = 16            # elements: an odd number of lines from one position to the next spreads these over the cache's sets
 TASKS = 4            # for each core, where it may be chosen
 
 
@@ -120,7 +119,7 @@ def winograd(program: Program) -> Iterator[Sketch]:
 
     def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
         layouts = _pack(sch, stages.products, blocking)
-        _schedule(sch, stages, blocking, next(iter(layouts), None))
+        _schedule(sch, stages, blocking, next(iter(layouts), None), program.target)
         tile, others = vars(blocking.tile), {k: v for k, v in vars(blocking).items() if k not in ("tile", "rows")}
         return Applied(sch, layouts, tile | {"tile_rows": blocking.rows} | others)
 
@@ -189,7 +188,7 @@ def _pack(sch: Any, c: Contraction, b: Blocking) -> dict[int, tir.IndexMap]:
     return {position: mapping}
 
 
-def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None:
+def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None, target: Any) -> None:
     n, k, y, x, lane = sch.get_loops(sch.get_block(stages.store.name))
     yo, yi, i = sch.split(y, [None, b.rows, stages.tile])
     xo, j = sch.split(x, [None, stages.tile])
@@ -204,19 +203,20 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None) -> None
         _straight(sch, sch.get_block(name), xo, 6)
     products, data = sch.get_block(stages.products.info.name), sch.get_block(stages.data.name)
     accumulated = sch.cache_write(products, 0, "local")
+    line = target.line_bytes // 4  # an odd number of lines from one position to the next spreads these over the cache's sets
     for stage in (data, accumulated):
-        sch.storage_align(stage, 0, 1, 2 * LINE, LINE)
+        sch.storage_align(stage, 0, 1, 2 * line, line)
     sch.compute_at(accumulated, ko, preserve_unit_loops=True)
     sch.compute_at(products, ko, preserve_unit_loops=True)
     if not b.first or b.apart:
         sch.compute_at(data, yo, preserve_unit_loops=True)
     _products(sch, products, accumulated, stages.products, b, packed)
-    _data(sch, data, stages, b)
+    _data(sch, data, stages, b, target)
     if stages.direct is not None:
-        _test(sch, stages, None if b.first and not b.apart else yo)
+        _test(sch, stages, None if b.first and not b.apart else yo, target)
         sch.only_where_chosen(sch.get_block(stages.direct))
     whole = ko if b.together else sch.fuse(n, yo) if b.apart or not b.first else sch.fuse(n, yo, ko)
-    parallelize(sch, whole, _cycles(stages, b))
+    parallelize(sch, whole, _cycles(stages, b), target)
 
 
 def _straight(sch: Any, block: Any, loop: Any, outside: int) -> None:
@@ -249,7 +249,7 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, b: Blockin
         sch.annotate(po, "prefetch", (weight.name, panel_size, sch.get(ri).extent.value * width))
 
 
-def _data(sch: Any, block: Any, stages: Stages, b: Blocking) -> None:
+def _data(sch: Any, block: Any, stages: Stages, b: Blocking, target: Any) -> None:
     """Tiles of data one after another, each in registers; padded rows of one block of channels are copied before."""
     loops = sch.get_loops(block)
     x, y, n, k, p, c = loops[-6:]
@@ -264,7 +264,7 @@ def _data(sch: Any, block: Any, stages: Stages, b: Blocking) -> None:
         sch.compute_at(padding, k)
         sch.vectorize(sch.get_loops(padding)[-1])
     if b.first and not b.apart:
-        parallelize(sch, sch.fuse(n, k), product([extent_of(a) for a in stages.data.spatial[4:]], 1) * stages.edge**2)
+        parallelize(sch, sch.fuse(n, k), product([extent_of(a) for a in stages.data.spatial[4:]], 1) * stages.edge**2, target)
 
 
 def _direct(sch: Any, block: Any, loop: Any) -> None:
@@ -278,12 +278,12 @@ def _direct(sch: Any, block: Any, loop: Any) -> None:
     sch.vectorize(lane)
 
 
-def _test(sch: Any, stages: Stages, loop: Any | None) -> None:
+def _test(sch: Any, stages: Stages, loop: Any | None, target: Any) -> None:
     """Which tiles are computed directly: of a block of tiles, under its loop, or of all, a row of tiles after the other."""
     *steps, last = map(sch.get_block, stages.test)
     if loop is None:
         loop = sch.fuse(*sch.get_loops(last)[:2])
-        parallelize(sch, loop, _test_cycles(stages))
+        parallelize(sch, loop, _test_cycles(stages), target)
     else:
         sch.compute_at(last, loop, preserve_unit_loops=True)
     squares, steps[0] = steps[0], sch.cache_write(steps[0], 0, "local")

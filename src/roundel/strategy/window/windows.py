@@ -96,13 +96,13 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], 
     for b in (init, store):
         _straight(sch, b, depth, lanes)
     work = info.cost * product([extent_of(i) for i in info.reduce], 64) * count * choice["vectors"]
-    if not outer or is_little(sch, outer, work):
+    if not outer or is_little(sch, outer, work, target):
         return {}
     at = _before_tails(sch, info, outer, count, choice["vectors"] * lanes, target)
     if conditional(info) and len(info.spatial) > 2:  # neighbours at the border are cut off their loop
         at = min(at, len(info.spatial) - 2)
     whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
-    return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16))
+    return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16), target)
 
 
 def _skip_border(sch: Any, block: Any, info: BlockInfo, looping: Sequence[Any]) -> None:

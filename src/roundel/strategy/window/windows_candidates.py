@@ -17,13 +17,12 @@ from ...schedule.operations import data_nodes, operations
 from ..candidates import Candidates, Columns, combinations
 from ..match.accesses import Access, BlockInfo, conditional, extent_of, product
 from ..nest import Nest, Operand, operand
-from ..times import ISSUE, LOADS, SHARPNESS, capacities, together, traffic_cycles
+from ..times import SHARPNESS, capacities, together, traffic_cycles
 
 MOST_NEIGHBOURS, MOST_VECTORS = 16, 8
 MOST_STEPS = 64        # that are written out
 MOST_CODE = 512        # operations of straight code
 ASSUMED = 64           # of symbolic axes
-LATENCY = 4.0          # cycles of an operation that the next one of its accumulator waits for
 STEP_CYCLES = 0.5      # of a loop's iteration that are not hidden
 ENTRY_CYCLES = 4.0     # to start and end an inner loop
 GROUP_CYCLES = 4.0     # to start and end a group of results
@@ -78,7 +77,7 @@ def _group(info: BlockInfo, target: Any, count: Any, vectors: Any, straight: Any
     entries = written[-1] // written[np.minimum(straight + 1, len(info.reduce))]
     work = _operations(info) * steps * count * vectors
     loads = sum(_loads(info, a, target, count, vectors, straight) for a in info.loads)
-    limits = (work / target.fma_ports, LATENCY * steps, loads / LOADS, (work + loads) / ISSUE)
+    limits = (work / target.fma_ports, target.fma_latency * steps, loads / target.loads, (work + loads) / target.issue)
     looping = np.where(outside > 1, STEP_CYCLES * outside + ENTRY_CYCLES * entries, 0.0)
     return sum(x**SHARPNESS for x in limits) ** (1 / SHARPNESS) + looping + GROUP_CYCLES + STORED_CYCLES * count * vectors
 
@@ -97,7 +96,7 @@ def _loads(info: BlockInfo, access: Access, target: Any, count: Any, vectors: An
     if beside is None or access.steps(beside.var, 0):
         return steps * wide
     each = steps * count * wide
-    place = _place(info, access)
+    place = _place(info, access, target)
     box = lambda k: {_axis(info, beside): count, **{_axis(info, i): extent_of(i) or ASSUMED for i in info.reduce[len(info.reduce) - k :]}}
     distinct = sum(np.where(straight == k, steps // written[k] * place.elements(box(k)), 0) for k in range(1, len(written))) * wide
     of_a_row = place.elements(box(1)) * wide
@@ -109,8 +108,8 @@ def _axis(info: BlockInfo, axis: tir.IterVar) -> int:
     return info.block.iter_vars.index(axis)
 
 
-def _place(info: BlockInfo, access: Access) -> Operand:
-    return operand(access, {it.var: k for k, it in enumerate(info.block.iter_vars)}, ASSUMED)
+def _place(info: BlockInfo, access: Access, target: Any) -> Operand:
+    return operand(access, {it.var: k for k, it in enumerate(info.block.iter_vars)}, ASSUMED, target)
 
 
 def _operations(info: BlockInfo) -> int:
@@ -122,7 +121,7 @@ def _operations(info: BlockInfo) -> int:
 
 
 def _traffic(info: BlockInfo, lanes: int, target: Any, t: Columns) -> list[Any]:
-    operands = [_place(info, a) for a in info.accesses]
+    operands = [_place(info, a, target) for a in info.accesses]
     inside: dict[Any, Any] = {_axis(info, info.spatial[-1]): t["vectors"] * lanes}
     loops: list[tuple[Any, Any]] = [(_axis(info, i), extent_of(i) or ASSUMED) for i in info.spatial[:-2]]
     if len(info.spatial) > 1:

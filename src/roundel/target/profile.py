@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine was measured to do: the rates that cost models read instead of the table's.
+
+They are measured once for a machine and a number of cores, in two seconds at most, and kept in the cache. A virtual machine shares caches and
+memory with strangers, and processors of one name read them at rates that are a factor of three apart; which algorithm is the fastest
+depends on it. Rates are taken in steps from what the table tells, so that the next measurement gives the same choices (and the same keys of
+what is kept).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+
+from ..ir import cache_folder, options
+from . import peak
+from .machines import MACHINES
+from .target import L1, L2, L3, MEMORY, Target
+
+SECONDS = 1.5
+"""What it takes to measure a machine at most, to get memory for it aside."""
+STEP = 1.25         # from one value of a rate to the next
+SAME = 1.18         # a new figure that is no farther from the one before is the same
+LARGEST = 256 << 20 # bytes that are read from memory
+NEAR_SHARE = 0.5    # of a cache that data fills which is read at its rate
+PLAUSIBLE = {"frequency_ghz": (0.4, 1.7), "gflops": (0.3, 1.7), "l1_gbs": (0.3, 2.5), "l2_gbs": (0.3, 2.5), "l3_gbs": (0.1, 4.0), "dram_gbs": (0.1, 5.0)}
+"""Least and most of what the table tells that is believed of a processor that it knows; of others, three times less and more."""
+_LEVELS = {"l1_gbs": L1, "l2_gbs": L2, "l3_gbs": L3, "dram_gbs": MEMORY}
+_REVISION = 1  # of how it is measured: figures from before are not used
+_log = logging.getLogger("roundel.target")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Of one core: GFLOP/s in float32 (a multiply-add counts two), GB/s read from each level, GHz; of all ``cores``: GFLOP/s and GB/s from
+    memory (0: not known). ``frequency_ghz`` is 0 where only GFLOP/s tell it, ``l3_bytes`` how much of the last cache is read at its rate (0: what
+    the table says). ``doubted`` are the figures that were measured and not believed, and are the table's."""
+
+    gflops: float
+    l1_gbs: float
+    l2_gbs: float
+    l3_gbs: float
+    dram_gbs: float
+    cores: int = 1
+    all_gflops: float = 0.0
+    all_dram_gbs: float = 0.0
+    frequency_ghz: float = 0.0
+    l3_bytes: int = 0
+    doubted: tuple[str, ...] = ()
+
+    def of(self, table: Target) -> Target:
+        """The machine that ``table`` describes, with these rates."""
+        ghz = max(self.frequency_ghz, self.gflops / table.flops_per_cycle()) or table.frequency_ghz
+        taken = _stepped(ghz, table.frequency_ghz)
+
+        def rate(name: str, expected: float) -> float:
+            """Bytes per cycle."""
+            return expected if name in self.doubted else _stepped(getattr(self, name) / ghz, expected)
+
+        dram = float(f"{rate('dram_gbs', table.dram_gbs / table.frequency_ghz) * taken:.4g}")
+        told = expected("all_dram_gbs", table)  # of so many cores, where the table tells of all that the memory has
+        shared = _stepped(self.all_dram_gbs / ghz * taken, told)
+        return table.with_(
+            frequency_ghz=taken,
+            fma_ports=_ports(self.gflops, ghz, table),
+            l1_rate=rate("l1_gbs", table.bytes_per_cycle(L1)),
+            l2_rate=rate("l2_gbs", table.bytes_per_cycle(L2)),
+            l3_rate=rate("l3_gbs", table.bytes_per_cycle(L3)) if table.l3_bytes else table.l3_rate,
+            dram_gbs=dram,
+            all_dram_gbs=table.all_dram_gbs if shared == told or not self.all_dram_gbs else max(shared, dram),
+            l3_bytes=self.l3_bytes or table.l3_bytes,
+        )
+
+
+def _stepped(value: float, table: float) -> float:
+    """The nearest value of those that are so many steps from the table's: the table's own where the two hardly differ."""
+    return float(f"{table * STEP ** round(math.log(value / table, STEP)):.4g}") if value > 0 else table
+
+
+def _ports(gflops: float, ghz: float, table: Target) -> int:
+    """Multiply-adds of a cycle: some processors of a name have one unit for the widest vectors, where others have two."""
+    seen = round(gflops / (2.0 * table.lanes("float32") * ghz))
+    return min(max(seen, 1), table.fma_ports) if gflops else table.fma_ports
+
+
+def this_machine() -> Profile:
+    """The figures of this machine, which are measured now if they never were."""
+    from .host import described
+
+    return kept(described()) or refresh(described())
+
+
+def known(table: Target) -> Target:
+    """The machine that ``table`` describes, with its measured rates where there are any."""
+    profile = kept(table)
+    return table if profile is None else _of(profile, table)
+
+
+def measured(table: Target) -> Target:
+    """... which are measured now where there are none."""
+    return _of(kept(table) or refresh(table), table)
+
+
+_made: dict[tuple[Profile, Target], Target] = {}
+_kept: dict[str, Profile | None] = {}
+
+
+def _of(profile: Profile, table: Target) -> Target:
+    if (profile, table) not in _made:
+        _made[profile, table] = profile.of(table)
+    return _made[profile, table]
+
+
+def kept(table: Target) -> Profile | None:
+    """The profile of this machine that was measured before, None where there is none (or the cache cannot be read)."""
+    key = _key(table)
+    if key not in _kept:
+        content = cache_folder.read(_file(table))
+        _kept[key] = None if content is None else _from_json(content)
+    return _kept[key]
+
+
+def refresh(table: Target, seconds: float = SECONDS) -> Profile:
+    """Measure this machine, which ``table`` describes, now and keep the figures. One that is about what it was before stays."""
+    begun = time.perf_counter()
+    before, new = kept(table), measure(table, seconds)
+    profile = new if before is None else settled(new, before)
+    _log.info("measured this machine in %.2f s", time.perf_counter() - begun)
+    for name in profile.doubted:
+        _log.warning("%s of this machine was measured and is not believed: the table's figure is used", name)
+    cache_folder.write(_file(table), content=json.dumps(asdict(profile)).encode())
+    _kept[_key(table)] = profile
+    return profile
+
+
+def settled(new: Profile, before: Profile) -> Profile:
+    """New figures, but for those that are about what they were before: noise must not change what is compiled."""
+    same = {}
+    for f in fields(Profile):
+        a, b = getattr(new, f.name), getattr(before, f.name)
+        if isinstance(a, float) and a > 0 and b > 0 and max(a / b, b / a) < SAME:
+            same[f.name] = b
+    return replace(new, **same)
+
+
+def _key(table: Target) -> str:
+    return f"{options.cache_dir()} {_file(table)}"
+
+
+def _file(table: Target) -> str:
+    return f"profile-{hashlib.sha256(f'{_REVISION} {table}'.encode()).hexdigest()[:16]}.json"
+
+
+def _from_json(content: bytes) -> Profile:
+    given = json.loads(content)
+    return Profile(**given | {"doubted": tuple(given["doubted"])})
+
+
+def measure(table: Target, seconds: float = SECONDS) -> Profile:
+    """Measure this machine, which ``table`` describes. Each figure is the best of short rounds by CPU time, so that others on the machine
+    disturb little; one outside of what is plausible is measured again, and if it stays there it is 0, so that the table's is used."""
+    begun = time.perf_counter()
+    large = peak.Memory(max(4 * min(table.l3_bytes, LARGEST // 4), LARGEST // 2))
+    left = lambda share: max((seconds - (time.perf_counter() - begun)) * share, 0.0)
+    beyond = table.l2_bytes + min(table.l3_bytes, 4 * table.l2_bytes) >> 1
+    works: dict[str, Callable[[], peak.Work]] = {
+        "frequency_ghz": partial(peak.chain_work, table),
+        "gflops": partial(peak.fma_work, table),
+        "l1_gbs": partial(peak.read_work, table, large, table.l1_bytes // 2),
+        "l2_gbs": partial(peak.read_work, table, large, table.l2_bytes // 2),
+        "dram_gbs": partial(peak.read_work, table, large, large.nbytes),
+    }
+    if table.l3_bytes:
+        works["l3_gbs"] = partial(peak.read_work, table, large, beyond)
+    figures = {name: peak.best_rate(make(), left(0.12)) for name, make in works.items()}
+    doubted = []
+    for name, value in figures.items():
+        if not plausible(name, value, table):
+            again = peak.best_rate(works[name](), left(0.3))
+            figures[name] = again if plausible(name, again, table) else expected(name, table)
+            doubted += [] if plausible(name, again, table) else [name]
+    figures.setdefault("l3_gbs", figures["dram_gbs"])
+    known = not {"l3_gbs", "dram_gbs"} & {*doubted}
+    room = _room(table, large, figures["l3_gbs"], figures["dram_gbs"], partial(left, 0.15)) if known else table.l3_bytes
+    together = {"all_gflops": figures["gflops"], "all_dram_gbs": figures["dram_gbs"]}
+    if table.cores > 1:
+        each = large.nbytes // table.cores
+        parts = iter(range(0, table.cores * each, each))
+        together["all_gflops"] = peak.on_all_cores(partial(peak.fma_work, table), table.cores, min(left(0.2), 0.1))
+        together["all_dram_gbs"] = peak.on_all_cores(lambda: peak.read_work(table, large, each, next(parts)), table.cores, min(left(0.5), 0.2))
+    return Profile(**figures, **together, cores=table.cores, l3_bytes=room, doubted=tuple(doubted))
+
+
+def plausible(name: str, value: float, table: Target) -> bool:
+    """Whether a figure of a profile may be one of the machine that ``table`` describes."""
+    low, high = PLAUSIBLE[name]
+    if table.cpu not in MACHINES:
+        low, high = low / 3, high * 3
+    return low * expected(name, table) <= value <= high * expected(name, table)
+
+
+def expected(name: str, table: Target) -> float:
+    """What the table tells of a figure."""
+    if name in _LEVELS:
+        return table.bytes_per_cycle(_LEVELS[name]) * table.frequency_ghz
+    if name.startswith("all_"):
+        return table.peak_gflops(cores=table.cores) if name == "all_gflops" else min(table.cores * table.dram_gbs, table.all_dram_gbs)
+    return table.peak_gflops() if name == "gflops" else float(getattr(table, name))
+
+
+def _room(table: Target, memory: peak.Memory, near: float, far: float, left: Callable[[], float]) -> int:
+    """How much of the last cache there is for one core: the largest of its halves, quarters, ... that data of half the size is read from
+    at a rate nearer to that of the cache than to that of memory. Others use it too, and a virtual machine may be told of what it does not have."""
+    if not table.l3_bytes or near <= far or not far:
+        return table.l3_bytes
+    size = min(table.l3_bytes, memory.nbytes)
+    while size > 4 * table.l2_bytes:
+        if peak.best_rate(peak.read_work(table, memory, int(size * NEAR_SHARE)), left()) ** 2 >= near * far:
+            break
+        size //= 2
+    return table.l3_bytes if size == memory.nbytes else size

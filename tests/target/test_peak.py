@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loops that a machine is measured with."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from roundel.ir.errors import OptionError
+from roundel.target import Target, peak
+
+
+def test_measured_peak_is_plausible():
+    h = Target.host()
+    got = peak.fma_gflops(seconds=0.03)
+    assert 0.02 * h.peak_gflops() < got < 3 * h.peak_gflops()
+    assert peak.read_gbs(h.l1_bytes // 2, 0.02) > 1
+    with pytest.raises(OptionError, match="not measured"):
+        peak.fma_gflops("int8")
+
+
+def test_a_chain_of_additions_tells_the_frequency():
+    assert 0.3 < peak.best_rate(peak.chain_work(Target.host()), 0.05) < 7
+
+
+def test_rounds_end_when_two_agree():
+    """A quiet machine is measured in a moment; one whose rounds differ, for as long as it may take."""
+    calls = []
+    peak.best_rate((1.0, lambda: calls.append(sum(range(20_000)))), 0.5)
+    begun = time.perf_counter()
+    peak.best_rate((1.0, lambda: sum(range(1000 * (3 + len(calls) % 7), 200_000)) and calls.append(0)), 0.1)
+    assert time.perf_counter() - begun < 0.5
+
+
+def test_all_cores_are_measured_together():
+    """Threads that share one thing do no more together than one alone."""
+    lock = threading.Lock()
+
+    def make() -> peak.Work:
+        def work() -> None:
+            with lock:
+                time.sleep(0.01)
+
+        return 1e9, work
+
+    assert 60 < peak.on_all_cores(make, 2, 0.05) <= 101
