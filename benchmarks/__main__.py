@@ -120,6 +120,22 @@ def random_layers(
 
 
 @app.command()
+def algorithms(
+    conditions: str = typer.Option("own,beside,avx2,sse", help="Under what: this machine as measured, beside a process that reads memory, AVX2, SSE."),
+    drawn: int = typer.Option(6, help="How many drawn layers beside those of ResNet and VGG."),
+    seed: int = typer.Option(0, help="Draws them."),
+    only: str = typer.Option("", help="Only layers with this in their family or name."),
+    seconds: float = typer.Option(2.0, help="Seconds of timing for each layer."),
+) -> None:
+    """Convolutions of 3 x 3: the algorithm that is chosen against the one that is measured to be the fastest."""
+    from .algorithms import RESNET, VGG, run_algorithms
+    from .algorithms import drawn as others
+
+    layers = [x for x in (*RESNET, *VGG, *others(seed, drawn)) if only in f"{x.family} {x.name}"]
+    run_algorithms(_list(conditions), layers, seconds)
+
+
+@app.command()
 def report(
     charts: str = typer.Option("docs/charts", help="Folder for the charts."),
     into: str = typer.Option("", help="Put the tables between the marks `results: begin` and `results: end` of this file; default: print them."),

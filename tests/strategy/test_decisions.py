@@ -157,7 +157,7 @@ def test_combinations():
 
 
 def test_traffic_of_a_matrix_product():
-    a, b = Operand(((64, {"i": 1}), (32, {"k": 1})), 4.0), Operand(((32, {"k": 1}), (48, {"j": 1})), 4.0)
+    a, b = Operand(((64, {"i": 1}), (32, {"k": 1})), 4.0, 64), Operand(((32, {"k": 1}), (48, {"j": 1})), 4.0, 64)
     tiles = np.array([8, 16])
     nest = Nest([("j", 48 // 16), ("i", 64 // tiles), ("k", 32)], [a, b], {"i": tiles, "j": 16})
     everything, panel, nothing = nest.traffic([1e9, 32 * 16 * 4 + 16 * 32 * 4, 0.0])
@@ -167,6 +167,6 @@ def test_traffic_of_a_matrix_product():
 
 
 def test_footprints_of_windows():
-    x = Operand(((30, {"y": 2, "h": 1}), (40, {"x": 1, "w": 1})), 4.0)
+    x = Operand(((30, {"y": 2, "h": 1}), (40, {"x": 1, "w": 1})), 4.0, 64)
     assert x.bytes({"y": 3, "h": 3, "x": 8, "w": 5}) == 4.0 * 7 * 16
     assert x.bytes({"y": 100, "h": 3, "x": 8}) == 4.0 * 30 * 16

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...target.target import L2, L3, MEMORY
+from ..target.target import L2, L3, MEMORY
 
 Column = Any
 

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of 3 x 3: the algorithm that the target's model chooses against the one that is measured to be the fastest.
+
+Every algorithm of a layer is compiled and all take turns in one process. Before each call the caches are swept, as the other layers of a model
+sweep them, and the input is written; what counts is the time of the kernels that convolve, of the fastest quarter of calls (others use the
+machine too). Done under four conditions: this machine with the rates
+measured of it; the same beside a process that reads memory as fast as it can, the rates measured beside it; the target restricted to AVX2, and
+to SSE.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from roundel import driver
+from roundel.frontend.onnx import from_onnx
+from roundel.graph.algorithms import CONVOLUTIONS
+from roundel.graph.winograd import winograd_cycles
+from roundel.ir import graph
+from roundel.target import Target
+from roundel.target.host import described
+from roundel.target.profile import measure
+
+from .layers import Layer, convolution
+
+K3 = (3, 3)
+RESNET = tuple(convolution(c, c, n, n, K3, family="resnet") for c, n in ((64, 56), (128, 28), (256, 14), (512, 7)))
+VGG = tuple(convolution(i, o, n, n, K3, family="vgg") for i, o, n in ((64, 64, 224), (64, 128, 112), (128, 128, 112), (128, 256, 56), (256, 256, 56),
+                                                                     (256, 512, 28), (512, 512, 28), (512, 512, 14)))
+CONDITIONS = ("own", "beside", "avx2", "sse")
+READER = "import numpy as n; a = n.ones(1 << 24)\nwhile True: a.sum()"  # of 128 MiB
+ROUNDS = (9, 40)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Milliseconds of each algorithm, measured and expected; ``chosen`` is the model's choice."""
+
+    layer: str
+    chosen: int
+    measured: Mapping[int, float]
+    expected: Mapping[int, float]
+
+    @property
+    def behind(self) -> float:
+        """How much longer the chosen algorithm takes than the best."""
+        return self.measured[self.chosen] / min(self.measured.values()) - 1
+
+
+def drawn(seed: int, count: int) -> list[Layer]:
+    """Other layers of channels that vectors divide."""
+    draw = random.Random(seed)
+    sizes = lambda: draw.choice((32, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768))
+    return [convolution(sizes(), sizes(), n := draw.choice((7, 8, 10, 13, 14, 16, 20, 28, 32, 40, 56)), n, K3, family="drawn") for _ in range(count)]
+
+
+def run_algorithms(conditions: Sequence[str], layers: Sequence[Layer], seconds: float) -> list[Result]:
+    """Print a line for each layer under each condition, and how far behind the choices are."""
+    everything = []
+    for condition in conditions:
+        found = []
+        with _condition(condition) as target:
+            print(f"{condition}: {target}", flush=True)
+            for layer in layers:
+                if (result := compare(layer, target, seconds)) is not None:
+                    found.append(result)
+                    print(describe(result), flush=True)
+        behind = [r.behind for r in found]
+        print(f"{condition}: median {median(behind):.1%} behind, worst {max(behind):.1%}\n", flush=True)
+        everything += found
+    return everything
+
+
+def describe(result: Result) -> str:
+    """One line."""
+    times = "  ".join(f"{CONVOLUTIONS[m]} {ms:7.3f} ({result.expected[m]:7.3f})" for m, ms in result.measured.items())
+    return f"{result.layer:26s} {times}   chosen {CONVOLUTIONS[result.chosen]:22s} {result.behind:6.1%}"
+
+
+@contextmanager
+def _condition(name: str) -> Iterator[Target]:
+    """The target under a condition, for as long as it holds."""
+    if name == "beside":
+        with subprocess.Popen([sys.executable, "-c", READER]) as other:
+            try:
+                time.sleep(1.0)
+                yield measure(described()).of(described())
+            finally:
+                other.kill()
+        return
+    target = measure(described()).of(described())
+    if name != "own":
+        width, wide = (32, ("avx512", "evex512")) if name == "avx2" else (16, ("avx", "fma", "f16c", "evex512", "vaes", "vpclmul"))
+        target = target.with_(vector_bytes=width, vector_registers=16, features=tuple(f for f in target.features if not f.startswith(wide)))
+    yield target
+
+
+def compare(layer: Layer, target: Target, seconds: float) -> Result | None:
+    """Every algorithm of a layer, measured; None where there is only one."""
+    mod = _module(layer)
+    call = next(b.value for block in mod["main"].body.blocks for b in block.bindings if getattr(getattr(b.value, "op", None), "name", "") == "nn.conv2d")
+    cycles = winograd_cycles(call.args[0].sinfo, call.args[1].sinfo, call.attrs, target)
+    if len(cycles) < 2:
+        return None
+    runs = {m: _compiled(layer, m, target) for m in cycles}
+    measured = _interleaved(runs, layer.arrays()[0], seconds, max(2 * target.l3_bytes, 32 << 20))
+    return Result(layer.name, min(cycles, key=cycles.__getitem__), measured, {m: c / target.frequency_ghz * 1e-6 for m, c in cycles.items()})
+
+
+def _module(layer: Layer) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "layer.onnx"
+        layer.save(path)
+        return from_onnx(path.read_bytes())
+
+
+def _compiled(layer: Layer, tile: int, target: Target) -> Any:
+    """The layer with one algorithm."""
+    def forced(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, machine: Target) -> int:
+        return tile
+
+    with patch("roundel.graph.block_channels.winograd_tile", forced):
+        return driver.compile_module(_module(layer), target=target, profile=True).load(threads=1, profile=True)["main"]
+
+
+def _interleaved(runs: Mapping[int, Any], x: np.ndarray, seconds: float, swept: int) -> dict[int, float]:
+    """Milliseconds of each, in turns: the median of the fastest quarter."""
+    other, given, source = np.ones(swept // 4, np.float32), np.empty_like(x), x
+    times: dict[int, list[float]] = {m: [] for m in runs}
+    order, end, done = list(runs), time.perf_counter() + seconds, 0
+    while done < ROUNDS[0] or (time.perf_counter() < end and done < ROUNDS[1]):
+        random.Random(done).shuffle(order)
+        for m in order:
+            other.sum()
+            np.copyto(given, source)
+            runs[m].profile()
+            runs[m](given)
+            times[m].append(sum(seconds for name, (_, seconds) in runs[m].profile().items() if "conv2d" in name) * 1e3)
+        done += 1
+    return {m: median(sorted(t[1:])[: max(len(t) // 4, 3)]) for m, t in times.items()}
