@@ -2,8 +2,8 @@
 """Convolutions of 3 x 3: the algorithm that the target's model chooses against the one that is measured to be the fastest.
 
 Every algorithm of a layer is compiled and all take turns in one process. Before each call the caches are swept, as the other layers of a model
-sweep them, and the input is written; what counts is the time of the kernels that convolve, of the fastest quarter of calls (others use the
-machine too). Done under four conditions: this machine with the rates
+sweep them, and the input is written; what counts is the time of the kernels that convolve (others change layouts, and are not there in a model), as
+a median over calls that no other process interrupted, which the CPU time of a call tells. Done under four conditions: this machine with the rates
 measured of it; the same beside a process that reads memory as fast as it can, the rates measured beside it; the target restricted to AVX2, and
 to SSE.
 """
@@ -43,6 +43,7 @@ VGG = tuple(convolution(i, o, n, n, K3, family="vgg") for i, o, n in ((64, 64, 2
 CONDITIONS = ("own", "beside", "avx2", "sse")
 READER = "import numpy as n; a = n.ones(1 << 24)\nwhile True: a.sum()"  # of 128 MiB
 ROUNDS = (9, 40)
+ENOUGH = 4
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,9 @@ def _compiled(layer: Layer, tile: int, target: Target) -> Any:
 
 
 def _interleaved(runs: Mapping[int, Any], x: np.ndarray, seconds: float, swept: int) -> dict[int, float]:
-    """Milliseconds of each, in turns: the median of the fastest quarter."""
+    """Milliseconds of each, in turns."""
     other, given, source = np.ones(swept // 4, np.float32), np.empty_like(x), x
-    times: dict[int, list[float]] = {m: [] for m in runs}
+    times: dict[int, list[tuple[float, float, float]]] = {m: [] for m in runs}
     order, end, done = list(runs), time.perf_counter() + seconds, 0
     while done < ROUNDS[0] or (time.perf_counter() < end and done < ROUNDS[1]):
         random.Random(done).shuffle(order)
@@ -147,7 +148,17 @@ def _interleaved(runs: Mapping[int, Any], x: np.ndarray, seconds: float, swept: 
             other.sum()
             np.copyto(given, source)
             runs[m].profile()
+            begun = time.thread_time_ns()
             runs[m](given)
-            times[m].append(sum(seconds for name, (_, seconds) in runs[m].profile().items() if "conv2d" in name) * 1e3)
+            used = (time.thread_time_ns() - begun) * 1e-6
+            kernels = {name: seconds * 1e3 for name, (_, seconds) in runs[m].profile().items()}
+            times[m].append((used, sum(kernels.values()), sum(ms for name, ms in kernels.items() if "conv2d" in name)))
         done += 1
-    return {m: median(sorted(t[1:])[: max(len(t) // 4, 3)]) for m, t in times.items()}
+    return {m: _typical(t[1:]) for m, t in times.items()}
+
+
+def _typical(calls: Sequence[tuple[float, float, float]]) -> float:
+    """Of calls, given by CPU time, time of all kernels and of those that count: the median of the last where nothing interrupted them, else by
+    their share of the CPU time."""
+    alone = [own for used, kernels, own in calls if kernels <= used]
+    return median(alone if len(alone) >= ENOUGH else [used * own / kernels for used, kernels, own in calls])

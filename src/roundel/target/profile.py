@@ -56,7 +56,7 @@ class Profile:
 
     def of(self, table: Target) -> Target:
         """The machine that ``table`` describes, with these rates."""
-        ghz = max(self.frequency_ghz, self.gflops / table.flops_per_cycle()) or table.frequency_ghz
+        ghz = max(self.frequency_ghz, self.gflops / table.flops_per_cycle(), self.l1_gbs / (table.loads * table.vector_bytes))
         taken = _stepped(ghz, table.frequency_ghz)
 
         def rate(name: str, expected: float) -> float:
