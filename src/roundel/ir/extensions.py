@@ -14,6 +14,17 @@ def note(thing: Any) -> None:
         _added.append(thing)
 
 
+def add(thing: Any) -> None:
+    """Remember something that was registered, whoever made it."""
+    _added.append(thing)
+
+
+def remove(thing: Any) -> None:
+    """Forget what is registered no more."""
+    if thing in _added:
+        _added.remove(thing)
+
+
 def added() -> bool:
     """Has anything been added in this process?"""
     return bool(_added)

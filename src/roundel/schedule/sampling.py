@@ -36,6 +36,24 @@ def sample_categorical(tree: Tree, candidates: Sequence[int], probs: Sequence[fl
 
 
 @primitive
+def knob(tree: Tree, name: str, values: Sequence[int], decision: Any = None, rng: Random | None = None) -> Change:
+    """One of ``values``, the first unless another is asked for. The decision has this name, and is the position of the value.
+
+    A schedule with knobs is a template: whoever replays it chooses by name (``roundel.strategy.template``).
+    """
+    if not values:
+        refuse(tree, tree.root, f"knob {name!r} needs at least one value")
+    if any(d.name == name for d in tree.decisions):
+        refuse(tree, tree.root, f"there are two knobs of the name {name!r}")
+    if decision == OPEN:
+        return _left_open(tree, categorical_decision(name, values), many=False)
+    decision = int(decision or 0)
+    if not 0 <= decision < len(values):
+        refuse(tree, tree.root, f"decision {decision} is not a position among the {len(values)} values of knob {name!r}")
+    return Change(tree, values[decision], decision=decision)
+
+
+@primitive
 def sample_perfect_tile(tree: Tree, loop: Loop, n: int, max_innermost_factor: int = 16, decision: Any = None, rng: Random | None = None) -> Change:
     """``n`` factors (the decision) whose product is the loop's extent, the last at most ``max_innermost_factor``.
 
@@ -61,7 +79,7 @@ def sample_perfect_tile(tree: Tree, loop: Loop, n: int, max_innermost_factor: in
     return Change(tree, factors, decision=factors)
 
 
-CAN_STAY_OPEN = ("sample_categorical", "sample_perfect_tile")
+CAN_STAY_OPEN = ("knob", "sample_categorical", "sample_perfect_tile")
 
 
 def _left_open(tree: Tree, decision: Decision, many: bool) -> Change:

@@ -204,6 +204,7 @@ class Schedule:
     decompose_padding = method(padding.decompose_padding)
     reorder_block_iter_var = method(layout.reorder_block_iter_var)
 
+    knob = method(sampling.knob)
     sample_categorical = method(sampling.sample_categorical)
     sample_perfect_tile = method(sampling.sample_perfect_tile)
     sample_compute_location = method(sampling.sample_compute_location)

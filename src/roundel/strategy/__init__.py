@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which implementation of an operator runs and how it is scheduled when nobody said so."""
+"""What can become of a tensor program, what each choice is expected to cost, and which one is taken."""
 
-from .schedule_module import schedule_module
+from .candidates import Candidates, combinations
+from .choose import Alternative, choose
+from .pins import pin
+from .program import Program
+from .rules import register, unregister
+from .schedule_module import schedule_module, schedule_program
+from .sketch import Applied, Rule, Sketch, rule
+from .template import from_open, template
 
-__all__ = ["schedule_module"]
+__all__ = [
+    "Alternative", "Applied", "Candidates", "Program", "Rule", "Sketch", "choose", "combinations", "from_open", "pin", "register", "rule", "schedule_module",
+    "schedule_program", "template", "unregister",
+]

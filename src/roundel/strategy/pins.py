@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import tir
+from ..ir.errors import OptionError
+from ..ir.module import IRModule
 from .parallelism import GRAIN
 from .program import Program
 from .sketch import Sketch
@@ -68,6 +70,16 @@ class Pins:
                 what = f"sketch {sketch.name} cannot have {name}={value}" + (f" with {others}" if value in table.columns[name] else "")
                 raise program.error(what, hint=f"{name} can be {_values(left)}")
         return table.best(fitting)
+
+
+def pin(mod: IRModule, choices: Mapping[str, Mapping[str, Any]]) -> IRModule:
+    """The module with decisions pinned: for the names of tensor programs that are not scheduled yet, as ``roundel explain`` prints them, what
+    the attribute ``decisions`` is to hold. Raises OptionError where there is no such program."""
+    programs = [n for n, f in mod.items() if isinstance(f, tir.PrimFunc) and f.root_block is not None and "scheduled" not in f.attrs]
+    for name in choices:
+        if name not in programs:
+            raise OptionError(f"there is no tensor program {name!r} to be scheduled", hint=f"there are {', '.join(programs)}")
+    return mod.with_functions({name: mod[name].with_attr("decisions", dict(chosen)) for name, chosen in choices.items()})
 
 
 def _values(column: np.ndarray) -> str:
