@@ -12,6 +12,7 @@ from .types import element_bytes, is_packed, llvm_type
 
 STACK_LIMIT = 64 * 1024  # bytes of one allocation that may lie on the stack
 STACK_TOTAL = 256 * 1024  # bytes of all of a function's
+LOOP_HINTS = {"interleave": 4, "aligned": 6}  # annotations of loops, and the metadata that says the same to LLVM (``function.LOOPS``)
 
 
 @writes(STMT, tir.Seq)
@@ -23,7 +24,7 @@ def _seq(em: Emitter, s: tir.Seq) -> None:
 @writes(STMT, tir.For)
 def _for(em: Emitter, s: tir.For) -> None:
     """A loop with its test at the bottom; one more ahead of it unless it is known to run. What loops with the annotation
-    ``streamed`` store in whole vectors is not kept in caches."""
+    ``streamed`` store in whole vectors is not kept in caches; one with ``interleave`` 1 is not run several vectors at a time by LLVM."""
     if "streamed" in s.annotations:
         em.streaming += 1
         _for(em, s.replace(annotations=s.annotations.without("streamed")))
@@ -60,8 +61,12 @@ def _for(em: Emitter, s: tir.For) -> None:
     em.values.clear()
     following = em.op(f"add nsw {t} {counter}, {by}")
     lines[slot] = f"  {counter} = phi {t} [ {low}, %{ahead} ], [ {following}, %{em.block} ]"
-    em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done)
+    em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done, _loop_hint(s))
     em.start(done)
+
+
+def _loop_hint(loop: tir.For) -> str:
+    return next((f", !llvm.loop !{n}" for name, n in LOOP_HINTS.items() if name in loop.annotations), "")
 
 
 def _scoped(em: Emitter, body: tir.Stmt) -> None:
