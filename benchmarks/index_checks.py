@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from .results import machine, merge
 from .samples import Sample
 
 BLOCK = 0.002  # seconds of a block of calls
-ROUNDS = 41
+ROUNDS = 61
 COUNTS = (1024, 8192, 65536, 262144, 1_000_000)  # of indices: 8 KiB to 8 MB of 64-bit numbers
 
 

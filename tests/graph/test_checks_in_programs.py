@@ -39,6 +39,8 @@ CASES = {
     "take": (lambda t: model("take", [X, indices(t, "k")], axis=0), [(9,)], (1100,), 9),
     "gather_elements": (lambda t: model("gather_elements", [GRID, indices(t, "n", "q")], axis=1), [(9, 9)], (9, 30), 9),
     "gather_nd": (lambda t: model("gather_nd", [GRID, indices(t, "k", 2)]), [(7, 9)], (1100, 2), 7),
+    "scatter_elements": (lambda t: model("scatter_elements", [GRID, indices(t, "n", "q"), (("n", "q"), F)], axis=1, reduction="add"),
+                         [(3, 9), (3, 70)], (3, 70), 9),
     "scatter_nd": (lambda t: model("scatter_nd", [X, indices(t, "k", 1), (("k",), F)], reduction="add"), [(9,), (1100,)], (1100, 1), 9),
 }
 
@@ -74,6 +76,49 @@ def test_programs_with_checks_print_and_parse(name):
     prepared = driver.prepare(CASES[name][0]("int64"), pipeline=UP_TO_CHECKS)
     text = prepared.script()
     assert from_source(text).script() == text
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 64, 71])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_each_index_of_a_scatter_is_looked_at_wherever_it_lies(count, columns):
+    """Indices are looked at in strips of tuples, vectors, and what remains of them; limits differ between columns."""
+    limits = (9, 11, 7)[:columns]
+    compiled = rd.compile(model("scatter_nd", [(limits, F), indices("int64", "k", columns), (("k",), F)], reduction="add"))
+    rng = np.random.default_rng(count)
+    x, u = rng.random(limits, np.float32), rng.random(count, np.float32)
+    i = np.stack([rng.integers(-n, n, count) for n in limits], 1)
+    wanted = x.copy()
+    np.add.at(wanted, tuple(i.T), u)
+    np.testing.assert_allclose(compiled(x, i, u), wanted, rtol=1e-5)
+    for row in range(count):
+        for column, n in enumerate(limits):
+            wrong = i.copy()
+            wrong[row, column] = (n, -n - 1, 2**62, -(2**63))[row % 4]
+            with pytest.raises(rd.RoundelError, match=rf"at position \({row}, {column}\) is not in \[-{n}, {n}\)"):
+                compiled(x, wrong, u)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (16, 2), (17, 2), (9, 4), (3, 40), (2, 64), (5, 33)])
+def test_rows_of_indices_of_a_known_size_are_looked_at_whole(rows, columns):
+    compiled = rd.compile(model("scatter_elements", [((rows, columns), F), indices("int32", rows, columns), ((rows, columns), F)], axis=1))
+    rng = np.random.default_rng(rows)
+    x, u = (rng.random((rows, columns), np.float32) for _ in range(2))
+    i = rng.permuted(np.tile(np.arange(columns, dtype=np.int32), (rows, 1)), axis=1)
+    wanted = x.copy()
+    np.put_along_axis(wanted, i, u, 1)
+    np.testing.assert_array_equal(compiled(x, i, u), wanted)
+    for row in range(rows):
+        for column in range(columns):
+            wrong = i.copy()
+            wrong[row, column] = (columns, -columns - 1, 2**31 - 1)[column % 3]
+            with pytest.raises(rd.RoundelError, match=rf"at position \({row}, {column}\)"):
+                compiled(x, wrong, u)
+
+
+def test_no_indices_at_all_change_nothing():
+    compiled = rd.compile(CASES["scatter_elements"][0]("int64"))
+    x = np.ones((3, 9), np.float32)
+    np.testing.assert_array_equal(compiled(x, np.zeros((3, 0), np.int64), np.zeros((3, 0), np.float32)), x)
 
 
 def test_what_no_element_can_be_taken_from_is_an_error():

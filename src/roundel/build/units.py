@@ -65,7 +65,8 @@ class Units:
         self.symbols[name] = symbol
         self.constants[name] = constants
         if symbol not in self.made:
-            self.made[symbol] = Unit(name, symbol, text.replace(_PLACEHOLDER, symbol), "light" if vectors else "full")
+            pipeline = "light" if vectors else "loops" if "checks" in self.func(name).attrs else "full"
+            self.made[symbol] = Unit(name, symbol, text.replace(_PLACEHOLDER, symbol), pipeline)
             yield self.made[symbol]
 
     def func(self, name: str) -> tir.PrimFunc:

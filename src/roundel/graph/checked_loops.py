@@ -2,15 +2,15 @@
 """Loops over indices that check them.
 
 What is read at an index that is not a position is read at the last one instead; that there was one is told, both in vectors. Before
-something is written, a strip of indices that fits into the first cache is looked at, in vectors; where one of them is not a position,
-nothing of the strip is written. So nothing outside is touched, and a result that is not right is not handed out.
+something is written, a strip of indices is looked at, in vectors; where one of them is not a position, nothing of the strip is written.
+So nothing outside is touched, and a result that is not right is not handed out.
 
-    for p in T.parallel(m // 1024):                            for p in range(m // 512):
+    for p in T.parallel(m // 1024):                            for p in range(m // 32):
         found = 0                                                  found = 0
-        for j in range(1024 * p, 1024 * (p + 1)):                  for j in range(512 * p, 512 * (p + 1)):
+        for j in range(1024 * p, 1024 * (p + 1)):                  for j in range(32 * p, 32 * (p + 1)):
             k = i[j] + n if i[j] < 0 else i[j]                         found |= (i[j] + n) | (n - 1 - i[j])
             found |= k ^ unsigned_min(k, n - 1)                    if found >= 0:
-            out[j] = x[unsigned_min(k, n - 1)]                         for j in range(512 * p, 512 * (p + 1)): out[i[j]] = u[j]
+            out[j] = x[unsigned_min(k, n - 1)]                         for j in T.unroll(32): out[i[32 * p + j]] = u[32 * p + j]
         if found != 0: flag = -1                                   else: flag = -1
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..ir import tir
-from ..ir.dtype import INT64, DType
+from ..ir.dtype import INT64, VOID, DType
 from ..ir.visit import OnceVisitor, Rewriter, free_vars, on, substitute, walk
 from ..ops.bounds import limit_of, sign_of_check
 from .index_ranges import static
@@ -30,14 +30,12 @@ from .index_ranges import static
 PIECE = 1024
 """Iterations of a parallel loop, at most, after which one thread tells what it found."""
 
-STRIP = 512
-"""Indices that are looked at before something is written at them: 4 KiB, so that they are still in the first cache then."""
+STRIP = 32
+"""Indices that are looked at before something is written at them: so few that a processor looks at the next ones while it still writes."""
 
-ASSUMED = 64
-"""Indices of an iteration of the outer loop, where that is not known at compile time."""
-
-MOST = 1 << 14
-"""Where one iteration has more indices than this, as far as is known at compile time, a loop inside is cut into strips."""
+LINE_BYTES = 64
+AHEAD = 2048
+"""Bytes of indices between those that are looked at and those that are prefetched: some 100 ns of writes."""
 
 
 class Accesses(OnceVisitor):
@@ -112,14 +110,17 @@ class Checked(Rewriter):
         if not isinstance(stmt, tir.For) or not self.is_plain(stmt):
             return None
         d, writes = self.accesses.dims.get(stmt.loop_var), self.writes_there(stmt)
-        many = writes and d is not None and (static(tir.product_of(self.indices.shape[d + 1 :])) or 0) > MOST
-        if many or (d is None and static(stmt.extent) == 1):
+        if d is not None and self.is_by_rows(stmt):
+            return None
+        if d is not None and not writes:
+            return self.at_nearest(stmt)
+        each = 1 if d is None else static(tir.product_of(self.indices.shape[d + 1 :])) or STRIP
+        if each >= STRIP or (d is None and static(stmt.extent) == 1):
             self.outside += (stmt.loop_var,)
             inner = self.within(stmt.body)
-            return inner and stmt.replace(body=inner)
-        if d is None or self.is_by_rows(stmt):
-            return None
-        return self.in_strips(stmt, d) if writes else self.at_nearest(stmt)
+            if inner is not None:
+                return stmt.replace(body=inner)
+        return None if d is None else self.in_strips(stmt, d)
 
     def uses(self, node: Any) -> bool:
         return any(type(n) is tir.BufferLoad and n.buffer is self.indices for n in walk(node))
@@ -140,44 +141,31 @@ class Checked(Rewriter):
     def fail(self) -> tir.Stmt:
         return tir.BufferStore(self.flag, tir.const(-1, self.flag.dtype), ())
 
-    def pieces(self, loop: tir.For, rows: int, of: Callable[[tir.Expr, tir.Expr, Callable[[tir.Stmt], tir.For]], tir.Stmt]) -> tir.Stmt:
-        """The loop in pieces of so many iterations: ``of`` is given the first one, how many there are, and what makes the loop over them."""
-        n, grain = loop.extent, loop.annotations.get("grain", 0)
-        piece = tir.Var("piece", INT64)
-        even = static(n) is not None and static(n) % rows == 0  # type: ignore[operator]
-        count = tir.index_const(rows) if even else tir.min_(rows, n - piece * rows)
-
-        def part(body: tir.Stmt) -> tir.For:
-            row = tir.Var(loop.loop_var.name, loop.loop_var.dtype)
-            at = {loop.loop_var: tir.cast(piece * rows + row, row.dtype)}
-            return tir.For(row, tir.index_const(0), count, tir.ForKind.SERIAL, substitute(body, at), annotations=loop.annotations.without("grain"))
-
-        notes = loop.annotations.without("interleave") | ({"grain": max(1, grain // rows)} if grain else {})
-        body = of(piece * rows, count, part)
-        return loop.replace(loop_var=piece, extent=tir.floordiv(n + (rows - 1), rows), body=body, annotations=notes)
-
-    def most(self, loop: tir.For, rows: int) -> int:
-        """So many iterations in a piece, or fewer where a thread gets fewer at a time."""
-        return rows if loop.kind is tir.ForKind.SERIAL else max(1, min(rows, loop.annotations.get("grain", 0)))
-
     # ---- what is written: strips, looked at before
 
     def in_strips(self, loop: tir.For, d: int) -> tir.Stmt | None:
         """The loop over dimension ``d``, some iterations at a time: all indices of these are looked at, then they run if all is well."""
         before = {load[:d] for load in self.accesses.loads}
-        if len(before) != 1 or any(v not in self.outside for i in next(iter(before)) for v in free_vars(i)):
-            return None  # loops over the dimensions before are inside
-        each = Analyzer().simplify(tir.product_of(self.indices.shape[d + 1 :]))
-        rows = self.most(loop, max(1, STRIP // max(1, static(each) or ASSUMED)))
-        found = tir.BufferLoad(self.found, ())
+        here, n, each = next(iter(before)), loop.extent, Analyzer().simplify(tir.product_of(self.indices.shape[d + 1 :]))
+        if static(each) is None or len(before) > 1 or any(v not in self.outside for i in here for v in free_vars(i)):
+            return None  # so many at a time as are not known, or loops over the dimensions before are inside
+        grain = loop.annotations.get("grain", 0)
+        rows = max(1, STRIP // max(1, static(each)))  # type: ignore[type-var]
+        rows = min(rows, max(1, grain)) if loop.kind is tir.ForKind.PARALLEL else rows
 
-        def strip(first: tir.Expr, count: tir.Expr, part: Callable[[tir.Stmt], tir.For]) -> tir.Stmt:
-            here = next(iter(before))
-            return tir.Allocate(self.found, tir.seq(
-                tir.BufferStore(self.found, tir.const(0, found.dtype), ()), self.look(here, first * each, count * each),
-                tir.If(found >= 0, _in_one_line(part(loop.body)), self.fail())))
+        def strip(first: tir.Expr, count: tir.Expr) -> tir.Stmt:
+            row = tir.Var(loop.loop_var.name, loop.loop_var.dtype)
+            body = substitute(loop.body, {loop.loop_var: tir.cast(first + row, row.dtype)})
+            run = _WriteOut(self.uses).rewrite(tir.For(row, tir.index_const(0), count, tir.ForKind.SERIAL, body))
+            clear = tir.BufferStore(self.found, tir.const(0, self.flag.dtype), ())
+            well = tir.ge(tir.BufferLoad(self.found, ()), 0)
+            look = self.look(here, first * each, count * each), self.fetch(here, first * each)
+            return tir.Allocate(self.found, tir.seq(clear, *look, tir.If(well, run, self.fail())))
 
-        return self.pieces(loop, rows, strip)
+        number, rest = tir.Var("strip", INT64), Analyzer().simplify(tir.floormod(n, rows))
+        whole = loop.replace(loop_var=number, extent=tir.floordiv(n, rows), body=strip(number * rows, tir.index_const(rows)),
+                             annotations=loop.annotations | ({"grain": max(1, grain // rows)} if grain else {}))
+        return whole if static(rest) == 0 else tir.seq(whole, tir.If(tir.gt(rest, 0), strip(n - rest, rest)))
 
     def look(self, before: tuple[tir.Expr, ...], first: tir.Expr, count: tir.Expr) -> tir.Stmt:
         """Has ``found`` negative if one of ``count`` indices is not a position, from that with the number ``first`` behind ``before`` on."""
@@ -202,10 +190,19 @@ class Checked(Rewriter):
             value = joined(tir.BufferLoad(signs, (lane,)), k * width + lane, tir.floormod(lane, columns))
             return tir.If(tir.lt(k * width + lane, count), tir.BufferStore(signs, value, (lane,)))
 
+        turns = Analyzer().simplify(tir.floordiv(count + (width - 1), width))
         clear = vector(lambda lane: tir.BufferStore(signs, tir.const(0, found.dtype), (lane,)))
-        all_of = tir.For(k, tir.index_const(0), tir.floordiv(count + (width - 1), width), tir.ForKind.SERIAL, vector(join))
+        all_of = tir.For(k, tir.index_const(0), turns, tir.ForKind.SERIAL if static(turns) is None else tir.ForKind.UNROLLED, vector(join))
         least = vector(lambda lane: tir.BufferStore(self.found, tir.min_(found, tir.BufferLoad(signs, (lane,))), ()))
         return tir.Allocate(signs, tir.seq(clear, all_of, least))
+
+    def fetch(self, before: tuple[tir.Expr, ...], first: tir.Expr) -> tir.Stmt:
+        """Prefetches indices of strips to come: a processor that sees many loads, each of them a strip further than the last time, would do so late."""
+        bytes_each = self.indices.dtype.bits // 8
+        at = [first + (AHEAD + line) // bytes_each for line in range(0, STRIP * bytes_each, LINE_BYTES)]
+        loads = [tir.BufferLoad(self.indices, (*before, *self.place(len(before), number))) for number in at]
+        hint = lambda load: tir.Call("prefetch", (load, tir.const(0, "int32"), tir.const(3, "int32")), VOID)
+        return tir.seq(*(tir.Evaluate(hint(load)) for load in loads))
 
     def place(self, d: int, number: tir.Expr) -> tuple[tir.Expr, ...]:
         """Where the index with a number is in the dimensions from ``d`` on."""
@@ -238,13 +235,22 @@ class Checked(Rewriter):
             tell = tir.If(tir.ne(found, 0), self.fail())
             return tir.Allocate(self.found, tir.seq(tir.BufferStore(self.found, tir.const(0, found.dtype), ()), loop, tell))
 
-        outer = loops[0]
-        if outer.kind is tir.ForKind.SERIAL:
-            out = piece(outer.replace(body=body))
-        else:
-            out = self.pieces(outer, self.most(outer, PIECE), lambda first, count, part: piece(part(body)))
+        outer = loops[0].replace(body=body)
+        out = piece(outer) if outer.kind is tir.ForKind.SERIAL else self.pieces(outer, piece)
         some = [tir.gt(n, 0) for n in dict.fromkeys(self.limits) if (static(n) or 0) < 1]
         return tir.If(tir.logical_and(*some), out, self.fail()) if some else out
+
+    def pieces(self, loop: tir.For, of: Callable[[tir.For], tir.Stmt]) -> tir.Stmt:
+        """A parallel loop in pieces, of which each thread tells what it found."""
+        n, grain = loop.extent, loop.annotations.get("grain", 0)
+        rows = min(PIECE, grain) if grain > 0 else 1
+        piece, row = tir.Var("piece", INT64), tir.Var(loop.loop_var.name, loop.loop_var.dtype)
+        even = static(n) is not None and static(n) % rows == 0  # type: ignore[operator]
+        body = substitute(loop.body, {loop.loop_var: tir.cast(piece * rows + row, row.dtype)})
+        count = tir.index_const(rows) if even else tir.min_(rows, n - piece * rows)
+        part = tir.For(row, tir.index_const(0), count, tir.ForKind.SERIAL, body, annotations=loop.annotations.without("grain"))
+        return loop.replace(loop_var=piece, extent=tir.floordiv(n + (rows - 1), rows), body=of(part),
+                            annotations=loop.annotations.without("interleave") | ({"grain": max(1, grain // rows)} if grain else {}))
 
     def nearest(self, load: tir.BufferLoad) -> tuple[tir.Expr, tir.Expr]:
         """An index counted from the beginning, and the same if it is a position, else the last: as unsigned numbers all others are larger."""
@@ -260,17 +266,13 @@ class Checked(Rewriter):
         return tir.cast(self.nearest(load)[1], load.dtype) if load.buffer is self.indices else load
 
 
-class _InOneLine(Rewriter):
-    """Has loops without others inside begin with a line of code, as far as they are serial."""
+class _WriteOut(Rewriter):
+    """Writes out short loops over indices: then no branch that a processor could expect wrongly is between the writes of a strip."""
+
+    def __init__(self, uses: Callable[[Any], bool]) -> None:
+        self.uses = uses
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
-        inner = any(type(n) is tir.For for n in walk(loop.body))
-        if inner or loop.kind is not tir.ForKind.SERIAL:
-            return self.generic(loop)
-        return loop.replace(annotations=loop.annotations | {"aligned": 64})
-
-
-def _in_one_line(stmt: tir.Stmt) -> tir.Stmt:
-    """Has the short loops over indices begin with a line of code: where two lines are needed, they may take half as long again."""
-    return _InOneLine().rewrite(stmt)
+        short = loop.kind is tir.ForKind.SERIAL and (static(loop.extent) or STRIP + 1) <= STRIP and self.uses(loop.body)
+        return self.generic(loop.replace(kind=tir.ForKind.UNROLLED) if short else loop)

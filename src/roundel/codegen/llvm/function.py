@@ -23,8 +23,10 @@ from .statements import buffer_bytes, write_scratch
 from .types import element_bytes, llvm_type
 
 WEIGHTS = ('!2 = !{!"branch_weights", i32 1, i32 100000}', '!3 = !{!"branch_weights", i32 100000, i32 1}')
-LOOPS = ("!4 = distinct !{!4, !5}", '!5 = !{!"llvm.loop.interleave.count", i32 1}', "!6 = distinct !{!6, !7}", '!7 = !{!"llvm.loop.align", i32 64}')
 """Of branches that are hardly ever taken, and of those that nearly always are."""
+
+ONE_VECTOR = ("!4 = distinct !{!4, !5}", '!5 = !{!"llvm.loop.interleave.count", i32 1}')
+"""Of loops that LLVM's vectoriser does not run several vectors at a time."""
 
 
 @dataclass
@@ -249,7 +251,7 @@ def module_text(pieces: Iterable[Piece], extra: str = "") -> str:
         declares.update(piece.declares)
         defined.update(re.findall(r"^define [^@]*@([\w.$]+)\(", text, re.M))
     lines = [text for name, text in sorted(declares.items()) if name not in defined]
-    loops = LOOPS if any("!llvm.loop" in text for text in parts) else ()
+    loops = ONE_VECTOR if any("!llvm.loop" in text for text in parts) else ()
     return "\n".join([*parts, extra, *lines, "!0 = !{}", "!1 = !{i32 1}", *WEIGHTS, *loops, ""])
 
 

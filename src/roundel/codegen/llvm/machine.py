@@ -2,7 +2,8 @@
 """LLVM itself, through llvmlite: text to object or assembly for a triple, CPU and features.
 
 A kernel with explicit vectors is what it should be already: its accumulators are promoted to registers (``sroa``) and
-little else runs. Scalar kernels get the whole pipeline with the loop vectoriser.
+little else runs. Scalar kernels get the whole pipeline with the loop vectoriser (``loops``: not that for straight code, which makes vectors
+of the addresses of single writes and takes them apart again).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import llvmlite.binding as llvm
 llvm.initialize_all_targets()
 llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])
 """
-PIPELINES = ("light", "full", "none")
+PIPELINES = ("light", "full", "loops", "none")
 _OPTIONS = ("--lsr-insns-cost=0",)  # addresses in loops: by registers first, as for most targets; a pointer for each load saves instructions, but spills
 
 
@@ -107,9 +108,10 @@ def _optimised(text: str, spec: MachineSpec, pipeline: str) -> tuple[Any, Any]:
         for function in module.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
-    elif pipeline == "full":
+    elif pipeline in ("full", "loops"):
         options = llvm.create_pipeline_tuning_options(2)
-        options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = True
+        options.loop_vectorization = options.loop_interleaving = True
+        options.slp_vectorization = pipeline == "full"
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
     return module, machine

@@ -12,7 +12,6 @@ from .types import element_bytes, is_packed, llvm_type
 
 STACK_LIMIT = 64 * 1024  # bytes of one allocation that may lie on the stack
 STACK_TOTAL = 256 * 1024  # bytes of all of a function's
-LOOP_HINTS = {"interleave": 4, "aligned": 6}  # annotations of loops, and the metadata that says the same to LLVM (``function.LOOPS``)
 
 
 @writes(STMT, tir.Seq)
@@ -61,12 +60,8 @@ def _for(em: Emitter, s: tir.For) -> None:
     em.values.clear()
     following = em.op(f"add nsw {t} {counter}, {by}")
     lines[slot] = f"  {counter} = phi {t} [ {low}, %{ahead} ], [ {following}, %{em.block} ]"
-    em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done, _loop_hint(s))
+    em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done, ", !llvm.loop !4" if s.annotations.get("interleave") == 1 else "")
     em.start(done)
-
-
-def _loop_hint(loop: tir.For) -> str:
-    return next((f", !llvm.loop !{n}" for name, n in LOOP_HINTS.items() if name in loop.annotations), "")
 
 
 def _scoped(em: Emitter, body: tir.Stmt) -> None:
