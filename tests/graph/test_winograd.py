@@ -7,18 +7,23 @@ import numpy as np
 import pytest
 
 from roundel.builder import BlockBuilder
-from roundel.driver import compile_module, prepare
+from roundel.driver import DEFAULT, compile_module, prepare
 from roundel.graph.algorithms import algorithms
 from roundel.graph.winograd import LARGEST, winograd_cycles, winograd_tile
 from roundel.interp import interpret
-from roundel.ir import graph, options
+from roundel.ir import IRModule, graph, options, tir
 from roundel.ir.constants import ConstData
 from roundel.ir.op import get_op
+from roundel.ir.visit import statements
+from roundel.lower import lower
 from roundel.ops import make
 from roundel.ops.even_tiles import SCALE
 from roundel.ops.winograd import DATA_TRANSFORM, KERNEL_TRANSFORM, RESULT_TRANSFORM, transform_weight
+from roundel.strategy import schedule_module
 from roundel.target import Target
 from roundel.target.profile import Profile
+
+LANES = 16  # of the blocks of channels
 
 
 def _info(*shape):
@@ -133,7 +138,7 @@ def test_kernels_that_are_transformed_overflow_nowhere(tile):
     data, result = (np.array([f[tile](row) for row in units]).T for f in (DATA_TRANSFORM, RESULT_TRANSFORM))
     gain = (np.abs(result) * np.linalg.norm(data, axis=1) * np.linalg.norm(KERNEL_TRANSFORM[tile], axis=1)).sum(1).max() ** 2
     assert gain < {2: 2.0**4, 4: 94}[tile]
-    assert gain * LARGEST * np.sqrt(2.0**128 / SCALE) < np.finfo(np.float32).max
+    assert gain * LARGEST * np.sqrt(LANES * 2.0**128 / SCALE) < np.finfo(np.float32).max  # each lane of the sum of squares is finite
 
 
 @pytest.mark.parametrize(("growth", "tile"), [(5.0, 4), (4.0, 2), (1.7, 0)])
@@ -161,3 +166,25 @@ def test_interpolation_points_are_precise():
             got = np.asarray(compile_module(mod).load()["main"](x))
         error[accuracy] = np.linalg.norm(got - expected)
     assert error["default"] < 2.5 * error["strict"]
+
+
+def _scheduled(target):
+    """The kernel of a convolution of tiles of 4."""
+    mod, _, _ = _network(1, 64, 64, 56, 56, np.random.default_rng(0))
+    made = prepare(mod, target=target, pipeline=DEFAULT[: DEFAULT.index(schedule_module) + 1])
+    (kernel,) = (f for name, f in made.functions.items() if "winograd" in name)
+    return kernel
+
+
+def test_code_for_uneven_tiles_stands_beside_the_code_for_others():
+    """Borders of pictures, which uneven tiles read with padding of their own, do not make a second copy of the transforms."""
+    flat = lower(IRModule({"main": _scheduled(Target("x86-64-v4"))}))
+    stores = [s.buffer.name for f in flat.functions.values() for s in statements(f.body) if type(s) is tir.BufferStore]
+    assert stores.count("winograd_conv2d_data") == 36
+
+
+def test_squares_are_added_up_where_the_tile_is_transformed():
+    made = _scheduled(Target("x86-64-v4"))
+    blocks = lambda loop: {s.name.removeprefix("winograd_conv2d_") for s in statements(loop) if type(s) is tir.Block}
+    around = [blocks(s) for s in statements(made.body) if type(s) is tir.For]
+    assert {"data_columns", "data", "parts"} in around

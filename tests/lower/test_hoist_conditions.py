@@ -9,6 +9,7 @@ import pytest
 from roundel import te
 from roundel.driver import build_module
 from roundel.ir import IRModule, tir
+from roundel.ir.dtype import INT64
 from roundel.ir.visit import statements, walk
 from roundel.lower import PIPELINE, hoist_conditions
 
@@ -49,3 +50,28 @@ def test_results_are_the_same(guarded):
         i, j = np.indices(x.shape)
         expected = np.where(i + 1 + j < 8, np.where(np.roll(x[:, :1], -1, 0) > 0, x, -x), 1)
     np.testing.assert_array_equal(got, expected)
+
+
+def _run(*stmts):
+    """The loop's body over four elements, after the pass; buffers by name are those of the program."""
+    i = tir.Var("i", INT64)
+    loop = tir.For(i, tir.index_const(0), tir.index_const(4), tir.ForKind.SERIAL, tir.Seq(tuple(make(i) for make in stmts)))
+    return hoist_conditions(IRModule({"main": tir.PrimFunc((X.data, E.data), loop, buffer_map={})}))["main"].body
+
+
+X, E = tir.decl_buffer((4,), "float32", "X"), tir.decl_buffer((4,), "bool", "E")
+
+
+def test_neighbours_that_ask_the_same_of_data_are_asked_together():
+    holds = lambda i: tir.call("likely", E[i])
+    put = lambda i, n: tir.BufferStore(X, tir.const(float(n), "float32"), (i,))
+    body = _run(lambda i: tir.If(tir.Not(holds(i)), put(i, 1)), lambda i: tir.If(holds(i), put(i, 2)), lambda i: tir.If(holds(i), put(i, 3), put(i, 4)))
+    (choice,) = (s for s in statements(body) if type(s) is tir.If)
+    values = lambda stmt: [s.value.value for s in statements(stmt) if type(s) is tir.BufferStore]
+    assert values(choice.then_case) == [2, 3] and values(choice.else_case) == [1, 4]
+
+
+def test_a_question_is_asked_again_where_its_answer_may_have_changed():
+    put = lambda i, value: tir.If(E[i], tir.BufferStore(E, tir.const(value, "bool"), (i,)))
+    body = _run(lambda i: put(i, False), lambda i: put(i, True))
+    assert sum(type(s) is tir.If for s in statements(body)) == 2

@@ -47,6 +47,23 @@ def test_runs_only_where_it_is_chosen(choose):
     check(sch, func)
 
 
+def test_what_only_a_conditional_block_reads_runs_under_its_condition():
+    """C[i, j] is a sum over rows of A beside a border of zeros where the row before is positive."""
+    a = te.placeholder((12, 5), "float32", "A")
+    k = te.reduce_axis((0, 3), "k")
+    positive = te.compute((12,), lambda i: a[i, 0] > 0.0, "positive")
+    padded = te.compute((12, 7), lambda i, j: te.if_then_else(te.logical_and(j > 0, j < 6), a[i, j - 1], 0.0), "padded")
+    sums = te.compute((12, 5), lambda i, j: te.sum(padded[i, j + k], axis=k), "sums")
+    func = te.create_prim_func([a, te.compute((12, 5), lambda i, j: te.if_then_else(positive[i], sums[i, j], 2.0), "C")])
+    sch = Schedule(func)
+    i, _ = sch.get_loops(sch.get_block("C"))
+    for name in ("sums", "padded"):
+        sch.compute_at(sch.get_block(name), i)
+        sch.only_where_chosen(sch.get_block(name))
+    assert sch.func.script().count("T.where") == 2
+    check(sch, func)
+
+
 def test_the_condition_leaves_the_loops_that_do_not_change_it():
     sch = Schedule(one_of_two(lazily))
     product = sch.get_block("product")
@@ -69,6 +86,12 @@ def test_refused():
     early.compute_at(early.get_block("positive"), early.get_loops(early.get_block("C"))[0])
     with pytest.raises(ScheduleError, match="not known yet"):
         early.only_where_chosen(early.get_block("product"))
+    inner = Schedule(one_of_two(lazily))
+    inner.compute_at(inner.get_block("product"), inner.get_loops(inner.get_block("C"))[0])
+    inner.only_where_chosen(inner.get_block("product"))
+    far = inner.cache_read(inner.get_block("product"), 1, "global")
+    with pytest.raises(ScheduleError, match="same loops"):
+        inner.only_where_chosen(far)
     mixed = Schedule(one_of_two(lambda positive, product, i, j: te.if_then_else(positive[i], product[j, i % 5], 2.0)))
     with pytest.raises(ScheduleError, match="depends on"):
         mixed.only_where_chosen(mixed.get_block("product"))

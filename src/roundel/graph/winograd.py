@@ -17,14 +17,14 @@ from ..target.target import L3, MEMORY
 
 TILES = (2, 4)
 LARGEST = 2.0**80
-"""The largest norm of a kernel that is transformed. A tile of 4 that is not computed directly has pixels of norm below 2^34 (`ops/even_tiles.py`),
+"""The largest norm of a kernel that is transformed. A tile of 4 that is not computed directly has pixels of norm below 2^36 (`ops/even_tiles.py`),
 and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
 times the square of the sum over x of |A_ix| ||B_x|| ||G_x|| for any i, 94 (of tiles of 2: 15). So nothing overflows."""
 GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with tiles of 4 beside them as they are
 DIRECT_SHARE = 0.93    # of peak that a direct convolution reaches
 PRODUCT_SHARE = 0.85   # ... the products of the positions, whose matrices are small
 TRANSFORM_OPS = {2: 70, 4: 220}  # vector instructions of both transforms of a tile of one block of channels (loads and stores included)
-TEST_OPS = 150  # ... of the test of a tile of 4, and 2.5 for each vector of its pixels
+TEST_OPS = 60  # ... of the test of a tile of 4, and 2 for each vector of its pixels
 CACHED_WEIGHTS = 0.8   # of the rate of the last cache, at which weights are read that are in it
 FAR_WEIGHTS = 0.533    # of the rate of memory, at which others are read
 
@@ -67,7 +67,7 @@ def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int,
         return max(batch * 9 * rows * cols * pairs / DIRECT_SHARE, reading)
     tiles = batch * -(-rows // m) * -(-cols // m)
     products = max(edge**2 * tiles * pairs / PRODUCT_SHARE, reading)
-    test = tiles * (TEST_OPS + 2.5 * edge * m * channels / lanes) / 2 if m == 4 else 0.0
+    test = tiles * (TEST_OPS + 2.0 * edge**2 * channels / lanes) / 2 if m == 4 else 0.0
     return products + tiles * TRANSFORM_OPS[m] * (channels + outer) / lanes / 2 + test
 
 

@@ -11,6 +11,12 @@ for j in range(n):                           if likely(E[i]):
     C[i, j] = select(likely(E[i]), x, y) ->      for j in range(n): C[i, j] = x
                                              else:
                                                  for j in range(n): C[i, j] = y
+
+Neighbours that ask the same of data are asked together, so that what one leaves in registers for the next is not kept for others:
+
+if not likely(E[i]): x = A[i]          if likely(E[i]): C[i] = y
+if likely(E[i]): C[i] = y          ->  else: x = A[i]; C[i] = x
+else: C[i] = x
 """
 
 from __future__ import annotations
@@ -76,6 +82,15 @@ class _Hoist(StatementRewriter):
         body = tir.If(tir.logical_and(*stay), inner.then_case) if stay else inner.then_case
         return tir.If(tir.logical_and(*out), loop.replace(body=body))
 
+    @on(tir.Seq)
+    def _seq(self, seq: tir.Seq) -> tir.Stmt:
+        """Neighbours that ask the same of data are asked together."""
+        out: list[tir.Stmt] = []
+        for stmt in self.generic(seq).stmts:
+            both = _together(out[-1], stmt) if out else None
+            out[len(out) - (both is not None) :] = [both or stmt]
+        return tir.seq(*out)
+
     @on(tir.If)
     def _if(self, stmt: tir.If) -> tir.Stmt:
         """Nested conditions become one."""
@@ -102,6 +117,25 @@ class _Decided(Rewriter):
         if type(node) is tir.Select and type(node.condition) is tir.IntImm:
             return node.true_value if node.condition.value else node.false_value
         return node
+
+
+def _together(a: tir.Stmt, b: tir.Stmt) -> tir.Stmt | None:
+    """Two statements in one, where both ask one question of data, which the first does not change."""
+    if type(a) is not tir.If or type(b) is not tir.If:
+        return None
+    (condition, *first), (other, *second) = _cases(a), _cases(b)
+    loaded = {n.buffer for n in walk(condition) if type(n) is tir.BufferLoad}
+    if condition is not other or not loaded or not loaded.isdisjoint(n.buffer for n in statements(a) if type(n) is tir.BufferStore):
+        return None
+    yes, no = (tir.seq(*(s for s in pair if s is not None)) if any(pair) else None for pair in zip(first, second, strict=True))
+    return tir.If(tir.Not(condition), no) if yes is None else tir.If(condition, yes, no)
+
+
+def _cases(stmt: tir.If) -> tuple[tir.Expr, tir.Stmt | None, tir.Stmt | None]:
+    """The condition, without a negation, and what is done where it holds and where not."""
+    if type(stmt.condition) is tir.Not:
+        return stmt.condition.a, stmt.else_case, stmt.then_case
+    return stmt.condition, stmt.then_case, stmt.else_case
 
 
 def _loads(e: tir.Expr) -> bool:

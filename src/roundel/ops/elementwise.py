@@ -118,3 +118,11 @@ def comparison(name: str, fn: Callable[..., Any], reference: Callable[..., Any],
 
 
 __all__ = ["Elementwise", "binary", "comparison", "element", "label", "only_element", "unary", "widen"]
+
+
+def pick(index: Any, values: Sequence[Any]) -> Any:
+    """``values[index]``, for an index that a schedule unrolls."""
+    out = values[-1]
+    for k in range(len(values) - 2, -1, -1):
+        out = te.if_then_else(tir.eq(index, k), values[k], out)
+    return out

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,13 @@ from roundel import te
 from roundel.ir import tir
 
 from .dims import simplify, static
+from .elementwise import pick
 
 TILE = 4
 SPREAD = 19.5
 """The root of the sum over positions of squares of A x |G g Gᵀ| x |Bᵀ d B|, at most, for ||d|| = ||g|| = 1 and any result of the tile."""
 TIMES, DEVIATIONS = 8.0, 6.0
-SCALE = 2.0**60  # of squares: values from 2^-105 to 2^34 have some
+SCALE = 2.0**60  # of squares: values from 2^-105 to 2^34 have some; those of a tile of finite squares in 16 lanes are below 2^36
 
 
 def unevenness(channels: int) -> float:
@@ -41,34 +42,33 @@ def unevenness(channels: int) -> float:
 def even_tiles(padded: Any, results: tuple[Any, Any], name: str) -> Any:
     """Which tiles [N, rows, columns] need not be computed directly: those that are finite and not much larger than the core of one of their windows.
 
-    Every 3 x 3 window of a tile holds a core of 2 x 2 pixels in the tile's middle, of which there are four.
+    Every 3 x 3 window of a tile holds a core of 2 x 2 pixels in the tile's middle, of which there are four. Each block of channels gives
+    five sums of squares for a tile, those of the cores and the rest; a program may make them where it has the tile's pixels at hand.
     """
-    n, blocks, height, width, inner = padded.shape
-    channels = static(blocks) * static(inner)
-    rk = te.reduce_axis(blocks, "rk")
-    square = lambda b, y, x, c: padded[b, rk.var, y, x, c] * SCALE * padded[b, rk.var, y, x, c]
-    squares = te.compute((n, height, width, inner), lambda *at: te.sum(square(*at), axis=rk), f"{name}_squares")
+    n, blocks, _, _, inner = padded.shape
     counts = tuple(simplify(tir.floordiv(e + (TILE - 1), TILE)) for e in results)
-    edge, starts, most = TILE + 2, (1, 3), tir.const(float(np.finfo(np.float32).max), padded.dtype)
+    edge, starts = TILE + 2, (1, 3)
+    cores = [tuple((i + y, j + x) for y in (0, 1) for x in (0, 1)) for i in starts for j in starts]
+    rest = [(i, j) for i in range(edge) for j in range(edge) if not any((i, j) in core for core in cores)]
+    most, limit = tir.const(float(np.finfo(np.float32).max), padded.dtype), unevenness(static(blocks) * static(inner)) ** 2
 
-    def part(rows: Iterable[int], columns: Iterable[int], b: Any, t: Any, s: Any, c: Any) -> Any:
-        return _total([squares[b, t * TILE + i, s * TILE + j, c] for i in rows for j in columns])
+    def part(q: Any, b: Any, k: Any, t: Any, s: Any, c: Any) -> Any:
+        square = lambda i, j: padded[b, k, t * TILE + i, s * TILE + j, c] * SCALE * padded[b, k, t * TILE + i, s * TILE + j, c]
+        return pick(q, [_total([square(*at) for at in pixels]) for pixels in (rest, *cores)])
 
-    def core(b: Any, t: Any, s: Any, c: Any) -> Any:
-        parts = {(i, j): part((i, i + 1), (j, j + 1), b, t, s, c) for i in starts for j in starts}
-        has_results = lambda i, j: te.logical_and(*(at * TILE + k <= e for at, k, e in zip((t, s), (i, j), results, strict=True)))
-        return functools.reduce(tir.min_, (te.if_then_else(has_results(*at), p, most) if max(at) > 1 else p for at, p in parts.items()))
+    parts = te.compute((len(cores) + 1, n, blocks, *counts, inner), part, f"{name}_parts")
+    rk = te.reduce_axis(blocks, "rk")
+    squares = te.compute((len(cores) + 1, n, *counts, inner), lambda q, b, t, s, c: te.sum(parts[q, b, rk.var, t, s, c], axis=rk), f"{name}_squares")
 
-    shape = (n, *counts, inner)
-    whole = te.compute(shape, lambda b, t, s, c: part(range(edge), range(edge), b, t, s, c), f"{name}_tile")
-    cores = te.compute(shape, core, f"{name}_core")
-    limit = unevenness(channels) ** 2
+    def margin(b: Any, t: Any, s: Any, c: Any) -> Any:
+        rest, *cores = (squares[q, b, t, s, c] for q in range(len(starts) ** 2 + 1))
+        places = [(i, j) for i in starts for j in starts]
+        has_results = lambda at: te.logical_and(*(tile * TILE + k <= e for tile, k, e in zip((t, s), at, results, strict=True)))
+        known = [te.if_then_else(has_results(at), core, most) if max(at) > 1 else core for at, core in zip(places, cores, strict=True)]
+        return functools.reduce(tir.min_, known) * limit - (rest + _total(cores))
 
-    def even(b: Any, t: Any, s: Any) -> Any:
-        all_of_it, least = (_total([x[b, t, s, c] for c in range(static(inner))]) for x in (whole, cores))
-        return all_of_it <= tir.min_(least * limit, most)
-
-    return te.compute((n, *counts), even, f"{name}_even")
+    margins = te.compute((n, *counts, inner), margin, f"{name}_margins")
+    return te.compute((n, *counts), lambda b, t, s: _total([margins[b, t, s, c] for c in range(static(inner))]) >= 0.0, f"{name}_even")
 
 
 def _total(values: Sequence[Any]) -> Any:

@@ -49,7 +49,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .dims import dim_text, fail, same, simplify, static, tensor_info
-from .elementwise import label
+from .elementwise import label, pick
 from .outside_scaling import scaled
 
 PRODUCTS = 7
@@ -149,7 +149,7 @@ class StrassenData(OpDef):
                 whole = (static(rows) or 1) % (2 * tile or 2) == 0 or (name[0] == "1" and not tile)
                 return value if whole else te.if_then_else(tir.lt(row, rows), value, tir.const(0, data.dtype))
 
-            return _pick(x, [_total(terms, quarter) for terms in FORMS[attrs["form"]].data])
+            return pick(x, [_total(terms, quarter) for terms in FORMS[attrs["form"]].data])
 
         return te.compute((PRODUCTS, *batch, *_pairs(rows, tile), half), body, label(self))
 
@@ -223,7 +223,7 @@ class StrassenMatMul(OpDef):
         def combined(*at: Any) -> Any:
             *b, q, i, j = at
             left, right = ([_total(form.result[f"{r}{c}"], lambda x: products[(x, *b, q)]) for r in (1, 2)] for c in (1, 2))
-            return _pick(j, [_pick(i, left), _pick(i, right)])
+            return pick(j, [pick(i, left), pick(i, right)])
 
         whole = te.compute((*lead, half, 2, 2), combined, f"{name}_result")
 
@@ -257,7 +257,7 @@ def _factors(weight: Any, dtype: Any, name: str) -> Any:
 
     def body(x: Any, k: Any, j: Any) -> Any:
         quarter = lambda q: te.cast(weight[k + inner * (q[0] == "2"), j + half * (q[1] == "2")], dtype)
-        return _pick(x, [_total(terms, quarter) for terms in STRASSEN.weight])
+        return pick(x, [_total(terms, quarter) for terms in STRASSEN.weight])
 
     return te.compute((PRODUCTS, inner, half), body, name)
 
@@ -285,11 +285,3 @@ class MatMulColumns(OpDef):
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         return np.matmul(args[0].astype(np.float64), args[1][:, : attrs["columns"]].astype(np.float64)).astype(args[0].dtype)
-
-
-def _pick(index: Any, values: Sequence[Any]) -> Any:
-    """``values[index]``, for an index that a schedule unrolls."""
-    out = values[-1]
-    for k in range(len(values) - 2, -1, -1):
-        out = te.if_then_else(tir.eq(index, k), values[k], out)
-    return out

@@ -20,7 +20,7 @@ from roundel.ir.op import FuseKind, OpDef, register
 
 from .conv import pad_spatial
 from .dims import fail, fill, paddings, simplify, static, tensor_info
-from .elementwise import label
+from .elementwise import label, pick
 from .even_tiles import even_tiles
 from .layout import named_layout
 
@@ -131,13 +131,13 @@ class WinogradConv2d(OpDef):
         a = m + 2
 
         def columns(x: Any, b: Any, k: Any, t: Any, col: Any, c: Any) -> Any:
-            return _pick(x, DATA_TRANSFORM[m]([padded[b, k, t * m + i, col, c] for i in range(a)]))
+            return pick(x, DATA_TRANSFORM[m]([padded[b, k, t * m + i, col, c] for i in range(a)]))
 
         half = te.compute((a, n, blocks, down, simplify(across * m + 2), inner), columns, f"{name}_data_columns")
 
         def positions(x: Any, y: Any, b: Any, k: Any, t: Any, c: Any) -> Any:
             row, first = tir.floordiv(t, across), tir.floormod(t, across) * m
-            return _pick(y, DATA_TRANSFORM[m]([half[x, b, k, row, first + j, c] for j in range(a)]))
+            return pick(y, DATA_TRANSFORM[m]([half[x, b, k, row, first + j, c] for j in range(a)]))
 
         count = simplify(down * across)
         tiles = te.compute((a, a, n, blocks, count, inner), positions, f"{name}_data")
@@ -149,18 +149,18 @@ class WinogradConv2d(OpDef):
         )
         part = te.compute(
             (a, n, outer, down, across, m, lanes),
-            lambda y, b, k, t, s, i, o: _pick(i, RESULT_TRANSFORM[m]([products[x, y, b, k, t * across + s, o] for x in range(a)])),
+            lambda y, b, k, t, s, i, o: pick(i, RESULT_TRANSFORM[m]([products[x, y, b, k, t * across + s, o] for x in range(a)])),
             f"{name}_result_columns",
         )
         whole = te.compute(
             (n, outer, down, across, m, m, lanes),
-            lambda b, k, t, s, i, j, o: _pick(j, RESULT_TRANSFORM[m]([part[y, b, k, t, s, i, o] for y in range(a)])),
+            lambda b, k, t, s, i, j, o: pick(j, RESULT_TRANSFORM[m]([part[y, b, k, t, s, i, o] for y in range(a)])),
             f"{name}_result",
         )
 
         if kernel is not None:
             patch = pad_spatial(data, layout, pads, tir.const(0, data.dtype), f"{name}_patch")
-            direct, even = _direct(patch, kernel, (down, across), name), even_tiles(patch, (rows, cols), name)
+            direct, even = _direct(patch, kernel, (down, across), name), even_tiles(padded, (rows, cols), name)
 
         def cut(b: Any, k: Any, y: Any, x: Any, o: Any) -> Any:
             t, s, i, j = tir.floordiv(y, m), tir.floordiv(x, m), tir.floormod(y, m), tir.floormod(x, m)
@@ -192,11 +192,3 @@ def _direct(padded: Any, kernel: Any, counts: tuple[Any, Any], name: str) -> Any
 def _differ(a: Any, b: Any) -> bool:
     """Whether two extents are different numbers."""
     return static(a) != (b if isinstance(b, int) else static(b))
-
-
-def _pick(index: Any, values: Sequence[Any]) -> Any:
-    """``values[index]``, for an index that a schedule unrolls."""
-    out = values[-1]
-    for k in range(len(values) - 2, -1, -1):
-        out = te.if_then_else(tir.eq(index, k), values[k], out)
-    return out

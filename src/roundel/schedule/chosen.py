@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import functools
+
 from roundel.ir import Rewriter, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, Expr
 
 from . import legality
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import bindings
-from .tree import Tree
+from .tree import Tree, conjuncts
 
 
 @primitive
@@ -20,12 +22,14 @@ def only_where_chosen(tree: Tree, block: BlockToken) -> Change:
     for i: B[i] = select(C[i], D[i], A[i])   ->  for i: B[i] = select(C[i], D[i], A[i])
 
     One block reads the result, on one side of a choice; its condition is one on the variables that say which element of the result it is,
-    and on buffers that are written before.
+    and on buffers that are written before. Or all of that block runs under a condition on data that the loops around both decide.
     """
     node: Block = tree.nodes[block]
     realize: BlockRealize = tree.realize(block)
     result = legality.require_inner_buffer(tree, node, "leave out instances of")
     users = legality.consumers(tree, node)
+    if len(users) == 1 and (under := _condition_on_data(users[0].predicate)) is not None:
+        return _under(tree, realize, under)
     found = [_chosen(u.block, result) for u in users]
     if len(found) != 1 or found[0] is None:
         refuse(tree, realize, f"nothing says where the result of block {node.name} is not used", "one block has to choose it, or something else")
@@ -39,14 +43,33 @@ def only_where_chosen(tree: Tree, block: BlockToken) -> Change:
     if unknown:
         names = ", ".join(sorted(v.name for v in unknown))
         refuse(tree, realize, f"the condition {condition.script()} is not one on the elements of {result.name}", f"it depends on {names}")
-    asked = {n.buffer for n in walk(condition) if type(n) is BufferLoad}
+    return _restricted(tree, realize, substitute(condition, bindings(realize)), condition)
+
+
+def _restricted(tree: Tree, realize: BlockRealize, condition: Expr, inside: Expr) -> Change:
+    """The block under one more condition, which is ``inside`` for those in the block. It reads what that is made of, so that it stays behind it."""
+    reads = [tir.BufferRegion(n.buffer, tuple(tir.Range(i, tir.index_const(1)) for i in n.indices)) for n in walk(inside) if type(n) is BufferLoad]
+    name, asked = realize.block.name, {region.buffer for region in reads}
     late = [r.block.name for r in tree.children(tree.scope(realize)) if legality.writes_of(r.block) & asked and tree.order[r] > tree.order[realize]]
     if late:
-        refuse(tree, realize, f"the condition {condition.script()} is not known yet where block {node.name} runs", f"block {late[0]} writes it later")
-    predicate = tir.logical_and(realize.predicate, substitute(condition, bindings(realize)))
-    reads = [tir.BufferRegion(n.buffer, tuple(tir.Range(i, tir.index_const(1)) for i in n.indices)) for n in walk(condition) if type(n) is BufferLoad]
-    asking = node.replace(reads=(*node.reads, *reads))  # so that it stays behind what the condition is made of
-    return Change(tree.edit({realize: realize.replace(block=asking, predicate=predicate)}))
+        refuse(tree, realize, f"the condition {condition.script()} is not known yet where block {name} runs", f"block {late[0]} writes it later")
+    asking = realize.block.replace(reads=(*realize.block.reads, *reads))
+    return Change(tree.edit({realize: realize.replace(block=asking, predicate=tir.logical_and(realize.predicate, condition))}))
+
+
+def _under(tree: Tree, realize: BlockRealize, condition: Expr) -> Change:
+    """The block under its reader's condition."""
+    unknown = {v for v in free_vars(condition) if not v.size} - {loop.loop_var for loop in tree.loops(realize)}
+    if unknown:
+        names = ", ".join(sorted(v.name for v in unknown))
+        refuse(tree, realize, f"its reader runs where {condition.script()}, which depends on {names}", "compute it under the same loops first")
+    return _restricted(tree, realize, condition, condition)
+
+
+def _condition_on_data(predicate: Expr) -> Expr | None:
+    """The parts of a predicate that ask for elements of buffers; None if none does."""
+    parts = [p for p in conjuncts(predicate) if any(type(n) is BufferLoad for n in walk(p))]
+    return functools.reduce(tir.logical_and, parts) if parts else None
 
 
 def _chosen(user: Block, result: tir.Buffer) -> tuple[Expr, BufferLoad] | None:

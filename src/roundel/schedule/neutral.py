@@ -14,7 +14,7 @@ from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, Range
 from . import legality
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .regions import bindings, domain, inner_loops
-from .tree import Tree
+from .tree import Tree, conjuncts
 
 
 @primitive
@@ -65,12 +65,12 @@ def drop_unused(tree: Tree, loop: Loop) -> Change:
     local = set(tree.scope(at).alloc_buffers) - {b for r in others for b in legality.reads_of(r.block)}
     lasting = [r for r in inside if not legality.writes_of(r.block) <= local]
     inner = {x.loop_var for r in inside for x in inner_loops(tree, r, at)}
-    limits = [{c for c in _conjuncts(r.predicate) if type(c) in (tir.LT, tir.LE) and c.a is at.loop_var and free_vars(c.b).isdisjoint({at.loop_var, *inner})}
+    limits = [{c for c in conjuncts(r.predicate) if type(c) in (tir.LT, tir.LE) and c.a is at.loop_var and free_vars(c.b).isdisjoint({at.loop_var, *inner})}
               for r in lasting]
     shared = set.intersection(*limits) if limits else set()
     if not shared:
         refuse(tree, at, f"cannot leave out iterations of loop {at.loop_var.name}", "what is used after it is not made up to one iteration alone")
-    limited = {r: r.replace(predicate=tir.logical_and(*shared, r.predicate)) for r in inside if not shared <= set(_conjuncts(r.predicate))}
+    limited = {r: r.replace(predicate=tir.logical_and(*shared, r.predicate)) for r in inside if not shared <= set(conjuncts(r.predicate))}
     return Change(tree.edit(limited))
 
 
@@ -112,16 +112,12 @@ def _support(tree: Tree, realize: BlockRealize, load: tir.BufferLoad, neutral: f
     if not legality.is_complete(made[0].block) or type(store.value) not in (tir.Select, tir.IfThenElse):
         return []
     other = store.value.false_value
-    return [(substitute(c, at), {}) for c in _conjuncts(store.value.condition)] if type(other) is tir.FloatImm and other.value == neutral else []
+    return [(substitute(c, at), {}) for c in conjuncts(store.value.condition)] if type(other) is tir.FloatImm and other.value == neutral else []
 
 
 def _starts_at(block: Block, value: float) -> bool:
     """Whether a reduction's init is this number."""
     return type(block.init) is tir.BufferStore and type(block.init.value) is tir.FloatImm and block.init.value.value == value
-
-
-def _conjuncts(e: Expr) -> list[Expr]:
-    return _conjuncts(e.a) + _conjuncts(e.b) if type(e) is tir.And else [e]
 
 
 def _limit(tree: Tree, realize: BlockRealize, at: For, c: Expr, within: dict[Var, Range], granule: int) -> Expr | None:

@@ -10,7 +10,7 @@ from .legality import require_no_idle
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import bindings, with_access
-from .tree import Tree, is_true, unique_block_name
+from .tree import Tree, conjuncts, unique_block_name
 
 
 @primitive
@@ -68,7 +68,7 @@ def _init_nest(tree: Tree, realize: BlockRealize, inner: list[For], reducing: se
             kind = x.kind if x.kind in (ForKind.VECTORIZED, ForKind.UNROLLED) else ForKind.SERIAL
             nest.append(new.replace(kind=kind, thread=None))
             table[x.loop_var] = new.loop_var
-    predicate = tir.logical_and(*(substitute(c, table) for c in _conjuncts(realize.predicate) if not free_vars(c) & (reducing - table.keys())))
+    predicate = tir.logical_and(*(substitute(c, table) for c in conjuncts(realize.predicate) if not free_vars(c) & (reducing - table.keys())))
     ivs = tuple(iv.replace(var=fresh[iv.var]) for iv in spatial)
     assert node.init is not None
     block = tir.Block(
@@ -83,7 +83,3 @@ def _init_nest(tree: Tree, realize: BlockRealize, inner: list[For], reducing: se
     return wrap(nest, BlockRealize(tuple(substitute(values[iv.var], table) for iv in spatial), predicate, block))
 
 
-def _conjuncts(e: Expr) -> list[Expr]:
-    if type(e) is tir.And:
-        return _conjuncts(e.a) + _conjuncts(e.b)
-    return [] if is_true(e) else [e]

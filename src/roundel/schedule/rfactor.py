@@ -26,7 +26,7 @@ from .legality import is_reduction, mixed_loops
 from .primitive import Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, with_access
-from .tree import Tree, unique_block_name
+from .tree import Tree, conjuncts, unique_block_name
 
 
 @primitive
@@ -141,7 +141,7 @@ class _Rfactor:
     def _split_predicate(self, ivs: list[IterVar], values: list[Expr]) -> tuple[Expr, Expr | None]:
         """What stays a predicate, and what guards the body: every partial result needs its init."""
         reduce = {v for iv, v in zip(ivs, values) if iv.kind is IterKind.REDUCE} | {self.target.loop_var}
-        parts = _conjuncts(self.realize.predicate)
+        parts = conjuncts(self.realize.predicate)
         rest = tir.logical_and(*(c for c in parts if not free_vars(c) & reduce))
         of_reduction = tir.logical_and(*(c for c in parts if free_vars(c) & reduce))
         starts = {x.loop_var: x.min for x in self.chain if x.loop_var in reduce and x is not self.target}
@@ -175,13 +175,9 @@ class _Rfactor:
         table = dict(zip((x.loop_var for x in self.chain if x.loop_var in used), (x.loop_var for x in loops)))
         loops = [x.replace(min=substitute(x.min, table), extent=substitute(x.extent, table)) for x in loops]
         gone = {x.loop_var for x in self.chain} - used
-        predicate = tir.logical_and(*(substitute(c, table) for c in _conjuncts(self.realize.predicate) if not free_vars(c) & (gone | {self.target.loop_var})))
+        predicate = tir.logical_and(*(substitute(c, table) for c in conjuncts(self.realize.predicate) if not free_vars(c) & (gone | {self.target.loop_var})))
         values = tuple(substitute(v, table) for v in (*(self.values[iv.var] for iv in spatial), self.target.loop_var))
         return wrap(loops, BlockRealize(values, predicate, block))
-
-
-def _conjuncts(e: Expr) -> list[Expr]:
-    return [*_conjuncts(e.a), *_conjuncts(e.b)] if type(e) is tir.And else [e]
 
 
 class _Swap(Rewriter):

@@ -44,6 +44,13 @@ def child_stmts(stmt: Stmt) -> tuple[Stmt, ...]:
     return () if inside is None else inside(stmt)
 
 
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The parts of a conjunction, in order; what is always true is none."""
+    if type(condition) is tir.And:
+        return conjuncts(condition.a) + conjuncts(condition.b)
+    return [] if is_true(condition) else [condition]
+
+
 class Tree:
     """An immutable program; ``nodes`` finds a token's For or Block, ``parents`` the statement around a statement.
 

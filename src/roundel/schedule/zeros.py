@@ -9,7 +9,7 @@ from roundel.te import max_value, min_value
 
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import bindings, with_access
-from .tree import Tree
+from .tree import Tree, conjuncts
 
 _NEUTRAL = {tir.Add: lambda dtype: tir.const(0, dtype), tir.Max: min_value, tir.Min: max_value}
 
@@ -63,9 +63,7 @@ def _inside(e: Expr, neutral: Expr, conditions: list[Expr]) -> Expr:
         return e.replace(value=_inside(e.value, tir.const(0, e.value.dtype), conditions))
     if type(e) is not tir.IfThenElse or e.false_value is not neutral:
         return e
-    conditions += _conjuncts(e.condition)
+    conditions += conjuncts(e.condition)
     return e.true_value
 
 
-def _conjuncts(e: Expr) -> list[Expr]:
-    return _conjuncts(e.a) + _conjuncts(e.b) if type(e) is tir.And else [e]

@@ -33,9 +33,11 @@ TASKS = 4            # for each core, where it may be chosen
 
 @dataclass(frozen=True)
 class Stages:
-    """The blocks by role; ``products`` is the contraction, ``test`` names the blocks that say which tiles are computed by ``direct``, if any."""
+    """The blocks by role; ``products`` is the contraction, ``test`` names the blocks that say which tiles are computed by ``direct``, if any,
+    from their padded pixels, ``patch``, where there is padding."""
 
     test: tuple[str, ...]
+    patch: str | None
     direct: str | None
     padding: str | None
     data_columns: BlockInfo
@@ -81,7 +83,7 @@ def find(infos: Sequence[BlockInfo]) -> Stages | None:
         return None
     direct, at, squares = sums
     first = direct + 1
-    if first > 1 or at - first not in (2, 3) or squares != at + 3:
+    if first > 2 or at - first not in (2, 3) or squares != at + 3 + bool(first):
         return None
     stages = [*infos[at - 2 : at + 3], infos[-1]]
     padding = infos[first] if at - first == 3 else None
@@ -91,8 +93,9 @@ def find(infos: Sequence[BlockInfo]) -> Stages | None:
     chain = [*([padding] if padding else []), *stages]
     if not all(a.stores[0].buffer in {x.buffer for x in b.loads} for a, b in pairwise(chain)):
         return None
-    test = tuple(i.name for i in infos[squares:-1])
-    return Stages(test, infos[direct].name if first else None, padding.name if padding else None, stages[0], stages[1], products, *stages[3:])
+    test = tuple(i.name for i in infos[at + 3 : -1])
+    patch = infos[0].name if first == 2 else None
+    return Stages(test, patch, infos[direct].name if first else None, padding.name if padding else None, stages[0], stages[1], products, *stages[3:])
 
 
 def _sums(infos: Sequence[BlockInfo]) -> tuple[int, int, int] | None:
@@ -101,7 +104,7 @@ def _sums(infos: Sequence[BlockInfo]) -> tuple[int, int, int] | None:
     axes = [len(infos[k].spatial) for k in sums]
     if axes == [6]:
         return -1, sums[0], sums[0] + 3
-    return tuple(sums) if axes == [7, 6, 4] else None  # type: ignore[return-value]
+    return tuple(sums) if axes == [7, 6, 5] else None  # type: ignore[return-value]
 
 
 @rule
@@ -127,11 +130,13 @@ def winograd(program: Program) -> Iterator[Sketch]:
 
 
 def _chain_of(infos: Sequence[BlockInfo]) -> list[str]:
-    """The direct sums, everything up to the second transform of the results, and the test of the tiles, whose result is a condition: the
-    blocks after it are elementwise."""
+    """The direct sums and the pixels that are padded for them alone, everything up to the second transform of the results, and the test of
+    the tiles, whose result is a condition: the blocks after it are elementwise."""
     direct, at, squares = _sums(infos) or (0, 0, 0)
     known = at + 2 if direct < 0 else next((k for k in range(squares, len(infos)) if infos[k].stores[0].buffer.dtype.is_bool), squares)
-    return [i.name for k, i in enumerate(infos) if direct <= k <= known]
+    read = [{a.buffer for a in i.loads} for i in infos]
+    patch = [k for k in range(direct) if infos[k].stores[0].buffer in read[direct] and not any(infos[k].stores[0].buffer in r for r in read[direct + 1 :])]
+    return [i.name for k, i in enumerate(infos) if direct <= k <= known or k in patch]
 
 
 def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
@@ -197,10 +202,9 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None, target:
     for loop in (i, j):
         sch.unroll(loop)
     sch.vectorize(lane)
-    if stages.direct is not None:
-        _direct(sch, sch.get_block(stages.direct), xo)
     for name in (stages.result.name, stages.result_columns.name):
         _straight(sch, sch.get_block(name), xo, 6)
+    rare = _direct(sch, stages, xo)
     products, data = sch.get_block(stages.products.info.name), sch.get_block(stages.data.name)
     accumulated = sch.cache_write(products, 0, "local")
     line = target.line_bytes // 4  # an odd number of lines from one position to the next spreads these over the cache's sets
@@ -208,13 +212,12 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None, target:
         sch.storage_align(stage, 0, 1, 2 * line, line)
     sch.compute_at(accumulated, ko, preserve_unit_loops=True)
     sch.compute_at(products, ko, preserve_unit_loops=True)
-    if not b.first or b.apart:
-        sch.compute_at(data, yo, preserve_unit_loops=True)
     _products(sch, products, accumulated, stages.products, b, packed)
-    _data(sch, data, stages, b, target)
     if stages.direct is not None:
         _test(sch, stages, None if b.first and not b.apart else yo, target)
-        sch.only_where_chosen(sch.get_block(stages.direct))
+    _data(sch, data, stages, b, None if b.first and not b.apart else yo, target)
+    for block in rare:
+        sch.only_where_chosen(block)
     whole = ko if b.together else sch.fuse(n, yo) if b.apart or not b.first else sch.fuse(n, yo, ko)
     parallelize(sch, whole, _cycles(stages, b), target)
 
@@ -249,12 +252,22 @@ def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, b: Blockin
         sch.annotate(po, "prefetch", (weight.name, panel_size, sch.get(ri).extent.value * width))
 
 
-def _data(sch: Any, block: Any, stages: Stages, b: Blocking, target: Any) -> None:
-    """Tiles of data one after another, each in registers; padded rows of one block of channels are copied before."""
+def _data(sch: Any, block: Any, stages: Stages, b: Blocking, loop: Any | None, target: Any) -> None:
+    """Tiles of data one after another, each in registers, with the sums of squares that the test is about; padded rows of one block of
+    channels are copied before. All of a block of tiles, under its loop, or of all of them."""
+    if loop is not None:
+        sch.compute_at(block, loop, preserve_unit_loops=True, index=-2)
     loops = sch.get_loops(block)
     x, y, n, k, p, c = loops[-6:]
     row, tile = sch.split(p, [None, extent_of(stages.result.spatial[3])])
     sch.reorder(n, k, row, tile, x, y, c)
+    if stages.test:
+        parts = sch.get_block(stages.test[0])
+        q, *tiles, lane = sch.get_loops(parts)[-6:]
+        sch.reorder(*tiles, q, lane)
+        n, k, row, tile = (sch.merge(*pair) for pair in zip((n, k, row, tile), tiles, strict=True))
+        sch.unroll(q)
+        sch.vectorize(lane)
     sch.unroll(x)
     sch.unroll(y)
     sch.vectorize(c)
@@ -263,46 +276,60 @@ def _data(sch: Any, block: Any, stages: Stages, b: Blocking, target: Any) -> Non
         padding = sch.get_block(stages.padding)
         sch.compute_at(padding, k)
         sch.vectorize(sch.get_loops(padding)[-1])
-    if b.first and not b.apart:
+    if loop is None:
         parallelize(sch, sch.fuse(n, k), product([extent_of(a) for a in stages.data.spatial[4:]], 1) * stages.edge**2, target)
 
 
-def _direct(sch: Any, block: Any, loop: Any) -> None:
-    """The sums of one tile and block of channels in registers, where the test chooses them."""
-    sch.set_scope(block, 0, "local")
-    sch.compute_at(block, loop)
-    *sums, i, j, lane = (sch.get_loops(block)[k] for k in (-4, -3, -2, -1, -7, -6, -5))
-    sch.reorder(*sums, i, j, lane)
-    sch.unroll(i)
-    sch.unroll(j)
+def _direct(sch: Any, stages: Stages, loop: Any) -> list[Any]:
+    """The sums of one tile and block of channels in registers, where the test chooses them, and before them the tile's pixels with padding:
+    the blocks, last ones first."""
+    if stages.direct is None:
+        return []
+    sums = sch.get_block(stages.direct)
+    sch.set_scope(sums, 0, "local")
+    sch.compute_at(sums, loop)
+    i, j, lane, *reduce = sch.get_loops(sums)[-7:]
+    sch.reorder(*reduce, i, j, lane)
+    for axis in (i, j):
+        sch.unroll(axis)
     sch.vectorize(lane)
+    if stages.patch is None:
+        return [sums]
+    patch = sch.get_block(stages.patch)
+    sch.compute_at(patch, loop)
+    row, column, lane = sch.get_loops(patch)[-3:]
+    for axis in (row, column):
+        sch.annotate(axis, "edge", True)  # the loops around stay whole for what is rare
+    sch.vectorize(lane)
+    return [sums, patch]
 
 
 def _test(sch: Any, stages: Stages, loop: Any | None, target: Any) -> None:
     """Which tiles are computed directly: of a block of tiles, under its loop, or of all, a row of tiles after the other."""
-    *steps, last = map(sch.get_block, stages.test)
+    parts, *sums, even = map(sch.get_block, stages.test)
     if loop is None:
-        loop = sch.fuse(*sch.get_loops(last)[:2])
-        parallelize(sch, loop, _test_cycles(stages), target)
+        tile = sch.get_loops(even)[-1]
+        parallelize(sch, sch.fuse(*sch.get_loops(even)[:-1]), _test_cycles(stages), target)
     else:
-        sch.compute_at(last, loop, preserve_unit_loops=True)
-    squares, steps[0] = steps[0], sch.cache_write(steps[0], 0, "local")
-    for block in reversed(steps):
-        sch.compute_at(block, loop, preserve_unit_loops=True)
-        sch.vectorize(sch.get_loops(block)[-1])
-    sch.compute_at(squares, sch.get_loops(steps[0])[-2])
-    lane, k = sch.get_loops(squares)[-2:]
-    blocks = extent_of(stages.data.spatial[3]) or 1
-    ko, ki = sch.split(k, [None, max(u for u in (1, 2, 4) if blocks % u == 0)])
-    sch.reorder(ko, ki, lane)
-    sch.unroll(ki)
+        sch.compute_at(even, loop, preserve_unit_loops=True)
+        tile = sch.get_loops(even)[-1]
+    for block in reversed(sums):
+        sch.set_scope(block, 0, "local")
+        sch.compute_at(block, tile)
+    if loop is not None:
+        sch.compute_at(parts, loop, preserve_unit_loops=True, index=-2)
+    squares, margins = sums
+    q, lane, k = sch.get_loops(squares)[-3:]
+    sch.reorder(k, q, lane)
+    sch.unroll(q)
     sch.vectorize(lane)
+    sch.vectorize(sch.get_loops(margins)[-1])
 
 
 def _test_cycles(stages: Stages) -> float:
-    """Of the test of a row of tiles."""
+    """Of the last steps of the test of a row of tiles."""
     blocks, across = (product([extent_of(a)], 8) for a in (stages.data.spatial[3], stages.result.spatial[3]))
-    return across * (stages.edge * stages.tile * (1.5 * blocks + 3) + 60)
+    return across * (3.0 * blocks + 40)
 
 
 def _cycles(stages: Stages, b: Blocking) -> float:
