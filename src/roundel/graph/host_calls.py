@@ -12,7 +12,7 @@ from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, FuseKind
 from ..ir.positions import message
 from ..ir.tir.expr import StringImm
 from ..ir.visit import free_vars
-from . import caches
+from . import caches, range_copies
 from .host_builder import InPlace, Shape, flatten, unless_empty
 from .host_memory import Tensor, address
 from .legalize import VIEWS
@@ -273,7 +273,7 @@ def _text(e: tir.Expr) -> str:
 
 _CALLS: dict[str, Callable[[HostLowering, graph.Call, graph.Var], Any]] = {
     CALL_TIR.name: _call_tir, CALL_TIR_INPLACE.name: _call_tir_inplace, CALL_DPS_PACKED.name: _call_dps_packed,
-    "assert_op": _assert_op, "check_indices": _check_indices,
+    "assert_op": _assert_op, "check_indices": _check_indices, "concat": range_copies.concat, "strided_slice": range_copies.part,
     "null_value": lambda host, value, var: (), "shape_of": _shape_of, "shape_to_tensor": _shape_to_tensor,
     "tensor_to_shape": _tensor_to_shape,
     **{name: _reshape for name in VIEWS}}

@@ -7,6 +7,7 @@ Composed operators are taken apart first. Operators that only change the shape s
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..ir.errors import LowerError
 from ..ir.module import IRModule
 from ..ir.op import FuseKind, OpDef
 from ..passes import pass_
+from . import range_copies
 from .rewriter import GraphRewriter
 
 VIEWS = ("reshape", "squeeze", "expand_dims", "flatten")
@@ -61,10 +63,15 @@ class _Legalize(GraphRewriter):
         super().__init__(mod)
         self.programs = StructuralMap()
         self.made: dict[tuple, tuple[graph.GlobalVar, Program, list[int]]] = {}
+        self.parts: Mapping[Any, int] = {}
+
+    def function(self, func: graph.Function) -> graph.Function:
+        self.parts = range_copies.parts(func)
+        return super().function(func)
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         op = call.op
-        if not isinstance(op, OpDef) or (op.name in KEPT and not _moves_units(call)):
+        if not isinstance(op, OpDef) or (op.name in KEPT and not _moves_units(call)) or range_copies.is_copied(call, self.parts):
             return call
         if not op.has("compute"):
             raise LowerError(f"R.{op.name} has no tensor expression", where=binding.span, hint="give the operator `compute` or `decompose`")

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many tensors put together, or one tensor cut into many parts, by copying ranges of memory in the host function.
+
+    y = concat((a, b, c, ...), axis=1)      ->      for each outer index: copy the rows of a, those of b, those of c, ...
+
+As a tensor program, a concatenation asks for each element which operand has it, and each part that begins elsewhere is a program of its
+own. For a few that is fast, and can be fused; for hundreds the time to compile it grows with their number squared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..ir import graph, tir
+from ..ir.dtype import HANDLE, INT64, VOID
+from .host_builder import unless_empty
+from .host_memory import Tensor
+from .rewriter import is_call, operands
+
+if TYPE_CHECKING:
+    from .lower_host import HostLowering
+
+MANY = 64
+"""Operands of a concatenation, or parts of one tensor, beyond which they are copied."""
+
+
+def parts(func: graph.Function) -> Counter[Any]:
+    """How many parts are cut out of each variable, in branches and loops too."""
+    found: Counter[Any] = Counter()
+    todo: list[Any] = [func.body]
+    while todo:
+        value = todo.pop()
+        if is_call(value, "strided_slice"):
+            found[value.args[0]] += 1
+        todo += operands(value)
+    return found
+
+
+def is_copied(call: graph.Call, count: Mapping[Any, int]) -> bool:
+    """Whether the host function copies ranges for this call; ``count`` is what ``parts`` found."""
+    if is_call(call, "concat"):
+        fields = call.args[0].fields if isinstance(call.args[0], graph.Tuple) else ()
+        return len(fields) > MANY and all(map(_whole_bytes, (call, *fields)))
+    return is_call(call, "strided_slice") and count.get(call.args[0], 0) > MANY and all(map(_whole_bytes, (call, call.args[0]))) and begins(call) is not None
+
+
+def _whole_bytes(value: graph.GraphExpr) -> bool:
+    info = value.sinfo
+    return isinstance(info, graph.TensorInfo) and info.shape is not None and info.dtype is not None and info.dtype.storage_bits >= 8
+
+
+def begins(call: graph.Call) -> dict[int, int] | None:
+    """Where a slice of unit stride begins, by axis: those that it cuts. None where the run decides that."""
+    x, axes, begin, _, *strides = call.args
+    shape, out = x.sinfo.shape, {}
+    for k, (axis, first) in enumerate(zip(axes.values, begin.values, strict=True)):
+        a = axis.value % len(shape)
+        if shape[a] is call.sinfo.shape[a]:
+            continue
+        if not (isinstance(first, tir.IntImm) and isinstance(shape[a], tir.IntImm) and 0 <= first.value <= shape[a].value):
+            return None
+        if strides and strides[0].values and strides[0].values[k].value != 1:
+            return None
+        out[a] = first.value
+    return out
+
+
+def concat(host: HostLowering, value: graph.Call, var: graph.Var) -> Tensor:
+    """The operands' elements one after another."""
+    given = [host.tensor(host.use(f)) for f in value.args[0].fields]
+    made = host.fresh(var.sinfo, var.name)
+    axis, at = value.attrs["axis"] % made.buffer.ndim, tir.index_const(0)
+    for tensor in given:
+        shape = tensor.shape
+        _copy(host, made.buffer, {axis: at}, tensor.buffer, {}, shape, axis)
+        at = host.an.simplify(at + shape[axis])
+    return made
+
+
+def part(host: HostLowering, value: graph.Call, var: graph.Var) -> Tensor:
+    """A part of a tensor: where its elements are, if nothing is between them, or else a copy."""
+    source, where = host.tensor(host.use(value.args[0])), begins(value)
+    assert where is not None
+    shape, inner = var.sinfo.shape, max(where, default=0)
+    if all(isinstance(n, tir.IntImm) and n.value == 1 for n in shape[:inner]):
+        ahead = sum((tir.product_of(source.shape[a + 1:]) * first for a, first in where.items()), tir.index_const(0))
+        return host.view(source, var.sinfo, var.name, host.an.simplify(ahead * (source.buffer.dtype.storage_bits // 8)))
+    made = host.fresh(var.sinfo, var.name)
+    _copy(host, made.buffer, {}, source.buffer, {a: tir.index_const(first) for a, first in where.items()}, shape, inner)
+    return made
+
+
+def _copy(host: HostLowering, target: tir.Buffer, to: Mapping[int, tir.Expr], source: tir.Buffer, begin: Mapping[int, tir.Expr],
+          shape: Sequence[tir.Expr], axis: int) -> None:
+    """Copy a part of ``shape``, row by row: from ``axis`` on its elements lie together in both."""
+    at = [tir.Var(f"i{k}", INT64) for k in range(axis)]
+    rest = [tir.index_const(0)] * (len(shape) - axis)
+    ends = [tir.Call("address_of", (tir.BufferLoad(buffer, tuple(i + first[k] if k in first else i for k, i in enumerate([*at, *rest]))),), HANDLE)
+            for buffer, first in ((target, to), (source, begin))]
+    nbytes = host.an.simplify(tir.product_of(shape[axis:]) * (target.dtype.storage_bits // 8))
+    out: tir.Stmt = tir.Evaluate(tir.Call("copy_bytes", (*ends, nbytes), VOID))
+    for i, n in zip(reversed(at), reversed(shape[:axis]), strict=True):
+        out = tir.For(i, tir.index_const(0), n, tir.ForKind.SERIAL, out)
+    host.emit(unless_empty(out, tuple(shape)))
