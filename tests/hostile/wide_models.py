@@ -157,7 +157,8 @@ def _split_concat(n: int) -> Made:
     x = _numbers(2, sum(widths))
     names = [f"o{k}" for k in range(n)]
     nodes = [node("Split", ["x", "widths"], names, axis=1), node("Concat", names[::-1], ["y"], axis=1)]
-    return _model(nodes, [_value("x", x.shape)], constants={"widths": np.asarray(widths)}), (x,), np.concatenate(np.split(x, np.cumsum(widths)[:-1], 1)[::-1], 1)
+    expected = np.concatenate(np.split(x, np.cumsum(widths)[:-1], 1)[::-1], 1)
+    return _model(nodes, [_value("x", x.shape)], constants={"widths": np.asarray(widths)}), (x,), expected
 
 
 @_kind
@@ -173,7 +174,8 @@ def _slices(n: int) -> Made:
 def _outputs(n: int) -> Made:
     x = _numbers(4)
     nodes = [node("Mul", ["x", f"w{k}"], [f"y{k}"]) for k in range(n)]
-    return _model(nodes, [_value("x", (4,))], [f"y{k}" for k in range(n)], {f"w{k}": np.float32([k + 1, 2, 3, 4]) for k in range(n)}), (x,), x * np.float32([1, 2, 3, 4])
+    weights = {f"w{k}": np.float32([k + 1, 2, 3, 4]) for k in range(n)}
+    return _model(nodes, [_value("x", (4,))], [f"y{k}" for k in range(n)], weights), (x,), x * weights["w0"]
 
 
 @_kind
@@ -280,8 +282,8 @@ def _rank(n: int) -> Made:
 # -- many nodes
 
 
-def _chain(op: str, n: int, others: Callable[[int], Sequence[str]] = lambda k: ()) -> list[onnx.NodeProto]:
-    return [node(op, [f"t{k}" if k else "x", *others(k)], [f"t{k + 1}" if k < n - 1 else "y"]) for k in range(n)]
+def _chain(op: str, n: int, others: Callable[[int], Sequence[str]] = lambda k: (), **attributes: Any) -> list[onnx.NodeProto]:
+    return [node(op, [f"t{k}" if k else "x", *others(k)], [f"t{k + 1}" if k < n - 1 else "y"], **attributes) for k in range(n)]
 
 
 @_kind
@@ -334,7 +336,7 @@ def _convolutions(n: int) -> Made:
     """Equal small layers."""
     x = _numbers(1, 4, 6, 6)
     weights = {f"w{k}": np.full((4, 4, 3, 3), 1 / 36 + k * 1e-6, np.float32) for k in range(n)}
-    return _model(_chain("Conv", n, lambda k: [f"w{k}"]), [_value("x", x.shape)], constants=weights), (x,), None
+    return _model(_chain("Conv", n, lambda k: [f"w{k}"], pads=[1, 1, 1, 1]), [_value("x", x.shape)], constants=weights), (x,), None
 
 
 @_kind

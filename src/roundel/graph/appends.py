@@ -9,6 +9,7 @@ parameter under a type of its own, and makes the result from other new rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -104,14 +105,14 @@ def variables(value: Any) -> list[graph.Var]:
 def appending(func: graph.Function, flow: Flow, call: Callable[[Any], Append | None]) -> dict[int, dict[graph.Var, Append]]:
     """The results that append to a parameter that nothing else reads: for each, the calls that make it. ``call`` tells what a call
     appends to."""
-    found, handed_out = {}, [v for leaf in flow.results for v in leaf]
+    found, handed_out = {}, Counter(v for leaf in flow.results for v in leaf)
     for k, leaf in enumerate(flow.results):
         ways = {v: call(flow.made[v].value) if isinstance(flow.made.get(v), graph.VarBinding) else None for v in leaf}
         pasts = {flow.source(w[0]) if w else None for w in ways.values()}
         past = pasts.pop() if len(pasts) == 1 else None
         if past not in func.params or len({w[2] for w in ways.values() if w}) != 1:
             continue
-        alone = past not in handed_out and all(handed_out.count(v) == 1 and w[0] is not w[1] for v, w in ways.items())
+        alone = past not in handed_out and all(handed_out[v] == 1 and w[0] is not w[1] for v, w in ways.items())
         if alone and set(map(id, flow.readers(past))) == {id(flow.made[v]) for v in ways}:
             found[k] = ways
     return found

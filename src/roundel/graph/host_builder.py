@@ -143,15 +143,23 @@ class HostBuilder:
         if isinstance(value, graph.Var):
             if value not in self.env:
                 raise self.error(f"variable {value.name} has no value here")
-            found = self.env[value]
-            for t in flatten(found):
-                if isinstance(t, Tensor):
-                    self.touch(t)
-            return found
+            return self.touched(self.env[value])
         handler = _OPERANDS.get(type(value))
         if handler is None:
             raise self.error(f"{type(value).__name__} is not an operand")
         return handler(self, value)
+
+    def touched(self, value: Any) -> Any:
+        """The value, with its tensors marked as needed now."""
+        for t in flatten(value):
+            if isinstance(t, Tensor):
+                self.touch(t)
+        return value
+
+    def field(self, value: graph.TupleGetItem) -> Any:
+        """A field of a tuple, of which only this is used."""
+        whole = value.tuple_value
+        return self.touched(self.env[whole][value.index]) if whole in self.env else self.use(whole)[value.index]
 
     def tensor(self, value: Any, what: str = "an operand") -> Tensor:
         """A value as a tensor: shapes and scalars are stored."""
@@ -227,7 +235,7 @@ def unless_empty(stmt: tir.Stmt, *shapes: tuple[tir.Expr, ...]) -> tir.Stmt:
 _OPERANDS: dict[type, Any] = {
     graph.Constant: HostBuilder.constant,
     graph.Tuple: lambda self, value: tuple(self.use(f) for f in value.fields),
-    graph.TupleGetItem: lambda self, value: self.use(value.tuple_value)[value.index],
+    graph.TupleGetItem: HostBuilder.field,
     graph.ShapeExpr: lambda self, value: Shape(value.values),
     graph.PrimValue: lambda self, value: value.value,
     graph.StringValue: lambda self, value: value.value,

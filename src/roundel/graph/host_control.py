@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import chain, repeat
@@ -14,7 +15,7 @@ from ..ir.escape import assertion
 from ..ir.visit import free_vars
 from .caches import held
 from .host_builder import Shape, flatten, unless_empty
-from .host_memory import Entry, Tensor, address, close, fits, nbytes
+from .host_memory import Entry, Storage, Tensor, address, close, fits, nbytes
 from .inplace import keep_in_place
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ class Fixed:
         """The value, read here."""
         return host.touch(self.tensor)
 
-    def stage(self, host: HostLowering, value: Any, states: list[Any]) -> Any:
-        """First half of an update: the value, in memory that no other update writes."""
+    def stage(self, host: HostLowering, value: Any, held: Counter[Storage]) -> Any:
+        """First half of an update: the value, in memory that no other update writes. ``held``: how many values each storage holds."""
         source = host.touch(host.tensor(value))
         _same_shape(host, self.tensor.buffer, source.buffer, self.name)
-        others = {s.tensor.storage.settled() for s in states if s is not self and isinstance(s, Fixed)}
-        if source.storage.settled() not in others:
+        now = source.storage.settled()
+        if held[now] == (now is self.tensor.storage.settled()):
             return source
         copy = host.allocate(graph.TensorInfo(source.buffer.shape, source.buffer.dtype), self.name)
         host.copy(copy.buffer, source.buffer)
@@ -94,7 +95,7 @@ class Varying:
         host.sizes.open(host.entries, sizes, {})
         return host.made(sizes, self.dtype, tir.Call("heap_kept", (self.slot,), HANDLE), self.name)
 
-    def stage(self, host: HostLowering, value: Any, states: list[Any]) -> Any:
+    def stage(self, host: HostLowering, value: Any, held: Counter[Storage]) -> Any:
         """First half of an update: a copy on the heap, and its dimensions."""
         source = host.touch(host.tensor(value)).buffer
         for check in fits(source, self.name, host.sizes.late):
@@ -142,7 +143,8 @@ def _put(host: HostLowering, holders: list[Any], values: list[Any]) -> None:
     """Update all at once: no value is overwritten before it is read."""
     if len(holders) != len(values):
         raise host.error(f"{len(holders)} values were expected, {len(values)} are given")
-    staged = [h.stage(host, v, holders) for h, v in zip(holders, values, strict=True)]
+    held = Counter(h.tensor.storage.settled() for h in holders if isinstance(h, Fixed))
+    staged = [h.stage(host, v, held) for h, v in zip(holders, values, strict=True)]
     for h, s in zip(holders, staged, strict=True):
         h.settle(host, s)
 

@@ -66,20 +66,20 @@ def plan(requests: Sequence[Request]) -> Plan:
 
 
 def _place_static(requests: list[Request], offsets: dict[Request, tir.Expr]) -> int:
-    placed: list[tuple[int, int, Request]] = []  # offset, end
-    total = 0
-    for r in sorted(requests, key=lambda r: (-r.nbytes.value, r.first)):
-        size, at, best = align(r.nbytes.value), 0, None
-        room = None
-        for offset, end, _ in sorted((p for p in placed if p[2].overlaps(r)), key=lambda p: p[0]):
-            if offset - at >= size and (room is None or offset - at < room):
-                best, room = at, offset - at
-            at = max(at, end)
-        at = at if best is None else best
-        placed.append((at, at + size, r))
-        offsets[r] = tir.index_const(at // ALIGNMENT)
-        total = max(total, at + size)
-    return total
+    ordered = sorted(requests, key=lambda r: (-r.nbytes.value, r.first))
+    first, last = (np.asarray([getattr(r, end) for r in ordered], np.int64) for end in ("first", "last"))
+    begins, ends = np.zeros((2, len(ordered)), np.int64)  # of those that are placed
+    for k, r in enumerate(ordered):
+        size = align(r.nbytes.value)
+        there = np.flatnonzero((first[:k] <= last[k]) & (first[k] <= last[:k]))  # at some step both are needed
+        there = there[np.argsort(begins[there], kind="stable")]
+        taken = np.maximum.accumulate(np.concatenate(([0], ends[there])))  # below it there is no room before the next
+        rooms = begins[there] - taken[:-1]
+        fitting = np.flatnonzero(rooms >= size)
+        begins[k] = taken[fitting[np.argmin(rooms[fitting])]] if fitting.size else taken[-1]
+        ends[k] = begins[k] + size
+        offsets[r] = tir.index_const(int(begins[k]) // ALIGNMENT)
+    return int(ends.max(initial=0))
 
 
 class _Slot:

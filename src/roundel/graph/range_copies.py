@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MANY = 64
 """Operands of a concatenation, or parts of one tensor, beyond which they are copied."""
+MANY_SIZES = 16
+"""Operands of a concatenation whose sizes along its axis only a run tells, beyond which all are copied: each position is a sum of them."""
 
 
 def parts(func: graph.Function) -> Counter[Any]:
@@ -42,8 +44,12 @@ def is_copied(call: graph.Call, count: Mapping[Any, int]) -> bool:
     """Whether the host function copies ranges for this call; ``count`` is what ``parts`` found."""
     if is_call(call, "concat"):
         fields = call.args[0].fields if isinstance(call.args[0], graph.Tuple) else ()
-        return len(fields) > MANY and all(map(_whole_bytes, (call, *fields)))
+        return len(fields) > MANY_SIZES and all(map(_whole_bytes, (call, *fields))) and (len(fields) > MANY or _sizes(fields, call.attrs["axis"]) > MANY_SIZES)
     return is_call(call, "strided_slice") and count.get(call.args[0], 0) > MANY and all(map(_whole_bytes, (call, call.args[0]))) and begins(call) is not None
+
+
+def _sizes(fields: Sequence[graph.GraphExpr], axis: int) -> int:
+    return sum(not isinstance(f.sinfo.shape[axis], tir.IntImm) for f in fields)
 
 
 def _whole_bytes(value: graph.GraphExpr) -> bool:

@@ -39,7 +39,7 @@ _KINDS = {bool: "yes or no (1 or 0)", int: "a whole number", float: "a number", 
 class Option:
     """``name`` in Python, ``env`` in the environment, ``--name`` on the command line.
 
-    ``least``: no number below it is taken. ``shapes_code``: compiled code depends on it.
+    ``least``: no number below it is taken. ``shapes_code``: what a model becomes, or whether it is refused, depends on it.
     """
 
     name: str
@@ -101,7 +101,8 @@ def choose(name: str, given: Any) -> Any:
 
 
 def shaping_code() -> tuple[tuple[str, Any], ...]:
-    """Current values of the options on which compiled code depends; part of the key of what is kept on disk."""
+    """Current values of the options on which it depends what a model becomes, or whether it is refused; part of the key of what is kept on
+    disk, so that a limit holds for a model that was compiled under a higher one too."""
     return tuple((name, get(name)) for name, option in sorted(REGISTRY.items()) if option.shapes_code)
 
 
@@ -156,8 +157,9 @@ define("weight_growth", float, 5.0, "how many times larger the weights of a laye
        shapes_code=True)
 define("grow", bool, True, "results that append to an input along a symbolic dimension (KV caches) lie in memory with room behind them and grow in "
        "place", shapes_code=True)
-define("max_nodes", int, 20_000, "how many nodes the functions and loops of a model may expand to, beyond those that its file holds", least=0)
-define("max_depth", int, 64, "how deep a model's functions, branches and loops may be nested", least=1)
+define("max_nodes", int, 20_000, "how many nodes the functions and loops of a model may expand to, beyond those that its file holds", least=0,
+       shapes_code=True)
+define("max_depth", int, 64, "how deep a model's functions, branches and loops may be nested", least=1, shapes_code=True)
 define("max_folded_bytes", int, 256 << 20, "bytes that what is computed at compile time may add to a model's constants; what goes beyond is "
        "computed at every run", least=0, shapes_code=True)
 define("cache", bool, True, "keep compiled models and kernels on disk")

@@ -156,3 +156,35 @@ def test_tensors_of_too_many_dimensions(where, source):
 def test_negative_sizes_that_a_node_makes(kind):
     with pytest.raises(ModelError, match=rf"{kind}.*a dimension is negative\n.*\[-5, 3\]"):
         from_onnx(model([helper.make_node(kind, [], ["y"], shape=[-5, 3])]))
+
+
+EXPANDING = {
+    "max_nodes": (50, lambda: doubling(6)),
+    "max_depth": (4, lambda: doubling(6)),
+}
+
+
+@pytest.mark.usefixtures("nothing_added")
+@pytest.mark.parametrize("option", EXPANDING)
+def test_a_limit_holds_for_a_model_that_is_in_the_cache(option, tmp_path):
+    low, made = EXPANDING[option]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(made().SerializeToString())
+    with options.override(cache=True, cache_dir=str(tmp_path / "cache")):
+        for _ in range(2):
+            np.testing.assert_array_equal(rd.compile(path)(X), X + 32)
+            with options.override(**{option: low}), pytest.raises(UnsupportedError, match=option):
+                rd.compile(path)
+
+
+@pytest.mark.usefixtures("nothing_added")
+def test_what_is_folded_under_one_limit_is_not_taken_under_another(tmp_path):
+    nodes = [helper.make_node("Expand", ["one", "shape"], ["w"]), helper.make_node("CumSum", ["w", "axis"], ["c"]), helper.make_node("Add", ["x", "c"], ["y"])]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model(nodes, {"one": np.float32([1]), "shape": np.asarray([50_000, 4]), "axis": np.asarray(0)}).SerializeToString())
+    with options.override(cache=True, cache_dir=str(tmp_path / "cache")):
+        folded = rd.compile(path)
+        with options.override(max_folded_bytes=1000):
+            left = rd.compile(path)
+    assert left.save(tmp_path / "left.so").stat().st_size < 400_000 < folded.save(tmp_path / "folded.so").stat().st_size
+    np.testing.assert_array_equal(left(X), folded(X))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...ir.errors import BuildError, OptionError
@@ -23,12 +23,13 @@ llvm.initialize_all_targets()
 llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])
 """
 PIPELINES = ("light", "full", "loops", "none")
+_LONG = 500_000  # characters of a host function from which on registers are allocated fast: allocating them well takes more than linear time
 _OPTIONS = ("--lsr-insns-cost=0",)  # addresses in loops: by registers first, as for most targets; a pointer for each load saves instructions, but spills
 
 
 @dataclass(frozen=True)
 class MachineSpec:
-    """What code is generated for. ``level``: 1 to 3, the effort of instruction selection and register allocation."""
+    """What code is generated for. ``level``: 0 to 3, the effort of instruction selection and register allocation."""
 
     triple: str
     cpu: str
@@ -87,7 +88,7 @@ def check_processor(triple: str, cpu: str) -> None:
 
 
 def _optimised(text: str, spec: MachineSpec, pipeline: str) -> tuple[Any, Any]:
-    llvm, machine = _initialize(), _machine(spec)
+    llvm, machine = _initialize(), _machine(replace(spec, level=0) if pipeline == "none" and len(text) > _LONG else spec)
     try:
         module = llvm.parse_assembly(
             f'target triple = "{spec.triple}"\ntarget datalayout = "{machine.target_data}"\n{text}'
