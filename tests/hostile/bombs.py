@@ -43,7 +43,7 @@ class _Zygote:
 
     def __enter__(self) -> _Zygote:
         source = str(Path(__file__).parents[2])
-        environment = {**os.environ, "ROUNDEL_CACHE": "0", "ROUNDEL_NUM_THREADS": "1", "ROUNDEL_WORKERS": "1",
+        environment = {**os.environ, "ROUNDEL_CACHE": "0", "ROUNDEL_NUM_THREADS": "1", "ROUNDEL_WORKERS": "1", "ROUNDEL_RATES": "table",
                        "PYTHONPATH": os.pathsep.join([source, *sys.path])}
         self.process = subprocess.Popen([sys.executable, "-c", "from tests.hostile.bombs import serve; serve()"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, env=environment, text=True)

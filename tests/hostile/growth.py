@@ -40,7 +40,7 @@ def compiled(kind: str, n: int) -> float:
     from .wide_models import KINDS
 
     model, inputs, expected = KINDS[kind](n)
-    with options.override(cache=False, workers=1):
+    with options.override(cache=False, workers=1, rates="table"):
         begun = time.process_time()
         built = compile_module(from_onnx(model))
         spent = time.process_time() - begun
