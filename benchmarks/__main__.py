@@ -73,6 +73,18 @@ def operators(
 
 
 @app.command()
+def programs(
+    count: int = typer.Option(100, help="Random candidates of each program."),
+    seed: int = typer.Option(0, help="Of the candidates."),
+    only: str = typer.Option("", help="Only programs with this in their name."),
+) -> None:
+    """Tensor programs that no rule was written for, untuned, against the best of random schedules."""
+    from .program_race import run_programs
+
+    run_programs(count, seed, only)
+
+
+@app.command()
 def accuracy(
     models: str = typer.Option("all", help="Names or kinds of the zoo's models, separated by semicolons."),
     threads: int = typer.Option(1, help="Number of threads."),

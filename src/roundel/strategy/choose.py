@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..ir import tir
 from ..ir.errors import ScheduleError
+from .generic.contest import is_contested, is_faster
+from .generic.generic import generic
 from .pins import Pins
 from .program import Program
 from .rules import rules_in_order
@@ -67,6 +69,10 @@ def choose(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = (), pin
             found = _scheduled(program, sketch, choice)
             if not found.fits and pinned and not met:
                 raise program.error(f"sketch {sketch.name} cannot be had with {pinned}", why=found.why_not)
+            if found.fits and not (met or pinned) and rules is None:
+                found, beaten = _contest(program, found)
+                if beaten is not None:
+                    yield beaten
             met = met or found.fits
             yield found
     if rules is None and not met:
@@ -133,6 +139,18 @@ def _scheduled(program: Program, sketch: Sketch, choice: Mapping[str, Any]) -> A
         return Alternative(sketch.name, sketch, choice, sketch.schedule(choice))
     except Exception as error:
         return _dropped(program, sketch.name, error, sketch, choice)
+
+
+def _contest(program: Program, found: Alternative) -> tuple[Alternative, Alternative | None]:
+    """What a program is scheduled by where a rule took it, and the alternative that this leaves out."""
+    assert found.applied is not None
+    if not is_contested(found.name, found.applied.func, program.func, program.target):
+        return found, None
+    for sketch in generic(program):
+        other = _scheduled(program, sketch, sketch.best())
+        if other.applied is not None and is_faster(other.applied.func, found.applied.func, program.target):
+            return other, replace(found, applied=None, why_not=f"sketch {other.name} is expected to be faster")
+    return found, None
 
 
 def _dropped(program: Program, name: str, error: Exception, sketch: Sketch | None = None, choice: Mapping[str, Any] | None = None) -> Alternative:

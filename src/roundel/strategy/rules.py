@@ -8,6 +8,7 @@ from ..ir.errors import OptionError
 from .attention.attention import attention
 from .generic.as_written import as_written
 from .generic.fallback import fallback
+from .generic.generic import generic
 from .pointwise.elementwise import elementwise
 from .pointwise.points import points
 from .pointwise.transposition import transposition
@@ -23,7 +24,7 @@ from .transform.winograd import winograd
 from .window.windows import windows
 
 RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points,
-                     fallback, as_written]
+                     generic, fallback, as_written]
 """Roundel's own. The last two fit every program."""
 
 

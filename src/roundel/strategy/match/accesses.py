@@ -40,9 +40,11 @@ class Access:
         return {}
 
     def _stride(self, var: tir.Var) -> int | tir.Expr | None:
-        if not any(var in free_vars(i) for i in self.indices):
+        moving = [(i, s) for i, s in zip(self.indices, self.buffer.strides or row_major(self.buffer.shape), strict=True) if var in free_vars(i)]
+        if not moving:
             return 0
-        step = Analyzer().simplify(substitute(self.offset, {var: var + 1}) - self.offset)
+        offset = tir.sum_of([i * s for i, s in moving])  # what is looked up beside it stays the same
+        step = Analyzer().simplify(substitute(offset, {var: var + 1}) - offset)
         if isinstance(step, tir.IntImm):
             return step.value
         return None if any(not v.size for v in free_vars(step)) or not step.is_index else step

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that no rule was written for: what the compiler makes of them, untuned, against random schedules of the generic space.
+
+Everything is compiled for one thread, compared with NumPy, and timed by turns: CPU time, which other work on the machine lengthens least.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import roundel as rd
+from roundel.ir import IRModule, tir
+from roundel.ir.errors import ScheduleError
+from roundel.strategy.cost import expected_time
+from roundel.strategy.generic.candidates import sample
+from roundel.strategy.generic.generic import named, schedule
+from roundel.strategy.generic.stage import Stage
+from roundel.strategy.match.accesses import blocks_of
+from roundel.strategy.program import Program as ToSchedule
+from roundel.strategy.schedule_module import schedule_program
+from roundel.target import Target
+
+from .programs import PROGRAMS, Program, arrays
+
+BATCH = 25          # candidates that are compiled together
+FIRST_LOOK = 0.004  # seconds of each candidate
+LAST_LOOK = 0.15    # ... of the compiler's choice and of the best few, by turns
+FINALISTS = 4
+MOST = 5.0          # seconds for the best few
+ERROR = 1e-3        # of the largest result
+
+
+def run_programs(count: int, seed: int, only: str) -> list[dict[str, Any]]:
+    """Race each program and print a line about it."""
+    entries = []
+    for p in PROGRAMS.values():
+        if only in p.name:
+            entries.append(race(p, count, seed))
+            print(describe(entries[-1]), flush=True)
+    behind = [e["chosen_ms"] / e["best_ms"] for e in entries]
+    print(f"{len(entries)} programs: median {median(behind):.2f} times the best found, at most {max(behind):.2f}")
+    return entries
+
+
+def describe(e: dict[str, Any]) -> str:
+    """One line."""
+    times = f"{e['chosen_ms']:8.3f} ms  two threads {e['two_threads_ms']:8.3f}  best of {e['candidates']:4d} {e['best_ms']:8.3f}"
+    return (f"{e['name']:22s} {e['sketch']:12s} {times}  times {e['chosen_ms'] / e['best_ms']:5.2f}  expected {e['expected_ms']:8.3f}  "
+            f"error {e['error']:.0e}  schedule {e['schedule_ms']:.0f} ms")
+
+
+def race(p: Program, count: int, seed: int) -> dict[str, Any]:
+    """The choice of the compiler against ``count`` random candidates."""
+    target, func = Target.host(), p.func()
+    begun = time.process_time()
+    chosen, _ = schedule_program(func, target)
+    spent = time.process_time() - begun
+    data = arrays(func)
+    chosen_run = rd.build(IRModule({"main": chosen}), threads=1)["main"]
+    error = _error(p, chosen_run, data)
+    rng, runs = random.Random(seed), []
+    for first in range(0, count, BATCH):
+        made = {f"c{k}": f for k in range(first, min(first + BATCH, count)) if (f := random_schedule(func, target, rng, f"c{k}")) is not None}
+        if not made:
+            continue
+        library = rd.build(IRModule(made), threads=1)
+        for name in made:
+            if _error(p, library[name], data) > ERROR:
+                raise AssertionError(f"{p.name}: a candidate computes something else\n{made[name].script()}")
+            runs.append((_spent(library[name], data, FIRST_LOOK), library[name]))
+    runs.sort(key=lambda r: r[0])
+    times = _by_turns([chosen_run, *(r for _, r in runs[:FINALISTS])], data)
+    two = rd.build(IRModule({"main": chosen}), threads=2)["main"]
+    return {"name": p.name, "sketch": chosen.attrs["scheduled"], "chosen_ms": times[0] * 1e3, "best_ms": min(times) * 1e3, "candidates": len(runs),
+            "error": error, "expected_ms": expected_time(chosen, target, cores=1) * 1e3, "two_threads_ms": _wall(two, data) * 1e3, "schedule_ms": spent * 1e3}
+
+
+def random_schedule(func: tir.PrimFunc, target: Any, rng: random.Random, name: str) -> tir.PrimFunc | None:
+    """A random candidate; None where its steps are not legal."""
+    program = ToSchedule(func, target)
+    sch = (program.with_cheap_inlined if program.reductions and program.is_plain else program.schedule).fork(seed=0)
+    try:
+        if program.reductions:
+            stages = {i.name: i for i in blocks_of(sch.func) if i.reduce}
+            choice = {named(b, n, stages): v for b, i in stages.items() for n, v in sample(Stage(i), target, rng).items()}
+            schedule(sch, choice, target)
+        else:
+            _spatial(sch, target, rng)
+    except ScheduleError:
+        return None
+    return sch.func.replace(attrs=sch.func.attrs | {"scheduled": "random", "global_symbol": name})
+
+
+def _spatial(sch: Any, target: Any, rng: random.Random) -> None:
+    """Blocks without reduction: any of their loops in vectors of any length, the others in any order."""
+    infos = blocks_of(sch.func)
+    for info in infos[:-1]:
+        if info.is_plain and rng.random() < 0.5:
+            sch.compute_inline(sch.get_block(info.name))
+    for info in blocks_of(sch.func):
+        loops = sch.get_loops(sch.get_block(info.name))
+        rng.shuffle(loops)
+        if len(loops) > 1 and info.is_plain:
+            sch.reorder(*loops)
+        lanes = target.lanes("float32") * rng.choice((0, 1, 1, 2, 4, 8, 16))
+        if lanes:
+            outer, vector = sch.split(loops[-1], [None, lanes])
+            sch.vectorize(vector)
+            if info.is_plain and rng.random() < 0.5:
+                sch.unroll(sch.split(outer, [None, rng.choice((2, 4))])[1])
+
+
+def _error(p: Program, run: Any, data: Sequence[np.ndarray]) -> float:
+    out = data[-1]
+    out[...] = np.nan
+    run(*data)
+    wanted = p.reference(*data[:-1])
+    return float(np.abs(out - wanted).max() / max(float(np.abs(wanted).max()), 1e-9))
+
+
+def _spent(run: Any, data: Sequence[np.ndarray], budget: float) -> float:
+    """Seconds of CPU time of a call: the median of several, or the only one where it takes long."""
+    run(*data)
+    times: list[float] = []
+    while not times or (sum(times) < budget and len(times) < 1000):
+        begun = time.thread_time()
+        run(*data)
+        times.append(time.thread_time() - begun)
+    return median(times)
+
+
+def _by_turns(runs: Sequence[Any], data: Sequence[np.ndarray]) -> list[float]:
+    """Of each, the median of short rounds."""
+    rounds: list[list[float]] = [[] for _ in runs]
+    for _ in range(9):
+        if sum(map(sum, rounds)) > MOST:
+            break
+        for times, run in zip(rounds, runs, strict=True):
+            times.append(_spent(run, data, LAST_LOOK / 9))
+    return [median(times) for times in rounds]
+
+
+def _wall(run: Any, data: Sequence[np.ndarray]) -> float:
+    """Seconds of a call by the clock, the least of several: other work on the machine makes it longer and never shorter."""
+    run(*data)
+    times = []
+    for _ in range(20):
+        begun = time.perf_counter()
+        run(*data)
+        times.append(time.perf_counter() - begun)
+    return min(times)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a scheduled tensor program is expected to take: one model for the programs of all rules, and for candidates that are not scheduled yet.
+
+What runs without a branch in a statement (the innermost loops that are vectorized or unrolled) is its body: instructions are counted there
+by what each of them moves with, so that a load that is the same for all rows counts once; loops around it repeat it, and what is computed
+again is counted by their trip counts. Bytes that cross into each cache follow from the boxes that the loops sweep (``nest.py``). Extents may
+be columns of numbers, one for each candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir import tir
+from .nest import LINE_BYTES, Nest
+from .product.register_tile import rows_in_cache
+from .statements import LANES, UNROLLED, Column, Loop, Statement, Touch, number, statements
+from .times import ISSUE, LOADS, LOOP, SHARPNESS, capacities, exposed, together, traffic_cycles
+
+NEAR = 4            # elements between neighbours up to which a few vectors hold all lanes
+GATHERED = 2.0      # instructions for each lane that is loaded by itself
+MISSED = 8.0        # ... and more where the places of neighbours push each other out of the first-level cache
+FORWARDING = 1.0    # cycles from a store to a load of the same place
+ENTRY = 2.0         # cycles to start and end an innermost loop
+REGION = 6000.0     # cycles to start threads
+SEEN = 0.5          # of a chain of operations that those of the next one do not run beside
+STORES = 1.0        # of a cycle
+
+
+def expected_time(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | None = None, cores: int | None = None) -> float:
+    """Seconds of one call of a scheduled program in block form, with its data where earlier calls left it. ``sizes`` are values of symbolic
+    dimensions (128 where one is missing), ``cores`` how many threads run parallel loops (default: those of the target)."""
+    return expected_cycles(func, target, sizes, cores) / (target.frequency_ghz * 1e9)
+
+
+def expected_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | None = None, cores: int | None = None) -> float:
+    """The same in cycles."""
+    threads = target.cores if cores is None else cores
+    total = 0.0
+    regions = set()
+    for found in statements(func, sizes or {}):
+        spent = float(np.max(cycles(found, target)))
+        if threads > 1 and found.chunks > 1:
+            spent *= -(-found.chunks // threads) / found.chunks
+            regions.add(found.region)
+        total += spent
+    return total + REGION * len(regions)
+
+
+def least_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | None = None) -> float:
+    """What the program in block form, not scheduled, takes on one core at least: its arithmetic and loads in whole vectors, with nothing
+    computed or loaded twice, no waiting, and its parameters read once."""
+    total = 0.0
+    for found in statements(func, sizes or {}):
+        extents = {x.axis: x.extent for x in found.loops}
+        lanes = max(1, target.vector_bytes * 8 // max(t.bits for t in found.touches if t.is_store))
+        times = lambda moves, extents=extents: math.prod(extents.get(a, 1) for a in moves)
+        arithmetic = sum(o.instructions * times(o.moves) for o in found.operations) / target.fma_ports
+        loads = sum(times(t.moves) for t in found.touches if not t.is_store) / LOADS
+        total += max(arithmetic, loads) / lanes
+    given = sum(math.prod(number(n, sizes or {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in func.buffer_params)
+    read = 0.0 if given <= capacities(target)[0] else given * target.frequency_ghz / target.bandwidth_gbs(int(given))
+    return max(total, read)
+
+
+def cycles(s: Statement, target: Any) -> Column:
+    """Of all iterations of a statement, on one core."""
+    cut = len(s.loops)
+    while cut and s.loops[cut - 1].kind in (UNROLLED, LANES):
+        cut -= 1
+    around, body = s.loops[:cut], _Body(s, s.loops[cut:], target)
+    trips: Column = 1
+    overhead: Column = 0.0
+    for k, loop in enumerate(around):
+        trips = trips * loop.extent
+        overhead = overhead + trips * (LOOP if k == len(around) - 1 else LOOP + ENTRY * (k == len(around) - 2))
+    each = body.step(around[-1] if around else Loop(None, 1))
+    inside: dict[Any, Column] = {}
+    for loop in s.loops[cut:]:
+        inside[loop.axis] = inside.get(loop.axis, 1) * loop.extent
+    operands = list({(t.buffer, *((n, tuple((a or {}).items())) for n, a in t.operand.sides)): t.operand for t in s.touches if not t.register}.values())
+    if not operands:
+        return trips * each + overhead
+    around = tuple(x for x in around if np.any(x.extent != 1))
+    crossing = Nest([(x.axis, x.extent) for x in around], operands, inside).traffic(capacities(target))
+    return together(trips * each + overhead, *traffic_cycles(target, crossing))
+
+
+class _Body:
+    """The straight code of a statement."""
+
+    def __init__(self, s: Statement, loops: Sequence[Loop], target: Any) -> None:
+        self.s, self.target = s, target
+        self.loops = loops
+        self.lanes: Column = 1
+        self.lane_axis: Any = None
+        for loop in loops:
+            if loop.kind == LANES:
+                self.lanes, self.lane_axis = loop.extent, loop.axis
+        self._times: dict[frozenset[Any], Column] = {}
+
+    def times(self, moves: frozenset[Any]) -> Column:
+        """How many different values there are in the body of what moves so."""
+        if moves not in self._times:
+            n: Column = 1
+            for loop in self.loops:
+                if loop.kind == UNROLLED and loop.axis in moves:
+                    n = n * loop.extent
+            self._times[moves] = n
+        return self._times[moves]
+
+    def registers(self, moves: frozenset[Any], bits: int) -> Column:
+        """Vector registers of one such value."""
+        if self.lane_axis is None or self.lane_axis not in moves:
+            return 1
+        return -(-self.lanes * max(bits, 8) // (self.target.vector_bytes * 8))
+
+    def step(self, innermost: Loop) -> Column:
+        """Cycles of the body: whatever limits it, registers that do not suffice included."""
+        arithmetic: Column = 0.0
+        loads: Column = 0.0
+        stores: Column = 0.0
+        kept: Column = 0.0
+        for o in self.s.operations:
+            arithmetic = arithmetic + o.instructions * self.times(o.moves) * self.registers(o.moves, o.bits)
+        for t in self.s.touches:
+            count = self.times(t.moves) * self.registers(t.moves, t.bits)
+            if t.register:
+                kept = kept + (count if t.is_store else 0.0)
+                continue
+            moved, shuffled = self._accesses(t)
+            arithmetic = arithmetic + self.times(t.moves) * shuffled
+            if t.is_store:
+                stores = stores + self.times(t.moves) * moved
+            else:
+                loads = loads + self.times(t.moves) * moved
+        spilled = np.maximum(kept + 2 - self.target.vector_registers, 0.0)
+        loads, stores = loads + spilled, stores + spilled
+        everything = arithmetic + loads + stores + 2.0
+        limits = [arithmetic / self.target.fma_ports, loads / LOADS, stores / STORES, everything / ISSUE, self._waiting(everything, innermost)]
+        return sum(np.maximum(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS)
+
+    def _accesses(self, t: Touch) -> tuple[Column, Column]:
+        """Loads or stores of one value, and instructions that put its lanes together."""
+        if self.lane_axis is None or self.lane_axis not in t.moves:
+            return 1, 0
+        whole = self.registers(t.moves, t.bits)
+        if t.lane == 1:  # a vector that does not begin at a multiple of its length lies in two lines now and then
+            aligned = (t.pitch * np.ones_like(self.lanes)) % self.lanes == 0
+            return np.where(aligned, whole, whole * (1 + min(self.target.vector_bytes, LINE_BYTES) / LINE_BYTES)), 0
+        if t.lane is not None and 0 < abs(t.lane) <= NEAR and not t.is_store:
+            return whole * abs(t.lane), whole * abs(t.lane)
+        apart = None if t.lane is None else abs(t.lane) * t.bits // 8
+        missed = MISSED * (self.lanes > rows_in_cache(self.target, apart))
+        return self.lanes, self.lanes * (GATHERED - 1 + missed)
+
+    def _waiting(self, instructions: Column, innermost: Loop) -> Column:
+        """For accumulators: each is updated once for every value that goes into it, one after another."""
+        store = next((t for t in self.s.touches if t.is_store), None)
+        if not self.s.latency or store is None or innermost.axis in store.moves:
+            return 0.0
+        everything = frozenset(x.axis for x in self.loops if x.kind == UNROLLED)
+        updates = self.times(everything) / self.times(store.moves & everything)
+        latency = self.s.latency + (0.0 if store.register else FORWARDING)
+        return updates * latency * exposed(np.maximum(instructions * innermost.extent * SEEN, 1.0))

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every way in which a reduction may become a loop nest, with the cycles that the model of the target expects.
+
+What is not a number of the tile (which axis becomes lanes, which ones are tiled, whether operands are turned) is a *structure*; for each
+the cost of all tiles is one evaluation over columns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from ...ir import tir
+from ..candidates import Candidates, Columns, combinations
+from ..cost import MISSED, cycles
+from ..match.accesses import Access
+from ..nest import Operand
+from ..product.register_tile import rows_in_cache
+from ..statements import LANES, SERIAL, UNROLLED, Loop, Statement, Touch, statement_of
+from .nests import COPIED, Decisions
+from .stage import Stage
+
+NAMES = tuple(f.name for f in fields(Decisions))
+ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+OTHERS = (2, 3, 4)
+MOST_VECTORS = 6
+UNROLLS = (1, 2, 4, 8)
+MOST_WRITTEN_OUT = 128  # accumulations in the body of the innermost loop
+TILE_CYCLES = 10.0      # to start and end a tile
+STORED_CYCLES = 1.5     # for each vector of results: its first value, what is fused after it, the store
+SCATTERED_CYCLES = 2.0  # for each element of results that are stored one by one
+MOST_AXES = 2           # axes for lanes along which the result is not contiguous
+MOST_ROWS = 3           # axes for rows, the longest
+FOLDED_CYCLES = 8.0     # to put the lanes of a result together
+FAVOURITES = 3          # structures whose order of loops is looked into
+MASKED = 1.02           # cost of masks at the edge
+TURNS = 8               # uses of each element from which on a turned copy may pay
+
+
+@dataclass(frozen=True)
+class Structure:
+    """``vector``, ``row`` and ``beside`` are axes (-1: none), ``lanes`` of a vector; ``turned``: operands strided along the vector axis are copied."""
+
+    vector: int
+    lanes: int
+    row: int
+    beside: int
+    turned: int
+
+
+def candidates(stage: Stage, target: Any, constants: tuple[Any, ...] = ()) -> Candidates | None:
+    """The best tiles of all structures, each under every order of its loops; None where there is no axis for vectors.
+    ``constants``: buffers that may be laid out ahead of time."""
+    model = _Model(stage, target, constants)
+    first = [(s, t, model.cycles(s, t)) for s in structures(stage, target) for t in [tiles(stage, s, target)] if len(t["vectors"])]
+    if not first:
+        return None
+    first.sort(key=lambda x: float(x[2].min()))
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in NAMES}
+    expected: list[np.ndarray] = []
+    for rank, (s, t, known) in enumerate(first):
+        more = [t | {"inner": np.full_like(t["rows"], stage.reduce[-1]), "unroll": np.ones_like(t["rows"]), "sweep": np.ones_like(t["rows"])}]
+        found = [known]
+        if rank < FAVOURITES:
+            near = known <= 1.5 * known.min()
+            more, found = _orders(stage, s, {n: x[near] for n, x in t.items()}, model)
+        for table, cost in zip(more, found, strict=True):
+            full = table | {n: np.full_like(table["rows"], getattr(s, n)) for n in ("vector", "lanes", "row", "beside", "turned")}
+            for name in NAMES:
+                columns[name].append(full[name])
+            expected.append(cost)
+    return Candidates({n: np.concatenate(c) for n, c in columns.items()}, np.concatenate(expected))
+
+
+def _orders(stage: Stage, s: Structure, t: Columns, model: _Model) -> tuple[list[Any], list[Any]]:
+    """Tiles under each order of the loops."""
+    tables, costs = [], []
+    for inner, unroll, sweep in itertools.product(_inner(stage), UNROLLS, (1, 0)):
+        if stage.extents[inner] % unroll:
+            continue
+        fits = (t["rows"] * t["vectors"] * t["others"] * unroll <= MOST_WRITTEN_OUT) | (unroll == 1)
+        if not fits.any():
+            continue
+        some = {n: x[fits] for n, x in t.items()}
+        tables.append(some | {n: np.full_like(some["rows"], v) for n, v in (("inner", inner), ("unroll", unroll), ("sweep", sweep))})
+        costs.append(model.cycles(s, some, inner, unroll, sweep))
+    return tables, costs
+
+
+def _inner(stage: Stage) -> list[int]:
+    long = [k for k in stage.reduce if stage.extents[k] > 1]
+    return long[-3:] or [stage.reduce[-1]]
+
+
+def structures(stage: Stage, target: Any) -> Iterator[Structure]:
+    """Axes for lanes: those along which the result is contiguous, and, if there are none, the others; any two others beside them."""
+    long = [k for k in stage.spatial if stage.extents[k] > 1]
+    steps = math.prod(stage.extents[k] for k in stage.reduce)
+    side_by_side = [k for k in long if stage.step(stage.store, k) == 1]
+    others = sorted((k for k in long if k not in side_by_side and stage.step(stage.store, k)), key=lambda k: -stage.extents[k])
+    for vector in [*side_by_side, *(others[:MOST_AXES] if steps >= TURNS or not side_by_side else ())]:
+        for lanes in _lanes(stage, vector, target):
+            rows = sorted((k for k in long if k != vector), key=lambda k: -stage.extents[k])[:MOST_ROWS]
+            for row, beside in [(-1, -1), *((r, -1) for r in rows), *itertools.permutations(rows, 2)]:
+                for turned in (0, 1) if stage.turnable(vector) else (0,):
+                    yield Structure(vector, lanes, row, beside, turned)
+    last = stage.reduce[-1]
+    lanes = _lanes(stage, last, target)[0]
+    if last == len(stage.axes) - 1 and stage.spatial and 1 < lanes <= stage.extents[last] and stage.runs_along(last):
+        yield Structure(last, lanes, -1, -1, 0)
+
+
+def sample(stage: Stage, target: Any, rng: random.Random) -> dict[str, int]:
+    """A random candidate: a structure, a tile that fits the registers, an order of the loops."""
+    s = rng.choice(list(structures(stage, target)))
+    t = tiles(stage, s, target)
+    k = rng.randrange(len(t["vectors"]))
+    inner = rng.choice(_inner(stage))
+    unroll = rng.choice([n for n in UNROLLS if stage.extents[inner] % n == 0])
+    tile = {n: int(column[k]) for n, column in t.items()}
+    return {**{f.name: getattr(s, f.name) for f in fields(s)}, **tile, "inner": inner, "unroll": unroll, "sweep": rng.randrange(2)}
+
+
+def _lanes(stage: Stage, axis: int, target: Any) -> list[int]:
+    bits = max(max(a.buffer.dtype.storage_bits for a in (stage.store, *stage.loads) if a.buffer.dtype.is_float or a is stage.store), 8)
+    full = max(1, target.vector_bytes * 8 // bits)
+    extent = stage.extents[axis]
+    if full == 1:
+        return [1]
+    if extent < full and isinstance(stage.axes[axis].dom.extent, tir.IntImm):
+        return [1 << (extent - 1).bit_length()]
+    return [full, full // 2] if extent % full and full > 4 else [full]
+
+
+def tiles(stage: Stage, s: Structure, target: Any) -> Columns:
+    """All tiles that fit the registers."""
+    extent = stage.extents[s.vector]
+    most = min(MOST_VECTORS, -(-extent // s.lanes))
+    rows = [n for n in ROWS if 1 < n <= stage.extents[s.row]] if s.row >= 0 else [1]
+    others = [n for n in OTHERS if n <= stage.extents[s.beside]] if s.beside >= 0 else [1]
+    wide = max(1, -(-s.lanes * stage.store.buffer.dtype.storage_bits // (8 * target.vector_bytes)))
+
+    def fits(t: Columns) -> np.ndarray:
+        kept = t["rows"] * t["others"] * t["vectors"]
+        return ((kept + t["vectors"] + 1) * wide <= target.vector_registers) | (kept == 1)
+
+    return combinations({"vectors": range(1, most + 1), "rows": rows, "others": others}, fits)
+
+
+class _Model:
+    """What the target is expected to take for tiles of a structure."""
+
+    def __init__(self, stage: Stage, target: Any, constants: tuple[Any, ...]) -> None:
+        self.stage, self.target, self.constants = stage, target, constants
+        self.axes = {axis.var: k for k, axis in enumerate(stage.axes)}
+        self.made: dict[tuple[int, int, int], Statement] = {}
+
+    def cycles(self, s: Structure, t: Columns, inner: int = -1, unroll: int = 1, sweep: int = 1) -> np.ndarray:
+        """Of the whole reduction."""
+        if s.vector in self.stage.reduce:
+            return self._along(s, t)
+        stage, extents = self.stage, self.stage.extents
+        inner = inner if inner >= 0 else stage.reduce[-1]
+        part = {s.vector: t["vectors"] * s.lanes, s.row: t["rows"], s.beside: t["others"]}
+        part.pop(-1, None)
+        count = {k: -(-extents[k] // part[k]) if k in part else extents[k] for k in stage.spatial}
+        rows = [k for k in (s.row, s.beside) if k >= 0]
+        columns = [s.vector]
+        outside = [k for k in stage.spatial if k not in part] + ([*columns, *rows] if sweep else [*rows, *columns])
+        steps = [(k, extents[k]) for k in stage.reduce if k != inner] + [(inner, extents[inner] // unroll)]
+        loops = [Loop(k, count[k]) for k in outside] + [Loop(k, n, SERIAL) for k, n in steps]
+        loops += [Loop(inner, unroll, UNROLLED), *(Loop(k, part[k], UNROLLED) for k in rows)]
+        loops += [Loop(s.vector, t["vectors"], UNROLLED), Loop(s.vector, s.lanes, LANES)]
+        spent = cycles(replace(self._statement(s), loops=tuple(loops)), self.target)
+        stored = self._stored(s)
+        accumulators = t["rows"] * t["others"] * t["vectors"]
+        tiles_in_all = np.prod(np.broadcast_arrays(*(count[k] for k in stage.spatial)), axis=0) if stage.spatial else 1
+        masked = np.where(extents[s.vector] % part[s.vector], MASKED, 1.0)
+        return np.broadcast_to(spent * masked + tiles_in_all * (TILE_CYCLES + stored * accumulators) + self._copied(s), t["rows"].shape).astype(float)
+
+    def _along(self, s: Structure, t: Columns) -> np.ndarray:
+        """Of a reduction in vectors of partial results."""
+        extents = self.stage.extents
+        steps = -(-extents[s.vector] // (t["vectors"] * s.lanes))
+        loops = [Loop(k, extents[k]) for k in (*self.stage.spatial, *self.stage.reduce[:-1])] + [Loop(s.vector, steps), Loop(s.vector, t["vectors"], UNROLLED)]
+        statement = self._statement(s)
+        store = next(x for x in statement.touches if x.is_store)
+        apart = replace(store, moves=store.moves | {s.vector})
+        touches = tuple(apart if x is store else x for x in statement.touches)
+        spent = cycles(replace(statement, touches=touches, loops=(*loops, Loop(s.vector, s.lanes, LANES)), latency=0.0), self.target)
+        waiting = np.where(steps > 1, statement.latency * steps / 2, 0.0)
+        results = math.prod(extents[k] for k in self.stage.spatial)
+        return np.asarray(np.maximum(spent, results * waiting) + results * (FOLDED_CYCLES + 2.0 * t["vectors"]), dtype=float)
+
+    def _stored(self, s: Structure) -> float:
+        step, element = self.stage.step(self.stage.store, s.vector), self.stage.store.buffer.dtype.storage_bits // 8
+        if step == 1:
+            return STORED_CYCLES
+        crowded = step is not None and s.lanes > rows_in_cache(self.target, step * element)
+        return (SCATTERED_CYCLES + MISSED * crowded) * s.lanes
+
+    def _copied(self, s: Structure) -> float:
+        """Cycles to turn operands."""
+        if not s.turned:
+            return 0.0
+        moved = [a for a in self.stage.turnable(s.vector) if a.buffer not in self.constants]
+        return sum(COPIED * math.prod(n.value if isinstance(n, tir.IntImm) else 128 for n in a.buffer.shape) for a in moved)
+
+    def _statement(self, s: Structure) -> Statement:
+        key = (s.vector, s.lanes, s.turned)
+        if key not in self.made:
+            plain = statement_of(self.stage.info.block.body, self.axes, s.vector)
+            turned = self.stage.turnable(s.vector) if s.turned else ()
+            touches = tuple(self._touch(t, turned, s) for t in plain.touches if t.buffer is not self.stage.store.buffer or t.is_store)
+            self.made[key] = replace(plain, touches=touches)
+        return self.made[key]
+
+    def _touch(self, t: Touch, turned: tuple[Access, ...], s: Structure) -> Touch:
+        if t.is_store:
+            return replace(t, register=True)
+        if all(t.buffer is not a.buffer for a in turned):
+            return t
+        at = next(k for k, (_, steps) in enumerate(t.operand.sides) if steps and s.vector in steps)
+        width = 2 * s.lanes
+        others = [side for k, side in enumerate(t.operand.sides) if k != at]
+        panel = (-(-t.operand.sides[at][0] // width), {s.vector: 1 / width})
+        return replace(t, lane=1, operand=Operand((panel, *others, (width, {s.vector: 1})), t.operand.element_bytes))

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that no rule was written for: every reduction becomes a loop nest of its own, chosen among all that the model of the target knows.
+
+Elementwise blocks go into the reductions that read them where nothing is computed twice for it, or into the nest of the reduction whose
+result they take; others are nests of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...ir import tir
+from ...schedule.schedule import Schedule
+from ..candidates import Candidates
+from ..match.accesses import BlockInfo, blocks_of
+from ..pointwise.elementwise import schedule_spatial
+from ..program import Program
+from ..sketch import Applied, Sketch, rule
+from .candidates import NAMES, candidates
+from .nests import Decisions, schedule_nest
+from .stage import Stage
+
+
+@rule
+def generic(program: Program) -> Iterator[Sketch]:
+    """Fits programs of plain blocks, some of them reductions, each with an axis for vectors."""
+    if not program.reductions or not program.is_plain:
+        return
+    start = program.with_cheap_inlined
+    tables = tables_of(start, program.target)
+    if tables is not None:
+        yield Sketch("generic", start, partial(_scheduled, target=program.target), joined(tables))
+
+
+def _scheduled(sch: Schedule, choice: dict[str, int], target: Any) -> Applied:
+    return Applied(sch, schedule(sch, choice, target), choice)
+
+
+def tables_of(sch: Any, target: Any) -> dict[str, Candidates] | None:
+    """The candidates of each reduction, by its name; None where one has none."""
+    params = sch.func.buffer_params
+    fixed = tuple(params[k] for k in sch.func.attrs.get("constant_params", ()))
+    tables = {i.name: candidates(Stage(i), target, fixed) for i in blocks_of(sch.func) if i.reduce}
+    return None if None in tables.values() else tables  # type: ignore[return-value]
+
+
+def joined(tables: dict[str, Candidates]) -> Candidates:
+    """One table for all reductions of a program: of each the best, of each the second, and so on. Of several reductions, decisions are named
+    after these."""
+    length = max(map(len, tables.values()))
+    columns, cycles = {}, np.zeros(length)
+    for name, table in tables.items():
+        order = table.ranking()
+        picked = order[np.minimum(np.arange(length), len(order) - 1)]
+        cycles += table.cycles[picked]
+        columns.update({named(name, n, tables): table.columns[n][picked] for n in NAMES})
+    return Candidates(columns, cycles)
+
+
+def named(block: str, decision: str, tables: dict[str, Candidates]) -> str:
+    """A decision's name in the program."""
+    return decision if len(tables) == 1 else f"{block}.{decision}"
+
+
+def schedule(sch: Any, choice: dict[str, int], target: Any) -> dict[int, tir.IndexMap]:
+    """All nests of a program; the layouts that are wanted for constants."""
+    constants = tuple(sch.func.attrs.get("constant_params", ()))
+    infos = blocks_of(sch.func)
+    stages = {i.name: i for i in infos if i.reduce}
+    spatial = [i.name for i in infos if not i.reduce]
+    layouts: dict[int, tir.IndexMap] = {}
+    for name in stages:
+        chosen = Decisions(**{n: choice[named(name, n, stages)] for n in NAMES})  # type: ignore[arg-type]
+        layouts |= schedule_nest(sch, Stage(BlockInfo(sch.get(sch.get_block(name)))), chosen, target, constants)
+    for name in spatial:
+        block = sch.get_block(name)
+        if all(sch.get(x).kind is tir.ForKind.SERIAL for x in sch.get_loops(block)) and len(sch.get_loops(block)) == len(sch.get(block).iter_vars):
+            if sch.get_loops(block) and type(sch.get(sch.get_loops(block)[-1]).body) is tir.BlockRealize and _alone(sch, block):
+                schedule_spatial(sch, BlockInfo(sch.get(block)), target)
+    return layouts
+
+
+def _alone(sch: Any, block: Any) -> bool:
+    """Whether a block is in no other block's nest."""
+    loops = sch.get_loops(block)
+    return all(sch.get(outer).body is sch.get(inner) for outer, inner in pairwise(loops))

@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the model of costs looks at: each store of a program with the loops around it, what it loads and what it computes.
+
+``statements(func)`` reads them off a program in block form, scheduled or not. ``statement_of`` is one of a block whose loops are still to be
+chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from ..ir import tir
+from ..ir.visit import free_vars
+from ..schedule.operations import ELEMENTARY
+from .nest import Operand
+
+Column = Any  # an array with a value for each candidate, or one number for all
+SERIAL, UNROLLED, LANES = "serial", "unrolled", "lanes"
+
+ASSUMED = 128      # extent of what is not a number
+LOOKED_UP = 16     # elements between neighbours whose place is looked up
+DIVIDED = 8.0      # instructions that a division takes as long as
+ORDERED = 2.0      # ... a largest or smallest number that keeps NaN
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of a statement; several may run over one axis, the outer ones in larger steps."""
+
+    axis: Any
+    extent: Column
+    kind: str = SERIAL
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A load or store. ``lane``: elements from one lane to the next (None: anywhere). ``moves``: the axes it moves along.
+    ``register``: it is one of the registers' tile. ``pitch``: what divides all its steps along other axes than the lanes' (0: there are none)."""
+
+    operand: Operand
+    moves: frozenset[Any]
+    lane: int | None
+    is_store: bool
+    register: bool
+    bits: int
+    buffer: Any = None
+    pitch: int = 0
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Instructions that compute one value of a statement, for a vector or a scalar."""
+
+    instructions: float
+    moves: frozenset[Any]
+    bits: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A store with what it loads and computes, and the loops around it, the outermost first. ``latency``: of the operation that
+    accumulates, 0 where nothing is. ``region``: the parallel loop around it, of so many ``chunks``."""
+
+    loops: tuple[Loop, ...]
+    touches: tuple[Touch, ...]
+    operations: tuple[Operation, ...]
+    latency: float = 0.0
+    region: Any = None
+    chunks: float = 1.0
+
+
+def statements(func: tir.PrimFunc, sizes: Mapping[str, int]) -> list[Statement]:
+    """Those of a program, in order. ``sizes``: values of symbolic dimensions by name (``ASSUMED`` where one is missing)."""
+    reader = _Reader(func, sizes)
+    reader.read(func.body, ())
+    return reader.statements()
+
+
+def statement_of(store: tir.BufferStore, axes: Mapping[tir.Var, Any], lane_axis: Any, sizes: Mapping[str, int] | None = None) -> Statement:
+    """A store whose loops are still to be chosen: what it touches and computes, by the axes that its variables stand for."""
+    reader = _Reader(None, sizes or {})
+    site = _Site((), store, {v: {axis: 1} for v, axis in axes.items()})
+    read = _Accesses(reader, site, {})
+    read.lanes = lane_axis
+    return Statement((), read.touches(), read.operations(), read.latency())
+
+
+@dataclass
+class _Site:
+    """A store in the program: its loops (with where each is in the tree), and its accesses by the axes of these."""
+
+    loops: tuple[tir.For, ...]
+    store: tir.BufferStore
+    values: Mapping[tir.Var, dict[Any, float] | None]
+
+
+@dataclass
+class _Reader:
+    func: tir.PrimFunc | None
+    sizes: Mapping[str, int]
+    sites: list[_Site] = field(default_factory=list)
+    middle: dict[tir.Var, int] = field(default_factory=dict)  # of the values that a loop's variable takes
+
+    def number(self, e: tir.Expr) -> int:
+        """The value of an extent."""
+        return number(e, self.sizes, self.middle)
+
+    def read(self, stmt: Any, loops: tuple[tir.For, ...], values: Mapping[tir.Var, Any] | None = None) -> None:
+        """Find all stores of a statement."""
+        values = values or {}
+        kind = type(stmt)
+        if kind is tir.For:
+            self.middle[stmt.loop_var] = max(1, self.number(stmt.extent) // 2)
+            self.read(stmt.body, (*loops, stmt), values)
+        elif kind is tir.BlockRealize:
+            extents = {x.loop_var: self.number(x.extent) for x in loops}
+            inner = {**values, **{i.var: steps(v, values, extents) for i, v in zip(stmt.block.iter_vars, stmt.iter_values, strict=True)}}
+            if stmt.block.init is not None:
+                self.read(stmt.block.init, self._before(stmt, loops), inner)
+            self.read(stmt.block.body, loops, inner)
+        elif kind is tir.BufferStore:
+            self.sites.append(_Site(loops, stmt, values))
+        elif kind is tir.Seq:
+            for s in stmt.stmts:
+                self.read(s, loops, values)
+        else:
+            for name in ("body", "then_case", "else_case"):
+                part = getattr(stmt, name, None)
+                if part is not None:
+                    self.read(part, loops, values)
+
+    def _before(self, realize: tir.BlockRealize, loops: tuple[tir.For, ...]) -> tuple[tir.For, ...]:
+        """The loops around an init once it stands in front of what reduces."""
+        reducing = {v for i, value in zip(realize.block.iter_vars, realize.iter_values, strict=True) if i.kind is tir.IterKind.REDUCE for v in free_vars(value)}
+        return tuple(x for x in loops if x.loop_var not in reducing)
+
+    def statements(self) -> list[Statement]:
+        """All of them, in order."""
+        homes = self._homes()
+        return [_statement(self, site, homes) for site in self.sites]
+
+    def _homes(self) -> dict[Any, int]:
+        """For each buffer that is no parameter, how many loops all its uses share: memory is that of one iteration of these."""
+        given, uses = set(self.func.buffer_params if self.func is not None else ()), {}
+        for site in self.sites:
+            for e in (site.store, *_loads(site.store)):
+                if e.buffer not in given:
+                    uses.setdefault(e.buffer, []).append(site.loops)
+        return {b: _shared(chains) for b, chains in uses.items()}
+
+
+_FOLDS: dict[type, Callable[[int, int], int]] = {
+    tir.Add: lambda a, b: a + b, tir.Sub: lambda a, b: a - b, tir.Mul: lambda a, b: a * b,
+    tir.FloorDiv: lambda a, b: a // max(b, 1), tir.FloorMod: lambda a, b: a % max(b, 1), tir.Min: min, tir.Max: max,
+}
+
+
+def number(e: tir.Expr, sizes: Mapping[str, int], middle: Mapping[tir.Var, int] = MappingProxyType({})) -> int:
+    """The value of an extent, one at least. ``middle``: typical values of loops' variables."""
+    if isinstance(e, tir.IntImm):
+        return max(1, e.value)
+    if isinstance(e, tir.Var):
+        return middle[e] if e in middle else sizes.get(e.name, ASSUMED)
+    if type(e) in _FOLDS:
+        return max(1, _FOLDS[type(e)](number(e.a, sizes, middle), number(e.b, sizes, middle)))
+    return ASSUMED
+
+
+def _shared(chains: Sequence[tuple[tir.For, ...]]) -> int:
+    count = min(map(len, chains))
+    return next((k for k in range(count) if any(c[k] is not chains[0][k] for c in chains)), count)
+
+
+def steps(e: tir.Expr, values: Mapping[tir.Var, Any], extents: Mapping[Any, int] = MappingProxyType({})) -> dict[Any, float] | None:
+    """How far an index moves with each axis: loop variables, and quotients and remainders of them, which are axes of their own. None where
+    it is looked up, or otherwise not linear."""
+    kind = type(e)
+    if kind is tir.IntImm:
+        return {}
+    if isinstance(e, tir.Var):
+        return values[e] if e in values else {} if e.size else {e: 1}
+    if kind in (tir.Add, tir.Sub):
+        a, b = steps(e.a, values, extents), steps(e.b, values, extents)
+        if a is None or b is None:
+            return None
+        sign = 1 if kind is tir.Add else -1
+        out = dict(a)
+        for axis, n in b.items():
+            out[axis] = out.get(axis, 0) + sign * n
+        return out
+    if kind is tir.Mul:
+        for factor, other in ((e.a, e.b), (e.b, e.a)):
+            if isinstance(factor, tir.IntImm):
+                found = steps(other, values, extents)
+                return None if found is None else {axis: factor.value * n for axis, n in found.items()}
+        return None
+    if kind in (tir.FloorDiv, tir.FloorMod) and isinstance(e.b, tir.IntImm):
+        found = steps(e.a, values, extents)
+        if found is None:
+            return None
+        if isinstance(e.a, tir.Var | tir.FloorDiv) and not any(v in values for v in free_vars(e.a)):
+            return {e: 1} if found else {}
+        whole = {axis: n for axis, n in found.items() if n % e.b.value == 0}
+        rest = {axis: n for axis, n in found.items() if axis not in whole}
+        if kind is tir.FloorMod:
+            return rest
+        inside = sum(abs(n) * (extents.get(axis, 1) - 1) for axis, n in rest.items()) < e.b.value
+        return {axis: n // e.b.value for axis, n in whole.items()} | ({} if inside else {axis: n / e.b.value for axis, n in rest.items()})
+    if kind is tir.Cast:
+        return steps(e.value, values, extents)
+    return None if free_vars(e) else {}
+
+
+def _statement(reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> Statement:
+    """A store as the model sees it."""
+    loops: list[Loop] = []
+    digits: dict[Any, list[Any]] = {}
+    read = _Accesses(reader, site, homes)
+    touches = read.touches()
+    for axis in read.axes:
+        if not isinstance(axis, tir.Var):
+            digits.setdefault(next(iter(free_vars(axis))), []).append(axis)
+    region, chunks = None, 1.0
+    for loop in site.loops:
+        kind, extent = _KINDS.get(loop.kind, SERIAL), reader.number(loop.extent)
+        if loop.kind is tir.ForKind.PARALLEL:
+            grain = (loop.annotations or {}).get("grain", 1)
+            region, chunks = loop.loop_var, -(-extent // max(1, int(getattr(grain, "value", grain))))
+        parts = digits.get(loop.loop_var)
+        loops += [Loop(loop.loop_var, extent, kind)] if parts is None else _digits(parts, extent, kind)
+    ordered = sorted(loops, key=lambda x: x.kind == LANES)  # statements inside of a loop over lanes are widened one by one
+    return Statement(tuple(ordered), touches, read.operations(), read.latency(), region, chunks)
+
+
+def _digits(parts: Sequence[Any], extent: int, kind: str) -> list[Loop]:
+    """A fused loop as loops over its quotients and remainders, the coarsest first."""
+    found = sorted(((_divisor(p), p) for p in parts), key=lambda pair: -pair[0])
+    out, left = [], extent
+    for k, (_, part) in enumerate(found):
+        size = min(left, part.b.value) if type(part) is tir.FloorMod else -(-extent // part.b.value)
+        size = max(1, left if k == len(found) - 1 else min(size, left))
+        out.append(Loop(part, size, kind))
+        left = max(1, -(-left // size))
+    return out
+
+
+def _divisor(part: Any) -> int:
+    if type(part) is tir.FloorMod:
+        return _divisor(part.a) if type(part.a) is tir.FloorDiv else 1
+    return part.b.value
+
+
+class _Accesses:
+    """The loads, stores and operations of one store."""
+
+    def __init__(self, reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> None:
+        self.reader, self.site, self.homes = reader, site, homes
+        self.lanes = next((x.loop_var for x in reversed(site.loops) if x.kind is tir.ForKind.VECTORIZED), None)
+        self.straight = {x.loop_var for x in site.loops if x.kind in (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED)}
+        self.extents = {x.loop_var: reader.number(x.extent) for x in site.loops}
+        self.axes: dict[Any, None] = {}
+        self.memo: dict[Any, frozenset[Any]] = {}
+
+    def touches(self) -> tuple[Touch, ...]:
+        """Each different access once."""
+        store = self.site.store
+        own = [e for e in _loads(store) if e.buffer is store.buffer and e.indices == store.indices]
+        others = [e for e in _loads(store) if e not in own]
+        made = [self._touch(store, True), *(self._touch(e, False) for e in others)]
+        if own and not made[0].register:
+            made.append(self._touch(own[0], False))
+        return tuple(made)
+
+    def _touch(self, e: Any, is_store: bool) -> Touch:
+        home = self.homes.get(e.buffer)
+        outside = {x.loop_var for x in self.site.loops[: home or 0]}
+        sides: list[tuple[int, Any]] = []
+        moves: set[Any] = set()
+        offset: dict[Any, float | None] = {}
+        size = 1
+        for index, n in zip(reversed(e.indices), reversed(e.buffer.shape), strict=True):
+            found = steps(index, self.site.values, self.extents)
+            extent = self.reader.number(n)
+            if found is not None:
+                found = {a: s for a, s in found.items() if s and not (outside and free_vars(a) & outside)}
+                moves |= found.keys()
+                for a, s in found.items():
+                    before = offset.get(a, 0)
+                    offset[a] = None if before is None else before + s * size
+            else:  # looked up: each value of what it depends on is somewhere else
+                known = [a for a in self._inside(index) if a not in outside]
+                moves |= set(known)
+                offset |= dict.fromkeys(known)
+                found = dict.fromkeys(known, 1 if size > 1 else LOOKED_UP)
+            if home is not None:  # memory is made no larger than what is used of it
+                extent = int(min(extent, 1 + sum(abs(s) * (self.extents.get(a, ASSUMED) - 1) for a, s in found.items())))
+            sides.append((extent, {a: abs(s) for a, s in found.items()}))
+            size *= extent
+        self.axes |= dict.fromkeys(moves)
+        register = e.buffer.scope == "local" and all(a in self.straight for a in moves) and None not in offset.values()
+        lane = offset.get(self.lanes, 0)
+        if e.buffer.scope == "local" and lane:  # lanes of private memory lie side by side
+            lane = 1
+        element = e.buffer.dtype.storage_bits
+        pitch = math.gcd(*(int(n) for a, n in offset.items() if n is not None and a != self.lanes))
+        operand = Operand(tuple(reversed(sides)), element / 8)
+        return Touch(operand, frozenset(moves), None if lane is None else int(lane), is_store, register, element, e.buffer, pitch)
+
+    def _inside(self, e: tir.Expr) -> set[Any]:
+        """The axes that an index that is not linear depends on."""
+        out: set[Any] = set()
+        for v in free_vars(e):
+            found = self.site.values.get(v, {} if v.size else {v: 1})
+            out |= found.keys() if found is not None else set()
+        return out
+
+    def moves(self, e: tir.Expr) -> frozenset[Any]:
+        """The axes that a value depends on."""
+        if e not in self.memo:
+            self.memo[e] = frozenset(self._inside(e))
+        return self.memo[e]
+
+    def operations(self) -> tuple[Operation, ...]:
+        """What is computed, each different value once."""
+        out, seen = [], set()
+        stack = [self.site.store.value]
+        while stack:
+            e = stack.pop()
+            if e in seen or not isinstance(e, tir.Expr):
+                continue
+            seen.add(e)
+            if type(e) is tir.BufferLoad:
+                continue
+            count = instructions(e)
+            if count:
+                fused = self._fused(e)
+                if fused is not None:
+                    seen.add(fused)
+                    stack += [fused.a, fused.b]
+                out.append(Operation(count, self.moves(e), e.dtype.bits))
+            stack += children(e)
+        return tuple(out)
+
+    def _fused(self, e: tir.Expr) -> Any:
+        """The product that is one instruction with the sum it goes into."""
+        if type(e) not in (tir.Add, tir.Sub) or not e.dtype.is_float:
+            return None
+        return next((x for x in (e.a, e.b) if type(x) is tir.Mul and self.moves(x) == self.moves(e)), None)
+
+    def latency(self) -> float:
+        """Of the operation that accumulates."""
+        store = self.site.store
+        return 4.0 if any(e.buffer is store.buffer for e in _loads(store)) else 0.0
+
+
+_KINDS = {tir.ForKind.UNROLLED: UNROLLED, tir.ForKind.VECTORIZED: LANES}
+_CHOICES = (tir.IfThenElse, tir.Select)
+_ARITHMETIC = (tir.Add, tir.Sub, tir.Mul)
+
+
+def instructions(e: tir.Expr) -> float:
+    """Of one node of a value: what it takes a vector or a scalar, loads aside."""
+    kind = type(e)
+    if kind in _ARITHMETIC:
+        return 1.0
+    if kind in (tir.Max, tir.Min):
+        return ORDERED if e.dtype.is_float else 1.0
+    if kind in (tir.Div, tir.FloorDiv, tir.FloorMod):
+        return DIVIDED
+    if kind in _CHOICES:
+        return 2.0
+    if kind is tir.Cast:
+        return 1.0
+    if kind is tir.Call and isinstance(e.op, str):
+        return float(ELEMENTARY.get(e.op, 1))
+    return 0.0
+
+
+def children(e: tir.Expr) -> list[tir.Expr]:
+    """The values that a node is computed from; conditions and indices count for nothing."""
+    out: list[tir.Expr] = []
+    for name in e._children:
+        if name == "condition" and type(e) in _CHOICES:
+            continue
+        value = getattr(e, name)
+        out += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, tir.Expr)]
+    return out
+
+
+def _loads(store: tir.BufferStore) -> list[tir.BufferLoad]:
+    """Each different load of a store, those in indices included."""
+    found: dict[Any, None] = {}
+    stack: list[Any] = [store.value, *store.indices]
+    seen = set()
+    while stack:
+        e = stack.pop()
+        if e in seen or not isinstance(e, tir.Expr):
+            continue
+        seen.add(e)
+        if type(e) is tir.BufferLoad:
+            found[e] = None
+            stack += e.indices
+        else:
+            for name in e._children:
+                value = getattr(e, name)
+                stack += value if isinstance(value, tuple) else (value,)
+    return list(found)
