@@ -96,7 +96,7 @@ def test_alternatives_are_made_one_after_another():
 
 def test_every_alternative_of_a_product():
     found = {a.name: a for a in choose(product(), Target.host())}
-    assert [n for n, a in found.items() if a.fits] == ["contraction", "columns", "windows", "rows", "fallback", "as_written"]
+    assert [n for n, a in found.items() if a.fits] == ["contraction", "columns", "windows", "rows", "generic", "fallback", "as_written"]
     assert found["contraction"].expected > 0 and found["fallback"].expected is None and found["points"].why_not
 
 
@@ -120,7 +120,7 @@ def test_a_sketch_schedules_any_choice_and_stays_as_it_is():
     assert sketch.start.func.script() == before
 
 
-@pytest.mark.parametrize("name", ["contraction", "columns", "windows", "rows", "fallback", "as_written"])
+@pytest.mark.parametrize("name", ["contraction", "columns", "windows", "rows", "generic", "fallback", "as_written"])
 def test_a_sketch_that_is_asked_for_is_taken(name):
     found = explain.explain_program(product().with_attr("decisions", {"sketch": name}), Target.host())
     assert found.rule == name
@@ -130,7 +130,7 @@ def test_a_sketch_that_is_asked_for_is_taken(name):
 
 
 @pytest.mark.parametrize("pins, message", [
-    ({"sketch": "winograd"}, "mm: there is no sketch 'winograd'.*does not have its structure.*contraction, columns, windows, rows, fallback, as_written"),
+    ({"sketch": "winograd"}, "mm: there is no sketch 'winograd'.*does not have its structure.*contraction, columns, windows, rows, generic, fallback, as_written"),
     ({"sketch": "nothing"}, "there is no sketch 'nothing'"),
     ({"chains": 4}, "sketch contraction has no decision 'chains'.*its decisions are rows, vectors, .*grain; another sketch is asked for by 'sketch'"),
     ({"sketch": "fallback", "rows": 4}, "sketch fallback has no decision 'rows'.*its decisions are grain"),

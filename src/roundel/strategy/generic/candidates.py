@@ -29,6 +29,7 @@ from .stage import Stage
 NAMES = tuple(f.name for f in fields(Decisions))
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 OTHERS = (2, 3, 4)
+CHAINS = (1, 2, 4)
 MOST_VECTORS = 6
 UNROLLS = (1, 2, 4, 8)
 MOST_WRITTEN_OUT = 128  # accumulations in the body of the innermost loop
@@ -150,7 +151,8 @@ def tiles(stage: Stage, s: Structure, target: Any) -> Columns:
         kept = t["rows"] * t["others"] * t["vectors"]
         return ((kept + t["vectors"] + 1) * wide <= target.vector_registers) | (kept == 1)
 
-    return combinations({"vectors": range(1, most + 1), "rows": rows, "others": others}, fits)
+    side_by_side = CHAINS if s.vector in stage.reduce else range(1, most + 1)
+    return combinations({"vectors": [n for n in side_by_side if n <= most], "rows": rows, "others": others}, fits)
 
 
 class _Model:

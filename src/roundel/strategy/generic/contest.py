@@ -28,5 +28,5 @@ def is_contested(rule: str, scheduled: tir.PrimFunc, func: tir.PrimFunc, target:
 
 
 def is_faster(generic: tir.PrimFunc, scheduled: tir.PrimFunc, target: Any) -> bool:
-    """Whether a generic schedule is expected to be so much faster than a rule's that it takes its place."""
-    return MARGIN * expected_cycles(generic, target, cores=1) < expected_cycles(scheduled, target, cores=1)
+    """Whether a generic schedule is expected to be so much faster than a rule's, on one core and on all, that it takes its place."""
+    return all(MARGIN * expected_cycles(generic, target, cores=n) < expected_cycles(scheduled, target, cores=n) for n in {1, target.cores})

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the model expects of scheduled programs: in the order of what is measured, and sound in what it counts."""
+
+from __future__ import annotations
+
+import random
+import time
+from statistics import median
+
+import numpy as np
+import pytest
+from benchmarks.program_race import random_schedule
+from benchmarks.programs import PROGRAMS, arrays
+
+import roundel as rd
+from roundel import te
+from roundel.ir import IRModule
+from roundel.schedule import Schedule
+from roundel.strategy.cost import expected_cycles, expected_time, least_cycles
+from roundel.strategy.schedule_module import schedule_program
+from roundel.target import Target
+
+HOST, FIXED = Target.host(), Target("x86-64-v4")
+
+
+def product(n=256):
+    a, b, k = te.placeholder((n, n), "float32", "A"), te.placeholder((n, n), "float32", "B"), te.reduce_axis((0, n), "k")
+    return te.create_prim_func([a, b, te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "C")])
+
+
+def tiled(rows, vectors, lanes=16, n=256):
+    sch = Schedule(product(n))
+    block = sch.get_block("C")
+    store = sch.cache_write(block, 0, "local")
+    i, j, k = sch.get_loops(block)
+    i0, i1 = sch.split(i, [None, rows])
+    j0, j1, j2 = sch.split(j, [None, vectors, lanes])
+    sch.reorder(i0, j0, k, i1, j1, j2)
+    sch.reverse_compute_at(store, j0)
+    sch.decompose_reduction(block, k)
+    for loop in (i1, j1):
+        sch.unroll(loop)
+    sch.vectorize(j2)
+    sch.parallel(i0)
+    return sch.func
+
+
+def test_a_register_tile_is_near_the_peak_and_no_faster():
+    cycles, least = expected_cycles(tiled(8, 2), FIXED, cores=1), 256**3 / 16 / FIXED.fma_ports
+    assert least <= least_cycles(product(), FIXED) <= cycles < 1.5 * least
+
+
+def test_few_accumulators_wait_for_each_other_and_many_do_not_fit():
+    best = expected_cycles(tiled(8, 2), FIXED, cores=1)
+    assert expected_cycles(tiled(1, 1), FIXED, cores=1) > 3 * best
+    assert expected_cycles(tiled(16, 4), FIXED, cores=1) > 1.2 * best
+
+
+def test_what_is_computed_again_counts_again():
+    a, b, k = te.placeholder((64, 64), "float32", "A"), te.placeholder((64, 64), "float32", "B"), te.reduce_axis((0, 64), "k")
+    c = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "C")
+    m = te.reduce_axis((0, 64), "m")
+    func = te.create_prim_func([a, b, te.compute((64, 64), lambda i, j: te.sum(c[i, m] * b[m, j], axis=m), "D")])
+    apart = expected_cycles(func, FIXED, cores=1)
+    sch = Schedule(func)
+    sch.compute_at(sch.get_block("C"), sch.get_loops(sch.get_block("D"))[1])
+    assert expected_cycles(sch.func, FIXED, cores=1) > 20 * apart
+
+
+def test_parallel_loops_are_divided_over_the_cores():
+    assert expected_cycles(tiled(8, 2, n=512), FIXED, cores=4) < 0.3 * expected_cycles(tiled(8, 2, n=512), FIXED, cores=1)
+
+
+def test_neighbours_far_apart_cost_a_load_each():
+    a, k = te.placeholder((256, 256), "float32", "A"), te.reduce_axis((0, 256), "k")
+    made = {}
+    for name, at in (("beside", lambda i: a[k, i]), ("apart", lambda i: a[i, k])):
+        sch = Schedule(te.create_prim_func([a, te.compute((256,), lambda i, at=at: te.sum(at(i), axis=k), "Y")]))
+        i, r = sch.get_loops(sch.get_block("Y"))
+        i0, i1 = sch.split(i, [None, 16])
+        sch.reorder(i0, r, i1)
+        sch.decompose_reduction(sch.get_block("Y"), r)
+        sch.vectorize(i1)
+        made[name] = expected_cycles(sch.func, FIXED, cores=1)
+    assert made["apart"] > 2 * made["beside"]
+
+
+def test_symbolic_sizes_have_values():
+    n = te.size_var("n")
+    x = te.placeholder((n, 64), "float32", "X")
+    k = te.reduce_axis((0, 64), "k")
+    func, _ = schedule_program(te.create_prim_func([x, te.compute((n,), lambda i: te.sum(x[i, k], axis=k), "Y")]), FIXED)
+    few, many = (expected_cycles(func, FIXED, {"n": size}, cores=1) for size in (10, 1000))
+    assert 50 * few < many < 200 * few
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_has_an_expected_time(name):
+    func, _ = schedule_program(PROGRAMS[name].func(), FIXED)
+    begun = time.process_time()
+    assert 0 < least_cycles(func, FIXED) < np.inf
+    assert 0 < expected_time(func, FIXED) < 1
+    assert time.process_time() - begun < 0.1
+
+
+def test_expectations_are_in_the_order_of_measurements():
+    """Random schedules of several programs, some ten or a hundred times faster than others; loosely, as the machine may be busy."""
+    rng, expected, measured = random.Random(1), [], []
+    for name in ("max_plus", "weighted_product"):
+        func = PROGRAMS[name].func(**{n: max(v // 2, 1) for n, v in PROGRAMS[name].sizes.items()})
+        made = {f"c{k}": f for k in range(12) if (f := random_schedule(func, HOST, rng, f"c{k}")) is not None}
+        library, data = rd.build(IRModule(made), threads=1), arrays(func)
+        for key, scheduled in made.items():
+            run, times = library[key], []
+            for _ in range(4):
+                begun = time.thread_time()
+                run(*data)
+                times.append(time.thread_time() - begun)
+            measured.append(min(times))
+            expected.append(expected_time(scheduled, HOST, cores=1))
+    ranks = [np.argsort(np.argsort(x)) for x in (expected, measured)]
+    assert np.corrcoef(*ranks)[0, 1] > 0.6
+    assert 0.2 < median(e / m for e, m in zip(expected, measured, strict=True)) < 5
