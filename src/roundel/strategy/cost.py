@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 from ..ir import tir
-from .nest import LINE_BYTES, Nest
+from .nest import Nest
 from .product.register_tile import rows_in_cache
 from .statements import LANES, UNROLLED, Column, Loop, Statement, Touch, number, statements
-from .times import ISSUE, LOADS, LOOP, SHARPNESS, capacities, exposed, together, traffic_cycles
+from .times import LOOP, SHARPNESS, capacities, exposed, together, traffic_cycles
 
 NEAR = 4            # elements between neighbours up to which a few vectors hold all lanes
 GATHERED = 2.0      # instructions for each lane that is loaded by itself
 MISSED = 8.0        # ... and more where the places of neighbours push each other out of the first-level cache
 FORWARDING = 1.0    # cycles from a store to a load of the same place
 ENTRY = 2.0         # cycles to start and end an innermost loop
-REGION = 6000.0     # cycles to start threads
+REGION = 0.1        # of the work that pays for a parallel region: what starting threads takes
 SEEN = 0.5          # of a chain of operations that those of the next one do not run beside
 STORES = 1.0        # of a cycle
 
@@ -42,28 +42,28 @@ def expected_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | 
     threads = target.cores if cores is None else cores
     total = 0.0
     regions = set()
-    for found in statements(func, sizes or {}):
+    for found in statements(func, target, sizes or {}):
         spent = float(np.max(cycles(found, target)))
         if threads > 1 and found.chunks > 1:
             spent *= -(-found.chunks // threads) / found.chunks
             regions.add(found.region)
         total += spent
-    return total + REGION * len(regions)
+    return total + REGION * target.region_cycles * len(regions)
 
 
 def least_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | None = None) -> float:
     """What the program in block form, not scheduled, takes on one core at least: its arithmetic and loads in whole vectors, with nothing
     computed or loaded twice, no waiting, and its parameters read once."""
     total = 0.0
-    for found in statements(func, sizes or {}):
+    for found in statements(func, target, sizes or {}):
         extents = {x.axis: x.extent for x in found.loops}
         lanes = max(1, target.vector_bytes * 8 // max(t.bits for t in found.touches if t.is_store))
         times = lambda moves, extents=extents: math.prod(extents.get(a, 1) for a in moves)
         arithmetic = sum(o.instructions * times(o.moves) for o in found.operations) / target.fma_ports
-        loads = sum(times(t.moves) for t in found.touches if not t.is_store) / LOADS
+        loads = sum(times(t.moves) for t in found.touches if not t.is_store) / target.loads
         total += max(arithmetic, loads) / lanes
     given = sum(math.prod(number(n, sizes or {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in func.buffer_params)
-    read = 0.0 if given <= capacities(target)[0] else given * target.frequency_ghz / target.bandwidth_gbs(int(given))
+    read = 0.0 if given <= capacities(target)[0] else given / target.bytes_per_cycle(target.level_of(given))
     return max(total, read)
 
 
@@ -141,7 +141,8 @@ class _Body:
         spilled = np.maximum(kept + 2 - self.target.vector_registers, 0.0)
         loads, stores = loads + spilled, stores + spilled
         everything = arithmetic + loads + stores + 2.0
-        limits = [arithmetic / self.target.fma_ports, loads / LOADS, stores / STORES, everything / ISSUE, self._waiting(everything, innermost)]
+        machine = self.target
+        limits = [arithmetic / machine.fma_ports, loads / machine.loads, stores / STORES, everything / machine.issue, self._waiting(everything, innermost)]
         return sum(np.maximum(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS)
 
     def _accesses(self, t: Touch) -> tuple[Column, Column]:
@@ -151,7 +152,7 @@ class _Body:
         whole = self.registers(t.moves, t.bits)
         if t.lane == 1:  # a vector that does not begin at a multiple of its length lies in two lines now and then
             aligned = (t.pitch * np.ones_like(self.lanes)) % self.lanes == 0
-            return np.where(aligned, whole, whole * (1 + min(self.target.vector_bytes, LINE_BYTES) / LINE_BYTES)), 0
+            return np.where(aligned, whole, whole * (1 + min(self.target.vector_bytes / self.target.line_bytes, 1))), 0
         if t.lane is not None and 0 < abs(t.lane) <= NEAR and not t.is_store:
             return whole * abs(t.lane), whole * abs(t.lane)
         apart = None if t.lane is None else abs(t.lane) * t.bits // 8
@@ -161,9 +162,9 @@ class _Body:
     def _waiting(self, instructions: Column, innermost: Loop) -> Column:
         """For accumulators: each is updated once for every value that goes into it, one after another."""
         store = next((t for t in self.s.touches if t.is_store), None)
-        if not self.s.latency or store is None or innermost.axis in store.moves:
+        if not self.s.accumulates or store is None or innermost.axis in store.moves:
             return 0.0
         everything = frozenset(x.axis for x in self.loops if x.kind == UNROLLED)
         updates = self.times(everything) / self.times(store.moves & everything)
-        latency = self.s.latency + (0.0 if store.register else FORWARDING)
-        return updates * latency * exposed(np.maximum(instructions * innermost.extent * SEEN, 1.0))
+        latency = self.target.fma_latency + (0.0 if store.register else FORWARDING)
+        return updates * latency * exposed(self.target, np.maximum(instructions * innermost.extent * SEEN, 1.0))

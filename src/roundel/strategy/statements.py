@@ -62,31 +62,31 @@ class Operation:
 
 @dataclass(frozen=True)
 class Statement:
-    """A store with what it loads and computes, and the loops around it, the outermost first. ``latency``: of the operation that
-    accumulates, 0 where nothing is. ``region``: the parallel loop around it, of so many ``chunks``."""
+    """A store with what it loads and computes, and the loops around it, the outermost first. ``accumulates``: whether it
+    adds to what it stored before. ``region``: the parallel loop around it, of so many ``chunks``."""
 
     loops: tuple[Loop, ...]
     touches: tuple[Touch, ...]
     operations: tuple[Operation, ...]
-    latency: float = 0.0
+    accumulates: bool = False
     region: Any = None
     chunks: float = 1.0
 
 
-def statements(func: tir.PrimFunc, sizes: Mapping[str, int]) -> list[Statement]:
+def statements(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int]) -> list[Statement]:
     """Those of a program, in order. ``sizes``: values of symbolic dimensions by name (``ASSUMED`` where one is missing)."""
-    reader = _Reader(func, sizes)
+    reader = _Reader(func, sizes, target.line_bytes)
     reader.read(func.body, ())
     return reader.statements()
 
 
-def statement_of(store: tir.BufferStore, axes: Mapping[tir.Var, Any], lane_axis: Any, sizes: Mapping[str, int] | None = None) -> Statement:
+def statement_of(store: tir.BufferStore, axes: Mapping[tir.Var, Any], lane_axis: Any, target: Any) -> Statement:
     """A store whose loops are still to be chosen: what it touches and computes, by the axes that its variables stand for."""
-    reader = _Reader(None, sizes or {})
+    reader = _Reader(None, {}, target.line_bytes)
     site = _Site((), store, {v: {axis: 1} for v, axis in axes.items()})
     read = _Accesses(reader, site, {})
     read.lanes = lane_axis
-    return Statement((), read.touches(), read.operations(), read.latency())
+    return Statement((), read.touches(), read.operations(), read.accumulates())
 
 
 @dataclass
@@ -102,6 +102,7 @@ class _Site:
 class _Reader:
     func: tir.PrimFunc | None
     sizes: Mapping[str, int]
+    line_bytes: int
     sites: list[_Site] = field(default_factory=list)
     middle: dict[tir.Var, int] = field(default_factory=dict)  # of the values that a loop's variable takes
 
@@ -233,7 +234,7 @@ def _statement(reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> Statem
         parts = digits.get(loop.loop_var)
         loops += [Loop(loop.loop_var, extent, kind)] if parts is None else _digits(parts, extent, kind)
     ordered = sorted(loops, key=lambda x: x.kind == LANES)  # statements inside of a loop over lanes are widened one by one
-    return Statement(tuple(ordered), touches, read.operations(), read.latency(), region, chunks)
+    return Statement(tuple(ordered), touches, read.operations(), read.accumulates(), region, chunks)
 
 
 def _digits(parts: Sequence[Any], extent: int, kind: str) -> list[Loop]:
@@ -307,7 +308,7 @@ class _Accesses:
             lane = 1
         element = e.buffer.dtype.storage_bits
         pitch = math.gcd(*(int(n) for a, n in offset.items() if n is not None and a != self.lanes))
-        operand = Operand(tuple(reversed(sides)), element / 8)
+        operand = Operand(tuple(reversed(sides)), element / 8, self.reader.line_bytes)
         return Touch(operand, frozenset(moves), None if lane is None else int(lane), is_store, register, element, e.buffer, pitch)
 
     def _inside(self, e: tir.Expr) -> set[Any]:
@@ -351,10 +352,9 @@ class _Accesses:
             return None
         return next((x for x in (e.a, e.b) if type(x) is tir.Mul and self.moves(x) == self.moves(e)), None)
 
-    def latency(self) -> float:
-        """Of the operation that accumulates."""
-        store = self.site.store
-        return 4.0 if any(e.buffer is store.buffer for e in _loads(store)) else 0.0
+    def accumulates(self) -> bool:
+        """Whether what was stored before goes into what is stored."""
+        return any(e.buffer is self.site.store.buffer for e in _loads(self.site.store))
 
 
 _KINDS = {tir.ForKind.UNROLLED: UNROLLED, tir.ForKind.VECTORIZED: LANES}

@@ -195,8 +195,8 @@ class _Model:
         store = next(x for x in statement.touches if x.is_store)
         apart = replace(store, moves=store.moves | {s.vector})
         touches = tuple(apart if x is store else x for x in statement.touches)
-        spent = cycles(replace(statement, touches=touches, loops=(*loops, Loop(s.vector, s.lanes, LANES)), latency=0.0), self.target)
-        waiting = np.where(steps > 1, statement.latency * steps / 2, 0.0)
+        spent = cycles(replace(statement, touches=touches, loops=(*loops, Loop(s.vector, s.lanes, LANES)), accumulates=False), self.target)
+        waiting = np.where(steps > 1, self.target.fma_latency * steps / 2, 0.0)
         results = math.prod(extents[k] for k in self.stage.spatial)
         return np.asarray(np.maximum(spent, results * waiting) + results * (FOLDED_CYCLES + 2.0 * t["vectors"]), dtype=float)
 
@@ -217,7 +217,7 @@ class _Model:
     def _statement(self, s: Structure) -> Statement:
         key = (s.vector, s.lanes, s.turned)
         if key not in self.made:
-            plain = statement_of(self.stage.info.block.body, self.axes, s.vector)
+            plain = statement_of(self.stage.info.block.body, self.axes, s.vector, self.target)
             turned = self.stage.turnable(s.vector) if s.turned else ()
             touches = tuple(self._touch(t, turned, s) for t in plain.touches if t.buffer is not self.stage.store.buffer or t.is_store)
             self.made[key] = replace(plain, touches=touches)
@@ -232,4 +232,4 @@ class _Model:
         width = 2 * s.lanes
         others = [side for k, side in enumerate(t.operand.sides) if k != at]
         panel = (-(-t.operand.sides[at][0] // width), {s.vector: 1 / width})
-        return replace(t, lane=1, operand=Operand((panel, *others, (width, {s.vector: 1})), t.operand.element_bytes))
+        return replace(t, lane=1, operand=Operand((panel, *others, (width, {s.vector: 1})), t.operand.element_bytes, t.operand.line_bytes))

@@ -109,7 +109,7 @@ def _along_the_reduction(sch: Any, stage: Stage, d: Decisions, target: Any) -> N
     block = sch.get_block(stage.info.name)
     sch.compute_at(block, whole)
     in_vectors_of_a_row(sch, type(stage.info)(sch.get(block)), target, 1, None, None, d.vectors)
-    parallelize(sch, whole, cycles_of_tile(stage, d) / d.vectors / d.lanes)
+    parallelize(sch, whole, cycles_of_tile(stage, d) / d.vectors / d.lanes, target)
 
 
 def _store(sch: Any, stage: Stage) -> Any:
@@ -233,7 +233,7 @@ def _schedule_copy(sch: Any, copy: Any, at: int, d: Decisions, target: Any) -> N
     for x in others:
         work *= loop_extent(sch, x) or 64
     whole = sch.fuse(panel, vectors)
-    parallelize(sch, whole, work * d.lanes * COPIED)
+    parallelize(sch, whole, work * d.lanes * COPIED, target)
 
 
 def _in_parallel(sch: Any, outside: list[Any], cycles: float, target: Any, columns_last: bool) -> None:
@@ -249,4 +249,4 @@ def _in_parallel(sch: Any, outside: list[Any], cycles: float, target: Any, colum
     for loop in outside[count:]:
         cycles *= loop_extent(sch, loop) or 16
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
-    parallelize(sch, whole, cycles)
+    parallelize(sch, whole, cycles, target)
