@@ -28,6 +28,7 @@ from roundel.strategy.rules import (
     dot_products,
     elementwise,
     fallback,
+    generic,
     matvec,
     points,
     rows,
@@ -136,6 +137,7 @@ TAKES = {
     rows: ["softmax", "sums of rows", "largest place"],
     totals: ["sum of all", "largest of all"],
     points: ["scan", "sort"],
+    generic: ["product", "softmax", "two products", "two columns", "one column"],
     fallback: ["add", "turned", "product", "softmax", "sum of all", "scan", "two products", "two columns", "one column"],
     as_written: ["add", "product", "sort"],
 }
@@ -153,6 +155,7 @@ LEAVES = {
     rows: ["sum of all", "add", "scan", "softmax of columns", "sort"],
     totals: ["softmax", "sums of rows", "product", "add", "sort"],
     points: ["product", "softmax", "add", "sum of all", "turned"],
+    generic: ["add", "turned", "scan"],
     fallback: [],
     as_written: [],
 }
