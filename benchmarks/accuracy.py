@@ -39,6 +39,13 @@ def errors(module: Any, inputs: Sequence[np.ndarray], **options: Any) -> list[tu
     return [(_relative(t, e), _relative(o, e)) for t, o, e in zip(theirs, ours, exact, strict=True) if e.dtype == np.float64]
 
 
+def every_length(inputs: Sequence[np.ndarray]) -> tuple[Any, ...]:
+    """``dynamic_shapes`` of torch.export for inputs [batch, length]."""
+    import torch
+
+    return (tuple({0: torch.export.Dim.STATIC, 1: torch.export.Dim("length", min=2, max=512)} for _ in inputs),)
+
+
 @contextlib.contextmanager
 def everything_in_double() -> Iterator[None]:
     """PyTorch code that asks for float32 gets float64: many modules normalise and rotate in float32 whatever their own precision is."""
@@ -93,7 +100,9 @@ def run_accuracy(names: Sequence[str], limit: float, threads: int, **options: An
     for name in names:
         start = time.perf_counter()
         try:
-            theirs, ours = max(errors(*load(name), threads=threads, **options), key=lambda pair: ratio(*pair))
+            module, inputs = load(name)
+            sizes = {"dynamic": every_length(inputs)} if ZOO[name].any_length else {}
+            theirs, ours = max(errors(module, inputs, threads=threads, **sizes, **options), key=lambda pair: ratio(*pair))
             found[name] = {"kind": ZOO[name].kind, "pytorch": theirs, "roundel": ours, "ratio": ratio(theirs, ours)}
             print(f"{name:28}{theirs:11.2e}{ours:11.2e}{ratio(theirs, ours):8.2f}  {ZOO[name].kind}, {time.perf_counter() - start:.0f} s", flush=True)
         except Exception as e:  # the report is the purpose

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from .models import BUILDERS, SEED, trained_statistics
+from .models import BUILDERS, LENGTHS, SEED, trained_statistics
 
 
 @dataclass(frozen=True)
 class Subject:
-    """``make()`` gives a module, not yet in evaluation mode, and its positional inputs."""
+    """``make()`` gives a module, not yet in evaluation mode, and its positional inputs; of ``any_length``, it is compiled for all of them."""
 
     kind: str
     make: Callable[[], tuple[Any, list[np.ndarray]]]
+    any_length: bool = False
 
 
 def load(name: str) -> tuple[Any, list[np.ndarray]]:
@@ -90,13 +91,23 @@ def _called(model: Any, names: Sequence[str], keep: Sequence[str], **fixed: Any)
     return Called()
 
 
-def _timm(name: str, size: int = 224) -> Callable[[], tuple[Any, list[np.ndarray]]]:
+def _timm(name: str) -> Callable[[], tuple[Any, list[np.ndarray]]]:
     def make() -> tuple[Any, list[np.ndarray]]:
         import timm
 
-        return trained_statistics(timm.create_model(name, pretrained=False)), [picture(size, size)]
+        return _trained_head(trained_statistics(timm.create_model(name, pretrained=False))), [picture(SIZES.get(name, 224), SIZES.get(name, 224))]
 
     return make
+
+
+def _trained_head(module: Any) -> Any:
+    """The module without the zeros with which some classifiers begin, which would give zeros whatever is before them."""
+    import torch
+
+    for layer in module.modules():
+        if isinstance(layer, torch.nn.Linear) and not layer.weight.any():
+            torch.nn.init.normal_(layer.weight, std=0.02)
+    return module
 
 
 def _torchvision(name: str, size: int, keep: Sequence[str] = (), **more: Any) -> Callable[[], tuple[Any, list[np.ndarray]]]:
@@ -222,9 +233,9 @@ def _clip() -> tuple[Any, list[np.ndarray]]:
     return _called(module, ["input_ids", "pixel_values"], ["text_embeds", "image_embeds"]), [ids, picture(224, 224)]
 
 
-def _benchmark(name: str) -> Callable[[], tuple[Any, list[np.ndarray]]]:
+def _benchmark(name: str, length: int = 128) -> Callable[[], tuple[Any, list[np.ndarray]]]:
     def make() -> tuple[Any, list[np.ndarray]]:
-        module, inputs = BUILDERS[name](1, 128)
+        module, inputs = BUILDERS[name](1, length)
         return module, list(inputs.values())
 
     return make
@@ -232,13 +243,18 @@ def _benchmark(name: str) -> Callable[[], tuple[Any, list[np.ndarray]]]:
 
 SMALL_DECODER = {"hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 1408, "vocab_size": 32000}
 CONVOLUTIONAL = ("mobilenetv3_large_100", "efficientnet_b0", "resnet34", "densenet121", "convnext_atto", "regnety_008", "ghostnet_100", "repvgg_a0",
-                 "resnest14d", "hrnet_w18_small", "dla34", "vgg11_bn", "res2net50_14w_8s", "mixnet_s", "inception_v3")
+                 "resnest14d", "hrnet_w18_small", "dla34", "vgg11_bn", "res2net50_14w_8s", "mixnet_s", "inception_v3",
+                 "resnext50_32x4d", "efficientnetv2_rw_t", "cspresnet50", "rexnet_100", "selecsls42b", "mobilenetv4_conv_small", "convmixer_768_32", "dpn48b")
 ATTENTION = ("deit_tiny_patch16_224", "swin_tiny_patch4_window7_224", "levit_128s", "xcit_tiny_12_p16_224", "pvt_v2_b0", "poolformer_s12",
-             "mobilevit_xs", "edgenext_x_small", "efficientformer_l1", "mixer_s32_224", "sequencer2d_s", "coat_lite_tiny", "tiny_vit_5m_224")
+             "mobilevit_xs", "edgenext_x_small", "efficientformer_l1", "mixer_s32_224", "sequencer2d_s", "coat_lite_tiny", "tiny_vit_5m_224",
+             "visformer_tiny", "twins_svt_small", "crossvit_tiny_240", "gmlp_s16_224", "resmlp_12_224", "fastvit_t8", "maxvit_nano_rw_256", "cait_xxs24_224")
+SIZES = {"inception_v3": 299, "crossvit_tiny_240": 240, **dict.fromkeys(("mobilevit_xs", "edgenext_x_small", "fastvit_t8", "maxvit_nano_rw_256"), 256)}
+"""Pictures' edges, where they are not 224."""
 ZOO: dict[str, Subject] = {
-    **{name: Subject("benchmark", _benchmark(name)) for name in BUILDERS},
-    **{name: Subject("convolutions", _timm(name, 299 if name == "inception_v3" else 224)) for name in CONVOLUTIONAL},
-    **{name: Subject("pictures, attention", _timm(name, 256 if name.startswith(("mobilevit", "edgenext")) else 224)) for name in ATTENTION},
+    **{name: Subject("benchmark", _benchmark(name)) for name in BUILDERS if name not in LENGTHS},
+    **{f"{name}@{n}": Subject("benchmark", _benchmark(name, n), any_length=True) for name, lengths in LENGTHS.items() for n in lengths},
+    **{name: Subject("convolutions", _timm(name)) for name in CONVOLUTIONAL},
+    **{name: Subject("pictures, attention", _timm(name)) for name in ATTENTION},
     "swinv2": Subject("pictures, attention", _vision("Swinv2Config", "Swinv2Model", ["last_hidden_state"], 256, image_size=256)),
     "dinov2": Subject("pictures, attention", _vision("Dinov2Config", "Dinov2Model", ["last_hidden_state"], 224, hidden_size=384, num_attention_heads=6)),
     "segformer_b0": Subject("detection, segmentation", _vision("SegformerConfig", "SegformerForSemanticSegmentation", ["logits"], 256)),
