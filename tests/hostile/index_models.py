@@ -12,6 +12,7 @@ from .index_subjects import (
     JOIN,
     Case,
     Subject,
+    Unprescribed,
     data,
     draw,
     gather_elements,
@@ -25,10 +26,10 @@ from .index_subjects import (
 )
 
 Rng = np.random.Generator
-_TYPES = {"f": 1, "i": 7, "j": 6, "b": 9}  # float32, int64, int32, bool
+_TYPES = {"f": 1, "u": 2, "j": 6, "i": 7, "b": 9}  # float32, uint8, int32, int64, bool
 
 
-def _model(nodes: Sequence[Any], inputs: str, constants: Sequence[Any] = (), opset: int = 18) -> Callable[[], Any]:
+def model(nodes: Sequence[Any], inputs: str, constants: Sequence[Any] = (), opset: int = 18) -> Callable[[], Any]:
     """A compiled model; ``inputs`` such as "x:f:n,4 i:i:k"; its result is y."""
 
     def build() -> Any:
@@ -50,7 +51,8 @@ def _model(nodes: Sequence[Any], inputs: str, constants: Sequence[Any] = (), ops
     return build
 
 
-def _node(op: str, inputs: str, outputs: str = "y", **attrs: Any) -> Any:
+def node(op: str, inputs: str, outputs: str = "y", **attrs: Any) -> Any:
+    """A node of a model; "-" is an input left out."""
     from onnx import helper
 
     return helper.make_node(op, ["" if i == "-" else i for i in inputs.split()], outputs.split(), name=f"/{op}", **attrs)
@@ -250,10 +252,10 @@ def _loop_nodes() -> list[Any]:
 
     value = helper.make_tensor_value_info
     body = helper.make_graph(
-        [_node("Gather", "i n", "at"), _node("Gather", "x at", "row"), _node("Add", "s row", "t"), _node("Identity", "go", "on")], "body",
+        [node("Gather", "i n", "at"), node("Gather", "x at", "row"), node("Add", "s row", "t"), node("Identity", "go", "on")], "body",
         [value("n", 7, []), value("go", 9, []), value("s", 1, [3])], [value("on", 9, []), value("t", 1, [3])])
-    shape = [_node("Size", "i", "count"), _node("Constant", "", "zero", value=helper.make_tensor("z", 1, [3], [0.0] * 3)),
-             _node("Constant", "", "true", value=helper.make_tensor("t", 9, [], [True]))]
+    shape = [node("Size", "i", "count"), node("Constant", "", "zero", value=helper.make_tensor("z", 1, [3], [0.0] * 3)),
+             node("Constant", "", "true", value=helper.make_tensor("t", 9, [], [True]))]
     return [*shape, helper.make_node("Loop", ["count", "true", "zero"], ["y"], body=body)]
 
 
@@ -261,8 +263,8 @@ def _branch_nodes() -> list[Any]:
     from onnx import helper
 
     value = helper.make_tensor_value_info
-    yes = helper.make_graph([_node("Gather", "x i", "a")], "yes", [], [value("a", 1, [20, 3])])
-    no = helper.make_graph([_node("Constant", "", "b", value=helper.make_tensor("z", 1, [20, 3], [0.0] * 60))], "no", [], [value("b", 1, [20, 3])])
+    yes = helper.make_graph([node("Gather", "x i", "a")], "yes", [], [value("a", 1, [20, 3])])
+    no = helper.make_graph([node("Constant", "", "b", value=helper.make_tensor("z", 1, [20, 3], [0.0] * 60))], "no", [], [value("b", 1, [20, 3])])
     return [helper.make_node("If", ["c"], ["y"], then_branch=yes, else_branch=no)]
 
 
@@ -272,32 +274,32 @@ def onnx_subjects() -> list[Subject]:
 
     constant = lambda name, value: numpy_helper.from_array(np.asarray(value), name)
     ms = {"domain": "com.microsoft"}
-    scatters = [Subject(f"ScatterElements {axis} {join}", _model([_node("ScatterElements", "x i u", axis=axis, reduction=join)], "x:f:n,m i:j:p,q u:f:p,q"),
+    scatters = [Subject(f"ScatterElements {axis} {join}", model([node("ScatterElements", "x i u", axis=axis, reduction=join)], "x:f:n,m i:j:p,q u:f:p,q"),
                         _scatter(axis, join)) for axis in (0, 1) for join in JOIN]
-    nd = [Subject(f"ScatterND {join}", _model([_node("ScatterND", "x i u", reduction=join)], "x:f:n,d i:i:k,1 u:f:k,d"), _scatter_nd(join)) for join in JOIN]
+    nd = [Subject(f"ScatterND {join}", model([node("ScatterND", "x i u", reduction=join)], "x:f:n,d i:i:k,1 u:f:k,d"), _scatter_nd(join)) for join in JOIN]
     return [
-        Subject("Gather of constant indices", _model([_node("Gather", "x i")], "x:f:n,d", [constant("i", [0, 5, -7, 3])]), _gather_constant),
-        Subject("Gather", _model([_node("Gather", "x i", axis=1)], "x:f:a,n,d i:i:k,2"), _gather),
-        Subject("GatherND", _model([_node("GatherND", "x i", batch_dims=1)], "x:f:b,n,m i:i:p,k,2"), _gather_nd),
+        Subject("Gather of constant indices", model([node("Gather", "x i")], "x:f:n,d", [constant("i", [0, 5, -7, 3])]), _gather_constant),
+        Subject("Gather", model([node("Gather", "x i", axis=1)], "x:f:a,n,d i:i:k,2"), _gather),
+        Subject("GatherND", model([node("GatherND", "x i", batch_dims=1)], "x:f:b,n,m i:i:p,k,2"), _gather_nd),
         *scatters, *nd,
-        Subject("MaxUnpool", _model([_node("MaxUnpool", "x i", kernel_shape=[2, 2], strides=[2, 2])], "x:f:a,c,h,w i:i:a,c,h,w"), _unpool),
-        Subject("ReverseSequence", _model([_node("ReverseSequence", "x i", time_axis=0, batch_axis=1)], "x:f:t,b,d i:i:b"), _reverse),
-        Subject("RoiAlign", _model([_node("RoiAlign", "x r i", sampling_ratio=1, coordinate_transformation_mode="output_half_pixel")],
+        Subject("MaxUnpool", model([node("MaxUnpool", "x i", kernel_shape=[2, 2], strides=[2, 2])], "x:f:a,c,h,w i:i:a,c,h,w"), _unpool),
+        Subject("ReverseSequence", model([node("ReverseSequence", "x i", time_axis=0, batch_axis=1)], "x:f:t,b,d i:i:b"), _reverse),
+        Subject("RoiAlign", model([node("RoiAlign", "x r i", sampling_ratio=1, coordinate_transformation_mode="output_half_pixel")],
                                    "x:f:n,c,4,4 r:f:k,4 i:i:k"), _regions("RoiAlign")),
-        Subject("MaxRoiPool", _model([_node("MaxRoiPool", "x r", pooled_shape=[1, 1])], "x:f:n,c,4,4 r:f:k,5"), _regions("MaxRoiPool")),
-        Subject("RotaryEmbedding", _model([_node("RotaryEmbedding", "x i c s", **ms)], "x:f:b,2,s,4 i:i:b,s c:f:m,2 s:f:m,2"), _rotary),
-        Subject("EmbedLayerNormalization", _model([_node("EmbedLayerNormalization", "i k w p t g b", "y m", epsilon=1e-3, **ms)],
+        Subject("MaxRoiPool", model([node("MaxRoiPool", "x r", pooled_shape=[1, 1])], "x:f:n,c,4,4 r:f:k,5"), _regions("MaxRoiPool")),
+        Subject("RotaryEmbedding", model([node("RotaryEmbedding", "x i c s", **ms)], "x:f:b,2,s,4 i:i:b,s c:f:m,2 s:f:m,2"), _rotary),
+        Subject("EmbedLayerNormalization", model([node("EmbedLayerNormalization", "i k w p t g b", "y m", epsilon=1e-3, **ms)],
                                                   "i:j:b,s k:j:b,s w:f:v,8 p:f:p,8 t:f:2,8 g:f:8 b:f:8"), _embed_norm),
-        Subject("TensorScatter", _model([_node("TensorScatter", "x u i", axis=1)], "x:f:b,n,d u:f:b,k,d i:i:b", opset=24), _tensor_scatter),
-        Subject("ArrayFeatureExtractor", _model([_node("ArrayFeatureExtractor", "x i", domain="ai.onnx.ml")], "x:f:n,m i:i:k"), _features),
-        Subject("Slice", _model([_node("Slice", "x s e")], "x:f:n s:i:1 e:i:1"), _slice),
-        Subject("Slice with steps", _model([_node("Slice", "x s e a t")], "x:f:n s:i:1 e:i:1 t:i:1", [constant("a", [0])]), _slice_steps),
-        Subject("TopK", _model([_node("TopK", "x k", "y i")], "x:f:3,n k:i:1"), _top),
-        Subject("TopK 3", _model([_node("TopK", "x k", "y i")], "x:f:2,n", [constant("k", [3])]), _top_3),
-        Subject("OneHot", _model([_node("OneHot", "i d v")], "i:i:k", [constant("d", 5), constant("v", np.float32([0, 1]))]), _one_hot),
-        Subject("Compress", _model([_node("Compress", "x c", axis=0)], "x:f:n,3 c:b:m"), _compress),
-        Subject("Gather in Loop", _model(_loop_nodes(), "x:f:n,3 i:i:k"), _loop),
-        Subject("Gather in If", _model(_branch_nodes(), "x:f:n,3 i:i:20 c:b:"), _branch),
+        Subject("TensorScatter", model([node("TensorScatter", "x u i", axis=1)], "x:f:b,n,d u:f:b,k,d i:i:b", opset=24), _tensor_scatter),
+        Subject("ArrayFeatureExtractor", model([node("ArrayFeatureExtractor", "x i", domain="ai.onnx.ml")], "x:f:n,m i:i:k"), _features),
+        Subject("Slice", model([node("Slice", "x s e")], "x:f:n s:i:1 e:i:1"), _slice),
+        Subject("Slice with steps", model([node("Slice", "x s e a t")], "x:f:n s:i:1 e:i:1 t:i:1", [constant("a", [0])]), _slice_steps),
+        Subject("TopK", model([node("TopK", "x k", "y i")], "x:f:3,n k:i:1"), _top),
+        Subject("TopK 3", model([node("TopK", "x k", "y i")], "x:f:2,n", [constant("k", [3])]), _top_3),
+        Subject("OneHot", model([node("OneHot", "i d v")], "i:i:k", [constant("d", 5), constant("v", np.float32([0, 1]))]), _one_hot),
+        Subject("Compress", model([node("Compress", "x c", axis=0)], "x:f:n,3 c:b:m"), _compress),
+        Subject("Gather in Loop", model(_loop_nodes(), "x:f:n,3 i:i:k"), _loop),
+        Subject("Gather in If", model(_branch_nodes(), "x:f:n,3 i:i:20 c:b:"), _branch),
     ]
 
 
@@ -358,6 +360,54 @@ def _elements(rng: Rng) -> Case:
     return (x, i), lambda: gather_elements(x, i, 1, False)
 
 
+def _bags(rng: Rng) -> Case:
+    n, k = int(rng.integers(2, 12)), int(rng.integers(2, 30))
+    x, i = data(rng, n, 4), draw(rng, (k, 3), n, negative=False)
+
+    def reference() -> Any:
+        inside(i, n)
+        if (i < 0).any():  # PyTorch itself refuses these, what it is taken apart into does not
+            raise Unprescribed
+        return x[i].sum(1)
+
+    return (x, i), reference
+
+
+def _filled(rng: Rng) -> Case:
+    n, k = int(rng.integers(2, 12)), int(rng.integers(2, 30))
+    x, i = data(rng, n, 4), draw(rng, (k,), n)
+
+    def reference() -> Any:
+        out = x.copy()
+        out[inside(i, n)] = 0.5
+        return out
+
+    return (x, i), reference
+
+
+def _one_hot_of_torch(rng: Rng) -> Case:
+    x, i = data(rng, 3, 4), draw(rng, (int(rng.integers(2, 30)),), 5, negative=False)
+    return (x, i), lambda: np.eye(5, dtype=np.float32)[inside(i, 5, False)]
+
+
+def _counted(rng: Rng) -> Case:
+    k = int(rng.integers(2, 30))
+    x, i = data(rng, k), draw(rng, (k,), 7)
+    return (x, i), lambda: np.bincount(inside(i, 7), x, 7).astype(np.float32)
+
+
+def _searched(rng: Rng) -> Case:
+    n, k = int(rng.integers(2, 12)), int(rng.integers(2, 30))
+    x, i = np.sort(data(rng, n)), draw(rng, (k,), n)
+    return (x, i), lambda: np.searchsorted(x, i.astype(np.float32))
+
+
+def _scattered_max(rng: Rng) -> Case:
+    n, m = int(rng.integers(2, 9)), int(rng.integers(2, 30))
+    x, i, u = data(rng, n, m), draw(rng, (n, m), m, negative=False), data(rng, n, m)
+    return (x, i, u), lambda: scatter_elements(x, i, u, 1, "max", False)
+
+
 def _scattered(rng: Rng) -> Case:
     n, m = int(rng.integers(2, 9)), int(rng.integers(2, 30))
     x, i, u = data(rng, n, m), draw(rng, (n, m), m, negative=False), data(rng, n, m)
@@ -371,7 +421,7 @@ def _pairs(rng: Rng) -> Case:
 
 
 def torch_subjects() -> list[Subject]:
-    """Functions of PyTorch. It takes index_add and index_copy apart into index_put, where negative positions count from the end."""
+    """Functions of PyTorch. It takes embedding_bag apart into index, index_add and index_copy into index_put, where negative positions count from the end."""
     x, i, u = ("n", 4), ("k",), ("k", 4)
     grid = ("n", "m")
     return [
@@ -386,5 +436,13 @@ def torch_subjects() -> list[Subject]:
         Subject("torch scatter_add", _torch(lambda t, x, i, u: t.scatter_add(x, 1, i, u), (grid, grid, grid), "fif"), _scattered),
         Subject("torch index_put", _torch(lambda t, x, i, u: t.index_put(x, (i,), u, True), (x, i, u), "fif"), _updates(True, "add")),
         Subject("torch index_add", _torch(lambda t, x, i, u: t.index_add(x, 0, i, u), (x, i, u), "fif"), _updates(True, "add")),
+        Subject("torch embedding with padding", _torch(lambda t, x, i: t.nn.functional.embedding(i, x, padding_idx=1), (x, i), "fi"),
+                _rows(False, lambda x, i: x[i])),
+        Subject("torch embedding_bag", _torch(lambda t, x, i: t.nn.functional.embedding_bag(i, x, mode="sum"), (x, ("k", 3)), "fi"), _bags),
+        Subject("torch scatter_reduce", _torch(lambda t, x, i, u: t.scatter_reduce(x, 1, i, u, "amax"), (grid, grid, grid), "fif"), _scattered_max),
+        Subject("torch index_fill", _torch(lambda t, x, i: t.index_fill(x, 0, i, 0.5), (x, i), "fi"), _filled),
+        Subject("torch one_hot", _torch(lambda t, x, i: t.nn.functional.one_hot(i, 5) + x[0, 0] * 0, (x, i), "fi"), _one_hot_of_torch),
+        Subject("torch bincount", _torch(lambda t, x, i: t.zeros(7).index_put((i,), x, True), (("k",), i), "fi"), _counted),
+        Subject("torch searchsorted", _torch(lambda t, x, i: t.searchsorted(x, i.float()), (("n",), i), "fi"), _searched),
         Subject("torch index_copy", _torch(lambda t, x, i, u: t.index_copy(x, 0, i, u), (x, i, u), "fif"), _updates(True, "none")),
     ]

@@ -16,9 +16,13 @@ DTYPES = ("int64", "int32", "uint8", "int8", "int16", "uint16", "uint32", "uint6
 _FAR = (2**31, -(2**31), 2**31 - 1, 2**32, 2**40, -(2**40), 2**63 - 1, -(2**63), 2**62, 2**64 - 1, 1000)
 
 
+class Unprescribed(Exception):
+    """There is no right result: only nothing outside may be touched, and an error is one of Roundel's."""
+
+
 @dataclass(frozen=True)
 class Subject:
-    """``compile()`` gives a model for all sizes, ``case`` inputs and a function that gives the right result or raises IndexError."""
+    """``compile()`` gives a model for all sizes, ``case`` inputs and a function that gives the right result or raises IndexError (or ``Unprescribed``)."""
 
     name: str
     compile: Callable[[], Any]
@@ -179,6 +183,7 @@ def _of_type(dtype: str) -> list[Subject]:
 
 def subjects() -> list[Subject]:
     """All of them, in an order that stays."""
-    from . import index_models
+    from . import index_caches, index_coordinates, index_models
 
-    return [*(s for dtype in DTYPES for s in _of_type(dtype)), *index_models.onnx_subjects(), *index_models.torch_subjects()]
+    models = (*index_models.onnx_subjects(), *index_models.torch_subjects(), *index_caches.subjects(), *index_coordinates.subjects())
+    return [*(s for dtype in DTYPES for s in _of_type(dtype)), *models]

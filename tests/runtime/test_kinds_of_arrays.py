@@ -177,3 +177,9 @@ def test_memory_of_large_results_is_used_again_when_the_last_view_is_gone():
     for _ in range(20):
         tensors.empty((1 << 17,), np.dtype(np.float32))
     assert len(tensors._kept) <= 4
+
+
+def test_a_result_that_is_empty_but_too_wide_for_numpy_is_an_error_of_ours():
+    """NumPy multiplies the other dimensions of an empty array: 0 x 2**62 is too big for it."""
+    with pytest.raises(CallError, match="cannot be a NumPy array"):
+        tensors.empty((0, 2**62), np.dtype(np.float32))

@@ -32,7 +32,7 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         count *= dim
     nbytes = count * dtype.itemsize
     if nbytes < _ALIGNED_FROM:
-        return np.empty(shape, dtype)
+        return _few(shape, dtype)
     kept = _KEPT_FROM <= nbytes <= _KEPT_MOST
     raw = _free_block(nbytes + 64) if kept else np.empty(nbytes + 64, np.uint8)
     begin = -address(raw) % 64
@@ -41,6 +41,14 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     memory = (ctypes.c_char * raw.size).from_buffer(raw)  # lives as long as the last array over it
     weakref.finalize(memory, _give_back, raw).atexit = False
     return np.ndarray(shape, dtype, memory, begin)
+
+
+def _few(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """An array of few elements or none; raises CallError where NumPy has none because the other dimensions than one of size 0 are too large."""
+    try:
+        return np.empty(shape, dtype)
+    except ValueError as refused:
+        raise CallError(f"a result of shape {tuple(shape)} cannot be a NumPy array", why=str(refused)) from refused
 
 
 def aligned_copy(data: Any) -> np.ndarray:
@@ -271,7 +279,7 @@ def owned_array(output: native.DLTensor, release: Callable[[native.DLTensor], No
         return result
     if count == 0:
         release(output)
-        return np.empty(shape, dtype.numpy)
+        return _few(shape, dtype.numpy)
     memory = (ctypes.c_char * dtype.nbytes(count)).from_address(output.data)
     weakref.finalize(memory, release, output).atexit = False
     return np.frombuffer(memory, dtype.numpy).reshape(shape)
