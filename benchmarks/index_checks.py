@@ -112,11 +112,10 @@ KINDS: tuple[tuple[str, tuple[int, ...], Callable[[int, Rng], Sample]], ...] = (
 
 
 def run_case(case: Case, threads: int) -> dict[str, Any]:
-    """One operator, checked and unchecked. One thread's time is the processor's for this process, which leaves other programs out;
-    of several threads it is the clock's, since they spin while they wait for each other."""
+    """One operator, checked and unchecked: processor time of all threads of this process, which other programs disturb least."""
     import roundel as rd
 
-    inputs, clock = list(case.sample.inputs.values()), time.process_time if threads == 1 else time.perf_counter
+    inputs, clock = list(case.sample.inputs.values()), time.process_time
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sample.onnx"
         case.sample.save(path)
