@@ -149,3 +149,16 @@ def test_scatters_in_loops_stay_in_place():
     proto = helper.make_model(g, opset_imports=[helper.make_opsetid("", 18)])
     prepared = driver.prepare(from_onnx(proto))
     assert any("_over_" in n for n in prepared)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "float64"])
+def test_elements_of_every_width_are_scattered(dtype):
+    compiled = rd.compile(model("scatter_nd", [(("n",), dtype), indices("int32", "k", 1), (("k",), dtype)]))
+    x, i = np.zeros(90).astype(dtype), np.random.default_rng(0).permutation(90)[:70, None].astype(np.int32)
+    u = np.arange(1, 71).astype(dtype)
+    wanted = x.copy()
+    wanted[i[:, 0]] = u
+    np.testing.assert_array_equal(np.asarray(compiled(x, i, u)), wanted)
+    i[69] = 90
+    with pytest.raises(rd.RoundelError, match="index 90 at position"):
+        compiled(x, i, u)

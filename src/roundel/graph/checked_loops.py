@@ -35,7 +35,7 @@ STRIP = 32
 
 LINE_BYTES = 64
 AHEAD = 2048
-"""Bytes of indices between those that are looked at and those that are prefetched: some 100 ns of writes."""
+"""Bytes between the indices that are looked at and those that are prefetched: some 100 ns of writes."""
 
 
 class Accesses(OnceVisitor):
@@ -153,14 +153,17 @@ class Checked(Rewriter):
         rows = max(1, STRIP // max(1, static(each)))  # type: ignore[type-var]
         rows = min(rows, max(1, grain)) if loop.kind is tir.ForKind.PARALLEL else rows
 
+        reads = [n for n in walk(loop.body) if type(n) is tir.BufferLoad and n.indices == (loop.loop_var,)]
+        beside = dict.fromkeys(n.buffer for n in reads if n.buffer is not self.indices)
+
         def strip(first: tir.Expr, count: tir.Expr) -> tir.Stmt:
             row = tir.Var(loop.loop_var.name, loop.loop_var.dtype)
             body = substitute(loop.body, {loop.loop_var: tir.cast(first + row, row.dtype)})
             run = _WriteOut(self.uses).rewrite(tir.For(row, tir.index_const(0), count, tir.ForKind.SERIAL, body))
             clear = tir.BufferStore(self.found, tir.const(0, self.flag.dtype), ())
             well = tir.ge(tir.BufferLoad(self.found, ()), 0)
-            look = self.look(here, first * each, count * each), self.fetch(here, first * each)
-            return tir.Allocate(self.found, tir.seq(clear, *look, tir.If(well, run, self.fail())))
+            ahead = [self.fetch(self.indices, first * each, lambda number: (*here, *self.place(d, number))), *(self.fetch(b, first) for b in beside)]
+            return tir.Allocate(self.found, tir.seq(clear, self.look(here, first * each, count * each), *ahead, tir.If(well, run, self.fail())))
 
         number, rest = tir.Var("strip", INT64), Analyzer().simplify(tir.floormod(n, rows))
         whole = loop.replace(loop_var=number, extent=tir.floordiv(n, rows), body=strip(number * rows, tir.index_const(rows)),
@@ -196,13 +199,13 @@ class Checked(Rewriter):
         least = vector(lambda lane: tir.BufferStore(self.found, tir.min_(found, tir.BufferLoad(signs, (lane,))), ()))
         return tir.Allocate(signs, tir.seq(clear, all_of, least))
 
-    def fetch(self, before: tuple[tir.Expr, ...], first: tir.Expr) -> tir.Stmt:
-        """Prefetches indices of strips to come: a processor that sees many loads, each of them a strip further than the last time, would do so late."""
-        bytes_each = self.indices.dtype.bits // 8
-        at = [first + (AHEAD + line) // bytes_each for line in range(0, STRIP * bytes_each, LINE_BYTES)]
-        loads = [tir.BufferLoad(self.indices, (*before, *self.place(len(before), number))) for number in at]
+    def fetch(self, buffer: tir.Buffer, first: tir.Expr, place: Callable[[tir.Expr], tuple[tir.Expr, ...]] = lambda number: (number,)) -> tir.Stmt:
+        """Prefetches what strips to come read of a buffer, the present one from ``first`` on: a processor that sees many loads, each of them
+        a strip further than the last time, would do so late."""
+        bytes_each = max(1, buffer.dtype.storage_bits // 8)
+        numbers = [first + (AHEAD + line) // bytes_each for line in range(0, STRIP * bytes_each, LINE_BYTES)]
         hint = lambda load: tir.Call("prefetch", (load, tir.const(0, "int32"), tir.const(3, "int32")), VOID)
-        return tir.seq(*(tir.Evaluate(hint(load)) for load in loads))
+        return tir.seq(*(tir.Evaluate(hint(tir.BufferLoad(buffer, place(number)))) for number in numbers))
 
     def place(self, d: int, number: tir.Expr) -> tuple[tir.Expr, ...]:
         """Where the index with a number is in the dimensions from ``d`` on."""
