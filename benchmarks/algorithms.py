@@ -29,7 +29,6 @@ from roundel import driver
 from roundel.frontend.onnx import from_onnx
 from roundel.graph.algorithms import CONVOLUTIONS
 from roundel.graph.winograd import winograd_cycles
-from roundel.ir import graph
 from roundel.target import Target
 from roundel.target.host import described
 from roundel.target.profile import measure
@@ -130,10 +129,7 @@ def _module(layer: Layer) -> Any:
 
 def _compiled(layer: Layer, tile: int, target: Target) -> Any:
     """The layer with one algorithm."""
-    def forced(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, machine: Target) -> int:
-        return tile
-
-    with patch("roundel.graph.block_channels.winograd_tile", forced):
+    with patch("roundel.graph.block_channels.winograd_tile", lambda *_: tile):
         return driver.compile_module(_module(layer), target=target, profile=True).load(threads=1, profile=True)["main"]
 
 

@@ -19,6 +19,7 @@ from .graph.bounds_checks import bounds_checks
 from .graph.checks_in_programs import checks_in_programs
 from .graph.collapse_axes import collapse_axes
 from .graph.common_subexpressions import eliminate_common_subexpressions
+from .graph.constant_bytes import constant_bytes
 from .graph.convert_to_dataflow import convert_to_dataflow
 from .graph.dead_code import eliminate_dead_code
 from .graph.empty_dimensions import empty_dimensions
@@ -37,11 +38,9 @@ from .graph.solve_sizes import solve_sizes
 from .graph.sort_rows import sort_rows
 from .graph.strassen import strassen
 from .graph.widen_convolutions import widen_convolutions
-from .ir.constants import ConstData
 from .ir.errors import OptionError
-from .ir.graph import Constant, Function
+from .ir.graph import Function
 from .ir.module import IRModule
-from .ir.visit import walk
 from .passes import run
 from .passes.depth import with_room
 from .passes.garbage import rare_collection
@@ -108,14 +107,8 @@ def target_of(target: Any, mod: IRModule | None = None) -> Target:
     """A Target from a Target, a name, a string or a mapping; None is this machine, as a model needs it: how fast it reads weights is measured if
     it never was, where there are many."""
     if target is None:
-        return host_for(sum(c.nbytes for c in _constants(mod)) if mod is not None else 0)
+        return host_for(constant_bytes(mod) if mod is not None else 0)
     return target if isinstance(target, Target) else Target(target)
-
-
-def _constants(mod: IRModule) -> list[ConstData]:
-    """The data of all constants of graph functions, each once."""
-    found = (n.data for f in mod.functions.values() if isinstance(f, Function) for n in walk(f) if type(n) is Constant)
-    return list({id(data): data for data in found}.values())
 
 
 def kernel_text(mod: IRModule, kernel: str | None, form: str, *, target: Any = None) -> str:

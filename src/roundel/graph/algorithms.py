@@ -13,6 +13,7 @@ from ..ir.visit import free_vars, substitute
 from ..ops.dims import static
 from ..ops.outside_scaling import column_scale
 from ..target import Target
+from .constant_bytes import constant_bytes
 from .rewriter import is_call
 from .strassen import GAIN, TILE, product_of, strassen_cycles
 from .winograd import is_transformable, winograd_cycles
@@ -35,22 +36,23 @@ def algorithms(mod: IRModule, target: Target, sizes: Mapping[str, int] | None = 
     """The choices for a module as it is before the pass ``strassen``, of operators with constant weights; ``sizes`` gives symbolic
     dimensions values (those without one are left out)."""
     calls: dict[tuple[str, str, tuple[tuple[str, float], ...]], int] = {}
+    constants = constant_bytes(mod)
     for _, func in mod.items():
         if isinstance(func, graph.Function) and isinstance(func.body, graph.SeqExpr):
             for binding in func.body.bindings:
-                found = _convolution(binding.value, target) or _product(binding.value, target, sizes or {})
+                found = _convolution(binding.value, target, constants) or _product(binding.value, target, sizes or {})
                 if found is not None:
                     calls[found] = calls.get(found, 0) + 1
     return [Choice(operator, n, chosen, dict(cycles)) for (operator, chosen, cycles), n in calls.items()]
 
 
-def _convolution(call: graph.GraphExpr, target: Target) -> tuple[str, str, tuple[tuple[str, float], ...]] | None:
+def _convolution(call: graph.GraphExpr, target: Target, constants: int) -> tuple[str, str, tuple[tuple[str, float], ...]] | None:
     if not is_call(call, "nn.conv2d") or len(call.args) > 2 or not isinstance(call.args[1], graph.Constant):
         return None
     data, weight = call.args[0].sinfo, call.args[1].sinfo
     if data.shape is None or call.attrs["data_layout"] != "NCHW" or call.attrs["kernel_layout"] != "OIHW":
         return None
-    times = winograd_cycles(data, weight, call.attrs, target)
+    times = winograd_cycles(data, weight, call.attrs, target, constants)
     if not times or not is_transformable(call.args[1]):
         return None
     cycles = {CONVOLUTIONS[m]: t for m, t in times.items()}

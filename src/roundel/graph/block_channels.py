@@ -23,6 +23,7 @@ from ..ops import make
 from ..ops.dims import paddings, per_axis
 from ..passes import pass_
 from ..target import Target
+from .constant_bytes import constant_bytes
 from .rewriter import GraphRewriter
 from .winograd import is_transformable, winograd_tile, winograd_weight
 
@@ -47,6 +48,7 @@ class _Block(GraphRewriter):
         super().__init__(mod)
         self.target = target
         self.lanes = target.lanes("float32")
+        self.constants = constant_bytes(mod)
         self.blocked: dict[graph.Var, _Blocked] = {}
         self.pending: dict[graph.Var, graph.Var] = {}
 
@@ -122,7 +124,7 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
     block = block or self.block_for(out_channels)
     if not block:
         return None
-    tile = 0 if border else winograd_tile(data.sinfo, weight.sinfo, a, self.target)
+    tile = 0 if border else winograd_tile(data.sinfo, weight.sinfo, a, self.target, self.constants)
     if tile and is_transformable(weight):
         inner = self.block_of(data) or block
         x = self.in_blocks(data, inner)

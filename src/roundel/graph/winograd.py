@@ -13,7 +13,6 @@ from ..ir.constants import ConstData
 from ..ops.dims import paddings, per_axis, static
 from ..ops.winograd import transform_weight
 from ..target import Target
-from ..target.target import L3, MEMORY
 
 TILES = (2, 4)
 LARGEST = 2.0**80
@@ -21,22 +20,22 @@ LARGEST = 2.0**80
 and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
 times the square of the sum over x of |A_ix| ||B_x|| ||G_x|| for any i, 94 (of tiles of 2: 15). So nothing overflows."""
 GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with tiles of 4 beside them as they are
-DIRECT_SHARE = 0.93    # of peak that a direct convolution reaches
-PRODUCT_SHARE = 0.85   # ... the products of the positions, whose matrices are small
-TRANSFORM_OPS = {2: 70, 4: 220}  # vector instructions of both transforms of a tile of one block of channels (loads and stores included)
-TEST_OPS = 60  # ... of the test of a tile of 4, and 2 for each vector of its pixels
-CACHED_WEIGHTS = 0.8   # of the rate of the last cache, at which weights are read that are in it
-FAR_WEIGHTS = 0.533    # of the rate of memory, at which others are read
+READING_SHARE = 0.87   # of the rate at which a level is read, that weights are read from it
+DIRECT_SHARE = 0.97    # of peak that a direct convolution reaches
+PRODUCT_SHARE = 0.95   # ... the products of the positions
+TRANSFORM_CYCLES = {2: 130, 4: 560}  # of the transform of a tile, for a vector of channels of the data or the result; the test of a tile of 4 included
+EXPOSED = 0.58         # of the shorter of arithmetic and reading weights, that the longer does not hide
 
 
-def winograd_tile(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> int:
+def winograd_tile(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target, constants: float = math.inf) -> int:
     """The tile (2 or 4) with which a convolution NCHW by OIHW is expected to run fastest, 0 for the direct way."""
-    times = winograd_cycles(data, weight, attrs, target)
+    times = winograd_cycles(data, weight, attrs, target, constants)
     return min(times, key=times.__getitem__, default=0)
 
 
-def winograd_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> dict[int, float]:
-    """What the model expects of each tile, in cycles of one core; 0 is the direct way. Empty where that is the only one."""
+def winograd_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target, constants: float = math.inf) -> dict[int, float]:
+    """What the model expects of each tile, in cycles of one core; 0 is the direct way. Empty where that is the only one. ``constants``: bytes of
+    all that a run of the model reads of them, which decides where those of a layer come from when its turn is there again."""
     if options.get("accuracy") == "strict" or int(attrs["groups"]) != 1 or data.dtype != "float32":
         return {}
     kernel = [static(n) for n in weight.shape[2:]]
@@ -53,29 +52,25 @@ def winograd_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any
         return {}
     batch = static(data.shape[0]) or 1
     tiles = [m for m in TILES if GROWTH[m] <= options.get("weight_growth")]
-    return {m: _cycles(m, batch, rows, cols, channels, outer, target) for m in (0, *tiles)}
+    level = target.level_of(constants)
+    return {m: _cycles(m, batch, rows, cols, channels, outer, target, level) for m in (0, *tiles)}
 
 
-def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int, target: Target) -> float:
-    """Modelled cycles of one core; ``m`` 0 is the direct way."""
+def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int, target: Target, level: int) -> float:
+    """Modelled cycles of one core; ``m`` 0 is the direct way, ``level`` where weights come from."""
     lanes = target.lanes("float32")
     pairs = channels * outer / (lanes * target.fma_ports)
     edge = m + 2 if m else 3
-    stream = edge**2 * channels * outer * 4
-    reading = stream / _weights_rate(stream, target)
+    reading = edge**2 * channels * outer * 4 / (READING_SHARE * target.bytes_per_cycle(level))
     if not m:
-        return max(batch * 9 * rows * cols * pairs / DIRECT_SHARE, reading)
+        return _together(batch * 9 * rows * cols * pairs / DIRECT_SHARE, reading)
     tiles = batch * -(-rows // m) * -(-cols // m)
-    products = max(edge**2 * tiles * pairs / PRODUCT_SHARE, reading)
-    test = tiles * (TEST_OPS + 2.0 * edge**2 * channels / lanes) / 2 if m == 4 else 0.0
-    return products + tiles * TRANSFORM_OPS[m] * (channels + outer) / lanes / 2 + test
+    transforms = tiles * TRANSFORM_CYCLES[m] * (channels + outer) / lanes
+    return _together(edge**2 * tiles * pairs / PRODUCT_SHARE, reading) + transforms
 
 
-def _weights_rate(nbytes: float, target: Target) -> float:
-    """Bytes of weights that are read in a cycle, where a layer has so many: other layers' weights take most of the last cache."""
-    if nbytes < target.l3_bytes / 4:
-        return CACHED_WEIGHTS * target.bytes_per_cycle(L3)
-    return FAR_WEIGHTS * target.bytes_per_cycle(MEMORY)
+def _together(arithmetic: float, reading: float) -> float:
+    return max(arithmetic, reading) + EXPOSED * min(arithmetic, reading)
 
 
 def is_transformable(weight: graph.Constant) -> bool:

@@ -151,7 +151,7 @@ def best_rate(work: Work, seconds: float) -> float:
         run()
         times = sorted([*times, _seconds() - start])[:2]
         done, elapsed = done + 1, time.perf_counter() - begun
-        if elapsed >= seconds or (done >= LEAST_ROUNDS and elapsed >= LEAST_SECONDS and times[1] <= AGREED * times[0]):
+        if (done > 1 and elapsed >= seconds) or (done >= LEAST_ROUNDS and elapsed >= LEAST_SECONDS and times[1] <= AGREED * times[0]):
             break
     return amount / times[1] * 1e-9  # the best may be a clock that was read at a bad moment
 

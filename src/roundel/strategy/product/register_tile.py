@@ -58,10 +58,10 @@ def rows_in_cache(target: Any, row_bytes: int | None) -> int:
 
 
 def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: int, vectors_in_all: int | None = None,
-                row_bytes: int | None = None) -> Tile:
+                row_bytes: int | None = None, whole: bool = False) -> Tile:
     """The tile with the fewest cycles over the whole product. ``rows``: extent of the row axis (None: symbolic); ``columns``: the numbers
     of vectors that a tile may have; ``vectors_in_all``: of the whole product, where these need not divide it; ``row_bytes``: from
-    one row of the broadcast operand to the next."""
+    one row of the broadcast operand to the next; ``whole``: the rows are a whole number of tiles."""
     best: tuple[float, Tile] | None = None
     extent = 120 if rows is None else rows
     most = rows_in_cache(target, row_bytes)
@@ -71,6 +71,8 @@ def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: in
         for height in range(1, min(extent, most, target.vector_registers) + 1):
             if height * vectors + vectors + 1 > target.vector_registers:
                 break
+            if whole and extent % height:
+                continue
             full, rest = divmod(extent, height)
             cycles = full * step_cycles(target, height, vectors) + (step_cycles(target, rest, vectors) if rest else 0.0)
             cost = cycles / (extent * vectors) * _waste(vectors, vectors_in_all)

@@ -21,7 +21,7 @@ from ...schedule.schedule import Schedule
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
-from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers
+from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, step_cycles
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 
@@ -164,11 +164,19 @@ def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
         rows, counts = down, [v for v in counts if v <= 2]
     tile = choose_tile(target, rows * across, counts, lanes)
     if not first:
+        if rows * across % tile.rows:
+            rows, tile = _whole_tiles(enough or [rows], across, counts, lanes, target)
         return Blocking(rows, outer, False, tile)
     step = _channels(images * per_tile * down * across * lanes, room / 2, outer, tile.vectors, target)
     together = images > 1 and weights > room and weights + data * (1 + outer // step) < images * weights
     apart = images >= 2 * target.cores and not together
     return Blocking(rows, step if together else tile.vectors, True, tile, together, apart)
+
+
+def _whole_tiles(heights: Sequence[int], across: int, counts: Sequence[int], lanes: int, target: Any) -> tuple[int, Tile]:
+    """Rows of tiles that go through together, and a register tile of which they are a whole number: another would reach into the next block."""
+    pairs = [(r, choose_tile(target, r * across, counts, lanes, whole=True)) for r in heights]
+    return min(pairs, key=lambda p: step_cycles(target, p[1].rows, p[1].vectors) / (p[1].rows * p[1].vectors))
 
 
 def _channels(results: int, room: float, outer: int, vectors: int, target: Any) -> int:
