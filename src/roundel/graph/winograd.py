@@ -20,11 +20,11 @@ LARGEST = 2.0**80
 and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
 times the square of the sum over x of |A_ix| ||B_x|| ||G_x|| for any i, 94 (of tiles of 2: 15). So nothing overflows."""
 GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with tiles of 4 beside them as they are
-READING_SHARE = 0.87   # of the rate at which a level is read, that weights are read from it
+READING_SHARE = 0.83   # of the rate at which a level is read, that weights are read from it
 DIRECT_SHARE = 0.97    # of peak that a direct convolution reaches
-PRODUCT_SHARE = 0.95   # ... the products of the positions
-TRANSFORM_CYCLES = {2: 130, 4: 560}  # of the transform of a tile, for a vector of channels of the data or the result; the test of a tile of 4 included
-EXPOSED = 0.58         # of the shorter of arithmetic and reading weights, that the longer does not hide
+PRODUCT_SHARE = 0.97   # ... the products of the positions
+TRANSFORM_CYCLES = {2: 90, 4: 550}  # of the transform of a tile, for a vector of channels of the data or the result; the test of a tile of 4 included
+EXPOSED = 0.4         # of the shorter of arithmetic and reading weights, that the longer does not hide
 
 
 def winograd_tile(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target, constants: float = math.inf) -> int:

@@ -25,7 +25,7 @@ from .target import L1, L2, L3, MEMORY, Target
 
 SECONDS = 1.5
 """What it takes to measure a machine at most, to get memory for it aside."""
-STEP = 1.25         # from one value of a rate to the next
+STEP = 1.1           # from one value of a rate to the next
 SAME = 1.18         # a new figure that is no farther from the one before is the same
 LARGEST = 256 << 20 # bytes that are read from memory
 MOST_PASSES = 5     # over all figures, until one finds nothing that is better: others come and go
