@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from roundel import te
+from roundel.arith import Analyzer
 from roundel.builder import make_program
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import INT64
 from roundel.ir.op import get_op
+from roundel.ir.visit import free_vars, substitute
 
 SMALL, PRIMES = tuple(range(1, 10)), (11, 13, 17, 31, 61, 67, 127)
 MOST = 60_000       # iterations of a block
@@ -50,11 +52,9 @@ class Drawn:
         return [_filled(rng, self._shape(b), b.dtype.numpy, result=b is params[-1]) for b in params]
 
     def _shape(self, buffer: tir.Buffer) -> list[int]:
-        from roundel.arith import Analyzer
-        from roundel.ir.visit import substitute
-
-        values = {v: tir.index_const(n) for v, n in self.sizes.items()}
-        return [Analyzer().simplify(substitute(n, values)).value for n in buffer.shape]
+        values = {v.name: tir.index_const(n) for v, n in self.sizes.items()}
+        known = lambda n: substitute(n, {v: values[v.name] for v in free_vars(n)})
+        return [Analyzer().simplify(known(n)).value for n in buffer.shape]
 
 
 def _filled(rng: np.random.Generator, shape: Sequence[int], dtype: Any, result: bool) -> np.ndarray:

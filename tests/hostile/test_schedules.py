@@ -12,17 +12,17 @@ from tests.fuzz.tensor_programs import FAMILIES, draw
 
 from .schedules import LANES, machine, problems, wrong
 
-SOME = ("x86-64", "haswell", "znver4", "neoverse-v1", "rv64gcv", "wasm32-simd")
+SOME = ("x86-64", "haswell", "znver4", "rv64gcv")
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.parametrize("first", (0, 6, 12))
 def test_any_program_is_scheduled_and_lowered(first):
     """A rule that fails is a warning of the log, which fails the test too."""
-    for seed in range(first, first + 10):
+    for seed in range(first, first + 6):
         assert list(problems(draw(seed), run=False, targets=SOME)) == [], seed
 
 
-@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("seed", range(100, 105))
 def test_every_alternative_computes_the_same(seed):
     assert list(wrong(draw(seed), machine(LANES[seed % len(LANES)]), every=True)) == []
 
