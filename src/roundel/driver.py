@@ -22,7 +22,7 @@ from .graph.common_subexpressions import eliminate_common_subexpressions
 from .graph.constant_bytes import constant_bytes
 from .graph.convert_to_dataflow import convert_to_dataflow
 from .graph.dead_code import eliminate_dead_code
-from .graph.empty_dimensions import empty_dimensions
+from .graph.size_checks import size_checks
 from .graph.fold_constants import fold_constants
 from .graph.fold_scale import decompose_batch_norm, fold_scale
 from .graph.fuse import fuse
@@ -60,7 +60,7 @@ OPTIMIZE: list[Pass] = [
 LOWER: list[Pass] = [
     decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
     block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
-    legalize, empty_dimensions, fuse, collapse_axes, name_sizes, eliminate_dead_code,
+    legalize, size_checks, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from typing import Any
@@ -12,7 +12,7 @@ from ..ir import free_vars, tir
 from ..ir.dtype import INT64, DType
 from ..ir.tir import Expr, IntImm, Range, Var
 from ..ir.tir.ops import wrap
-from . import bounds, compare, data_rules, facts, index_rules, int_set, modular, prove
+from . import bounds, compare, data_rules, facts, index_rules, int_set, modular, prove, size_needs
 from .effects import reads_memory
 from .linear import Sum, to_expr
 
@@ -252,6 +252,14 @@ class Analyzer:
     def at_most_zero(self, s: Sum) -> bool:
         """Thorough test of s <= 0."""
         return self._search(s, THOROUGH)
+
+    def size_needs(self, s: Sum, is_size: Callable[[Var], bool]) -> Expr | None:
+        """A condition on sizes alone under which s <= 0 (``size_needs``); None where none was found."""
+        outer, self._proving = self._proving, True
+        try:
+            return size_needs.SizeNeeds(self, is_size).needed(s)
+        finally:
+            self._proving = outer
 
     def _is_zero(self, s: Sum) -> bool:
         if not s.terms:

@@ -181,6 +181,8 @@ def _call(an: Analyzer, e: Expr) -> Bounds:
     if rule is None or not e.dtype.is_int:
         return low, high
     l, h = rule([an.bounds(a) for a in e.args])
+    if e.op == "shift_left" and h > high:  # wraps
+        return low, high
     return max(low, l), min(high, h)
 
 
@@ -189,8 +191,14 @@ def _bits_and(args: list[Bounds]) -> Bounds:
     return (0, min(tops)) if tops else EVERYTHING
 
 
+def _shift_left(args: list[Bounds]) -> Bounds:
+    (l, h), (m, n) = args
+    return (l << m, h << n) if 0 <= l and h != inf and 0 <= m <= n < 64 else EVERYTHING
+
+
 _CALLS: dict[str, Callable[[list[Bounds]], Bounds]] = {
     "bitwise_and": _bits_and,
+    "shift_left": _shift_left,
     "abs": lambda args: (0, max(abs(args[0][0]), abs(args[0][1]))),
     "popcount": lambda args: (0, 64),
     "clz": lambda args: (0, 64),
@@ -242,3 +250,14 @@ _EXACT: dict[type, Callable[[Bounds, Bounds], Bounds]] = {
     tir.Sub: lambda a, b: (a[0] - b[1], a[1] - b[0]),
     tir.Mul: product,
 }
+
+
+def from_parts(an: Any, e: Expr) -> Bounds:
+    """Bounds of an integer expression from those of its parts, without simplification; of ``an`` only ``bounds`` is used."""
+    exact = _EXACT.get(type(e))
+    if exact is None:
+        rule = _RULES.get(type(e))
+        return of_dtype(e.dtype) if rule is None else rule(an, e)
+    low, high = exact(an.bounds(e.a), an.bounds(e.b))  # type: ignore[attr-defined]
+    limits = EVERYTHING if e.is_index else of_dtype(e.dtype)
+    return (low, high) if limits[0] <= low and high <= limits[1] else limits

@@ -52,12 +52,12 @@ class Search:
 
     def steps(self, s: Sum) -> Iterator[Goals]:
         """Ways to get rid of an atom, the most compound atoms first."""
-        terms = sorted(s.terms.items(), key=lambda t: (-_RANK.get(type(t[0]), 0), -len(order_key(t[0]))))
+        terms = sorted(s.terms.items(), key=lambda t: (-RANK.get(type(t[0]), 0), -len(order_key(t[0]))))
         for atom, k in terms:
-            rule = _STRUCTURE.get(type(atom))
+            rule = STRUCTURE.get(type(atom))
             if rule is not None:
                 yield from rule(self.an, s, atom, k)
-        for goal in _by_facts(self.an, s):
+        for goal in by_facts(self.an, s):
             yield (goal,)
         for atom, k in terms:
             if len(terms) > 1 and atom in s.terms:
@@ -66,7 +66,7 @@ class Search:
                 if end not in (inf, -inf):
                     yield (s.plus(Sum({atom: 1}), -k) + k * end,)
             if type(atom) is tir.Mul:
-                yield from _factor_ends(self.an, s, atom, k)
+                yield from factor_ends(self.an, s, atom, k)
 
 
 def at_most_zero(an: Analyzer, s: Sum, fuel: int) -> bool:
@@ -83,7 +83,7 @@ def _cancel(s: Sum, f: Sum, atom: Expr) -> Sum | None:
     return (s * abs(c // g)).plus(f, -abs(k // g))
 
 
-def _by_facts(an: Analyzer, s: Sum) -> Iterator[Sum]:
+def by_facts(an: Analyzer, s: Sum) -> Iterator[Sum]:
     """Goals that known inequalities (times what is not negative) lead to; those that remove a loop variable first."""
     terms = [(term, factors(term)) for term in s.terms]
     moves = []
@@ -153,17 +153,17 @@ def reduce_divisions(an: Analyzer, s: Sum) -> Sum:
 
 def _floordiv(an: Analyzer, s: Sum, q: Expr, k: int) -> Iterator[Goals]:
     """c * q <= x <= c * q + c - 1; alone, q <= r is x < (r + 1) * c and q >= r is x >= r * c"""
-    if type(q.b) is IntImm and q.b.value > 0:
+    if abs(k) == 1 and bounds.of_sum(an, an.sum(q.b))[0] >= 0:
+        rest, x = s.plus(Sum({q: 1}), -k), an.sum(q.a)
+        limit = multiply(rest * -1 + 1 if k > 0 else rest, an.sum(q.b))
+        if limit is not None:
+            yield (x - limit + 1 if k > 0 else limit - x,)
+    elif type(q.b) is IntImm and q.b.value > 0:
         c, x = q.b.value, an.sum(q.a)
         below = Sum({q: c}).plus(x, -1) if k > 0 else Sum({q: -c}).plus(x, 1) - (c - 1)
         new = _cancel(s, below, q)
         if new is not None:
             yield (new,)
-    elif abs(k) == 1 and bounds.of_sum(an, an.sum(q.b))[0] >= 0:
-        rest, x = s.plus(Sum({q: 1}), -k), an.sum(q.a)
-        limit = multiply(rest * -1 + 1 if k > 0 else rest, an.sum(q.b))
-        if limit is not None:
-            yield (x - limit + 1 if k > 0 else limit - x,)
 
 
 def _floormod(an: Analyzer, s: Sum, r: Expr, k: int) -> Iterator[Goals]:
@@ -233,7 +233,7 @@ def _scaled_quotient(an: Analyzer, s: Sum, m: Expr, f: Expr, rest: list[Expr], k
     return _cancel(s, fact, m) if fact is not None and m in fact.terms else None
 
 
-def _factor_ends(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
+def factor_ends(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
     """One factor of a product at its constant bound."""
     parts = factors(m)
     for i, f in enumerate(parts):
@@ -245,7 +245,7 @@ def _factor_ends(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
             yield (s.plus(Sum({m: 1}), -k).plus(Sum({part: 1}), k * end) if end else s.plus(Sum({m: 1}), -k),)
 
 
-_RANK: dict[type, int] = {
+RANK: dict[type, int] = {
     tir.FloorDiv: 4,
     tir.FloorMod: 5,
     tir.Min: 6,
@@ -254,7 +254,7 @@ _RANK: dict[type, int] = {
     tir.IfThenElse: 7,
     tir.Mul: 3,
 }
-_STRUCTURE: dict[type, Callable[[Analyzer, Sum, Any, int], Iterator[Goals]]] = {
+STRUCTURE: dict[type, Callable[[Analyzer, Sum, Any, int], Iterator[Goals]]] = {
     tir.FloorDiv: _floordiv,
     tir.FloorMod: _floormod,
     tir.Min: _extremum,

@@ -148,8 +148,6 @@ define("verify", bool, False, "after every pass run the module in the interprete
 define("accuracy", str, "default", "numerics: strict forbids Winograd and approximations", ("strict", "default", "fast"), shapes_code=True)
 define("bounds_checks", bool, True, "indices that are data are checked when the model runs: what is out of range is an error; without, undefined",
        shapes_code=True)
-define("empty_checks", bool, False, "a dimension that is empty although a program needs an element of it is an error, by sizes; refuses some calls of "
-       "sequences and of non-maximum suppression that are right", shapes_code=True)
 define("weights", str, None, "type in which float32 weights of matrix products and tables are stored (default: as the model has them)",
        ("float16", "bfloat16"), shapes_code=True)
 define("weight_growth", float, 5.0, "how many times larger the weights of a layer may become for a faster algorithm (Winograd: 1.8 or 5, Strassen: "

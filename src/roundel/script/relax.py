@@ -280,8 +280,8 @@ def print(*values: Any, format: builtins.str = "") -> graph.Call:  # noqa: A001,
 
 def assert_op(condition: Any, format_args: Any = None, format: builtins.str = "") -> graph.Call:  # noqa: A002
     """Fails the call when ``condition`` is false."""
-    if format_args is not None and not isinstance(format_args, graph.Tuple | list | builtins.tuple):
-        format_args = tuple(format_args)
+    if format_args is not None and not isinstance(format_args, graph.Tuple):
+        format_args = tuple(*format_args) if isinstance(format_args, list | builtins.tuple) else tuple(format_args)
     return make_call(get_op("assert_op"), (condition, format_args), {"format": _text(format)})
 
 
