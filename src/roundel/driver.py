@@ -22,7 +22,6 @@ from .graph.common_subexpressions import eliminate_common_subexpressions
 from .graph.constant_bytes import constant_bytes
 from .graph.convert_to_dataflow import convert_to_dataflow
 from .graph.dead_code import eliminate_dead_code
-from .graph.size_checks import size_checks
 from .graph.fold_constants import fold_constants
 from .graph.fold_scale import decompose_batch_norm, fold_scale
 from .graph.fuse import fuse
@@ -34,6 +33,7 @@ from .graph.lower_host import lower_host
 from .graph.name_sizes import name_sizes
 from .graph.narrow_weights import narrow_weights
 from .graph.simplify import simplify
+from .graph.size_checks import size_checks
 from .graph.solve_sizes import solve_sizes
 from .graph.sort_rows import sort_rows
 from .graph.strassen import strassen

@@ -36,9 +36,10 @@ class Guarded:
 
 
 class Pool:
-    """Guarded memory for the arrays of one call, used again in the next."""
+    """Guarded memory for the arrays of one call, each of at most ``pages`` pages, used again in the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, pages: int = 256) -> None:
+        self.pages = pages
         self.free: list[Guarded] = []
         self.used: list[Guarded] = []
         self.at_end = True
@@ -50,7 +51,7 @@ class Pool:
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """A new array with ones in all bits."""
-        place = self.free.pop() if self.free else Guarded()
+        place = self.free.pop() if self.free else Guarded(self.pages)
         self.used.append(place)
         out = place.array(tuple(shape), dtype, self.at_end)
         out.reshape(-1).view(np.uint8)[...] = 0xFF
@@ -58,7 +59,7 @@ class Pool:
 
     def copy(self, array: np.ndarray) -> np.ndarray:
         """The array in guarded memory."""
-        place = self.free.pop() if self.free else Guarded()
+        place = self.free.pop() if self.free else Guarded(self.pages)
         self.used.append(place)
         out = place.array(array.shape, array.dtype, self.at_end)
         out[...] = array

@@ -257,7 +257,7 @@ class Analyzer:
         """A condition on sizes alone under which s <= 0 (``size_needs``); None where none was found."""
         outer, self._proving = self._proving, True
         try:
-            return size_needs.SizeNeeds(self, is_size).needed(s)
+            return size_needs.SizeNeeds(self, is_size).of(s)
         finally:
             self._proving = outer
 

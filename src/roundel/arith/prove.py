@@ -185,10 +185,13 @@ def _floormod(an: Analyzer, s: Sum, r: Expr, k: int) -> Iterator[Goals]:
 
 def _extremum(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
     rest = s.plus(Sum({m: 1}), -k)
-    a, b = rest.plus(an.sum(m.a), k), rest.plus(an.sum(m.b), k)
+    x, y = an.sum(m.a), an.sum(m.b)
+    a, b = rest.plus(x, k), rest.plus(y, k)
     if (k > 0) == (type(m) is tir.Min):
         yield (a,)
         yield (b,)
+        if any(atom in y.terms for atom in x.terms):  # 2 * min(x, y) <= x + y
+            yield (a + b,)
     else:
         yield a, b
 

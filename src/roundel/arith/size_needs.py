@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..ir import free_vars, tir, walk
 from ..ir.tir import Expr
 from . import bounds, compare
 from .linear import Sum, factors, order_key
-from .prove import LONGEST, RANK, STRUCTURE, Goals, Search, by_facts, factor_ends
+from .prove import LONGEST, RANK, STRUCTURE, Search, by_facts, factor_ends
 
 if TYPE_CHECKING:
     from .analyzer import Analyzer
@@ -38,6 +38,13 @@ class SizeNeeds(Search):
     def runs(self, e: Expr) -> bool:
         """Whether a value may differ between iterations."""
         return not all(map(self.is_size, free_vars(e)))
+
+    def of(self, s: Sum) -> Expr | None:
+        """As ``needed``; true where a proof is found that takes sizes apart as well."""
+        out = self.needed(s)
+        if out is compare.FALSE and any(type(e) in (tir.Min, tir.Max) for atom in s.terms for e in walk(atom)):
+            out = None  # of the two sides of a minimum now one, now the other may be the one
+        return compare.TRUE if out is not compare.TRUE and Search(self.an, 2 * FUEL).at_most_zero(s) else out
 
     def needed(self, s: Sum) -> Expr | None:
         """A condition on sizes under which s <= 0; None where none was found."""
@@ -59,7 +66,7 @@ class SizeNeeds(Search):
         self.fuel -= 1
         ways: dict[Expr, None] = {}
         for goals in self.eliminations(s, running):
-            parts = [self.needed(g) for g in goals]
+            parts = [g if isinstance(g, Expr) or g is None else self.needed(g) for g in goals]
             if all(p is not None for p in parts):
                 ways[tir.logical_and(*dict.fromkeys(parts))] = None
             if compare.TRUE in ways:
@@ -73,12 +80,14 @@ class SizeNeeds(Search):
         holds = compare.at_most_zero(self.an, s, tir.index_const(0).dtype)
         return compare.TRUE if type(holds) is not tir.IntImm and Search(self.an, FUEL).at_most_zero(s) else holds
 
-    def eliminations(self, s: Sum, running: set[Expr]) -> Iterator[Goals]:
-        """Ways to get rid of an atom that runs, the most compound atoms first."""
+    def eliminations(self, s: Sum, running: set[Expr]) -> Iterator[tuple[Sum | Expr | None, ...]]:
+        """Ways to get rid of an atom that runs, the most compound atoms first: goals, or what is needed."""
         terms = sorted(((a, s.terms[a]) for a in running), key=lambda t: (-RANK.get(type(t[0]), 0), -len(order_key(t[0]))))
         for atom, k in terms:
             rule = STRUCTURE.get(type(atom))
-            if rule is not None:
+            if isinstance(atom, tir.Select | tir.IfThenElse):
+                yield self.of_choice(s, atom, k)
+            elif rule is not None:
                 yield from rule(self.an, s, atom, k)
         for goal in by_facts(self.an, s):
             if not running <= goal.terms.keys():
@@ -89,6 +98,15 @@ class SizeNeeds(Search):
                 yield (s.plus(Sum({atom: 1}), -k) + k * int(end),)
             if type(atom) is tir.Mul:
                 yield from factor_ends(self.an, s, atom, k)
+
+    def of_choice(self, s: Sum, atom: Any, k: int) -> tuple[Expr | None, ...]:
+        """What is needed of each side of a choice, where it is the one that is chosen."""
+        needed = []
+        for holds, side in ((atom.condition, atom.true_value), (tir.logical_not(atom.condition), atom.false_value)):
+            with self.an.constraint(holds):
+                rest = s.plus(Sum({atom: 1}), -k).plus(self.an.sum(side), k)
+                needed.append(SizeNeeds(self.an, self.is_size, self.fuel // 2).of(rest))
+        return tuple(needed)
 
     def is_reached(self, atom: Expr) -> bool:
         """Whether the bounds of an expression are what it can be, not only what its type can hold."""

@@ -249,7 +249,7 @@ class _Accesses(Visitor):
     @on(tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod)
     def _divide(self, e: Any) -> None:
         if e.is_index and self.numbers.bounds(e.b)[0] <= 0:
-            self.need(tir.index_const(0), self.values.rewrite(e.b), *self.at)
+            self.need(tir.index_const(0), self.values.rewrite(e.b), *self.at, divides=True)
         self.generic(e)
 
     def inside(self, index: Expr, size: Expr) -> bool:
@@ -261,7 +261,7 @@ class _Accesses(Visitor):
         below = high < (static(size) or 0) or tir.lt(index, size) in held
         return below and (low >= 0 or tir.le(tir.index_const(0), index) in held)
 
-    def need(self, less: Expr, more: Expr, buffer: tir.Buffer | None = None, dim: int = 0) -> None:
+    def need(self, less: Expr, more: Expr, buffer: tir.Buffer | None = None, dim: int = 0, divides: bool = False) -> None:
         """What has to hold of sizes so that one expression is less than another in every iteration."""
         an, is_size = self.place.an, self.sizes.__contains__
         difference = an.sum(less - more + 1)
@@ -271,7 +271,10 @@ class _Accesses(Visitor):
         if condition is not None and buffer is not None:
             some = an.simplify(tir.ge(buffer.shape[dim], 1))
             with an.constraint(some):
-                condition = some if an.prove(condition) else condition  # where all that is needed is that there are elements
+                enough = condition is some or an.prove(condition)  # all that is needed is that there are elements
+            condition = some if enough else condition
+            if divides and not enough:
+                buffer = None
         by_data = any(not free_vars(atom).isdisjoint(self.values.variables.values()) for atom in difference.terms)
         self.needs.append(Need(condition, self.place.unreached(is_size), buffer, dim, by_data))
 
