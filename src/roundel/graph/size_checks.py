@@ -25,7 +25,7 @@ from ..ir.op import CALL_TIR, CALL_TIR_INPLACE, OpDef
 from ..ir.tir import Expr
 from ..ir.visit import substitute, walk
 from ..ops import make
-from ..ops.dims import dim_text, static
+from ..ops.dims import static
 from ..passes import pass_
 from .accesses import Need, needs
 from .legalize import VIEWS
@@ -46,14 +46,17 @@ class _Check(GraphRewriter):
         super().__init__(mod)
         self.needs: dict[str, list[Need]] = {}
         self.an = Analyzer()  # what has been asserted
+        self.called: set[Any] = set()  # programs with the sizes that they have been checked for
         self.branches = 0  # of conditions and loops that the current block is in
 
     def seq(self, expr: graph.SeqExpr) -> graph.SeqExpr:
         """A rebuilt sequence; what was asserted inside of a branch says nothing about what follows it."""
+        saved, self.called = self.called, set(self.called)
         self.branches += 1
         with self.an.scope():
             out = super().seq(expr)
         self.branches -= 1
+        self.called = saved
         return out
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
@@ -64,26 +67,32 @@ class _Check(GraphRewriter):
                 self.require_all(func, name, call, str(binding.span or name))
         elif isinstance(call.op, OpDef) and call.op.name in VIEWS:
             before, after = (tir.product_of(info.shape) for info in (call.args[0].sinfo, call.sinfo))
-            self.check(tir.le(after, before), _Place(str(binding.span or f"R.{call.op.name}"), "the tensor", before))
+            self.check(tir.le(after, before), _Place(str(binding.span or f"R.{call.op.name}"), before))
         return call
 
     def require_all(self, func: tir.PrimFunc, name: str, call: graph.Call, node: str) -> None:
         """Assert what a program needs, in sizes of the graph."""
         if name not in self.needs:
             self.needs[name] = needs(func)
+        shapes = list(_shapes(func, call))
+        scalars = call.args[2].values if len(call.args) > 2 else ()
+        key = name, scalars, tuple(shape for _, shape in shapes)
+        if key in self.called:
+            return
+        self.called.add(key)
         known: dict[Any, Expr] = {}
-        for buffer, shape in _shapes(func, call):
+        for buffer, shape in shapes:
             bind_shape(buffer.shape, shape, known)
-        scalars = [p for p in func.params if p not in func.buffers]
-        known.update(zip(scalars, call.args[2].values if len(call.args) > 2 else (), strict=False))
-        for buffer, shape in _shapes(func, call):
+        known.update(zip((p for p in func.params if p not in func.buffers), scalars, strict=False))
+        for buffer, shape in shapes:
             for dim, (declared, actual) in enumerate(zip(buffer.shape, shape, strict=True)):
-                if declared is not actual:
-                    self.check(tir.le(substitute(declared, known), actual), _Place.of(node, buffer, dim, actual))
+                if known.get(declared, declared) is not actual:
+                    self.check(tir.le(substitute(declared, known), actual), _Place(node, actual, buffer, dim))
         for need in self.needs[name]:
             if need.condition is not None:  # otherwise a position is data: the business of ``bounds_checks``
-                place = _Place(node) if need.buffer is None else _Place.of(node, need.buffer, need.dim, substitute(need.buffer.shape[need.dim], known))
-                self.check(substitute(need.condition, known), place, tir.logical_or(substitute(need.unless, known), _no_results(call)))
+                size = None if need.buffer is None else substitute(need.buffer.shape[need.dim], known)
+                unless = tir.logical_or(substitute(need.unless, known), _no_results(call))
+                self.check(substitute(need.condition, known), _Place(node, size, need.buffer, need.dim), unless)
 
     def check(self, condition: Expr, place: _Place, unless: Expr = FALSE) -> None:
         """Assert a condition, unless it is known to hold. Raises LowerError where it cannot hold and is always asked for."""
@@ -106,16 +115,12 @@ class _Check(GraphRewriter):
 
 @dataclass(frozen=True)
 class _Place:
-    """What a check is of, for its message: a dimension of a tensor, which has ``size`` elements; without one, a division."""
+    """What a check is of, for its message: a dimension of a program's buffer, or a whole tensor, with ``size`` elements; without one, a division."""
 
     node: str
-    what: str = ""
-    size: Expr | None = None
-
-    @staticmethod
-    def of(node: str, buffer: tir.Buffer, dim: int, size: Expr) -> _Place:
-        """A dimension of a program's buffer."""
-        return _Place(node, f"dimension {dim} of {assertion(buffer.name)}" + ("" if static(size) is not None else f" ({dim_text(size)})"), size)
+    size: Expr | None
+    buffer: tir.Buffer | None = None
+    dim: int = 0
 
     def least(self, an: Analyzer, condition: Expr) -> Expr | None:
         """How many elements the condition asks for, if that is what it says."""
@@ -130,11 +135,13 @@ class _Place:
         node = assertion(self.node)
         if self.size is None:
             return f"{node}: a size that is divided by is not positive"
+        what = f"dimension {self.dim} of {assertion(self.buffer.name)}" if self.buffer is not None else "the tensor"
+        what += f" ({assertion(self.size.name)})" if isinstance(self.size, tir.Var) else ""
         if static(self.size) == 0 or (least is not None and static(least) == 1):
-            return f"{node}: {self.what} is empty, but elements of it are needed"
+            return f"{node}: {what} is empty, but elements of it are needed"
         if least is None:
-            return f"{node}: {self.what} has fewer elements than are needed"
-        return f"{node}: {self.what} has {{1}} elements, {{0}} are needed"
+            return f"{node}: {what} has fewer elements than are needed"
+        return f"{node}: {what} has {{1}} elements, {{0}} are needed"
 
 
 def _shapes(func: tir.PrimFunc, call: graph.Call) -> Iterator[tuple[tir.Buffer, tuple[Expr, ...]]]:
