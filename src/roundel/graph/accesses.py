@@ -235,7 +235,7 @@ class _Accesses(Visitor):
     def _access(self, access: Any) -> None:
         for dim, (index, size) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
             for position in _lanes(index):
-                if not self.inside(position, size):
+                if access.predicate is None and not self.inside(position, size):  # of lanes, the predicate tells
                     position = self.values.rewrite(position)
                     self.need(position, size, access.buffer, dim)
                     self.need(tir.index_const(-1), position, access.buffer, dim)
@@ -290,7 +290,7 @@ def _lanes(index: Expr) -> tuple[Expr, ...]:
         return (index.value,)
     if type(index) is tir.Ramp:
         return index.base, index.base + index.stride * (index.lanes - 1)
-    return (index,)
+    return (index,) if index.dtype.lanes == 1 else ()
 
 
 class _Unknown(Rewriter):
