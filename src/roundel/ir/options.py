@@ -160,6 +160,8 @@ define("max_nodes", int, 20_000, "how many nodes the functions and loops of a mo
 define("max_depth", int, 64, "how deep a model's functions, branches and loops may be nested", least=1, shapes_code=True)
 define("max_folded_bytes", int, 256 << 20, "bytes that what is computed at compile time may add to a model's constants; what goes beyond is "
        "computed at every run", least=0, shapes_code=True)
+define("rates", str, "measured", "what cost models take the speed of this machine's caches and memory from: measured once and kept on disk, "
+       "or the table of machines", ("measured", "table"), shapes_code=True)
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
 define("cache_size", int, 8 << 30, "bytes that compiled models may take on disk; the least recently used go first", least=0)

@@ -37,7 +37,7 @@ def watched(watcher: Watcher) -> Iterator[None]:
 @contextmanager
 def shown(title: str) -> Iterator[None]:
     """Show on the terminal what the enclosed code reports; nothing happens inside of another ``shown``, or without a terminal."""
-    if _watcher.get() is not None or not options.get("progress") or not sys.stderr.isatty():
+    if _watcher.get() is not None or not options.get("progress") or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console

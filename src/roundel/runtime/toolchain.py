@@ -65,7 +65,8 @@ def temporary_folder(prefix: str) -> Path:
 
 def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
     """Run a tool; raises BuildError with what it printed."""
-    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
+    temporary = {**os.environ, "TMPDIR": tempfile.gettempdir()}  # a folder that is there, whatever the user's variable says
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=temporary, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         shown = "\n".join((done.stdout + done.stderr).strip().splitlines()[-30:])
         raise BuildError(

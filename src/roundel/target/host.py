@@ -18,10 +18,6 @@ from .target import Target
 _SYS = Path("/sys/devices/system/cpu")
 
 
-options.define("rates", str, "measured", "what cost models take the speed of this machine's caches and memory from: measured once and kept on disk, "
-               "or the table of machines", ("measured", "table"), shapes_code=True)
-
-
 def host() -> Target:
     """The target that describes this machine and this process's share of it, with the rates that were measured, if they ever were."""
     if options.get("rates") == "table":

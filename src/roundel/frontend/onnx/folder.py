@@ -34,6 +34,7 @@ class ModelFolder:
             raise self._outside(location, where)
         path = self.written / location
         try:
+            path = self.written / os.fsdecode(location.encode())  # its bytes are UTF-8, whatever the names of files are taken for here
             real = Path(os.path.realpath(path, strict=True))
             if not any(real.is_relative_to(folder) for folder in (os.path.realpath(self.written), self.stored)):
                 raise self._outside(location, where)
