@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many bytes a loop nest brings into each cache, for columns of candidates.
 
-Loops are given by the axis that each runs over and its extent; an operand by how its indices move along the axes. What the
-operand touches below a loop is a box whose sides follow from the extents of the loops there.
+A loop is given by the axis that it runs over and its extent, an operand by how far its indices move along each axis. What an operand touches
+below a loop is a box, whose sides follow from the extents of the loops inside.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the model of a target expects of a kernel on one core, for columns of candidates: cycles of arithmetic, of instructions, of traffic.
+"""The cycles that the model of a target expects of a kernel on one core, for columns of candidates: arithmetic, instructions and memory traffic.
 
-Whatever takes longest decides; what it does not hide of the rest is a share of it.
+The longest of these times decides, and a part of the others is added to it, because they do not overlap completely.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two matrix products with a softmax between them: attention, of which only a block of rows of scores is ever held.
+"""The strategy for attention: two matrix products with a softmax between them, of which only one block of rows of scores is held at a time.
 
     for batch, head, block of rows (in parallel):
         turned[d, row] = queries[row, d]
@@ -7,10 +7,13 @@
         top[row], exps[key, row] = exp(scores[key, row] - top[row]), total[row], share[row] = 1 / total[row]
         for tile of rows:    result[row, column] = share[row] * sum over keys of exps[key, row] * values[key, column]
 
-Rows are the lanes of the scores, so that keys and values are read as they lie, nothing as large as the keys is turned, and maxima and
-sums are those of whole vectors. Elementwise blocks behind the first product go into its store, those behind the second into the result's.
-Where scores of all keys outgrow the caches, one block of keys after another is taken, with the largest score so far: when it grows, sums
-so far are scaled (``merge_online``), and what is held does not depend on the number of keys.
+The rows of a block fill the lanes of vectors. Keys and values are therefore read in the order in which they lie in memory, only the queries
+are transposed, and maxima and sums over keys are operations on whole vectors. Elementwise operators after the first product are computed when
+its scores are stored, those after the second when the result is.
+
+Where the scores of all keys would not fit the caches, the keys are taken in blocks, as in FlashAttention (Dao et al., 2022): the largest score
+so far is kept, and when it grows, the sums so far are scaled (``merge_online``). The memory that is needed then does not depend on the number
+of keys.
 """
 
 from __future__ import annotations

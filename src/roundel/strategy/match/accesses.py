@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a schedule rule looks at: the structure of a program's blocks and how their accesses move along each axis."""
+"""The structure of a program's blocks, and how far each of their accesses moves in memory along each axis."""
 
 from __future__ import annotations
 

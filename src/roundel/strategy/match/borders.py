@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zeros around the operand of a convolution as conditions, where they otherwise were a padded copy.
+"""Zero padding of a convolution as a condition on its loops, in place of a padded copy of its operand.
 
-The axes of the window run outside of the other axes of the reduction. Rows of a picture that lie in the border shorten the loop over the
-window; elements of a row that do are rows of the register tile, which tiles at the edge leave out (``lower/partition_loops``).
+The loops over the window stand outside of the other loops of the reduction. Rows of the image that lie in the padding make the loop over the
+window shorter. Where elements of a row lie in the padding, the register tiles at the edge leave out the rows of the tile that would read them
+(``lower/partition_loops``).
 """
 
 from __future__ import annotations

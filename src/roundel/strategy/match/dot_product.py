@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which axes of a product of 8-bit integers are rows, columns and sums, and what of it is constant."""
+"""The roles of axes and operands in a product of 8-bit integers: which are rows, columns and sums, and which operand is constant."""
 
 from __future__ import annotations
 

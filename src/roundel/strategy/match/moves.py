@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operands that are only moved on their way to a reduction: keys of the past and new ones joined, matrices turned.
+"""Blocks that only move data on its way to a reduction, such as joining the keys of the past with new ones, or transposing a matrix.
 
     for k, j: joined[k, j] = past[k, j] if k < p else new[k - p, j]            for k < p: total[j] += x[k] * past[k, j]
     for k, j: total[j] += x[k] * joined[k, j]                           ->     for k >= p: total[j] += x[k] * new[k - p, j]
 
-A reduction that reads each element a few times had better read it where it lies: the block that moves it is inlined once the reduction is
-scheduled, and ``lower/partition_loops.py`` cuts the loop at p.
+A reduction that reads each element only a few times should read it where it lies. So the block that moves the data is inlined after the
+reduction is scheduled, and ``lower/partition_loops.py`` cuts the loop at p.
 """
 
 from __future__ import annotations

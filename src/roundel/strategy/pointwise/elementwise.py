@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs without reductions: everything is inlined into the last block, which runs vectorized and in parallel."""
+"""The strategy for programs without reductions: every block is inlined into the last one, whose loops are vectorized and run in parallel."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that run for every point of a box (scans, scatters, sorts): points in parallel, neighbours side by side in vectors.
+"""The strategy for scans, scatters and sorts, whose blocks hold several statements: their points run in parallel, neighbours in vectors.
 
     for i, j: total = 0                        ->      for i, j0 in T.parallel:
               for k: total += x[i, k, j]                   for j1 in T.vectorized(64): total[j1] = 0

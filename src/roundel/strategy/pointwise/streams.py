@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data beyond the last cache: results that go past the caches, rows that are asked for ahead of time."""
+"""Data that no cache holds: results that are stored past the caches, and rows that are prefetched."""
 
 from __future__ import annotations
 

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products and convolutions: one reduction over products of two operands, tiled in registers.
+"""The strategy for matrix products and convolutions: a sum of products of two operands, computed in register tiles.
 
-A row axis and the vectors make the register tile (``match/contraction`` says which axes are what, ``contraction_candidates`` which
-decisions are free).
+    for row, column, k: C[row, column] += A[row, k] * B[k, column]
+
+One operand (here B) is loaded in vectors along the columns; the other (A) is loaded element by element, and each element is broadcast to a
+vector. A register tile is a group of rows times a group of vectors of columns: its accumulators stay in registers over the whole reduction,
+so that every loaded vector serves all rows of the tile and every broadcast all of its vectors. ``match/contraction`` finds the role of each
+axis, ``contraction_candidates`` lists the decisions and rates them. A vector operand that is constant is packed at compile time into panels as
+wide as the tile; elementwise operators after the product are computed when a tile is stored.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The free choices of a contraction, and what the model expects of each.
+"""The decisions of a contraction, and the cycles that the model of the target expects of each combination of them.
 
-``rows``, ``vectors``, ``lanes``: the register tile. ``inner``: the reduction axis that runs innermost, by its position in the block;
-``unroll``: how many of its steps are written out. ``order``: how many of the row axes run outside of the columns: 0 keeps a panel
-of the vector operand while all rows pass, more keep rows while all panels pass. ``copied``: whether data that is the vector operand is
-copied into panels first (1); it is a choice only where what a panel reads would fall on too few lines of the second-level cache.
-``blocks``: how many pieces the reduction is cut into, so that what one reads of a panel stays in a cache while all rows pass; a choice
-only where a panel is much of the second-level cache.
+``rows``, ``vectors`` and ``lanes`` are the size of the register tile: its rows, the vectors of each row, the elements of each vector.
+``inner`` is the reduction axis whose loop is the innermost one, by its position in the block, and ``unroll`` is how many of its iterations are
+unrolled. ``order`` is how many of the row loops stand outside of the column loops: with 0, a panel of the vector operand stays in the cache
+while all rows are computed; with more, rows stay in the cache while all panels are read.
+
+Two decisions exist only where they can pay. ``copied`` is 1 where an operand that is not constant is copied into panels before the product
+begins, which avoids conflicts between the lines of a panel in the second-level cache. ``blocks`` is the number of pieces into which the
+reduction is cut, so that what one piece reads of a panel stays in a cache while all rows are computed.
 """
 
 from __future__ import annotations

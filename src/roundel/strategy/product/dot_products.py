@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of 8-bit integers with a constant matrix, by instructions that multiply and add four pairs at once.
+"""The strategy for products of 8-bit integers with a constant matrix, on machines with an instruction for dot products of four bytes.
 
     for i, j, k: C[i, j] += int32(A[i, k]) * int32(B[k, j])      A unsigned, B signed and constant
 
-The instruction sums four products for each of a vector's lanes, so B is laid out as [columns / lanes, K / 4, lanes, 4], four elements of
-a row of A are broadcast, and a tile of rows and vectors of sums stays in registers. Convolutions with 1 x 1 kernels in blocked layouts
-are such products too. Where a target lacks the instruction the rule leaves programs to others.
+For each lane of a vector the instruction multiplies four pairs of bytes and adds the four products to a 32-bit sum. So B is packed at compile
+time as [columns / lanes, K / 4, lanes, 4], four consecutive elements of a row of A are broadcast, and the sums of a tile of rows and vectors
+stay in registers. Convolutions with 1 x 1 kernels in layouts with blocks of channels are such products too. On a machine without the
+instruction the rule proposes nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The free choices of a product of 8-bit integers: lanes of a vector, rows and vectors of a register tile, and what the model expects of each.
+"""The decisions of a product of 8-bit integers (lanes of a vector, rows and vectors of the register tile), and the cycles expected of each.
 
-The nest is the rule's: columns outside, then rows, then the sum; a tile's panel of weights streams once for each tile of rows.
+The loops over columns are outside of those over rows, and the reduction is inside of both, so every tile of rows reads the panel of weights of
+its columns once.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of a matrix and a few rows where rows of the matrix are contiguous: each result is the product of two rows, as in ``rows``.
+"""The strategy for products of a few rows with a matrix whose rows are contiguous: every result is the dot product of two contiguous rows.
 
     for i, j, k: y[i, j] += x[i, k] * a[j, k]      ->      for j0 (in parallel), j1, i:  y[i, j] = sum over k of x[i, k] * a[j, k]
 
-There is nothing to broadcast: vectors run along the reduction, and rows of the matrix (pieces of it, see ``moves``) are read as they lie,
-each of them once.
+Vectors run along the reduction, as in ``reduction/rows``, because no operand is contiguous along the columns of the result. Each row of the
+matrix is read once, where it lies, also where the matrix is put together from several tensors (``match/moves``).
 """
 
 from __future__ import annotations

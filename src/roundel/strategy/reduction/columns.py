@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions along other axes than the contiguous one: sums over batches, softmax over channels. Columns side by side, in vectors.
+"""The strategy for reductions along other axes than the contiguous one, such as sums over a batch or a softmax over channels.
 
     for k, j: y[j] += x[k, j]          ->          for j0:
                                                        for k:
                                                            for j1 in T.unroll(16), j2 in T.vectorized(16): acc[j1, j2] += x[k, j0, j1, j2]
 
-All stages of a few columns run together, as those of a row do (see ``rows``); a stage that a reduction takes in at once runs in its loop.
+Vectors run along the contiguous axis, over several columns that are reduced side by side. All stages of a program (maximum, exponentials, sum)
+are computed for one group of columns before the next group begins, as ``reduction/rows`` does it for rows. A stage that only feeds the next
+reduction shares its loop.
 """
 
 from __future__ import annotations

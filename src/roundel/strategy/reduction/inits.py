@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inits of reductions that may be over nothing: an init inside of the reducing loop would never run."""
+"""Where reductions that may have no iterations get their initial value: in front of the reducing loop, since inside of it nothing would run."""
 
 from __future__ import annotations
 

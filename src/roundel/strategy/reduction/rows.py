@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions along rows: sums, means, softmax, normalisations. All stages of a row run together, each in vectors.
+"""The strategy for reductions along the contiguous axis: sums and means of rows, softmax, normalisations.
 
-The leading axes that all stages share are the rows; one row after another stays in the first-level cache (its reductions
-in registers), and rows run in parallel.
+The leading axes that all stages of the program have in common are its rows. All stages are computed for one row, in vectors along it, before
+the next row begins, so that the row stays in the first-level cache and its sums in registers. Rows are computed in parallel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions of whole tensors to single numbers: sums, means, largest and smallest elements of everything, in vectors.
+"""The strategy for reductions of whole tensors to single numbers, such as the sum or the largest of all elements.
 
-Long ones are made in parts, which run in parallel and are put together in their order: the result is the same for any number of threads.
+A long reduction is cut into parts of a fixed length, which are computed in parallel and combined in their order. The result is therefore the
+same for every number of threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions over windows: pooling, depthwise convolution, sums over leading or middle axes.
+"""The strategy for reductions over sliding windows: pooling and depthwise convolution, and for other reductions along leading or middle axes.
 
-Every access runs contiguously along the innermost spatial axis, which becomes vectors; a few neighbours along the next
-axis accumulate together in registers. A border of zeros (or of the least number) is a condition on loops, which are cut where it ends.
+All accesses are contiguous along the innermost spatial axis, whose elements fill vectors. Several neighbouring results along the next axis are
+accumulated together in registers, so that they share what they load of overlapping windows. Padding is never stored: it becomes a condition
+on the loops over the window, and code generation cuts these loops where the condition changes.
 """
 
 from __future__ import annotations

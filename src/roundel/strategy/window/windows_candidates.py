@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The free choices of a reduction over windows, and what the model expects of each.
+"""The decisions of a reduction over windows, and the cycles that the model of the target expects of each combination of them.
 
-``neighbours``: results along the last axis but one that accumulate together; ``vectors``: vectors of each; ``straight``: how many axes of
-the reduction, from the innermost, are written out, where the others are loops. Written out, neighbours share what they read of
-overlapping windows; a loop over the rows of a window makes less code, and at borders leaves out rows.
+``neighbours`` is the number of results along the last axis but one that are accumulated together, ``vectors`` the number of vectors of each.
+``straight`` is the number of reduction axes, counted from the innermost, that are unrolled completely; the others stay loops. In unrolled code
+neighbours share the loads of overlapping windows; a loop over the rows of a window makes less code, and can leave out rows of padding.
 """
 
 from __future__ import annotations
