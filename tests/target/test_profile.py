@@ -39,6 +39,7 @@ def anew(tmp_path, monkeypatch):
         return as_table(table, dram_gbs=table.dram_gbs / 2)
 
     monkeypatch.setattr(profile, "measure", measure)
+    monkeypatch.setattr(profile, "is_busy", lambda: False)
     return done
 
 
@@ -93,6 +94,18 @@ def test_nothing_is_measured_that_decides_nothing(anew):
     assert Target.host() == host_for(100 << 20) == host_for(0) != described() and len(anew) == 1
     with options.override(rates="table"):
         assert Target.host() == host_for(100 << 20) == described()
+
+
+def test_a_busy_machine_is_measured_later(anew, monkeypatch):
+    monkeypatch.setattr(profile, "is_busy", lambda: True)
+    assert host_for(100 << 20) == described() and not anew
+    monkeypatch.setattr(profile, "is_busy", lambda: False)
+    assert host_for(100 << 20) != described() and len(anew) == 1
+
+
+def test_every_figure_is_measured_when_there_is_no_time():
+    found = profile.measure(described(), seconds=0)
+    assert min(found.gflops, found.l1_gbs, found.dram_gbs, found.all_gflops, found.all_dram_gbs) > 0
 
 
 def test_figures_are_kept(anew, monkeypatch, caplog):

@@ -226,7 +226,7 @@ def on_all_cores(make: Callable[[], Work], cores: int, seconds: float = 0.3) -> 
             return start, time.perf_counter()
 
         end, best = time.perf_counter() + seconds, float("inf")
-        while time.perf_counter() < end:
+        while best == float("inf") or time.perf_counter() < end:
             starts, ends = zip(*threads.map(timed, [run for _, run in works]), strict=True)
             best = min(best, max(ends) - min(starts))
     return sum(amount for amount, _ in works) / best * 1e-9

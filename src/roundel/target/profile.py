@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
@@ -30,6 +31,7 @@ SAME = 1.18         # a new figure that is no farther from the one before is the
 LARGEST = 256 << 20 # bytes that are read from memory
 MOST_PASSES = 5     # over all figures, until one finds nothing that is better: others come and go
 BETTER = 1.06       # times as much
+BUSY = 1.5          # threads that want to run, for each core, of a machine that is not measured
 NEAR_SHARE = 0.5    # of a cache that data fills which is read at its rate
 PLAUSIBLE = {"frequency_ghz": (0.4, 1.7), "gflops": (0.3, 1.7), "l1_gbs": (0.3, 2.5), "l2_gbs": (0.3, 2.5), "l3_gbs": (0.1, 4.0), "dram_gbs": (0.1, 5.0)}
 """Least and most of what the table tells that is believed of a processor that it knows; of others, three times less and more."""
@@ -105,8 +107,16 @@ def known(table: Target) -> Target:
 
 
 def measured(table: Target) -> Target:
-    """... which are measured now where there are none."""
+    """... which are measured now where there are none, unless the machine has so much to do that they would tell of others."""
+    if kept(table) is None and is_busy():
+        _log.info("this machine is too busy to be measured: the table's figures are used until it is not")
+        return table
     return _of(kept(table) or refresh(table), table)
+
+
+def is_busy() -> bool:
+    """Whether far more threads want to run than there are cores: then each is given slices of time, and finds the caches as others left them."""
+    return hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY * (os.cpu_count() or 1)
 
 
 _made: dict[tuple[Profile, Target], Target] = {}
@@ -131,6 +141,8 @@ def kept(table: Target) -> Profile | None:
 def refresh(table: Target, seconds: float = SECONDS) -> Profile:
     """Measure this machine, which ``table`` describes, now and keep the figures. One that is about what it was before stays."""
     begun = time.perf_counter()
+    if is_busy():
+        _log.warning("this machine has much else to do: what is measured of it now may be too low; roundel targets --measure measures again")
     before, new = kept(table), measure(table, seconds)
     profile = new if before is None else settled(new, before)
     _log.info("measured this machine in %.2f s", time.perf_counter() - begun)
