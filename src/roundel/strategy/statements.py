@@ -209,6 +209,7 @@ def steps(e: tir.Expr, values: Mapping[tir.Var, Any], extents: Mapping[Any, int]
         rest = {axis: n for axis, n in found.items() if axis not in whole}
         if kind is tir.FloorMod:
             return rest
+        rest = {axis: n for axis, n in rest.items() if e.b.value % (abs(n) * extents.get(axis, 1))}  # others stay below the divisor
         inside = sum(abs(n) * (extents.get(axis, 1) - 1) for axis, n in rest.items()) < e.b.value
         return {axis: n // e.b.value for axis, n in whole.items()} | ({} if inside else {axis: n / e.b.value for axis, n in rest.items()})
     if kind is tir.Cast:
