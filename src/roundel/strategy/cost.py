@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,9 @@ def expected_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | 
     threads = target.cores if cores is None else cores
     total = 0.0
     regions = set()
-    for found in statements(func, target, sizes or {}):
-        spent = float(np.max(cycles(found, target)))
+    for _, group in groupby(statements(func, target, sizes or {}), key=lambda s: s.place or id(s)):
+        beside = tuple(group)
+        spent, found = float(np.max(cycles(target, *beside))), beside[0]
         if threads > 1 and found.chunks > 1:
             spent *= -(-found.chunks // threads) / found.chunks
             regions.add(found.region)
@@ -67,38 +69,51 @@ def least_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | Non
     return max(total, read)
 
 
-def cycles(s: Statement, target: Any) -> Column:
-    """Of all iterations of a statement, on one core."""
-    cut = len(s.loops)
-    while cut and s.loops[cut - 1].kind in (UNROLLED, LANES):
-        cut -= 1
-    around, body = s.loops[:cut], _Body(s, s.loops[cut:], target)
+def cycles(target: Any, *beside: Statement) -> Column:
+    """Of all iterations of a statement, or of several that follow each other in one innermost loop, on one core."""
+    bodies = [_Body(s, target) for s in beside]
+    around = max((b.around for b in bodies), key=len)
     trips: Column = 1
     overhead: Column = 0.0
     for k, loop in enumerate(around):
         trips = trips * loop.extent
         overhead = overhead + trips * (LOOP if k == len(around) - 1 else LOOP + ENTRY * (k == len(around) - 2))
-    each = body.step(around[-1] if around else Loop(None, 1))
-    inside: dict[Any, Column] = {}
-    for loop in s.loops[cut:]:
-        inside[loop.axis] = inside.get(loop.axis, 1) * loop.extent
-    operands = list({(t.buffer, *((n, tuple((a or {}).items())) for n, a in t.operand.sides)): t.operand for t in s.touches if not t.register}.values())
+    spent = trips * _step(bodies, around[-1] if around else Loop(None, 1), target) + overhead
+    touches = [t for s in beside for t in s.touches if not t.register]
+    operands = list({(t.buffer, *((n, tuple((a or {}).items())) for n, a in t.operand.sides)): t.operand for t in touches}.values())
     if not operands:
-        return trips * each + overhead
-    around = tuple(x for x in around if np.any(x.extent != 1))
-    crossing = Nest([(x.axis, x.extent) for x in around], operands, inside).traffic(capacities(target))
-    return together(trips * each + overhead, *traffic_cycles(target, crossing))
+        return spent
+    inside: dict[Any, Column] = {}
+    for body in bodies:
+        for loop in body.loops:
+            inside[loop.axis] = inside.get(loop.axis, 1) * loop.extent
+    crossing = Nest([(x.axis, x.extent) for x in around if np.any(x.extent != 1)], operands, inside).traffic(capacities(target))
+    return together(spent, *traffic_cycles(target, crossing))
+
+
+def _step(bodies: Sequence[_Body], innermost: Loop, target: Any) -> Column:
+    """Cycles of one iteration: whatever limits it, registers that do not suffice included."""
+    arithmetic, loads, stores, kept = (sum(parts) for parts in zip(*(b.work() for b in bodies), strict=True))
+    spilled = np.maximum(kept + 2 - target.vector_registers, 0.0)
+    loads, stores = loads + spilled, stores + spilled
+    everything = arithmetic + loads + stores + 2.0
+    waiting = [b.waiting(everything, innermost) for b in bodies]
+    limits = [arithmetic / target.fma_ports, loads / target.loads, stores / STORES, everything / target.issue, *waiting]
+    return sum(np.maximum(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS)
 
 
 class _Body:
     """The straight code of a statement."""
 
-    def __init__(self, s: Statement, loops: Sequence[Loop], target: Any) -> None:
+    def __init__(self, s: Statement, target: Any) -> None:
         self.s, self.target = s, target
-        self.loops = loops
+        cut = len(s.loops)
+        while cut and s.loops[cut - 1].kind in (UNROLLED, LANES):
+            cut -= 1
+        self.around, self.loops = s.loops[:cut], s.loops[cut:]
         self.lanes: Column = 1
         self.lane_axis: Any = None
-        for loop in loops:
+        for loop in self.loops:
             if loop.kind == LANES:
                 self.lanes, self.lane_axis = loop.extent, loop.axis
         self._times: dict[frozenset[Any], Column] = {}
@@ -119,8 +134,8 @@ class _Body:
             return 1
         return -(-self.lanes * max(bits, 8) // (self.target.vector_bytes * 8))
 
-    def step(self, innermost: Loop) -> Column:
-        """Cycles of the body: whatever limits it, registers that do not suffice included."""
+    def work(self) -> tuple[Column, Column, Column, Column]:
+        """Arithmetic, loads and stores, and registers that hold what the statement makes."""
         arithmetic: Column = 0.0
         loads: Column = 0.0
         stores: Column = 0.0
@@ -128,9 +143,8 @@ class _Body:
         for o in self.s.operations:
             arithmetic = arithmetic + o.instructions * self.times(o.moves) * self.registers(o.moves, o.bits)
         for t in self.s.touches:
-            count = self.times(t.moves) * self.registers(t.moves, t.bits)
             if t.register:
-                kept = kept + (count if t.is_store else 0.0)
+                kept = kept + (self.times(t.moves) * self.registers(t.moves, t.bits) if t.is_store else 0.0)
                 continue
             moved, shuffled = self._accesses(t)
             arithmetic = arithmetic + self.times(t.moves) * shuffled
@@ -138,12 +152,7 @@ class _Body:
                 stores = stores + self.times(t.moves) * moved
             else:
                 loads = loads + self.times(t.moves) * moved
-        spilled = np.maximum(kept + 2 - self.target.vector_registers, 0.0)
-        loads, stores = loads + spilled, stores + spilled
-        everything = arithmetic + loads + stores + 2.0
-        machine = self.target
-        limits = [arithmetic / machine.fma_ports, loads / machine.loads, stores / STORES, everything / machine.issue, self._waiting(everything, innermost)]
-        return sum(np.maximum(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS)
+        return arithmetic, loads, stores, kept
 
     def _accesses(self, t: Touch) -> tuple[Column, Column]:
         """Loads or stores of one value, and instructions that put its lanes together."""
@@ -159,7 +168,7 @@ class _Body:
         missed = MISSED * (self.lanes > rows_in_cache(self.target, apart))
         return self.lanes, self.lanes * (GATHERED - 1 + missed)
 
-    def _waiting(self, instructions: Column, innermost: Loop) -> Column:
+    def waiting(self, instructions: Column, innermost: Loop) -> Column:
         """For accumulators: each is updated once for every value that goes into it, one after another."""
         store = next((t for t in self.s.touches if t.is_store), None)
         if not self.s.accumulates or store is None or innermost.axis in store.moves:

@@ -63,7 +63,8 @@ class Operation:
 @dataclass(frozen=True)
 class Statement:
     """A store with what it loads and computes, and the loops around it, the outermost first. ``accumulates``: whether it
-    adds to what it stored before. ``region``: the parallel loop around it, of so many ``chunks``."""
+    adds to what it stored before. ``region``: the parallel loop around it, of so many ``chunks``. ``place``: the variables of its
+    loops, but for those that are vectorized or unrolled."""
 
     loops: tuple[Loop, ...]
     touches: tuple[Touch, ...]
@@ -71,6 +72,7 @@ class Statement:
     accumulates: bool = False
     region: Any = None
     chunks: float = 1.0
+    place: tuple[tir.Var, ...] = ()
 
 
 def statements(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int]) -> list[Statement]:
@@ -234,8 +236,9 @@ def _statement(reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> Statem
             region, chunks = loop.loop_var, -(-extent // max(1, int(getattr(grain, "value", grain))))
         parts = digits.get(loop.loop_var)
         loops += [Loop(loop.loop_var, extent, kind)] if parts is None else _digits(parts, extent, kind)
+    place = tuple(x.loop_var for x in site.loops if x.kind not in _KINDS)
     ordered = sorted(loops, key=lambda x: x.kind == LANES)  # statements inside of a loop over lanes are widened one by one
-    return Statement(tuple(ordered), touches, read.operations(), read.accumulates(), region, chunks)
+    return Statement(tuple(ordered), touches, read.operations(), read.accumulates(), region, chunks, place)
 
 
 def _digits(parts: Sequence[Any], extent: int, kind: str) -> list[Loop]:

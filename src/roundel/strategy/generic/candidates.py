@@ -179,7 +179,7 @@ class _Model:
         loops = [Loop(k, count[k]) for k in outside] + [Loop(k, n, SERIAL) for k, n in steps]
         loops += [Loop(inner, unroll, UNROLLED), *(Loop(k, part[k], UNROLLED) for k in rows)]
         loops += [Loop(s.vector, t["vectors"], UNROLLED), Loop(s.vector, s.lanes, LANES)]
-        spent = cycles(replace(self._statement(s), loops=tuple(loops)), self.target)
+        spent = cycles(self.target, replace(self._statement(s), loops=tuple(loops)))
         stored = self._stored(s)
         accumulators = t["rows"] * t["others"] * t["vectors"]
         tiles_in_all = np.prod(np.broadcast_arrays(*(count[k] for k in stage.spatial)), axis=0) if stage.spatial else 1
@@ -195,7 +195,7 @@ class _Model:
         store = next(x for x in statement.touches if x.is_store)
         apart = replace(store, moves=store.moves | {s.vector})
         touches = tuple(apart if x is store else x for x in statement.touches)
-        spent = cycles(replace(statement, touches=touches, loops=(*loops, Loop(s.vector, s.lanes, LANES)), accumulates=False), self.target)
+        spent = cycles(self.target, replace(statement, touches=touches, loops=(*loops, Loop(s.vector, s.lanes, LANES)), accumulates=False))
         waiting = np.where(steps > 1, self.target.fma_latency * steps / 2, 0.0)
         results = math.prod(extents[k] for k in self.stage.spatial)
         return np.asarray(np.maximum(spent, results * waiting) + results * (FOLDED_CYCLES + 2.0 * t["vectors"]), dtype=float)

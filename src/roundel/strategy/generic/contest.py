@@ -14,8 +14,8 @@ from ..cost import expected_cycles, least_cycles
 
 GENERAL = frozenset({"contraction", "matvec", "columns", "windows", "rows", "totals", "points", "fallback", "as_written"})
 """Rules that schedule what the program says, as a generic schedule does."""
-NEAR = 1.5       # times what a program must take at least, up to which there is nothing to gain
-MARGIN = 1.3     # times that a generic schedule must be expected to be faster: rules were tuned by measurements, the model was not
+NEAR = 1.25      # times what a program must take at least, up to which there is nothing to gain
+MARGIN = 1.12    # times that a generic schedule must be expected to be faster: rules were tuned by measurements, the model was not
 LITTLE = 20_000  # cycles, in which there is nothing to gain
 
 
