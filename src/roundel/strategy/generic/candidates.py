@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import tir
+from ...ir.errors import ScheduleError
 from ..candidates import Candidates, Columns, combinations
 from ..cost import MISSED, cycles
 from ..match.accesses import Access
@@ -118,8 +119,11 @@ def structures(stage: Stage, target: Any) -> Iterator[Structure]:
 
 
 def sample(stage: Stage, target: Any, rng: random.Random) -> dict[str, int]:
-    """A random candidate: a structure, a tile that fits the registers, an order of the loops."""
-    s = rng.choice(list(structures(stage, target)))
+    """A random candidate: a structure, a tile that fits the registers, an order of the loops. Raises ScheduleError where there is none."""
+    found = list(structures(stage, target))
+    if not found:
+        raise ScheduleError(f"block {stage.info.name} has no axis for vectors")
+    s = rng.choice(found)
     t = tiles(stage, s, target)
     k = rng.randrange(len(t["vectors"]))
     inner = rng.choice(_inner(stage))
