@@ -40,6 +40,8 @@ def anew(tmp_path, monkeypatch):
 
     monkeypatch.setattr(profile, "measure", measure)
     monkeypatch.setattr(profile, "is_busy", lambda: False)
+    monkeypatch.setattr(profile.others, "since", lambda begin: 0.0)
+    monkeypatch.setattr(profile, "_tried", set())
     return done
 
 
@@ -96,11 +98,22 @@ def test_nothing_is_measured_that_decides_nothing(anew):
         assert Target.host() == host_for(100 << 20) == described()
 
 
-def test_a_busy_machine_is_measured_later(anew, monkeypatch):
+def test_a_busy_machine_is_measured_by_a_later_process(anew, monkeypatch):
     monkeypatch.setattr(profile, "is_busy", lambda: True)
     assert host_for(100 << 20) == described() and not anew
     monkeypatch.setattr(profile, "is_busy", lambda: False)
+    monkeypatch.setattr(profile, "_tried", set())
     assert host_for(100 << 20) != described() and len(anew) == 1
+
+
+def test_what_was_measured_while_others_used_the_machine_is_not_kept(anew, monkeypatch, caplog):
+    monkeypatch.setattr(profile.others, "since", lambda begin: 0.3)
+    assert host_for(100 << 20) == described() and len(anew) == 1
+    assert host_for(100 << 20) == described() and len(anew) == 1  # a process tries once
+    assert profile.kept(described()) is None
+    with caplog.at_level(logging.WARNING, "roundel.target"):
+        profile.refresh(described())  # asked for: kept, and said
+    assert profile.kept(described()) is not None and "others used this machine" in caplog.text
 
 
 def test_every_figure_is_measured_when_there_is_no_time():

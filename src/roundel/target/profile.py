@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 
 from ..ir import cache_folder, options
-from . import peak
+from . import others, peak
 from .machines import MACHINES
 from .target import L1, L2, L3, MEMORY, Target
 
@@ -32,6 +32,7 @@ LARGEST = 256 << 20 # bytes that are read from memory
 MOST_PASSES = 5     # over all figures, until one finds nothing that is better: others come and go
 BETTER = 1.06       # times as much
 BUSY = 1.5          # threads that want to run, for each core, of a machine that is not measured
+OTHERS = 0.15       # of the processors taken by others, while figures were measured that are not kept unless they were asked for
 NEAR_SHARE = 0.5    # of a cache that data fills which is read at its rate
 PLAUSIBLE = {"frequency_ghz": (0.4, 1.7), "gflops": (0.3, 1.7), "l1_gbs": (0.3, 2.5), "l2_gbs": (0.3, 2.5), "l3_gbs": (0.1, 4.0), "dram_gbs": (0.1, 5.0)}
 """Least and most of what the table tells that is believed of a processor that it knows; of others, three times less and more."""
@@ -107,11 +108,17 @@ def known(table: Target) -> Target:
 
 
 def measured(table: Target) -> Target:
-    """... which are measured now where there are none, unless the machine has so much to do that they would tell of others."""
-    if kept(table) is None and is_busy():
-        _log.info("this machine is too busy to be measured: the table's figures are used until it is not")
-        return table
-    return _of(kept(table) or refresh(table), table)
+    """... which are measured now where there are none. Where others use the machine meanwhile, the figures would tell of them: then the
+    table's are used until a later process finds the machine quiet."""
+    if kept(table) is None and _key(table) not in _tried:
+        _tried.add(_key(table))
+        begin = others.now()
+        found = None if is_busy() else measure(table)
+        if found is not None and others.since(begin) <= OTHERS:
+            _keep(found, table)
+        else:
+            _log.info("this machine is too busy to be measured: the table's figures are used until it is not")
+    return known(table)
 
 
 def is_busy() -> bool:
@@ -121,6 +128,7 @@ def is_busy() -> bool:
 
 _made: dict[tuple[Profile, Target], Target] = {}
 _kept: dict[str, Profile | None] = {}
+_tried: set[str] = set()  # machines that this process found busy, or measured
 
 
 def _of(profile: Profile, table: Target) -> Target:
@@ -140,17 +148,21 @@ def kept(table: Target) -> Profile | None:
 
 def refresh(table: Target, seconds: float = SECONDS) -> Profile:
     """Measure this machine, which ``table`` describes, now and keep the figures. One that is about what it was before stays."""
-    begun = time.perf_counter()
-    if is_busy():
-        _log.warning("this machine has much else to do: what is measured of it now may be too low; roundel targets --measure measures again")
-    before, new = kept(table), measure(table, seconds)
+    begin, before = others.now(), kept(table)
+    new = measure(table, seconds)
+    if others.since(begin) > OTHERS:
+        _log.warning("others used this machine while it was measured, and may have made its rates lower: roundel targets --measure measures again")
     profile = new if before is None else settled(new, before)
-    _log.info("measured this machine in %.2f s", time.perf_counter() - begun)
+    _log.info("measured this machine in %.2f s", time.perf_counter() - begin.clock)
+    _keep(profile, table)
+    return profile
+
+
+def _keep(profile: Profile, table: Target) -> None:
     for name in profile.doubted:
         _log.warning("%s of this machine was measured and is not believed: the table's figure is used", name)
     cache_folder.write(_file(table), content=json.dumps(asdict(profile)).encode())
     _kept[_key(table)] = profile
-    return profile
 
 
 def settled(new: Profile, before: Profile) -> Profile:
