@@ -88,7 +88,7 @@ def wrong(drawn: Drawn, target: Target, every: bool = False) -> Iterator[str]:
         else:
             a, b = want[-1].astype("f8"), got[-1].astype("f8")
             finite = np.isfinite(a)
-            off = np.abs(np.where(finite, a - b, 0.0)).max(initial=0.0) / max(1.0, np.abs(a[finite]).max(initial=0.0))
+            off = np.abs(a[finite] - b[finite]).max(initial=0.0) / max(1.0, np.abs(a[finite]).max(initial=0.0))
             if not off <= TOLERANCE.get(narrow, 0.0) or not np.array_equal(finite, np.isfinite(b)):
                 yield f"{found.name}: off by {off:.2g}"
         if not every:
