@@ -57,7 +57,8 @@ def _installed() -> Path:
 def folder() -> Path:
     """Folder that holds ``libroundel_rt.so`` and ``libroundel_rt.a`` for this machine.
 
-    In a checkout they are compiled from its sources, so that an edit takes effect; an installed package brings its own.
+    In a checkout they are compiled from its sources, so that an edit takes effect; an installed package brings its own. Raises BuildError
+    where they cannot be compiled and no installed ones are of the same sources: an older runtime would refuse what is compiled now.
     """
     checkout = _PACKAGE.parent.parent / "csrc" / "roundel.h"
     prebuilt = next(
@@ -67,10 +68,14 @@ def folder() -> Path:
         return prebuilt
     try:
         return compiled(toolchain.compiler())
-    except BuildError:
-        if prebuilt:
+    except BuildError as error:
+        if prebuilt and _sources(prebuilt.parent / "csrc") == _sources(source_dir()):
             return prebuilt
-        raise
+        raise BuildError("the C runtime cannot be compiled", why=str(error), hint="name a C compiler that works in CC, or `pip install ziglang`") from error
+
+
+def _sources(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.[ch]")}
 
 
 def compiled(compiler: Sequence[str], flags: Sequence[str] = (), shared: bool = True) -> Path:
