@@ -42,8 +42,11 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
 
 
 def attack(count: int, seed: int) -> Iterator[str]:
-    """``count`` calls, of one kind of models after another."""
-    yield from _in_process("calls", count, seed)
+    """``count`` calls, of one kind of models after another. They are left out where the C compiler has no sanitizer."""
+    try:
+        yield from _in_process("calls", count, seed)
+    except BuildError as error:
+        print(f"objects: left out: {error}")
 
 
 def sanitizer() -> Path:
@@ -134,7 +137,7 @@ def _calls(count: int, seed: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     kinds = object_models.kinds()
     built = [functools.cache(kind.build) for kind in kinds]
     for number in range(count):
-        kind, rng = number % len(kinds), np.random.default_rng((seed, number))
+        kind, rng = (number + seed) % len(kinds), np.random.default_rng((seed, number))
         yield f"{kinds[kind].name}, call {number}", lambda kind=kind, rng=rng: _call(built[kind](), kinds[kind].arguments(rng))
 
 
