@@ -27,6 +27,7 @@ from ..parallelism import parallelize
 from ..pointwise.streams import stream
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from .partial_sums import is_long_sum, sum_in_parts
 from .rows import long_axes, shared_axes
 
 SHARE = 2         # one in so many registers holds sums, where there is only one reduction
@@ -61,6 +62,7 @@ def columns(program: Program) -> Iterator[Sketch]:
 def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], shared: int, lanes: int, target: Any) -> Applied:
     """The steps for one choice; ``shared`` of the leading axes are common to all stages."""
     vectors = choice["vectors"]
+    parts = {info.name: sum_in_parts(sch, info) for info in infos if is_long_sum(info) and not _sums_up_stage(info, infos)}
     row = _tile(sch, infos[-1], shared, lanes * vectors)
     for info in reversed(infos[:-1]):
         block = sch.get_block(info.name)
@@ -69,10 +71,29 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], sh
     work, pending = 0.0, None
     for info in infos:
         work += info.cost * vectors * product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], 64)
-        pending = _inside(sch, info, row, lanes, pending)
+        if info.name in parts:
+            _in_parts(sch, BlockInfo(sch.get(sch.get_block(info.name))), parts[info.name], row, lanes)
+        else:
+            pending = _inside(sch, info, row, lanes, pending)
     stream(sch, infos[-1], row, target)
     grain = parallelize(sch, row, work, target)
     return Applied(sch, decisions=choice | grain)
+
+
+def _sums_up_stage(info: BlockInfo, infos: list[BlockInfo]) -> bool:
+    """Whether a reduction takes in what an elementwise stage makes, whose loop it shares."""
+    return any(not i.reduce and i.stores[0].buffer in {a.buffer for a in info.loads} and len(long_axes(i)) > 1 for i in infos)
+
+
+def _in_parts(sch: Any, info: BlockInfo, part: Any, row: Any, lanes: int) -> None:
+    """The loops of a sum of sums inside of a tile: each of these is made in registers where it is added."""
+    sch.set_scope(part, 0, "local")
+    sch.compute_at(part, row)
+    block = sch.get_block(info.name)
+    _inside(sch, info, row, lanes, None)
+    count = _loops_inside(sch, block, row)[0]
+    sch.compute_at(part, count)
+    _inside(sch, BlockInfo(sch.get(part)), count, lanes, None)
 
 
 def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Any) -> Candidates:
@@ -135,9 +156,7 @@ def _inside(sch: Any, info: BlockInfo, row: Any, lanes: int, pending: Any) -> An
     """The loops of a stage inside of a tile: reductions outside, vectors inside, several of them written out. A spatial stage's outermost
     loop comes back and is ``pending`` for a reduction that takes in what it makes."""
     block = sch.get_block(info.name)
-    loops = sch.get_loops(block)
-    token = sch.get(row).token
-    loops = loops[next(k for k, x in enumerate(loops) if sch.get(x).token is token) + 1 :]
+    loops = _loops_inside(sch, block, row)
     reduce = loops[len(loops) - len(_long_reductions(info)) :] if info.reduce else []
     spatial = loops[: len(loops) - len(reduce)]
     if reduce:
@@ -159,3 +178,9 @@ def _inside(sch: Any, info: BlockInfo, row: Any, lanes: int, pending: Any) -> An
     sch.unroll(more)
     sch.vectorize(vector)
     return (spatial[0], info.stores[0].buffer) if len(spatial) > 1 else None
+
+
+def _loops_inside(sch: Any, block: Any, row: Any) -> list[Any]:
+    """The loops around a block that are inside of a tile."""
+    loops, token = sch.get_loops(block), sch.get(row).token
+    return loops[next(k for k, x in enumerate(loops) if sch.get(x).token is token) + 1 :]

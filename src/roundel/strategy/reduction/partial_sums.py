@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long sums in parts of about the square root of their length, so that rounding errors do not grow with the length.
+
+    for k in range(1024): y += x[k]          ->          for k0 in range(32):
+                                                             part = 0
+                                                             for k1 in range(32): part += x[32 * k0 + k1]
+                                                             y += part
+
+Numbers of one sign and about one size, such as the pixels behind a normalisation, are rounded in one direction at many additions on end: the error of
+a sum of n of them one after another is in proportion to n. In parts it is in proportion to the square root of n (Higham, Accuracy and Stability of
+Numerical Algorithms, chapter 4). Sums along the contiguous axis come in parts by themselves, the lanes of vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...ir import tir
+from ..match.accesses import BlockInfo, extent_of
+
+LONG = 128    # additions
+ASSUMED = 1024  # steps of an axis whose extent is not a number
+
+
+def is_long_sum(info: BlockInfo) -> bool:
+    """Whether a block adds up many floating-point numbers."""
+    if not info.reduce or not info.stores[0].buffer.dtype.is_float:
+        return False
+    total, own = info.block.body.value, info.stores[0].buffer
+    adds = type(total) is tir.Add and any(type(e) is tir.BufferLoad and e.buffer is own for e in (total.a, total.b))
+    return adds and math.prod(extent_of(i) or ASSUMED for i in info.reduce) >= LONG
+
+
+def sum_in_parts(sch: Any, info: BlockInfo) -> Any:
+    """Make a long sum a sum of sums (before its loops are scheduled); the block of the latter, whose first axis counts the parts."""
+    extents = [extent_of(i) or ASSUMED for i in info.reduce]
+    longest = max(range(len(extents)), key=extents.__getitem__)
+    beside = math.prod(extents) // extents[longest]
+    block = sch.get_block(info.name)
+    loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(block), strict=True))
+    loop, length = loops[info.reduce[longest].var], _length(extents[longest], math.isqrt(math.prod(extents)) // beside)
+    if length > 1:
+        loop, _ = sch.split(loop, [None, length])
+    return sch.rfactor(loop, 0)
+
+
+def _length(extent: int, wanted: int) -> int:
+    """About so many steps, in a number that divides the extent where one is near."""
+    near = [n for n in range(max(wanted // 2, 1), 2 * wanted + 1) if extent % n == 0]
+    return min(near, key=lambda n: abs(n - wanted), default=wanted)
