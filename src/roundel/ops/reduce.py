@@ -40,6 +40,7 @@ def reduce_te(
     A reduction over no elements gives ``identity``.
     """
     shape = reduced_shape(x.shape, axes, keepdims)
+    axes = sorted(axes)  # the contiguous one innermost
     ks = [te.reduce_axis(x.shape[a], f"k{a}") for a in axes]
     value = before or (lambda v: v)
 
@@ -48,7 +49,7 @@ def reduce_te(
         index = []
         for k in range(len(x.shape)):
             if k in axes:
-                index.append(ks[list(axes).index(k)].var)
+                index.append(ks[axes.index(k)].var)
                 if keepdims:
                     next(rest)
             else:

@@ -81,14 +81,13 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], sh
 
 
 def _sums_up_stage(info: BlockInfo, infos: list[BlockInfo]) -> bool:
-    """Whether a reduction takes in what an elementwise stage makes, whose loop it shares."""
+    """Whether a reduction takes in what an elementwise stage makes, whose loop it shares: it stays one."""
     return any(not i.reduce and i.stores[0].buffer in {a.buffer for a in info.loads} and len(long_axes(i)) > 1 for i in infos)
 
 
 def _in_parts(sch: Any, info: BlockInfo, part: Any, row: Any, lanes: int) -> None:
     """The loops of a sum of sums inside of a tile: each of these is made in registers where it is added."""
     sch.set_scope(part, 0, "local")
-    sch.compute_at(part, row)
     block = sch.get_block(info.name)
     _inside(sch, info, row, lanes, None)
     count = _loops_inside(sch, block, row)[0]
@@ -145,9 +144,9 @@ def _is_last(indices: tuple[tir.Expr, ...], var: tir.Var) -> bool:
 def _tile(sch: Any, info: BlockInfo, shared: int, width: int) -> Any:
     """The last stage's loop over tiles of columns (of all shared axes), with those along other axes inside."""
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(sch.get_block(info.name)), strict=True))
-    long = [loops[i.var] for i in long_axes(info)]
+    long = [loops.pop(i.var) for i in long_axes(info)]
     tile, within = sch.split(long[-1], [None, width])
-    outer, middle = long[:shared], long[shared:-1]
+    outer, middle = [*loops.values(), *long[:shared]], long[shared:-1]  # those of extent 1 may be anywhere
     sch.reorder(*outer, tile, *middle, within)
     return sch.fuse(*outer, tile) if outer else tile
 

@@ -19,7 +19,7 @@ from typing import Any
 from ...ir import tir
 from ..match.accesses import BlockInfo, extent_of
 
-LONG = 128    # additions
+LONG = 128      # additions
 ASSUMED = 1024  # steps of an axis whose extent is not a number
 
 
