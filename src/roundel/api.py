@@ -35,7 +35,7 @@ _LARGE = 4 << 20  # bytes
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Any = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
             hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, bounds_checks: bool | None = None,
-            observers: Sequence[Any] = (), profile: bool = False) -> Model:
+            choices: Mapping[str, Any] | None = None, observers: Sequence[Any] = (), profile: bool = False) -> Model:
     """Native code for a model.
 
     ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),
@@ -45,10 +45,13 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     ``[{"batch": 1, "seq": 128}]``, that get code of their own beside that for all sizes. ``accuracy``: ``strict``, ``default``
     or ``fast``. ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products so (sums stay float32).
     ``bounds_checks``: whether indices that are data are checked at run time (default yes; without, what is out of range reads or writes
-    foreign memory). Raises RoundelError.
+    foreign memory). ``choices``: algorithms by the names of nodes or patterns of them, such as ``{"/layer1/*": "direct"}``, and decisions by
+    the names of kernels, such as ``{"fused_matmul": {"sketch": "contraction", "rows": 6}}``, that are not left to the models of the machine;
+    what cannot be had is an error. Raises RoundelError.
     """
     from . import cache
     from .ir import cache_folder
+    from .ir.choice import Choices
     from .runtime import ForeignModel, Model
     from .target.host import host_for
 
@@ -63,7 +66,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
         _get_ready(files)
     machine = target if target is not None or files is None else host_for(files.nbytes)
     with options.override(**given):
-        key = cache.model_key(files, (_spelled(machine), repr(dynamic), repr(hot))) if plain and files is not None else None
+        key = cache.model_key(files, (_spelled(machine), repr(dynamic), repr(hot), repr(Choices.of(choices)))) if plain and files is not None else None
     if key is not None and (entry := cache.find(key)) is not None:
         with suppress(RoundelError):  # what cannot be loaded any more is made again
             kept = _kept_model(entry, threads)
@@ -84,7 +87,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
             source = thread.submit(_source, model, files)
             module = specialize(import_model(model, example_inputs, dynamic=dynamic), hot)
             built = compile_module(module, target=machine, pipeline=pipeline, verify=verify, observers=observers, profile=profile,
-                                   weights_file=folder and folder / "weights", notes=lambda: {"source": source.result()})
+                                   weights_file=folder and folder / "weights", notes=lambda: {"source": source.result()}, choices=choices)
             del module
         _log.info("compiled %s in %.2f s", _name(model), time.perf_counter() - begun)
         entry = None

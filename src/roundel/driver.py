@@ -16,6 +16,7 @@ from .graph.appends import grow_caches
 from .graph.attention import attention
 from .graph.block_channels import block_channels
 from .graph.bounds_checks import bounds_checks
+from .graph.check_choices import check_choices
 from .graph.checks_in_programs import checks_in_programs
 from .graph.collapse_axes import collapse_axes
 from .graph.common_subexpressions import eliminate_common_subexpressions
@@ -38,6 +39,7 @@ from .graph.solve_sizes import solve_sizes
 from .graph.sort_rows import sort_rows
 from .graph.strassen import strassen
 from .graph.widen_convolutions import widen_convolutions
+from .ir.choice import Choices
 from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
@@ -46,6 +48,7 @@ from .passes.depth import with_room
 from .passes.garbage import rare_collection
 from .runtime import Executable
 from .strategy import schedule_module
+from .strategy.pins import pin_programs
 from .target import Target
 from .target.host import host_for
 
@@ -59,12 +62,12 @@ OPTIMIZE: list[Pass] = [
 
 LOWER: list[Pass] = [
     decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
-    block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
+    block_channels, check_choices, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
     legalize, size_checks, fuse, collapse_axes, name_sizes, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 
-FINISH: list[Pass] = [schedule_module, checks_in_programs, eliminate_dead_code, solve_sizes, lower_host, eliminate_dead_code]
+FINISH: list[Pass] = [pin_programs, schedule_module, checks_in_programs, eliminate_dead_code, solve_sizes, lower_host, eliminate_dead_code]
 """Fused tensor programs to scheduled ones, graph functions to host functions."""
 
 DEFAULT: list[Pass] = [*OPTIMIZE, *LOWER, *FINISH]
@@ -72,21 +75,27 @@ DEFAULT: list[Pass] = [*OPTIMIZE, *LOWER, *FINISH]
 
 
 @rare_collection()
-def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False) -> IRModule:
-    """The module after the pipeline (default ``DEFAULT``): host functions and scheduled kernels."""
+def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
+            choices: Mapping[str, Any] | None = None) -> IRModule:
+    """The module after the pipeline (default ``DEFAULT``): host functions and scheduled kernels. ``choices`` are those asked for, as of
+    ``rd.compile``; those that were made are in the module's ``choices``."""
+    if choices is not None:
+        mod = mod.replace(choices=Choices.of(choices))
     if target is not None:
         mod = mod.replace(attrs=mod.attrs | {"target": target})
     return with_room(mod, lambda: run(mod, DEFAULT if pipeline is None else pipeline, observers=observers, verify=verify))
 
 
 def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
-                   profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict) -> Built:
-    """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``. Raises RoundelError."""
+                   profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict,
+                   choices: Mapping[str, Any] | None = None) -> Built:
+    """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``, ``choices`` as for
+    ``rd.compile``. Raises RoundelError."""
     target = target_of(target, mod)
 
     def made() -> Built:
         with working_ahead(machine_spec(target) if start_processes(mod) else None):
-            prepared = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify)
+            prepared = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify, choices=choices)
             return build_objects(prepared, profile=profile, weights_file=weights_file, notes=notes)
 
     return with_room(mod, made)

@@ -27,6 +27,8 @@ ACCURACY = typer.Option(None, "--accuracy", help="Numerics: strict, default or f
 HOT = typer.Option([], "--hot", metavar="NAME=SIZE[,...]", help="Sizes that get code of their own beside that for all sizes, such as batch=1,seq=128.")
 WEIGHTS = typer.Option(None, "--weights", help="Store the weights of matrix products as float16 or bfloat16.")
 BOUNDS_CHECKS = typer.Option(None, "--bounds-checks/--no-bounds-checks", help="Whether indices that are data are checked at run time. Default: yes.")
+CHOOSE = typer.Option([], "--choose", metavar="NODE=ALGORITHM", help="Compute a node (or all of a pattern such as /layer1/*) by this algorithm, such as "
+                      "direct, winograd4, plain, strassen, bfloat16; `roundel explain --json` lists them. May be given several times.")
 
 
 def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:
@@ -39,6 +41,17 @@ def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:
         if out.setdefault(name.strip(), int(size)) != int(size):
             raise typer.BadParameter(f"{name.strip()} cannot be both {out[name.strip()]} and {size}", param_hint=flag)
     return out
+
+
+def chosen(items: Sequence[str]) -> dict[str, list[str]] | None:
+    """``["/conv1/Conv=direct"]`` as a mapping, None for nothing; raises typer.BadParameter. Names of nodes may have an equals sign in them."""
+    out: dict[str, list[str]] = {}
+    for item in items:
+        node, _, algorithm = item.rpartition("=")
+        if not node or not algorithm:
+            raise typer.BadParameter(f"{item} is not NODE=ALGORITHM", param_hint="--choose")
+        out.setdefault(node, []).append(algorithm)
+    return out or None
 
 
 def open_model(path: Path, *, target: str | None = None, threads: int | None = None, verify: bool = False, dynamic: Mapping[str, int] | None = None,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import typer
 from ..ir import options
 from ..ir.escape import markup
 from ..passes.progress import shown
-from .arguments import DIM, TARGET, THREADS, dims, gather_inputs, known_dims
+from .arguments import CHOOSE, DIM, TARGET, THREADS, chosen, dims, gather_inputs, known_dims
 from .json_output import JSON, print_json
 
 
@@ -19,47 +20,48 @@ def explain_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
     kernel: str = typer.Option(None, "--kernel", "-f", help="Only this kernel: its schedule as Python, and what was passed over."),
     measure: bool = typer.Option(True, "--measure/--no-measure", help="Also run the model (random inputs) and time each kernel."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS,
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE,
     seconds: float = typer.Option(1.0, "--seconds", help="For how long to measure."),
     top: int = typer.Option(25, "--top", help="Kernels to show, the most expensive first."),
     as_json: bool = JSON,
 ) -> None:
-    """Show per kernel the implementation and decisions chosen, its FLOPs and bytes, predicted and measured time, share of the roofline."""
+    """Show per kernel the implementation and decisions chosen, its FLOPs and bytes, predicted and measured time, share of the roofline; and
+    per node the algorithm chosen, with what others are expected to take."""
     from rich.console import Console
 
     from ..target.host import usable_cores
 
-    sizes, threads = dims(dim), threads or usable_cores()
+    sizes, threads, asked = dims(dim), threads or usable_cores(), chosen(choose)
     with shown(f"explaining {model.name}"):
-        rows, algorithms = explained_with_algorithms(model, target=target, threads=threads, sizes=sizes)
+        rows, choices = explained_with_choices(model, target=target, threads=threads, sizes=sizes, choices=asked)
     if kernel is not None:
         _print_kernel(rows, kernel, as_json)
         return
     if measure:
         with shown(f"measuring {model.name}"):
-            add_measured(rows, model, target=target, threads=threads, sizes=sizes, seconds=seconds)
+            add_measured(rows, model, target=target, threads=threads, sizes=sizes, seconds=seconds, choices=asked)
     rows.sort(key=lambda r: -r["calls"] * r.get("measured_ms", r["bound_ms"]))
     if as_json:
-        print_json(rows)
+        print_json({"kernels": rows, "choices": choices})
         return
     console = Console()
     wide = console if console.is_terminal else Console(width=180)
     wide.print(table(rows[:top], f"{markup(model.name)}, {threads} thread{'s' if threads > 1 else ''}"))
     typer.echo(summary(rows))
-    for line in algorithms:
+    for line in choice_lines(choices):
         typer.echo(line)
 
 
 def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
     """One mapping per kernel: names as in the table's heads. Times are of one call, in milliseconds. Raises RoundelError."""
-    return explained_with_algorithms(model, target=target, threads=threads, sizes=sizes)[0]
+    return explained_with_choices(model, target=target, threads=threads, sizes=sizes)[0]
 
 
-def explained_with_algorithms(model: Any, *, target: Any = None, threads: int = 1,
-                              sizes: dict[str, int] | None = None) -> tuple[list[dict[str, Any]], list[str]]:
-    """What ``explained`` gives, and a line for each operator that has several algorithms: which was chosen, what the model expects of others."""
+def explained_with_choices(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None,
+                           choices: Mapping[str, Any] | None = None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What ``explained`` gives, and one mapping per choice that the passes recorded, as `Choice` has it: ``expected_ms`` by algorithm (None
+    where nothing is expected) and ``why_not`` for those that cannot be had. ``choices`` are those asked for, as of ``rd.compile``."""
     from .. import api, driver
-    from ..graph.algorithms import algorithms
     from ..graph.inline_functions import dims_of
     from ..strategy.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
     from ..strategy.roofline import rates, roofline
@@ -69,11 +71,10 @@ def explained_with_algorithms(model: Any, *, target: Any = None, threads: int = 
 
     mod = api.import_model(model)
     machine = driver.target_of(target, mod)
-    first, last = driver.DEFAULT.index(driver.strassen), driver.DEFAULT.index(schedule_module)
+    last = driver.DEFAULT.index(schedule_module)
     known_dims((v.name for p in mod["main"].params for v in dims_of(p.sinfo)), sizes or {})
-    mod = driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:first])
-    choices = algorithms(mod, machine, sizes)
-    found = explain_module(driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[first:last]), machine, sizes)
+    mod = driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:last], choices=choices)
+    found = explain_module(mod, machine, sizes)
     speed = rates(machine, threads, this_machine() if machine == Target.host() and options.get("rates") == "measured" else None)
     constants = sum(e.calls * e.cost.constant_bytes for e in found)
     out = []
@@ -86,18 +87,34 @@ def explained_with_algorithms(model: Any, *, target: Any = None, threads: int = 
             "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
             "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
         })
-    return out, [_choice(c, cycles_to_ms=machine.flops_per_cycle() / speed.gflops * 1e-6) for c in choices]
+    cycles_to_ms = machine.flops_per_cycle() / speed.gflops * 1e-6
+    return out, [{
+        "site": c.site, "subject": c.subject, "taken": c.taken, "condition": c.condition,
+        "expected_ms": {name: None if cycles is None else cycles * cycles_to_ms for name, cycles in c.possible.items()},
+        "why_not": {name: why for name, why in c.alternatives.items() if isinstance(why, str)},
+    } for c in mod.choices.made]
 
 
-def _choice(choice: Any, cycles_to_ms: float) -> str:
-    """A line on an operator's algorithms."""
-    chosen = choice.cycles[choice.chosen]
-    others = ", ".join(f"{name} {cycles / chosen - 1:+.0%}" for name, cycles in choice.cycles.items() if name != choice.chosen)
-    return f"{choice.operator} ({choice.calls}x): {choice.chosen}, expected {chosen * cycles_to_ms:.3f} ms; {others}"
+def choice_lines(choices: list[dict[str, Any]]) -> list[str]:
+    """A line for all equal choices that had an alternative: what was taken, what is expected of it and of the others, and where."""
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for c in choices:
+        if len(c["expected_ms"]) > 1:
+            alike.setdefault((c["subject"], c["taken"], c["condition"]), []).append(c)
+    return [_choice_line(same[0], [c["site"] for c in same]) for same in alike.values()]
+
+
+def _choice_line(choice: dict[str, Any], sites: list[str]) -> str:
+    taken, expected = choice["taken"], choice["expected_ms"]
+    ms = expected.get(taken)
+    others = ", ".join(name if other is None or ms is None else f"{name} {other / ms - 1:+.0%}" for name, other in expected.items() if name != taken)
+    where = f"{sites[0]} and {len(sites) - 1} more" if len(sites) > 1 else sites[0]
+    when = f" where {choice['condition']}" if choice["condition"] else ""
+    return short_name(where) + f": {choice['subject']}: {taken}{when}" + ("" if ms is None else f", expected {ms:.3f} ms") + f"; else {others}"
 
 
 def add_measured(rows: list[dict[str, Any]], model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None,
-                 seconds: float = 1.0, arrays: list[Any] | None = None) -> None:
+                 seconds: float = 1.0, arrays: list[Any] | None = None, choices: Mapping[str, Any] | None = None) -> None:
     """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows; the median of the fastest quarter of runs,
     as others may use the machine. ``arrays``: inputs (default: random)."""
     import time
@@ -105,7 +122,7 @@ def add_measured(rows: list[dict[str, Any]], model: Any, *, target: Any = None, 
 
     from .. import api
 
-    compiled = api.compile(model, target=target, threads=threads, profile=True)
+    compiled = api.compile(model, target=target, threads=threads, profile=True, choices=choices)
     given = gather_inputs(compiled.inputs, [], sizes or {}) if arrays is None else arrays
     for _ in range(3):
         compiled(*given)

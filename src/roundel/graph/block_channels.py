@@ -25,7 +25,7 @@ from ..passes import pass_
 from ..target import Target
 from .constant_bytes import constant_bytes
 from .rewriter import GraphRewriter
-from .winograd import is_transformable, winograd_tile, winograd_weight
+from .winograd import NAMES, convolution_algorithms, fastest, is_transformable, winograd_weight
 
 
 @pass_("block_channels")
@@ -54,6 +54,7 @@ class _Block(GraphRewriter):
 
     def binding(self, binding: graph.Binding) -> None:
         value = binding.value
+        self.at(binding)
         handler = _OPS.get(getattr(value.op, "name", "")) if isinstance(value, graph.Call) and isinstance(value.op, OpDef) else None
         if handler is None and isinstance(value, graph.Call) and is_pointwise(value):
             handler = _pointwise
@@ -124,13 +125,12 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
     block = block or self.block_for(out_channels)
     if not block:
         return None
-    tile = 0 if border else winograd_tile(data.sinfo, weight.sinfo, a, self.target, self.constants)
-    if tile and is_transformable(weight):
+    tile = _tile(self, call, self.block_of(data) or block)
+    if tile:
         inner = self.block_of(data) or block
         x = self.in_blocks(data, inner)
-        if x is not None:
-            kernels = [winograd_weight(weight, tile, inner, block), *([_blocked_weight(weight, inner, block)] if tile > 2 else [])]
-            return make("nn.winograd_conv2d", x, *kernels, tile=tile, padding=a["padding"], data_layout=f"NCHW{inner}c"), block
+        kernels = [winograd_weight(weight, tile, inner, block), *([_blocked_weight(weight, inner, block)] if tile > 2 else [])]
+        return make("nn.winograd_conv2d", x, *kernels, tile=tile, padding=a["padding"], data_layout=f"NCHW{inner}c"), block
     if groups == 1:
         inner = self.block_of(data) or self.block_for(in_channels)
         x = self.in_blocks(data, inner) if inner else self._operand(data)
@@ -147,6 +147,27 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
         return None
     attrs = {k: v for k, v in a.items() if k not in ("data_layout", "kernel_layout", "out_layout")} | border
     return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"NCHW{block}c", **attrs), block
+
+
+def _tile(self: _Block, call: graph.Call, inner: int) -> int:
+    """The tile with which a convolution of data in blocks of ``inner`` runs by Winograd's algorithm, 0 for the direct way; recorded."""
+    data, weight = call.args[0].sinfo, call.args[1]
+    subject = f"conv2d {_sizes(data)} by {_sizes(weight.sinfo)}"
+    winograd = [name for m, name in NAMES.items() if m]
+    algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.target, self.constants)
+    if len(call.args) > 2:
+        algorithms |= dict.fromkeys(winograd, "what is around its data is not zero")
+    elif not _divides(data.shape[1], inner):
+        algorithms |= dict.fromkeys(winograd, f"its channels do not divide into blocks of {inner}")
+    wanted = self.choosing.asked(self.site, algorithms) or fastest(algorithms)
+    if wanted in winograd and not is_transformable(weight):  # asked last, since it reads the weights
+        algorithms |= dict.fromkeys(winograd, "its weights are so large, or not finite, that sums might overflow")
+    taken = self.choosing.decide(self.site, subject, algorithms, fastest(algorithms))
+    return next(m for m, name in NAMES.items() if name == taken)
+
+
+def _sizes(info: graph.TensorInfo) -> str:
+    return "x".join(map(str, info.shape))
 
 
 def _conv2d_transpose(self: _Block, call: graph.Call) -> Made:

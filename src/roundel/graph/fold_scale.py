@@ -88,6 +88,7 @@ def _scaled(m: Match, anchor: Any, shifted: bool) -> Any:
     if along is None:
         return None
     w = call.args[1].data.numpy()
+    m.origin = anchor  # not the multiplication, which goes
     new = call.replace(args=(call.args[0], graph.Constant.of((w * along).astype(w.dtype)), *call.args[2:]))
     if not shifted:
         return new

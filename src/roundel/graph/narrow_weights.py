@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -30,35 +31,45 @@ def narrow_weights(mod: IRModule) -> IRModule:
     return _Narrow(mod).module()
 
 
+KINDS = ("float32", "float16", "bfloat16")
+
+
 class _Narrow(GraphRewriter):
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         rule = _RULES.get(getattr(call.op, "name", ""))
         return rule(self, call) if rule else call
 
-    def narrow(self, value: Any) -> graph.GraphExpr | None:
-        """An expression of a narrower type that is equal to ``value`` once widened; None where there is none."""
+    def narrow(self, value: Any, subject: str) -> graph.GraphExpr | None:
+        """An expression of a narrower type that is equal to ``value`` once widened; None where there is none. ``subject``: who reads it."""
         if isinstance(value, graph.Constant):
-            return _stored(value)
+            return self.stored(value, subject)
         made = self.producer(value)
         if is_call(made, "astype"):
             source = made.args[0]
             return source if isinstance(source, graph.Constant) and _widens(source.data.dtype, made.sinfo.dtype) else None
         if is_call(made, "permute_dims") or is_call(made, "reshape"):
-            source = self.narrow(made.args[0])
+            source = self.narrow(made.args[0], subject)
             return None if source is None else self.emit(graph.infer_call(made.replace(args=(source, *made.args[1:]))))
         return None
+
+    def stored(self, value: graph.Constant, subject: str) -> graph.Constant | None:
+        """A float32 constant in the narrower type that is chosen for it: what is asked for at the node, else by the option ``weights``."""
+        data, wanted = value.data, options.get("weights") or KINDS[0]
+        if data.dtype != KINDS[0]:
+            return None
+        kinds: dict[str, float | str | None] = dict.fromkeys(KINDS)
+        if math.prod(data.shape) < SMALLEST:
+            kinds |= dict.fromkeys(KINDS[1:], f"it has fewer than {SMALLEST} elements")
+            wanted = KINDS[0]
+        taken = self.choosing.decide(self.site, f"weights {'x'.join(map(str, data.shape))} of {subject}", kinds, wanted)
+        return None if taken == KINDS[0] else _rounded_constant(data, DType(taken))
 
 
 def _widens(stored: DType, computed: DType) -> bool:
     return stored.is_float and computed.is_float and stored.bits in (8, 16) and stored.bits < computed.bits
 
 
-def _stored(value: graph.Constant) -> graph.Constant | None:
-    """A float32 constant in the type that the option ``weights`` asks for."""
-    wanted, data = options.get("weights"), value.data
-    if not wanted or data.dtype != "float32" or int(np.prod(data.shape, dtype=np.int64)) < SMALLEST:
-        return None
-    dtype = DType(wanted)
+def _rounded_constant(data: ConstData, dtype: DType) -> graph.Constant:
     stored = ConstData.derived(lambda a: _rounded(a, dtype), (data,), "rounded", shape=data.shape, dtype=dtype)
     return graph.Constant(stored, graph.TensorInfo(data.shape, dtype))
 
@@ -70,14 +81,14 @@ def _rounded(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def _product(self: _Narrow, call: graph.Call) -> graph.GraphExpr:
-    weight = self.narrow(call.args[1])
-    if weight is None or call.attrs["out_dtype"]:
+    weight = None if call.attrs["out_dtype"] else self.narrow(call.args[1], call.op.name)
+    if weight is None:
         return call
     return make(call.op.name, call.args[0], weight, *call.args[2:], **(call.attrs | {"out_dtype": str(call.sinfo.dtype)}))
 
 
 def _table(self: _Narrow, call: graph.Call) -> graph.GraphExpr:
-    table = self.narrow(call.args[0])
+    table = self.narrow(call.args[0], call.op.name)
     if table is None:
         return call
     return make("astype", self.emit(make("take", table, *call.args[1:], **call.attrs)), dtype=str(call.sinfo.dtype))

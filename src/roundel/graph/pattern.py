@@ -46,10 +46,12 @@ class Pattern:
 
 
 class Match:
-    """The expressions captured, by pattern: ``m[x]``. ``lookup`` finds what a variable is bound to."""
+    """The expressions captured, by pattern: ``m[x]``. ``lookup`` finds what a variable is bound to; a replacement sets ``origin`` to the pattern
+    of the call whose node's name it keeps, where that is not the outermost one."""
 
     def __init__(self, lookup: Callable[[Any], Any], use_count: Mapping[graph.Var, int]) -> None:
         self.captured: dict[Pattern, Any] = {}
+        self.origin: Pattern | None = None
         self.lookup, self.use_count = lookup, use_count
 
     def __getitem__(self, pattern: Pattern) -> Any:
@@ -172,5 +174,7 @@ class PatternRewriter(GraphRewriter):
             if pattern.match(call, m):
                 new = replacement(m)
                 if new is not None:
+                    if m.origin is not None:
+                        self.span = self.spans.get(m[m.origin], self.span)
                     return new
         return call

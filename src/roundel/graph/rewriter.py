@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ir import graph, tir
+from ..ir.choice import Choosing
 from ..ir.module import IRModule
 from ..ir.node import Span
 from ..ir.op import OpDef
@@ -33,6 +34,9 @@ class GraphRewriter:
         self.env: dict[graph.Var, graph.GraphExpr] = {}
         self.values: dict[graph.Var, graph.GraphExpr] = {}  # what a rewritten variable is bound to
         self.span: Span | None = None  # of the binding that is being rewritten
+        self.site = ""  # its name: that of the model's node
+        self.spans: dict[graph.Var, Span | None] = {}  # of rewritten variables
+        self.choosing = Choosing(mod.choices)
         self._out: list[graph.Binding] = []
         self._dataflow = True
 
@@ -82,7 +86,7 @@ class GraphRewriter:
                 if isinstance(func, graph.Function):
                     rebuilt = self.function(func)  # may add functions to self.mod
                     self.mod = self.mod.with_functions({name: rebuilt})
-        return self.mod
+        return self.mod.replace(choices=self.choosing.choices())
 
     def function(self, func: graph.Function) -> graph.Function:
         """A rebuilt function; the same object when nothing changed."""
@@ -114,7 +118,7 @@ class GraphRewriter:
     def binding(self, binding: graph.Binding) -> None:
         """Rewrite one binding into the current block."""
         value = self._value(binding.value)
-        self.span = binding.span
+        self.at(binding)
         if isinstance(binding, graph.MatchCast):
             self._append(binding.var, self._flatten(value), binding)
             return
@@ -132,8 +136,14 @@ class GraphRewriter:
             var = fresh
         self._append(var, value, binding)
 
+    def at(self, binding: graph.Binding) -> None:
+        """What is emitted from here on comes from this binding."""
+        self.span = binding.span
+        self.site = site_of(binding)
+
     def _append(self, var: graph.Var, value: graph.GraphExpr, binding: graph.Binding | None = None) -> None:
         self.values[var] = value
+        self.spans[var] = self.span
         if binding is not None and binding.var is var and binding.value is value:
             self._out.append(binding)
         elif isinstance(binding, graph.MatchCast):
@@ -214,6 +224,11 @@ def _nested(self: GraphRewriter, body: graph.SeqExpr) -> graph.SeqExpr:
 
 
 _VALUES: dict[type, Callable[[GraphRewriter, Any], graph.GraphExpr]] = {graph.Call: _call, graph.If: _if, graph.While: _while}
+
+
+def site_of(binding: graph.Binding) -> str:
+    """The name under which choices for a binding are recorded and asked for: the model's node, else the variable."""
+    return binding.span.name if binding.span is not None and binding.span.name else binding.var.name
 
 
 def uses(func: graph.Function) -> dict[graph.Var, int]:

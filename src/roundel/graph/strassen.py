@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir import graph, options, tir
+from ..ir.attrs import Attrs
+from ..ir.choice import Choice
 from ..ir.constants import ConstData
 from ..ir.module import IRModule
 from ..ir.visit import free_vars
@@ -29,8 +31,10 @@ from ..target import Target
 from ..target.target import L3, MEMORY
 from .convert_to_dataflow import convert_to_dataflow
 from .inline_functions import dims_of, fresh_copy
-from .rewriter import GraphRewriter, is_call
+from .rewriter import GraphRewriter, is_call, site_of
 
+PLAIN, STRASSEN = "plain", "strassen"  # the algorithms
+NO_POWERS = "the columns of its matrix differ too much in size, or are not finite"
 PRODUCT_SHARE = 0.94  # of peak that both ways reach
 SUMS = 1 / 6          # of the rate of the last cache, at which factors of the data are written and read
 SUM_CYCLES = 5.0      # for a vector of results, with the powers of its row and columns
@@ -52,8 +56,6 @@ def strassen(mod: IRModule) -> IRModule:
         if n >= 96: y = strassen_matmul(strassen_data(x), shared)
         else: y = matmul_columns(x, shared)      # its first columns are W / columns
     """
-    if options.get("accuracy") == "strict":
-        return mod
     return convert_to_dataflow(_Strassen(mod, mod.attrs.get("target") or Target.host()).module())
 
 
@@ -62,7 +64,7 @@ class _Strassen(GraphRewriter):
         super().__init__(mod)
         self.target = target
         self.enough: set[tir.Expr] = set()  # symbolic numbers of rows known to be enough here
-        self.decided: set[tir.Expr] = set()  # those that a condition outside of here asks for
+        self.decided: dict[tir.Expr, int] = {}  # those that a condition outside of here asks for, and how many it asks for
         self.loops = 0  # around here
         self.known_powers: dict[int, np.ndarray | None] = {}  # of the columns of constants, by their ids
 
@@ -73,14 +75,14 @@ class _Strassen(GraphRewriter):
     def seq(self, expr: graph.SeqExpr) -> graph.SeqExpr:
         own = {v for b in expr.bindings if isinstance(b, graph.MatchCast) for v in dims_of(b.sinfo)} - self.dims
         wanted: dict[tir.Expr, int] = {}
-        for b in expr.bindings:
-            rows, least = self.least_rows(b.value)
+        for b in expr.bindings if own.isdisjoint(dims_of(expr.sinfo)) else ():
+            rows, least = self.least_rows(b.value, site_of(b))
             if least is not None and rows not in self.decided and not self.loops and free_vars(rows).isdisjoint(own):
                 wanted[rows] = max(least, wanted.get(rows, 0))
-        known, self.dims, outside, self.decided = self.dims, self.dims | own, self.decided, self.decided | wanted.keys()
+        known, self.dims, outside, self.decided = self.dims, self.dims | own, self.decided, self.decided | wanted
         rarely = super().seq(expr)
         self.dims = known
-        if not wanted or not own.isdisjoint(dims_of(expr.sinfo)):
+        if not wanted:
             self.decided = outside
             return rarely
         self.enough |= wanted.keys()
@@ -99,11 +101,15 @@ class _Strassen(GraphRewriter):
         self.loops -= loop
         return out
 
-    def least_rows(self, call: graph.GraphExpr) -> tuple[tir.Expr, int | None]:
-        """The symbolic number of rows of a product and from how many on it pays; None where it is no such product or never does."""
+    def least_rows(self, call: graph.GraphExpr, site: str) -> tuple[tir.Expr, int | None]:
+        """The symbolic number of rows of a product and from how many on it pays, or two where Strassen's algorithm is asked for; None where
+        it is no such product, or plain from any number on."""
         found = product_of(call)
         if found is None or static(found.rows) is not None:
             return tir.index_const(0), None
+        asked = self.choosing.asked(site, found.algorithms(self.target, 1, MOST_ROWS, TILE))
+        if asked is not None:
+            return found.rows, 2 if asked == STRASSEN and self.powers(found) is not None else None
         fitting = [r for r in range(MOST_ROWS, 0, -2 * TILE) if pays(1, r, found.inner, found.columns, self.target, TILE, found.stored)]
         if not fitting or fitting[0] != MOST_ROWS or self.powers(found) is None:
             return found.rows, None
@@ -120,14 +126,11 @@ class _Strassen(GraphRewriter):
         found = product_of(call)
         if found is None:
             return call
-        rows, batch = static(found.rows), [static(n) for n in found.batch]
-        shared = rows is None and found.rows in self.decided and self.least_rows(call)[1] is not None
-        if rows is None:
-            tile = TILE if found.rows in self.enough and self.least_rows(call)[1] is not None else None
-        elif None not in batch and pays(math.prod(batch), rows, found.inner, found.columns, self.target, 0, found.stored):
-            tile = 0
+        if static(found.rows) is not None:
+            shared, tile = False, self.fixed(found)
         else:
-            tile = TILE if pays(1, rows, found.inner, found.columns, self.target, TILE, found.stored) else None
+            shared = self.varying(found, call)
+            tile = TILE if shared and found.rows in self.enough else None
         powers = None if tile is None and not shared else self.powers(found)
         if powers is None:
             return call
@@ -141,6 +144,33 @@ class _Strassen(GraphRewriter):
         weight = (_padded if found.narrow else _shared if shared else _factors)(weight, half)
         product = make("nn.strassen_matmul", factors, weight, graph.ShapeExpr((found.rows,)), columns=columns, **how)
         return make("multiply", self.emit(self.multiplied(product, powers)), row_powers)
+
+    def fixed(self, found: Product) -> int | None:
+        """The tile of a product whose number of rows is known, None where it stays plain; recorded."""
+        rows, batch = static(found.rows), [static(n) for n in found.batch]
+        assert rows is not None
+        ways = [*([(0, math.prod(batch))] if None not in batch else []), (TILE, 1)]
+        paying = [(tile, n) for tile, n in ways if pays(n, rows, found.inner, found.columns, self.target, tile, found.stored)]
+        possible = [(tile, n) for tile, n in ways if not isinstance(found.algorithms(self.target, n, rows, tile)[STRASSEN], str)]
+        tile, matrices = next(iter(paying or possible or ways))
+        algorithms = found.algorithms(self.target, matrices, rows, tile)
+        preferred = STRASSEN if paying else PLAIN
+        if STRASSEN in (preferred, self.choosing.asked(self.site, algorithms)) and self.powers(found) is None:
+            algorithms, preferred = algorithms | {STRASSEN: NO_POWERS}, PLAIN
+        return tile if self.choosing.decide(self.site, str(found), algorithms, preferred) == STRASSEN else None
+
+    def varying(self, found: Product, call: graph.Call) -> bool:
+        """Whether a product of symbolic rows runs by Strassen's algorithm where there are enough of them; recorded, with the times of many."""
+        least, pays_somewhere = self.decided.get(found.rows), self.least_rows(call, self.site)[1] is not None
+        algorithms = found.algorithms(self.target, 1, MOST_ROWS, TILE)
+        if id(found.weight.data) in self.known_powers and self.powers(found) is None:
+            algorithms |= {STRASSEN: NO_POWERS}
+        elif pays_somewhere and least is None:
+            algorithms |= {STRASSEN: "its number of rows becomes known too late to choose between variants"}
+        taken = STRASSEN if pays_somewhere and least is not None else PLAIN
+        condition = f"{found.rows} >= {least}" if taken == STRASSEN else ""
+        self.choosing.record(Choice(self.site, f"{found}, times of {MOST_ROWS} rows", taken, Attrs(algorithms), condition))
+        return taken == STRASSEN
 
     def multiplied(self, product: graph.GraphExpr, powers: np.ndarray) -> graph.GraphExpr:
         """The columns of a product multiplied. (Before its rows: the powers of columns are no extreme ones, so nothing overflows or vanishes
@@ -168,6 +198,17 @@ class Product:
         """Whether the matrix is stored in fewer bits than it is computed in."""
         return self.stored < 4
 
+    def __str__(self) -> str:
+        return f"matmul {'x'.join(map(str, (*self.batch, self.rows, self.inner)))} by {self.inner}x{self.columns}"
+
+    def algorithms(self, target: Target, batch: int, rows: int, tile: int) -> dict[str, float | str | None]:
+        """The cycles of one core expected of each algorithm for ``batch`` matrices of ``rows``, or why there is only the plain one."""
+        why_not = only_plain(batch, rows, self.inner, self.columns, target, tile, self.stored)
+        if why_not:
+            return {PLAIN: None, STRASSEN: why_not}
+        times = strassen_cycles(batch, rows, self.inner, self.columns, target, tile, self.stored)
+        return dict(zip((PLAIN, STRASSEN), times, strict=True))
+
 
 def product_of(call: graph.GraphExpr) -> Product | None:
     """The float32 product with a constant matrix (which may be stored in fewer bits) that a call is, or None."""
@@ -186,24 +227,44 @@ def product_of(call: graph.GraphExpr) -> Product | None:
 def pays(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0, stored: int = 4) -> bool:
     """Whether a product of ``batch`` matrices [rows, inner] with one [inner, columns] is expected to run faster in seven parts;
     ``tile``: pairs of rows come in whole tiles of so many; ``stored``: bytes of an element of the constant."""
-    times = strassen_cycles(batch, rows, inner, columns, target, tile, stored)
-    return times is not None and times[1] < GAIN * times[0]
+    if only_plain(batch, rows, inner, columns, target, tile, stored):
+        return False
+    plain, parts = strassen_cycles(batch, rows, inner, columns, target, tile, stored)
+    return parts < GAIN * plain
 
 
-def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0, stored: int = 4) -> tuple[float, float] | None:
-    """What the model expects of the plain product and of the seven parts, in cycles of one core; None where there is only the former."""
+def only_plain(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0, stored: int = 4) -> str:
+    """Why a product cannot run in seven parts; "" where it can."""
+    lanes = target.lanes("float32")
+    grown, growth = (PRODUCTS + bool(tile)) / 4, options.get("weight_growth")
+    if options.get("accuracy") == "strict":
+        return "the option accuracy is strict"
+    if rows < 2 or inner % 2:
+        return f"{rows} rows and sums of {inner} cannot both be halved"
+    if columns < 4 * lanes:
+        return f"there are {columns} columns, fewer than four vectors of {lanes}"
+    if stored >= 4 and growth < grown:
+        return f"weights grow to {grown:g} times their size, the option weight_growth allows {growth:g}"
+    if stored < 4 and tile:  # whether the first rows are there is asked in the innermost loop, where their sums are made: half as fast as plain products
+        return "its rows come in tiles, and its weights are stored in fewer bits"
+    if not tile and _factors_of_data(batch * ((rows + 1) // 2), inner) > target.l3_bytes / 2:  # every panel of columns reads them again
+        return "sums of its data fill more than half of the last cache"
+    return ""
+
+
+def _factors_of_data(pairs: int, inner: int) -> int:
+    """Bytes of the sums of quarters of the data."""
+    return 4 * PRODUCTS * pairs * (inner // 2)
+
+
+def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0, stored: int = 4) -> tuple[float, float]:
+    """What the model expects of the plain product and of the seven parts, in cycles of one core."""
     lanes = target.lanes("float32")
     half = half_columns(columns, lanes)
     narrow = stored < 4
-    if rows < 2 or inner % 2 or columns < 4 * lanes or (not narrow and options.get("weight_growth") < (PRODUCTS + bool(tile)) / 4):
-        return None
-    if narrow and tile:  # whether the first rows are there is asked in the innermost loop, where their sums are made: half as fast as plain products
-        return None
     per_cycle = lanes * target.fma_ports * PRODUCT_SHARE
     pairs = batch * (-(-rows // (2 * tile)) * tile if tile else (rows + 1) // 2)
-    factors = 4 * PRODUCTS * pairs * (inner // 2)
-    if not tile and factors > target.l3_bytes / 2:  # every panel of columns reads them again
-        return None
+    factors = _factors_of_data(pairs, inner)
     quarter = (inner // 2) * half
     weights, cached = WEIGHTS * target.bytes_per_cycle(MEMORY), target.bytes_per_cycle(L3)
     direct = max(batch * rows * inner * columns / per_cycle, stored * inner * columns / weights)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a convolution runs by Winograd's algorithm, and with which tiles: by modelled time."""
+"""Ways to compute a convolution, directly and by Winograd's algorithm with tiles of two sizes: what each is expected to take, or why it cannot be had."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from ..ops.dims import paddings, per_axis, static
 from ..ops.winograd import transform_weight
 from ..target import Target
 
-TILES = (2, 4)
+NAMES = {0: "direct", 2: "winograd2", 4: "winograd4"}
+"""Of the algorithms, by their tiles: F(2x2,3x3) and F(4x4,3x3); 0 is the direct way."""
 LARGEST = 2.0**80
 """The largest norm of a kernel that is transformed. A tile of 4 that is not computed directly has pixels of norm below 2^36 (`ops/even_tiles.py`),
 and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
@@ -27,33 +29,50 @@ TRANSFORM_CYCLES = {2: 90, 4: 550}  # of the transform of a tile, for a vector o
 EXPOSED = 0.4         # of the shorter of arithmetic and reading weights, that the longer does not hide
 
 
-def winograd_tile(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target, constants: float = math.inf) -> int:
-    """The tile (2 or 4) with which a convolution NCHW by OIHW is expected to run fastest, 0 for the direct way."""
-    times = winograd_cycles(data, weight, attrs, target, constants)
-    return min(times, key=times.__getitem__, default=0)
+def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target,
+                           constants: float = math.inf) -> dict[str, float | str | None]:
+    """For each algorithm of a convolution NCHW by OIHW the cycles of one core that the model expects, or why it cannot be had (then nothing
+    is expected of the direct way either). ``constants``: bytes of all that a run of the model reads of them, which decides where those of a
+    layer come from when its turn is there again."""
+    why_not = _only_direct(data, weight, attrs, target)
+    if why_not:
+        return {name: why_not if m else None for m, name in NAMES.items()}
+    batch, (channels, *space), outer = static(data.shape[0]) or 1, map(static, data.shape[1:]), static(weight.shape[0])
+    rows, cols = (n + sum(p) - 2 for n, p in zip(space, paddings(attrs["padding"], 2), strict=True))
+    level, growth = target.level_of(constants), options.get("weight_growth")
+    return {name: f"weights grow to {GROWTH[m]:.2g} times their size, the option weight_growth allows {growth:g}" if m and GROWTH[m] > growth
+            else _cycles(m, batch, rows, cols, channels, outer, target, level) for m, name in NAMES.items()}
 
 
-def winograd_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target, constants: float = math.inf) -> dict[int, float]:
-    """What the model expects of each tile, in cycles of one core; 0 is the direct way. Empty where that is the only one. ``constants``: bytes of
-    all that a run of the model reads of them, which decides where those of a layer come from when its turn is there again."""
-    if options.get("accuracy") == "strict" or int(attrs["groups"]) != 1 or data.dtype != "float32":
-        return {}
-    kernel = [static(n) for n in weight.shape[2:]]
-    if kernel != [3, 3] or tuple(per_axis(attrs["strides"], 2)) != (1, 1) or tuple(per_axis(attrs["dilation"], 2)) != (1, 1):
-        return {}
-    pads = paddings(attrs["padding"], 2)
-    channels, height, width = (static(n) for n in data.shape[1:])
-    outer = static(weight.shape[0])
-    if channels is None or height is None or width is None or outer is None:
-        return {}
-    rows, cols = (n + sum(p) - 2 for n, p in zip((height, width), pads, strict=True))
+def fastest(algorithms: Mapping[str, float | str | None]) -> str:
+    """The name of the algorithm that is expected to take the least time; the direct one where nothing is expected."""
+    expected = {name: cycles for name, cycles in algorithms.items() if isinstance(cycles, float)}
+    return min(expected, key=expected.__getitem__, default=NAMES[0])
+
+
+def _only_direct(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> str:
+    """Why a convolution cannot run by Winograd's algorithm with any tile; "" where it can."""
+    kernel, strides, dilation = [static(n) for n in weight.shape[2:]], per_axis(attrs["strides"], 2), per_axis(attrs["dilation"], 2)
+    sizes = [static(n) for n in (*data.shape[1:], weight.shape[0])]
     lanes = target.lanes("float32")
-    if rows <= 0 or cols <= 0 or channels % lanes or outer % lanes:
-        return {}
-    batch = static(data.shape[0]) or 1
-    tiles = [m for m in TILES if GROWTH[m] <= options.get("weight_growth")]
-    level = target.level_of(constants)
-    return {m: _cycles(m, batch, rows, cols, channels, outer, target, level) for m in (0, *tiles)}
+    if options.get("accuracy") == "strict":
+        return "the option accuracy is strict"
+    if data.dtype != "float32":
+        return f"its data is {data.dtype}, not float32"
+    if int(attrs["groups"]) != 1:
+        return f"it has {attrs['groups']} groups of channels"
+    if kernel != [3, 3]:
+        return f"its kernels are {'x'.join(map(str, kernel))}, not 3x3"
+    if {*strides, *dilation} != {1}:
+        return f"its strides are {'x'.join(map(str, strides))} and its dilations {'x'.join(map(str, dilation))}, not 1x1"
+    if None in sizes:
+        return "its sizes are not all known at compile time"
+    channels, height, width, outer = sizes
+    if any(n + sum(p) < 3 for n, p in zip((height, width), paddings(attrs["padding"], 2), strict=True)):
+        return "its result is empty"
+    if channels % lanes or outer % lanes:
+        return f"{channels} and {outer} channels are not both multiples of {lanes}, a vector's elements"
+    return ""
 
 
 def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int, target: Target, level: int) -> float:

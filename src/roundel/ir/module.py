@@ -7,21 +7,23 @@ from collections.abc import ItemsView, Iterator, KeysView, Mapping
 from typing import Any
 
 from .attrs import EMPTY, Attrs
+from .choice import Choices
 from .node import Node, node
 from .tir.func import BaseFunc
 
 
-@node(hidden=("constants",))
+@node(hidden=("constants", "choices"))
 class IRModule(Node):
     """An immutable set of functions by name. ``mod["main"]`` gets one; ``with_functions`` makes a changed copy.
 
-    ``constants`` keeps the data of constants alive that host functions name by key (None: none do); it is not part of the
-    program's text or equality.
+    ``constants`` keeps the data of constants alive that host functions name by key (None: none do). ``choices`` are the algorithms that
+    passes have chosen and those that are asked for. Neither is part of the program's text or equality.
     """
 
     functions: Mapping[str, BaseFunc]
     attrs: Attrs = EMPTY
     constants: Any = None
+    choices: Choices = Choices()
 
     __hash__ = object.__hash__
 
@@ -53,7 +55,7 @@ class IRModule(Node):
         if all(self.functions.get(k) is f for k, f in changes.items()):
             return self
         merged = {**self.functions, **changes}
-        return IRModule({k: f for k, f in merged.items() if f is not None}, self.attrs, self.constants)
+        return IRModule({k: f for k, f in merged.items() if f is not None}, self.attrs, self.constants, self.choices)
 
     def unique_name(self, hint: str) -> str:
         """``hint``, or with a number appended when a function has that name."""

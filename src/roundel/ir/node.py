@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T", bound=type)
-_LEAF = re.compile(r"^(tuple\[)?(str|int|float|bool|DType|Attrs|Token|Span|ForKind|IterKind|Any|object|Callable|Layout|ConstData|OpDef|Buffer)\b")
+_LEAF = re.compile(r"^(tuple\[)?(str|int|float|bool|DType|Attrs|Choices|Token|Span|ForKind|IterKind|Any|object|Callable|Layout|ConstData|OpDef|Buffer)\b")
 _ONE = re.compile(r"^(Expr|Stmt|Var|Range|Block|BufferRegion)( \| None)?$")  # kinds of fields that hold a node
 _MANY = re.compile(r"^tuple\[(Expr|Stmt|IterVar|Range|BufferRegion|MatchBufferRegion), \.\.\.\]$")  # ... that hold nodes
 _interned: dict[tuple, weakref.ref] = {}
@@ -28,11 +28,12 @@ _interned: dict[tuple, weakref.ref] = {}
 
 @dataclass(frozen=True)
 class Span:
-    """Where something was written: a script's file, line and column, or a model's node (then line is 0)."""
+    """Where something was written: a script's file, line and column, or a model's node (then line is 0, and ``name`` the node's own)."""
 
     file: str
     line: int = 0
     column: int = 0
+    name: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from ..ir import tir
 from ..ir.errors import OptionError
 from ..ir.module import IRModule
+from ..passes import pass_
 from .parallelism import GRAIN
 from .program import Program
 from .sketch import Sketch
@@ -80,6 +82,16 @@ def pin(mod: IRModule, choices: Mapping[str, Mapping[str, Any]]) -> IRModule:
         if name not in programs:
             raise OptionError(f"there is no tensor program {name!r} to be scheduled", hint=f"there are {', '.join(programs)}")
     return mod.with_functions({name: mod[name].with_attr("decisions", dict(chosen)) for name, chosen in choices.items()})
+
+
+@pass_("pin_programs")
+def pin_programs(mod: IRModule) -> IRModule:
+    """Pin the decisions that ``rd.compile(choices=...)`` was given for tensor programs, by their names or patterns of them. Raises OptionError
+    for those that fit no program."""
+    names = [n for n, f in mod.items() if isinstance(f, tir.PrimFunc) and f.root_block is not None]
+    for pattern, decisions in mod.choices.pins:
+        mod = pin(mod, {name: decisions for name in [n for n in names if fnmatchcase(n, pattern)] or [pattern]})
+    return mod
 
 
 def _values(column: np.ndarray) -> str:

@@ -283,7 +283,7 @@ class GraphImporter:
                 pass  # falls through to tensors, which is always right, and where what is invalid is told
         if convert is None:
             raise context.unsupported(f"operator {context.node.op_type} is not supported")
-        self.bb.span = Span(context.title)
+        self.bb.span = Span(context.title, name=context.name)
         try:
             out = convert(context, *inputs)
         except RoundelError as e:
@@ -292,7 +292,7 @@ class GraphImporter:
             raise
         except _INVALID as e:
             raise _invalid(context, e) from e
-        self.bb.span = Span(context.title)  # a subgraph had its own nodes' names
+        self.bb.span = Span(context.title, name=context.name)  # a subgraph had its own nodes' names
         made = [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
         for value in made:
             if isinstance(value, Value) and value.content is None:

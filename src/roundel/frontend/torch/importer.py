@@ -218,7 +218,7 @@ class Importer:
             return floating(self.emit, self.sizes, value.node.expr) if isinstance(value, torch.SymFloat) else self.sizes.get(value)
         convert = _converter(node)
         context = NodeContext(self, node)
-        self.bb.span = Span(context.title)
+        self.bb.span = Span(context.title, name=context.name)
         try:
             out = pairs.convert(context, convert, args, kwargs) if _on_complex(node) and not _on_host(convert) else convert(context, *args, **kwargs)
         except RoundelError as e:

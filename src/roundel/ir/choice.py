@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choices between algorithms: what a pass decided at each place of a model, what else there was, and what somebody asked for.
+
+A pass that can compute a node in several ways asks for each node what is taken, and leaves a record of it::
+
+    choosing = Choosing(mod.choices)
+    taken = choosing.decide("/conv1/Conv", "conv2d 1x64x56x56 by 64x64x3x3", {"direct": 4e6, "winograd4": "the channels fill no vectors"}, "direct")
+    return mod.replace(choices=choosing.choices())
+
+What was asked for can be checked once all passes that choose have run (`Choices.check`): only then is it known which places there are.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from .attrs import EMPTY, Attrs
+from .errors import OptionError
+
+MOST_SHOWN = 8  # places in a message
+Alternatives = Mapping[str, float | str | None]
+"""For each algorithm by name the cycles of one core that are expected of it (None: nothing is), or a text: why it cannot be had."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was decided at ``site``, the name of the model's node. ``subject`` says what is computed there, ``taken`` is one of
+    ``alternatives``. ``condition``: on what sizes at run time it is taken, "" for all."""
+
+    site: str
+    subject: str
+    taken: str
+    alternatives: Attrs = EMPTY
+    condition: str = ""
+
+    @property
+    def possible(self) -> dict[str, float | None]:
+        """The algorithms that can be had here, with the cycles that are expected of them."""
+        return {name: found for name, found in self.alternatives.items() if not isinstance(found, str)}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of a module. ``asked``: names or patterns of sites with the algorithm asked for; ``pins``: names or patterns of tensor
+    programs with decisions of their schedules; ``made``: what was decided so far."""
+
+    asked: tuple[tuple[str, str], ...] = ()
+    pins: tuple[tuple[str, Attrs], ...] = ()
+    made: tuple[Choice, ...] = ()
+
+    @staticmethod
+    def of(given: Mapping[str, Any] | None) -> Choices:
+        """What ``rd.compile(choices=...)`` takes: for each site (or pattern) the name of an algorithm or several, for each tensor program
+        a mapping of decisions. Raises OptionError for anything else."""
+        if not isinstance(given or {}, Mapping):
+            raise OptionError(f"choices cannot be {given!r}", hint='give them by the name of a node, such as {"/conv1/Conv": "direct"}')
+        asked, pins = [], []
+        for site, wanted in (given or {}).items():
+            names = [wanted] if isinstance(wanted, str) else wanted
+            if isinstance(site, str) and isinstance(wanted, Mapping):
+                pins.append((site, Attrs(wanted)))
+            elif isinstance(site, str) and isinstance(names, Sequence) and all(isinstance(name, str) for name in names):
+                asked += [(site, name) for name in names]
+            else:
+                raise OptionError(f"the choice for {site!r} cannot be {wanted!r}", hint="give the name of an algorithm, such as direct, or a mapping of "
+                                  "decisions for a tensor program")
+        return Choices(tuple(asked), tuple(pins))
+
+    def asked_at(self, site: str) -> list[str]:
+        """The algorithms that are asked for at a site, those by its very name before those by a pattern."""
+        own = [name for pattern, name in self.asked if pattern == site]
+        return own + [name for pattern, name in self.asked if pattern != site and fnmatchcase(site, pattern)]
+
+    def check(self) -> None:
+        """Raises OptionError for what was asked for and was taken at no site that its pattern names."""
+        for pattern, name in self.asked:
+            self._check(pattern, name, [c for c in self.made if c.site == pattern or fnmatchcase(c.site, pattern)])
+
+    def _check(self, pattern: str, name: str, matched: Sequence[Choice]) -> None:
+        if not matched:
+            sites = list(dict.fromkeys(c.site for c in self.made))
+            near = difflib.get_close_matches(pattern, sites, 3)
+            hint = f"is {' or '.join(near)} meant?" if near else f"there are choices at {_listed(sites)}" if sites else "the model has no such place"
+            raise OptionError(f"{name} is asked for at {pattern!r}, and there is nothing to be chosen at a node of that name", hint=hint)
+        known = [c for c in matched if name in c.alternatives]
+        where = f"node {matched[0].site!r}" if len({c.site for c in matched}) == 1 else f"the nodes that {pattern!r} names"
+        if not known:
+            names = dict.fromkeys(n for c in matched for n in c.alternatives)
+            raise OptionError(f"there is no algorithm {name!r}", where=where, hint=f"there are {', '.join(names)}")
+        possible = [c for c in known if name in c.possible]
+        if not possible:
+            why = f"{known[0].subject}: {known[0].alternatives[name]}"
+            raise OptionError(f"{name} cannot be had", where=where, why=why, hint=f"it may be {', '.join(known[0].possible)}")
+        if all(c.taken != name and c.site == pattern for c in possible):
+            raise OptionError(f"both {name} and {possible[0].taken} are asked for", where=where, hint="only one of them can be taken")
+
+
+@dataclass
+class Choosing:
+    """The choices of a pass that is under way."""
+
+    before: Choices
+    made: dict[Choice, None] = field(default_factory=dict)
+
+    def asked(self, site: str, alternatives: Alternatives) -> str | None:
+        """Which of the alternatives is asked for at a site and can be had; None for none."""
+        if not self.before.asked:
+            return None
+        return next((name for name in self.before.asked_at(site) if name in alternatives and not isinstance(alternatives[name], str)), None)
+
+    def decide(self, site: str, subject: str, alternatives: Alternatives, preferred: str) -> str:
+        """What is taken at a site: what is asked for where it can be had, else ``preferred``. Recorded."""
+        taken = self.asked(site, alternatives) or preferred
+        self.record(Choice(site, subject, taken, Attrs(alternatives)))
+        return taken
+
+    def record(self, choice: Choice) -> None:
+        """Keep a choice that was made already."""
+        self.made[choice] = None
+
+    def choices(self) -> Choices:
+        """Those from before and those of this pass, equal ones once."""
+        return replace(self.before, made=tuple(dict.fromkeys((*self.before.made, *self.made)))) if self.made else self.before
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(names[:MOST_SHOWN]) + (f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else "")
