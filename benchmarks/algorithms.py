@@ -21,14 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
 from roundel import driver
 from roundel.frontend.onnx import from_onnx
-from roundel.graph.algorithms import CONVOLUTIONS
-from roundel.graph.winograd import winograd_cycles
+from roundel.graph.winograd import convolution_algorithms, fastest
 from roundel.target import Target
 from roundel.target.host import described
 from roundel.target.profile import measure
@@ -50,9 +48,9 @@ class Result:
     """Milliseconds of each algorithm, measured and expected; ``chosen`` is the model's choice."""
 
     layer: str
-    chosen: int
-    measured: Mapping[int, float]
-    expected: Mapping[int, float]
+    chosen: str
+    measured: Mapping[str, float]
+    expected: Mapping[str, float]
 
     @property
     def behind(self) -> float:
@@ -86,8 +84,8 @@ def run_algorithms(conditions: Sequence[str], layers: Sequence[Layer], seconds: 
 
 def describe(result: Result) -> str:
     """One line."""
-    times = "  ".join(f"{CONVOLUTIONS[m]} {ms:7.3f} ({result.expected[m]:7.3f})" for m, ms in result.measured.items())
-    return f"{result.layer:26s} {times}   chosen {CONVOLUTIONS[result.chosen]:22s} {result.behind:6.1%}"
+    times = "  ".join(f"{name} {ms:7.3f} ({result.expected[name]:7.3f})" for name, ms in result.measured.items())
+    return f"{result.layer:26s} {times}   chosen {result.chosen:10s} {result.behind:6.1%}"
 
 
 @contextmanager
@@ -112,12 +110,13 @@ def compare(layer: Layer, target: Target, seconds: float) -> Result | None:
     """Every algorithm of a layer, measured; None where there is only one."""
     mod = _module(layer)
     call = next(b.value for block in mod["main"].body.blocks for b in block.bindings if getattr(getattr(b.value, "op", None), "name", "") == "nn.conv2d")
-    cycles = winograd_cycles(call.args[0].sinfo, call.args[1].sinfo, call.attrs, target)
+    algorithms = convolution_algorithms(call.args[0].sinfo, call.args[1].sinfo, call.attrs, target)
+    cycles = {name: found for name, found in algorithms.items() if isinstance(found, float)}
     if len(cycles) < 2:
         return None
-    runs = {m: _compiled(layer, m, target) for m in cycles}
+    runs = {name: _compiled(layer, name, target) for name in cycles}
     measured = _interleaved(runs, layer.arrays()[0], seconds, max(2 * target.l3_bytes, 32 << 20))
-    return Result(layer.name, min(cycles, key=cycles.__getitem__), measured, {m: c / target.frequency_ghz * 1e-6 for m, c in cycles.items()})
+    return Result(layer.name, fastest(algorithms), measured, {name: c / target.frequency_ghz * 1e-6 for name, c in cycles.items()})
 
 
 def _module(layer: Layer) -> Any:
@@ -127,16 +126,15 @@ def _module(layer: Layer) -> Any:
         return from_onnx(path.read_bytes())
 
 
-def _compiled(layer: Layer, tile: int, target: Target) -> Any:
+def _compiled(layer: Layer, algorithm: str, target: Target) -> Any:
     """The layer with one algorithm."""
-    with patch("roundel.graph.block_channels.winograd_tile", lambda *_: tile):
-        return driver.compile_module(_module(layer), target=target, profile=True).load(threads=1, profile=True)["main"]
+    return driver.compile_module(_module(layer), target=target, profile=True, choices={"*": algorithm}).load(threads=1, profile=True)["main"]
 
 
-def _interleaved(runs: Mapping[int, Any], x: np.ndarray, seconds: float, swept: int) -> dict[int, float]:
+def _interleaved(runs: Mapping[str, Any], x: np.ndarray, seconds: float, swept: int) -> dict[str, float]:
     """Milliseconds of each, in turns."""
     other, given, source = np.ones(swept // 4, np.float32), np.empty_like(x), x
-    times: dict[int, list[tuple[float, float, float]]] = {m: [] for m in runs}
+    times: dict[str, list[tuple[float, float, float]]] = {m: [] for m in runs}
     order, end, done = list(runs), time.perf_counter() + seconds, 0
     while done < ROUNDS[0] or (time.perf_counter() < end and done < ROUNDS[1]):
         random.Random(done).shuffle(order)

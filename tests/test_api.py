@@ -50,6 +50,11 @@ def test_every_public_name_is_there_and_documented():
     ({"hot": ["batch"]}, "sizes cannot be 'batch'"),
     ({"hot": {"batch": 1.5}}, "size 1.5"),
     ({"accuracy": "high"}, "one of strict, default, fast"),
+    ({"choices": {"nowhere": "direct"}}, "'nowhere'(.|\n)*classify, conv"),
+    ({"choices": {"conv": "fft"}}, "node 'conv'(.|\n)*no algorithm 'fft'(.|\n)*direct, winograd2, winograd4"),
+    ({"choices": {"conv": "winograd4"}}, "node 'conv'(.|\n)*winograd4 cannot be had(.|\n)*channels(.|\n)*may be direct"),
+    ({"choices": {"conv": 3}}, "choice for 'conv' cannot be 3"),
+    ({"choices": 3}, "choices cannot be 3"),
     ({"weights": "int3"}, "one of float16, bfloat16"),
 ])
 def test_values_that_cannot_be(path, given, message):
@@ -99,6 +104,12 @@ def test_metadata_tells_options_and_source(path, tmp_path):
         assert m.metadata["source"] == {"kind": "file", "file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
         assert m.metadata["target"].startswith("llvm") and isinstance(m.metadata["features"], list)
     assert rd.compile(path.read_bytes()).metadata["source"]["sha256"] == m.metadata["source"]["sha256"]
+
+
+def test_choices_are_kept_apart(path):
+    """A model that is in the cache is taken only where the same was asked for."""
+    for choices in (None, {"conv": "direct"}, {"conv": "direct"}, {"c*": "direct"}, {"*": {"grain": 1}}, None):
+        assert rd.compile(path, choices=choices).metadata.get("choices") == choices
 
 
 def test_a_header_is_saved_with_the_library(path, tmp_path):

@@ -166,13 +166,34 @@ def test_every_command_speaks_json(place, compiled):
     assert as_json(place, "bench", "j.so", "--seconds", "0.05")["kernels"] is None
     assert "R.matmul" in as_json(place, "inspect", "model.onnx")["functions"]["main"]
     assert "lower_host" in as_json(place, "inspect", "model.onnx", "--passes")
-    (row,) = as_json(place, "explain", "model.onnx", "--no-measure")
+    explained = as_json(place, "explain", "model.onnx", "--no-measure")
+    (row,) = explained["kernels"]
+    assert {(c["site"], c["taken"]) for c in explained["choices"]} == {("product", "plain"), ("product", "float32")}
+    assert all(c["expected_ms"].keys() | c["why_not"].keys() >= {c["taken"]} for c in explained["choices"])
     assert row["kernel"] == as_json(place, "explain", "model.onnx", "-f", row["kernel"])["kernel"]
     assert "define" in as_json(place, "inspect", "model.onnx", "--form", "llvm", "-f", row["kernel"])["text"]
     assert as_json(place, "check", "model.onnx")["ok"] is True
     assert as_json(place, "check", "odd.npy", status=2)["ok"] is False
     assert {"this machine", "znver3"} <= {t["name"] for t in as_json(place, "targets")}
     assert any(o["name"] == "R.matmul" for o in as_json(place, "report", "ops")) and any(o["name"] == "Conv" for o in as_json(place, "report", "onnx"))
+
+
+def test_algorithms_are_asked_for_by_the_names_of_nodes(place):
+    assert as_json(place, "compile", "model.onnx", "-o", "c.so", "--choose", "prod*=plain")["metadata"]["choices"] == {"prod*": ["plain"]}
+    assert "fewer than four vectors" in roundel(place, "compile", "model.onnx", "--choose", "product=strassen", status=1).stderr
+    assert "is product meant?" in roundel(place, "explain", "model.onnx", "--choose", "produkt=plain", status=1).stderr
+    assert "NODE=ALGORITHM" in roundel(place, "compile", "model.onnx", "--choose", "plain", status=2).stderr
+
+
+def test_choices_below_the_table(place):
+    """Equal layers in one line, each with what others are expected to take; what is as usual and rated by nothing is left out."""
+    weight = numpy_helper.from_array(np.ones((64, 64, 3, 3), np.float32), "w")
+    nodes = [helper.make_node("Conv", [f"x{k}", "w"], [f"x{k + 1}"], name=f"/conv{k}", pads=[1] * 4) for k in range(3)]
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64, 20, 20]) for name in ("x0", "x3")]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", infos[:1], infos[1:], [weight]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9),
+              place / "convolutions.onnx")
+    text = roundel(place, "explain", "convolutions.onnx", "--no-measure", "--choose", "/conv1=direct").stdout
+    assert "/conv1: conv2d 1x64x20x20 by 64x64x3x3: direct, expected " in text and "/conv0 and 1 more: " in text and "winograd2 " in text
 
 
 def test_info(place, compiled):

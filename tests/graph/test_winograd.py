@@ -8,8 +8,7 @@ import pytest
 
 from roundel.builder import BlockBuilder
 from roundel.driver import DEFAULT, compile_module, prepare
-from roundel.graph.algorithms import algorithms
-from roundel.graph.winograd import LARGEST, winograd_cycles, winograd_tile
+from roundel.graph.winograd import LARGEST, NAMES, convolution_algorithms, fastest
 from roundel.interp import interpret
 from roundel.ir import IRModule, graph, options, tir
 from roundel.ir.constants import ConstData
@@ -23,6 +22,7 @@ from roundel.strategy import schedule_module
 from roundel.target import Target
 from roundel.target.profile import Profile
 
+DIRECT, W2, W4 = NAMES.values()
 LANES = 16  # of the blocks of channels
 
 
@@ -94,31 +94,35 @@ def test_compiled_networks_give_the_convolution(machine, n, channels, out, h, w)
 
 def test_choice():
     target = Target("znver4")
-    assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == 4
-    assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(strides=2), target) == 0
-    assert winograd_tile(_info(1, 64, 56, 56), _info(64, 1, 3, 3), _attrs(groups=64), target) == 0
-    assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 5, 5), _attrs(), target) == 0
-    assert winograd_tile(_info(1, 24, 56, 56), _info(24, 24, 3, 3), _attrs(), target) == 0
+    assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == W4
+    assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(strides=2), target) == DIRECT
+    assert _fastest(_info(1, 64, 56, 56), _info(64, 1, 3, 3), _attrs(groups=64), target) == DIRECT
+    assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 5, 5), _attrs(), target) == DIRECT
+    assert _fastest(_info(1, 24, 56, 56), _info(24, 24, 3, 3), _attrs(), target) == DIRECT
     with options.override(accuracy="strict"):
-        assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == 0
+        assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == DIRECT
+
+
+def _fastest(*layer):
+    return fastest(convolution_algorithms(*layer))
 
 
 EMERALD = Profile(gflops=165.8, l1_gbs=314, l2_gbs=117, l3_gbs=25.3, dram_gbs=13.8, cores=2, all_gflops=320, all_dram_gbs=22.2)
 """Of one virtual machine on an Emerald Rapids, where F(4x4) of 512 channels at 7 x 7 took 4.04 ms, of 256 channels at 14 x 14 1.3 ms."""
 
 
-@pytest.mark.parametrize("channels, size, zen5, emerald", [(64, 56, 4, 4), (128, 28, 4, 4), (256, 14, 4, 2), (512, 7, 2, 0)])
+@pytest.mark.parametrize("channels, size, zen5, emerald", [(64, 56, W4, W4), (128, 28, W4, W4), (256, 14, W4, W2), (512, 7, W2, DIRECT)])
 def test_the_choice_follows_from_the_machine(channels, size, zen5, emerald):
     """How fast weights come from memory decides between algorithms that need few of them and algorithms that need many."""
     layer = _info(1, channels, size, size), _info(channels, channels, 3, 3), _attrs()
-    assert winograd_tile(*layer, Target("znver5")) == zen5
-    assert winograd_tile(*layer, EMERALD.of(Target("sapphirerapids", cores=2))) == emerald
+    assert _fastest(*layer, Target("znver5")) == zen5
+    assert _fastest(*layer, EMERALD.of(Target("sapphirerapids", cores=2))) == emerald
 
 
 def test_expected_times_are_near_those_measured():
     machine = EMERALD.of(Target("sapphirerapids", cores=2))
     for channels, size, measured in ((512, 7, 4.04e-3), (256, 14, 1.3e-3)):
-        cycles = winograd_cycles(_info(1, channels, size, size), _info(channels, channels, 3, 3), _attrs(), machine)[4]
+        cycles = convolution_algorithms(_info(1, channels, size, size), _info(channels, channels, 3, 3), _attrs(), machine)["winograd4"]
         assert cycles / machine.frequency_ghz * 1e-9 == pytest.approx(measured, rel=0.2)
 
 
@@ -127,8 +131,9 @@ def test_kernels_that_overflow_are_used_as_they_are(value, chosen):
     mod, weight, _ = _network(1, 64, 64, 56, 56, np.random.default_rng(0))
     weight[5, 3, 1, 2] = value
     target = Target("x86-64-v4")
-    (choice,) = algorithms(mod, target) or [None]
-    assert (choice is not None and choice.chosen != "direct") == any("winograd" in name for name in prepare(mod, target=target)) == chosen
+    made = prepare(mod, target=target)
+    (choice,) = made.choices.made
+    assert (choice.taken != DIRECT) == any("winograd" in name for name in made) == chosen == (len(choice.possible) > 1)
 
 
 @pytest.mark.parametrize("tile", [2, 4])
@@ -141,17 +146,16 @@ def test_kernels_that_are_transformed_overflow_nowhere(tile):
     assert gain * LARGEST * np.sqrt(LANES * 2.0**128 / SCALE) < np.finfo(np.float32).max  # each lane of the sum of squares is finite
 
 
-@pytest.mark.parametrize(("growth", "tile"), [(5.0, 4), (4.0, 2), (1.7, 0)])
-def test_weights_grow_no_more_than_allowed(growth, tile):
+@pytest.mark.parametrize(("growth", "algorithm"), [(5.0, W4), (4.0, W2), (1.7, DIRECT)])
+def test_weights_grow_no_more_than_allowed(growth, algorithm):
     with options.override(weight_growth=growth):
-        assert winograd_tile(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), Target("x86-64-v4")) == tile
+        assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), Target("x86-64-v4")) == algorithm
 
 
 @pytest.mark.parametrize("tile", [2, 4])
-def test_every_pass_keeps_results(tile, monkeypatch):
-    monkeypatch.setattr("roundel.graph.block_channels.winograd_tile", lambda *_: tile)
+def test_every_pass_keeps_results(tile):
     mod, _, _ = _network(1, 32, 32, 6, 9, np.random.default_rng(0))
-    compile_module(mod, verify=True)
+    compile_module(mod, verify=True, choices={"*": NAMES[tile]})
 
 
 def test_interpolation_points_are_precise():

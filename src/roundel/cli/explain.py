@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from ..ir import options
-from ..ir.escape import markup
+from ..ir.escape import markup, short_name
 from ..passes.progress import shown
 from .arguments import CHOOSE, DIM, TARGET, THREADS, chosen, dims, gather_inputs, known_dims
 from .json_output import JSON, print_json
@@ -96,10 +96,12 @@ def explained_with_choices(model: Any, *, target: Any = None, threads: int = 1, 
 
 
 def choice_lines(choices: list[dict[str, Any]]) -> list[str]:
-    """A line for all equal choices that had an alternative: what was taken, what is expected of it and of the others, and where."""
+    """A line for all equal choices that had an alternative, and of which something is expected or that are not as usual: what was taken, what is
+    expected of it and of the others, and where."""
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for c in choices:
-        if len(c["expected_ms"]) > 1:
+        usual, *others = c["expected_ms"]
+        if others and (c["expected_ms"][usual] is not None or c["taken"] != usual):
             alike.setdefault((c["subject"], c["taken"], c["condition"]), []).append(c)
     return [_choice_line(same[0], [c["site"] for c in same]) for same in alike.values()]
 

@@ -20,7 +20,7 @@ from ..ir.constants import ConstData
 from ..ir.module import IRModule
 from ..ir.op import FuseKind, OpDef
 from ..ops import make
-from ..ops.dims import paddings, per_axis
+from ..ops.dims import paddings, per_axis, shape_text
 from ..passes import pass_
 from ..target import Target
 from .constant_bytes import constant_bytes
@@ -152,22 +152,18 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
 def _tile(self: _Block, call: graph.Call, inner: int) -> int:
     """The tile with which a convolution of data in blocks of ``inner`` runs by Winograd's algorithm, 0 for the direct way; recorded."""
     data, weight = call.args[0].sinfo, call.args[1]
-    subject = f"conv2d {_sizes(data)} by {_sizes(weight.sinfo)}"
+    subject = f"conv2d {shape_text(data.shape)} by {shape_text(weight.data.shape)}"
     winograd = [name for m, name in NAMES.items() if m]
     algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.target, self.constants)
-    if len(call.args) > 2:
-        algorithms |= dict.fromkeys(winograd, "what is around its data is not zero")
-    elif not _divides(data.shape[1], inner):
-        algorithms |= dict.fromkeys(winograd, f"its channels do not divide into blocks of {inner}")
+    why_not = "what is around its data is not zero" if len(call.args) > 2 else ""
+    why_not = why_not or ("" if _divides(data.shape[1], inner) else f"its channels do not divide into blocks of {inner}")
+    if why_not:
+        algorithms = {name: why_not if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
     wanted = self.choosing.asked(self.site, algorithms) or fastest(algorithms)
     if wanted in winograd and not is_transformable(weight):  # asked last, since it reads the weights
         algorithms |= dict.fromkeys(winograd, "its weights are so large, or not finite, that sums might overflow")
     taken = self.choosing.decide(self.site, subject, algorithms, fastest(algorithms))
     return next(m for m, name in NAMES.items() if name == taken)
-
-
-def _sizes(info: graph.TensorInfo) -> str:
-    return "x".join(map(str, info.shape))
 
 
 def _conv2d_transpose(self: _Block, call: graph.Call) -> Made:

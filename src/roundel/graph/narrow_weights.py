@@ -15,6 +15,7 @@ from ..ir.constants import ConstData
 from ..ir.dtype import DType
 from ..ir.module import IRModule
 from ..ops import make
+from ..ops.dims import shape_text
 from ..passes import pass_
 from .rewriter import GraphRewriter, is_call
 
@@ -31,7 +32,7 @@ def narrow_weights(mod: IRModule) -> IRModule:
     return _Narrow(mod).module()
 
 
-KINDS = ("float32", "float16", "bfloat16")
+KINDS = ("float32", "float16", "bfloat16")  # of stored weights
 
 
 class _Narrow(GraphRewriter):
@@ -61,7 +62,7 @@ class _Narrow(GraphRewriter):
         if math.prod(data.shape) < SMALLEST:
             kinds |= dict.fromkeys(KINDS[1:], f"it has fewer than {SMALLEST} elements")
             wanted = KINDS[0]
-        taken = self.choosing.decide(self.site, f"weights {'x'.join(map(str, data.shape))} of {subject}", kinds, wanted)
+        taken = self.choosing.decide(self.site, f"weights {shape_text(data.shape)} of {subject}", kinds, wanted)
         return None if taken == KINDS[0] else _rounded_constant(data, DType(taken))
 
 

@@ -22,7 +22,7 @@ from ..ir.constants import ConstData
 from ..ir.module import IRModule
 from ..ir.visit import free_vars
 from ..ops import make
-from ..ops.dims import static
+from ..ops.dims import dim_text, shape_text, static
 from ..ops.outside_scaling import column_scale, divided
 from ..ops.strassen import PRODUCTS, shared_weight, strassen_weight
 from ..passes import pass_
@@ -168,7 +168,7 @@ class _Strassen(GraphRewriter):
         elif pays_somewhere and least is None:
             algorithms |= {STRASSEN: "its number of rows becomes known too late to choose between variants"}
         taken = STRASSEN if pays_somewhere and least is not None else PLAIN
-        condition = f"{found.rows} >= {least}" if taken == STRASSEN else ""
+        condition = f"{dim_text(found.rows)} >= {least}" if taken == STRASSEN else ""
         self.choosing.record(Choice(self.site, f"{found}, times of {MOST_ROWS} rows", taken, Attrs(algorithms), condition))
         return taken == STRASSEN
 
@@ -199,7 +199,7 @@ class Product:
         return self.stored < 4
 
     def __str__(self) -> str:
-        return f"matmul {'x'.join(map(str, (*self.batch, self.rows, self.inner)))} by {self.inner}x{self.columns}"
+        return f"matmul {shape_text((*self.batch, self.rows, self.inner))} by {self.inner}x{self.columns}"
 
     def algorithms(self, target: Target, batch: int, rows: int, tile: int) -> dict[str, float | str | None]:
         """The cycles of one core expected of each algorithm for ``batch`` matrices of ``rows``, or why there is only the plain one."""

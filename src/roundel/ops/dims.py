@@ -113,6 +113,11 @@ def dim_text(dim: tir.Expr) -> str:
     return dim.name if isinstance(dim, tir.Var) else dim.script()
 
 
+def shape_text(shape: Sequence[Any]) -> str:
+    """A shape as ``1xseqx768``."""
+    return "x".join(map(dim_text, shape))
+
+
 def fail(op: OpDef, what: str, *infos: Any, hint: str = "") -> NoReturn:
     """Raise TypeInferenceError that names the operands and their shapes."""
     names = [n.rstrip("?").lstrip("*") for n in op.operands]

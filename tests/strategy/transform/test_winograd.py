@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 
@@ -29,7 +27,6 @@ def test_every_size_is_taken(size, width, tile):
         with bb.dataflow():
             out = bb.emit_output(make("nn.conv2d", x, weight, padding=1))
         bb.emit_func_output(out)
-    with patch("roundel.graph.block_channels.winograd_tile", lambda *_: tile):
-        mod = prepare(bb.get(), target=TARGETS[width], pipeline=DEFAULT[: DEFAULT.index(lower_host)])
+    mod = prepare(bb.get(), target=TARGETS[width], pipeline=DEFAULT[: DEFAULT.index(lower_host)], choices={"*": f"winograd{tile}"})
     rules = [f.attrs["scheduled"] for name, f in mod.items() if isinstance(f, tir.PrimFunc) and "winograd" in name]
     assert rules == ["winograd"]
