@@ -87,7 +87,8 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
             source = thread.submit(_source, model, files)
             module = specialize(import_model(model, example_inputs, dynamic=dynamic), hot)
             built = compile_module(module, target=machine, pipeline=pipeline, verify=verify, observers=observers, profile=profile,
-                                   weights_file=folder and folder / "weights", notes=lambda: {"source": source.result(), **({"choices": dict(choices)} if choices else {})}, choices=choices)
+                                   weights_file=folder and folder / "weights", choices=choices,
+                                   notes=lambda: {"source": source.result(), **({"choices": dict(choices)} if choices else {})})
             del module
         _log.info("compiled %s in %.2f s", _name(model), time.perf_counter() - begun)
         entry = None

@@ -126,6 +126,7 @@ class Importer:
 
     def __init__(self, bb: BlockBuilder, sizes: Sizes, parts: Parts | None = None) -> None:
         self.bb, self.sizes, self.parts = bb, sizes, parts or {}
+        self.site = ""  # the node of the program whose parts these are
         self.values: dict[Any, Any] = {}
         self.checked: set[frozenset[tir.Expr]] = set()
         self.known: dict[tir.Expr, int] = {}
@@ -192,7 +193,7 @@ class Importer:
     def call(self, node: Any) -> Any:
         """The value of a call_function node."""
         if node in self.parts:
-            made = self.inline(self.parts[node], [self.values[n] for n in operands_of(node)])
+            made = self.inline(self.parts[node], [self.values[n] for n in operands_of(node)], self.site or node.name)
             return tuple(made) if isinstance(node.meta.get("val"), tuple | list) else made[0]
         name = str(node.target)
         args = [self.operand(a) for a in node.args]
@@ -218,7 +219,7 @@ class Importer:
             return floating(self.emit, self.sizes, value.node.expr) if isinstance(value, torch.SymFloat) else self.sizes.get(value)
         convert = _converter(node)
         context = NodeContext(self, node)
-        self.bb.span = Span(context.title, name=context.name)
+        self.bb.span = Span(context.title, name=self.site or context.name)
         try:
             out = pairs.convert(context, convert, args, kwargs) if _on_complex(node) and not _on_host(convert) else convert(context, *args, **kwargs)
         except RoundelError as e:
@@ -256,9 +257,10 @@ class Importer:
         finally:
             self.checked, self.sizes.found = checked, found
 
-    def inline(self, gm: Any, operands: Sequence[Any]) -> list[Any]:
-        """The results of a graph within the graph, for these operands."""
+    def inline(self, gm: Any, operands: Sequence[Any], site: str = "") -> list[Any]:
+        """The results of a graph within the graph, for these operands; ``site``: of the one node of which it is made, if it is."""
         inner = Importer(self.bb, self.sizes)
+        inner.site = site or self.site
         inner.checked, inner.python, inner.known = self.checked, self.python, self.known
         nodes = list(gm.graph.nodes)
         inner.values.update(zip((n for n in nodes if n.op == "placeholder"), operands, strict=True))
