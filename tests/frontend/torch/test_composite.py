@@ -7,6 +7,8 @@ import pytest
 import torch
 from against import draw
 
+import roundel as rd
+from roundel.driver import prepare
 from roundel.frontend.torch import composite
 from roundel.frontend.torch.export import from_exported_program
 from roundel.frontend.torch.importer import KEEP, decompositions
@@ -104,3 +106,10 @@ def test_the_users_program_stays_as_it_was():
     before = str(program.graph)
     from_exported_program(program)
     assert str(program.graph) == before
+
+
+def test_parts_have_the_name_of_their_node():
+    """Choices are asked for by the names of the program's nodes, of which equal ones share their parts."""
+    network = torch.nn.Sequential(torch.nn.Conv2d(16, 16, 3), torch.nn.Conv2d(16, 16, 3)).eval()
+    made = prepare(rd.import_model(network, [torch.randn(1, 16, 9, 9)]), choices={"conv2d_1": "direct"})
+    assert [c.site for c in made.choices.made] == ["conv2d", "conv2d_1"]
