@@ -16,7 +16,7 @@ from typing import Any
 
 from ..ir import tir
 from ..ir.errors import ScheduleError
-from .generic.contest import is_contested, is_faster
+from .generic.contest import is_contested, is_faster, is_promising
 from .generic.generic import generic
 from .pins import Pins
 from .program import Program
@@ -147,6 +147,8 @@ def _contest(program: Program, found: Alternative) -> tuple[Alternative, Alterna
     if not is_contested(found.name, found.applied.func, program.func, program.target):
         return found, None
     for sketch in generic(program):
+        if not is_promising(sketch, found.applied.func, program.target):
+            continue
         other = _scheduled(program, sketch, sketch.best())
         if other.applied is not None and is_faster(other.applied.func, found.applied.func, program.target):
             return other, replace(found, applied=None, why_not=f"sketch {other.name} is expected to be faster")

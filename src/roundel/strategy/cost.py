@@ -55,7 +55,7 @@ def expected_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | 
 
 def least_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | None = None) -> float:
     """What the program in block form, not scheduled, takes on one core at least: its arithmetic and loads in whole vectors, with nothing
-    computed or loaded twice, no waiting, and its parameters read once."""
+    computed or loaded twice, no waiting, and each parameter brought once into the caches that do not hold it."""
     total = 0.0
     for found in statements(func, target, sizes or {}):
         extents = {x.axis: x.extent for x in found.loops}
@@ -64,9 +64,8 @@ def least_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | Non
         arithmetic = sum(o.instructions * times(o.moves) for o in found.operations) / target.fma_ports
         loads = sum(times(t.moves) for t in found.touches if not t.is_store) / target.loads
         total += max(arithmetic, loads) / lanes
-    given = sum(math.prod(number(n, sizes or {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in func.buffer_params)
-    read = 0.0 if given <= capacities(target)[0] else given / target.bytes_per_cycle(target.level_of(given))
-    return max(total, read)
+    given = [math.prod(number(n, sizes or {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in func.buffer_params]
+    return float(together(total, *traffic_cycles(target, [sum(n for n in given if n > room) for room in capacities(target)])))
 
 
 def cycles(target: Any, *beside: Statement) -> Column:

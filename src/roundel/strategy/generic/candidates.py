@@ -81,17 +81,16 @@ def candidates(stage: Stage, target: Any, constants: tuple[Any, ...] = ()) -> Ca
 
 
 def _orders(stage: Stage, s: Structure, t: Columns, model: _Model) -> tuple[list[Any], list[Any]]:
-    """Tiles under each order of the loops."""
+    """Tiles under each order of the loops; those that differ in numbers only are judged at once."""
     tables, costs = [], []
-    for inner, unroll, sweep in itertools.product(_inner(stage), UNROLLS, (1, 0)):
-        if stage.extents[inner] % unroll:
-            continue
-        fits = (t["rows"] * t["vectors"] * t["others"] * unroll <= MOST_WRITTEN_OUT) | (unroll == 1)
-        if not fits.any():
-            continue
-        some = {n: x[fits] for n, x in t.items()}
-        tables.append(some | {n: np.full_like(some["rows"], v) for n, v in (("inner", inner), ("unroll", unroll), ("sweep", sweep))})
-        costs.append(model.cycles(s, some, inner, unroll, sweep))
+    bodies = t["rows"] * t["vectors"] * t["others"]
+    for inner, sweep in itertools.product(_inner(stage), (1, 0)):
+        fitting = {n: np.flatnonzero((bodies * n <= MOST_WRITTEN_OUT) | (n == 1)) for n in UNROLLS if stage.extents[inner] % n == 0}
+        rows = np.concatenate(list(fitting.values()))
+        unroll = np.repeat(list(fitting), [len(found) for found in fitting.values()])
+        table = {n: x[rows] for n, x in t.items()} | {"unroll": unroll}
+        tables.append(table | {n: np.full_like(unroll, v) for n, v in (("inner", inner), ("sweep", sweep))})
+        costs.append(model.cycles(s, table, inner, unroll, sweep))
     return tables, costs
 
 
@@ -167,7 +166,7 @@ class _Model:
         self.axes = {axis.var: k for k, axis in enumerate(stage.axes)}
         self.made: dict[tuple[int, int, int], Statement] = {}
 
-    def cycles(self, s: Structure, t: Columns, inner: int = -1, unroll: int = 1, sweep: int = 1) -> np.ndarray:
+    def cycles(self, s: Structure, t: Columns, inner: int = -1, unroll: np.ndarray | int = 1, sweep: int = 1) -> np.ndarray:
         """Of the whole reduction."""
         if s.vector in self.stage.reduce:
             return self._along(s, t)

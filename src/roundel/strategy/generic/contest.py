@@ -2,7 +2,8 @@
 """Whether a generic schedule takes a program from the rule that fits it: both are scheduled, and the model of the target judges the results.
 
 That is not asked where a rule's result is near what the program must take at least, or so little that nothing can be gained; nor of rules
-that know an algorithm (attention, Winograd, products of 8-bit integers) which a generic schedule does not.
+that know an algorithm (attention, Winograd, products of 8-bit integers) which a generic schedule does not. Looking for candidates takes
+several times as long as scheduling by a rule, so cheap questions stand before it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from ...ir import tir
 from ..cost import expected_cycles, least_cycles
+from ..sketch import Sketch
 
 GENERAL = frozenset({"contraction", "matvec", "columns", "windows", "rows", "totals", "points", "fallback", "as_written"})
 """Rules that schedule what the program says, as a generic schedule does."""
@@ -25,6 +27,12 @@ def is_contested(rule: str, scheduled: tir.PrimFunc, func: tir.PrimFunc, target:
         return False
     spent = expected_cycles(scheduled, target, cores=1)
     return spent > LITTLE and spent > NEAR * least_cycles(func, target)
+
+
+def is_promising(sketch: Sketch, scheduled: tir.PrimFunc, target: Any) -> bool:
+    """Whether a generic sketch expects its best candidate to be faster than what a rule has made, so that scheduling it may be worth while."""
+    expected = sketch.expected(sketch.best())
+    return expected is None or expected < expected_cycles(scheduled, target, cores=1)
 
 
 def is_faster(generic: tir.PrimFunc, scheduled: tir.PrimFunc, target: Any) -> bool:
