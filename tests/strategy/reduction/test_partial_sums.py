@@ -12,7 +12,7 @@ from roundel.ir import graph
 from roundel.ops import make
 
 UNIT = 2.0**-24
-REFERENCE = {"sum": np.sum, "mean": np.mean}
+REFERENCE = {"sum": np.sum, "mean": np.mean, "variance": np.var}
 
 
 def _compiled(name, shape, axes):
@@ -42,6 +42,13 @@ def test_long_sums_of_numbers_that_are_nearly_the_same(name, shape, axes, sizes)
         x = (1 + 0.01 * np.random.default_rng(0).standard_normal(size)).astype("float32")
         exact = REFERENCE[name](x.astype("float64"), tuple(axes))
         assert np.linalg.norm(run(x) - exact) < 4 * UNIT * np.linalg.norm(exact), size
+
+
+@pytest.mark.parametrize("shape", [(2, 2048, 64), (2, 300, 20, 64)])
+def test_stages_after_a_long_sum(shape):
+    """Deviations from a mean, with axes between it and the columns or without."""
+    x = (1 + 0.01 * np.random.default_rng(0).standard_normal(shape)).astype("float32")
+    np.testing.assert_allclose(_compiled("variance", shape, [1])(x), REFERENCE["variance"](x.astype("float64"), (1,)), rtol=1e-5)
 
 
 def test_what_is_not_finite_is_summed_up_as_ever():

@@ -62,7 +62,8 @@ def columns(program: Program) -> Iterator[Sketch]:
 def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], shared: int, lanes: int, target: Any) -> Applied:
     """The steps for one choice; ``shared`` of the leading axes are common to all stages."""
     vectors = choice["vectors"]
-    parts = {info.name: sum_in_parts(sch, info) for info in infos if is_long_sum(info) and not _sums_up_stage(info, infos)}
+    in_parts = [i for i in infos if is_long_sum(i) and len(long_axes(i)) == shared + 1 and not _sums_up_stage(i, infos)]
+    parts = {info.name: sum_in_parts(sch, info) for info in in_parts}
     row = _tile(sch, infos[-1], shared, lanes * vectors)
     for info in reversed(infos[:-1]):
         block = sch.get_block(info.name)
@@ -73,6 +74,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], sh
         work += info.cost * vectors * product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], 64)
         if info.name in parts:
             _in_parts(sch, BlockInfo(sch.get(sch.get_block(info.name))), parts[info.name], row, lanes)
+            pending = None
         else:
             pending = _inside(sch, info, row, lanes, pending)
     stream(sch, infos[-1], row, target)
