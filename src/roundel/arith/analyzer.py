@@ -253,11 +253,12 @@ class Analyzer:
         """Thorough test of s <= 0."""
         return self._search(s, THOROUGH)
 
-    def size_needs(self, s: Sum, is_size: Callable[[Var], bool]) -> Expr | None:
-        """A condition on sizes alone under which s <= 0 (``size_needs``); None where none was found."""
+    def size_needs(self, s: Sum, is_size: Callable[[Var], bool], is_data: Callable[[Var], bool] = lambda v: False) -> Expr | None:
+        """A condition on sizes alone under which s <= 0 (``size_needs``); None where none was found. Variables that depend on data
+        (``is_data``) need not reach their bounds."""
         outer, self._proving = self._proving, True
         try:
-            return size_needs.SizeNeeds(self, is_size).of(s)
+            return size_needs.SizeNeeds(self, is_size, is_data).of(s)
         finally:
             self._proving = outer
 

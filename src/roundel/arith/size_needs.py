@@ -28,11 +28,12 @@ FUEL = 60  # steps of a search
 
 
 class SizeNeeds(Search):
-    """A search whose ends are conditions on sizes; ``is_size`` tells which variables are."""
+    """A search whose ends are conditions on sizes; ``is_size`` tells which variables are, ``is_data`` which depend on data and so may never
+    reach their bounds."""
 
-    def __init__(self, an: Analyzer, is_size: Callable[[tir.Var], bool], fuel: int = FUEL) -> None:
+    def __init__(self, an: Analyzer, is_size: Callable[[tir.Var], bool], is_data: Callable[[tir.Var], bool], fuel: int = FUEL) -> None:
         super().__init__(an, fuel)
-        self.is_size = is_size
+        self.is_size, self.is_data = is_size, is_data
         self.found: dict[tuple, Expr | None] = {}
 
     def runs(self, e: Expr) -> bool:
@@ -105,13 +106,13 @@ class SizeNeeds(Search):
         for holds, side in ((atom.condition, atom.true_value), (tir.logical_not(atom.condition), atom.false_value)):
             with self.an.constraint(holds):
                 rest = s.plus(Sum({atom: 1}), -k).plus(self.an.sum(side), k)
-                needed.append(SizeNeeds(self.an, self.is_size, self.fuel // 2).of(rest))
+                needed.append(SizeNeeds(self.an, self.is_size, self.is_data, self.fuel // 2).of(rest))
         return tuple(needed)
 
     def is_reached(self, atom: Expr) -> bool:
         """Whether the bounds of an expression are what it can be, not only what its type can hold."""
         plain = all(type(e) in _ARITHMETIC for e in walk(atom))
-        return plain and all(v in self.an.facts.atoms or self.is_size(v) for v in free_vars(atom))
+        return plain and all((v in self.an.facts.atoms or self.is_size(v)) and not self.is_data(v) for v in free_vars(atom))
 
 
 _ARITHMETIC = {tir.Var, tir.IntImm, tir.Add, tir.Sub, tir.Mul, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max}

@@ -138,6 +138,7 @@ class _Accesses(Visitor):
         self.extents: dict[Expr, Expr] = {}  # variables that are 0 or more and below these
         self.needs: list[Need] = []
         self.seen: set[Node] = set()  # expressions that were gone into where no more is known than here
+        self.of_data: set[tir.Var] = set()  # variables whose range depends on values that are read
         self.sizes = {p for p in func.params if p not in func.buffers}
         for buffer in func.buffer_params:
             self.sizes.update(*(free_vars(n) for n in buffer.shape))
@@ -156,6 +157,9 @@ class _Accesses(Visitor):
         self.place, self.seen = Place(self.place, fact), set(self.seen)
         if isinstance(fact, tuple):
             var, value = fact
+            given = (value.min, value.extent) if isinstance(value, Range) else (value,)
+            if any(map(self.is_data, (v for e in given for v in free_vars(e)))):
+                self.of_data.add(var)
             if isinstance(value, Range):
                 low, high = self.numbers.bounds(value.min)[0], self.numbers.bounds(value.min)[1] + self.numbers.bounds(value.extent)[1] - 1
                 if static(value.min) == 0:
@@ -165,6 +169,10 @@ class _Accesses(Visitor):
                 if value in self.extents:
                     self.extents[var] = self.extents[value]
             self.numbers.bind(var, (low, high))
+
+    def is_data(self, var: tir.Var) -> bool:
+        """Whether a variable is a value that is read, or depends on one."""
+        return var in self.of_data or var in self.values.made
 
     def generic(self, node: Node) -> None:
         if isinstance(node, Expr):
@@ -265,7 +273,7 @@ class _Accesses(Visitor):
         """What has to hold of sizes so that one expression is less than another in every iteration."""
         an, is_size = self.place.an, self.sizes.__contains__
         difference = an.sum(less - more + 1)
-        condition = an.size_needs(difference, is_size)
+        condition = an.size_needs(difference, is_size, self.is_data)
         if condition is TRUE or self.is_guarded(less, buffer):
             return
         if condition is not None and buffer is not None:
@@ -275,13 +283,13 @@ class _Accesses(Visitor):
             condition = some if enough else condition
             if divides and not enough:
                 buffer = None
-        by_data = any(not free_vars(atom).isdisjoint(self.values.variables.values()) for atom in difference.terms)
+        by_data = any(not free_vars(atom).isdisjoint(self.values.made) for atom in difference.terms)
         self.needs.append(Need(condition, self.place.unreached(is_size), buffer, dim, by_data))
 
     def is_guarded(self, index: Expr, buffer: tir.Buffer | None) -> bool:
         """Whether this is a fixed element of a program's own buffer under a condition on data: what the program itself keeps account of."""
         own = buffer is not None and buffer not in self.params
-        return own and self.place.by_data(self.values.variables.values()) and all(map(self.sizes.__contains__, free_vars(index)))
+        return own and self.place.by_data(self.values.made) and all(map(self.sizes.__contains__, free_vars(index)))
 
 
 def _lanes(index: Expr) -> tuple[Expr, ...]:
@@ -298,6 +306,7 @@ class _Unknown(Rewriter):
 
     def __init__(self, tables: dict[tir.Buffer, tir.BufferStore]) -> None:
         self.variables: dict[Expr, tir.Var] = {}
+        self.made: set[tir.Var] = set()
         self.tables = tables
 
     @on(tir.BufferLoad, tir.Cast, tir.Call)
@@ -309,6 +318,7 @@ class _Unknown(Rewriter):
             return self.rewrite(substitute(made.value, dict(zip(made.indices, e.indices, strict=True))))
         if e not in self.variables:
             self.variables[e] = tir.Var("value", e.dtype)
+            self.made.add(self.variables[e])
         return self.variables[e]
 
 
