@@ -202,3 +202,16 @@ def test_where_all_sizes_are_known_nothing_is_asserted():
                             ("image.resize", (shape(1, 1, 4, 5),), {"method": "cubic"})):
         sizes = (1, 1, 6, 7) if op == "image.resize" else (6, 7)
         assert not asserted(module(op, sizes, *args, **attrs)), op
+
+
+@pytest.mark.parametrize("stride", (1, 2, 3))
+@pytest.mark.parametrize("parts", (1, 2, 5))
+def test_windows_of_a_picture_whose_size_is_computed(stride, parts):
+    """Adaptive pooling divides what a convolution left of a picture of any size."""
+    torch = pytest.importorskip("torch")
+    size = torch.export.Dim("h", min=20, max=200)
+    model = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3, stride=stride), torch.nn.AdaptiveAvgPool2d(parts)).eval()
+    compiled = rd.compile(model, (torch.ones(1, 2, 24, 23),), dynamic=({2: size},))
+    for height in (20, 21, 24, 47):
+        x = torch.rand(1, 2, height, 23)
+        np.testing.assert_allclose(np.asarray(compiled(x.numpy())), model(x).detach().numpy(), rtol=1e-5, atol=1e-6)

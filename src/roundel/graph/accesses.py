@@ -20,7 +20,7 @@ from ..arith import Analyzer, bounds, compare, reads_memory
 from ..ir import tir
 from ..ir.node import Node
 from ..ir.tir import Expr, Range
-from ..ir.visit import Rewriter, Visitor, free_vars, on, statements, substitute, walk
+from ..ir.visit import Rewriter, Substitution, Visitor, free_vars, on, statements, substitute, walk
 from .index_ranges import static
 
 TRUE, FALSE = tir.const(True), tir.const(False)
@@ -42,10 +42,30 @@ class Need:
 
 
 def needs(func: tir.PrimFunc) -> list[Need]:
-    """What the accesses of a program need of sizes that is not proven."""
+    """What the accesses of a program need of sizes that is not proven: neither with its dimensions as expressions of sizes, nor for any value
+    that these expressions may have."""
+    found = _unproven(func)
+    computed = {n: tir.Var("size", n.dtype, True) for b in func.buffer_params for n in b.shape if not isinstance(n, tir.Var | tir.IntImm)}
+    if not found or not computed:
+        return found
+    for_any = _ForAny(computed, {})
+    left = {(n.buffer, n.dim) for n in _unproven(for_any.rewrite(func))}
+    return [n for n in found if (n.buffer and for_any.buffer(n.buffer), n.dim) in left]
+
+
+def _unproven(func: tir.PrimFunc) -> list[Need]:
     found = _Accesses(func)
     found.visit(func.body)
     return list(dict.fromkeys(found.needs))
+
+
+class _ForAny(Substitution):
+    """Expressions of sizes become sizes of their own, which may have any value."""
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, Expr) and node in self.variables:
+            return self.variables[node]
+        return super().rewrite(node)
 
 
 Fact = Expr | tuple[tir.Var, Range | Expr]
