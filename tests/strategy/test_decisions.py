@@ -140,7 +140,12 @@ def test_grain_is_a_decision():
     assert all("grain" not in decisions for decisions, _ in alternatives(forced, target, rates(target)))
     whole = explain_program(func.with_attr("decisions", {"grain": 1 << 20}), target)  # all that there is
     assert free.decisions["grain"] < whole.decisions["grain"] < 1 << 20
-    assert explain_program(func.with_attr("decisions", {"grain": -1}), target).decisions["grain"] == 1
+    for wrong in (0, -1, 1.5, "x", True, 1 << 63):
+        with pytest.raises(ScheduleError, match="grain cannot be"):
+            explain_program(func.with_attr("decisions", {"grain": wrong}), target)
+    for wrong in (True, [4], 1.5, "4"):
+        with pytest.raises(ScheduleError, match="rows of sketch contraction cannot be"):
+            explain_program(func.with_attr("decisions", {"sketch": "contraction", "rows": wrong}), target)
 
 
 def test_tables_hold_what_fits_the_registers():

@@ -35,9 +35,9 @@ def parallelize(sch: Any, loop: Any, cycles_per_iteration: float, target: Any, m
 
 
 def _given(sch: Any, extent: tir.Expr) -> int | None:
-    """The grain that the program asks for: one iteration at least, all of the loop at most."""
+    """The grain that the program asks for, all of the loop at most."""
     grain = (sch.func.attrs.get("decisions") or {}).get(GRAIN)
-    return None if grain is None else max(1, min(grain, extent.value) if isinstance(extent, tir.IntImm) else grain)
+    return min(grain, extent.value) if grain is not None and isinstance(extent, tir.IntImm) else grain
 
 
 def is_little(sch: Any, loops: Sequence[Any], cycles_per_iteration: float, target: Any) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -296,10 +297,10 @@ def _complete(given: dict[str, Any]) -> dict[str, Any]:
     for name in _NAMES[4:-1]:
         try:
             out[name] = (float if name in _FRACTIONS else int)(out[name])
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise OptionError(f"{name} of a target is a number, not {out[name]!r}") from None
-        if out[name] <= 0 and name != "l3_bytes":
-            raise OptionError(f"{name} of a target is more than 0, not {out[name]!r}")
+        if not (0 < out[name] < math.inf) and not (name == "l3_bytes" and out[name] == 0):  # a NaN is no figure either
+            raise OptionError(f"{name} of a target is more than 0 and finite, not {out[name]!r}")
     return {name: out[name] for name in _NAMES}
 
 

@@ -31,6 +31,13 @@ def test_regions_larger_than_the_image_count_samples_outside_as_zero(coordinates
     check("RoiAlign", x, rois, np.zeros(30, np.int64), output_height=2, output_width=3, sampling_ratio=0, coordinate_transformation_mode=coordinates)
 
 
+@pytest.mark.parametrize("ratio", [0, 2])
+def test_regions_that_end_before_they_begin(ratio: int) -> None:
+    x = np.random.default_rng(5).random((1, 2, 5, 7), np.float32)
+    rois = np.array([[3, 3, 1, 1], [4, 2.5, 0, 1], [2, 2, 2, 2], [1, 1, 3, 3]], np.float32)
+    check("RoiAlign", x, rois, np.zeros(4, np.int64), output_height=2, output_width=3, sampling_ratio=ratio)
+
+
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("region", [[0, 0, 1e9, 1e9], [0, 0, np.inf, 4], [-np.inf, 0, np.inf, np.inf], [np.nan] * 4, [-3e38, -3e38, 3e38, 3e38]])
 def test_what_a_region_costs_follows_from_the_image(region: list[float], mode: str) -> None:

@@ -46,6 +46,7 @@ CASES = {
     "mask": (masked, [[(2, 7, 8), (2, 1, 7)], [(3, 9, 8), (3, 9, 9)], [(1, 1, 8), (1, 1, 1)]]),
     "resized": (lambda x, y: F.interpolate(x, size=y.shape[-2:]) + y, [[(1, 2, 3, 4), (1, 2, 6, 8)], [(1, 2, 5, 5), (1, 2, 9, 7)]]),
     "pooled": (lambda x: F.adaptive_avg_pool2d(x, 1) * x, [[(2, 3, 4, 5)], [(1, 3, 7, 7)], [(4, 3, 1, 1)]]),
+    "largest": (lambda x: F.max_pool2d(x, 3, 2, 1), [[(2, 3, 8, 9)], [(1, 3, 7, 7)], [(4, 3, 3, 1)]]),
     "stacked": (lambda x, y: torch.cat([x[:1], y, x[1:]]) + x.mean(0, keepdim=True), [[(3, 4), (5, 4)], [(2, 4), (1, 4)], [(64, 4), (7, 4)]]),
     "window": (lambda x: x.unfold(1, 2, 1).sum(-1) + x[:, :1], [[(2, 5)], [(3, 2)], [(1, 64)]]),
 }
@@ -60,6 +61,16 @@ def test_agrees_with_pytorch(name):
         for shapes in calls:
             args = [draw(*shape) for shape in shapes]
             torch.testing.assert_close(compiled(*args), function(*args), rtol=1e-5, atol=1e-5)
+
+
+def test_largest_of_windows_as_a_result():
+    """Nobody asks for the places of the largest elements."""
+    size = torch.export.Dim.AUTO
+    model = torch.nn.MaxPool2d(3, 2, 1)
+    compiled = rd.compile(model, (draw(2, 3, 32, 32),), dynamic=({0: size, 2: size, 3: size},))
+    for shape in ((2, 3, 32, 32), (1, 3, 7, 9)):
+        x = draw(*shape)
+        np.testing.assert_array_equal(np.asarray(compiled(x.numpy())), model(x).numpy())
 
 
 def test_any_number_of_arguments():

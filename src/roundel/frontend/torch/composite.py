@@ -91,11 +91,13 @@ def _traced(node: Any, table: Mapping[Any, Callable[..., Any]]) -> Any:
         args, kwargs = tree_unflatten(given, form)
         return node.target(*args, **kwargs)
 
-    mode = next((v.fake_mode for v in inputs if hasattr(v, "fake_mode")), None)
+    results = node.meta.get("val")
+    known = (*inputs, *(results if isinstance(results, tuple | list) else (results,)))  # what is made of nothing has no operands
+    mode = next((v.fake_mode for v in known if hasattr(v, "fake_mode")), None)
     if mode is None or any(v is None or isinstance(v, tuple | list) for v in inputs):
         return None
     try:
-        with mode, torch.no_grad(), enable_python_dispatcher():
+        with mode, torch.no_grad(), enable_python_dispatcher(), torch.backends.mkldnn.flags(enabled=False):  # no operators of that library
             made = make_fx(call, decomposition_table=dict(table))(*inputs)
     except Exception:  # whatever hinders it: PyTorch takes the whole program apart then, and says what is wrong if that fails too
         return None

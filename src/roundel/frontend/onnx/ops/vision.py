@@ -128,10 +128,11 @@ def _roi_adaptive(x: Any, rois: Any, batch: Any, rows: int, cols: int, scale: fl
             start = te.min_value("float32") if mode == "max" else 0.0
             counts = [tir.min_(count_y - first_y, _most(data.shape[2])), tir.min_(count_x - first_x, _most(data.shape[3]))]
             steps = [store(out, (r, c, i, j), start), for_each(counts, visit)]
+            found = load(out, (r, c, i, j))
             if mode != "max":
-                whole = te.cast(count_y, "float32") * te.cast(count_x, "float32")
-                steps.append(store(out, (r, c, i, j), load(out, (r, c, i, j)) / whole))
-            return tir.seq(*steps)
+                found = found / (te.cast(count_y, "float32") * te.cast(count_x, "float32"))
+            regular = te.logical_and(step_y > _f(0), step_x > _f(0))  # a region that ends before it begins has no samples
+            return tir.seq(*steps, store(out, (r, c, i, j), te.select(regular, found, _f(0))))
 
         return let_all([tir.max_(te.cast(te.ceil(step), "int64"), 1) for step in (step_y, step_x)], body)
 

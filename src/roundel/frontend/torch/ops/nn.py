@@ -166,7 +166,8 @@ def _pool(node: NodeContext, op: str, x: Any, n: int, **attrs: Any) -> Any:
 def _max_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
     n = _spatial(node)
     pad = _spread(padding, n)
-    if any(user.args[1] == 1 for user in node.node.users if "getitem" in str(user.target)) or any(u.op == "output" for u in node.node.users):
+    asked = (u.args[1] == 1 and len(u.users) > 0 if "getitem" in str(u.target) else u.op == "output" for u in node.node.users)
+    if "with_indices" in str(node.node.target) and any(asked):
         if not all(isinstance(v, tir.IntImm) for v in node.out_shape().values[-n:]):
             raise node.unsupported("the indices of max_pool over symbolic sizes")
         windows = zip(node.out_shape().values[-n:], _spread(kernel, n), _spread(stride or kernel, n), pad, _spread(dilation, n))
