@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,7 @@ def installed(tmp_path, monkeypatch):
     compiler.write_text("#!/bin/sh\necho 'cannot execute cc1' >&2\nexit 3\n")
     compiler.chmod(0o755)
     monkeypatch.setattr(library.toolchain, "compiler", lambda: (str(compiler),))
+    monkeypatch.setattr(library, "_PACKAGE", Path(__file__).parents[2] / "src" / "roundel")  # also where the tests use an installed package
     monkeypatch.setattr(library, "_installed", lambda: tmp_path)
     shutil.copytree(library.source_dir(), tmp_path / "csrc")
     (tmp_path / "lib").mkdir()
