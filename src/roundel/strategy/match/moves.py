@@ -10,11 +10,7 @@ reduction is scheduled, and ``lower/partition_loops.py`` cuts the loop at p.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from ...ir import tir
-from ...ir.errors import ScheduleError
 from ...ir.visit import free_vars
 from .accesses import BlockInfo, extent_of, product
 
@@ -53,12 +49,3 @@ def read_seldom(moved: BlockInfo, reader: BlockInfo) -> bool:
     """Whether a reduction reads each element of what a block moves only a few times."""
     iterations, elements = (product([extent_of(a) for a in i.block.iter_vars], ASSUMED) for i in (reader, moved))
     return bool(reader.reduce) and iterations <= READS * elements
-
-
-def inline_moves(sch: Any, names: Sequence[str]) -> None:
-    """Inline these blocks into the blocks that read them, the last one first."""
-    for name in reversed(names):
-        try:
-            sch.compute_inline(sch.get_block(name))
-        except ScheduleError:
-            continue  # stays a block of its own, which is right, only slower

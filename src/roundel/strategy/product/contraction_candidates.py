@@ -25,7 +25,7 @@ from ..match.contraction import Contraction
 from ..nest import Nest, operand
 from ..times import EXPOSED, capacities, exposed, step_cycles, together, traffic_cycles
 from .panels import shared_half, shared_tile
-from .register_tile import rows_in_cache
+from .register_tile import ASSUMED, ASSUMED_ROWS, EDGE, ENTRY_CYCLES, STORED_CYCLES, TILE_CYCLES, rows_in_cache
 
 UNROLLED_FMAS = 128   # multiply-adds in the body of the inner loop, at most: more are no faster, and often slower
 MOST_LINES = 16       # of the vector operand that it reads, at most: fetching ahead follows each of the instructions that read them
@@ -33,12 +33,6 @@ UNROLLS = (1, 2, 4, 8)
 NEAR = 1.2            # arithmetic of candidates whose traffic is worked out first, as a share of the least
 MOST_VECTORS = 8
 TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
-ASSUMED_ROWS = 120    # of other symbolic axes that are rows
-ASSUMED = 256         # of other symbolic axes
-TILE_CYCLES = 8.0     # to start and end the reduction of a tile
-ENTRY_CYCLES = 1.0    # to start and end the innermost loop
-STORED_CYCLES = 1.5   # for each vector of results: its first value, what is fused after it, the store
-EDGE = 1.01           # cost of masks at the edge
 COPIED = 0.533        # of the rate of the last cache, at which an operand is copied into panels
 STRIDED_LINE = 0.4    # of the time of a line from the second-level cache that does not follow the one before
 FIRST_LINE = 0.527    # ... of one from memory, the first time that a panel of constants is read

@@ -24,8 +24,8 @@ from ..pointwise.elementwise import schedule_spatial
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .contraction import store_of
-from .dot_products_candidates import ASSUMED, ASSUMED_ROWS, candidates
-from .register_tile import Tile
+from .dot_products_candidates import candidates
+from .register_tile import ASSUMED, ASSUMED_ROWS, Tile
 
 TASKS = 8
 

@@ -16,16 +16,10 @@ from ..match.accesses import extent_of, product
 from ..match.dot_product import GROUP, Product
 from ..nest import Nest, operand
 from ..times import capacities, exposed, step_cycles, streamed_cycles, together, traffic_cycles
-from .register_tile import PER_LOAD, STREAMED
+from .register_tile import ASSUMED, ASSUMED_ROWS, EDGE, ENTRY_CYCLES, PER_LOAD, STORED_CYCLES, STREAMED, TILE_CYCLES
 
 WIDTHS = (16, 8, 4)
 MOST_VECTORS = 4
-ASSUMED_ROWS = 120    # of a symbolic axis that is rows
-ASSUMED = 256         # of other symbolic axes
-TILE_CYCLES = 8.0     # to start and end the sum of a tile
-ENTRY_CYCLES = 1.0    # to start and end its innermost loop
-STORED_CYCLES = 1.5   # for each vector of results: its first value, what is fused after it, the store
-EDGE = 1.01           # cost of masks at the edge
 
 
 def candidates(p: Product, target: Any) -> Candidates | None:

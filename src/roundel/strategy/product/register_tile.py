@@ -19,6 +19,11 @@ from ..times import streamed_cycles
 STREAMED = 0.3  # of the time that a vector takes from the second-level cache, what multiply-adds do not hide
 PER_LOAD = 0.1  # cycles of a broadcast that they do not hide
 EDGE = 1.01  # cost of masks at the edge
+TILE_CYCLES = 8.0  # to start and end the reduction of a tile
+ENTRY_CYCLES = 1.0  # to start and end its innermost loop
+STORED_CYCLES = 1.5  # for each vector of results: its first value, what is fused after it, the store
+ASSUMED_ROWS = 120  # of a symbolic axis that is rows
+ASSUMED = 256  # of other symbolic axes
 MAX_VECTORS = 4
 
 
