@@ -14,7 +14,7 @@ from benchmarks.programs import PROGRAMS, arrays
 
 import roundel as rd
 from roundel import te
-from roundel.ir import IRModule
+from roundel.ir import IRModule, tir
 from roundel.schedule import Schedule
 from roundel.strategy.cost import expected_cycles, expected_time, least_cycles
 from roundel.strategy.schedule_module import schedule_program
@@ -54,6 +54,15 @@ def test_few_accumulators_wait_for_each_other_and_many_do_not_fit():
     best = expected_cycles(tiled(8, 2), FIXED, cores=1)
     assert expected_cycles(tiled(1, 1), FIXED, cores=1) > 3 * best
     assert expected_cycles(tiled(16, 4), FIXED, cores=1) > 1.1 * best
+
+
+def test_what_a_likely_condition_leaves_out_counts_for_nothing():
+    x, even, k = te.placeholder((256, 64), "float32", "X"), te.placeholder((256,), "bool", "E"), te.reduce_axis((0, 64), "k")
+    rare = te.compute((256,), lambda i: te.sum(te.exp(x[i, k]), axis=k), "rare")
+    chosen = lambda condition: te.compute((256,), lambda i: tir.select(condition(even[i]), x[i, 0], rare[i]), "Y")
+    usual, any_time = (te.create_prim_func([x, even, chosen(c)]) for c in (lambda e: tir.call("likely", e), lambda e: e))
+    assert least_cycles(usual, FIXED) < 0.4 * least_cycles(any_time, FIXED)
+    assert expected_cycles(usual, FIXED, cores=1) < 0.4 * expected_cycles(any_time, FIXED, cores=1)
 
 
 def test_what_is_computed_again_counts_again():

@@ -2,7 +2,7 @@
 """What the model of costs looks at: each store of a program with the loops around it, what it loads and what it computes.
 
 ``statements(func)`` reads them off a program in block form, scheduled or not. ``statement_of`` is one of a block whose loops are still to be
-chosen.
+chosen. What is only used where a condition that is said to be likely does not hold counts for nothing.
 """
 
 from __future__ import annotations
@@ -142,9 +142,23 @@ class _Reader:
         return tuple(x for x in loops if x.loop_var not in reducing)
 
     def statements(self) -> list[Statement]:
-        """All of them, in order."""
-        homes = self._homes()
-        return [_statement(self, site, homes) for site in self.sites]
+        """All of them that usually run, in order."""
+        homes, used = self._homes(), self._used()
+        return [_statement(self, site, homes) for site in self.sites if site.store.buffer in used]
+
+    def _used(self) -> set[tir.Buffer]:
+        """The parameters, and what usually goes into one of them."""
+        loaded: dict[tir.Buffer, list[tir.Buffer]] = {}
+        for site in self.sites:
+            loaded.setdefault(site.store.buffer, []).extend(e.buffer for e in _loads(site.store))
+        used: set[tir.Buffer] = set()
+        left = [b for b in loaded if self.func is None or b in self.func.buffer_params]
+        while left:
+            buffer = left.pop()
+            if buffer not in used:
+                used.add(buffer)
+                left += loaded.get(buffer, [])
+        return used
 
     def _homes(self) -> dict[Any, int]:
         """For each buffer that is no parameter, how many loops all its uses share: memory is that of one iteration of these."""
@@ -385,7 +399,9 @@ def instructions(e: tir.Expr) -> float:
 
 
 def children(e: tir.Expr) -> list[tir.Expr]:
-    """The values that a node is computed from; conditions and indices count for nothing."""
+    """The values that a node is usually computed from; conditions and indices count for nothing."""
+    if _is_likely(e):
+        return [e.true_value]
     out: list[tir.Expr] = []
     for name in e._children:
         if name == "condition" and type(e) in _CHOICES:
@@ -395,8 +411,13 @@ def children(e: tir.Expr) -> list[tir.Expr]:
     return out
 
 
+def _is_likely(e: Any) -> bool:
+    """Whether a choice is said to have its first value almost always."""
+    return type(e) in _CHOICES and type(e.condition) is tir.Call and e.condition.op == "likely"
+
+
 def _loads(store: tir.BufferStore) -> list[tir.BufferLoad]:
-    """Each different load of a store, those in indices included."""
+    """Each different load of a store that usually happens, those in indices included."""
     found: dict[Any, None] = {}
     stack: list[Any] = [store.value, *store.indices]
     seen = set()
@@ -408,6 +429,8 @@ def _loads(store: tir.BufferStore) -> list[tir.BufferLoad]:
         if type(e) is tir.BufferLoad:
             found[e] = None
             stack += e.indices
+        elif _is_likely(e):
+            stack += [e.condition, e.true_value]
         else:
             for name in e._children:
                 value = getattr(e, name)
