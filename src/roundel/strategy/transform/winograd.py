@@ -12,68 +12,26 @@ through one after another, or, where the weights are much more than the data, al
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from ...ir import tir
 from ...schedule.schedule import Schedule
+from ..candidates import Candidates
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
 from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, step_cycles
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from .winograd_cycles import test_cycles, winograd_cycles
+from .winograd_stages import Blocking, Stages
 
-UNROLLED_FMAS = 112  # multiply-adds in the body of the inner loop
 FEW_TILES = 12       # that fill the registers
 CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
 TASKS = 4            # for each core, where it may be chosen
-
-
-@dataclass(frozen=True)
-class Stages:
-    """The blocks by role; ``products`` is the contraction, ``test`` names the blocks that say which tiles are computed by ``direct``, if any,
-    from their padded pixels, ``patch``, where there is padding."""
-
-    test: tuple[str, ...]
-    patch: str | None
-    direct: str | None
-    padding: str | None
-    data_columns: BlockInfo
-    data: BlockInfo
-    products: Contraction
-    result_columns: BlockInfo
-    result: BlockInfo
-    store: BlockInfo
-
-    @property
-    def edge(self) -> int:
-        """Positions per axis of a tile's data."""
-        return extent_of(self.data.spatial[0]) or 0
-
-    @property
-    def tile(self) -> int:
-        """Results per axis of a tile."""
-        return extent_of(self.result.spatial[4]) or 0
-
-
-@dataclass(frozen=True)
-class Blocking:
-    """Free choices: ``rows`` of tiles that go through together, ``channels`` (in blocks) of the result per step, whether the data
-    of all tiles is transformed first, then for all images (``together``) or for one after the other (``apart``); the register tile."""
-
-    rows: int
-    channels: int
-    first: bool
-    tile: Tile
-    together: bool = False
-    apart: bool = False
-
-    @property
-    def depth(self) -> int:
-        """Loops around the products."""
-        return 1 if self.together else 3
 
 
 def find(infos: Sequence[BlockInfo]) -> Stages | None:
@@ -126,7 +84,13 @@ def winograd(program: Program) -> Iterator[Sketch]:
         tile, others = vars(blocking.tile), {k: v for k, v in vars(blocking).items() if k not in ("tile", "rows")}
         return Applied(sch, layouts, tile | {"tile_rows": blocking.rows} | others)
 
-    yield Sketch("winograd", start, scheduled)
+    table = Candidates(_columns(blocking), np.array([winograd_cycles(program.blocks, stages, blocking, program.target)]))
+    yield Sketch("winograd", start, scheduled, table)
+
+
+def _columns(b: Blocking) -> dict[str, np.ndarray]:
+    values = {"tile_rows": b.rows, "channels": b.channels, "rows": b.tile.rows, "vectors": b.tile.vectors}
+    return {name: np.array([value]) for name, value in values.items()}
 
 
 def _chain_of(infos: Sequence[BlockInfo]) -> list[str]:
@@ -220,7 +184,7 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None, target:
         sch.storage_align(stage, 0, 1, 2 * line, line)
     sch.compute_at(accumulated, ko, preserve_unit_loops=True)
     sch.compute_at(products, ko, preserve_unit_loops=True)
-    _products(sch, products, accumulated, stages.products, b, packed)
+    _products(sch, products, accumulated, stages, b, packed)
     if stages.direct is not None:
         _test(sch, stages, None if b.first and not b.apart else yo, target)
     _data(sch, data, stages, b, None if b.first and not b.apart else yo, target)
@@ -240,15 +204,13 @@ def _straight(sch: Any, block: Any, loop: Any, outside: int) -> None:
     sch.vectorize(loops[-1])
 
 
-def _products(sch: Any, block: Any, accumulated: Any, c: Contraction, b: Blocking, packed: int | None) -> None:
+def _products(sch: Any, block: Any, accumulated: Any, stages: Stages, b: Blocking, packed: int | None) -> None:
     """A matrix product per position: the register tile over all input channels."""
-    tile, depth = b.tile, b.depth
+    c, tile, depth = stages.products, b.tile, b.depth
     x, y, n, k, p, lane, rk, rc = sch.get_loops(block)[depth:]
     ko, ki = sch.split(k, [None, tile.vectors])
     po, pi = sch.split(p, [None, tile.rows])
-    most = max(1, UNROLLED_FMAS // (tile.rows * tile.vectors))
-    extent = c.extent(c.reduce[1])
-    ro, ri = sch.split(rc, [None, max(u for u in range(1, min(most, 16) + 1) if extent % u == 0)])
+    ro, ri = sch.split(rc, [None, b.unroll(stages)])
     sch.reorder(x, y, *((ko, n) if b.together else (n, ko)), po, rk, ro, ri, pi, ki, lane)
     sch.reverse_compute_at(accumulated, po)
     weight = c.vector.buffer if packed is None else sch.func.buffer_params[packed]
@@ -317,7 +279,7 @@ def _test(sch: Any, stages: Stages, loop: Any | None, target: Any) -> None:
     parts, *sums, even = map(sch.get_block, stages.test)
     if loop is None:
         tile = sch.get_loops(even)[-1]
-        parallelize(sch, sch.fuse(*sch.get_loops(even)[:-1]), _test_cycles(stages), target)
+        parallelize(sch, sch.fuse(*sch.get_loops(even)[:-1]), test_cycles(stages), target)
     else:
         sch.compute_at(even, loop, preserve_unit_loops=True)
         tile = sch.get_loops(even)[-1]
@@ -332,12 +294,6 @@ def _test(sch: Any, stages: Stages, loop: Any | None, target: Any) -> None:
     sch.unroll(q)
     sch.vectorize(lane)
     sch.vectorize(sch.get_loops(margins)[-1])
-
-
-def _test_cycles(stages: Stages) -> float:
-    """Of the last steps of the test of a row of tiles."""
-    blocks, across = (product([extent_of(a)], 8) for a in (stages.data.spatial[3], stages.result.spatial[3]))
-    return across * (3.0 * blocks + 40)
 
 
 def _cycles(stages: Stages, b: Blocking) -> float:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Winograd convolution is expected to take, before it is scheduled: each of its stages as the body that its loops will have.
+
+The transforms are straight code for a tile and a vector of channels, the products a register tile; what is computed directly instead of
+a tile is rare and counts for nothing. It is the same model that judges scheduled programs (``cost.py``), so both agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...ir import tir
+from ..cost import cycles
+from ..match.accesses import BlockInfo, extent_of
+from ..statements import LANES, UNROLLED, Loop, Statement, statement_of
+from ..times import capacities, together, traffic_cycles
+from .winograd_stages import Blocking, Stages
+
+
+def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocking, target: Any) -> float:
+    """Cycles of one core; ``infos`` are all blocks of the program."""
+    images, outer, down, across = (extent_of(a) or 1 for a in stages.result.spatial[:4])
+    blocks = extent_of(stages.data.spatial[3]) or 1
+    tiles = images * down * across
+    before = [_straight(stages.data_columns, (0, 4), {4: stages.edge}, target), _straight(stages.data, (0, 1), {}, target)]
+    tested = [i for i in infos if i.name in stages.test[:1]]
+    before += [_straight(i, (0,), {}, target) for i in tested]
+    after = [_straight(stages.result_columns, (0, 5), {}, target), _straight(stages.result, (4, 5), {}, target)]
+    transforms = _repeated(before, tiles * blocks, target) + _repeated(after, tiles * outer, target)
+    if tested:
+        transforms += images * down * test_cycles(stages)
+    moved = [_bytes(a.buffer) for a in (stages.data_columns.loads[0], stages.store.stores[0])]
+    transforms = together(transforms, *traffic_cycles(target, [sum(n for n in moved if n > room) for room in capacities(target)]))
+    return float(transforms + _products(stages, blocking, images, target))
+
+
+def test_cycles(stages: Stages) -> float:
+    """Of the last steps of the test of a row of tiles."""
+    blocks, across = (extent_of(a) or 8 for a in (stages.data.spatial[3], stages.result.spatial[3]))
+    return across * (3.0 * blocks + 40)
+
+
+def _straight(info: BlockInfo, unrolled: Sequence[int], extents: Mapping[int, int], target: Any) -> Statement:
+    """A block whose axes ``unrolled`` are written out and whose last one is a vector; ``extents``: of those that are cut."""
+    axes = info.spatial
+    loops = [Loop(axes[k].var, extents.get(k) or extent_of(axes[k]) or 1, UNROLLED) for k in unrolled]
+    made = _statement(info, target)
+    private = {info.stores[0].buffer} if len(axes) > 6 else set()
+    touches = tuple(replace(t, register=t.buffer in private) for t in made.touches)
+    return replace(made, loops=(*loops, Loop(axes[-1].var, extent_of(axes[-1]) or 1, LANES)), touches=touches)
+
+
+def _statement(info: BlockInfo, target: Any) -> Statement:
+    store = info.block.body
+    assert type(store) is tir.BufferStore
+    return statement_of(store, {i.var: i.var for i in info.block.iter_vars}, info.spatial[-1].var, target)
+
+
+def _repeated(beside: Sequence[Statement], times: int, target: Any) -> float:
+    loop = Loop("tiles", times)
+    return float(cycles(target, *(replace(s, loops=(loop, *s.loops)) for s in beside)))
+
+
+def _products(stages: Stages, b: Blocking, images: int, target: Any) -> float:
+    """Of the matrix products of all positions."""
+    info = stages.products.info
+    x, y, n, k, p, lane = (a.var for a in info.spatial)
+    rk, rc = (a.var for a in info.reduce)
+    outer, count = extent_of(info.spatial[3]) or 1, extent_of(info.spatial[4]) or 1
+    down, across = (extent_of(a) or 1 for a in stages.result.spatial[2:4])
+    rows, unroll = min(b.rows * across, count), b.unroll(stages)
+    steps, panels = Loop(k, -(-outer // b.channels)), Loop(k, -(-b.channels // b.tile.vectors))
+    positions, over = [Loop(x, stages.edge), Loop(y, stages.edge)], Loop(n, images)
+    blocks = Loop(p, down // b.rows)
+    outside = [steps, *positions, panels, over] if b.together else [over, blocks, steps, *positions, panels]
+    tiles = [Loop(p, math.ceil(rows / b.tile.rows)), Loop(rk, extent_of(info.reduce[0]) or 1), Loop(rc, (extent_of(info.reduce[1]) or 1) // unroll)]
+    body = [Loop(rc, unroll, UNROLLED), Loop(p, b.tile.rows, UNROLLED), Loop(k, b.tile.vectors, UNROLLED), Loop(lane, b.tile.lanes, LANES)]
+    made = _statement(info, target)
+    touches = tuple(replace(t, register=t.is_store) for t in made.touches)
+    return float(cycles(target, replace(made, loops=(*outside, *tiles, *body), touches=touches)))
+
+
+def _bytes(buffer: tir.Buffer) -> float:
+    return math.prod(n.value if isinstance(n, tir.IntImm) else 1 for n in buffer.shape) * buffer.dtype.storage_bits / 8
