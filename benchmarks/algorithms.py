@@ -26,7 +26,7 @@ import numpy as np
 
 from roundel import driver
 from roundel.frontend.onnx import from_onnx
-from roundel.graph.winograd import convolution_algorithms, fastest
+from roundel.graph.algorithms.winograd import convolution_algorithms, fastest
 from roundel.target import Target
 from roundel.target.host import described
 from roundel.target.profile import measure

@@ -15,7 +15,7 @@ _HOMES = {
     "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",
 }
 _ROOMS = {"ir", "arith", "runtime", "target", "interp", "script", "te", "builder", "passes", "ops", "intrinsics", "schedule", "lower", "codegen",
-          "select", "graph", "driver", "frontend", "api", "cli"}
+          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli"}
 _ALIASES = {"relax": "builder.relax"}  # names for programs written for TVM
 _FRONTENDS = {"onnx", "torch"}
 

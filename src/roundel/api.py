@@ -77,7 +77,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     from concurrent.futures import ThreadPoolExecutor
 
     from .driver import compile_module
-    from .graph.specialize import specialize
+    from .host.specialize import specialize
     from .passes.garbage import rare_collection
     from .passes.progress import shown
 

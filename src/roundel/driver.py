@@ -12,33 +12,33 @@ from .build import compile_module as build_objects
 from .build.ahead import working_ahead
 from .build.build import as_module, machine_spec
 from .build.kernels import start_processes
-from .graph.appends import grow_caches
-from .graph.attention import attention
-from .graph.block_channels import block_channels
-from .graph.bounds_checks import bounds_checks
-from .graph.check_choices import check_choices
-from .graph.checks_in_programs import checks_in_programs
-from .graph.collapse_axes import collapse_axes
-from .graph.common_subexpressions import eliminate_common_subexpressions
+from .graph.algorithms.attention import attention
+from .graph.algorithms.check_choices import check_choices
+from .graph.algorithms.integer_products import integer_products, quantised_products
+from .graph.algorithms.narrow_weights import narrow_weights
+from .graph.algorithms.strassen import strassen
+from .graph.algorithms.widen_convolutions import widen_convolutions
+from .graph.checks.bounds_checks import bounds_checks
+from .graph.checks.checks_in_programs import checks_in_programs
+from .graph.checks.size_checks import size_checks
 from .graph.constant_bytes import constant_bytes
-from .graph.convert_to_dataflow import convert_to_dataflow
-from .graph.dead_code import eliminate_dead_code
-from .graph.fold_constants import fold_constants
-from .graph.fold_scale import decompose_batch_norm, fold_scale
-from .graph.fuse import fuse
-from .graph.inline_functions import inline_functions
-from .graph.integer_products import integer_products, quantised_products
-from .graph.legalize import decompose, legalize
-from .graph.lift_conv1d import lift_conv1d
-from .graph.lower_host import lower_host
-from .graph.name_sizes import name_sizes
-from .graph.narrow_weights import narrow_weights
-from .graph.simplify import simplify
-from .graph.size_checks import size_checks
-from .graph.solve_sizes import solve_sizes
-from .graph.sort_rows import sort_rows
-from .graph.strassen import strassen
-from .graph.widen_convolutions import widen_convolutions
+from .graph.layout.block_channels import block_channels
+from .graph.layout.lift_conv1d import lift_conv1d
+from .graph.layout.sort_rows import sort_rows
+from .graph.programs.appends import grow_caches
+from .graph.programs.collapse_axes import collapse_axes
+from .graph.programs.fuse import fuse
+from .graph.programs.legalize import decompose, legalize
+from .graph.programs.name_sizes import name_sizes
+from .graph.tidy.common_subexpressions import eliminate_common_subexpressions
+from .graph.tidy.convert_to_dataflow import convert_to_dataflow
+from .graph.tidy.dead_code import eliminate_dead_code
+from .graph.tidy.fold_constants import fold_constants
+from .graph.tidy.fold_scale import decompose_batch_norm, fold_scale
+from .graph.tidy.inline_functions import inline_functions
+from .graph.tidy.simplify import simplify
+from .host.lower_host import lower_host
+from .host.solve_sizes import solve_sizes
 from .ir.choice import Choices
 from .ir.errors import OptionError
 from .ir.graph import Function

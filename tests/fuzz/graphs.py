@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 
 from roundel.driver import compile_module
+from roundel.embed.onnx.conformance import run
 from roundel.frontend.onnx import from_onnx
-from roundel.frontend.onnx.conformance import run
 from roundel.ir.errors import RoundelError
 
 from . import operators  # noqa: F401  (fills the table of steps)

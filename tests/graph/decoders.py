@@ -12,7 +12,7 @@ from roundel.ir import IRModule, Var, graph
 from roundel.ir.dtype import INT64
 from roundel.ops import make
 
-from .programs import function
+from .functions import function
 
 B, P, S = (Var(n, INT64, True) for n in "bps")
 RNG = np.random.default_rng(7)

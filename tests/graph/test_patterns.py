@@ -4,12 +4,12 @@
 import numpy as np
 import pytest
 
-from roundel.graph.dead_code import eliminate_dead_code
 from roundel.graph.pattern import commutative, is_const, is_op, rewrite, wildcard
+from roundel.graph.tidy.dead_code import eliminate_dead_code
 from roundel.ir import graph
 from roundel.ops import make
 
-from .programs import calls, function, same_results
+from .functions import calls, function, same_results
 
 X = graph.TensorInfo((4, 6), "float32")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from roundel.builder import BlockBuilder
 from roundel.driver import compile_module
-from roundel.graph.winograd import NAMES, is_transformable
+from roundel.graph.algorithms.winograd import NAMES, is_transformable
 from roundel.ir import graph
 from roundel.ops import make
 

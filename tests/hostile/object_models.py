@@ -10,6 +10,8 @@ from unittest.mock import patch
 
 import numpy as np
 
+from roundel.graph.algorithms.winograd import NAMES
+
 from .index_models import Rng, model, node
 
 Arguments = Callable[[Rng], list[np.ndarray]]
@@ -68,12 +70,12 @@ def _chosen(function: str, choice: Callable[..., Any], build: Callable[[], Any])
 
 
 def _winograd(inputs: str, tile: int) -> Callable[[], Any]:
-    return _chosen("block_channels.winograd_tile", lambda *_: tile, _conv(inputs, (32, 16, 3, 3), pads=[1] * 4))
+    return _chosen("layout.block_channels.fastest", lambda *_: NAMES[tile], _conv(inputs, (32, 16, 3, 3), pads=[1] * 4))
 
 
 def _strassen() -> Callable[[], Any]:
     build = model([node("MatMul", "x w")], "x:f:n,64", [_constant("w", 64, 70)])
-    return _chosen("strassen.pays", lambda batch, rows, inner, *_, **__: rows > 30 and inner % 2 == 0, build)
+    return _chosen("algorithms.strassen.pays", lambda batch, rows, inner, *_, **__: rows > 30 and inner % 2 == 0, build)
 
 
 def _scatter_arguments(rng: Rng) -> list[np.ndarray]:

@@ -18,7 +18,7 @@ from roundel.ops import make
 from roundel.target import Target
 from tests.fuzz import operators  # noqa: F401  (fills the table of steps)
 from tests.fuzz.generator import Generator
-from tests.graph.programs import function
+from tests.graph.functions import function
 
 LANES = (1, 4, 8, 16)
 TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 3e-2}

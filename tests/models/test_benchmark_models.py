@@ -32,7 +32,7 @@ def test_agrees_with_pytorch(name, frontend):
 
 
 def test_torch_compile_of_a_model():
-    from roundel.frontend.torch.backend import roundel
+    from roundel.embed.torch.backend import roundel
 
     module, inputs = load(Case("resnet18"))
     tensors = tuple(map(torch.from_numpy, inputs.values()))

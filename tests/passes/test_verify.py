@@ -175,8 +175,8 @@ def test_what_cannot_run_is_reported_as_skipped():
 
 
 def test_a_wrong_kernel_shows_in_the_host_function():
-    from roundel.graph.legalize import legalize
-    from roundel.graph.lower_host import lower_host
+    from roundel.graph.programs.legalize import legalize
+    from roundel.host.lower_host import lower_host
     from roundel.lower import PIPELINE
 
     host = run(

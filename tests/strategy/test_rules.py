@@ -38,7 +38,7 @@ from roundel.strategy.rules import (
     winograd,
 )
 from roundel.target import Target
-from tests.graph.test_attention import chain
+from tests.graph.algorithms.test_attention import chain
 
 HOST, BYTES = Target.host(), Target("znver4")  # one with products of 8-bit numbers
 F = "float32"

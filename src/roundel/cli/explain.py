@@ -62,7 +62,7 @@ def explained_with_choices(model: Any, *, target: Any = None, threads: int = 1, 
     """What ``explained`` gives, and one mapping per choice that the passes recorded, as `Choice` has it: ``expected_ms`` by algorithm (None
     where nothing is expected) and ``why_not`` for those that cannot be had. ``choices`` are those asked for, as of ``rd.compile``."""
     from .. import api, driver
-    from ..graph.inline_functions import dims_of
+    from ..graph.tidy.inline_functions import dims_of
     from ..strategy.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
     from ..strategy.roofline import rates, roofline
     from ..strategy.schedule_module import schedule_module

@@ -233,7 +233,7 @@ class Concat(OpDef):
 
 @register
 class Append(OpDef):
-    """``new`` behind ``past`` along ``axis``: the same as ``concat`` of them, in memory where ``past`` may lie already (see graph/caches)."""
+    """``new`` behind ``past`` along ``axis``: the same as ``concat`` of them, in memory where ``past`` may lie already (see host/caches)."""
 
     name, operands, attributes, kind = "append", ("past", "new"), {"axis": 0}, FuseKind.OPAQUE
 

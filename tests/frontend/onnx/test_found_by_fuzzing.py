@@ -10,7 +10,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import roundel as rd
-from roundel.frontend.onnx.conformance import run
+from roundel.embed.onnx.conformance import run
 
 F, L = np.float32, np.int64
 

@@ -79,7 +79,7 @@ def test_numbers_of_shapes_wrap_as_those_of_tensors_do():
 
 def test_what_is_folded_together_is_limited():
     """40 matrices of 16 MB each, of a file of a few hundred bytes: those beyond the limit are made when the model runs."""
-    from roundel.graph.fold_constants import fold_constants
+    from roundel.graph.tidy.fold_constants import fold_constants
 
     nodes = [helper.make_node("Expand", [f"c{k}", "s"], [f"e{k}"]) for k in range(40)] + [helper.make_node("Sum", [f"e{k}" for k in range(40)], ["y"])]
     mod = from_onnx(model(nodes, {"s": np.asarray([2048, 2048]), **{f"c{k}": np.full((1, 1), k, np.float32) for k in range(40)}}))

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import helper as h
 
+from roundel.embed.onnx.conformance import run
 from roundel.frontend.onnx import from_onnx, ops, registry  # noqa: F401  (fills the table)
-from roundel.frontend.onnx.conformance import run
 
 
 def test_every_version_from_opset_7_on_is_known():

@@ -130,7 +130,7 @@ def _run(path: str, module: torch.nn.Module, program: Any, args: tuple[Any, ...]
     from roundel.frontend.torch import from_torch
 
     if path == "compile":
-        from roundel.frontend.torch.backend import roundel
+        from roundel.embed.torch.backend import roundel
 
         torch._dynamo.reset()
         with torch.no_grad():

@@ -9,7 +9,7 @@ import torch
 from against import draw
 
 import roundel as rd
-from roundel.frontend.torch.backend import roundel
+from roundel.embed.torch.backend import roundel
 
 F = torch.nn.functional
 TABLE, SCORES, BIAS = draw(1, 64, 8), draw(1, 1, 64, 64), draw(64, 8)

@@ -8,7 +8,7 @@ import pytest
 
 from roundel.builder import BlockBuilder
 from roundel.driver import DEFAULT, prepare
-from roundel.graph.lower_host import lower_host
+from roundel.host.lower_host import lower_host
 from roundel.ir import graph, tir
 from roundel.ops import make
 from roundel.target import Target

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...builder import BlockBuilder
-from ...graph.fold_constants import folded
+from ...graph.tidy.fold_constants import folded
 from ...ir import graph, tir
 from ...ir.constants import ConstData
 from ...ir.dtype import INT64, DType

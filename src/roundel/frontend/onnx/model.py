@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...builder import BlockBuilder
-from ...graph.convert_to_dataflow import convert_to_dataflow
+from ...graph.tidy.convert_to_dataflow import convert_to_dataflow
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.errors import ModelError, RoundelError

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 from ...ir import tir
 from ...ir.visit import free_vars
-from ..match.accesses import conditional
-from .accesses import BlockInfo
+from .accesses import BlockInfo, conditional
 from .contraction import Contraction
 
 

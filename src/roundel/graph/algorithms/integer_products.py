@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of 8-bit integers with constant ones, written with wide integers, become products of the 8-bit integers themselves, where
+the target has an instruction for them.
+
+    matmul(int32(A) - z, int32(W))   ->   matmul(A, W, out_dtype="int32") - z * sum(W over rows)
+
+The instruction takes unsigned data: signed data gets 128 added, and 128 more is taken off z. Weights that 8 bits hold once they are moved
+by c are, and c * sum(int32(A) - z) is added. All of it is exact. Convolutions are such products, whose border is filled with z instead of
+nothing. What is missing to whole groups of data and to vectors of results is zeros of the weights.
+
+Before constants are folded, products of dequantised matrices become such products, scaled afterwards:
+
+    matmul(float(int32(A) - z) * s, float(int32(W) - y) * t)   ->   float(matmul(int32(A) - z, int32(W) - y)) * (s * t)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import graph, tir
+from ...ir.dtype import DType
+from ...ir.module import IRModule
+from ...ops import make
+from ...passes import pass_
+from ...target import Target
+from ..pattern import Match
+from ..rewriter import GraphRewriter, is_call
+from ..tidy.whole_numbers import bounds, fits
+
+_GROUP = 4  # products that the instruction sums
+_FEW = 8  # columns, for which nothing is filled up
+_MOST_SUMMED = 2**31 // 255**2  # products of numbers of eight bits and a sign, that 32 bits hold
+
+
+@pass_("integer_products")
+def integer_products(mod: IRModule) -> IRModule:
+    """Give matrix products of 8-bit integers operands of 8 bits."""
+    target = mod.attrs.get("target") or Target.host()
+    return _Products(mod).module() if target.has_dot_product(target.lanes("int32")) else mod
+
+
+@pass_("quantised_products")
+def quantised_products(mod: IRModule) -> IRModule:
+    """Have products of dequantised matrices, the second constant, summed in integers. Runs before constants are folded."""
+    target = mod.attrs.get("target") or Target.host()
+    return _Quantised(mod).module() if target.has_dot_product(target.lanes("int32")) else mod
+
+
+class _Quantised(GraphRewriter):
+    def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        if not _is_product(call) or call.sinfo.dtype != "float32" or call.sinfo.ndim < 2:
+            return call
+        data = self._dequantised(call.args[0])
+        weight = self.weights(call.args[1])
+        if data is None or weight is None:
+            return call
+        wide, scale = data
+        ints, by = weight
+        columns = 1 if is_call(call, "matmul") else 0
+        fits = ints.ndim == call.args[1].sinfo.ndim and _is_weight(call, ints) and ints.size // ints.shape[columns] <= _MOST_SUMMED
+        if not fits or any(n != 1 for k, n in enumerate(by.shape) if k != columns) or scale.sinfo.size is not tir.index_const(1):
+            return call
+        made = make(call.op.name, wide, graph.Constant.of(ints), **(dict(call.attrs) | {"out_dtype": None}))
+        total = self.emit(make("astype", self.emit(made), dtype="float32"))
+        one = scale if scale.sinfo.ndim == 0 else self.emit(make("reshape", scale, graph.ShapeExpr(())))
+        return make("multiply", total, self.emit(make("multiply", one, _per_column(call, by.astype(np.float32)))))
+
+    def _dequantised(self, value: graph.GraphExpr) -> tuple[graph.GraphExpr, graph.GraphExpr] | None:
+        """The int32 tensor (8-bit numbers less their zero point) and the scale that ``value`` is the product of."""
+        made = self._made(value)
+        if not is_call(made, "multiply"):
+            return None
+        whole, scale = self._made(made.args[0]), made.args[1]
+        if not is_call(whole, "astype") or whole.sinfo.dtype != "float32" or whole.args[0].sinfo.dtype != "int32" or whole.sinfo.shape != value.sinfo.shape:
+            return None
+        wide = self._made(whole.args[0])
+        wide = self._made(wide.args[0]) if is_call(wide, "subtract") else wide
+        return (whole.args[0], scale) if is_call(wide, "astype") and wide.args[0].sinfo.dtype in ("uint8", "int8") else None
+
+    def _made(self, value: graph.GraphExpr) -> graph.GraphExpr | None:
+        """What a variable is bound to, conversions to the type that a tensor has left aside."""
+        made = self.producer(value)
+        while is_call(made, "astype") and made.args[0].sinfo.dtype == made.sinfo.dtype:
+            made = self.producer(made.args[0])
+        return made
+
+    def weights(self, value: graph.GraphExpr) -> tuple[np.ndarray, np.ndarray] | None:
+        """A constant dequantised matrix: whole numbers, and scales with as many dimensions."""
+        made = self._made(value)
+        if is_call(made, "permute_dims"):
+            inner = self.weights(made.args[0])
+            axes = made.attrs.get("axes")
+            return None if inner is None else (inner[0].transpose(axes), inner[1].transpose(axes))
+        found = self._dequantised(value)
+        if found is None or not isinstance(found[1], graph.Constant):
+            return None
+        ints = self.whole_numbers(found[0])
+        scale = found[1].data.numpy()
+        return None if ints is None else (ints, scale.reshape((1,) * (ints.ndim - scale.ndim) + scale.shape))
+
+    def whole_numbers(self, value: graph.GraphExpr) -> np.ndarray | None:
+        """Constant 8-bit numbers less their zero point."""
+        made, zero = self._made(value), np.int32(0)
+        if is_call(made, "subtract"):
+            zero = self.whole_numbers(made.args[1]) if not isinstance(made.args[1], graph.Constant) else made.args[1].data.numpy()
+            made = self._made(made.args[0])
+        if zero is None or not is_call(made, "astype") or not isinstance(made.args[0], graph.Constant):
+            return None
+        return (made.args[0].data.numpy().astype(np.int32) - zero).astype(np.int32)
+
+
+class _Products(GraphRewriter):
+    def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        if not _is_product(call) or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
+            return call
+        found = _narrow(call)
+        data, zero = self._without_zero(call.args[0])
+        if found is None or data is None or data.sinfo.ndim < 1:
+            return call
+        weight, moved = found
+        if data.sinfo.dtype == "int8":
+            wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), graph.Constant.of(np.int32(128))))
+            data = self.emit(make("astype", wide, dtype="uint8"))
+            zero = graph.Constant.of(np.int32(128)) if zero is None else self.emit(make("add", zero, graph.Constant.of(np.int32(128))))
+        if is_call(call, "matmul"):
+            out = self._matmul(data, weight, zero)
+        elif zero is None or zero.sinfo.size is tir.index_const(1):
+            out = self._convolution(call, data, weight, zero)
+        else:
+            return call
+        if not moved:
+            return out
+        sums = self.emit(make("multiply", self.emit(self._sums_of_data(call, binding)), graph.Constant.of(np.int32(moved))))
+        return make("add", self.emit(out), sums)
+
+    def _sums_of_data(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        """The sum of all data that each result is made of: over channels, by the same instruction, then over the window."""
+        wide, weight = call.args[:2]
+        if is_call(call, "matmul"):
+            return make("sum", wide, axis=-1, keepdims=True)
+        _, channels, *window = (n.value for n in weight.sinfo.shape)
+        ones = [graph.Constant.of(np.ones(shape, np.int32)) for shape in ((1, channels, 1, 1), (1, 1, *window))]
+        return make("nn.conv2d", self.emit(self.call(make("nn.conv2d", wide, ones[0]), binding)), ones[1], **dict(call.attrs))
+
+    def _matmul(self, data: graph.GraphExpr, weight: np.ndarray, zero: graph.GraphExpr | None) -> graph.GraphExpr:
+        k, n = weight.shape
+        weight = np.pad(weight, [(0, -k % _GROUP), (0, _missing(n))])
+        if k % _GROUP:
+            data = self._widened(data, data.sinfo.ndim - 1, -k % _GROUP)
+        total = self._first(make("matmul", data, graph.Constant.of(weight), out_dtype="int32"), -1, n)
+        return self._moved(total, zero, weight[:, :n].sum(0, dtype=np.int32))
+
+    def _convolution(self, call: graph.Call, data: graph.GraphExpr, weight: np.ndarray, zero: graph.GraphExpr | None) -> graph.GraphExpr:
+        outer, inner = weight.shape[:2]
+        if call.attrs["groups"] == 1:
+            weight = np.pad(weight, [(0, _missing(outer)), (0, -inner % _GROUP), (0, 0), (0, 0)])
+            data = self._widened(data, 1, -inner % _GROUP) if inner % _GROUP else data
+        border = {} if zero is None else {"fill": self.emit(make("astype", self.emit(make("reshape", zero, graph.ShapeExpr(()))), dtype="uint8"))}
+        made = make("nn.conv2d", data, graph.Constant.of(weight), **(dict(call.attrs) | {"out_dtype": "int32"} | border))
+        return self._moved(self._first(made, 1, outer), zero, weight[:outer].sum((1, 2, 3), dtype=np.int32).reshape(-1, 1, 1))
+
+    def _widened(self, data: graph.GraphExpr, axis: int, by: int) -> graph.GraphExpr:
+        """Data with ``by`` more elements along an axis."""
+        widths = [0] * (2 * data.sinfo.ndim)
+        widths[2 * axis + 1] = by
+        return self.emit(make("nn.pad", data, graph.ShapeExpr(tuple(map(tir.index_const, widths)))))
+
+    def _first(self, total: graph.Call, axis: int, count: int) -> graph.Call:
+        """The first of the columns, where the product has more."""
+        axis %= total.sinfo.ndim
+        if total.sinfo.shape[axis] is tir.index_const(count):
+            return total
+        begin, end, step = ((tir.index_const(n),) for n in (0, count, 1))
+        return make("strided_slice", self.emit(total), axes=(axis,), begin=begin, end=end, strides=step)
+
+    def _moved(self, total: graph.Call, zero: graph.GraphExpr | None, sums: np.ndarray) -> graph.GraphExpr:
+        """A sum of products without what the data's zero point adds to it."""
+        if zero is None:
+            return total
+        return make("subtract", self.emit(total), self.emit(make("multiply", zero, graph.Constant.of(sums))))
+
+    def _without_zero(self, value: graph.GraphExpr) -> tuple[graph.GraphExpr | None, graph.GraphExpr | None]:
+        """The 8-bit tensor that a wide one is made of, and its zero point (one for each row at most), None for none."""
+        made, zero = self.producer(value), None
+        if is_call(made, "subtract"):
+            zero = made.args[1]
+            shape = zero.sinfo.shape
+            if shape is None or (shape and not (isinstance(shape[-1], tir.IntImm) and shape[-1].value == 1)) or len(shape) > value.sinfo.ndim:
+                return None, None
+            made = self.producer(made.args[0])
+        if not is_call(made, "astype") or made.args[0].sinfo.shape != value.sinfo.shape:
+            return None, None
+        return self._bytes(made.args[0]), zero
+
+    def _bytes(self, value: graph.GraphExpr) -> graph.GraphExpr | None:
+        """A tensor as one of 8-bit integers: it is one, or holds whole numbers that fit."""
+        if value.sinfo.dtype in ("uint8", "int8"):
+            return value
+        found = bounds(value, Match(self.producer, {})) if value.sinfo.dtype.is_float else None
+        dtype = None if found is None else next((d for d in (DType("uint8"), DType("int8")) if fits(found, d)), None)
+        return None if dtype is None else self.emit(make("astype", value, dtype=dtype))
+
+
+def _is_product(call: graph.Call) -> bool:
+    return is_call(call, "matmul") or _is_convolution(call)
+
+
+def _is_convolution(call: graph.Call) -> bool:
+    """Whether a call is a convolution of pictures, all channels with all others or each with itself."""
+    if not is_call(call, "nn.conv2d") or len(call.args) > 2:
+        return False
+    a, weight = call.attrs, call.args[1].sinfo.shape
+    if weight is None or (a["data_layout"], a["kernel_layout"]) != ("NCHW", "OIHW") or a.get("out_layout"):
+        return False
+    by_itself = [n.value for n in weight[:2] if isinstance(n, tir.IntImm)] == [a["groups"], 1]
+    return a["groups"] == 1 or by_itself
+
+
+def _is_weight(call: graph.Call, array: np.ndarray) -> bool:
+    """Whether there are products that come in groups of four and fill vectors, or are many enough to be filled up to such."""
+    if 0 in array.shape or array.ndim != (2 if is_call(call, "matmul") else 4):
+        return False
+    return array.ndim == 4 or array.shape[0] % _GROUP == 0 == _missing(array.shape[1]) or array.shape[1] >= _FEW
+
+
+def _missing(columns: int) -> int:
+    """To fill vectors of some length: of four where there are few, of 16 where there are many."""
+    return -columns % (16 if columns > 16 else _GROUP) if columns % _GROUP else 0
+
+
+def _per_column(call: graph.Call, values: np.ndarray) -> graph.Constant:
+    """Numbers for each column of the weights, shaped to broadcast against the result."""
+    flat = values.reshape(-1)
+    return graph.Constant.of(flat if is_call(call, "matmul") else flat.reshape(1, -1, 1, 1))
+
+
+def _narrow(call: graph.Call) -> tuple[np.ndarray, int] | None:
+    """Constant wide integers as 8-bit ones, and by how much they are more than these. Where channels are by themselves, no instruction asks
+    for 8 bits: 16 do."""
+    value = call.args[1]
+    array = value.data.numpy() if isinstance(value, graph.Constant) else np.zeros(0)
+    if not _is_weight(call, array):
+        return None
+    low, high = int(array.min()), int(array.max())
+    if low >= -128 and high <= 127:
+        return array.astype(np.int8), 0
+    if not is_call(call, "matmul") and call.attrs["groups"] > 1:
+        return (array.astype(np.int16), 0) if low >= -255 and high <= 255 else None
+    return ((array - (high - 127)).astype(np.int8), high - 127) if high - low <= 255 else None
+

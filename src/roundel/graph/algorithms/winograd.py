@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to compute a convolution, directly and by Winograd's algorithm with tiles of two sizes: what each is expected to take, or why it cannot be had."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...ir import graph, options
+from ...ir.constants import ConstData
+from ...ops.dims import paddings, per_axis, static
+from ...ops.winograd import transform_weight
+from ...target import Target
+
+NAMES = {0: "direct", 2: "winograd2", 4: "winograd4"}
+"""Of the algorithms, by their tiles: F(2x2,3x3) and F(4x4,3x3); 0 is the direct way."""
+LARGEST = 2.0**80
+"""The largest norm of a kernel that is transformed. A tile of 4 that is not computed directly has pixels of norm below 2^36 (`ops/even_tiles.py`),
+and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
+times the square of the sum over x of |A_ix| ||B_x|| ||G_x|| for any i, 94 (of tiles of 2: 15). So nothing overflows."""
+GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with tiles of 4 beside them as they are
+READING_SHARE = 0.83   # of the rate at which a level is read, that weights are read from it
+DIRECT_SHARE = 0.97    # of peak that a direct convolution reaches
+PRODUCT_SHARE = 0.97   # ... the products of the positions
+TRANSFORM_CYCLES = {2: 90, 4: 550}  # of the transform of a tile, for a vector of channels of the data or the result; the test of a tile of 4 included
+EXPOSED = 0.4         # of the shorter of arithmetic and reading weights, that the longer does not hide
+
+
+def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target,
+                           constants: float = math.inf) -> dict[str, float | str | None]:
+    """For each algorithm of a convolution NCHW by OIHW the cycles of one core that the model expects, or why it cannot be had (then nothing
+    is expected of the direct way either). ``constants``: bytes of all that a run of the model reads of them, which decides where those of a
+    layer come from when its turn is there again."""
+    why_not = _only_direct(data, weight, attrs, target)
+    if why_not:
+        return {name: why_not if m else None for m, name in NAMES.items()}
+    batch, (channels, *space), outer = static(data.shape[0]) or 1, map(static, data.shape[1:]), static(weight.shape[0])
+    rows, cols = (n + sum(p) - 2 for n, p in zip(space, paddings(attrs["padding"], 2), strict=True))
+    level, growth = target.level_of(constants), options.get("weight_growth")
+    return {name: f"weights grow to {GROWTH[m]:.2g} times their size, the option weight_growth allows {growth:g}" if m and GROWTH[m] > growth
+            else _cycles(m, batch, rows, cols, channels, outer, target, level) for m, name in NAMES.items()}
+
+
+def fastest(algorithms: Mapping[str, float | str | None]) -> str:
+    """The name of the algorithm that is expected to take the least time; the direct one where nothing is expected."""
+    expected = {name: cycles for name, cycles in algorithms.items() if isinstance(cycles, float)}
+    return min(expected, key=expected.__getitem__, default=NAMES[0])
+
+
+def _only_direct(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> str:
+    """Why a convolution cannot run by Winograd's algorithm with any tile; "" where it can."""
+    kernel, strides, dilation = [static(n) for n in weight.shape[2:]], per_axis(attrs["strides"], 2), per_axis(attrs["dilation"], 2)
+    sizes = [static(n) for n in (*data.shape[1:], weight.shape[0])]
+    lanes = target.lanes("float32")
+    if options.get("accuracy") == "strict":
+        return "the option accuracy is strict"
+    if data.dtype != "float32":
+        return f"its data is {data.dtype}, not float32"
+    if int(attrs["groups"]) != 1:
+        return f"it has {attrs['groups']} groups of channels"
+    if kernel != [3, 3]:
+        return f"its kernels are {'x'.join(map(str, kernel))}, not 3x3"
+    if {*strides, *dilation} != {1}:
+        return f"its strides are {'x'.join(map(str, strides))} and its dilations {'x'.join(map(str, dilation))}, not 1x1"
+    if None in sizes:
+        return "its sizes are not all known at compile time"
+    channels, height, width, outer = sizes
+    if any(n + sum(p) < 3 for n, p in zip((height, width), paddings(attrs["padding"], 2), strict=True)):
+        return "its result is empty"
+    if channels % lanes or outer % lanes:
+        return f"{channels} and {outer} channels are not both multiples of {lanes}, a vector's elements"
+    return ""
+
+
+def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int, target: Target, level: int) -> float:
+    """Modelled cycles of one core; ``m`` 0 is the direct way, ``level`` where weights come from."""
+    lanes = target.lanes("float32")
+    pairs = channels * outer / (lanes * target.fma_ports)
+    edge = m + 2 if m else 3
+    reading = edge**2 * channels * outer * 4 / (READING_SHARE * target.bytes_per_cycle(level))
+    if not m:
+        return _together(batch * 9 * rows * cols * pairs / DIRECT_SHARE, reading)
+    tiles = batch * -(-rows // m) * -(-cols // m)
+    transforms = tiles * TRANSFORM_CYCLES[m] * (channels + outer) / lanes
+    return _together(edge**2 * tiles * pairs / PRODUCT_SHARE, reading) + transforms
+
+
+def _together(arithmetic: float, reading: float) -> float:
+    return max(arithmetic, reading) + EXPOSED * min(arithmetic, reading)
+
+
+def is_transformable(weight: graph.Constant) -> bool:
+    """Whether kernels OIHW are finite, and so small that Winograd's algorithm overflows nowhere where the direct one would not (of tiles
+    of 2: for windows of norm below 2^124 / ||kernel|| and 2^126)."""
+    kernels = weight.data.numpy()
+    most = max(float(np.max(kernels)), -float(np.min(kernels))) if kernels.size else math.nan
+    return most * math.sqrt(kernels[0].size) <= LARGEST
+
+
+def winograd_weight(weight: graph.Constant, tile: int, inner: int, outer: int) -> graph.Constant:
+    """A kernel OIHW transformed: [tile + 2, tile + 2, O / outer, I / inner, inner, outer]."""
+    o, i = (static(n) for n in weight.sinfo.shape[:2])
+    shape = (tile + 2, tile + 2, o // outer, i // inner, inner, outer)
+    source = weight.data
+
+    def transformed(array: np.ndarray) -> np.ndarray:
+        cut = transform_weight(array, tile).reshape(tile + 2, tile + 2, o // outer, outer, i // inner, inner)
+        return np.ascontiguousarray(cut.transpose(0, 1, 2, 4, 5, 3))
+
+    data = ConstData.derived(transformed, (source,), "winograd", shape=shape, dtype=source.dtype)
+    return graph.Constant(data, graph.TensorInfo(shape, source.dtype))

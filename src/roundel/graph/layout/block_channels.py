@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocked layouts for convolution networks: channels in blocks of a vector's length, innermost (NCHW16c); channels that these do
+not divide are one block (NCHW24c).
+
+A convolution with constant weights wants its data as ``[N, C/b, H, W, b]``; what lies between convolutions (elementwise
+operators, pooling, concatenation along channels, spatial reductions) works in blocks too, so conversions remain only
+where something needs the plain tensor. Weights are laid out at compile time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...ir import graph, tir
+from ...ir.constants import ConstData
+from ...ir.module import IRModule
+from ...ir.op import FuseKind, OpDef
+from ...ops import make
+from ...ops.dims import paddings, per_axis, shape_text
+from ...passes import pass_
+from ...target import Target
+from ..algorithms.winograd import NAMES, convolution_algorithms, fastest, is_transformable, winograd_weight
+from ..constant_bytes import constant_bytes
+from ..rewriter import GraphRewriter
+
+
+@pass_("block_channels")
+def block_channels(mod: IRModule) -> IRModule:
+    """Give 2-D convolutions and what lies between them blocked layouts, where the channels divide into blocks."""
+    target = mod.attrs.get("target") or Target.host()
+    return _Block(mod, target).module()
+
+
+@dataclass(frozen=True)
+class _Blocked:
+    """A blocked version of a value: ``expr`` has shape [N, C/block, H, W, block]."""
+
+    expr: graph.GraphExpr
+    block: int
+
+
+class _Block(GraphRewriter):
+    def __init__(self, mod: IRModule, target: Target) -> None:
+        super().__init__(mod)
+        self.target = target
+        self.lanes = target.lanes("float32")
+        self.constants = constant_bytes(mod)
+        self.blocked: dict[graph.Var, _Blocked] = {}
+        self.pending: dict[graph.Var, graph.Var] = {}
+
+    def binding(self, binding: graph.Binding) -> None:
+        value = binding.value
+        self.at(binding)
+        handler = _OPS.get(getattr(value.op, "name", "")) if isinstance(value, graph.Call) and isinstance(value.op, OpDef) else None
+        if handler is None and isinstance(value, graph.Call) and is_pointwise(value):
+            handler = _pointwise
+        if handler is not None and isinstance(binding.var.sinfo, graph.TensorInfo) and binding.var.sinfo.ndim == 4 and self._dataflow:
+            made = handler(self, value)
+            if made is not None:
+                var = self.emit(made[0], binding.var.name)
+                self.blocked[binding.var] = _Blocked(var, made[1])
+                if not isinstance(binding.var, graph.DataflowVar):
+                    super().binding(graph.VarBinding(binding.var, binding.var))
+                    self.env[binding.var] = binding.var  # the plain tensor, which is seen outside of this block
+                return
+        super().binding(binding)
+
+    def _operand(self, value: Any) -> Any:
+        """Plain operands; a value that exists only in blocks is converted back, once."""
+        if isinstance(value, graph.Var) and value in self.blocked and value not in self.env:
+            self.env[value] = self._plain(self.blocked[value], value)
+        return super()._operand(value)
+
+    def _plain(self, b: _Blocked, var: graph.Var) -> graph.GraphExpr:
+        flat = self.emit(make("permute_dims", b.expr, axes=(0, 1, 4, 2, 3)), var.name)
+        return self.emit(make("reshape", flat, graph.ShapeExpr(var.sinfo.shape)), var.name)
+
+    def in_blocks(self, value: graph.GraphExpr, block: int) -> graph.GraphExpr | None:
+        """The value in blocks of this size, converted if need be; None where its channels do not divide."""
+        have = self.blocked.get(value) if isinstance(value, graph.Var) else None
+        if have is not None and have.block == block:
+            return have.expr
+        shape = value.sinfo.shape
+        if value.sinfo.ndim != 4 or not _divides(shape[1], block):
+            return None
+        plain = self._operand(value)
+        n, c, h, w = shape
+        cut = self.emit(make("reshape", plain, graph.ShapeExpr((n, tir.index_const(c.value // block), tir.index_const(block), h, w))))
+        return self.emit(make("permute_dims", cut, axes=(0, 1, 3, 4, 2)))
+
+    def block_of(self, value: Any) -> int:
+        """The block of a value that is held in blocks, else 0."""
+        found = self.blocked.get(value) if isinstance(value, graph.Var) else None
+        return found.block if found else 0
+
+    def block_for(self, channels: tir.Expr) -> int:
+        """The block that a tensor of so many channels gets: a vector where these divide the channels, else all channels (whose last
+        vector is cut off); 0 for none."""
+        if _divides(channels, self.lanes):
+            return self.lanes
+        return channels.value if isinstance(channels, tir.IntImm) and channels.value >= self.lanes // 4 else 0
+
+
+def _divides(extent: tir.Expr, block: int) -> bool:
+    return isinstance(extent, tir.IntImm) and extent.value % block == 0 and extent.value > 0
+
+
+Made = tuple[graph.GraphExpr, int] | None
+
+
+def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
+    data, weight = call.args[0], call.args[1]
+    a = call.attrs
+    if not isinstance(weight, graph.Constant) or a["data_layout"] != "NCHW" or a["kernel_layout"] != "OIHW" or a.get("out_layout"):
+        return None
+    border = {"fill": self._operand(call.args[2])} if len(call.args) > 2 else {}
+    if (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8"), ("uint8", "int16")):
+        return None
+    out_channels, in_channels = weight.sinfo.shape[0], data.sinfo.shape[1]
+    groups = int(a["groups"])
+    block = block or self.block_for(out_channels)
+    if not block:
+        return None
+    tile = _tile(self, call, self.block_of(data) or block)
+    if tile:
+        inner = self.block_of(data) or block
+        x = self.in_blocks(data, inner)
+        kernels = [winograd_weight(weight, tile, inner, block), *([_blocked_weight(weight, inner, block)] if tile > 2 else [])]
+        return make("nn.winograd_conv2d", x, *kernels, tile=tile, padding=a["padding"], data_layout=f"NCHW{inner}c"), block
+    if groups == 1:
+        inner = self.block_of(data) or self.block_for(in_channels)
+        x = self.in_blocks(data, inner) if inner else self._operand(data)
+        layout = f"NCHW{inner}c" if inner else "NCHW"
+        kernel = _blocked_weight(weight, inner or 1, block) if inner else _blocked_weight(weight, 0, block)
+        kernel_layout = f"OIHW{inner}i{block}o" if inner else f"OIHW{block}o"
+    elif _divides(in_channels, groups) and in_channels.value == groups == out_channels.value:
+        block = self.block_of(data) or block
+        x, layout = self.in_blocks(data, block), f"NCHW{block}c"
+        kernel, kernel_layout = _blocked_weight(weight, 0, block), f"OIHW{block}o"
+    else:
+        return None
+    if x is None:
+        return None
+    attrs = {k: v for k, v in a.items() if k not in ("data_layout", "kernel_layout", "out_layout")} | border
+    return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"NCHW{block}c", **attrs), block
+
+
+def _tile(self: _Block, call: graph.Call, inner: int) -> int:
+    """The tile with which a convolution of data in blocks of ``inner`` runs by Winograd's algorithm, 0 for the direct way; recorded."""
+    data, weight = call.args[0].sinfo, call.args[1]
+    subject = f"conv2d {shape_text(data.shape)} by {shape_text(weight.data.shape)}"
+    winograd = [name for m, name in NAMES.items() if m]
+    algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.target, self.constants)
+    why_not = "what is around its data is not zero" if len(call.args) > 2 else ""
+    why_not = why_not or ("" if _divides(data.shape[1], inner) else f"its channels do not divide into blocks of {inner}")
+    if why_not:
+        algorithms = {name: why_not if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
+    wanted = self.choosing.asked(self.site, algorithms) or fastest(algorithms)
+    if wanted in winograd and not is_transformable(weight):  # asked last, since it reads the weights
+        algorithms |= dict.fromkeys(winograd, "its weights are so large, or not finite, that sums might overflow")
+    taken = self.choosing.decide(self.site, subject, algorithms, fastest(algorithms))
+    return next(m for m, name in NAMES.items() if name == taken)
+
+
+def _conv2d_transpose(self: _Block, call: graph.Call) -> Made:
+    """A transposed convolution of stride s is one of stride 1 that computes all s * s phases of a place as channels of one pixel, with as
+    many taps as each phase has: result[s * q + r] = sum over j of data[q - j] * weight[r + s * j]. Then pixels are put in place."""
+    data, weight, a = call.args[0], call.args[1], call.attrs
+    if len(call.args) > 2 or not isinstance(weight, graph.Constant) or data.sinfo.dtype != "float32" or a["groups"] != 1 or a.get("out_layout"):
+        return None
+    if (a["data_layout"], a["kernel_layout"]) != ("NCHW", "IOHW") or set(per_axis(a["dilation"], 2)) != {1}:
+        return None
+    strides, outer = per_axis(a["strides"], 2), weight.data.shape[1]
+    if set(strides) == {1}:
+        return None
+    before, taps = _taps(a, weight.data.shape[2:], strides)
+    pieces = _phases(weight.data.numpy(), strides, taps)
+    around = tuple(t - 1 for t in taps)
+    made = _conv2d(self, make("nn.conv2d", data, graph.Constant.of(pieces), padding=(*around, *around)), len(pieces))
+    if made is None:
+        return None
+    n, _, h, w, _ = made[0].sinfo.shape
+    sizes = call.sinfo.shape[2:]
+    cut = self.emit(make("reshape", self.emit(made[0]), graph.ShapeExpr((n, h, w, *map(tir.index_const, (*strides, outer))))))
+    placed = self.emit(make("permute_dims", cut, axes=(0, 1, 3, 2, 4, 5)))
+    whole = (n, tir.index_const(1), h * strides[0], w * strides[1], tir.index_const(outer))
+    result = make("reshape", placed, graph.ShapeExpr(whole))
+    if any(before) or any(have is not want for have, want in zip(whole[2:4], sizes, strict=True)):
+        begin, end = [tir.index_const(p) for p in before], [p + size for p, size in zip(before, sizes, strict=True)]
+        bounds = (graph.ShapeExpr(tuple(x)) for x in ((tir.index_const(2), tir.index_const(3)), begin, end))
+        result = make("strided_slice", self.emit(result), *bounds, assume_inbound=True)
+    return result, outer
+
+
+def _taps(a: Any, kernel: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For each axis what the padding cuts off before, and the taps of a phase (those that only add zeros included, where the padding
+    after the result is less than what the result goes beyond)."""
+    pads, more = paddings(a["padding"], 2), per_axis(a["output_padding"], 2)
+    taps = tuple(max(-(-k // s), -(-(k + e - after) // s), 1) for k, s, e, (_, after) in zip(kernel, strides, more, pads, strict=True))
+    return tuple(lo for lo, _ in pads), taps
+
+
+def _phases(weight: np.ndarray, strides: tuple[int, ...], taps: tuple[int, ...]) -> np.ndarray:
+    """The weights [I, O, H, W] of a transposed convolution as those of a plain one, [phases * O, I, *taps]."""
+    padded = np.zeros((*weight.shape[:2], *(s * t for s, t in zip(strides, taps, strict=True))), weight.dtype)
+    padded[:, :, : weight.shape[2], : weight.shape[3]] = weight
+    parts = padded.reshape(*weight.shape[:2], taps[0], strides[0], taps[1], strides[1])[:, :, ::-1, :, ::-1]
+    return np.ascontiguousarray(parts.transpose(3, 5, 1, 0, 2, 4)).reshape(-1, weight.shape[0], *taps)
+
+
+def _blocked_weight(weight: graph.Constant, inner: int, outer: int) -> graph.Constant:
+    """OIHW to OIHW{inner}i{outer}o (inner 0: OIHW{outer}o)."""
+    w = weight.data.numpy()
+    o, i, h, k = w.shape
+    if inner:
+        w = w.reshape(o // outer, outer, i // inner, inner, h, k).transpose(0, 2, 4, 5, 3, 1)
+    else:
+        w = w.reshape(o // outer, outer, i, h, k).transpose(0, 2, 3, 4, 1)
+    data = ConstData(np.ascontiguousarray(w))
+    return graph.Constant(data, graph.TensorInfo(data.shape, data.dtype))
+
+
+def is_pointwise(call: graph.Call) -> bool:
+    """Whether a call computes each element from the elements at its place, broadcast."""
+    return isinstance(call.op, OpDef) and call.op.kind <= FuseKind.BROADCAST and "axis" not in call.op.attributes and "shape" not in call.op.operands \
+        and all(isinstance(a, graph.Var | graph.Constant) for a in call.args)
+
+
+def _pointwise(self: _Block, call: graph.Call) -> Made:
+    block = max((self.block_of(a) for a in call.args), default=0)
+    if not block:
+        return None
+    args = []
+    for a in call.args:
+        converted = _broadcast(self, a, block)
+        if converted is None:
+            return None
+        args.append(converted)
+    return make(call.op.name, *args, **dict(call.attrs)), block
+
+
+def _broadcast(self: _Block, value: graph.GraphExpr, block: int) -> graph.GraphExpr | None:
+    """An operand of a pointwise operator in blocks; scalars and tensors of one channel get a trailing axis."""
+    shape = value.sinfo.shape
+    if shape is None:
+        return None
+    if self.block_of(value) == block:
+        return self.in_blocks(value, block)
+    if all(_is_one(n) for n in shape):
+        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr(()))) if shape else value
+    full = (tir.index_const(1),) * (4 - len(shape)) + tuple(shape)
+    if _is_one(full[1]):
+        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr((*full, tir.index_const(1)))))
+    if not _divides(full[1], block):
+        return None
+    n, c, h, w = full
+    if _is_one(h) and _is_one(w):
+        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr((n, tir.index_const(c.value // block), h, w, tir.index_const(block)))))
+    return self.in_blocks(value, block) if len(shape) == 4 else None
+
+
+def _is_one(n: tir.Expr) -> bool:
+    return isinstance(n, tir.IntImm) and n.value == 1
+
+
+def _pool(self: _Block, call: graph.Call) -> Made:
+    block = self.block_of(call.args[0])
+    if not block or call.attrs["layout"] != "NCHW" or call.attrs.get("out_layout"):
+        return None
+    attrs = {k: v for k, v in call.attrs.items() if k not in ("layout", "out_layout")}
+    return make(call.op.name, self.blocked[call.args[0]].expr, layout=f"NCHW{block}c", **attrs), block
+
+
+def _reduce(self: _Block, call: graph.Call) -> Made:
+    block = self.block_of(call.args[0])
+    axes = call.attrs.get("axis")
+    axes = (axes,) if isinstance(axes, int) else axes
+    if not block or axes is None or not call.attrs.get("keepdims") or {a % 4 for a in axes} - {2, 3}:
+        return None
+    return make(call.op.name, self.blocked[call.args[0]].expr, axis=tuple(a % 4 for a in axes), keepdims=True), block
+
+
+def _resize(self: _Block, call: graph.Call) -> Made:
+    """Height and width resampled; blocks and channels stay."""
+    data, size = call.args
+    block, a = self.block_of(data), call.attrs
+    scales = a["scales"] or (1.0,) * 4
+    if not block or not isinstance(size, graph.ShapeExpr) or a["roi"] or tuple(scales[:2]) != (1.0, 1.0):
+        return None
+    x = self.blocked[data].expr
+    if any(have is not want for have, want in zip(data.sinfo.shape[:2], size.values[:2], strict=True)):
+        return None
+    sizes = graph.ShapeExpr((*x.sinfo.shape[:2], *size.values[2:], x.sinfo.shape[4]))
+    return make("image.resize", x, sizes, **{**a, "scales": (*scales, 1.0) if a["scales"] else None}), block
+
+
+def _concat(self: _Block, call: graph.Call) -> Made:
+    fields = call.args[0].fields if isinstance(call.args[0], graph.Tuple) else ()
+    blocks = {self.block_of(f) for f in fields}
+    if not fields or call.attrs["axis"] % 4 != 1 or 0 in blocks:
+        return None
+    if all(_divides(f.sinfo.shape[1], self.block_of(f)) and f.sinfo.shape[1].value == self.block_of(f) for f in fields):  # one block each
+        return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=4), sum(map(self.block_of, fields))
+    if len(blocks) != 1:
+        return None
+    block = blocks.pop()
+    return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=1), block
+
+
+_OPS: dict[str, Callable[[_Block, graph.Call], Made]] = {
+    "nn.conv2d": _conv2d, "nn.conv2d_transpose": _conv2d_transpose, "nn.max_pool2d": _pool, "nn.avg_pool2d": _pool,
+    "mean": _reduce, "sum": _reduce, "max": _reduce, "min": _reduce,
+    "concat": _concat, "image.resize": _resize,
+}

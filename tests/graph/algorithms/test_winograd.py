@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Winograd convolutions: the operator, its schedule on several machines, and when it is chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roundel.builder import BlockBuilder
+from roundel.driver import DEFAULT, compile_module, prepare
+from roundel.graph.algorithms.winograd import LARGEST, NAMES, convolution_algorithms, fastest
+from roundel.interp import interpret
+from roundel.ir import IRModule, graph, options, tir
+from roundel.ir.constants import ConstData
+from roundel.ir.op import get_op
+from roundel.ir.visit import statements
+from roundel.lower import lower
+from roundel.ops import make
+from roundel.ops.even_tiles import SCALE
+from roundel.ops.winograd import DATA_TRANSFORM, KERNEL_TRANSFORM, RESULT_TRANSFORM, transform_weight
+from roundel.strategy import schedule_module
+from roundel.target import Target
+from roundel.target.profile import Profile
+
+DIRECT, W2, W4 = NAMES.values()
+LANES = 16  # of the blocks of channels
+
+
+def _info(*shape):
+    return graph.TensorInfo(shape, "float32")
+
+
+def _attrs(**given):
+    return get_op("nn.conv2d").attributes | {"padding": 1} | given
+
+
+def _direct(x, w, padding):
+    op = get_op("nn.conv2d")
+    return op.numpy((x, w), make("nn.conv2d", graph.Var("x", _info(*x.shape)), graph.Var("w", _info(*w.shape)), padding=padding).attrs)
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("space, padding", [((9, 7), 1), ((8, 8), (0, 1, 2, 1)), ((5, 13), 0), ((1, 3), 1)])
+def test_operator_gives_the_convolution(tile, space, padding):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 8, *space)).astype(np.float32)
+    w = rng.standard_normal((16, 8, 3, 3)).astype(np.float32)
+    blocked = np.ascontiguousarray(x.reshape(2, 2, 4, *space).transpose(0, 1, 3, 4, 2))
+    kernel = np.ascontiguousarray(w.reshape(2, 8, 2, 4, 3, 3).transpose(0, 2, 4, 5, 3, 1))
+    u = np.ascontiguousarray(transform_weight(w, tile).reshape(tile + 2, tile + 2, 2, 8, 2, 4).transpose(0, 1, 2, 4, 5, 3))
+    bb = BlockBuilder()
+    tensors = [("x", blocked), ("u", u), *([("k", kernel)] if tile == 4 else [])]
+    args = [graph.Var(name, _info(*a.shape)) for name, a in tensors]
+    with bb.function("main", args):
+        bb.emit_func_output(bb.emit(make("nn.winograd_conv2d", *args, tile=tile, padding=padding, data_layout="NCHW4c")))
+    out = interpret(bb.get())["main"](*(a for _, a in tensors))
+    expected = _direct(x, w, padding)
+    got = out.transpose(0, 1, 4, 2, 3).reshape(expected.shape)
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
+
+
+def _network(n, channels, out, h, w, rng):
+    """conv + bias + residual + relu, the shape that epilogues take in networks."""
+    bb = BlockBuilder()
+    x = graph.Var("x", _info(n, channels, h, w))
+    weight, bias = (rng.standard_normal(s).astype(np.float32) for s in ((out, channels, 3, 3), (1, out, 1, 1)))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = bb.emit(make("nn.conv2d", x, graph.Constant(ConstData(weight), _info(*weight.shape)), padding=1))
+            y = bb.emit(make("add", y, graph.Constant(ConstData(bias), _info(*bias.shape))))
+            y = bb.emit(make("add", y, x)) if out == channels else y
+            result = bb.emit_output(make("nn.relu", y))
+        bb.emit_func_output(result)
+    return bb.get(), weight, bias
+
+
+@pytest.mark.parametrize("machine", ["host", "znver3"])
+@pytest.mark.parametrize("n, channels, out, h, w", [(1, 64, 64, 20, 20), (1, 64, 64, 14, 14), (2, 32, 64, 15, 13), (1, 128, 128, 7, 7),
+                                                     (3, 64, 64, 5, 5), (5, 32, 32, 16, 16)])
+def test_compiled_networks_give_the_convolution(machine, n, channels, out, h, w):
+    rng = np.random.default_rng(1)
+    mod, weight, bias = _network(n, channels, out, h, w, rng)
+    target = Target.host() if machine == "host" else Target(machine)
+    if n > 2:  # with weights that do not stay in the cache: all images together, and one by one
+        target = Target(target, l2_bytes=1 << 15)
+    if set(target.features) - set(Target.host().features) and target.vector_bytes > Target.host().vector_bytes:
+        pytest.skip("this machine does not run its code")
+    x = rng.standard_normal((n, channels, h, w)).astype(np.float32)
+    built = compile_module(mod, target=target)
+    got = built.load()["main"](x)
+    expected = _direct(x, weight, 1) + bias + (x if out == channels else 0)
+    np.testing.assert_allclose(np.asarray(got), np.maximum(expected, 0), rtol=2e-3, atol=2e-3)
+
+
+def test_choice():
+    target = Target("znver4")
+    assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == W4
+    assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(strides=2), target) == DIRECT
+    assert _fastest(_info(1, 64, 56, 56), _info(64, 1, 3, 3), _attrs(groups=64), target) == DIRECT
+    assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 5, 5), _attrs(), target) == DIRECT
+    assert _fastest(_info(1, 24, 56, 56), _info(24, 24, 3, 3), _attrs(), target) == DIRECT
+    with options.override(accuracy="strict"):
+        assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == DIRECT
+
+
+def _fastest(*layer):
+    return fastest(convolution_algorithms(*layer))
+
+
+EMERALD = Profile(gflops=165.8, l1_gbs=314, l2_gbs=117, l3_gbs=25.3, dram_gbs=13.8, cores=2, all_gflops=320, all_dram_gbs=22.2)
+"""Of one virtual machine on an Emerald Rapids, where F(4x4) of 512 channels at 7 x 7 took 4.04 ms, of 256 channels at 14 x 14 1.3 ms."""
+
+
+@pytest.mark.parametrize("channels, size, zen5, emerald", [(64, 56, W4, W4), (128, 28, W4, W4), (256, 14, W4, W2), (512, 7, W2, DIRECT)])
+def test_the_choice_follows_from_the_machine(channels, size, zen5, emerald):
+    """How fast weights come from memory decides between algorithms that need few of them and algorithms that need many."""
+    layer = _info(1, channels, size, size), _info(channels, channels, 3, 3), _attrs()
+    assert _fastest(*layer, Target("znver5")) == zen5
+    assert _fastest(*layer, EMERALD.of(Target("sapphirerapids", cores=2))) == emerald
+
+
+def test_expected_times_are_near_those_measured():
+    machine = EMERALD.of(Target("sapphirerapids", cores=2))
+    for channels, size, measured in ((512, 7, 4.04e-3), (256, 14, 1.3e-3)):
+        cycles = convolution_algorithms(_info(1, channels, size, size), _info(channels, channels, 3, 3), _attrs(), machine)["winograd4"]
+        assert cycles / machine.frequency_ghz * 1e-9 == pytest.approx(measured, rel=0.2)
+
+
+@pytest.mark.parametrize("value, chosen", [(2.0**70, True), (-2.0**82, False), (2.0**127, False), (np.inf, False), (-np.inf, False), (np.nan, False)])
+def test_kernels_that_overflow_are_used_as_they_are(value, chosen):
+    mod, weight, _ = _network(1, 64, 64, 56, 56, np.random.default_rng(0))
+    weight[5, 3, 1, 2] = value
+    target = Target("x86-64-v4")
+    made = prepare(mod, target=target)
+    (choice,) = made.choices.made
+    assert (choice.taken != DIRECT) == any("winograd" in name for name in made) == chosen == (len(choice.possible) > 1)
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+def test_kernels_that_are_transformed_overflow_nowhere(tile):
+    """The bound on all numbers of a tile: |A| |B| |G| in both directions, times the largest kernel and the largest pixels that are not computed directly."""
+    units = [list(row) for row in np.eye(tile + 2)]
+    data, result = (np.array([f[tile](row) for row in units]).T for f in (DATA_TRANSFORM, RESULT_TRANSFORM))
+    gain = (np.abs(result) * np.linalg.norm(data, axis=1) * np.linalg.norm(KERNEL_TRANSFORM[tile], axis=1)).sum(1).max() ** 2
+    assert gain < {2: 2.0**4, 4: 94}[tile]
+    assert gain * LARGEST * np.sqrt(LANES * 2.0**128 / SCALE) < np.finfo(np.float32).max  # each lane of the sum of squares is finite
+
+
+@pytest.mark.parametrize(("growth", "algorithm"), [(5.0, W4), (4.0, W2), (1.7, DIRECT)])
+def test_weights_grow_no_more_than_allowed(growth, algorithm):
+    with options.override(weight_growth=growth):
+        assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), Target("x86-64-v4")) == algorithm
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+def test_every_pass_keeps_results(tile):
+    mod, _, _ = _network(1, 32, 32, 6, 9, np.random.default_rng(0))
+    compile_module(mod, verify=True, choices={"*": NAMES[tile]})
+
+
+def test_interpolation_points_are_precise():
+    """The error of tiles of 4 is at most 2.5 times that of plain sums (of 4 for the points 0, 1, -1, 2, -2 and infinity)."""
+    rng = np.random.default_rng(0)
+    mod, weight, bias = _network(1, 64, 64, 28, 28, rng)
+    x = rng.standard_normal((1, 64, 28, 28)).astype(np.float32)
+    expected = np.maximum(_direct(x.astype(np.float64), weight.astype(np.float64), 1) + bias + x, 0)
+    error = {}
+    for accuracy in ("strict", "default"):
+        with options.override(accuracy=accuracy):
+            got = np.asarray(compile_module(mod).load()["main"](x))
+        error[accuracy] = np.linalg.norm(got - expected)
+    assert error["default"] < 2.5 * error["strict"]
+
+
+def _scheduled(target):
+    """The kernel of a convolution of tiles of 4."""
+    mod, _, _ = _network(1, 64, 64, 56, 56, np.random.default_rng(0))
+    made = prepare(mod, target=target, pipeline=DEFAULT[: DEFAULT.index(schedule_module) + 1])
+    (kernel,) = (f for name, f in made.functions.items() if "winograd" in name)
+    return kernel
+
+
+def test_code_for_uneven_tiles_stands_beside_the_code_for_others():
+    """Borders of pictures, which uneven tiles read with padding of their own, do not make a second copy of the transforms."""
+    flat = lower(IRModule({"main": _scheduled(Target("x86-64-v4"))}))
+    stores = [s.buffer.name for f in flat.functions.values() for s in statements(f.body) if type(s) is tir.BufferStore]
+    assert stores.count("winograd_conv2d_data") == 36
+
+
+def test_squares_are_added_up_where_the_tile_is_transformed():
+    made = _scheduled(Target("x86-64-v4"))
+    blocks = lambda loop: {s.name.removeprefix("winograd_conv2d_") for s in statements(loop) if type(s) is tir.Block}
+    around = [blocks(s) for s in statements(made.body) if type(s) is tir.For]
+    assert {"data_columns", "data", "parts"} in around
