@@ -29,8 +29,8 @@ Rng = np.random.Generator
 _TYPES = {"f": 1, "u": 2, "j": 6, "i": 7, "b": 9}  # float32, uint8, int32, int64, bool
 
 
-def model(nodes: Sequence[Any], inputs: str, constants: Sequence[Any] = (), opset: int = 18) -> Callable[[], Any]:
-    """A compiled model; ``inputs`` such as "x:f:n,4 i:i:k"; its result is y."""
+def model(nodes: Sequence[Any], inputs: str, constants: Sequence[Any] = (), opset: int = 18, **given: Any) -> Callable[[], Any]:
+    """A compiled model; ``inputs`` such as "x:f:n,4 i:i:k"; its result is y. ``given`` goes to ``rd.compile``."""
 
     def build() -> Any:
         from onnx import helper
@@ -46,7 +46,7 @@ def model(nodes: Sequence[Any], inputs: str, constants: Sequence[Any] = (), opse
         out[0].type.tensor_type.elem_type = 1
         graph = helper.make_graph(list(nodes), "g", infos, out, list(constants))
         opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1), helper.make_opsetid("ai.onnx.ml", 3)]
-        return rd.compile(helper.make_model(graph, opset_imports=opsets))
+        return rd.compile(helper.make_model(graph, opset_imports=opsets), **given)
 
     return build
 

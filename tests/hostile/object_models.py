@@ -6,11 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
-
-from roundel.graph.algorithms.winograd import NAMES
 
 from .index_models import Rng, model, node
 
@@ -55,27 +52,17 @@ def _pictures(most: int) -> Arguments:
     return lambda rng: [normal(rng, 2, 3, *rng.integers(5, most + 1, 2))]
 
 
-def _conv(inputs: str, weight: Sequence[int], **attributes: Any) -> Callable[[], Any]:
-    return model([node("Conv", "x w b", "c", **attributes), node("Relu", "c")], inputs, [_constant("w", *weight), _constant("b", weight[0])])
-
-
-def _chosen(function: str, choice: Callable[..., Any], build: Callable[[], Any]) -> Callable[[], Any]:
-    """The algorithm that is asked for, whatever it is expected to cost."""
-
-    def forced() -> Any:
-        with patch(f"roundel.graph.{function}", choice):
-            return build()
-
-    return forced
+def _conv(inputs: str, weight: Sequence[int], algorithm: str = "", **attributes: Any) -> Callable[[], Any]:
+    nodes = [node("Conv", "x w b", "c", **attributes), node("Relu", "c")]
+    return model(nodes, inputs, [_constant("w", *weight), _constant("b", weight[0])], choices={"*": algorithm} if algorithm else None)
 
 
 def _winograd(inputs: str, tile: int) -> Callable[[], Any]:
-    return _chosen("layout.block_channels.fastest", lambda *_: NAMES[tile], _conv(inputs, (32, 16, 3, 3), pads=[1] * 4))
+    return _conv(inputs, (32, 16, 3, 3), f"winograd{tile}", pads=[1] * 4)
 
 
 def _strassen() -> Callable[[], Any]:
-    build = model([node("MatMul", "x w")], "x:f:n,64", [_constant("w", 64, 70)])
-    return _chosen("algorithms.strassen.pays", lambda batch, rows, inner, *_, **__: rows > 30 and inner % 2 == 0, build)
+    return model([node("MatMul", "x w")], "x:f:n,64", [_constant("w", 64, 70)], choices={"*": "strassen"})
 
 
 def _scatter_arguments(rng: Rng) -> list[np.ndarray]:
@@ -141,7 +128,7 @@ def kinds() -> list[Kind]:
         Kind("depthwise convolution", _conv("x:f:n,6,h,v", (6, 1, 5, 5), group=6, pads=[2] * 4), _floats(-2, 6, -20, -20)),
         Kind("Winograd, tiles of 2", _winograd("x:f:1,16,13,14", 2), _floats(1, 16, 13, 14)),
         Kind("Winograd, tiles of 4", _winograd("x:f:1,16,13,14", 4), _floats(1, 16, 13, 14)),
-        Kind("Winograd, any size", _winograd("x:f:n,16,h,v", 4), _floats(-2, 16, -20, -20)),
+        Kind("Winograd, parts of tiles", _winograd("x:f:2,16,7,9", 4), _floats(2, 16, 7, 9)),
         Kind("transposed convolution", model([node("ConvTranspose", "x w", strides=[2, 2])], picture, [_constant("w", 3, 7, 3, 3)]), _pictures(12)),
         Kind("product", model([node("MatMul", "x w")], "x:f:n,37", [_constant("w", 37, 53)]), _floats(-70, 37)),
         Kind("product of arguments", model([node("MatMul", "x u")], "x:f:n,k u:f:k,m"), _matmul_arguments),

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from roundel.ir.errors import BuildError
 
-from . import checked_accesses, objects
+from . import checked_accesses, object_models, objects
 
 _CHECK = "call void @__asan_{}N_noabort(i64 %checked{}, i64 {})"
 
@@ -23,6 +24,13 @@ def with_sanitizer():
 @pytest.mark.slow
 def test_short_form(with_sanitizer):
     assert list(objects.attack(6, seed=0)) == []
+
+
+@pytest.mark.parametrize("kind", [k for k in object_models.kinds() if k.name.startswith(("Winograd", "Strassen"))], ids=lambda k: k.name)
+def test_kinds_that_ask_for_an_algorithm_get_it(kind):
+    """Without the sanitizer: an algorithm that cannot be had any more is an error."""
+    result = kind.build()(*kind.arguments(np.random.default_rng(0)))
+    assert np.isfinite(result).all()
 
 
 def test_accesses_beside_arguments_weights_results_and_in_single_lanes_are_found(with_sanitizer):
