@@ -108,6 +108,8 @@ def test_run_on_random_inputs(place, compiled):
     (["compile", "absent.onnx"], "absent.onnx"),
     (["compile", "model.onnx", "--target", "no-such-machine"], "no-such-machine"),
     (["compile", "model.onnx", "--target", "llvm -mcpu=znver99"], "there is no processor 'znver99' for x86_64"),
+    (["compile", "model.onnx", "--target", "llvm -mcpu=znver33"], "is znver3 meant?"),
+    (["compile", "model.onnx", "--target", "znver3 -mattr=+avx51f"], "there is no feature 'avx51f' for x86_64"),
     (["compile", "model.onnx", "--target", "llvm -mtriple=foo-bar-baz"], "there is no machine 'foo-bar-baz'"),
     (["compile", "model.onnx", "--dim", "bach=1"], "no symbolic dimension 'bach'"),
     (["run", "model.onnx", "--input", "x=three.npy", "--dim", "batch=4"], "--dim and the inputs must agree"),

@@ -35,8 +35,7 @@ def test_round_trips(target):
     assert Target.from_json(target.to_json()) == target
     assert Target(target.to_dict()) == target and Target(target) == target
     assert hash(Target(target)) == hash(target)
-    if not any(isinstance(v, tuple) for _, v in target.attrs):
-        assert Target(str(target)) == target
+    assert Target(str(target)) == target
 
 
 def test_spellings_agree():
@@ -79,14 +78,67 @@ def test_immutable():
     [
         ("", "empty"),
         ("nonsense", "no target 'nonsense'"),
+        ("znver33", "no target 'znver33'\nhint: is znver3 meant"),
+        ("/etc/passwd", "no target '/etc/passwd'"),
+        ("etc/passwd", "no target 'etc/passwd'"),
         ("llvm mcpu=znver3", "cannot be read at"),
+        ("llvm '", "cannot be read: No closing quotation"),
+        ("llvm -foo=1", "no 'foo'\nhint: they have"),
+        ("llvm -dram-gbss=7", "no 'dram-gbss'\nhint: is dram_gbs meant"),
+        ("llvm -mpcu=znver3", "no 'mpcu'\nhint: is mcpu meant"),
+        ("llvm -arch=sm_80", "targets of kind llvm have no 'arch'"),
+        ("llvm -cores=2 -cores=3", "two things of cores"),
+        ("llvm -cores=2 -num-cores=3", "two things of cores"),
+        ("llvm -cores=2.5", "a whole number from 1"),
+        ("llvm -cores", "a whole number from 1"),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=znver3", "znver3 is a processor of x86_64"),
+        ("llvm -mcpu='a b'", "cpu of a target is a name"),
+        ("llvm -mattr=+avx2,;", "each of the features of a target is a name"),
+        ("{", "is not JSON"),
+        ('{"a": ' * 10_000, "is not JSON"),
         (3, "cannot be 3"),
-        ({"kind": "llvm", "cores": "many"}, "cores of a target is a number"),
+        ({"kind": 3}, "no target 3"),
+        ({"kind": "llvm", "cores": "many"}, "cores of a target is a whole number"),
+        ({"kind": "llvm", "cores": "2"}, "cores of a target is a whole number"),
+        ({"kind": "llvm", "cores": True}, "cores of a target is a whole number"),
+        ({"kind": "llvm", "cores": 10**400}, "cores of a target is a whole number"),
+        ({"kind": "llvm", "dram_gbs": -1.0}, "dram_gbs of a target is a number from"),
+        ({"kind": "llvm", "vector_bytes": 33}, "a power of two from 4 to 256, not 33"),
+        ({"kind": "llvm", "features": {"avx2": 1}}, "features of a target are names"),
+        ({"kind": "llvm", "features": [2]}, "each of the features of a target is a name"),
+        ({"kind": "llvm", "attrs": 3}, "attrs of a target are a mapping"),
+        ({"kind": "cuda", "keys": 3}, "keys of a target is a list of texts"),
+        ({"kind": "cuda", "max_num_threads": -1}, "max_num_threads of a target is a whole number, 0 or more"),
+        ({"kind": "cuda", "host": "nonsense"}, "no target 'nonsense'"),
     ],
+    ids=lambda v: str(v)[:40],
 )
 def test_mistakes(spec, message):
     with pytest.raises(OptionError, match=message):
         Target(spec)
+
+
+def test_a_mistake_in_what_is_changed():
+    with pytest.raises(OptionError, match=r"no 'core'\nhint: is cores meant"):
+        Target("znver3", core=2)
+    with pytest.raises(OptionError, match="a whole number from 1"):
+        Target.host().with_(cores=0)
+
+
+def test_options_of_other_compilers_are_kept():
+    for spec in ({"kind": "llvm", "opt-level": 0}, {"keys": ["cpu"], "kind": "llvm", "tag": ""}, {"tag": "nvidia/nvidia-a100", "l2_cache_size_bytes": 12345},
+                 {"kind": "vulkan", "supports_float16": True}, "cuda -libs=thrust,cublas", "nvidia/geforce-rtx-3090-ti", "vulkan -supports_float16"):
+        t = Target(spec)
+        assert Target(str(t)) == Target(t.to_dict()) == t
+    assert dict(Target("vulkan -supports_float16 -max_num_threads=8").attrs) == {"supports_float16": True, "max_num_threads": 8}
+
+
+def test_features_are_changed_by_signs_and_told_by_a_list():
+    has = set(Target("znver3").features)
+    assert set(Target("znver3", features="-avx2,+sha").features) == set(Target("znver3", features=["-avx2", "+sha"]).features) == has - {"avx2"} | {"sha"}
+    assert Target("znver3", features=["avx2"]).features == ("avx2",) and Target("znver3", features=[]).features == ()
+    host = Target.host()
+    assert set(host.with_(features=f"-{host.features[0]}").features) == {*host.features[1:]}
 
 
 def test_an_unknown_cpu_gets_its_architectures_baseline():
@@ -149,7 +201,13 @@ def test_a_file_describes_a_board(tmp_path):
     path.write_text("not JSON")
     with pytest.raises(OptionError, match="is not JSON"):
         Target(str(path))
-    with pytest.raises(OptionError, match="cannot be read"):
-        Target(str(tmp_path / "nowhere.json"))
-    with pytest.raises(OptionError, match="more than 0"):
+    path.write_text("[]")
+    with pytest.raises(OptionError, match="is no object of JSON"):
+        Target(str(path))
+    (tmp_path / "folder.json").mkdir()
+    os.mkfifo(tmp_path / "pipe.json")
+    for name in ("nowhere.json", "folder.json", "pipe.json", "a\0b.json"):
+        with pytest.raises(OptionError, match="can ?not be read|no file that can be read"):
+            Target(str(tmp_path / name))
+    with pytest.raises(OptionError, match=r"from 0.001 to"):
         Target("znver3", dram_gbs=0)

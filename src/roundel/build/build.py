@@ -118,14 +118,16 @@ def machine_spec(target: Any) -> MachineSpec:
     host = MachineSpec.host()
     if (target.triple, target.cpu, target.features) == _host_key():
         return host  # with what this machine lacks spelled out
-    if (target.triple, target.cpu) not in _named_processors():
-        check_processor(target.triple, target.cpu)
+    known = _named_processors().get((target.triple, target.cpu))
+    if known is None or not known.issuperset(target.features):
+        check_processor(target.triple, target.cpu, target.llvm_features)
     return MachineSpec(target.triple, target.cpu, target.llvm_features)
 
 
 @functools.cache
-def _named_processors() -> set[tuple[str, str]]:
-    return {(t.triple, t.cpu) for t in map(Target, Target.named())}
+def _named_processors() -> dict[tuple[str, str], set[str]]:
+    """The features of processors that LLVM is known to know."""
+    return {(t.triple, t.cpu): set(t.features) for t in map(Target, Target.named())}
 
 
 @functools.cache

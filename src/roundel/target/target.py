@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import json
-import math
+import reprlib
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ..ir import escape
 from ..ir.errors import OptionError
+from . import keys
 from .machines import MACHINES
 
 _TYPE_BITS = {
@@ -25,17 +27,7 @@ _TYPE_BITS = {
     "int8": 8,
     "uint8": 8,
 }
-_KINDS = ("llvm", "c", "cuda", "rocm", "metal", "opencl", "vulkan", "webgpu", "hexagon")
-# Spellings in target strings and dictionaries, as they are common in the field, and the field each sets.
-_SPELLINGS = {
-    "mtriple": "triple",
-    "mcpu": "cpu",
-    "mattr": "features",
-    "num-cores": "cores",
-    "vector-width": "vector_bits",
-    "num_cores": "cores",
-    "vector_width": "vector_bits",
-}
+MOST_BYTES = 1 << 20  # of a file that describes a target
 
 
 L1, L2, L3, MEMORY = 1, 2, 3, 4
@@ -79,9 +71,7 @@ class Target:
     attrs: tuple[tuple[str, Any], ...]  # of other kinds: arch, thread_warp_size, ...
 
     def __init__(self, spec: str | Mapping[str, Any] | Target = "llvm", **overrides: Any) -> None:
-        given = _fields_of(spec)
-        given.update(overrides)
-        for name, value in _complete(given).items():
+        for name, value in _complete(_changed(_fields_of(spec), overrides)).items():
             object.__setattr__(self, name, value)
 
     @staticmethod
@@ -191,37 +181,40 @@ class Target:
             value = getattr(self, f.name)
             if f.name not in ("kind", "triple", "cpu", "features", "attrs") and value != plain[f.name]:
                 parts.append(f"-{f.name.replace('_', '-')}={value}")
-        return " ".join(
-            parts + [f"-{k}={shlex.quote(json.dumps(v) if not isinstance(v, str) else v)}" for k, v in self.attrs]
-        )
+        shown = {k: v if isinstance(v, str) else ",".join(v) if isinstance(v, tuple) else json.dumps(v) for k, v in self.attrs}
+        return " ".join(parts + [f"-{k}={shlex.quote(v)}" for k, v in shown.items()])
 
     def __repr__(self) -> str:
         return f"Target({str(self)!r})"
 
 
 _NAMES = tuple(f.name for f in fields(Target))
-_FRACTIONS = {f.name for f in fields(Target) if f.type == "float"}
+_ARCHITECTURES = {"arm64": "aarch64", "arm64e": "aarch64", "amd64": "x86_64", "i386": "x86_64", "i686": "x86_64"}
 
 
 def _fields_of(spec: str | Mapping[str, Any] | Target) -> dict[str, Any]:
+    """What a description says of each field; every key and value is checked."""
     if isinstance(spec, Target):
         return {name: getattr(spec, name) for name in _NAMES}
     if isinstance(spec, str):
         return _parse(spec)
     if not isinstance(spec, Mapping):
         raise OptionError(
-            f"a target cannot be {spec!r}", hint='a string such as "llvm -mcpu=znver3", a dictionary, or Target.host()'
+            f"a target cannot be {reprlib.repr(spec)}", hint='a string such as "llvm -mcpu=znver3", a dictionary, or Target.host()'
         )
-    return _rename({str(k).lstrip("-"): v for k, v in spec.items()})
+    return _changed({}, spec)
 
 
 def _parse(text: str) -> dict[str, Any]:
     text = text.strip()
     if text.startswith("{"):
-        return _fields_of(json.loads(text))
+        return _from_json(text, "the target")
     if text.endswith(".json"):
         return _read(Path(text))
-    words = shlex.split(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise OptionError(f"target {reprlib.repr(text)} cannot be read: {error}") from None
     if not words:
         raise OptionError("the target is empty", hint='for example "llvm -mcpu=znver3" or "host"')
     if words[0] in ("host", "native"):
@@ -229,79 +222,85 @@ def _parse(text: str) -> dict[str, Any]:
     elif words[0] in MACHINES:
         start = {"kind": "llvm", "cpu": words[0]}
     else:
-        start = {"kind": words[0]}
-    pairs = {}
+        start = {"kind": keys.check_kind(words[0], MACHINES)}
     rest = iter(words[1:])
+    said: dict[str, Any] = {}
     for word in rest:
         if not word.startswith("-"):
-            raise OptionError(f"target {text!r} cannot be read at {word!r}", hint="options look like -mcpu=znver3")
+            raise OptionError(f"target {reprlib.repr(text)} cannot be read at {reprlib.repr(word)}", hint="options look like -mcpu=znver3")
         key, equals, value = word.lstrip("-").partition("=")
-        pairs[key] = value if equals else next(rest, "")
-    return {**start, **_rename(pairs)}
+        if not equals and not keys.is_flag(key):
+            value = next(rest, "")
+        if said.setdefault(key, value) != value:
+            raise OptionError(f"target {reprlib.repr(text)} says two things of {key}", hint=f"one of {said[key]} and {value}")
+    return _changed(start, {key: keys.from_text(key, value) for key, value in said.items()})
 
 
 def _read(path: Path) -> dict[str, Any]:
     """The fields in a file, which is one object of JSON: of ``to_json``, or of some of the fields, written by hand."""
+    name = f"the target's file {escape.name(str(path))}"
     try:
-        given = json.loads(path.read_text())
-    except OSError as error:
-        raise OptionError(f"the target's file {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise OptionError(f"the target's file {path} is not JSON: {error}") from None
+        if path.exists() and not path.is_file():
+            raise OptionError(f"{name} is no file that can be read whole", hint="give a file of JSON")
+        if path.stat().st_size > MOST_BYTES:
+            raise OptionError(f"{name} has more than {MOST_BYTES:,} bytes, which no description of a target needs")
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:  # a name with a NUL is no name
+        raise OptionError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return _from_json(content, name)
+
+
+def _from_json(content: str | bytes, name: str) -> dict[str, Any]:
+    try:
+        given = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise OptionError(f"{name} is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise OptionError(f"{name} is no object of JSON", hint='such as {"kind": "llvm", "cpu": "cortex-a76", "cores": 4}')
     return _fields_of(given)
 
 
-def _rename(given: dict[str, Any]) -> dict[str, Any]:
-    """Common spellings to field names; what is no field becomes an attribute."""
-    out: dict[str, Any] = {}
-    attrs = {key: _plain(value) for key, value in dict(given.get("attrs", ())).items()}
-    for key, value in given.items():
-        name = _SPELLINGS.get(key, key.replace("-", "_"))
-        if name == "vector_bits":
-            out["vector_bytes"] = int(value) // 8
-        elif name not in _NAMES:
-            attrs[key] = _plain(value)
-        elif name != "attrs":
-            out[name] = value
-    if attrs:
-        out["attrs"] = tuple(sorted(attrs.items()))
-    return out
-
-
-def _plain(value: Any) -> Any:
-    """An attribute's value, hashable; numbers in target strings become numbers."""
-    if isinstance(value, str) and value.lstrip("-").isdigit():
-        return int(value)
-    if isinstance(value, Mapping):
-        return str(Target(value)) if "kind" in value else tuple(sorted(value.items()))
-    return tuple(value) if isinstance(value, list) else value
+def _changed(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields, changed as somebody said, in common spellings too: what is no field is an attribute of the kind of target. Raises OptionError."""
+    words = {str(key).lstrip("-"): value for key, value in said.items() if value is not None}
+    kind = keys.check_kind(words.get("kind") or given.get("kind") or words.get("tag") or "llvm", MACHINES)
+    more = words.pop("attrs", ())
+    if not isinstance(more, Mapping) and not isinstance(more, tuple):
+        raise OptionError(f"attrs of a target are a mapping, not {reprlib.repr(more)}")
+    out, attrs, by = {**given, "kind": kind}, dict(given.get("attrs", ())), {}
+    for key, value in [*words.items(), *dict(more).items()]:
+        name = keys.SPELLINGS.get(key, key.replace("-", "_"))
+        if name in keys.FIGURES:
+            value = keys.figure(key, name, value)
+            name, value = ("vector_bytes", value // 8) if name == "vector_bits" else (name, value)
+        elif name in ("triple", "cpu"):
+            value = keys.text(name, value)
+        elif name == "features":
+            value = keys.features(value)
+            value = keys.with_features(given["features"], value) if given.get("features") else value
+        elif name != "kind":
+            name, attrs[name] = keys.attribute(kind, key, value, lambda host: str(Target(host)))
+            continue
+        if by.setdefault(name, (key, value))[1] != value:
+            raise OptionError(f"the target says two things of {name}", hint=f"{by[name][0]} or {key} is wrong")
+        out[name] = value
+    return {**out, "attrs": tuple(sorted(attrs.items()))}
 
 
 def _complete(given: dict[str, Any]) -> dict[str, Any]:
-    """Every field: what is given, else the table's figure for the CPU; types are checked."""
-    kind = str(given.get("kind", "llvm"))
-    if kind not in _KINDS and "/" not in kind:
-        raise OptionError(
-            f"there is no target {kind!r}", hint=f"kinds are {', '.join(_KINDS)}; machines are {', '.join(MACHINES)}"
-        )
-    cpu = str(given.get("cpu") or "")
-    base = MACHINES.get(cpu) or _generic(str(given.get("triple") or ""), cpu)
-    plain = {"kind": kind, "cores": 1, "attrs": (), **base, "cpu": base.get("cpu", cpu or "x86-64")}
-    out = {**plain, **{k: v for k, v in given.items() if v not in (None, "") and k != "cpu"}, "kind": kind}
-    if isinstance(out["features"], str):
-        listed = [f.lstrip("+") for f in out["features"].split(",") if f]
-        removed = {f[1:] for f in listed if f[0] == "-"}
-        out["features"] = (set(plain["features"]) | {f for f in listed if f[0] != "-"}) - removed
-    out["features"] = tuple(sorted(out["features"]))
-    out["attrs"] = tuple(sorted(dict(out["attrs"]).items()))
-    for name in _NAMES[4:-1]:
-        try:
-            out[name] = (float if name in _FRACTIONS else int)(out[name])
-        except (TypeError, ValueError, OverflowError):
-            raise OptionError(f"{name} of a target is a number, not {out[name]!r}") from None
-        if not (0 < out[name] < math.inf) and not (name == "l3_bytes" and out[name] == 0):  # a NaN is no figure either
-            raise OptionError(f"{name} of a target is more than 0 and finite, not {out[name]!r}")
+    """Every field: what is given, else the table's figure for the CPU."""
+    triple, cpu = given.get("triple") or "", given.get("cpu") or ""
+    base = MACHINES.get(cpu) or _generic(triple, cpu)
+    if triple and _architecture(triple) != _architecture(base["triple"]):
+        raise OptionError(f"{cpu} is a processor of {_architecture(base['triple'])}, not of {triple}", hint="give -mtriple or -mcpu alone, or another of them")
+    plain = {"cores": 1, "attrs": (), **base, "cpu": base.get("cpu", cpu or "x86-64")}
+    out = {**plain, **{k: v for k, v in given.items() if v != "" and k != "cpu"}}
+    out["features"] = keys.with_features(plain["features"], out["features"])
     return {name: out[name] for name in _NAMES}
+
+
+def _architecture(triple: str) -> str:
+    return _ARCHITECTURES.get(first := triple.split("-")[0], first)
 
 
 def _generic(triple: str, cpu: str) -> dict[str, Any]:

@@ -8,7 +8,9 @@ of the addresses of single writes and takes them apart again).
 
 from __future__ import annotations
 
+import difflib
 import functools
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -20,8 +22,11 @@ _ASK = """
 import sys
 import llvmlite.binding as llvm
 llvm.initialize_all_targets()
-llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])
+llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2], features=sys.argv[3])
 """
+_UNKNOWN_PROCESSOR = re.compile(r"'(.+)' is not a recognized processor")
+_UNKNOWN_FEATURE = re.compile(r"'\+(.+)' is not a recognized feature")
+_NAME = re.compile(r"^  (\S+) +- ", re.MULTILINE)  # in the list that LLVM gives for help
 PIPELINES = ("light", "full", "loops", "none")
 _LONG = 500_000  # characters of a host function from which on registers are allocated fast: allocating them well takes more than linear time
 _OPTIONS = ("--lsr-insns-cost=0",)  # addresses in loops: by registers first, as for most targets; a pointer for each load saves instructions, but spills
@@ -78,13 +83,20 @@ def _machine(spec: MachineSpec) -> Any:
 
 
 @functools.cache
-def check_processor(triple: str, cpu: str) -> None:
-    """Raises OptionError unless LLVM knows both. It is asked in another process: a name that it does not know may end the process later."""
-    said = subprocess.run([sys.executable, "-c", _ASK, triple, cpu], capture_output=True, text=True, check=False).stderr
+def check_processor(triple: str, cpu: str, features: str = "") -> None:
+    """Raises OptionError unless LLVM knows all three. It is asked in another process: a name that it does not know may end the process later."""
+    said = _answer(triple, cpu, features)
     if "No available targets" in said:
         raise OptionError(f"there is no machine {triple!r}", hint="-mtriple is such as x86_64-unknown-linux-gnu; see `roundel targets`")
-    if "not a recognized processor" in said:
-        raise OptionError(f"there is no processor {cpu!r} for {triple}", hint="-mcpu takes LLVM's names; see `roundel targets`")
+    for kind, option, wrong in (("processor", "-mcpu", _UNKNOWN_PROCESSOR.findall(said)), ("feature", "-mattr", _UNKNOWN_FEATURE.findall(said))):
+        if wrong:
+            near = difflib.get_close_matches(wrong[0], _NAME.findall(_answer(triple, "help", "")), 1, 0.7)
+            meant = f"is {near[0]} meant? " if near else ""
+            raise OptionError(f"there is no {kind} {wrong[0]!r} for {triple}", hint=f"{meant}{option} takes LLVM's names; see `roundel targets`")
+
+
+def _answer(triple: str, cpu: str, features: str) -> str:
+    return subprocess.run([sys.executable, "-c", _ASK, triple, cpu, features], capture_output=True, text=True, check=False).stderr
 
 
 def _optimised(text: str, spec: MachineSpec, pipeline: str) -> tuple[Any, Any]:
