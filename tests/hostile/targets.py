@@ -77,8 +77,9 @@ def _wrong_value(rng: random.Random, kind: str, start: str, said: dict[str, Any]
 def _words(rng: random.Random, kind: str, start: str, said: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """What is no description at all."""
     text = "".join(rng.choice([*string.printable, "é", "\0", "/", "-", "="]) for _ in range(rng.randrange(40)))
-    wrong = [f"/{text}", f"../{text}", f"{text}?", "/etc/passwd", "/dev/zero.json", f"llvm {text}?", f"{{{text}", 7, None, [], [start], b"llvm", {"kind": text + "?"},
-             {"kind": 3}, {"attrs": 3}, {3: 3}, {"kind": start, "cpu": "a b"}, {"features": 3}, {"features": [3]}, {"features": {"avx2": 1}}]
+    wrong = [f"/{text}", f"../{text}", f"{text}?", "/etc/passwd", "/dev/zero.json", f"llvm {text}?", f"{{{text}", 7, None, [], [start], b"llvm",
+             {"kind": text + "?"}, {"kind": 3}, {"attrs": 3}, {3: 3}, {"kind": start, "cpu": "a b"},
+             {"features": 3}, {"features": [3]}, {"features": {"avx2": 1}}]
     return rng.choice(wrong), {}
 
 
