@@ -15,8 +15,7 @@ _HOMES = {
     "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",
 }
 _ROOMS = {"ir", "arith", "runtime", "target", "interp", "script", "te", "builder", "passes", "ops", "intrinsics", "schedule", "lower", "codegen",
-          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli"}
-_ALIASES = {"relax": "builder.relax"}  # names for programs written for TVM
+          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli", "relax"}
 _FRONTENDS = {"onnx", "torch"}
 
 __all__ = ["__version__", "build", *_HOMES]
@@ -42,8 +41,6 @@ def __getattr__(name: str) -> Any:
     """Everything is imported on first use, so that importing the package costs next to nothing."""
     if name in _HOMES:
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    elif name in _ALIASES:
-        value = import_module(f".{_ALIASES[name]}", __name__)
     elif name in _FRONTENDS:
         value = import_module(f".frontend.{name}", __name__)
     elif name in _ROOMS:
@@ -55,4 +52,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "build", *_HOMES, *_ROOMS, *_ALIASES, *_FRONTENDS})
+    return sorted({*globals(), "build", *_HOMES, *_ROOMS, *_FRONTENDS})

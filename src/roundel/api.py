@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,7 +161,8 @@ def _get_ready(files: ModelFiles) -> None:
         from .build import compiler
 
         compiler.start()
-        import_module(".driver", __package__)
+        from . import driver  # noqa: F401 (what takes long to import)
+
         hashed.result()
 
 

@@ -11,8 +11,7 @@ read ``present`` see a buffer with that many rows more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..arith import Analyzer
 from ..graph.programs.appends import Append, Flow, appending
@@ -22,27 +21,13 @@ from ..ir import graph, tir
 from ..ir.dtype import INT64, VOID
 from ..ir.op import CALL_TIR
 from ..ir.visit import free_vars, substitute
-from .host_builder import unless_empty
+from .host_builder import Cache, HostBuilder, unless_empty
 from .host_memory import Storage, Tensor, address, nbytes
-
-if TYPE_CHECKING:
-    from .lower_host import HostLowering
 
 Room = tuple[int, tir.Var]
 
 
-@dataclass(eq=False)
-class Cache:
-    """Result ``index`` is ``past`` with ``new`` behind it along ``axis``. It lies in ``tensor``, which has ``room`` more rows."""
-
-    past: graph.Var
-    axis: int
-    index: int
-    room: tir.Var
-    tensor: Tensor
-
-
-def caches(host: HostLowering, flow: Flow) -> dict[graph.Var, Cache]:
+def caches(host: HostBuilder, flow: Flow) -> dict[graph.Var, Cache]:
     """The results that can grow in place, for each call that makes them: all that reads them can read a buffer with more rows."""
     infos, found = list(_leaves(host.func.body.sinfo)), {}
     if len(infos) != len(flow.results) or not all(isinstance(i, graph.TensorInfo | graph.PrimInfo | graph.ShapeInfo) for i in infos):
@@ -60,18 +45,18 @@ def caches(host: HostLowering, flow: Flow) -> dict[graph.Var, Cache]:
     return found
 
 
-def held(host: HostLowering, branch: graph.Var) -> list[Tensor | None]:
+def held(host: HostBuilder, branch: graph.Var) -> list[Tensor | None]:
     """For each result of a branch: the cache that it is."""
     return [host.caches[leaf[0]].tensor if leaf and leaf[0] in host.caches else None for leaf in host.flow.branches.get(branch, ())]
 
 
-def described(host: HostLowering, arguments: Sequence[Any]) -> dict[str, Any]:
+def described(host: HostBuilder, arguments: Sequence[Any]) -> dict[str, Any]:
     """The attribute that tells callers of the host function: (input, output, axis) of each cache."""
     places = dict(zip(host.func.params, arguments, strict=True))
     return {"caches": tuple(dict.fromkeys((places[c.past], c.index, c.axis) for c in host.caches.values()))} if host.caches else {}
 
 
-def rooms(host: HostLowering) -> list[tir.Var]:
+def rooms(host: HostBuilder) -> list[tir.Var]:
     """How many rows more than it needs each cache has."""
     return list(dict.fromkeys(c.room for c in host.caches.values()))
 
@@ -84,7 +69,7 @@ def _leaves(info: graph.StructInfo) -> Iterator[graph.StructInfo]:
         yield info
 
 
-def _append(host: HostLowering, value: Any) -> Append | None:
+def _append(host: HostBuilder, value: Any) -> Append | None:
     axis = host.mod[value.args[0]].attrs.get("append") if is_call(value, CALL_TIR) else None
     if axis is None or not isinstance(value.args[1], graph.Tuple) or len(value.args[1].fields) != 2:
         return None
@@ -95,7 +80,7 @@ def _with_rows(shape: Sequence[tir.Expr], axis: int, room: tir.Expr) -> tuple[ti
     return tuple(d + room if k == axis else d for k, d in enumerate(shape))
 
 
-def _readable(host: HostLowering, flow: Flow, var: graph.Var, axis: int) -> bool:
+def _readable(host: HostBuilder, flow: Flow, var: graph.Var, axis: int) -> bool:
     """Whether everything that reads the variable is a kernel, or a view of it that keeps its rows apart."""
     for b in flow.read.get(var, ()):
         if not isinstance(b, graph.VarBinding) or not isinstance(b.value, graph.Call):
@@ -127,7 +112,7 @@ def _axis_of_view(before: tuple[tir.Expr, ...], after: tuple[tir.Expr, ...], axi
     return None
 
 
-def append(host: HostLowering, cache: Cache, value: graph.Call, var: graph.Var) -> Tensor:
+def append(host: HostBuilder, cache: Cache, value: graph.Call, var: graph.Var) -> Tensor:
     """Write the new rows behind the past, which is there already."""
     (past, new), made, axis = value.args[1].fields, cache.tensor, cache.axis
     if made.shape != var.sinfo.shape:  # a branch knows more about it
@@ -148,7 +133,7 @@ def append(host: HostLowering, cache: Cache, value: graph.Call, var: graph.Var) 
     return made
 
 
-def view(host: HostLowering, source: Tensor, var: graph.Var) -> Tensor:
+def view(host: HostBuilder, source: Tensor, var: graph.Var) -> Tensor:
     """A cache under another shape."""
     before, room = source.room
     axis = _axis_of_view(source.shape, var.sinfo.shape, before)
@@ -157,7 +142,7 @@ def view(host: HostLowering, source: Tensor, var: graph.Var) -> Tensor:
     return made
 
 
-def roomy(host: HostLowering, callee: graph.GlobalVar, rooms: Sequence[Room | None]) -> tuple[graph.GlobalVar, dict[tir.Var, tir.Expr]]:
+def roomy(host: HostBuilder, callee: graph.GlobalVar, rooms: Sequence[Room | None]) -> tuple[graph.GlobalVar, dict[tir.Var, tir.Expr]]:
     """A variant of the kernel whose operands have room behind their rows, as a further parameter each; and what these are."""
     name = callee.name + "_room_" + "_".join(f"{k}_{r[0]}" for k, r in enumerate(rooms) if r)
     kernel = host.mod[callee]

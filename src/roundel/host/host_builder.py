@@ -7,12 +7,13 @@ Python tuple of values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ..arith import Analyzer
+from ..graph.programs.appends import Flow
 from ..ir import graph, tir
 from ..ir.constants import ConstData
 from ..ir.dtype import HANDLE, VOID
@@ -42,12 +43,28 @@ class InPlace:
     held: int | None = None
 
 
-class HostBuilder:
-    """State of lowering one function, and what handlers of expressions build with."""
+@dataclass(eq=False)
+class Cache:
+    """Result ``index`` is ``past`` with ``new`` behind it along ``axis``. It lies in ``tensor``, which has ``room`` more rows."""
 
-    def __init__(self, mod: IRModule, name: str) -> None:
-        self.mod, self.name = mod, name
+    past: graph.Var
+    axis: int
+    index: int
+    room: tir.Var
+    tensor: Tensor
+
+
+class HostBuilder:
+    """State of lowering one function, and what is built with by those who lower expressions: ``lowering`` holds one of them for each kind of
+    binding (``graph.MatchCast``) or bound value (calls, branches, loops), which takes this builder, the value and its variable."""
+
+    def __init__(self, mod: IRModule, name: str, func: graph.Function, lowering: Mapping[type, Callable[..., Any]]) -> None:
+        self.mod, self.name, self.func, self.lowering = mod, name, func, lowering
+        self.flow = Flow(func)
+        self.caches: dict[graph.Var, Cache] = {}
         self.env: dict[Any, Any] = {}
+        self.params: list[tuple[tir.Var, tir.Buffer | None]] = []
+        self.outputs: list[tir.Buffer] = []
         self.constants: dict[str, Tensor] = {}
         self.data: dict[str, ConstData] = {}
         self.tensors: list[Tensor] = []
@@ -62,6 +79,24 @@ class HostBuilder:
     def error(self, what: str, why: str = "", hint: str = "") -> LowerError:
         """An error in this function."""
         return LowerError(what, where=self.name, why=why, hint=hint)
+
+    # -- expressions
+
+    def seq(self, expr: graph.SeqExpr) -> Any:
+        """Lower the bindings and return the lowered result."""
+        for binding in expr.bindings:
+            self.clock += 1
+            if isinstance(binding, graph.MatchCast):
+                self.lowering[graph.MatchCast](self, binding)
+            else:
+                self.env[binding.var] = self.value(binding.value, binding.var)
+        self.clock += 1
+        return self.use(expr.body)
+
+    def value(self, value: graph.GraphExpr, var: graph.Var) -> Any:
+        """What a bound expression is at run time."""
+        lower = self.lowering.get(type(value))
+        return lower(self, value, var) if lower else self.use(value)
 
     # -- steps and scopes
 

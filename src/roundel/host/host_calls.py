@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..graph.programs.legalize import VIEWS
 from ..graph.programs.merge_programs import bind_shape
@@ -15,14 +15,11 @@ from ..ir.positions import message
 from ..ir.tir.expr import StringImm
 from ..ir.visit import free_vars
 from . import caches, range_copies
-from .host_builder import InPlace, Shape, flatten, unless_empty
+from .host_builder import HostBuilder, InPlace, Shape, flatten, unless_empty
 from .host_memory import Tensor, address
 
-if TYPE_CHECKING:
-    from .lower_host import HostLowering
 
-
-def call(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def call(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     """Lower a call by what is called."""
     op = value.op
     if isinstance(op, graph.ExternFunc):
@@ -38,7 +35,7 @@ def call(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
 # -- tensor programs
 
 
-def _call_tir(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _call_tir(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     callee = value.args[0]
     kernel = host.mod[callee]
     if var in host.caches:
@@ -59,7 +56,7 @@ def _call_tir(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     return result
 
 
-def _operands(host: HostLowering, value: graph.GraphExpr) -> list[graph.GraphExpr]:
+def _operands(host: HostBuilder, value: graph.GraphExpr) -> list[graph.GraphExpr]:
     """The operands of a call_tir: a tuple written out, or a variable that holds one."""
     if isinstance(value, graph.Tuple):
         return list(value.fields)
@@ -67,11 +64,11 @@ def _operands(host: HostLowering, value: graph.GraphExpr) -> list[graph.GraphExp
     return [graph.TupleGetItem(value, k) for k in range(len(fields))] if fields else [value]
 
 
-def _explicit(host: HostLowering, value: graph.Call) -> tuple[tir.Expr, ...]:
+def _explicit(host: HostBuilder, value: graph.Call) -> tuple[tir.Expr, ...]:
     return host.use(value.args[2]).values if len(value.args) > 2 else ()
 
 
-def _call_tir_inplace(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _call_tir_inplace(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     args = [host.tensor(host.use(a)) for a in _operands(host, value.args[1])]
     places = value.attrs["inplace_indices"]
     places = places if isinstance(places, tuple) else (places,)
@@ -88,7 +85,7 @@ def _call_tir_inplace(host: HostLowering, value: graph.Call, var: graph.Var) -> 
     return results if isinstance(var.sinfo, graph.TupleInfo) else results[0]
 
 
-def _kernel_call(host: HostLowering, callee: graph.GlobalVar, args: list[Tensor], out: list[Tensor], explicit: tuple[tir.Expr, ...]) -> tir.Call:
+def _kernel_call(host: HostBuilder, callee: graph.GlobalVar, args: list[Tensor], out: list[Tensor], explicit: tuple[tir.Expr, ...]) -> tir.Call:
     kernel = host.mod[callee]
     places = [p for p in kernel.params if p in kernel.buffers]
     if len(places) != len(args) + len(out):
@@ -113,7 +110,7 @@ def _kernel_call(host: HostLowering, callee: graph.GlobalVar, args: list[Tensor]
 # -- packed functions
 
 
-def _call_dps_packed(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _call_dps_packed(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     args = [host.use(a) for a in _operands(host, value.args[1])]
     result = host.fresh(value.sinfo_args[0] if value.sinfo_args else var.sinfo, var.name)
     operands = [_packed_operand(a) for a in _spread((*args, result))]
@@ -121,7 +118,7 @@ def _call_dps_packed(host: HostLowering, value: graph.Call, var: graph.Var) -> A
     return result
 
 
-def _packed(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _packed(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     operands = [_packed_operand(a) for a in _spread(tuple(map(host.use, value.args)))]
     name = StringImm(value.op.name)
     info = value.sinfo_args[0] if value.sinfo_args else var.sinfo
@@ -151,12 +148,12 @@ def _packed_operand(value: Any) -> tir.Expr:
 # -- views and shapes
 
 
-def _reshape(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _reshape(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     source = host.tensor(host.use(value.args[0]))
     return caches.view(host, source, var) if source.room else host.view(source, var.sinfo, var.name)
 
 
-def _assert_op(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _assert_op(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     condition = host.use(value.args[0])
     holds = host.read(condition, var.name) if isinstance(condition, Tensor) else condition
     text = value.attrs["format"]
@@ -168,13 +165,13 @@ def _assert_op(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
     return ()
 
 
-def _shows_sides(host: HostLowering, condition: Any, values: Sequence[Any]) -> bool:
+def _shows_sides(host: HostBuilder, condition: Any, values: Sequence[Any]) -> bool:
     """Whether the values for the message are the two sides of the comparison that is asserted: these a compiled assertion shows."""
     shown = tuple(map(host.use, values[0].fields)) if values and isinstance(values[0], graph.Tuple) else ()
     return isinstance(condition, tir.Compare) and shown == (condition.a, condition.b)
 
 
-def _check_indices(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _check_indices(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     """The indices are where they are; they are looked at one by one where the flag says so, or where there is none. Where a program has
     looked at them, its result is where it is; a program that is left out because its result is empty sets no flag."""
     source, limits = host.tensor(host.use(value.args[0])), host.use(value.args[1]).values
@@ -205,15 +202,15 @@ def _look_at_each(source: Tensor, limits: tuple[tir.Expr, ...], negative: bool, 
     return out
 
 
-def _shape_of(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _shape_of(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     return Shape(host.tensor(host.use(value.args[0])).buffer.shape)
 
 
-def _shape_to_tensor(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _shape_to_tensor(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     return host.tensor(host.use(value.args[0]))
 
 
-def _tensor_to_shape(host: HostLowering, value: graph.Call, var: graph.Var) -> Any:
+def _tensor_to_shape(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     source = host.tensor(host.use(value.args[0]))
     count = source.buffer.shape[0]
     if not isinstance(count, tir.IntImm):
@@ -223,7 +220,7 @@ def _tensor_to_shape(host: HostLowering, value: graph.Call, var: graph.Var) -> A
     return Shape(host.load_integers(source, [f"{var.name}_{k}" for k in range(count.value)]), uppers)
 
 
-def match_cast(host: HostLowering, binding: graph.MatchCast) -> None:
+def match_cast(host: HostBuilder, binding: graph.MatchCast) -> None:
     """Bind the variables that are new in the struct info, check the dimensions that are not."""
     value, info, name = host.use(binding.value), binding.sinfo, binding.var.name
     if isinstance(value, Shape):
@@ -245,7 +242,7 @@ def match_cast(host: HostLowering, binding: graph.MatchCast) -> None:
     host.env[binding.var] = value
 
 
-def _bind(host: HostLowering, wanted: tuple[tir.Expr, ...], actual: tuple[tir.Expr, ...], uppers: Any, name: str) -> None:
+def _bind(host: HostBuilder, wanted: tuple[tir.Expr, ...], actual: tuple[tir.Expr, ...], uppers: Any, name: str) -> None:
     new: dict[tir.Var, tir.Expr] = {}
     bounds: dict[tir.Var, tir.Expr] = {}
     checks = []
@@ -271,7 +268,7 @@ def _text(e: tir.Expr) -> str:
     return e.name if isinstance(e, tir.Var) else e.script()
 
 
-_CALLS: dict[str, Callable[[HostLowering, graph.Call, graph.Var], Any]] = {
+_CALLS: dict[str, Callable[[HostBuilder, graph.Call, graph.Var], Any]] = {
     CALL_TIR.name: _call_tir, CALL_TIR_INPLACE.name: _call_tir_inplace, CALL_DPS_PACKED.name: _call_dps_packed,
     "assert_op": _assert_op, "check_indices": _check_indices, "concat": range_copies.concat, "strided_slice": range_copies.part,
     "null_value": lambda host, value, var: (), "shape_of": _shape_of, "shape_to_tensor": _shape_to_tensor,

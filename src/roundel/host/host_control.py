@@ -7,19 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..ir import graph, tir
 from ..ir.dtype import HANDLE, VOID
 from ..ir.escape import assertion
 from ..ir.visit import free_vars
 from .caches import held
-from .host_builder import Shape, flatten, unless_empty
+from .host_builder import HostBuilder, Shape, flatten, unless_empty
 from .host_memory import Entry, Storage, Tensor, address, close, fits, nbytes
 from .inplace import keep_in_place
-
-if TYPE_CHECKING:
-    from .lower_host import HostLowering
 
 _NONE: Iterator[None] = repeat(None)
 
@@ -27,15 +24,15 @@ _NONE: Iterator[None] = repeat(None)
 class Fixed:
     """Holds a tensor whose shape is known before the branch or loop."""
 
-    def __init__(self, host: HostLowering, info: graph.TensorInfo, name: str) -> None:
+    def __init__(self, host: HostBuilder, info: graph.TensorInfo, name: str) -> None:
         self.name = name
         self.tensor = host.allocate(info, name)
 
-    def get(self, host: HostLowering) -> Any:
+    def get(self, host: HostBuilder) -> Any:
         """The value, read here."""
         return host.touch(self.tensor)
 
-    def stage(self, host: HostLowering, value: Any, held: Counter[Storage]) -> Any:
+    def stage(self, host: HostBuilder, value: Any, held: Counter[Storage]) -> Any:
         """First half of an update: the value, in memory that no other update writes. ``held``: how many values each storage holds."""
         source = host.touch(host.tensor(value))
         _same_shape(host, self.tensor.buffer, source.buffer, self.name)
@@ -46,7 +43,7 @@ class Fixed:
         host.copy(copy.buffer, source.buffer)
         return copy
 
-    def settle(self, host: HostLowering, staged: Any) -> None:
+    def settle(self, host: HostBuilder, staged: Any) -> None:
         """Second half: the value becomes the held one."""
         if staged.storage.settled() is not self.tensor.storage.settled():
             host.copy(host.touch(self.tensor).buffer, host.touch(staged).buffer)
@@ -62,11 +59,11 @@ class Grown(Fixed):
 class FixedShape(Fixed):
     """Holds a shape or a number, as integers in a tensor."""
 
-    def __init__(self, host: HostLowering, info: graph.ShapeInfo | graph.PrimInfo, name: str) -> None:
+    def __init__(self, host: HostBuilder, info: graph.ShapeInfo | graph.PrimInfo, name: str) -> None:
         self.scalar = isinstance(info, graph.PrimInfo)
         super().__init__(host, graph.TensorInfo((), info.dtype) if self.scalar else graph.TensorInfo((info.ndim,), "int64"), name)
 
-    def get(self, host: HostLowering) -> Any:
+    def get(self, host: HostBuilder) -> Any:
         tensor = super().get(host)
         if self.scalar:
             return host.read(tensor, self.name)
@@ -76,7 +73,7 @@ class FixedShape(Fixed):
 class Varying:
     """Holds a tensor whose shape only the run can tell: its memory on the heap, its dimensions beside it."""
 
-    def __init__(self, host: HostLowering, info: graph.TensorInfo, name: str) -> None:
+    def __init__(self, host: HostBuilder, info: graph.TensorInfo, name: str) -> None:
         if info.ndim < 0 or info.dtype is None:
             raise host.error(f"the rank or dtype of {name} is not known", why=f"it is {info!r}", hint="annotate it, as in R.Tensor(ndim=2, dtype=\"float32\")")
         self.name, self.dtype, self.ndim = name, info.dtype, info.ndim
@@ -84,7 +81,7 @@ class Varying:
         self.slot = tir.index_const(host.slots)
         host.slots += 1
 
-    def get(self, host: HostLowering) -> Any:
+    def get(self, host: HostBuilder) -> Any:
         """The value, read here, under sizes of its own."""
         dims = host.touch(self.dims)
         sizes = [tir.Var(f"{self.name}_{k}", tir.index_const(0).dtype, True) for k in range(self.ndim)]
@@ -95,7 +92,7 @@ class Varying:
         host.sizes.open(host.entries, sizes, {})
         return host.made(sizes, self.dtype, tir.Call("heap_kept", (self.slot,), HANDLE), self.name)
 
-    def stage(self, host: HostLowering, value: Any, held: Counter[Storage]) -> Any:
+    def stage(self, host: HostBuilder, value: Any, held: Counter[Storage]) -> Any:
         """First half of an update: a copy on the heap, and its dimensions."""
         source = host.touch(host.tensor(value)).buffer
         for check in fits(source, self.name, host.sizes.late):
@@ -105,7 +102,7 @@ class Varying:
         host.emit(unless_empty(tir.Evaluate(tir.Call("copy_bytes", (memory, address(source), size), VOID)), source.shape))
         return memory, source.shape
 
-    def settle(self, host: HostLowering, staged: Any) -> None:
+    def settle(self, host: HostBuilder, staged: Any) -> None:
         """Second half: the copy is held, and what was held is freed."""
         memory, shape = staged
         host.emit(tir.Evaluate(tir.Call("heap_keep", (self.slot, memory), VOID)))
@@ -113,7 +110,7 @@ class Varying:
             host.emit(tir.BufferStore(host.touch(self.dims).buffer, tir.cast(n, "int64"), (tir.index_const(k),)))
 
 
-def _same_shape(host: HostLowering, target: tir.Buffer, source: tir.Buffer, name: str) -> None:
+def _same_shape(host: HostBuilder, target: tir.Buffer, source: tir.Buffer, name: str) -> None:
     if target.dtype is not source.dtype or target.ndim != source.ndim:
         raise host.error(f"{name} is {target.dtype} of {target.ndim} dimensions in one place, {source.dtype} of {source.ndim} in another")
     for k, (a, b) in enumerate(zip(target.shape, source.shape, strict=True)):
@@ -121,7 +118,7 @@ def _same_shape(host: HostLowering, target: tir.Buffer, source: tir.Buffer, name
             host.emit(tir.Assert(tir.eq(a, b), f"dimension {k} of {assertion(name)} is {{1}}, not {{0}}"))
 
 
-def _holder(host: HostLowering, info: graph.StructInfo, name: str, grown: Iterator[Tensor | None] = _NONE) -> Any:
+def _holder(host: HostBuilder, info: graph.StructInfo, name: str, grown: Iterator[Tensor | None] = _NONE) -> Any:
     """What holds a value of this struct info; tuples give tuples. ``grown``: the caches that its leaves are."""
     if isinstance(info, graph.TupleInfo):
         return tuple(_holder(host, f, f"{name}_{i}", grown) for i, f in enumerate(info.fields))
@@ -135,11 +132,11 @@ def _holder(host: HostLowering, info: graph.StructInfo, name: str, grown: Iterat
     return (Fixed if known and info.dtype is not None else Varying)(host, info, name)
 
 
-def _get(host: HostLowering, holder: Any) -> Any:
+def _get(host: HostBuilder, holder: Any) -> Any:
     return tuple(_get(host, h) for h in holder) if isinstance(holder, tuple) else holder.get(host)
 
 
-def _put(host: HostLowering, holders: list[Any], values: list[Any]) -> None:
+def _put(host: HostBuilder, holders: list[Any], values: list[Any]) -> None:
     """Update all at once: no value is overwritten before it is read."""
     if len(holders) != len(values):
         raise host.error(f"{len(holders)} values were expected, {len(values)} are given")
@@ -149,13 +146,13 @@ def _put(host: HostLowering, holders: list[Any], values: list[Any]) -> None:
         h.settle(host, s)
 
 
-def _condition(host: HostLowering, value: Any) -> tir.Expr:
+def _condition(host: HostBuilder, value: Any) -> tir.Expr:
     if isinstance(value, Tensor):
         value = tir.BufferLoad(value.buffer, (tir.index_const(0),) * value.buffer.ndim)
     return value if value.dtype.is_bool else tir.ne(value, tir.const(0, value.dtype))
 
 
-def branch(host: HostLowering, value: graph.If, var: graph.Var) -> Any:
+def branch(host: HostBuilder, value: graph.If, var: graph.Var) -> Any:
     """``if``: each branch leaves its results in the same holders."""
     given = host.use(value.condition)
     condition = _condition(host, given)
@@ -173,7 +170,7 @@ def branch(host: HostLowering, value: graph.If, var: graph.Var) -> Any:
     return _get(host, holder)
 
 
-def _adopt(host: HostLowering, holders: list[Any], values: list[Any]) -> None:
+def _adopt(host: HostBuilder, holders: list[Any], values: list[Any]) -> None:
     """What a branch made itself it makes where the result is held, so that nothing is copied."""
     for holder, value in zip(holders, values, strict=False):
         if not isinstance(holder, Fixed) or not isinstance(value, Tensor) or value.offset is not None:
@@ -184,7 +181,7 @@ def _adopt(host: HostLowering, holders: list[Any], values: list[Any]) -> None:
             made.merged = held
 
 
-def loop(host: HostLowering, value: graph.While, var: graph.Var) -> Any:
+def loop(host: HostBuilder, value: graph.While, var: graph.Var) -> Any:
     """``while``: the loop variables live in holders; the condition is evaluated before the loop and at the end of its body."""
     start = host.clock
     holders = [_holder(host, v.sinfo, v.name) for v in value.loop_vars]
@@ -208,11 +205,11 @@ def loop(host: HostLowering, value: graph.While, var: graph.Var) -> Any:
     return tuple(_get(host, h) for h in holders)
 
 
-def _enter(host: HostLowering, value: graph.While, holders: list[Any]) -> None:
+def _enter(host: HostBuilder, value: graph.While, holders: list[Any]) -> None:
     host.env.update((v, _get(host, h)) for v, h in zip(value.loop_vars, holders, strict=True))
 
 
-def _test(host: HostLowering, value: graph.While, holders: list[Any], flag: Tensor) -> Entry:
+def _test(host: HostBuilder, value: graph.While, holders: list[Any], flag: Tensor) -> Entry:
     """Evaluate the condition into ``flag``. It is evaluated in two places: the sizes that it finds are forgotten after each."""
     known = set(host.env)
     with host.nested() as entries:
@@ -224,7 +221,7 @@ def _test(host: HostLowering, value: graph.While, holders: list[Any], flag: Tens
         return close(entries)
 
 
-def _outlive(host: HostLowering, start: int) -> None:
+def _outlive(host: HostBuilder, start: int) -> None:
     """What a loop uses and did not make must last until its end: the next iteration needs it again."""
     for t in host.tensors:
         storage = t.storage.settled()

@@ -12,16 +12,12 @@ parameters are the same memory.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir import graph, tir
 from ..ir.module import IRModule
 from ..ir.op import FuseKind
 from ..ir.visit import Rewriter, on, substitute, walk
+from .host_builder import HostBuilder, InPlace
 from .host_memory import Storage, Tensor
-
-if TYPE_CHECKING:
-    from .host_builder import HostBuilder, InPlace
 
 
 def overwrite_operands(host: HostBuilder) -> tuple[IRModule, dict[tir.Call, tir.Call]]:

@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ..graph.programs.range_copies import begins
 from ..ir import graph, tir
 from ..ir.dtype import HANDLE, INT64, VOID
-from .host_builder import unless_empty
+from .host_builder import HostBuilder, unless_empty
 from .host_memory import Tensor
 
-if TYPE_CHECKING:
-    from .lower_host import HostLowering
 
-
-def concat(host: HostLowering, value: graph.Call, var: graph.Var) -> Tensor:
+def concat(host: HostBuilder, value: graph.Call, var: graph.Var) -> Tensor:
     """The operands' elements one after another."""
     given = [host.tensor(host.use(f)) for f in value.args[0].fields]
     made = host.fresh(var.sinfo, var.name)
@@ -28,7 +24,7 @@ def concat(host: HostLowering, value: graph.Call, var: graph.Var) -> Tensor:
     return made
 
 
-def part(host: HostLowering, value: graph.Call, var: graph.Var) -> Tensor:
+def part(host: HostBuilder, value: graph.Call, var: graph.Var) -> Tensor:
     """A part of a tensor: where its elements are, if nothing is between them, or else a copy."""
     source, where = host.tensor(host.use(value.args[0])), begins(value)
     assert where is not None
@@ -41,7 +37,7 @@ def part(host: HostLowering, value: graph.Call, var: graph.Var) -> Tensor:
     return made
 
 
-def _copy(host: HostLowering, target: tir.Buffer, to: Mapping[int, tir.Expr], source: tir.Buffer, begin: Mapping[int, tir.Expr],
+def _copy(host: HostBuilder, target: tir.Buffer, to: Mapping[int, tir.Expr], source: tir.Buffer, begin: Mapping[int, tir.Expr],
           shape: Sequence[tir.Expr], axis: int) -> None:
     """Copy a part of ``shape``, row by row: from ``axis`` on its elements lie together in both."""
     at = [tir.Var(f"i{k}", INT64) for k in range(axis)]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -118,7 +117,9 @@ class Runtime:
 
 def _registered(name: str) -> Packed | None:
     try:
-        return import_module("roundel.runtime.registry").get_func(name)
+        from ..runtime.registry import get_func  # on use: programs that call no packed function run without the native library
+
+        return get_func(name)
     except (ImportError, LookupError, ValueError):
         return None
 

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
+from . import above
+
 T = TypeVar("T", bound=type)
 _LEAF = re.compile(r"^(tuple\[)?(str|int|float|bool|DType|Attrs|Choices|Token|Span|ForKind|IterKind|Any|object|Callable|Layout|ConstData|OpDef|Buffer)\b")
 _ONE = re.compile(r"^(Expr|Stmt|Var|Range|Block|BufferRegion)( \| None)?$")  # kinds of fields that hold a node
@@ -84,15 +86,11 @@ class Node:
 
     def script(self, **options: Any) -> str:
         """This node as TVMScript text (any node; a module or function parses back)."""
-        from importlib import import_module  # the one hook to roundel.script, which stands above
-
-        return import_module("roundel.script").print_script(self, **options)
+        return above.script().print_script(self, **options)
 
     def show(self, **options: Any) -> None:
         """Print the script, highlighted on a terminal."""
-        from importlib import import_module
-
-        import_module("roundel.script").show(self, **options)
+        above.script().show(self, **options)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{f}={getattr(self, f)!r}" for f in self._fields if f not in self._hidden)

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from importlib import import_module
 from typing import Any
 
-from . import extensions
+from . import above, extensions
 from .attrs import Attrs
 from .errors import RoundelError
 from .positions import Positions
@@ -96,7 +95,7 @@ def _load() -> None:
     global _loaded
     if not _loaded:
         _loaded = True
-        import_module("roundel.ops")  # the sanctioned inversion: the table is filled lazily from above
+        above.define_operators()
 
 
 def get_op(name: str) -> OpDef:

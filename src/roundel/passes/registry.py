@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Any
 
+from ..ir import above
 from ..ir.errors import OptionError
 from ..ir.module import IRModule
 
@@ -44,14 +44,10 @@ def name_of(p: Any) -> str:
     return str(getattr(p, "name", None) or getattr(p, "__name__", type(p).__name__))
 
 
-def _load() -> None:
-    import_module("roundel.driver")  # like the table of operators this one is filled lazily from above, by what imports every pass
-
-
 def get_pass(name: str) -> Pass:
     """The registered pass of this name; raises OptionError naming close ones."""
     if name not in _passes:
-        _load()
+        above.define_passes()
     if name not in _passes:
         near = get_close_matches(name, _passes)
         raise OptionError(f"there is no pass {name!r}", hint=f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(sorted(_passes))}")
@@ -60,7 +56,7 @@ def get_pass(name: str) -> Pass:
 
 def all_passes() -> dict[str, Pass]:
     """Every pass by name: Roundel's own and those that were registered so far."""
-    _load()
+    above.define_passes()
     return dict(sorted(_passes.items()))
 
 

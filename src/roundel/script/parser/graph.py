@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import ast
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ...builder import make_program
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.graph import (
@@ -372,7 +372,6 @@ class GraphParser(Symbols):
         """``R.emit_te``: the program joins the module, its call stands here."""
         if self.module.alone:
             raise self.error(node, "R.emit_te adds a function to the module, and this function is in none", "write a class under @I.ir_module")
-        make_program = import_module("roundel.builder.emit_te").make_program  # on use: a room above this one
         program = make_program(mark.function, mark.args, mark.kwargs)
         hint = mark.name_hint or getattr(mark.function, "__name__", "compute").replace("<lambda>", "compute")
         return program.call(self.module.add(program.func, hint))

@@ -43,7 +43,7 @@ from roundel.script.relax import (
     prim_value,
 )
 
-from .block_builder import BlockBuilder
+from .builder import BlockBuilder
 
 
 class _Operators:

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The only places where a room needs one that stands above it: each is imported by name, when it is needed first.
+
+Nodes print themselves although ``script`` reads and prints nodes; the tables of operators and of passes are looked up from everywhere and
+filled by what defines them. Whoever adds a fourth such place adds it here, where a reader who follows imports finds it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def script() -> Any:
+    """The printer and parser of every node."""
+    return import_module("roundel.script")
+
+
+def define_operators() -> None:
+    """Fill the table of operators (``ir.op``)."""
+    import_module("roundel.ops")
+
+
+def define_passes() -> None:
+    """Fill the table of passes (``passes.registry``)."""
+    import_module("roundel.driver")

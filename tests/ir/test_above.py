@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rooms import downwards: what ``lint-imports`` cannot see, imports by name, are all in ``roundel.ir.above``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import roundel
+
+ROOT = Path(roundel.__file__).parent
+BY_NAME = re.compile(r"""(?:import_module|__import__)\(\s*f?["'](?:roundel\b|\.)""")
+
+
+def test_only_one_file_imports_rooms_by_name():
+    """``roundel/__init__.py`` stands above all rooms and imports each on its first use."""
+    found = [str(path.relative_to(ROOT)) for path in sorted(ROOT.rglob("*.py")) if BY_NAME.search(path.read_text())]
+    assert found == ["__init__.py", "ir/above.py", "script/parser/entry.py"]  # the last imports its own room
