@@ -27,6 +27,8 @@ import numpy as np
 from roundel import driver
 from roundel.frontend.onnx import from_onnx
 from roundel.graph.algorithms.winograd import convolution_algorithms, fastest
+from roundel.graph.expectations import Expectations
+from roundel.strategy.expected import Setting
 from roundel.target import Target
 from roundel.target.host import described
 from roundel.target.profile import measure
@@ -110,7 +112,7 @@ def compare(layer: Layer, target: Target, seconds: float) -> Result | None:
     """Every algorithm of a layer, measured; None where there is only one."""
     mod = _module(layer)
     call = next(b.value for block in mod["main"].body.blocks for b in block.bindings if getattr(getattr(b.value, "op", None), "name", "") == "nn.conv2d")
-    algorithms = convolution_algorithms(call.args[0].sinfo, call.args[1].sinfo, call.attrs, target)
+    algorithms = convolution_algorithms(call.args[0].sinfo, call.args[1].sinfo, call.attrs, Expectations(Setting(target)))
     cycles = {name: found for name, found in algorithms.items() if isinstance(found, float)}
     if len(cycles) < 2:
         return None

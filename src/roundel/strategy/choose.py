@@ -100,6 +100,13 @@ def takes(rule: Rule, func: tir.PrimFunc, target: Any) -> bool:
         return False
 
 
+def proposals(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = ()) -> Iterator[tuple[Sketch, dict[str, Any]]]:
+    """The sketches that would be tried, each with its best choice, in the order in which ``choose`` tries them; none of them is scheduled."""
+    program, pinned = Program(func, target, constants), Pins.of(func)
+    for group in competing(rules_in_order()):
+        yield from _proposals(group, program, pinned, must_fit=False)[1]
+
+
 def competing(rules: Sequence[Rule]) -> list[list[Rule]]:
     """Rules in groups: those of one model together, at the place of the first of them, every other one by itself."""
     groups: dict[Any, list[Rule]] = {}

@@ -11,9 +11,11 @@ import numpy as np
 
 from ...ir import graph, options
 from ...ir.constants import ConstData
+from ...ops import make
 from ...ops.dims import paddings, per_axis, static
 from ...ops.winograd import transform_weight
 from ...target import Target
+from ..expectations import Expectations, stand_in
 
 NAMES = {0: "direct", 2: "winograd2", 4: "winograd4"}
 """Of the algorithms, by their tiles: F(2x2,3x3) and F(4x4,3x3); 0 is the direct way."""
@@ -22,26 +24,36 @@ LARGEST = 2.0**80
 and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
 times the square of the sum over x of |A_ix| ||B_x|| ||G_x|| for any i, 94 (of tiles of 2: 15). So nothing overflows."""
 GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with tiles of 4 beside them as they are
-READING_SHARE = 0.83   # of the rate at which a level is read, that weights are read from it
-DIRECT_SHARE = 0.97    # of peak that a direct convolution reaches
-PRODUCT_SHARE = 0.97   # ... the products of the positions
-TRANSFORM_CYCLES = {2: 90, 4: 550}  # of the transform of a tile, for a vector of channels of the data or the result; the test of a tile of 4 included
-EXPOSED = 0.4         # of the shorter of arithmetic and reading weights, that the longer does not hide
 
 
-def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target,
-                           constants: float = math.inf) -> dict[str, float | str | None]:
-    """For each algorithm of a convolution NCHW by OIHW the cycles of one core that the model expects, or why it cannot be had (then nothing
-    is expected of the direct way either). ``constants``: bytes of all that a run of the model reads of them, which decides where those of a
-    layer come from when its turn is there again."""
+def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, expectations: Expectations) -> dict[str, float | str | None]:
+    """For each algorithm of a convolution NCHW by OIHW the cycles of one core that are expected of it, its data and results in blocks of
+    channels that fill a vector; or why it cannot be had (then nothing is expected of the direct way either)."""
+    target = expectations.setting.target
     why_not = _only_direct(data, weight, attrs, target)
     if why_not:
         return {name: why_not if m else None for m, name in NAMES.items()}
+    growth, lanes = options.get("weight_growth"), target.lanes("float32")
+    made: dict[str, float | str | None] = {}
+    for m, name in NAMES.items():
+        if m and GROWTH[m] > growth:
+            made[name] = f"weights grow to {GROWTH[m]:.2g} times their size, the option weight_growth allows {growth:g}"
+        else:
+            call = _blocked_call(m, data, weight, attrs, lanes)
+            made[name] = expectations.cycles(call, range(1, len(call.args)))
+    return made
+
+
+def _blocked_call(m: int, data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, lanes: int) -> graph.Call:
+    """The call of an algorithm, by its tile, for one image where their number is not known."""
     batch, (channels, *space), outer = static(data.shape[0]) or 1, map(static, data.shape[1:]), static(weight.shape[0])
-    rows, cols = (n + sum(p) - 2 for n, p in zip(space, paddings(attrs["padding"], 2), strict=True))
-    level, growth = target.level_of(constants), options.get("weight_growth")
-    return {name: f"weights grow to {GROWTH[m]:.2g} times their size, the option weight_growth allows {growth:g}" if m and GROWTH[m] > growth
-            else _cycles(m, batch, rows, cols, channels, outer, target, level) for m, name in NAMES.items()}
+    x, layout = stand_in((batch, channels // lanes, *space, lanes)), f"NCHW{lanes}c"
+    kernel = stand_in((outer // lanes, channels // lanes, 3, 3, lanes, lanes))
+    if not m:
+        plain = {name: value for name, value in attrs.items() if name not in ("data_layout", "kernel_layout", "out_layout")}
+        return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=f"OIHW{lanes}i{lanes}o", out_layout=layout, **plain)
+    transformed = stand_in((m + 2, m + 2, outer // lanes, channels // lanes, lanes, lanes))
+    return make("nn.winograd_conv2d", x, transformed, *([kernel] if m > 2 else []), tile=m, padding=attrs["padding"], data_layout=layout)
 
 
 def fastest(algorithms: Mapping[str, float | str | None]) -> str:
@@ -73,23 +85,6 @@ def _only_direct(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, t
     if channels % lanes or outer % lanes:
         return f"{channels} and {outer} channels are not both multiples of {lanes}, a vector's elements"
     return ""
-
-
-def _cycles(m: int, batch: int, rows: int, cols: int, channels: int, outer: int, target: Target, level: int) -> float:
-    """Modelled cycles of one core; ``m`` 0 is the direct way, ``level`` where weights come from."""
-    lanes = target.lanes("float32")
-    pairs = channels * outer / (lanes * target.fma_ports)
-    edge = m + 2 if m else 3
-    reading = edge**2 * channels * outer * 4 / (READING_SHARE * target.bytes_per_cycle(level))
-    if not m:
-        return _together(batch * 9 * rows * cols * pairs / DIRECT_SHARE, reading)
-    tiles = batch * -(-rows // m) * -(-cols // m)
-    transforms = tiles * TRANSFORM_CYCLES[m] * (channels + outer) / lanes
-    return _together(edge**2 * tiles * pairs / PRODUCT_SHARE, reading) + transforms
-
-
-def _together(arithmetic: float, reading: float) -> float:
-    return max(arithmetic, reading) + EXPOSED * min(arithmetic, reading)
 
 
 def is_transformable(weight: graph.Constant) -> bool:

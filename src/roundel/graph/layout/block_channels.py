@@ -24,7 +24,7 @@ from ...ops.dims import paddings, per_axis, shape_text
 from ...passes import pass_
 from ...target import Target
 from ..algorithms.winograd import NAMES, convolution_algorithms, fastest, is_transformable, winograd_weight
-from ..constant_bytes import constant_bytes
+from ..expectations import Expectations
 from ..rewriter import GraphRewriter
 
 
@@ -48,7 +48,7 @@ class _Block(GraphRewriter):
         super().__init__(mod)
         self.target = target
         self.lanes = target.lanes("float32")
-        self.constants = constant_bytes(mod)
+        self.expectations = Expectations.of(mod)
         self.blocked: dict[graph.Var, _Blocked] = {}
         self.pending: dict[graph.Var, graph.Var] = {}
 
@@ -154,7 +154,7 @@ def _tile(self: _Block, call: graph.Call, inner: int) -> int:
     data, weight = call.args[0].sinfo, call.args[1]
     subject = f"conv2d {shape_text(data.shape)} by {shape_text(weight.data.shape)}"
     winograd = [name for m, name in NAMES.items() if m]
-    algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.target, self.constants)
+    algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.expectations)
     why_not = "what is around its data is not zero" if len(call.args) > 2 else ""
     why_not = why_not or ("" if _divides(data.shape[1], inner) else f"its channels do not divide into blocks of {inner}")
     if why_not:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tensor program is expected to take under the best of its sketches, before it is scheduled: how graph passes compare algorithms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir import tir
+from ..ir.errors import ScheduleError
+from .choose import choose, proposals
+from .cost import expected_cycles
+from .statements import number
+
+COLD_SHARE = 0.83  # of the rate of a level, at which constants come from it that a run has not touched before
+EXPOSED = 0.4      # of the shorter of working and waiting for such constants, that the longer does not hide
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where programs are to run: the machine, and the bytes of all constants that a run of the model reads, which push each other out of the
+    caches. They decide where those of a program come from when its turn is there again."""
+
+    target: Any
+    constant_bytes: float = math.inf
+
+
+def expected(func: tir.PrimFunc, setting: Setting, constants: Sequence[int] = ()) -> float:
+    """Cycles of one core of a program in block form whose buffer parameters at the positions ``constants`` are constants. The sketches of
+    rules that expect something are asked, others are scheduled. Raises ScheduleError where decisions are pinned that cannot be had."""
+    target, fixed = setting.target, tuple(constants)
+    warm = _best(func, target, fixed)
+    params = func.buffer_params
+    sizes = [math.prod(number(n, {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in params]
+    level = target.level_of(setting.constant_bytes)
+    if not fixed or level <= target.level_of(sum(sizes)):
+        return warm
+    waiting = sum(sizes[k] for k in fixed) / (COLD_SHARE * target.bytes_per_cycle(level))
+    return max(warm, waiting) + EXPOSED * min(warm, waiting)
+
+
+def _best(func: tir.PrimFunc, target: Any, constants: tuple[int, ...]) -> float:
+    for sketch, choice in proposals(func, target, constants):
+        cycles = sketch.expected(choice)
+        if cycles is not None:
+            return cycles
+        break
+    found = next(a for a in choose(func, target, constants) if a.fits)
+    if found.applied is None:
+        raise ScheduleError("no sketch fits", where=str(func.attrs.get("global_symbol", "a tensor program")))
+    return expected_cycles(found.applied.func, target, cores=1)
