@@ -12,6 +12,7 @@ from .build import compile_module as build_objects
 from .build.ahead import working_ahead
 from .build.build import as_module, machine_spec
 from .build.kernels import start_processes
+from .builder import shared_programs
 from .graph.algorithms.attention import attention
 from .graph.algorithms.check_choices import check_choices
 from .graph.algorithms.integer_products import integer_products, quantised_products
@@ -83,7 +84,8 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
         mod = mod.replace(choices=Choices.of(choices))
     if target is not None:
         mod = mod.replace(attrs=mod.attrs | {"target": target})
-    return with_room(mod, lambda: run(mod, DEFAULT if pipeline is None else pipeline, observers=observers, verify=verify))
+    with shared_programs():
+        return with_room(mod, lambda: run(mod, DEFAULT if pipeline is None else pipeline, observers=observers, verify=verify))
 
 
 def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,

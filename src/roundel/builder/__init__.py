@@ -3,5 +3,6 @@
 
 from .block_builder import BlockBuilder, as_graph, infer
 from .emit_te import Program, make_program, program_attrs
+from .operator_programs import call_signature, operator_program, shared_programs
 
-__all__ = ["BlockBuilder", "Program", "as_graph", "infer", "make_program", "program_attrs"]
+__all__ = ["BlockBuilder", "Program", "as_graph", "call_signature", "infer", "make_program", "operator_program", "program_attrs", "shared_programs"]

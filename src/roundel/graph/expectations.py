@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What calls of operators are expected to take: the tensor programs that they lead to are made, and strategy says what it expects of these.
 
-It is how a pass compares algorithms and layouts. Equal programs are asked about once.
+It is how a pass compares algorithms and layouts. Equal calls are asked about once.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..builder import make_program
+from ..builder import call_signature, operator_program
 from ..ir import graph
-from ..ir.attrs import Attrs
-from ..ir.equal import StructuralMap
 from ..ir.module import IRModule
 from ..strategy.expected import Setting, expected
 from ..target import Target
@@ -24,8 +22,7 @@ class Expectations:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self._of_programs = StructuralMap()
-        self._of_calls: dict[Any, float] = {}
+        self._known: dict[Any, float] = {}
 
     @staticmethod
     def of(mod: IRModule) -> Expectations:
@@ -36,15 +33,14 @@ class Expectations:
         """Cycles of one core of a call whose operands are tensors of known sizes, those at the positions ``constants`` known at compile time.
         Operands may be any that have the right types (``stand_in``)."""
         fixed = tuple(constants)
-        key = (call.op.name, call.attrs, tuple(a.sinfo for a in call.args), fixed)
-        if key not in self._of_calls:
-            program = make_program(lambda *args, **attrs: call.op.compute(args, Attrs(attrs)), call.args, dict(call.attrs))
+        key = (call_signature(call, []), fixed)
+        if key not in self._known:
+            program = operator_program(call)
             positions = tuple(k for k, a in enumerate(program.args) if any(a is call.args[c] for c in fixed))
-            func = program.func.with_attr("constant_params", positions)  # what is constant makes a program another one
-            self._of_calls[key] = self._of_programs.setdefault(func, lambda: expected(program.func, self.setting, positions))
-        return self._of_calls[key]
+            self._known[key] = expected(program.func, self.setting, positions)
+        return self._known[key]
 
 
-def stand_in(shape: Sequence[int], dtype: Any = "float32") -> graph.Var:
+def stand_in(name: str, shape: Sequence[int], dtype: Any = "float32") -> graph.Var:
     """An operand of this type, for calls that are only asked about."""
-    return graph.Var("x", graph.TensorInfo(tuple(shape), dtype))
+    return graph.Var(name, graph.TensorInfo(tuple(shape), dtype))

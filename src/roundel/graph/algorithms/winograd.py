@@ -47,12 +47,12 @@ def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, att
 def _blocked_call(m: int, data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, lanes: int) -> graph.Call:
     """The call of an algorithm, by its tile, for one image where their number is not known."""
     batch, (channels, *space), outer = static(data.shape[0]) or 1, map(static, data.shape[1:]), static(weight.shape[0])
-    x, layout = stand_in((batch, channels // lanes, *space, lanes)), f"NCHW{lanes}c"
-    kernel = stand_in((outer // lanes, channels // lanes, 3, 3, lanes, lanes))
+    x, layout = stand_in("data", (batch, channels // lanes, *space, lanes)), f"NCHW{lanes}c"
+    kernel = stand_in("kernel", (outer // lanes, channels // lanes, 3, 3, lanes, lanes))
     if not m:
         plain = {name: value for name, value in attrs.items() if name not in ("data_layout", "kernel_layout", "out_layout")}
         return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=f"OIHW{lanes}i{lanes}o", out_layout=layout, **plain)
-    transformed = stand_in((m + 2, m + 2, outer // lanes, channels // lanes, lanes, lanes))
+    transformed = stand_in("weight", (m + 2, m + 2, outer // lanes, channels // lanes, lanes, lanes))
     return make("nn.winograd_conv2d", x, transformed, *([kernel] if m > 2 else []), tile=m, padding=attrs["padding"], data_layout=layout)
 
 

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...builder import Program, make_program
+from ...builder import Program, call_signature, operator_program
 from ...ir import graph, tir
-from ...ir.attrs import Attrs
 from ...ir.equal import StructuralMap
 from ...ir.errors import LowerError
 from ...ir.module import IRModule
@@ -76,7 +75,7 @@ class _Legalize(GraphRewriter):
         if not op.has("compute"):
             raise LowerError(f"R.{op.name} has no tensor expression", where=binding.span, hint="give the operator `compute` or `decompose`")
         operands: list[graph.GraphExpr] = []
-        key = (op.name, call.attrs, tuple(_signature(a, operands) for a in call.args), call.sinfo if op.name in VIEWS else None)
+        key = (call_signature(call, operands), call.sinfo if op.name in VIEWS else None)
         if key in self.made:
             name, program, positions = self.made[key]
             made = replace(program, args=tuple(operands[k] for k in positions)).call(name)
@@ -89,28 +88,12 @@ class _Legalize(GraphRewriter):
         return made.replace(sinfo=info, sinfo_args=(info,), span=binding.span)
 
     def _program(self, op: OpDef, call: graph.Call) -> tuple[graph.GlobalVar, Program]:
-        program = make_program(lambda *args, **attrs: op.compute(args, Attrs(attrs)), call.args, dict(call.attrs))
+        program = operator_program(call)
         single = isinstance(program.sinfo, graph.TensorInfo)
         kind = FuseKind.ELEMENTWISE if op.name in VIEWS else op.kind if single else FuseKind.OPAQUE
         facts = _view(call) | ({} if op.contract else {"contract": False}) | ({"append": call.attrs["axis"] % call.sinfo.ndim} if op.name == "append" else {})
         func = program.func.replace(attrs=program.func.attrs | {"fuse_kind": int(kind), **facts})
         return self.programs.setdefault(func, lambda: self.add_function(op.name.split(".")[-1], func)), program
-
-
-def _signature(value: Any, operands: list[graph.GraphExpr]) -> Any:
-    """What an operand means for the program of an operator: equal signatures give equal programs. Tensors are collected."""
-    if isinstance(value, graph.Tuple):
-        return tuple(_signature(v, operands) for v in value.fields)
-    if isinstance(value, graph.ShapeExpr):
-        return value.values
-    if isinstance(value, graph.PrimValue | graph.StringValue | graph.DTypeValue):
-        return value.value
-    if not isinstance(value.sinfo, graph.TensorInfo):
-        return value
-    scalar = isinstance(value, graph.Constant) and all(n == 1 for n in value.data.shape)  # becomes a literal
-    if not any(o is value for o in operands):
-        operands.append(value)
-    return next(k for k, o in enumerate(operands) if o is value), value.sinfo, value.data if scalar else None
 
 
 def _moves_units(call: graph.Call) -> bool:
