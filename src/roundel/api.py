@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from .model_files import ModelFiles
     from .runtime.executable import Executable
     from .runtime.model import Model
+    from .target import TargetLike
 
 _log = logging.getLogger("roundel.api")
 _LARGE = 4 << 20  # bytes
 
 
-def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Any = None, threads: int | None = None,  # noqa: A001
+def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
             hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, bounds_checks: bool | None = None,
             choices: Mapping[str, Any] | None = None, observers: Sequence[Any] = (), profile: bool = False) -> Model:
@@ -107,7 +108,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     return Model(executable, saver=built.save)
 
 
-def _spelled(target: Any) -> str:
+def _spelled(target: TargetLike | None) -> str:
     """A target as the key of what is compiled for it has it: with all that is known of the machine."""
     from .target import Target
 
@@ -204,7 +205,7 @@ def _checked(sizes: Any) -> dict[str, int]:
     return {name: int(size) for name, size in sizes.items()}
 
 
-def build(mod: Any, target: Any = None, **options_: Any) -> Executable:
+def build(mod: Any, target: TargetLike | None = None, **options_: Any) -> Executable:
     """Functions of a module (or one function) to call as ``rt["name"](...)``: tensor programs write into the arrays passed for
     their outputs, graph functions return their results."""
     from .driver import build_module

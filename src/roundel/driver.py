@@ -50,7 +50,7 @@ from .passes.garbage import rare_collection
 from .runtime import Executable
 from .strategy import schedule_module
 from .strategy.pins import pin_programs
-from .target import Target
+from .target import Target, TargetLike
 from .target.host import host_for
 
 Pass = Callable[[IRModule], IRModule]
@@ -76,7 +76,7 @@ DEFAULT: list[Pass] = [*OPTIMIZE, *LOWER, *FINISH]
 
 
 @rare_collection()
-def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
+def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
             choices: Mapping[str, Any] | None = None) -> IRModule:
     """The module after the pipeline (default ``DEFAULT``): host functions and scheduled kernels. ``choices`` are those asked for, as of
     ``rd.compile``; those that were made are in the module's ``choices``."""
@@ -88,8 +88,8 @@ def prepare(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | Non
         return with_room(mod, lambda: run(mod, DEFAULT if pipeline is None else pipeline, observers=observers, verify=verify))
 
 
-def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
-                   profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict,
+def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (),
+                   verify: bool = False, profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict,
                    choices: Mapping[str, Any] | None = None) -> Built:
     """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``, ``choices`` as for
     ``rd.compile``. Raises RoundelError."""
@@ -103,7 +103,7 @@ def compile_module(mod: IRModule, *, target: Any = None, pipeline: Sequence[Pass
     return with_room(mod, made)
 
 
-def build_module(mod: Any, *, target: Any = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:
+def build_module(mod: Any, *, target: TargetLike | None = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:
     """A module as it is made callable: graph functions go through the default pipeline, tensor programs keep their schedules."""
     mod = as_module(mod)
     target = target_of(target)
@@ -114,7 +114,7 @@ def build_module(mod: Any, *, target: Any = None, threads: int | None = None, pr
     return build_objects(mod, profile=profile).load(threads=threads, profile=profile)
 
 
-def target_of(target: Any, mod: IRModule | None = None) -> Target:
+def target_of(target: TargetLike | None, mod: IRModule | None = None) -> Target:
     """A Target from a Target, a name, a string or a mapping; None is this machine, as a model needs it: how fast it reads weights is measured if
     it never was, where there are many."""
     if target is None:
@@ -122,7 +122,7 @@ def target_of(target: Any, mod: IRModule | None = None) -> Target:
     return target if isinstance(target, Target) else Target(target)
 
 
-def kernel_text(mod: IRModule, kernel: str | None, form: str, *, target: Any = None) -> str:
+def kernel_text(mod: IRModule, kernel: str | None, form: str, *, target: TargetLike | None = None) -> str:
     """One kernel of a model as LLVM text (``llvm``) or assembly (``asm``); raises OptionError that lists the kernels."""
     mod = prepare(mod, target=target_of(target))
     kernels = [n for n, f in mod.items() if f.attrs.get("kind") == "kernel"]

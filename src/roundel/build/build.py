@@ -19,7 +19,7 @@ from ..ir.errors import BuildError
 from ..ir.visit import walk
 from ..passes.garbage import rare_collection
 from ..runtime import Executable, library, metadata, tensors
-from ..target import Target
+from ..target import Target, TargetLike
 from .compiler import compile_units
 from .descriptors import checked_features, host_module
 from .interface import Interface, describe, exported, with_sizes
@@ -39,7 +39,7 @@ class Built:
         weights: dict[str, ConstData],
         offsets: dict[str, tuple[int, int]],
         nbytes: int,
-        target: Any,
+        target: TargetLike | None,
         metadata: dict[str, Any],
         written: Path | None = None,
     ) -> None:
@@ -108,7 +108,7 @@ def pack_bits(array: np.ndarray, bits: int) -> np.ndarray:
     return functools.reduce(np.bitwise_or, [padded[k::per] << (k * bits) for k in range(per)])
 
 
-def machine_spec(target: Any) -> MachineSpec:
+def machine_spec(target: TargetLike | None) -> MachineSpec:
     """What LLVM is told about a target: a Target or what makes one; None is this machine. Raises OptionError for a processor unknown to it."""
     if target is None:
         return MachineSpec.host()
@@ -149,7 +149,7 @@ def lowered(mod: IRModule, pipeline: Sequence[Callable[[IRModule], IRModule]] | 
 
 @rare_collection()
 def compile_module(
-    mod: IRModule, target: Any = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None,
+    mod: IRModule, target: TargetLike | None = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None,
     notes: Callable[[], Mapping[str, Any]] = dict,
 ) -> Built:
     """Lower what is not lowered, generate, compile. ``weights_file``: where weights may be written to while others compile kernels, for
@@ -279,7 +279,7 @@ def layout(weights: Mapping[str, ConstData]) -> tuple[dict[str, tuple[int, int]]
 
 def build(
     mod: IRModule | tir.PrimFunc,
-    target: Any = None,
+    target: TargetLike | None = None,
     *,
     threads: int | None = None,
     profile: bool = False,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..target import TargetLike
 from ..codegen.llvm import optimised_text, to_assembly
 from ..ir import IRModule, tir
 from .build import as_module, lowered, machine_spec
@@ -28,7 +29,7 @@ class Inspection:
         return "\n\n".join(f.script() for f in self.lowered)
 
 
-def inspect(mod: IRModule | tir.PrimFunc, name: str | None = None, target: Any = None) -> Inspection:
+def inspect(mod: IRModule | tir.PrimFunc, name: str | None = None, target: TargetLike | None = None) -> Inspection:
     """What becomes of one tensor program (default: the only one, or ``main``)."""
     mod = as_module(mod)
     name = name or ("main" if "main" in mod else next(iter(mod)))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from .. import __version__
+from ..target import Target
 from ..ir import escape
 from ..ir.errors import BuildError
 from ..ir.escape import c_comment, c_identifier, c_string
@@ -119,7 +120,7 @@ def link(
     objects: Sequence[bytes],
     weights: Blob | None,
     out: str | Path,
-    target: Any = None,
+    target: Target | None = None,
     *,
     functions: Sequence[str] = ("main",),
     name: str | None = None,
@@ -187,7 +188,7 @@ def entry_name(name: str, function: str) -> str:
     return f"{name}_{plain}" if clean else f"{name}_{plain[:_LONGEST_NAME]}_{escape.digest(function)}"
 
 
-def _foreign_triple(target: Any) -> str | None:
+def _foreign_triple(target: Target | None) -> str | None:
     """zig's triple of a machine that is not this one, else None."""
     triple = getattr(target, "triple", None)
     if not triple:
@@ -206,7 +207,7 @@ def _foreign_triple(target: Any) -> str | None:
     return f"{parts[0]}-linux-{parts[-1] if parts[-1] not in ('linux', 'unknown') else 'gnu'}"
 
 
-def _architecture(target: Any) -> str:
+def _architecture(target: Target | None) -> str:
     first = (getattr(target, "triple", None) or platform.machine()).split("-")[0]
     return {"arm64": "aarch64", "AMD64": "x86_64"}.get(first, first)
 

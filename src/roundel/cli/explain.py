@@ -12,6 +12,7 @@ import typer
 from ..ir import options
 from ..ir.escape import markup, short_name
 from ..passes.progress import shown
+from ..target import TargetLike
 from .arguments import CHOOSE, DIM, TARGET, THREADS, chosen, dims, gather_inputs, known_dims
 from .json_output import JSON, print_json
 
@@ -52,12 +53,12 @@ def explain_command(
         typer.echo(line)
 
 
-def explained(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
+def explained(model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
     """One mapping per kernel: names as in the table's heads. Times are of one call, in milliseconds. Raises RoundelError."""
     return explained_with_choices(model, target=target, threads=threads, sizes=sizes)[0]
 
 
-def explained_with_choices(model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None,
+def explained_with_choices(model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
                            choices: Mapping[str, Any] | None = None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What ``explained`` gives, and one mapping per choice that the passes recorded, as `Choice` has it: ``expected_ms`` by algorithm (None
     where nothing is expected) and ``why_not`` for those that cannot be had. ``choices`` are those asked for, as of ``rd.compile``."""
@@ -115,7 +116,7 @@ def _choice_line(choice: dict[str, Any], sites: list[str]) -> str:
     return short_name(where) + f": {choice['subject']}: {taken}{when}" + ("" if ms is None else f", expected {ms:.3f} ms") + f"; else {others}"
 
 
-def add_measured(rows: list[dict[str, Any]], model: Any, *, target: Any = None, threads: int = 1, sizes: dict[str, int] | None = None,
+def add_measured(rows: list[dict[str, Any]], model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
                  seconds: float = 1.0, arrays: list[Any] | None = None, choices: Mapping[str, Any] | None = None) -> None:
     """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows; the median of the fastest quarter of runs,
     as others may use the machine. ``arrays``: inputs (default: random)."""

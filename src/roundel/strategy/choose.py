@@ -16,6 +16,7 @@ from typing import Any
 
 from ..ir import tir
 from ..ir.errors import ScheduleError
+from ..target import Target
 from .generic.contest import is_contested, is_faster, is_promising
 from .generic.generic import generic
 from .pins import Pins
@@ -50,7 +51,7 @@ class Alternative:
         return None if self.sketch is None else self.sketch.expected(self.choice)
 
 
-def choose(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = (), pins: Mapping[str, Any] | None = None,
+def choose(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (), pins: Mapping[str, Any] | None = None,
            rules: Sequence[Rule] | None = None) -> Iterator[Alternative]:
     """The alternatives of a program, one after another as they are asked for: the first one that fits is the compiler's choice.
 
@@ -81,7 +82,7 @@ def choose(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = (), pin
         raise program.error(f"there is no sketch {pinned.sketch!r} for this program", why=why, hint=f"those that fit it are {fitting}")
 
 
-def attempt(rule: Rule, func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = ()) -> Alternative:
+def attempt(rule: Rule, func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = ()) -> Alternative:
     """The first alternative of one rule that fits, or the first reason why there is none."""
     first = None
     for found in choose(func, target, constants, rules=[rule]):
@@ -92,7 +93,7 @@ def attempt(rule: Rule, func: tir.PrimFunc, target: Any, constants: tuple[int, .
     return first
 
 
-def takes(rule: Rule, func: tir.PrimFunc, target: Any) -> bool:
+def takes(rule: Rule, func: tir.PrimFunc, target: Target) -> bool:
     """Whether a rule fits a program, with all steps legal and all decisions that are pinned."""
     try:
         return attempt(rule, func, target).fits

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import tir
+from ..target import Target
 from .nest import Nest
 from .product.register_tile import rows_in_cache
 from .statements import LANES, UNROLLED, Column, Loop, Statement, Touch, number, statements
@@ -32,13 +33,13 @@ SEEN = 0.5          # of a chain of operations that those of the next one do not
 STORES = 1.0        # of a cycle
 
 
-def expected_time(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | None = None, cores: int | None = None) -> float:
+def expected_time(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | None = None, cores: int | None = None) -> float:
     """Seconds of one call of a scheduled program in block form, with its data where earlier calls left it. ``sizes`` are values of symbolic
     dimensions (128 where one is missing), ``cores`` how many threads run parallel loops (default: those of the target)."""
     return expected_cycles(func, target, sizes, cores) / (target.frequency_ghz * 1e9)
 
 
-def expected_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | None = None, cores: int | None = None) -> float:
+def expected_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | None = None, cores: int | None = None) -> float:
     """The same in cycles."""
     threads = target.cores if cores is None else cores
     total = 0.0
@@ -53,7 +54,7 @@ def expected_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | 
     return total + REGION * target.region_cycles * len(regions)
 
 
-def least_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | None = None) -> float:
+def least_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | None = None) -> float:
     """What the program in block form, not scheduled, takes on one core at least: its arithmetic and loads in whole vectors, with nothing
     computed or loaded twice, no waiting, and each parameter brought once into the caches that do not hold it."""
     total = 0.0
@@ -68,7 +69,7 @@ def least_cycles(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int] | Non
     return float(together(total, *traffic_cycles(target, [sum(n for n in given if n > room) for room in capacities(target)])))
 
 
-def cycles(target: Any, *beside: Statement) -> Column:
+def cycles(target: Target, *beside: Statement) -> Column:
     """Of all iterations of a statement, or of several that follow each other in one innermost loop, on one core."""
     bodies = [_Body(s, target) for s in beside]
     around = max((b.around for b in bodies), key=len)
@@ -90,7 +91,7 @@ def cycles(target: Any, *beside: Statement) -> Column:
     return together(spent, *traffic_cycles(target, crossing))
 
 
-def _step(bodies: Sequence[_Body], innermost: Loop, target: Any) -> Column:
+def _step(bodies: Sequence[_Body], innermost: Loop, target: Target) -> Column:
     """Cycles of one iteration: whatever limits it, registers that do not suffice included."""
     arithmetic, loads, stores, kept = (sum(parts) for parts in zip(*(b.work() for b in bodies), strict=True))
     spilled = np.maximum(kept + 2 - target.vector_registers, 0.0)
@@ -104,7 +105,7 @@ def _step(bodies: Sequence[_Body], innermost: Loop, target: Any) -> Column:
 class _Body:
     """The straight code of a statement."""
 
-    def __init__(self, s: Statement, target: Any) -> None:
+    def __init__(self, s: Statement, target: Target) -> None:
         self.s, self.target = s, target
         cut = len(s.loops)
         while cut and s.loops[cut - 1].kind in (UNROLLED, LANES):

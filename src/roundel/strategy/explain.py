@@ -11,6 +11,7 @@ from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.module import IRModule
 from ..ir.visit import free_vars, substitute
+from ..target import Target
 from .candidates import Candidates
 from .choose import choose
 from .pack_constants import calls_of, constant_params
@@ -40,7 +41,7 @@ class Explanation:
         return self.sketch.candidates
 
 
-def explain_module(mod: IRModule, target: Any, sizes: Mapping[str, int] | None = None) -> list[Explanation]:
+def explain_module(mod: IRModule, target: Target, sizes: Mapping[str, int] | None = None) -> list[Explanation]:
     """Every tensor program that a graph function calls, in the order of the first calls. ``mod`` is not scheduled yet (what goes into
     the pass ``schedule``); ``sizes`` gives symbolic dimensions values (1 where there is none), which tell what runs and how large it is."""
     constants = constant_params(mod)
@@ -82,7 +83,7 @@ class _Values:
         return {**self.sizes, **{name: n for name, n in found.items() if n is not None}}
 
 
-def explain_program(func: tir.PrimFunc, target: Any, name: str = "main", calls: int = 1, constants: tuple[int, ...] = (),
+def explain_program(func: tir.PrimFunc, target: Target, name: str = "main", calls: int = 1, constants: tuple[int, ...] = (),
                     sizes: Mapping[str, int] | None = None) -> Explanation:
     """Schedule one program as the compiler does and keep the account of it."""
     cost = program_cost(func, constants, sizes)
@@ -96,7 +97,7 @@ def explain_program(func: tir.PrimFunc, target: Any, name: str = "main", calls: 
     raise AssertionError("the last rule takes no step")
 
 
-def predicted_seconds(found: Explanation, target: Any, machine: Rates, constants: float | None = None) -> float | None:
+def predicted_seconds(found: Explanation, target: Target, machine: Rates, constants: float | None = None) -> float | None:
     """What the model of the target expects of one call: the cycles of the chosen decisions at the machine's rate, no less than the roofline.
     None where they depend on symbolic sizes."""
     if found.symbolic and found.candidates:
@@ -104,12 +105,12 @@ def predicted_seconds(found: Explanation, target: Any, machine: Rates, constants
     return max(modelled_seconds(found, target, machine), roofline(found.cost, machine, constants).seconds)
 
 
-def modelled_seconds(found: Explanation, target: Any, machine: Rates) -> float:
+def modelled_seconds(found: Explanation, target: Target, machine: Rates) -> float:
     """What the sketch expects of the chosen decisions, as it does of those that were passed over; 0 where it expects nothing."""
     return _at_rate(found.sketch.expected(found.decisions) or 0.0, target, machine)
 
 
-def alternatives(found: Explanation, target: Any, machine: Rates, most: int = 8) -> list[tuple[Mapping[str, Any], float]]:
+def alternatives(found: Explanation, target: Target, machine: Rates, most: int = 8) -> list[tuple[Mapping[str, Any], float]]:
     """Decisions that were passed over, the most promising first, with the seconds that the model expects of each."""
     table = found.candidates
     if table is None or table.cycles is None:
@@ -119,5 +120,5 @@ def alternatives(found: Explanation, target: Any, machine: Rates, most: int = 8)
     return [(table.decisions(k), _at_rate(float(table.cycles[k]), target, machine)) for k in picked[:most]]
 
 
-def _at_rate(cycles: float, target: Any, machine: Rates) -> float:
+def _at_rate(cycles: float, target: Target, machine: Rates) -> float:
     return cycles * target.flops_per_cycle() / machine.gflops * 1e-9

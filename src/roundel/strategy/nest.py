@@ -15,6 +15,7 @@ import numpy as np
 
 from ..ir import tir
 from ..ir.visit import free_vars
+from ..target import Target
 from .match.accesses import Access
 
 Column = Any  # an array with a value for each candidate, or one number for all
@@ -65,7 +66,7 @@ def _least(a: Column, b: int) -> Column:
     return np.minimum(a, b) if isinstance(a, np.ndarray) else min(a, b)
 
 
-def operand(access: Access, axes: Mapping[tir.Var, Any], sizes: int, target: Any, constant: bool = False) -> Operand:
+def operand(access: Access, axes: Mapping[tir.Var, Any], sizes: int, target: Target, constant: bool = False) -> Operand:
     """An access by the axes of its variables. ``sizes``: taken for symbolic dimensions."""
     sides: list[tuple[int, Mapping[Any, int] | None]] = []
     for index, n in zip(access.indices, access.buffer.shape, strict=True):

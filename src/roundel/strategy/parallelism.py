@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ir import tir
+from ..schedule import Schedule
+from ..target import Target
 
 GRAIN = "grain"  # the decision's name
 
 
-def parallelize(sch: Any, loop: Any, cycles_per_iteration: float, target: Any, most_chunks: int | None = None) -> dict[str, int]:
+def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: Target, most_chunks: int | None = None) -> dict[str, int]:
     """Make a loop parallel unless its work is known to be too little, in chunks that are long enough for the target, or longer ones where these were more
     than ``most_chunks`` (an iteration asks for what the next one reads: it should run on the same core).
 
@@ -34,13 +36,13 @@ def parallelize(sch: Any, loop: Any, cycles_per_iteration: float, target: Any, m
     return {GRAIN: grain}
 
 
-def _given(sch: Any, extent: tir.Expr) -> int | None:
+def _given(sch: Schedule, extent: tir.Expr) -> int | None:
     """The grain that the program asks for, all of the loop at most."""
     grain = (sch.func.attrs.get("decisions") or {}).get(GRAIN)
     return min(grain, extent.value) if grain is not None and isinstance(extent, tir.IntImm) else grain
 
 
-def is_little(sch: Any, loops: Sequence[Any], cycles_per_iteration: float, target: Any) -> bool:
+def is_little(sch: Schedule, loops: Sequence[Any], cycles_per_iteration: float, target: Target) -> bool:
     """Whether loops together have so little work that one thread does it."""
     extents = [sch.get(loop).extent for loop in loops]
     if not all(isinstance(n, tir.IntImm) for n in extents):
@@ -49,7 +51,7 @@ def is_little(sch: Any, loops: Sequence[Any], cycles_per_iteration: float, targe
     return total < 2 or total * cycles_per_iteration < target.region_cycles
 
 
-def loop_extent(sch: Any, loop: Any) -> int | None:
+def loop_extent(sch: Schedule, loop: Any) -> int | None:
     """The extent of a loop where it is a number."""
     extent = sch.get(loop).extent
     return extent.value if isinstance(extent, tir.IntImm) else None

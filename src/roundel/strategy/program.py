@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from ..ir import tir
 from ..ir.errors import ScheduleError
 from ..schedule.schedule import Schedule
+from ..target import Target
 from .match.accesses import BlockInfo, blocks_of
 from .pointwise.inline import inline_cheap, inline_producers
 
@@ -23,7 +23,7 @@ class Program:
     """
 
     func: tir.PrimFunc
-    target: Any
+    target: Target
     constants: tuple[int, ...] = ()
 
     @property

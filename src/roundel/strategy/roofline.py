@@ -16,6 +16,7 @@ from ..arith import Analyzer
 from ..ir import tir
 from ..ir.visit import Visitor, on, substitute, walk
 from ..schedule.operations import data_nodes, operations
+from ..target import Target
 from .match.dot_product import GROUP
 
 
@@ -143,7 +144,7 @@ def _is_byte_product(e: tir.Expr) -> bool:
     return type(e) is tir.Mul and all(type(x) is tir.Cast and x.dtype.is_int and x.value.dtype.bits == 8 for x in (e.a, e.b))
 
 
-def rates(target: Any, threads: int = 1, measured: Any = None) -> Rates:
+def rates(target: Target, threads: int = 1, measured: Any = None) -> Rates:
     """Of a target's figures, or of a ``Profile`` that was measured on it."""
     share = min(threads, measured.cores if measured else target.cores)
     sizes = (target.l1_bytes * share, target.l2_bytes * share, target.l3_bytes)

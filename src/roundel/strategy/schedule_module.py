@@ -32,7 +32,7 @@ def schedule_module(mod: IRModule) -> IRModule:
     return repack(mod.with_functions(changes), layouts)
 
 
-def schedule_program(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = (),
+def schedule_program(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (),
                      pins: Mapping[str, Any] | None = None) -> tuple[tir.PrimFunc, Mapping[int, tir.IndexMap]]:
     """The program under the first alternative that fits, and the layouts it wants for the constant parameters ``constants``.
 

@@ -16,6 +16,7 @@ from typing import Any
 from ..ir import tir
 from ..ir.visit import free_vars
 from ..schedule.operations import ELEMENTARY
+from ..target import Target
 from .nest import Operand
 
 Column = Any  # an array with a value for each candidate, or one number for all
@@ -75,14 +76,14 @@ class Statement:
     place: tuple[tir.Var, ...] = ()
 
 
-def statements(func: tir.PrimFunc, target: Any, sizes: Mapping[str, int]) -> list[Statement]:
+def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> list[Statement]:
     """Those of a program, in order. ``sizes``: values of symbolic dimensions by name (``ASSUMED`` where one is missing)."""
     reader = _Reader(func, sizes, target.line_bytes)
     reader.read(func.body, ())
     return reader.statements()
 
 
-def statement_of(store: tir.BufferStore, axes: Mapping[tir.Var, Any], lane_axis: Any, target: Any) -> Statement:
+def statement_of(store: tir.BufferStore, axes: Mapping[tir.Var, Any], lane_axis: Any, target: Target) -> Statement:
     """A store whose loops are still to be chosen: what it touches and computes, by the axes that its variables stand for."""
     reader = _Reader(None, {}, target.line_bytes)
     site = _Site((), store, {v: {axis: 1} for v, axis in axes.items()})

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..target import Target
 from ..target.target import L2, L3, MEMORY
 
 Column = Any
@@ -24,7 +25,7 @@ L2_ROOM = 0.6    # ... of the second-level cache, where what is fetched ahead wa
 EXPOSED = 0.15    # of the shorter times that is not hidden behind the longest
 
 
-def step_cycles(target: Any, rows: Column, vectors: Column, unroll: Column = 4, steps: Column = np.inf) -> Column:
+def step_cycles(target: Target, rows: Column, vectors: Column, unroll: Column = 4, steps: Column = np.inf) -> Column:
     """Cycles of one step of a reduction for a register tile of ``rows`` x ``vectors`` accumulators: multiply-adds, their latency, loads
     and broadcasts, instructions. After so many ``steps`` comes the next tile, which does not wait for them."""
     chains = rows * vectors
@@ -35,22 +36,22 @@ def step_cycles(target: Any, rows: Column, vectors: Column, unroll: Column = 4, 
     return sum(x**SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + LOOP / unroll
 
 
-def exposed(target: Any, instructions: Column) -> Column:
+def exposed(target: Target, instructions: Column) -> Column:
     """The share of a delay that so many instructions wait for which those after them do not fill."""
     return 1.0 / (1.0 + WINDOW_SHARE * target.window / instructions)
 
 
-def streamed_cycles(target: Any, share: float) -> float:
+def streamed_cycles(target: Target, share: float) -> float:
     """A share of the cycles that a vector takes from the second-level cache."""
     return share * target.vector_bytes / target.bytes_per_cycle(L2)
 
 
-def capacities(target: Any) -> tuple[float, float, float]:
+def capacities(target: Target) -> tuple[float, float, float]:
     """Bytes that a kernel's data may take of each cache."""
     return target.l1_bytes * CACHE_SHARE, target.l2_bytes * L2_ROOM, max(target.l3_bytes, target.l2_bytes) * CACHE_SHARE
 
 
-def traffic_cycles(target: Any, crossing: Sequence[Column]) -> list[Column]:
+def traffic_cycles(target: Target, crossing: Sequence[Column]) -> list[Column]:
     """Cycles for the bytes that cross into the first, second and third cache."""
     return [n / (share * target.bytes_per_cycle(level)) for n, (level, share) in zip(crossing, BESIDE_ARITHMETIC.items(), strict=True)]
 

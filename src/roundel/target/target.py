@@ -188,6 +188,10 @@ class Target:
         return f"Target({str(self)!r})"
 
 
+TargetLike = Target | str | Mapping[str, Any]
+"""What makes a target: the constructor's argument. Where None may be given as well, it is this machine."""
+
+
 _NAMES = tuple(f.name for f in fields(Target))
 _ARCHITECTURES = {"arm64": "aarch64", "arm64e": "aarch64", "amd64": "x86_64", "i386": "x86_64", "i686": "x86_64"}
 

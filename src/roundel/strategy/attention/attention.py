@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ...target.target import L2, L3
 from ..candidates import Candidates, Columns, combinations
 from ..match.accesses import blocks_of, extent_of, product
@@ -68,7 +69,7 @@ def attention(program: Program) -> Iterator[Sketch]:
     yield Sketch("attention", start, scheduled, candidates(stages, target))
 
 
-def candidates(stages: Stages, target: Any) -> Candidates:
+def candidates(stages: Stages, target: Target) -> Candidates:
     """Register tiles of both products: ``keys`` x ``block`` vectors of rows, ``rows`` x ``vectors`` of columns; whether the keys and values
     of a head are copied to where they lie together (``packed``; then heads run in parallel, not rows); how many keys are taken together
     (``span``; 0: all).
@@ -90,7 +91,7 @@ def candidates(stages: Stages, target: Any) -> Candidates:
     return Candidates(c, np.exp(np.mean(np.log(times), axis=0)))
 
 
-def _cycles(stages: Stages, target: Any, c: Columns, unknown: int) -> np.ndarray:
+def _cycles(stages: Stages, target: Target, c: Columns, unknown: int) -> np.ndarray:
     """Of one head, with sizes that are no numbers taken as ``unknown``."""
     lanes = target.lanes("float32")
     near, far, streaming = (share * target.bytes_per_cycle(level) for share, level in ((1.0, L2), (FAR, L3), (STREAMING, L3)))
@@ -123,7 +124,7 @@ def _seen(stages: Stages, count: int, keys: int, granule: Any) -> Any:
     return np.minimum(keys, keys - min(count, keys) // 2 + granule // 2) if stages.causal else keys
 
 
-def _tiles(target: Any, extent: Any, height: Any, vectors: Any) -> Any:
+def _tiles(target: Target, extent: Any, height: Any, vectors: Any) -> Any:
     """Cycles of one step for all the tiles of ``height`` along an extent, the last one of what is left."""
     def step(rows: Any) -> Any:
         return step_cycles(target, rows, vectors) + LOAD_CYCLES * rows + streamed_cycles(target, STREAMED) * vectors

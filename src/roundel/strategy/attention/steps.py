@@ -9,6 +9,8 @@ from typing import Any
 
 from ...ir import tir
 from ...ir.errors import ScheduleError
+from ...schedule import Schedule
+from ...target import Target
 from ..match.accesses import Access, extent_of
 from ..parallelism import parallelize
 from .stages import Stages
@@ -21,7 +23,7 @@ EXP_CYCLES = 12.0     # for a vector of scores: exponential, maximum, sum
 class Steps:
     """The steps, from the result up to the queries. ``span``: keys of a block, 0 for all keys at once."""
 
-    def __init__(self, sch: Any, stages: Stages, decisions: dict[str, int], target: Any) -> None:
+    def __init__(self, sch: Schedule, stages: Stages, decisions: dict[str, int], target: Target) -> None:
         self.sch, self.stages, self.target, self.lanes = sch, stages, target, target.lanes("float32")
         self.block, self.keys, self.rows, self.vectors, self.packed, self.span = (
             decisions[n] for n in ("block", "keys", "rows", "vectors", "packed", "span"))

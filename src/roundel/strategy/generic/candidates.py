@@ -18,6 +18,7 @@ import numpy as np
 
 from ...ir import tir
 from ...ir.errors import ScheduleError
+from ...target import Target
 from ..candidates import Candidates, Columns, combinations
 from ..cost import MISSED, cycles
 from ..match.accesses import Access
@@ -56,7 +57,7 @@ class Structure:
     turned: int
 
 
-def candidates(stage: Stage, target: Any, constants: tuple[Any, ...] = ()) -> Candidates | None:
+def candidates(stage: Stage, target: Target, constants: tuple[Any, ...] = ()) -> Candidates | None:
     """The best tiles of all structures, each under every order of its loops; None where there is no axis for vectors.
     ``constants``: buffers that may be laid out ahead of time."""
     model = _Model(stage, target, constants)
@@ -99,7 +100,7 @@ def _inner(stage: Stage) -> list[int]:
     return long[-3:] or [stage.reduce[-1]]
 
 
-def structures(stage: Stage, target: Any) -> Iterator[Structure]:
+def structures(stage: Stage, target: Target) -> Iterator[Structure]:
     """Axes for lanes: those along which the result is contiguous, and, if there are none, the others; any two others beside them."""
     long = [k for k in stage.spatial if stage.extents[k] > 1]
     steps = math.prod(stage.extents[k] for k in stage.reduce)
@@ -117,7 +118,7 @@ def structures(stage: Stage, target: Any) -> Iterator[Structure]:
         yield Structure(last, lanes, -1, -1, 0)
 
 
-def sample(stage: Stage, target: Any, rng: random.Random) -> dict[str, int]:
+def sample(stage: Stage, target: Target, rng: random.Random) -> dict[str, int]:
     """A random candidate: a structure, a tile that fits the registers, an order of the loops. Raises ScheduleError where there is none."""
     found = list(structures(stage, target))
     if not found:
@@ -131,7 +132,7 @@ def sample(stage: Stage, target: Any, rng: random.Random) -> dict[str, int]:
     return {**{f.name: getattr(s, f.name) for f in fields(s)}, **tile, "inner": inner, "unroll": unroll, "sweep": rng.randrange(2)}
 
 
-def _lanes(stage: Stage, axis: int, target: Any) -> list[int]:
+def _lanes(stage: Stage, axis: int, target: Target) -> list[int]:
     bits = max(max(a.buffer.dtype.storage_bits for a in (stage.store, *stage.loads) if a.buffer.dtype.is_float or a is stage.store), 8)
     full = max(1, target.vector_bytes * 8 // bits)
     extent = stage.extents[axis]
@@ -142,7 +143,7 @@ def _lanes(stage: Stage, axis: int, target: Any) -> list[int]:
     return [full, full // 2] if extent % full and full > 4 else [full]
 
 
-def tiles(stage: Stage, s: Structure, target: Any) -> Columns:
+def tiles(stage: Stage, s: Structure, target: Target) -> Columns:
     """All tiles that fit the registers."""
     extent = stage.extents[s.vector]
     most = min(MOST_VECTORS, -(-extent // s.lanes))
@@ -161,7 +162,7 @@ def tiles(stage: Stage, s: Structure, target: Any) -> Columns:
 class _Model:
     """What the target is expected to take for tiles of a structure."""
 
-    def __init__(self, stage: Stage, target: Any, constants: tuple[Any, ...]) -> None:
+    def __init__(self, stage: Stage, target: Target, constants: tuple[Any, ...]) -> None:
         self.stage, self.target, self.constants = stage, target, constants
         self.axes = {axis.var: k for k, axis in enumerate(stage.axes)}
         self.made: dict[tuple[int, int, int], Statement] = {}

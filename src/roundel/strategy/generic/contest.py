@@ -8,9 +8,8 @@ several times as long as scheduling by a rule, so cheap questions stand before i
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...ir import tir
+from ...target import Target
 from ..cost import expected_cycles, least_cycles
 from ..sketch import Sketch
 
@@ -21,7 +20,7 @@ MARGIN = 1.12    # times that a generic schedule must be expected to be faster: 
 LITTLE = 20_000  # cycles, in which there is nothing to gain
 
 
-def is_contested(rule: str, scheduled: tir.PrimFunc, func: tir.PrimFunc, target: Any) -> bool:
+def is_contested(rule: str, scheduled: tir.PrimFunc, func: tir.PrimFunc, target: Target) -> bool:
     """Whether a program that a rule has scheduled may be much faster otherwise."""
     if rule not in GENERAL or "decisions" in func.attrs:
         return False
@@ -29,12 +28,12 @@ def is_contested(rule: str, scheduled: tir.PrimFunc, func: tir.PrimFunc, target:
     return spent > LITTLE and spent > NEAR * least_cycles(func, target)
 
 
-def is_promising(sketch: Sketch, scheduled: tir.PrimFunc, target: Any) -> bool:
+def is_promising(sketch: Sketch, scheduled: tir.PrimFunc, target: Target) -> bool:
     """Whether a generic sketch expects its best candidate to be faster than what a rule has made, so that scheduling it may be worth while."""
     expected = sketch.expected(sketch.best())
     return expected is None or expected < expected_cycles(scheduled, target, cores=1)
 
 
-def is_faster(generic: tir.PrimFunc, scheduled: tir.PrimFunc, target: Any) -> bool:
+def is_faster(generic: tir.PrimFunc, scheduled: tir.PrimFunc, target: Target) -> bool:
     """Whether a generic schedule is expected to be so much faster than a rule's, on one core and on all, that it takes its place."""
     return all(MARGIN * expected_cycles(generic, target, cores=n) < expected_cycles(scheduled, target, cores=n) for n in {1, target.cores})

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..match.accesses import blocks_of, extent_of, product
 from ..parallelism import parallelize
 from ..program import Program
@@ -20,7 +20,7 @@ def fallback(program: Program) -> Iterator[Sketch]:
     yield Sketch("fallback", program.schedule, partial(_scheduled, target=program.target))
 
 
-def _scheduled(sch: Schedule, choice: dict[str, int], target: Any) -> Applied:
+def _scheduled(sch: Schedule, choice: dict[str, int], target: Target) -> Applied:
     for info in blocks_of(sch.func):
         block = sch.get_block(info.name)
         loops = sch.get_loops(block)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...ir import tir
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..candidates import Candidates
 from ..match.accesses import BlockInfo, blocks_of
 from ..pointwise.elementwise import schedule_spatial
@@ -37,11 +38,11 @@ def generic(program: Program) -> Iterator[Sketch]:
         yield Sketch("generic", start, partial(_scheduled, target=program.target), joined(tables))
 
 
-def _scheduled(sch: Schedule, choice: dict[str, int], target: Any) -> Applied:
+def _scheduled(sch: Schedule, choice: dict[str, int], target: Target) -> Applied:
     return Applied(sch, schedule(sch, choice, target), choice)
 
 
-def tables_of(sch: Any, target: Any) -> dict[str, Candidates] | None:
+def tables_of(sch: Schedule, target: Target) -> dict[str, Candidates] | None:
     """The candidates of each reduction, by its name; None where one has none."""
     params = sch.func.buffer_params
     fixed = tuple(params[k] for k in sch.func.attrs.get("constant_params", ()))
@@ -67,7 +68,7 @@ def named(block: str, decision: str, tables: dict[str, Candidates]) -> str:
     return decision if len(tables) == 1 else f"{block}.{decision}"
 
 
-def schedule(sch: Any, choice: dict[str, int], target: Any) -> dict[int, tir.IndexMap]:
+def schedule(sch: Schedule, choice: dict[str, int], target: Target) -> dict[int, tir.IndexMap]:
     """All nests of a program; the layouts that are wanted for constants."""
     constants = tuple(sch.func.attrs.get("constant_params", ()))
     infos = blocks_of(sch.func)
@@ -85,7 +86,7 @@ def schedule(sch: Any, choice: dict[str, int], target: Any) -> dict[int, tir.Ind
     return layouts
 
 
-def _alone(sch: Any, block: Any) -> bool:
+def _alone(sch: Schedule, block: Any) -> bool:
     """Whether a block is in no other block's nest."""
     loops = sch.get_loops(block)
     return all(sch.get(outer).body is sch.get(inner) for outer, inner in pairwise(loops))

@@ -17,6 +17,8 @@ from typing import Any
 from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...ir.visit import free_vars, walk
+from ...schedule import Schedule
+from ...target import Target
 from ..match.accesses import Access, blocks_of
 from ..parallelism import loop_extent, parallelize
 from ..product.contraction import store_of
@@ -47,7 +49,7 @@ class Decisions:
     turned: int
 
 
-def schedule_nest(sch: Any, stage: Stage, d: Decisions, target: Any, constants: tuple[int, ...]) -> dict[int, tir.IndexMap]:
+def schedule_nest(sch: Schedule, stage: Stage, d: Decisions, target: Target, constants: tuple[int, ...]) -> dict[int, tir.IndexMap]:
     """Bring the loops of a reduction into order. What comes back are the layouts of operands that are constants, by position."""
     if d.vector in stage.reduce:
         _along_the_reduction(sch, stage, d, target)
@@ -101,7 +103,7 @@ def schedule_nest(sch: Any, stage: Stage, d: Decisions, target: Any, constants: 
     return layouts
 
 
-def _along_the_reduction(sch: Any, stage: Stage, d: Decisions, target: Any) -> None:
+def _along_the_reduction(sch: Schedule, stage: Stage, d: Decisions, target: Target) -> None:
     """Vectors of partial results along the last axis, which is reduced; each element of the result by itself, elements in parallel."""
     epilogue = _store(sch, stage)
     loops = sch.get_loops(epilogue)
@@ -112,7 +114,7 @@ def _along_the_reduction(sch: Any, stage: Stage, d: Decisions, target: Any) -> N
     parallelize(sch, whole, cycles_of_tile(stage, d) / d.vectors / d.lanes, target)
 
 
-def _store(sch: Any, stage: Stage) -> Any:
+def _store(sch: Schedule, stage: Stage) -> Any:
     """The block that stores the result: an elementwise one that reads it and nothing that is only made later, or a copy."""
     block = sch.get_block(stage.info.name)
     order = [i.name for i in blocks_of(sch.func)]
@@ -122,7 +124,7 @@ def _store(sch: Any, stage: Stage) -> Any:
     return sch.cache_write(block, 0, "local") if waits else store_of(sch, stage.info)
 
 
-def _lanes_last(sch: Any, stage: Stage, d: Decisions) -> None:
+def _lanes_last(sch: Schedule, stage: Stage, d: Decisions) -> None:
     """Accumulators of neighbours lie side by side, whatever axis of the result the vectors run along."""
     block = sch.get_block(stage.info.name)
     indices = type(stage.info)(sch.get(block)).stores[0].indices
@@ -131,7 +133,7 @@ def _lanes_last(sch: Any, stage: Stage, d: Decisions) -> None:
         sch.transform_layout(block, ("write", 0), tir.IndexMap.from_func(lambda *i: (*i[:at], *i[at + 1 :], i[at]), len(indices)))
 
 
-def _in_order(sch: Any, stage: Stage, d: Decisions, epilogue: Any, depth: int) -> None:
+def _in_order(sch: Schedule, stage: Stage, d: Decisions, epilogue: Any, depth: int) -> None:
     """The loop over neighbours innermost in the block that stores a tile, wherever their axis is in the result."""
     node = sch.get(epilogue)
     realize = next(n for n in walk(sch.func.body) if type(n) is tir.BlockRealize and n.block is node)
@@ -159,7 +161,7 @@ def _symbolic(stage: Stage, axis: int) -> bool:
     return not isinstance(stage.axes[axis].dom.extent, tir.IntImm)
 
 
-def _vector_operands(sch: Any, stage: Stage, d: Decisions) -> list[tir.Buffer]:
+def _vector_operands(sch: Schedule, stage: Stage, d: Decisions) -> list[tir.Buffer]:
     """What is loaded in vectors and is the same for all rows of a tile: it is loaded once, before them."""
     found = []
     block = sch.get(sch.get_block(stage.info.name))
@@ -174,7 +176,7 @@ def _vector_operands(sch: Any, stage: Stage, d: Decisions) -> list[tir.Buffer]:
     return found
 
 
-def _in_registers(sch: Any, block: Any, buffer: tir.Buffer, at: Any) -> Any:
+def _in_registers(sch: Schedule, block: Any, buffer: tir.Buffer, at: Any) -> Any:
     """The block that loads an operand's vectors of one step; None where there can be none."""
     reads = [r.buffer for r in sch.get(block).reads]
     if buffer not in reads:
@@ -189,7 +191,7 @@ def _in_registers(sch: Any, block: Any, buffer: tir.Buffer, at: Any) -> Any:
     return copy
 
 
-def _turn(sch: Any, stage: Stage, d: Decisions, target: Any, constants: tuple[int, ...]) -> dict[int, tir.IndexMap]:
+def _turn(sch: Schedule, stage: Stage, d: Decisions, target: Target, constants: tuple[int, ...]) -> dict[int, tir.IndexMap]:
     """Operands that neighbours would gather are copied into panels as wide as the tile; constants are laid out so from the start."""
     width = d.vectors * d.lanes
     var = stage.axes[d.vector].var
@@ -223,7 +225,7 @@ def _rank(stage: Stage, access: Access, d: Decisions, dimension: int) -> int:
     return 2 if axis == d.inner else 1 if axis in stage.reduce else 0
 
 
-def _schedule_copy(sch: Any, copy: Any, at: int, d: Decisions, target: Any) -> None:
+def _schedule_copy(sch: Schedule, copy: Any, at: int, d: Decisions, target: Target) -> None:
     loops = sch.get_loops(copy)
     panel, vectors, lanes = sch.split(loops[at], [None, d.vectors, d.lanes])
     others = [x for k, x in enumerate(loops) if k != at]
@@ -236,7 +238,7 @@ def _schedule_copy(sch: Any, copy: Any, at: int, d: Decisions, target: Any) -> N
     parallelize(sch, whole, work * d.lanes * COPIED, target)
 
 
-def _in_parallel(sch: Any, outside: list[Any], cycles: float, target: Any, columns_last: bool) -> None:
+def _in_parallel(sch: Schedule, outside: list[Any], cycles: float, target: Target, columns_last: bool) -> None:
     """The outermost loops that are enough for all cores run in parallel."""
     if not outside:
         return

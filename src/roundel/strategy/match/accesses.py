@@ -11,6 +11,7 @@ from typing import Any
 from ...arith import Analyzer
 from ...ir import tir
 from ...ir.visit import free_vars, substitute, walk
+from ...target import Target
 
 MOST_STRIDE = 4  # of elements that are loaded in vectors
 
@@ -228,12 +229,12 @@ def conditional(info: BlockInfo) -> frozenset[tir.Var]:
     return frozenset().union(*(free_vars(n.condition) for n in walk(info.block.body) if type(n) in (tir.IfThenElse, tir.Select)))
 
 
-def vector_lanes(info: BlockInfo, target: Any) -> int:
+def vector_lanes(info: BlockInfo, target: Target) -> int:
     """Elements of a vector register, for the widest type that the block touches."""
     return lanes_of(info.accesses, target)
 
 
-def lanes_of(accesses: Sequence[Access], target: Any) -> int:
+def lanes_of(accesses: Sequence[Access], target: Target) -> int:
     """Elements of a vector register, for the widest type of these accesses."""
     bits = max(max(a.buffer.dtype.storage_bits for a in accesses), 8)
     return max(target.vector_bytes * 8 // bits, 1) if bits <= 64 else 1

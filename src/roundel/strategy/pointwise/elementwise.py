@@ -10,6 +10,7 @@ from typing import Any
 from ...ir import tir
 from ...ir.visit import walk
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ...target.target import L2
 from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_of, lanes_of, product
 from ..parallelism import parallelize
@@ -54,7 +55,7 @@ def _tables(program: Program) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
+def schedule_spatial(sch: Schedule, info: BlockInfo, target: Target) -> None:
     """One loop nest over spatial axes: the innermost contiguous axes in vectors, the outer ones in parallel."""
     block = sch.get_block(info.name)
     loops = sch.get_loops(block)
@@ -105,7 +106,7 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Any) -> None:
         parallelize(sch, loops[-1], per_element, target)
 
 
-def _is_looked_up(sch: Any, access: Access) -> bool:
+def _is_looked_up(sch: Schedule, access: Access) -> bool:
     """Whether tables of this program say where each lane's element is."""
     given = set(sch.func.buffer_params)
     return not access.is_store and any(type(n) is tir.BufferLoad and n.buffer not in given for i in access.indices for n in walk(i))

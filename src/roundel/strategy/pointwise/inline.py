@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.errors import ScheduleError
+from ...schedule import Schedule
 from ..match.accesses import BlockInfo, blocks_of, extent_of
 
 
-def inline_producers(sch: Any, keep: Sequence[str] = ()) -> None:
+def inline_producers(sch: Schedule, keep: Sequence[str] = ()) -> None:
     """Inline every block without reduction into its consumers, where it is neither an output nor to be kept."""
     for info in blocks_of(sch.func):
         if info.is_plain and not info.reduce and info.name not in keep:
@@ -22,12 +23,12 @@ def inline_producers(sch: Any, keep: Sequence[str] = ()) -> None:
                     continue  # stays a block of its own, which is right, only slower
 
 
-def is_output(sch: Any, info: BlockInfo) -> bool:
+def is_output(sch: Schedule, info: BlockInfo) -> bool:
     outputs = set(sch.func.buffer_params)
     return any(a.buffer in outputs for a in info.stores)
 
 
-def inline_cheap(sch: Any) -> None:
+def inline_cheap(sch: Schedule) -> None:
     """Inline spatial blocks that are read over their own domain, when they are cheap or read once."""
     for info in blocks_of(sch.func):
         if info.reduce or any(a.buffer in sch.func.buffer_params for a in info.stores):
@@ -46,7 +47,7 @@ def _volume(info: BlockInfo) -> Any:
     return tuple(a.dom.extent for a in info.block.iter_vars if extent_of(a) != 1)
 
 
-def inline_moves(sch: Any, names: Sequence[str]) -> None:
+def inline_moves(sch: Schedule, names: Sequence[str]) -> None:
     """Inline these blocks into the blocks that read them, the last one first."""
     for name in reversed(names):
         try:

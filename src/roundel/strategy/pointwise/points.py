@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...arith import Analyzer
 from ...ir import tir
 from ...ir.visit import Visitor, free_vars, on, substitute, walk
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..match.accesses import Access, BlockInfo, extent_of, product
 from ..parallelism import parallelize
 from ..program import Program
@@ -51,7 +51,7 @@ def _is_statement(info: BlockInfo) -> bool:
     return not info.is_plain and not info.reduce and all(i.kind is tir.IterKind.SPATIAL for i in info.block.iter_vars)
 
 
-def _schedule(sch: Any, info: BlockInfo, target: Any) -> None:
+def _schedule(sch: Schedule, info: BlockInfo, target: Target) -> None:
     loops = sch.get_loops(sch.get_block(info.name))
     lanes = _lanes(info, target)
     work = _Work()
@@ -64,7 +64,7 @@ def _schedule(sch: Any, info: BlockInfo, target: Any) -> None:
     parallelize(sch, sch.fuse(*loops) if len(loops) > 1 else loops[0], cycles, target)
 
 
-def _lanes(info: BlockInfo, target: Any) -> int:
+def _lanes(info: BlockInfo, target: Target) -> int:
     """How many points along the last axis run together; 1 where they do not go the same way, or over elements far apart."""
     axis = info.spatial[-1]
     own = {b.data for b in _own_buffers(info)}

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir import tir
+from ...schedule import Schedule
+from ...target import Target
 from ..match.accesses import Access, BlockInfo, extent_of
 
 AHEAD_BYTES = 4096  # that a fetch is ahead of its use at least
@@ -20,7 +22,7 @@ def bytes_of(buffer: tir.Buffer) -> int:
     return math.prod(n.value for n in buffer.shape) * buffer.dtype.storage_bits // 8
 
 
-def stream(sch: Any, info: BlockInfo, loop: Any, target: Any) -> None:
+def stream(sch: Schedule, info: BlockInfo, loop: Any, target: Target) -> None:
     """Let the stores of a block in a loop go past the caches, where its result is an output that no cache holds: a store to a line
     that is not in the cache reads it first, and what is pushed out for it might still have been of use."""
     buffer = info.stores[0].buffer
@@ -28,7 +30,7 @@ def stream(sch: Any, info: BlockInfo, loop: Any, target: Any) -> None:
         sch.annotate(loop, "streamed", 1)
 
 
-def fetch_ahead(sch: Any, infos: Sequence[BlockInfo], far: int) -> None:
+def fetch_ahead(sch: Schedule, infos: Sequence[BlockInfo], far: int) -> None:
     """While the longest of the stages that read a row of a large input (of more than ``far`` bytes) is at work, it asks for the next row."""
     found = [(i, a) for i in infos for a in i.loads if _is_large(sch, i, a, far)]
     if not found:
@@ -42,7 +44,7 @@ def fetch_ahead(sch: Any, infos: Sequence[BlockInfo], far: int) -> None:
     sch.annotate(loops[-2], "prefetch", (access.buffer.name, ahead, width, 1))
 
 
-def _is_large(sch: Any, info: BlockInfo, access: Access, far: int) -> bool:
+def _is_large(sch: Schedule, info: BlockInfo, access: Access, far: int) -> bool:
     """Whether rows, of known length, are those of an input of so many bytes."""
     axis = info.block.iter_vars[-1]
     return (access.buffer in sch.func.buffer_params and bytes_of(access.buffer) > far and access.steps(axis.var, 1)

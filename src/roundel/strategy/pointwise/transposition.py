@@ -15,6 +15,7 @@ from typing import Any
 
 from ...ir import tir
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..match.accesses import Access, BlockInfo, blocks_of, conditional, product
 from ..parallelism import parallelize
 from ..program import Program
@@ -78,7 +79,7 @@ def find(info: BlockInfo) -> Transposed | None:
     return Transposed(info, operand, len(axes) - 1, read)
 
 
-def choose_lanes(t: Transposed, target: Any) -> int:
+def choose_lanes(t: Transposed, target: Target) -> int:
     """The tile with the fewest cycles over the whole program; 0 where single elements are faster."""
     rows, columns = (n.value if isinstance(n, tir.IntImm) else ASSUMED for n in (t.extent(t.read), t.extent(t.write)))
     costs, bits = {0: rows * columns * SCALAR_CYCLES}, t.operand.buffer.dtype.bits
@@ -89,7 +90,7 @@ def choose_lanes(t: Transposed, target: Any) -> int:
     return min(costs, key=costs.__getitem__)
 
 
-def beside(t: Transposed, lanes: int, target: Any) -> int:
+def beside(t: Transposed, lanes: int, target: Target) -> int:
     """How many tiles side by side write whole lines, where that leaves no more than a twentieth for single elements."""
     extent, count = t.extent(t.write), max(1, target.line_bytes // (lanes * t.info.stores[0].buffer.dtype.storage_bits // 8))
     columns = extent.value if isinstance(extent, tir.IntImm) else 1 << 30
@@ -98,13 +99,13 @@ def beside(t: Transposed, lanes: int, target: Any) -> int:
     return count
 
 
-def sweeps_writes(t: Transposed, lanes: int, target: Any) -> bool:
+def sweeps_writes(t: Transposed, lanes: int, target: Target) -> bool:
     """Whether tiles follow each other along the result's contiguous axis, so that a few rows are written from end to end: unless what a
     tile reads of a line is so little that the line has to come too often."""
     return lanes * t.operand.buffer.dtype.bits // 8 * 2 >= target.line_bytes
 
 
-def _schedule(sch: Any, t: Transposed, lanes: int, target: Any) -> None:
+def _schedule(sch: Schedule, t: Transposed, lanes: int, target: Target) -> None:
     block = sch.get_block(t.info.name)
     loops = sch.get_loops(block)
     outer = [x for k, x in enumerate(loops) if k not in (t.read, t.write)]
@@ -136,7 +137,7 @@ def _schedule(sch: Any, t: Transposed, lanes: int, target: Any) -> None:
     _parallel(sch, t, [*outer, outermost, innermost], lanes**2 * count, target)
 
 
-def _whole(sch: Any, loop: Any, lanes: int) -> Any:
+def _whole(sch: Schedule, loop: Any, lanes: int) -> Any:
     """The part of a loop that is whole tiles; what is left over becomes a loop of its own."""
     extent = sch.get(loop).extent
     whole = extent.value // lanes * lanes if isinstance(extent, tir.IntImm) else extent // lanes * lanes
@@ -145,7 +146,7 @@ def _whole(sch: Any, loop: Any, lanes: int) -> Any:
     return sch.loop_partition(loop, [whole, None])[0]
 
 
-def _parallel(sch: Any, t: Transposed, loops: list[Any], elements: int, target: Any) -> None:
+def _parallel(sch: Schedule, t: Transposed, loops: list[Any], elements: int, target: Target) -> None:
     """The outermost loops that are enough for the cores."""
     extents = [n.value if isinstance(n, tir.IntImm) else ASSUMED // LANES[0] for n in (sch.get(x).extent for x in loops)]
     alone = [k for k in range(1, len(loops)) if sch.get(loops[k - 1]).body is not sch.get(loops[k])]  # others stand beside them
@@ -157,5 +158,5 @@ def _parallel(sch: Any, t: Transposed, loops: list[Any], elements: int, target: 
     parallelize(sch, whole, elements * product(extents[count:], 1) * 0.5, target)
 
 
-def _read_index(sch: Any, block: Any, buffer: tir.Buffer) -> int:
+def _read_index(sch: Schedule, block: Any, buffer: tir.Buffer) -> int:
     return [r.buffer for r in sch.get(block).reads].index(buffer)

@@ -21,6 +21,7 @@ from typing import Any
 from ...ir import tir
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ...target.target import MEMORY
 from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product
 from ..match.borders import meets_rows, zero_borders
@@ -74,7 +75,7 @@ def contraction(program: Program) -> Iterator[Sketch]:
     yield Sketch("contraction", start, steps, candidates(found, program.target))
 
 
-def _scheduled(sch: Schedule, choice: dict[str, int], plan: Plan, target: Any) -> Applied:
+def _scheduled(sch: Schedule, choice: dict[str, int], plan: Plan, target: Target) -> Applied:
     """The steps for one choice."""
     found, total = plan.contraction, None
     tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
@@ -95,7 +96,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], plan: Plan, target: Any) -
     return Applied(sch, layouts, choice | grain)
 
 
-def _pack(sch: Any, c: Contraction, tile: Tile, target: Any) -> dict[int, tir.IndexMap]:
+def _pack(sch: Schedule, c: Contraction, tile: Tile, target: Target) -> dict[int, tir.IndexMap]:
     """A constant vector operand goes into panels as wide as the tile, so that the reduction streams through it."""
     params = sch.func.buffer_params
     buffer = c.vector.buffer
@@ -126,7 +127,7 @@ def _pack(sch: Any, c: Contraction, tile: Tile, target: Any) -> dict[int, tir.In
     return {position: mapping}
 
 
-def _copy(sch: Any, c: Contraction, tile: Tile, target: Any) -> tir.Buffer:
+def _copy(sch: Schedule, c: Contraction, tile: Tile, target: Target) -> tir.Buffer:
     """Data that is the vector operand is copied into panels as wide as the tile before the product begins."""
     block, width, buffer = sch.get_block(c.info.name), tile.vectors * tile.lanes, c.vector.buffer
     copy = sch.cache_read(block, _read_index(sch, block, buffer), "global")
@@ -142,7 +143,7 @@ def _copy(sch: Any, c: Contraction, tile: Tile, target: Any) -> tir.Buffer:
     return sch.get(copy).writes[0].buffer
 
 
-def store_of(sch: Any, info: BlockInfo) -> Any:
+def store_of(sch: Schedule, info: BlockInfo) -> Any:
     """The block that stores a reduction's result from its accumulators: the one elementwise block that reads it (others are
     inlined into it by now), or a copy."""
     block = sch.get_block(info.name)
@@ -153,7 +154,7 @@ def store_of(sch: Any, info: BlockInfo) -> Any:
     return sch.cache_write(block, 0, "local")
 
 
-def _same_shape(sch: Any, user: Any, info: BlockInfo) -> bool:
+def _same_shape(sch: Schedule, user: Any, info: BlockInfo) -> bool:
     other = BlockInfo(sch.get(user))
     reads = [a for a in other.loads if a.buffer is info.stores[0].buffer]
     if not other.is_plain or other.reduce or len(reads) != 1:
@@ -174,8 +175,8 @@ def _indexed_by(access: Access, axes: list[tir.IterVar]) -> bool:
     return len(long) == len(axes) and all(i is v.var for i, v in zip(long, axes, strict=True))
 
 
-def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], epilogue: Any, packed: int | None, panels: tir.Buffer,
-              target: Any) -> dict[str, int]:
+def _schedule(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int], epilogue: Any, packed: int | None, panels: tir.Buffer,
+              target: Target) -> dict[str, int]:
     """Bring loops into order; the decision of how many iterations a thread takes at once."""
     block = sch.get_block(c.info.name)
     loops = sch.get_loops(block)
@@ -263,7 +264,7 @@ def _schedule(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], e
     return parallelize(sch, whole, work, target, CHUNKS * target.cores if few else None)
 
 
-def _in_registers(sch: Any, c: Contraction, operand: int, tile: Tile, as_given: bool) -> Any:
+def _in_registers(sch: Schedule, c: Contraction, operand: int, tile: Tile, as_given: bool) -> Any:
     """The block that loads the vectors that a step reads. Where the last one is not full and they move with a window too, they are
     indexed by the axes of the contraction: then they begin at zero and may be whole (``lower/whole_vectors``)."""
     block, axes, extent = sch.get_block(c.info.name), c.info.block.iter_vars, c.extent(c.vector_axis)
@@ -277,7 +278,7 @@ def _in_registers(sch: Any, c: Contraction, operand: int, tile: Tile, as_given: 
     return panel
 
 
-def _prefetch(sch: Any, c: Contraction, tile: Tile, tiles: int, loop: Any, packed: tir.Buffer, unroll: int) -> None:
+def _prefetch(sch: Schedule, c: Contraction, tile: Tile, tiles: int, loop: Any, packed: tir.Buffer, unroll: int) -> None:
     """While the rows run over one panel of a convolution's weights, the next one comes from memory. ``tiles``: of rows, that are
     iterations of the loop."""
     width = tile.vectors * tile.lanes
@@ -287,7 +288,7 @@ def _prefetch(sch: Any, c: Contraction, tile: Tile, tiles: int, loop: Any, packe
         sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * tiles))
 
 
-def _fetch_rows(sch: Any, c: Contraction, loops: list[Any], choice: Mapping[str, int], target: Any) -> None:
+def _fetch_rows(sch: Schedule, c: Contraction, loops: list[Any], choice: Mapping[str, int], target: Target) -> None:
     """While a row of results is computed, the elements that the next one adds come from memory, where a row of the broadcast operand is
     its innermost axis (a picture whose channels are planes): each is a short stream, and there are many."""
     axes, data = c.info.block.iter_vars, c.broadcast
@@ -300,7 +301,7 @@ def _fetch_rows(sch: Any, c: Contraction, loops: list[Any], choice: Mapping[str,
     sch.annotate(loops[window], "prefetch_lines", (data.buffer.name, down))
 
 
-def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:
+def _parallel_prefix(sch: Schedule, loops: list[Any], target: Target) -> int:
     """How many of the outer loops run in parallel: as few as keep all cores busy to the end. The others stay loops of their own,
     whose tails are cut off them."""
     total = 1
@@ -312,7 +313,7 @@ def _parallel_prefix(sch: Any, loops: list[Any], target: Any) -> int:
     return len(loops)
 
 
-def _in_parallel(sch: Any, loops: list[Any], cycles: float, target: Any) -> dict[str, int]:
+def _in_parallel(sch: Schedule, loops: list[Any], cycles: float, target: Target) -> dict[str, int]:
     """The outer ones of loops, ``cycles`` for an iteration of them all, in parallel: the decision of how many iterations a thread takes at once."""
     if not loops:
         return {}
@@ -321,13 +322,13 @@ def _in_parallel(sch: Any, loops: list[Any], cycles: float, target: Any) -> dict
     return parallelize(sch, whole, cycles * product([loop_extent(sch, x) for x in loops[count:]], ASSUMED_TILES), target)
 
 
-def _before(sch: Any, loops: list[Any], last: Any, target: Any) -> int:
+def _before(sch: Schedule, loops: list[Any], last: Any, target: Target) -> int:
     """How many loops there are before the last one, if these keep all cores busy; else 0."""
     count = loops.index(last)
     return count if product([loop_extent(sch, x) for x in loops[:count]], ASSUMED_TILES) >= 2 * target.cores else 0
 
 
-def _read_index(sch: Any, block: Any, buffer: tir.Buffer) -> int | None:
+def _read_index(sch: Schedule, block: Any, buffer: tir.Buffer) -> int | None:
     reads = [r.buffer for r in sch.get(block).reads]
     return reads.index(buffer) if buffer in reads else None
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ...target import Target
 from ...target.target import L2, L3, MEMORY
 from ..candidates import Candidates, Columns, combinations
 from ..match.accesses import extent_of, product
@@ -44,7 +45,7 @@ ADDED_CYCLES = 2.6    # ... and for each block
 MISSED_ROW = 1.0      # of the time of a line from the second-level cache, for an element that the first one could not keep
 
 
-def candidates(c: Contraction, target: Any) -> Candidates:
+def candidates(c: Contraction, target: Target) -> Candidates:
     """Every choice that fits the registers. Traffic is worked out where it can matter: where arithmetic alone is not worse already
     than all of the best."""
     tiles = _tiles(c, target, c.is_data and _crowded(c, target))
@@ -59,7 +60,7 @@ def candidates(c: Contraction, target: Any) -> Candidates:
     return Candidates({n: x[tile] for n, x in tiles.items()} | {"unroll": np.array(UNROLLS)[step]}, cycles[tile, step])
 
 
-def _cycles(c: Contraction, target: Any, tiles: Columns, wide: Columns, legal: np.ndarray, row: int, first: float) -> np.ndarray:
+def _cycles(c: Contraction, target: Target, tiles: Columns, wide: Columns, legal: np.ndarray, row: int, first: float) -> np.ndarray:
     """Of every tile (down) and number of steps (across), with so many rows. Traffic is added where arithmetic takes less than ``first``
     times the least, and where else it can matter."""
     cycles = np.maximum(np.broadcast_to(_arithmetic(c, target, wide, row), legal.shape), 1.0)  # nothing at all where an extent is 0
@@ -87,7 +88,7 @@ def _legal_steps(c: Contraction, t: Columns) -> np.ndarray:
     return (t["unroll"] == 1) | (few & (inside % t["unroll"] == 0))
 
 
-def _crowded(c: Contraction, target: Any) -> bool:
+def _crowded(c: Contraction, target: Target) -> bool:
     """Whether the rows of a matrix that is read in vectors lie so far apart that a panel's lines share too few sets of the second-level
     cache (a set is picked by the address within a way)."""
     way = target.l2_bytes // target.l2_ways
@@ -102,7 +103,7 @@ def _crowded(c: Contraction, target: Any) -> bool:
     return depth * math.gcd(apart, way) > 0.8 * way * target.l2_ways  # others need lines too
 
 
-def _tiles(c: Contraction, target: Any, copied: bool = False) -> dict[str, np.ndarray]:
+def _tiles(c: Contraction, target: Target, copied: bool = False) -> dict[str, np.ndarray]:
     row = max((c.extent(r) or ASSUMED_ROWS for r in c.rows[-1:]), default=1)
     registers = target.vector_registers
     full = target.vector_bytes // max(c.info.stores[0].buffer.dtype.bits // 8, 1)
@@ -141,7 +142,7 @@ def _blocks(c: Contraction) -> list[int]:
     return [n for n in BLOCKS if n == 1 or (known and first % n == 0 and steps >= n * LEAST_STEPS)]
 
 
-def _may_block(c: Contraction, target: Any, t: Columns) -> Any:
+def _may_block(c: Contraction, target: Target, t: Columns) -> Any:
     """Where a panel is much of the second-level cache, and there are others for other cores."""
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
     others = product([c.extent(k) for k in c.batch], 1) * np.maximum(_column_tiles(c, t)[0], 1)
@@ -159,7 +160,7 @@ def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
     return row // common, max(step // common, 1)
 
 
-def _arithmetic(c: Contraction, target: Any, t: Columns, row: int) -> np.ndarray:
+def _arithmetic(c: Contraction, target: Target, t: Columns, row: int) -> np.ndarray:
     """Cycles of all tiles, those at the edges included (whole ones where the number of rows is symbolic)."""
     others = product([c.extent(k) for k in (*c.batch, *c.rows[:-1])], ASSUMED_ROWS)
     steps = product([c.extent(k) for k in c.reduce], ASSUMED) / t["blocks"]
@@ -202,7 +203,7 @@ def _column_tiles(c: Contraction, t: Columns) -> tuple[Any, Any]:
     return -(-other // t["vectors"]), 1.0
 
 
-def _traffic(c: Contraction, target: Any, t: Columns, row: int) -> list[Any]:
+def _traffic(c: Contraction, target: Target, t: Columns, row: int) -> list[Any]:
     """Cycles to bring the operands into each cache."""
     axes = {it.var: k for k, it in enumerate(c.info.block.iter_vars)}
     operands = [operand(a, axes, ASSUMED, target) for a in (c.broadcast, c.vector, c.info.stores[0])]
@@ -235,6 +236,6 @@ def _traffic(c: Contraction, target: Any, t: Columns, row: int) -> list[Any]:
     return [*traffic_cycles(target, crossing), t["copied"] * size / copied_rate(target) / EXPOSED]  # nothing hides the copy
 
 
-def copied_rate(target: Any) -> float:
+def copied_rate(target: Target) -> float:
     """Bytes of an operand that are copied into panels in one cycle."""
     return COPIED * target.bytes_per_cycle(L3)

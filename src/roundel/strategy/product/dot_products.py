@@ -17,6 +17,7 @@ from typing import Any
 
 from ...ir import tir
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..match.accesses import blocks_of, product
 from ..match.dot_product import GROUP, Product, match
 from ..parallelism import is_little, parallelize
@@ -43,7 +44,7 @@ def dot_products(program: Program) -> Iterator[Sketch]:
     yield Sketch("dot_products", program.inlined(keep=prologue), partial(_scheduled, found=found, prologue=prologue, target=program.target), table)
 
 
-def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: tuple[str, ...], target: Any) -> Applied:
+def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: tuple[str, ...], target: Target) -> Applied:
     """The steps for one choice; the blocks ``prologue`` stay."""
     tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
     split = bool(found.is_split(tile.lanes))
@@ -71,7 +72,7 @@ def _layout(p: Product, lanes: int, split: bool) -> tir.IndexMap:
     return tir.IndexMap.from_func(moved, len(p.weight.indices))
 
 
-def _schedule(sch: Any, p: Product, tile: Tile, split: bool, epilogue: Any, target: Any) -> dict[str, int]:
+def _schedule(sch: Schedule, p: Product, tile: Tile, split: bool, epilogue: Any, target: Target) -> dict[str, int]:
     """Bring loops into order; the decision of how many iterations a thread takes at once."""
     block = sch.get_block(p.info.name)
     loops = sch.get_loops(block)
@@ -111,7 +112,7 @@ def _schedule(sch: Any, p: Product, tile: Tile, split: bool, epilogue: Any, targ
     return _parallel(sch, outside, tile.rows * tile.vectors * product([p.extent(k) for k in (*p.reduce, p.group)], ASSUMED) / GROUP / 2, tile, target)
 
 
-def _parallel(sch: Any, loops: list[Any], work: float, tile: Tile, target: Any) -> dict[str, int]:
+def _parallel(sch: Schedule, loops: list[Any], work: float, tile: Tile, target: Target) -> dict[str, int]:
     """As few of the outer loops as make enough tasks."""
     extents = [sch.get(x).extent for x in loops]
     numbers = [e.value if isinstance(e, tir.IntImm) else -(-ASSUMED_ROWS // tile.rows) for e in extents]

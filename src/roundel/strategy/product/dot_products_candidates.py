@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...target import Target
 from ..candidates import Candidates, Columns, combinations
 from ..match.accesses import extent_of, product
 from ..match.dot_product import GROUP, Product
@@ -22,7 +23,7 @@ WIDTHS = (16, 8, 4)
 MOST_VECTORS = 4
 
 
-def candidates(p: Product, target: Any) -> Candidates | None:
+def candidates(p: Product, target: Target) -> Candidates | None:
     """Every tile that fits the registers, of vectors that the columns fill; None where the target has no instruction for any."""
     columns, row = p.extent(p.column) or 1, _rows(p)
     lanes = [n for n in WIDTHS if n <= target.lanes("int32") and columns % n == 0 and target.has_dot_product(n)]
@@ -50,7 +51,7 @@ def _vectors(p: Product, t: Columns) -> np.ndarray:
     return np.where(p.is_split(t["lanes"]), (p.extent(p.column) or 1) // t["lanes"], outer)
 
 
-def _arithmetic(p: Product, target: Any, t: Columns) -> np.ndarray:
+def _arithmetic(p: Product, target: Target, t: Columns) -> np.ndarray:
     """Cycles of all tiles, those at the edges included."""
     around = product([p.extent(k) for k in p.reduce], ASSUMED)
     steps = around * (p.extent(p.group) or ASSUMED) // GROUP
@@ -69,7 +70,7 @@ def _arithmetic(p: Product, target: Any, t: Columns) -> np.ndarray:
     return across * (full * tile(t["rows"]) + np.where(rest > 0, tile(np.maximum(rest, 1)), 0.0))
 
 
-def _traffic(p: Product, target: Any, t: Columns) -> list[Any]:
+def _traffic(p: Product, target: Target, t: Columns) -> list[Any]:
     """Cycles to bring the operands into each cache."""
     axes = {it.var: k for k, it in enumerate(p.info.block.iter_vars)}
     operands = [operand(a, axes, ASSUMED, target) for a in (p.data, p.weight, p.info.stores[0])]

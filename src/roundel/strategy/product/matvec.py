@@ -10,10 +10,10 @@ matrix is read once, where it lies, also where the matrix is put together from s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...ir import tir
 from ...ir.visit import free_vars, walk
+from ...schedule import Schedule
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import sums_products
 from ..match.moves import READS, moves
@@ -60,7 +60,7 @@ def _few(info: BlockInfo) -> list[tir.IterVar] | None:
     return None
 
 
-def _block(sch: Any, few: list[tir.IterVar]) -> int:
+def _block(sch: Schedule, few: list[tir.IterVar]) -> int:
     """Blocks of rows of the matrix, the few rows inside; how many of the result's loops are inside of a block."""
     infos = blocks_of(sch.func)
     if infos[-1].reduce:

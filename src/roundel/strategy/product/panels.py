@@ -8,9 +8,8 @@ Strassen's products; the height of a plain product's tile stays free.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...ir import tir
+from ...target import Target
 from ..match.contraction import Contraction
 from .register_tile import Tile, choose_tile
 
@@ -18,13 +17,13 @@ PAIRS = 8   # of rows, in a tile of Strassen's products
 PARTS = 4   # columns of quarters
 
 
-def shared_tile(target: Any, half: int, inner: int) -> Tile:
+def shared_tile(target: Target, half: int, inner: int) -> Tile:
     """The register tile of products of ``PAIRS`` rows with quarters [inner, half] of a float32 matrix."""
     lanes = target.lanes("float32")
     return choose_tile(target, PAIRS, [v for v in (1, 2, 3, 4) if half // lanes % v == 0], lanes, row_bytes=4 * inner)
 
 
-def shared_half(c: Contraction, target: Any) -> int | None:
+def shared_half(c: Contraction, target: Target) -> int | None:
     """The columns of a quarter where the vector operand is such a matrix; None where it is another."""
     buffer, extent, lanes = c.vector.buffer, c.extent(c.vector_axis), target.lanes("float32")
     if buffer.ndim != 2 or buffer.dtype != "float32" or len(c.reduce) != 1 or c.columns or extent is None or c.is_data:

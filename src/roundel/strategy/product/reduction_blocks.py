@@ -17,12 +17,13 @@ from dataclasses import replace
 from typing import Any
 
 from ...ir import tir
+from ...schedule import Schedule
 from ..match.accesses import BlockInfo
 from ..match.contraction import Contraction, match
 from .register_tile import Tile, multiply_in_registers
 
 
-def cut_reduction(sch: Any, c: Contraction, blocks: int) -> tuple[Contraction, Any]:
+def cut_reduction(sch: Schedule, c: Contraction, blocks: int) -> tuple[Contraction, Any]:
     """Partial sums of ``blocks`` pieces of the first axis of the reduction, and the block that adds them."""
     total = sch.get_block(c.info.name)
     outer = sch.split(sch.get_loops(total)[c.reduce[0]], [blocks, None])[0]
@@ -33,7 +34,7 @@ def cut_reduction(sch: Any, c: Contraction, blocks: int) -> tuple[Contraction, A
     return replace(found, is_data=c.is_data), total
 
 
-def schedule_blocks(sch: Any, c: Contraction, total: Any, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer) -> list[Any]:
+def schedule_blocks(sch: Schedule, c: Contraction, total: Any, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer) -> list[Any]:
     """Bring loops into order; those around all of a panel are returned. ``c`` are the partial sums, whose first axis are the blocks."""
     *spatial, block = sch.get_loops(total)
     loops = {k + 1: loop for k, loop in enumerate(spatial)}  # by axis of the partial sums
@@ -59,7 +60,7 @@ def schedule_blocks(sch: Any, c: Contraction, total: Any, tile: Tile, choice: Ma
     return around
 
 
-def _columns(sch: Any, c: Contraction, tile: Tile, loops: Mapping[int, Any]) -> tuple[Any, Any, list[Any]]:
+def _columns(sch: Schedule, c: Contraction, tile: Tile, loops: Mapping[int, Any]) -> tuple[Any, Any, list[Any]]:
     """Loops over the vectors of a tile and their lanes, and those over columns outside of them."""
     columns = [loops[k] for k in c.columns]
     if c.is_split(tile.lanes):
@@ -71,7 +72,7 @@ def _columns(sch: Any, c: Contraction, tile: Tile, loops: Mapping[int, Any]) -> 
     return vectors, loops[c.vector_axis], [*columns[:-1], panel]
 
 
-def _partial_sums(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer, outside: list[Any]) -> None:
+def _partial_sums(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer, outside: list[Any]) -> None:
     """The register tile over one block of the reduction."""
     partial = sch.get_block(c.info.name)
     sch.compute_at(partial, outside[-1], preserve_unit_loops=True)
@@ -94,7 +95,7 @@ def _partial_sums(sch: Any, c: Contraction, tile: Tile, choice: Mapping[str, int
     multiply_in_registers(sch, partial, panels, tile, reduce[0], reduce[-1] if step is None else step, inner, lanes)
 
 
-def _a_panel(sch: Any, block: Any, tile: Tile) -> None:
+def _a_panel(sch: Schedule, block: Any, tile: Tile) -> None:
     """All rows of a panel, its columns in vectors that are written out."""
     last = sch.get_loops(block)[-1]
     extent = sch.get(last).extent

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir import tir
+from ...schedule import Schedule
+from ...target import Target
 from ..times import streamed_cycles
 
 STREAMED = 0.3  # of the time that a vector takes from the second-level cache, what multiply-adds do not hide
@@ -36,7 +38,7 @@ class Tile:
     lanes: int
 
 
-def step_cycles(target: Any, rows: int, vectors: int) -> float:
+def step_cycles(target: Target, rows: int, vectors: int) -> float:
     """Cycles of one step of the reduction for a tile."""
     chains = rows * vectors
     busy = chains / target.fma_ports
@@ -52,7 +54,7 @@ def _waste(vectors: int, in_all: int | None) -> float:
     return EDGE * -(-in_all // vectors) * vectors / in_all
 
 
-def rows_in_cache(target: Any, row_bytes: int | None) -> int:
+def rows_in_cache(target: Target, row_bytes: int | None) -> int:
     """How many rows that are so far apart the first-level cache holds a line of: rows apart by a multiple of a way (mostly 4 KiB) share one set
     of lines (a set is picked by the address within a way), a third of which other operands need."""
     if not row_bytes or row_bytes % target.line_bytes:
@@ -62,7 +64,7 @@ def rows_in_cache(target: Any, row_bytes: int | None) -> int:
     return max(distinct * target.l1_ways * 2 // 3, 4)
 
 
-def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: int, vectors_in_all: int | None = None,
+def choose_tile(target: Target, rows: int | None, columns: Sequence[int], lanes: int, vectors_in_all: int | None = None,
                 row_bytes: int | None = None, whole: bool = False) -> Tile:
     """The tile with the fewest cycles over the whole product. ``rows``: extent of the row axis (None: symbolic); ``columns``: the numbers
     of vectors that a tile may have; ``vectors_in_all``: of the whole product, where these need not divide it; ``row_bytes``: from
@@ -86,7 +88,7 @@ def choose_tile(target: Any, rows: int | None, columns: Sequence[int], lanes: in
     return best[1] if best else Tile(1, 1, lanes)
 
 
-def multiply_in_registers(sch: Any, block: Any, panels: tir.Buffer, tile: Tile, first: Any, step: Any, inner: Sequence[Any], lanes: Any) -> None:
+def multiply_in_registers(sch: Schedule, block: Any, panels: tir.Buffer, tile: Tile, first: Any, step: Any, inner: Sequence[Any], lanes: Any) -> None:
     """The inside of a register tile: each ``step`` loads vectors of ``panels`` once for all rows, accumulators are cleared before
     ``first`` of the reduction; the loops ``inner`` are written out, ``lanes`` run together."""
     loops = [sch.get(loop).token for loop in sch.get_loops(block)]
@@ -101,7 +103,7 @@ def multiply_in_registers(sch: Any, block: Any, panels: tir.Buffer, tile: Tile, 
     sch.vectorize(lanes)
 
 
-def in_vectors(sch: Any, block: Any, outside: int, lanes: int) -> None:
+def in_vectors(sch: Schedule, block: Any, outside: int, lanes: int) -> None:
     """Unroll a block's loops inside the tile and run the innermost in vectors."""
     inside = sch.get_loops(block)[outside:]
     if not inside:

@@ -21,6 +21,7 @@ import numpy as np
 from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..candidates import Candidates, combinations
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product, vector_lanes
 from ..parallelism import parallelize
@@ -59,7 +60,7 @@ def columns(program: Program) -> Iterator[Sketch]:
     yield Sketch("columns", sch, steps, _candidates(infos, shared, lanes, extent, target))
 
 
-def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], shared: int, lanes: int, target: Any) -> Applied:
+def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], shared: int, lanes: int, target: Target) -> Applied:
     """The steps for one choice; ``shared`` of the leading axes are common to all stages."""
     vectors = choice["vectors"]
     in_parts = [i for i in infos if is_long_sum(i) and len(long_axes(i)) == shared + 1 and not _sums_up_stage(i, infos)]
@@ -87,7 +88,7 @@ def _sums_up_stage(info: BlockInfo, infos: list[BlockInfo]) -> bool:
     return any(not i.reduce and i.stores[0].buffer in {a.buffer for a in info.loads} and len(long_axes(i)) > 1 for i in infos)
 
 
-def _in_parts(sch: Any, info: BlockInfo, part: Any, row: Any, lanes: int) -> None:
+def _in_parts(sch: Schedule, info: BlockInfo, part: Any, row: Any, lanes: int) -> None:
     """The loops of a sum of sums inside of a tile: each of these is made in registers where it is added."""
     sch.set_scope(part, 0, "local")
     block = sch.get_block(info.name)
@@ -97,7 +98,7 @@ def _in_parts(sch: Any, info: BlockInfo, part: Any, row: Any, lanes: int) -> Non
     _inside(sch, BlockInfo(sch.get(part)), count, lanes, None)
 
 
-def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Any) -> Candidates:
+def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Target) -> Candidates:
     """``vectors``: how many run side by side, and what the model expects of each number: latencies are hidden by others, columns at the
     edge are computed for nothing, numbers that the registers have no room for go through memory."""
     share = SHARE_STAGES if len([i for i in infos if i.reduce or i.cost > 2]) > 1 else SHARE
@@ -143,7 +144,7 @@ def _is_last(indices: tuple[tir.Expr, ...], var: tir.Var) -> bool:
     return bool(long) and long[-1] is var and indices.count(var) == 1
 
 
-def _tile(sch: Any, info: BlockInfo, shared: int, width: int) -> Any:
+def _tile(sch: Schedule, info: BlockInfo, shared: int, width: int) -> Any:
     """The last stage's loop over tiles of columns (of all shared axes), with those along other axes inside."""
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(sch.get_block(info.name)), strict=True))
     long = [loops.pop(i.var) for i in long_axes(info)]
@@ -153,7 +154,7 @@ def _tile(sch: Any, info: BlockInfo, shared: int, width: int) -> Any:
     return sch.fuse(*outer, tile) if outer else tile
 
 
-def _inside(sch: Any, info: BlockInfo, row: Any, lanes: int, pending: Any) -> Any:
+def _inside(sch: Schedule, info: BlockInfo, row: Any, lanes: int, pending: Any) -> Any:
     """The loops of a stage inside of a tile: reductions outside, vectors inside, several of them written out. A spatial stage's outermost
     loop comes back and is ``pending`` for a reduction that takes in what it makes."""
     block = sch.get_block(info.name)
@@ -181,7 +182,7 @@ def _inside(sch: Any, info: BlockInfo, row: Any, lanes: int, pending: Any) -> An
     return (spatial[0], info.stores[0].buffer) if len(spatial) > 1 else None
 
 
-def _loops_inside(sch: Any, block: Any, row: Any) -> list[Any]:
+def _loops_inside(sch: Schedule, block: Any, row: Any) -> list[Any]:
     """The loops around a block that are inside of a tile."""
     loops, token = sch.get_loops(block), sch.get(row).token
     return loops[next(k for k, x in enumerate(loops) if sch.get(x).token is token) + 1 :]

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...arith import Analyzer
 from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...ir.visit import free_vars, walk
+from ...schedule import Schedule
 
 
-def separate_inits(sch: Any) -> None:
+def separate_inits(sch: Schedule) -> None:
     """Put the init of every reduction whose extent is not known to be positive in front of its first reducing loop."""
     an = Analyzer()
     for realize in [n for n in walk(sch.func.body) if type(n) is tir.BlockRealize and n.block.init is not None]:

@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 from ...ir import tir
+from ...schedule import Schedule
 from ..match.accesses import BlockInfo, extent_of
 
 LONG = 128      # additions
@@ -32,7 +33,7 @@ def is_long_sum(info: BlockInfo) -> bool:
     return adds and math.prod(extent_of(i) or ASSUMED for i in info.reduce) >= LONG
 
 
-def sum_in_parts(sch: Any, info: BlockInfo) -> Any:
+def sum_in_parts(sch: Schedule, info: BlockInfo) -> Any:
     """Make a long sum a sum of sums (before its loops are scheduled); the block of the latter, whose first axis counts the parts."""
     extents = [extent_of(i) or ASSUMED for i in info.reduce]
     longest = max(range(len(extents)), key=extents.__getitem__)

@@ -16,6 +16,7 @@ import numpy as np
 from ...ir import tir
 from ...ir.visit import free_vars, walk
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..candidates import Candidates, combinations
 from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product, vector_lanes
 from ..parallelism import loop_extent, parallelize
@@ -34,7 +35,7 @@ def rows(program: Program) -> Iterator[Sketch]:
         yield from sketch_of_rows("rows", program.with_cheap_inlined, program.target, program.target.l2_bytes)
 
 
-def sketch_of_rows(name: str, start: Schedule, target: Any, far: int, inside: int = 0) -> Iterator[Sketch]:
+def sketch_of_rows(name: str, start: Schedule, target: Target, far: int, inside: int = 0) -> Iterator[Sketch]:
     """The sketch of a program of which producers are inlined already, where its stages share leading axes. ``far``: an input of so many bytes
     is taken to come from beyond the second-level cache. ``inside``: how many of the last of the shared loops run inside of the one that is
     parallel."""
@@ -52,7 +53,7 @@ def sketch_of_rows(name: str, start: Schedule, target: Any, far: int, inside: in
     yield Sketch(name, sch, partial(_scheduled, infos=infos, count=count, target=target, far=far, inside=inside), _candidates(infos, target))
 
 
-def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], count: int, target: Any, far: int, inside: int) -> Applied:
+def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], count: int, target: Target, far: int, inside: int) -> Applied:
     """The steps for one choice; ``count`` of the leading axes are shared by all stages."""
     out = sch.get_block(infos[-1].name)
     after = len(infos[-1].spatial) - 1 - list(infos[-1].spatial).index(long_axes(infos[-1])[count - 1])
@@ -76,7 +77,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], co
     return Applied(sch, decisions=choice | grain)
 
 
-def _candidates(infos: list[BlockInfo], target: Any) -> Candidates | None:
+def _candidates(infos: list[BlockInfo], target: Target) -> Candidates | None:
     """``chains``: how many vectors the reductions along contiguous rows accumulate side by side; cycles of all of them. None where
     there is no such reduction."""
     stages = [i for i in infos if i.reduce and vector_lanes(i, target) > 1 and any(a.steps(i.block.iter_vars[-1].var, 1) for a in i.loads)]
@@ -90,7 +91,7 @@ def _candidates(infos: list[BlockInfo], target: Any) -> Candidates | None:
     return Candidates(table, cycles)
 
 
-def _row_cycles(extent: int, lanes: int, cost: float, chains: Any, target: Any) -> Any:
+def _row_cycles(extent: int, lanes: int, cost: float, chains: Any, target: Target) -> Any:
     """For latencies, what is computed beyond the end of a row, and summing up the vectors."""
     return -(-extent // (chains * lanes)) * np.maximum(chains * cost, target.fma_latency) + FOLDING * chains
 
@@ -123,13 +124,13 @@ def _is_scalar(info: BlockInfo, count: int) -> bool:
     return len(long_axes(info)) <= count
 
 
-def _fits_registers(info: BlockInfo, count: int, target: Any) -> bool:
+def _fits_registers(info: BlockInfo, count: int, target: Target) -> bool:
     """Whether what a stage makes of a row is so short that half of the registers hold it."""
     length = product([extent_of(a) for a in long_axes(info)[count:]], 1 << 20)
     return length <= 1 or length <= vector_lanes(info, target) * target.vector_registers // 2
 
 
-def _position(sch: Any, info: BlockInfo, row: Any) -> int:
+def _position(sch: Schedule, info: BlockInfo, row: Any) -> int:
     """How many loops of a block are outside the row."""
     loops = sch.get_loops(sch.get_block(info.name))
     token = sch.get(row).token
@@ -149,7 +150,7 @@ def _same_extent(a: tir.IterVar, b: tir.IterVar) -> bool:
     return a.dom.extent is b.dom.extent
 
 
-def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: BlockInfo | None, pending: Any,
+def in_vectors(sch: Schedule, info: BlockInfo, target: Target, outside: int, following: BlockInfo | None, pending: Any,
                chains: int | None = None) -> Any:
     """Vectors inside a row. A stage that the reduction ``following`` sums up is cut as that is; its loop over vectors comes back,
     and is ``pending`` when it is the reduction's turn. ``chains``: vectors side by side (default: the best for this stage)."""
@@ -175,19 +176,19 @@ def in_vectors(sch: Any, info: BlockInfo, target: Any, outside: int, following: 
     return None
 
 
-def chains_of(info: BlockInfo, target: Any) -> int:
+def chains_of(info: BlockInfo, target: Target) -> int:
     """How many vectors a reduction accumulates side by side along its last axis."""
     return _chains(extent_of(info.block.iter_vars[-1]), vector_lanes(info, target), info.cost, target)
 
 
-def _chains(extent: int | None, lanes: int, cost: float, target: Any) -> int:
+def _chains(extent: int | None, lanes: int, cost: float, target: Target) -> int:
     """Vectors side by side, so that neither latencies nor what is computed beyond the end of a row takes long."""
     if extent is None:
         return CHAINS[0]
     return min(CHAINS, key=lambda c: float(_row_cycles(extent, lanes, cost, c, target)))
 
 
-def _partial_sums(sch: Any, block: Any, loop: Any, width: int, chunk: Any) -> None:
+def _partial_sums(sch: Schedule, block: Any, loop: Any, width: int, chunk: Any) -> None:
     """Reduce into ``width`` partial results, in the loop ``chunk`` where there is one, then across them."""
     inner = sch.split(loop, [None, width])[1]
     partial = sch.rfactor(inner, 0)
@@ -201,7 +202,7 @@ def _partial_sums(sch: Any, block: Any, loop: Any, width: int, chunk: Any) -> No
     sch.vectorize(sch.get_loops(block)[-1], reassociate=True)
 
 
-def _reduces(sch: Any, block: Any, loop: Any) -> bool:
+def _reduces(sch: Schedule, block: Any, loop: Any) -> bool:
     node = sch.get(block)
     realize_vars = {i.var for i in node.iter_vars if i.kind is tir.IterKind.REDUCE}
     var = sch.get(loop).loop_var

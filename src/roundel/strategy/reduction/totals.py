@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ...target.target import L2
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product, vector_lanes
 from ..parallelism import parallelize
@@ -40,7 +41,7 @@ def totals(program: Program) -> Iterator[Sketch]:
     yield Sketch("totals", program.with_cheap_inlined, scheduled)
 
 
-def _reduce(sch: Any, info: BlockInfo, target: Any) -> None:
+def _reduce(sch: Schedule, info: BlockInfo, target: Target) -> None:
     """One reduction: in parts of its outermost long loop, where that makes several of enough work."""
     loop, cycles = _outermost(sch, info, target)
     extent = extent_of(next((i for i in info.reduce if extent_of(i) != 1), info.reduce[0]))
@@ -66,11 +67,11 @@ def _reduce(sch: Any, info: BlockInfo, target: Any) -> None:
     parallelize(sch, part, cycles * length, target)
 
 
-def _named(sch: Any, name: str) -> BlockInfo:
+def _named(sch: Schedule, name: str) -> BlockInfo:
     return BlockInfo(sch.get(sch.get_block(name)))
 
 
-def _outermost(sch: Any, info: BlockInfo, target: Any) -> tuple[Any, float]:
+def _outermost(sch: Schedule, info: BlockInfo, target: Target) -> tuple[Any, float]:
     """The first loop that is long, and the cycles of one iteration of it (None where loops of other blocks are inside)."""
     lanes = vector_lanes(info, target)
     traffic = sum(a.buffer.dtype.storage_bits for a in info.loads) / 8

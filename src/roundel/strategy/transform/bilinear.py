@@ -21,6 +21,7 @@ from typing import Any
 from ...ir import tir
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
@@ -108,7 +109,7 @@ def _may_sum_up(products: BlockInfo, result: BlockInfo) -> bool:
     return len(firsts) > 1 and all(isinstance(i, tir.IntImm) for i in firsts)
 
 
-def _block_and_tile(pairs: int, vectors: list[int], lanes: int, c: Contraction, target: Any) -> tuple[int, Tile]:
+def _block_and_tile(pairs: int, vectors: list[int], lanes: int, c: Contraction, target: Target) -> tuple[int, Tile]:
     """As many rows as the cache has room for their products, in blocks of equal size of whole tiles, and the register tile."""
     row_bytes = c.row_bytes
     whole = choose_tile(target, pairs, vectors, lanes, row_bytes=row_bytes)
@@ -124,7 +125,7 @@ def _block_and_tile(pairs: int, vectors: list[int], lanes: int, c: Contraction, 
     return pairs, whole
 
 
-def _pack(sch: Any, stages: Stages, tile: Tile) -> dict[int, tir.IndexMap]:
+def _pack(sch: Schedule, stages: Stages, tile: Tile) -> dict[int, tir.IndexMap]:
     """Constant weights go into panels: for each the steps of the batch (the quarters that these are made of), for each of these the reduction."""
     c, reader = stages.products, stages.factors or stages.products.info
     buffer = c.vector.buffer if stages.factors is None else stages.factors.loads[0].buffer
@@ -151,7 +152,7 @@ def _is_tiled(stages: Stages) -> bool:
     return not free_vars(tiles).isdisjoint(free_vars(tile))
 
 
-def _result_loops(sch: Any, stages: Stages) -> list[Any]:
+def _result_loops(sch: Schedule, stages: Stages) -> list[Any]:
     """Loops of the result: batch, rows, columns; those of extent 1 that a shape adds are joined with the next."""
     loops = sch.get_loops(sch.get_block(stages.store.name))
     wanted = len(stages.products.info.spatial) - 1 - _is_tiled(stages)
@@ -161,7 +162,7 @@ def _result_loops(sch: Any, stages: Stages) -> list[Any]:
     return loops
 
 
-def _blocked(sch: Any, stages: Stages, tile: Tile, block_rows: int) -> list[Any]:
+def _blocked(sch: Schedule, stages: Stages, tile: Tile, block_rows: int) -> list[Any]:
     """Split the result's loops, bring them in order; the outer ones are returned: panel, batch, block of rows."""
     *batch, m, n = _result_loops(sch, stages)
     rows, i = sch.split(m, [None, 2])
@@ -173,7 +174,7 @@ def _blocked(sch: Any, stages: Stages, tile: Tile, block_rows: int) -> list[Any]
     return outer
 
 
-def _tiled(sch: Any, stages: Stages, tile: Tile, target: Any) -> tuple[list[Any], int]:
+def _tiled(sch: Schedule, stages: Stages, tile: Tile, target: Target) -> tuple[list[Any], int]:
     """The same for whole tiles: batch, part, panel, block of tiles; and how many pairs of rows are in a block."""
     *batch, m, n = _result_loops(sch, stages)
     c = stages.products
@@ -190,14 +191,14 @@ def _tiled(sch: Any, stages: Stages, tile: Tile, target: Any) -> tuple[list[Any]
     return outer, in_block * height
 
 
-def _columns(sch: Any, stages: Stages, tile: Tile, n: Any) -> tuple[Any, Any, Any, Any]:
+def _columns(sch: Schedule, stages: Stages, tile: Tile, n: Any) -> tuple[Any, Any, Any, Any]:
     """Columns of the result by half: panel, vector, half, lane."""
     j, q = sch.split(n, [None, extent_of(stages.products.info.spatial[-1])])
     panel, v, lane = sch.split(q, [None, tile.vectors, tile.lanes])
     return panel, v, j, lane
 
 
-def _straight(sch: Any, stages: Stages, halves: tuple[Any, Any], lane: Any, v: Any, outside: int) -> None:
+def _straight(sch: Schedule, stages: Stages, halves: tuple[Any, Any], lane: Any, v: Any, outside: int) -> None:
     """The sums of a vector of products are straight code."""
     for loop in halves:
         sch.unroll(loop)
@@ -205,7 +206,7 @@ def _straight(sch: Any, stages: Stages, halves: tuple[Any, Any], lane: Any, v: A
     _in_registers(sch, sch.get_block(stages.result.name), v, outside)
 
 
-def _schedule(sch: Any, stages: Stages, tile: Tile, outer: list[Any], block_rows: int, packed: int | None, target: Any) -> None:
+def _schedule(sch: Schedule, stages: Stages, tile: Tile, outer: list[Any], block_rows: int, packed: int | None, target: Target) -> None:
     """The products under the innermost of the outer loops, and these in parallel."""
     c = stages.products
     products = sch.get_block(c.info.name)
@@ -222,12 +223,12 @@ def _schedule(sch: Any, stages: Stages, tile: Tile, outer: list[Any], block_rows
     parallelize(sch, whole, inside * product([extent_of(a) for a in (c.info.spatial[0], *c.info.reduce)], 256), target)
 
 
-def _extent(sch: Any, loop: Any) -> int | None:
+def _extent(sch: Schedule, loop: Any) -> int | None:
     extent = sch.get(loop).extent
     return extent.value if isinstance(extent, tir.IntImm) else None
 
 
-def _in_registers(sch: Any, block: Any, loop: Any, outside: int) -> None:
+def _in_registers(sch: Schedule, block: Any, loop: Any, outside: int) -> None:
     """Compute a block under a loop in registers: straight code in vectors."""
     sch.set_scope(block, 0, "local")
     sch.compute_at(block, loop)
@@ -238,7 +239,7 @@ def _in_registers(sch: Any, block: Any, loop: Any, outside: int) -> None:
     sch.vectorize(lane)
 
 
-def _products(sch: Any, block: Any, accumulated: Any, stages: Stages, tile: Tile, packed: int | None, outside: int) -> None:
+def _products(sch: Schedule, block: Any, accumulated: Any, stages: Stages, tile: Tile, packed: int | None, outside: int) -> None:
     """A matrix product for each step of the batch: the register tile over the whole reduction."""
     c = stages.products
     x, *batch, p, q, k = sch.get_loops(block)[outside:]
@@ -269,7 +270,7 @@ def _products(sch: Any, block: Any, accumulated: Any, stages: Stages, tile: Tile
         sch.annotate(batch[-1] if tiled else po, "prefetch", (weight.name, extent * width, unroll * width, *passes))
 
 
-def _make_once(sch: Any, factors: BlockInfo, tile: Tile, x: Any, rows: list[Any], step: Any) -> None:
+def _make_once(sch: Schedule, factors: BlockInfo, tile: Tile, x: Any, rows: list[Any], step: Any) -> None:
     """Factors of a panel are made beside the products of its first rows; the loop over them is written out, so that each has code of
     its own."""
     block = sch.get_block(factors.name)

@@ -19,6 +19,7 @@ import numpy as np
 
 from ...ir import tir
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..candidates import Candidates
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
@@ -103,7 +104,7 @@ def _chain_of(infos: Sequence[BlockInfo]) -> list[str]:
     return [i.name for k, i in enumerate(infos) if direct <= k <= known or k in patch]
 
 
-def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
+def choose_blocking(stages: Stages, target: Target) -> Blocking | None:
     """Blocks of tiles whose data and products fit the second-level cache, and enough of them for the cores."""
     lanes = extent_of(stages.store.spatial[-1])
     blocks, inner = (extent_of(stages.data.spatial[k]) for k in (3, 5))
@@ -137,19 +138,19 @@ def choose_blocking(stages: Stages, target: Any) -> Blocking | None:
     return Blocking(rows, step if together else tile.vectors, True, tile, together, apart)
 
 
-def _whole_tiles(heights: Sequence[int], across: int, counts: Sequence[int], lanes: int, target: Any) -> tuple[int, Tile]:
+def _whole_tiles(heights: Sequence[int], across: int, counts: Sequence[int], lanes: int, target: Target) -> tuple[int, Tile]:
     """Rows of tiles that go through together, and a register tile of which they are a whole number: another would reach into the next block."""
     pairs = [(r, choose_tile(target, r * across, counts, lanes, whole=True)) for r in heights]
     return min(pairs, key=lambda p: step_cycles(target, p[1].rows, p[1].vectors) / (p[1].rows * p[1].vectors))
 
 
-def _channels(results: int, room: float, outer: int, vectors: int, target: Any) -> int:
+def _channels(results: int, room: float, outer: int, vectors: int, target: Target) -> int:
     """Blocks of result channels, of which one takes ``results`` bytes: as many as fit the cache and leave enough tasks."""
     fitting = [n for n in range(vectors, outer + 1, vectors) if outer % n == 0 and n * results <= room and outer // n >= TASKS * target.cores]
     return max(fitting, default=vectors)
 
 
-def _pack(sch: Any, c: Contraction, b: Blocking) -> dict[int, tir.IndexMap]:
+def _pack(sch: Schedule, c: Contraction, b: Blocking) -> dict[int, tir.IndexMap]:
     """Constant weights go into the order in which the products read them: one panel per step of result channels."""
     params, buffer, v = sch.func.buffer_params, c.vector.buffer, b.tile.vectors
     position = params.index(buffer) if buffer in params else -1
@@ -165,7 +166,7 @@ def _pack(sch: Any, c: Contraction, b: Blocking) -> dict[int, tir.IndexMap]:
     return {position: mapping}
 
 
-def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None, target: Any) -> None:
+def _schedule(sch: Schedule, stages: Stages, b: Blocking, packed: int | None, target: Target) -> None:
     n, k, y, x, lane = sch.get_loops(sch.get_block(stages.store.name))
     yo, yi, i = sch.split(y, [None, b.rows, stages.tile])
     xo, j = sch.split(x, [None, stages.tile])
@@ -194,7 +195,7 @@ def _schedule(sch: Any, stages: Stages, b: Blocking, packed: int | None, target:
     parallelize(sch, whole, _cycles(stages, b), target)
 
 
-def _straight(sch: Any, block: Any, loop: Any, outside: int) -> None:
+def _straight(sch: Schedule, block: Any, loop: Any, outside: int) -> None:
     """Compute a block under a loop in registers: straight code in vectors."""
     sch.set_scope(block, 0, "local")
     sch.compute_at(block, loop)
@@ -204,7 +205,7 @@ def _straight(sch: Any, block: Any, loop: Any, outside: int) -> None:
     sch.vectorize(loops[-1])
 
 
-def _products(sch: Any, block: Any, accumulated: Any, stages: Stages, b: Blocking, packed: int | None) -> None:
+def _products(sch: Schedule, block: Any, accumulated: Any, stages: Stages, b: Blocking, packed: int | None) -> None:
     """A matrix product per position: the register tile over all input channels."""
     c, tile, depth = stages.products, b.tile, b.depth
     x, y, n, k, p, lane, rk, rc = sch.get_loops(block)[depth:]
@@ -222,7 +223,7 @@ def _products(sch: Any, block: Any, accumulated: Any, stages: Stages, b: Blockin
         sch.annotate(po, "prefetch", (weight.name, panel_size, sch.get(ri).extent.value * width))
 
 
-def _data(sch: Any, block: Any, stages: Stages, b: Blocking, loop: Any | None, target: Any) -> None:
+def _data(sch: Schedule, block: Any, stages: Stages, b: Blocking, loop: Any | None, target: Target) -> None:
     """Tiles of data one after another, each in registers, with the sums of squares that the test is about; padded rows of one block of
     channels are copied before. All of a block of tiles, under its loop, or of all of them."""
     if loop is not None:
@@ -250,7 +251,7 @@ def _data(sch: Any, block: Any, stages: Stages, b: Blocking, loop: Any | None, t
         parallelize(sch, sch.fuse(n, k), product([extent_of(a) for a in stages.data.spatial[4:]], 1) * stages.edge**2, target)
 
 
-def _direct(sch: Any, stages: Stages, loop: Any) -> list[Any]:
+def _direct(sch: Schedule, stages: Stages, loop: Any) -> list[Any]:
     """The sums of one tile and block of channels in registers, where the test chooses them, and before them the tile's pixels with padding:
     the blocks, last ones first."""
     if stages.direct is None:
@@ -274,7 +275,7 @@ def _direct(sch: Any, stages: Stages, loop: Any) -> list[Any]:
     return [sums, patch]
 
 
-def _test(sch: Any, stages: Stages, loop: Any | None, target: Any) -> None:
+def _test(sch: Schedule, stages: Stages, loop: Any | None, target: Target) -> None:
     """Which tiles are computed directly: of a block of tiles, under its loop, or of all, a row of tiles after the other."""
     parts, *sums, even = map(sch.get_block, stages.test)
     if loop is None:

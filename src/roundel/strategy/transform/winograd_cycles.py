@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ...ir import tir
+from ...target import Target
 from ..cost import cycles
 from ..match.accesses import BlockInfo, extent_of
 from ..statements import LANES, UNROLLED, Loop, Statement, statement_of
@@ -20,7 +20,7 @@ from ..times import capacities, together, traffic_cycles
 from .winograd_stages import Blocking, Stages
 
 
-def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocking, target: Any) -> float:
+def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocking, target: Target) -> float:
     """Cycles of one core; ``infos`` are all blocks of the program."""
     images, outer, down, across = (extent_of(a) or 1 for a in stages.result.spatial[:4])
     blocks = extent_of(stages.data.spatial[3]) or 1
@@ -43,7 +43,7 @@ def test_cycles(stages: Stages) -> float:
     return across * (3.0 * blocks + 40)
 
 
-def _straight(info: BlockInfo, unrolled: Sequence[int], extents: Mapping[int, int], target: Any) -> Statement:
+def _straight(info: BlockInfo, unrolled: Sequence[int], extents: Mapping[int, int], target: Target) -> Statement:
     """A block whose axes ``unrolled`` are written out and whose last one is a vector; ``extents``: of those that are cut."""
     axes = info.spatial
     loops = [Loop(axes[k].var, extents.get(k) or extent_of(axes[k]) or 1, UNROLLED) for k in unrolled]
@@ -53,18 +53,18 @@ def _straight(info: BlockInfo, unrolled: Sequence[int], extents: Mapping[int, in
     return replace(made, loops=(*loops, Loop(axes[-1].var, extent_of(axes[-1]) or 1, LANES)), touches=touches)
 
 
-def _statement(info: BlockInfo, target: Any) -> Statement:
+def _statement(info: BlockInfo, target: Target) -> Statement:
     store = info.block.body
     assert type(store) is tir.BufferStore
     return statement_of(store, {i.var: i.var for i in info.block.iter_vars}, info.spatial[-1].var, target)
 
 
-def _repeated(beside: Sequence[Statement], times: int, target: Any) -> float:
+def _repeated(beside: Sequence[Statement], times: int, target: Target) -> float:
     loop = Loop("tiles", times)
     return float(cycles(target, *(replace(s, loops=(loop, *s.loops)) for s in beside)))
 
 
-def _products(stages: Stages, b: Blocking, images: int, target: Any) -> float:
+def _products(stages: Stages, b: Blocking, images: int, target: Target) -> float:
     """Of the matrix products of all positions."""
     info = stages.products.info
     x, y, n, k, p, lane = (a.var for a in info.spatial)

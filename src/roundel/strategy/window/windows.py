@@ -15,6 +15,7 @@ from typing import Any
 from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..match.accesses import BlockInfo, blocks_of, conditional, extent_of, product, vector_lanes
 from ..parallelism import is_little, loop_extent, parallelize
 from ..pointwise.elementwise import schedule_spatial
@@ -64,7 +65,7 @@ def fits(info: BlockInfo, lanes: int) -> bool:
     return info.stores[0].steps(axis.var, 1) and all(a.in_vectors(axis.var, lanes) for a in info.accesses)
 
 
-def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], store: Any, target: Any) -> dict[str, int]:
+def _schedule(sch: Schedule, info: BlockInfo, lanes: int, choice: Mapping[str, int], store: Any, target: Target) -> dict[str, int]:
     """Bring loops into order; the decision of how many iterations a thread takes at once."""
     block = sch.get_block(info.name)
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(block), strict=True))
@@ -106,7 +107,7 @@ def _schedule(sch: Any, info: BlockInfo, lanes: int, choice: Mapping[str, int], 
     return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16), target)
 
 
-def _skip_border(sch: Any, block: Any, info: BlockInfo, looping: Sequence[Any]) -> None:
+def _skip_border(sch: Schedule, block: Any, info: BlockInfo, looping: Sequence[Any]) -> None:
     """Steps of loops over a window that lie in a border of zeros are left out: their bounds say so, and the code around them is one."""
     asked = conditional(info)
     border = [loop for axis, loop in zip(info.reduce, looping, strict=False) if axis.var in asked and extent_of(axis) != 1]
@@ -119,7 +120,7 @@ def _skip_border(sch: Any, block: Any, info: BlockInfo, looping: Sequence[Any]) 
         sch.annotate(loop, "edge", True)
 
 
-def _before_tails(sch: Any, info: BlockInfo, outer: list[Any], count: int, width: int, target: Any) -> int:
+def _before_tails(sch: Schedule, info: BlockInfo, outer: list[Any], count: int, width: int, target: Target) -> int:
     """How many of the outer loops become one: those with groups at an edge stay loops of their own, from which these are cut off, where
     the others keep the cores busy."""
     last, beside = extent_of(info.spatial[-1]) or 0, (extent_of(info.spatial[-2]) or 0) if len(info.spatial) > 1 else 0
@@ -128,7 +129,7 @@ def _before_tails(sch: Any, info: BlockInfo, outer: list[Any], count: int, width
     return next((k for k in places if k and product([loop_extent(sch, x) for x in outer[:k]], 16) >= 4 * target.cores), len(outer))
 
 
-def _straight(sch: Any, block: Any, depth: int, lanes: int) -> None:
+def _straight(sch: Schedule, block: Any, depth: int, lanes: int) -> None:
     """Vectors, written out, of what a block does inside of the outer loops."""
     inside = sch.get_loops(block)[depth:]
     if not inside:  # one element

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...ir import tir
 from ...schedule.operations import data_nodes, operations
+from ...target import Target
 from ..candidates import Candidates, Columns, combinations
 from ..match.accesses import Access, BlockInfo, conditional, extent_of, product
 from ..nest import Nest, Operand, operand
@@ -33,7 +34,7 @@ BORDER = 1.05          # rows at a border are code of their own, which asks at e
 MAX_OPERATIONS = 3     # of a maximum that propagates NaN
 
 
-def candidates(info: BlockInfo, lanes: int, target: Any) -> Candidates:
+def candidates(info: BlockInfo, lanes: int, target: Target) -> Candidates:
     """Every choice whose accumulators fit the registers."""
     last, before = extent_of(info.spatial[-1]), extent_of(info.spatial[-2]) if len(info.spatial) > 1 else 1
     narrow = last is not None and last <= lanes
@@ -53,7 +54,7 @@ def candidates(info: BlockInfo, lanes: int, target: Any) -> Candidates:
     return Candidates(table, cycles * _border(info, table["straight"]))
 
 
-def _arithmetic(info: BlockInfo, lanes: int, target: Any, t: Columns) -> np.ndarray:
+def _arithmetic(info: BlockInfo, lanes: int, target: Target, t: Columns) -> np.ndarray:
     last = extent_of(info.spatial[-1]) or ASSUMED
     before = (extent_of(info.spatial[-2]) or ASSUMED) if len(info.spatial) > 1 else 1
     others = product([extent_of(i) for i in info.spatial[:-2]], ASSUMED)
@@ -70,7 +71,7 @@ def _border(info: BlockInfo, straight: np.ndarray) -> np.ndarray:
     return np.where(straight >= met[0], BORDER, 1.0) if met else np.ones(len(straight))
 
 
-def _group(info: BlockInfo, target: Any, count: Any, vectors: Any, straight: Any) -> Any:
+def _group(info: BlockInfo, target: Target, count: Any, vectors: Any, straight: Any) -> Any:
     """Cycles of one group of results."""
     written = _written(info)
     steps, outside = written[-1], written[-1] // written[straight]
@@ -87,7 +88,7 @@ def _written(info: BlockInfo) -> np.ndarray:
     return np.cumprod([1.0, *(extent_of(i) or ASSUMED for i in reversed(info.reduce))])
 
 
-def _loads(info: BlockInfo, access: Access, target: Any, count: Any, vectors: Any, straight: Any) -> Any:
+def _loads(info: BlockInfo, access: Access, target: Target, count: Any, vectors: Any, straight: Any) -> Any:
     """Vectors that a group loads of one operand: of straight code each once, where registers hold them."""
     written = _written(info)
     steps = written[-1]
@@ -108,7 +109,7 @@ def _axis(info: BlockInfo, axis: tir.IterVar) -> int:
     return info.block.iter_vars.index(axis)
 
 
-def _place(info: BlockInfo, access: Access, target: Any) -> Operand:
+def _place(info: BlockInfo, access: Access, target: Target) -> Operand:
     return operand(access, {it.var: k for k, it in enumerate(info.block.iter_vars)}, ASSUMED, target)
 
 
@@ -120,7 +121,7 @@ def _operations(info: BlockInfo) -> int:
     return max(count - fused, 1)
 
 
-def _traffic(info: BlockInfo, lanes: int, target: Any, t: Columns) -> list[Any]:
+def _traffic(info: BlockInfo, lanes: int, target: Target, t: Columns) -> list[Any]:
     operands = [_place(info, a, target) for a in info.accesses]
     inside: dict[Any, Any] = {_axis(info, info.spatial[-1]): t["vectors"] * lanes}
     loops: list[tuple[Any, Any]] = [(_axis(info, i), extent_of(i) or ASSUMED) for i in info.spatial[:-2]]
