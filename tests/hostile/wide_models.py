@@ -382,7 +382,7 @@ def _lookups(n: int) -> Made:
 @_kind
 def _nested(n: int) -> Made:
     """Branches in branches."""
-    n, x = min(n // 40, 60), _numbers(4)
+    n, x = min(n // 40, 30), _numbers(4)  # protobuf nests messages 100 deep, three for each branch
     body = [node("Neg", ["x"], [f"r{n}"])]
     for k in reversed(range(n)):
         then = helper.make_graph(body, f"then{k}", [], [_value(f"r{k + 1}", (4,))])

@@ -32,7 +32,12 @@ def eagerly_on_the_other_side(positive, product, i, j):
     return tir.select(tir.call("likely", positive[i]), te.const(2.0, "float32"), product[i, j])
 
 
-@pytest.mark.parametrize("choose", [lazily, eagerly_on_the_other_side])
+def used_twice(positive, product, i, j):
+    value = tir.select(positive[i], product[i, j], 2.0)
+    return value * te.exp(value * 0.1)
+
+
+@pytest.mark.parametrize("choose", [lazily, eagerly_on_the_other_side, used_twice])
 def test_runs_only_where_it_is_chosen(choose):
     func = one_of_two(choose)
     sch = Schedule(func)

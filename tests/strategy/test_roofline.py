@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from roundel import te
+from roundel.ir import tir
 from roundel.strategy.explain import explain_program, predicted_seconds
 from roundel.strategy.roofline import Cost, Rates, program_cost, rates, roofline
 from roundel.target import Target
@@ -21,6 +22,15 @@ def matmul(m, k, n, name="C"):
 def test_matmul():
     cost = program_cost(matmul(13, 17, 5), constants=(1,))
     assert cost == Cost(2 * 13 * 17 * 5, 4 * 17 * 5, 4 * (13 * 17 + 13 * 5))
+
+
+def test_what_a_likely_condition_leaves_out_counts_for_nothing():
+    a, b, even = te.placeholder((64, 32), "float32", "A"), te.placeholder((64, 512), "float32", "B"), te.placeholder((64,), "bool", "even")
+    r = te.reduce_axis((0, 512), "r")
+    rare = te.compute((64,), lambda i: te.sum(b[i, r] * b[i, r], axis=r), "rare")
+    c = te.compute((64, 32), lambda i, j: tir.select(tir.call("likely", even[i]), a[i, j] * 2.0, rare[i]), "C")
+    cost = program_cost(te.create_prim_func([a, b, even, c]))
+    assert cost.flops == 64 * 32 and cost.data_bytes == 2 * 4 * 64 * 32
 
 
 def test_symbolic_sizes():

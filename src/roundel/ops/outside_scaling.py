@@ -64,13 +64,14 @@ def scaled(value: Any, power: Any) -> Any:
     of a denormal power is no float32 number."""
     const = lambda v: tir.const(v, "float32")
     first = te.select(tir.lt(power, const(1)), const(2.0**24), const(1))
-    return te.select(tir.gt(power, const(0)), value * first * (const(1) / (power * first)), const(0))
+    known = tir.logical_and(tir.gt(power, const(0)), tir.lt(power, const(float("inf"))))
+    return te.select(known, value * first * (const(1) / (power * first)), const(0))
 
 
 @register
 class RowScale(OpDef):
     """The powers of two for the rows of ``data`` [..., K]: [..., 1]. A divided row has a norm from 2^8 to 2^9 (less only where that is no
-    float32 number). Rows of zeros have 0, those with a NaN or an infinity NaN.
+    float32 number). Rows of zeros have 0, those with a NaN or an infinity have infinity.
 
     Squares are summed up in float64, in which none of a float32 number overflows or vanishes.
     """
@@ -96,7 +97,7 @@ class RowScale(OpDef):
             normal, denormal = (exponent + 127) << 23, tir.const(1, "int32") << (exponent - LEAST)
             made = tir.Call("reinterpret", (te.select(tir.ge(exponent, -126), normal, denormal),), data.dtype)
             known = te.select(tir.gt(total, 0.0), made, tir.const(0, data.dtype))
-            return te.select(te.isfinite(total), known, tir.const(float("nan"), data.dtype))
+            return te.select(te.isfinite(total), known, tir.const(float("inf"), data.dtype))
 
         return te.compute(squares.shape, power, label(self))
 
@@ -105,4 +106,4 @@ class RowScale(OpDef):
             norm = np.sqrt(np.square(args[0].astype(np.float64)).sum(-1, keepdims=True))
             exponent = np.clip(np.frexp(norm)[1] - 1 - LEVEL, LEAST, MOST)
         made = np.where(norm > 0, np.ldexp(np.float32(1), exponent), np.float32(0))
-        return np.where(np.isfinite(norm), made, np.float32(np.nan)).astype(np.float32)
+        return np.where(np.isfinite(norm), made, np.float32(np.inf)).astype(np.float32)

@@ -24,7 +24,9 @@ element's own row and column (Cauchy-Schwarz; Higham, Accuracy and Stability of 
 
     |C' - C|[i, j]  <=  c K u |A[i, :]| |B[:, j]|      u = 2^-24; 1 for plain products
 
-with 25 for c by proof. Rows with a NaN or an infinity enter the sums as zeros, so that they reach no other row.
+with 25 for c by proof. Rows with a NaN or an infinity enter the sums as zeros, so that they reach no other row; their own results are plain
+sums, computed where a row's scale says that it is one (``_direct``). Their signs alone matter there, and those of B are in its factors: that
+of B11 is (B11 - B12) + B12, for a difference that is never rounded to -B12 where B11 is not zero.
 
 With ``tile`` pairs of rows come in whole tiles of so many, [tiles, tile] instead of [pairs], the last one filled up with zeros:
 products of a symbolic number of rows then have no edge. As three of the quarters of B are factors themselves in Winograd's form, one
@@ -86,6 +88,9 @@ def strassen_weight(weight: np.ndarray, half: int, form: Form = WINOGRAD) -> np.
         made[:] = quarters[first]
         for name, sign in rest:
             (np.add if sign > 0 else np.subtract)(made, quarters[name], out=made)
+    if form is WINOGRAD:
+        lost = (out[3] == -quarters["12"]) & (quarters["11"] != 0)
+        out[3, lost] = np.nextafter(-quarters["12"][lost], np.copysign(np.inf, quarters["11"][lost]))
     return out
 
 
@@ -117,7 +122,7 @@ def _total(terms: dict[Any, int], value: Any) -> Any:
 class StrassenData(OpDef):
     """The seven left factors of ``data`` [..., M, K], K even, whose rows are divided by ``scale`` [..., M, 1]: [7, ..., (M + 1) // 2, K / 2].
 
-    Rows whose scale is not positive are taken for zeros. With ``tile`` the pairs of rows are two dimensions, [ceil(M / (2 tile)), tile].
+    Rows whose scale is zero or infinite are taken for zeros. With ``tile`` the pairs of rows are two dimensions, [ceil(M / (2 tile)), tile].
     """
 
     name, operands, kind = "nn.strassen_data", ("data", "scale"), FuseKind.OPAQUE
@@ -155,7 +160,8 @@ class StrassenData(OpDef):
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         a, scale = args
-        a = np.where(scale > 0, a, 0) / np.where(scale > 0, scale, 1)
+        known = (scale > 0) & (scale < np.inf)
+        a = np.where(known, a, 0) / np.where(known, scale, 1)
         half, tile = a.shape[-1] // 2, attrs["tile"]
         a = np.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, -a.shape[-2] % (2 * tile or 2)), (0, 0)])
         quarters = {f"{i + 1}{j + 1}": a[..., i::2, j * half : (j + 1) * half] for i in (0, 1) for j in (0, 1)}
@@ -172,41 +178,42 @@ def _pairs(rows: Any, tile: int) -> tuple[tir.Expr, ...]:
 
 @register
 class StrassenMatMul(OpDef):
-    """A product of matrices from their factors ``data`` (of ``nn.strassen_data``) and ``weight``, [7, K / 2, H] or shared with plain
+    """A product of matrices from their factors ``factors`` (of ``nn.strassen_data``) and ``weight``, [7, K / 2, H] or shared with plain
     products [K, 4 H]: [..., rows, columns]. With ``form="strassen"`` the weight is the matrix itself, [K, 2 H], of any type of float.
 
-    ``rows`` is a shape of one dimension, ``tile`` and ``form`` are those of the data's factors.
+    ``data`` and ``scale`` are those of the factors, as are ``tile`` and ``form``. Rows whose scale is infinite are products of ``data``.
     """
 
-    name, operands, kind = "nn.strassen_matmul", ("data", "weight", "rows"), FuseKind.ANCHOR
+    name, operands, kind = "nn.strassen_matmul", ("factors", "weight", "data", "scale"), FuseKind.ANCHOR
     (attributes,) = ({"columns": 0, "tile": 0, "form": "winograd"},)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight = (tensor_info(self, a, args) for a in args[:2])
+        factors, weight, data, scale = (tensor_info(self, a, args) for a in args)
         tile, columns = attrs["tile"], attrs["columns"]
         lead = 1 + bool(tile)
-        if data.shape is None or weight.shape is None or len(data.shape) < 2 + lead or len(weight.shape) not in (2, 3):
+        if factors.shape is None or weight.shape is None or len(factors.shape) < 2 + lead or len(weight.shape) not in (2, 3):
             fail(self, "seven factors on both sides are needed", *args)
+        if data.shape is None or scale.shape is None or len(data.shape) != len(factors.shape) - lead or not all(map(same, data.shape[:-1], scale.shape)):
+            fail(self, "the data that the factors are made of, and a scale for each of its rows, are needed", *args)
         shape = [static(n) or 0 for n in weight.shape]
         across = 2 if attrs["form"] == "strassen" else 4
         parts, inner, half = shape if len(shape) == 3 else (PRODUCTS, shape[0] // 2, shape[1] // across)
-        if [static(data.shape[0]), parts] != [PRODUCTS] * 2 or static(data.shape[-1]) != inner:
+        if [static(factors.shape[0]), parts] != [PRODUCTS] * 2 or static(factors.shape[-1]) != inner or static(data.shape[-1]) != 2 * inner:
             fail(self, "the factors do not fit", *args)
-        (rows,) = args[2].values
-        pairs = zip(data.shape[-1 - lead : -1], _pairs(rows, tile), strict=True)
+        rows = data.shape[-2]
+        pairs = zip(factors.shape[-1 - lead : -1], _pairs(rows, tile), strict=True)
         if not all(same(a, b) for a, b in pairs) or not columns / 2 <= half < columns:
             fail(self, f"these are not factors of a result of {dim_text(rows)} rows and {columns} columns", *args)
-        return graph.TensorInfo((*data.shape[1 : -1 - lead], rows, tir.index_const(columns)), data.dtype)
+        return graph.TensorInfo((*data.shape[:-1], tir.index_const(columns)), data.dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight, (rows,) = args
+        factors, matrix, data, scale = args
         name, tile, columns = label(self), attrs["tile"], attrs["columns"]
-        _, *lead, inner = data.shape
+        _, *lead, inner = factors.shape
         form = FORMS[attrs["form"]]
-        if form is STRASSEN:
-            weight = _factors(weight, data.dtype, f"{name}_factors")
+        weight = _factors(matrix, data.dtype, f"{name}_factors") if form is STRASSEN else matrix
         shared = len(weight.shape) == 2
-        batch, half = lead[: len(lead) - 1 - bool(tile)], simplify(tir.floordiv(weight.shape[1], 4)) if shared else weight.shape[2]
+        half = simplify(tir.floordiv(weight.shape[1], 4)) if shared else weight.shape[2]
         k = te.reduce_axis(inner, "k")
 
         def factor(x: Any, j: Any) -> Any:
@@ -216,7 +223,7 @@ class StrassenMatMul(OpDef):
 
         products = te.compute(
             (PRODUCTS, *lead, half),
-            lambda x, *at: te.sum(data[(x, *at[:-1], k.var)] * factor(x, at[-1]), axis=[k]),
+            lambda x, *at: te.sum(factors[(x, *at[:-1], k.var)] * factor(x, at[-1]), axis=[k]),
             f"{name}_products",
         )
 
@@ -226,17 +233,19 @@ class StrassenMatMul(OpDef):
             return pick(j, [pick(i, left), pick(i, right)])
 
         whole = te.compute((*lead, half, 2, 2), combined, f"{name}_result")
+        direct = _direct(data, matrix, half, columns, f"{name}_direct")
 
         def cut(*at: Any) -> Any:
             *b, m, n = at
             pair = (tir.floordiv(m, 2 * tile), tir.floordiv(tir.floormod(m, 2 * tile), 2)) if tile else (tir.floordiv(m, 2),)
-            return whole[(*b, *pair, tir.floormod(n, half), tir.floormod(m, 2), tir.floordiv(n, half))]
+            made = whole[(*b, *pair, tir.floormod(n, half), tir.floormod(m, 2), tir.floordiv(n, half))]
+            return tir.select(tir.call("likely", tir.lt(scale[(*b, m, 0)], tir.const(float("inf"), data.dtype))), made, direct[at])
 
-        return te.compute((*batch, rows, columns), cut, name)
+        return te.compute((*data.shape[:-1], columns), cut, name)
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight = (x.astype(np.float64) for x in args[:2])
-        form = FORMS[attrs["form"]]
+        data, weight, plain, scale = (x.astype(np.float64) for x in args)
+        form, matrix = FORMS[attrs["form"]], weight
         if form is STRASSEN:
             weight = strassen_weight(weight, weight.shape[1] // 2, form)
         if attrs["tile"]:
@@ -248,7 +257,33 @@ class StrassenMatMul(OpDef):
         quarter = {name: _total(terms, products.__getitem__) for name, terms in form.result.items()}
         rows = [np.concatenate([quarter[f"{i}1"], quarter[f"{i}2"]], -1) for i in (1, 2)]
         whole = np.stack(rows, -2).reshape(*products.shape[1:-2], 2 * products.shape[-2], -1)
-        return whole[..., : args[2][0], : attrs["columns"]].astype(args[0].dtype)
+        half = weight.shape[-1]
+        with np.errstate(all="ignore"):
+            k, j = np.ogrid[: weight.shape[-2], :half]
+            direct = plain @ np.block([[_element(matrix, f"{r}{c}", k, j, len(k), half) for c in (1, 2)] for r in (1, 2)])
+        return np.where(scale < np.inf, whole[..., : plain.shape[-2], :], direct)[..., : attrs["columns"]].astype(args[0].dtype)
+
+
+def _direct(data: Any, weight: Any, half: Any, columns: int, name: str) -> Any:
+    """Plain sums, right where a row is not finite: all but their signs is lost there. ``half`` is the width of a quarter of the matrix."""
+    inner = simplify(tir.floordiv(data.shape[-1], 2))
+    k = te.reduce_axis(inner, "kd")
+
+    def total(*at: Any) -> Any:
+        *row, n = at
+        j, side = tir.floormod(n, half), tir.floordiv(n, half)
+        value = lambda r: pick(side, [te.cast(_element(weight, f"{r}{c}", k.var, j, inner, half), data.dtype) for c in (1, 2)])
+        return te.sum(data[(*row, k.var)] * value(1) + data[(*row, k.var + inner)] * value(2), axis=[k])
+
+    return te.compute((*data.shape[:-1], columns), total, name)
+
+
+def _element(weight: Any, quarter: str, k: Any, j: Any, inner: Any, half: Any) -> Any:
+    """An element of a quarter of the matrix, which is there itself, [K, ...], or as the factors of Winograd's form."""
+    if len(weight.shape) == 2:
+        return weight[k + inner * (quarter[0] == "2"), j + half * (quarter[1] == "2")]
+    factors = {"".join(terms): x for x, terms in enumerate(WINOGRAD.weight)}  # those of one quarter
+    return weight[factors["1112"], k, j] + weight[factors["12"], k, j] if quarter == "11" else weight[factors[quarter], k, j]
 
 
 def _factors(weight: Any, dtype: Any, name: str) -> Any:

@@ -75,10 +75,12 @@ def _condition_on_data(predicate: Expr) -> Expr | None:
 def _chosen(user: Block, result: tir.Buffer) -> tuple[Expr, BufferLoad] | None:
     """The condition for which a block uses an element of a buffer, and its load: the only one."""
     loads = {n for n in walk(user.body) if type(n) is BufferLoad and n.buffer is result}
-    choices = [n for n in walk(user.body) if type(n) in (tir.IfThenElse, tir.Select) and {n.true_value, n.false_value} & loads]
-    if len(loads) != 1 or len(choices) != 1 or choices[0].true_value is choices[0].false_value or user.init is not None:
+    choices = {n for n in walk(user.body) if type(n) in (tir.IfThenElse, tir.Select) and {n.true_value, n.false_value} & loads}
+    if len(loads) != 1 or len(choices) != 1 or user.init is not None:
         return None
-    (load,), choice = loads, choices[0]
+    (load,), (choice,) = loads, choices
+    if choice.true_value is choice.false_value:
+        return None
     first = choice.true_value is load
     rest = _Named({choice: choice.false_value if first else choice.true_value}).rewrite(user.body)
     return None if any(n is load for n in walk(rest)) else (choice.condition if first else tir.logical_not(choice.condition), load)

@@ -2,8 +2,9 @@
 """What a tensor program must do at least, read off the program, and how fast a machine could do it (its roofline).
 
 FLOPs are counted at every store: loops around it times floating-point operations of its value (an elementary function counts as
-the polynomial that computes it). Bytes are those that must cross: each operand once, each result once; of a table that is read
-in few places only these. A kernel can be no faster than the slower of its arithmetic and its memory traffic.
+the polynomial that computes it); what is only used where a condition that is said to be likely does not hold counts for nothing. Bytes are
+those that must cross: each operand once, each result once; of a table that is read in few places only these. A kernel can be no faster than
+the slower of its arithmetic and its memory traffic.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..ir import tir
-from ..ir.visit import Visitor, on, substitute, walk
+from ..ir.visit import Rewriter, Visitor, on, statements, substitute, walk
 from ..schedule.operations import data_nodes, operations
 from ..target import Target
 from .match.dot_product import GROUP
@@ -76,8 +77,9 @@ class Roofline:
 def program_cost(func: tir.PrimFunc, constants: Sequence[int] = (), sizes: Mapping[str, int] | None = None) -> Cost:
     """The cost of a tensor program in block form. ``constants``: positions of buffer parameters that are constants;
     ``sizes``: values of symbolic dimensions by name (1 where one is missing)."""
-    count = _Count(func, sizes or {})
-    count.visit(func.body)
+    usual = func.replace(body=_Usual().rewrite(func.body))
+    count = _Count(usual, sizes or {}, _used(usual))
+    count.visit(usual.body)
     params, fixed = func.buffer_params, {func.buffer_params[k] for k in constants if k < len(func.buffer_params)}
     sides = {b: count.traffic(b) for b in params}
     constant = sum(n for b, n in sides.items() if b in fixed)
@@ -87,9 +89,10 @@ def program_cost(func: tir.PrimFunc, constants: Sequence[int] = (), sizes: Mappi
 class _Count(Visitor):
     """Walks statements with the number of times that each runs."""
 
-    def __init__(self, func: tir.PrimFunc, sizes: Mapping[str, int]) -> None:
+    def __init__(self, func: tir.PrimFunc, sizes: Mapping[str, int], used: set[tir.Buffer]) -> None:
         self.analyzer = Analyzer()
         self.sizes = sizes
+        self.used = used
         self.times = 1.0
         self.flops = 0.0
         self.byte_products = 0.0
@@ -119,6 +122,8 @@ class _Count(Visitor):
 
     @on(tir.BufferStore)
     def _store(self, store: tir.BufferStore) -> None:
+        if store.buffer not in self.used:
+            return
         lanes = store.value.dtype.lanes
         self.writes[store.buffer] = self.writes.get(store.buffer, 0.0) + self.times * lanes
         own, nodes = {store.buffer}, list(data_nodes(store.value))
@@ -138,6 +143,29 @@ class _Count(Visitor):
             size *= self.number(n)
         moved = min(size, self.reads.get(buffer, 0.0)) + min(size, self.writes.get(buffer, 0.0))
         return moved * buffer.dtype.bits / 8
+
+
+class _Usual(Rewriter):
+    """What is chosen where likely conditions hold, as all there is."""
+
+    @on(tir.Select, tir.IfThenElse)
+    def _choice(self, e: Any) -> Any:
+        e = self.generic(e)
+        likely = type(e.condition) is tir.Call and e.condition.op == "likely"
+        return e.replace(false_value=e.true_value) if likely else e
+
+
+def _used(func: tir.PrimFunc) -> set[tir.Buffer]:
+    """The parameters, and what goes into one of them."""
+    loaded: dict[tir.Buffer, set[tir.Buffer]] = {}
+    for store in (s for s in statements(func.body) if type(s) is tir.BufferStore):
+        loaded.setdefault(store.buffer, set()).update(e.buffer for e in walk(store) if type(e) is tir.BufferLoad)
+    used: set[tir.Buffer] = set()
+    left = set(func.buffer_params)
+    while left:
+        used |= left
+        left = set().union(*(loaded.get(b, set()) for b in left)) - used
+    return used
 
 
 def _is_byte_product(e: tir.Expr) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products with constant matrices run by Strassen's algorithm where that takes less time by the model of the machine.
 
-    matmul(x, W)   ->   strassen_matmul(strassen_data(x, rows), seven sums of quarters of W / columns) * columns * rows
+    matmul(x, W)   ->   strassen_matmul(strassen_data(x, rows), seven sums of quarters of W / columns, x, rows) * columns * rows
                         with powers of two: rows = row_scale(x), columns = column_scale(W)
 
 One level: an eighth of the multiplications less for weights that are 7/4 as large, twice as large where plain products read them too.
@@ -53,7 +53,7 @@ def strassen(mod: IRModule) -> IRModule:
 
     Where the number of rows is symbolic, a body with such products gets a variant for enough of them::
 
-        if n >= 96: y = strassen_matmul(strassen_data(x), shared)
+        if n >= 96: y = strassen_matmul(strassen_data(x), shared, x)
         else: y = matmul_columns(x, shared)      # its first columns are W / columns
     """
     return convert_to_dataflow(_Strassen(mod, mod.attrs.get("target") or Target.host()).module())
@@ -142,7 +142,7 @@ class _Strassen(GraphRewriter):
         row_powers = self.emit(make("nn.row_scale", x))
         factors = self.emit(make("nn.strassen_data", x, row_powers, **how))
         weight = (_padded if found.narrow else _shared if shared else _factors)(weight, half)
-        product = make("nn.strassen_matmul", factors, weight, graph.ShapeExpr((found.rows,)), columns=columns, **how)
+        product = make("nn.strassen_matmul", factors, weight, x, row_powers, columns=columns, **how)
         return make("multiply", self.emit(self.multiplied(product, powers)), row_powers)
 
     def fixed(self, found: Product) -> int | None:

@@ -93,7 +93,7 @@ def multiply_in_registers(sch: Schedule, block: Any, panels: tir.Buffer, tile: T
     ``first`` of the reduction; the loops ``inner`` are written out, ``lanes`` run together."""
     loops = [sch.get(loop).token for loop in sch.get_loops(block)]
     if tile.rows > 1:
-        panel = sch.cache_read(block, [r.buffer for r in sch.get(block).reads].index(panels), "local")
+        panel = sch.cache_read(block, [r.buffer for r in sch.get(block).reads].index(panels), "local", [block])
         sch.compute_at(panel, step)
         in_vectors(sch, panel, loops.index(sch.get(step).token) + 1, tile.lanes)
     outside = loops.index(sch.get(first).token)

@@ -8,6 +8,7 @@ follow. A panel of columns of all products stays in the second-level cache until
         for x, for tile of rows:  products[x, tile, panel] = data[x, tile, :] weight[x, :, panel]
         for row, vector:          result[...] = sums of products[:, row, vector]
 
+The block that stores the results may choose plain sums instead for some rows, which are computed there where it does.
 Where rows come in whole tiles, [tiles, tile], these may be as many as they like: panels go over a part of them that the last
 cache holds.
 """
@@ -40,20 +41,25 @@ FEW_TILES = 8        # that run over a panel of weights while the next one comes
 
 @dataclass(frozen=True)
 class Stages:
-    """The blocks by role. ``factors``: what makes the right operands of the products, where they are no constant."""
+    """The blocks by role. ``direct``: the plain sums of some rows; ``factors``: what makes the right operands of the products, where they are
+    no constant."""
 
     products: Contraction
     result: BlockInfo
     store: BlockInfo
+    direct: BlockInfo | None = None
     factors: BlockInfo | None = None
 
 
 def find(infos: list[BlockInfo]) -> Stages | None:
     """The stages of the program, or None where it is not such a chain (a batch of one product has nothing to sum up)."""
-    if len(infos) == 4 and not infos[0].reduce and infos[0].is_plain:
-        rest = find(infos[1:])
-        made = None if rest is None else rest.products.vector.buffer
-        return replace(rest, factors=infos[0]) if rest is not None and infos[0].stores[0].buffer is made else None
+    if len(infos) > 3 and infos[0].is_plain:
+        rest, made = find(infos[1:]), infos[0].stores[0].buffer
+        if rest is None:
+            return None
+        if infos[0].reduce:
+            return replace(rest, direct=infos[0]) if made in {a.buffer for a in rest.store.loads} else None
+        return replace(rest, factors=infos[0]) if made is rest.products.vector.buffer else None
     if len(infos) != 3 or [bool(i.reduce) for i in infos] != [True, False, False] or not all(i.is_plain for i in infos):
         return None
     products = match(infos[0])
@@ -77,8 +83,8 @@ def _batches(info: BlockInfo) -> int:
 def bilinear(program: Program) -> Iterator[Sketch]:
     """Fits products with a batch axis that a block without reduction sums up (elementwise blocks go into the store)."""
     infos, target = program.blocks, program.target
-    first = next((k for k, i in enumerate(infos) if i.reduce), len(infos))
-    if first > 1 or len(infos) < first + 3 or len(program.reductions) != 1 or not program.is_plain or not _may_sum_up(infos[first], infos[first + 1]):
+    first = next((k for k, i in enumerate(infos) if i.reduce and k + 1 < len(infos) and _may_sum_up(i, infos[k + 1])), None)
+    if first is None or first > 2 or not program.is_plain or len(program.reductions) > 1 + bool(infos[0].reduce):
         return
     start = program.inlined(keep=[i.name for i in infos[: first + 2]])
     stages = find(blocks_of(start.func))
@@ -203,6 +209,14 @@ def _straight(sch: Schedule, stages: Stages, halves: tuple[Any, Any], lane: Any,
     for loop in halves:
         sch.unroll(loop)
     sch.vectorize(lane)
+    if stages.direct is not None:
+        direct = sch.get_block(stages.direct.name)
+        sch.set_scope(direct, 0, "local")
+        sch.compute_at(direct, halves[1])
+        *_, vector, k = sch.get_loops(direct)
+        sch.reorder(k, vector)
+        sch.vectorize(vector)
+        sch.only_where_chosen(direct)
     _in_registers(sch, sch.get_block(stages.result.name), v, outside)
 
 
