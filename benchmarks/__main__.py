@@ -101,6 +101,30 @@ def accuracy(
 
 
 @app.command()
+def zoo(
+    models: str = typer.Option("all", help="Names or kinds of the zoo's models, separated by semicolons."),
+    threads: int = typer.Option(1, help="Number of threads."),
+    engines: str = typer.Option("roundel,ort,openvino,eager", help="Engines; roundel compiles the PyTorch module, roundel-onnx the file."),
+    seconds: float = typer.Option(10.0, help="Seconds of timing for each model."),
+    limit: float = typer.Option(1200.0, help="Seconds for everything about one model."),
+    again: bool = typer.Option(False, "--again", help="Measure also what was measured before."),
+) -> None:
+    """Architectures of many kinds at their usual sizes: compiled, compared with float64, timed in turns with other engines; resumable."""
+    from .zoo import chosen
+    from .zoo_race import run_zoo, table
+
+    typer.echo(table(run_zoo(chosen(models), threads, _list(engines), seconds, limit, again)))
+
+
+@app.command(hidden=True)
+def zoo_one(model: str, threads: int = 1, engines: str = "roundel,ort,openvino,eager", seconds: float = 10.0) -> None:
+    """One architecture of the zoo in this process; the result as JSON in the last line."""
+    from .zoo_race import run_one
+
+    print(json.dumps(run_one(model, threads, _list(engines), seconds)))
+
+
+@app.command()
 def roofline(
     models: str = typer.Option("all", help="Names, separated by commas."),
     threads: int = typer.Option(1, help="Number of threads."),

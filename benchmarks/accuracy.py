@@ -21,10 +21,11 @@ ROUNDING = 2.0**-25
 """What rounding an exact result to float32 costs at least, about: no smaller error of PyTorch counts in a ratio."""
 
 
-def errors(module: Any, inputs: Sequence[np.ndarray], **options: Any) -> list[tuple[float, float]]:
+def errors(module: Any, inputs: Sequence[np.ndarray], model: Any = None, **options: Any) -> list[tuple[float, float]]:
     """For each floating-point output the relative L2 errors of PyTorch and of Roundel, both in single precision.
 
-    ``options`` are passed to ``rd.compile``. The module is in double precision afterwards.
+    ``model`` is the compiled module where there is one already; else ``options`` are passed to ``rd.compile``. The module is in double
+    precision afterwards.
     """
     import torch
 
@@ -32,7 +33,7 @@ def errors(module: Any, inputs: Sequence[np.ndarray], **options: Any) -> list[tu
 
     arguments = tuple(map(torch.from_numpy, inputs))
     theirs = _arrays(_run(module, arguments))
-    model = rd.compile(module, arguments, **options)
+    model = model or rd.compile(module, arguments, **options)
     ours = _arrays(model(*inputs))
     with everything_in_double():
         exact = _arrays(_run(module.double(), tuple(t.double() if t.is_floating_point() else t for t in arguments)))

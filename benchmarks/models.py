@@ -138,7 +138,7 @@ def trained_statistics(module: Any) -> Any:
 
     generator = torch.Generator().manual_seed(SEED + 1)
     for layer in module.modules():
-        if isinstance(layer, torch.nn.BatchNorm2d):
+        if isinstance(layer, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d | torch.nn.BatchNorm3d):
             shape = layer.running_mean.shape
             with torch.no_grad():
                 layer.running_mean.copy_(torch.randn(shape, generator=generator) * 0.1)

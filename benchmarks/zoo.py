@@ -241,7 +241,131 @@ def _benchmark(name: str, length: int = 128) -> Callable[[], tuple[Any, list[np.
     return make
 
 
+def _clip_of(frames: int, size: int) -> np.ndarray:
+    """A film, ``(1, 3, frames, size, size)``, in which the picture moves by a pixel a frame."""
+    wide = picture(size, size + frames)
+    return np.ascontiguousarray(np.stack([wide[..., k : k + size] for k in range(frames)], 2))
+
+
+def _film(name: str, frames: int, size: int) -> Callable[[], tuple[Any, list[np.ndarray]]]:
+    def make() -> tuple[Any, list[np.ndarray]]:
+        import torchvision
+
+        return trained_statistics(torchvision.models.get_model(name, weights=None)), [_clip_of(frames, size)]
+
+    return make
+
+
+def _frames(config: str, model: str, frames: int, size: int, **sizes: Any) -> Callable[[], tuple[Any, list[np.ndarray]]]:
+    """Models of ``transformers`` that take films as ``(1, frames, 3, size, size)``."""
+
+    def make() -> tuple[Any, list[np.ndarray]]:
+        import transformers
+
+        module = getattr(transformers, model)(getattr(transformers, config)(num_frames=frames, image_size=size, **sizes))
+        return _called(module, ["pixel_values"], ["last_hidden_state"]), [np.ascontiguousarray(_clip_of(frames, size).transpose(0, 2, 1, 3, 4))]
+
+    return make
+
+
+def _speech(name: str, keep: str = "last_hidden_state", **sizes: Any) -> Callable[[], tuple[Any, list[np.ndarray]]]:
+    def make() -> tuple[Any, list[np.ndarray]]:
+        import transformers
+
+        module = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")(**sizes))
+        return _called(module, ["input_values"], [keep]), [sound(16000)]
+
+    return make
+
+
+def _sequence_to_sequence(name: str, **sizes: Any) -> Callable[[], tuple[Any, list[np.ndarray]]]:
+    def make() -> tuple[Any, list[np.ndarray]]:
+        import transformers
+
+        config = getattr(transformers, f"{name}Config")(**sizes)
+        module = _called(getattr(transformers, f"{name}Model")(config), ["input_ids", "decoder_input_ids"], ["last_hidden_state"], use_cache=False)
+        return module, [tokens(config.vocab_size, 128), tokens(config.vocab_size, 32)]
+
+    return make
+
+
+def _unet() -> tuple[Any, list[np.ndarray]]:
+    import torch
+    from torch.nn import BatchNorm2d, Conv2d, ConvTranspose2d, MaxPool2d, ReLU, Sequential
+
+    def twice(before: int, after: int) -> Any:
+        return Sequential(Conv2d(before, after, 3, 1, 1), BatchNorm2d(after), ReLU(), Conv2d(after, after, 3, 1, 1), BatchNorm2d(after), ReLU())
+
+    class Unet(torch.nn.Module):
+        """Ronneberger et al., "U-Net: convolutional networks for biomedical image segmentation", 2015, with half as many channels."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            widths = (32, 64, 128, 256, 512)
+            self.down = torch.nn.ModuleList(map(twice, (3, *widths[:-1]), widths))
+            self.up = torch.nn.ModuleList(ConvTranspose2d(b, a, 2, 2) for a, b in itertools.pairwise(widths))
+            self.after = torch.nn.ModuleList(twice(b, a) for a, b in itertools.pairwise(widths))
+            self.pool, self.classes = MaxPool2d(2), Conv2d(widths[0], 21, 1)
+
+        def forward(self, x: Any) -> Any:
+            kept = []
+            for layers in self.down:
+                kept.append(layers(self.pool(kept[-1]) if kept else x))
+            x = kept.pop()
+            for up, layers in zip(reversed(self.up), reversed(self.after), strict=True):
+                x = layers(torch.cat([kept.pop(), up(x)], 1))
+            return self.classes(x)
+
+    return trained_statistics(Unet()), [picture(256, 256)]
+
+
+def _sequence_recommendation() -> tuple[Any, list[np.ndarray]]:
+    import torch
+
+    class Sasrec(torch.nn.Module):
+        """Kang and McAuley, "Self-attentive sequential recommendation", 2018: what was bought so far to scores of all items."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.items, self.places = torch.nn.Embedding(20000, 64), torch.nn.Parameter(torch.randn(100, 64) * 0.02)
+            self.layers = torch.nn.ModuleList(torch.nn.TransformerEncoderLayer(64, 2, 256, batch_first=True, norm_first=True) for _ in range(2))
+
+        def forward(self, ids: Any) -> Any:
+            x = self.items(ids) + self.places
+            before = torch.full((100, 100), -torch.inf).triu(1)
+            for layer in self.layers:
+                x = layer(x, src_mask=before)
+            return x[:, -1] @ self.items.weight.T
+
+    return Sasrec(), [tokens(20000, 100, 8)]
+
+
+def _cross_network() -> tuple[Any, list[np.ndarray]]:
+    import torch
+
+    class CrossNetwork(torch.nn.Module):
+        """Wang et al., "DCN V2: improved deep & cross network", 2021."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            width = 26 * 16 + 13
+            self.table = torch.nn.Embedding(40000, 16)
+            self.cross = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(3))
+            self.deep = torch.nn.Sequential(torch.nn.Linear(width, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256), torch.nn.ReLU())
+            self.score = torch.nn.Linear(width + 256, 1)
+
+        def forward(self, dense: Any, ids: Any) -> Any:
+            start = x = torch.cat([dense, self.table(ids).flatten(1)], 1)
+            for layer in self.cross:
+                x = start * layer(x) + x
+            return torch.sigmoid(self.score(torch.cat([x, self.deep(start)], 1)))
+
+    random = np.random.RandomState(SEED)
+    return CrossNetwork(), [np.log1p(random.exponential(50, (64, 13))).astype("float32"), random.randint(0, 40000, (64, 26)).astype("int64")]
+
+
 SMALL_DECODER = {"hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 1408, "vocab_size": 32000}
+RESNET_BACKBONE = {"model_type": "resnet", "out_features": ["stage4"]}
 CONVOLUTIONAL = ("mobilenetv3_large_100", "efficientnet_b0", "resnet34", "densenet121", "convnext_atto", "regnety_008", "ghostnet_100", "repvgg_a0",
                  "resnest14d", "hrnet_w18_small", "dla34", "vgg11_bn", "res2net50_14w_8s", "mixnet_s", "inception_v3",
                  "resnext50_32x4d", "efficientnetv2_rw_t", "cspresnet50", "rexnet_100", "selecsls42b", "mobilenetv4_conv_small", "convmixer_768_32", "dpn48b")
@@ -263,7 +387,48 @@ ZOO: dict[str, Subject] = {
     "yolos_tiny": Subject("detection, segmentation", _vision(
         "YolosConfig", "YolosForObjectDetection", ["logits", "pred_boxes"], 256, 256, hidden_size=192, num_attention_heads=3, intermediate_size=768,
         image_size=[256, 256], use_mid_position_embeddings=False)),
+    "unet": Subject("detection, segmentation", _unet),
+    "deeplabv3_resnet50": Subject("detection, segmentation", _torchvision("deeplabv3_resnet50", 256, ["out"])),
+    "detr_resnet50": Subject("detection, segmentation", _vision(
+        "DetrConfig", "DetrForObjectDetection", ["logits", "pred_boxes"], 320, use_timm_backbone=False, use_pretrained_backbone=False,
+        backbone_config=RESNET_BACKBONE)),
+    "rt_detr": Subject("detection, segmentation", _vision("RTDetrConfig", "RTDetrForObjectDetection", ["logits", "pred_boxes"], 320)),
+    "dpt_small": Subject("detection, segmentation", _vision(
+        "DPTConfig", "DPTForDepthEstimation", ["predicted_depth"], 224, image_size=224, hidden_size=384, num_attention_heads=6, intermediate_size=1536,
+        neck_hidden_sizes=[48, 96, 192, 384], fusion_hidden_size=64)),
+    "swin2sr": Subject("detection, segmentation", _vision("Swin2SRConfig", "Swin2SRForImageSuperResolution", ["reconstruction"], 64, embed_dim=60)),
+    "r3d_18": Subject("films", _film("r3d_18", 16, 112)),
+    "mc3_18": Subject("films", _film("mc3_18", 16, 112)),
+    "r2plus1d_18": Subject("films", _film("r2plus1d_18", 16, 112)),
+    "s3d": Subject("films", _film("s3d", 16, 224)),
+    "swin3d_t": Subject("films", _film("swin3d_t", 8, 224)),
+    "mvit_v2_s": Subject("films", _film("mvit_v2_s", 16, 224)),
+    "videomae_small": Subject("films", _frames("VideoMAEConfig", "VideoMAEModel", 8, 224, hidden_size=384, num_attention_heads=6, intermediate_size=1536)),
+    "timesformer": Subject("films", _frames("TimesformerConfig", "TimesformerModel", 4, 224, hidden_size=384, num_attention_heads=6,
+                                            intermediate_size=1536, num_hidden_layers=6)),
     "distilbert": Subject("text", _text("DistilBert")),
+    "roberta": Subject("text", _text("Roberta")),
+    "mpnet": Subject("text", _text("MPNet", num_hidden_layers=6)),
+    "squeezebert": Subject("text", _text("SqueezeBert")),
+    "convbert": Subject("text", _text("ConvBert", num_hidden_layers=6)),
+    "fnet": Subject("text", _text("FNet", num_hidden_layers=6)),
+    "funnel": Subject("text", _text("Funnel")),
+    "mamba": Subject("text", _text("Mamba", length=64, hidden_size=512, num_hidden_layers=8)),
+    "bloom": Subject("text", _text("Bloom", "ForCausalLM", "logits", hidden_size=512, n_layer=8, n_head=8, vocab_size=32000)),
+    "gpt_neox": Subject("text", _text("GPTNeoX", "ForCausalLM", "logits", hidden_size=512, num_hidden_layers=8, num_attention_heads=8, intermediate_size=2048,
+                                      vocab_size=32000)),
+    "phi": Subject("text", _text("Phi", "ForCausalLM", "logits", **{**SMALL_DECODER, "num_key_value_heads": 8})),
+    "mistral": Subject("text", _text("Mistral", "ForCausalLM", "logits", **SMALL_DECODER)),
+    "falcon": Subject("text", _text("Falcon", "ForCausalLM", "logits", hidden_size=512, num_hidden_layers=8, num_attention_heads=8, vocab_size=32000)),
+    "olmo2": Subject("text", _text("Olmo2", "ForCausalLM", "logits", **SMALL_DECODER)),
+    "qwen3": Subject("text", _text("Qwen3", "ForCausalLM", "logits", **SMALL_DECODER, head_dim=64)),
+    "mixtral": Subject("text", _text("Mixtral", "ForCausalLM", "logits", **{**SMALL_DECODER, "num_hidden_layers": 4})),
+    "bart": Subject("text", _sequence_to_sequence("Bart", encoder_layers=6, decoder_layers=6, d_model=768, encoder_ffn_dim=3072, decoder_ffn_dim=3072)),
+    "t5_small": Subject("text", _sequence_to_sequence("T5")),
+    "hubert": Subject("speech", _speech("Hubert", num_hidden_layers=6)),
+    "wavlm": Subject("speech", _speech("WavLM", num_hidden_layers=6)),
+    "conformer": Subject("speech", _speech("Wav2Vec2Conformer", num_hidden_layers=4, hidden_size=512, num_attention_heads=8, intermediate_size=2048)),
+    "sew": Subject("speech", _speech("SEW", hidden_size=512, num_attention_heads=8, num_hidden_layers=6, intermediate_size=2048)),
     "albert": Subject("text", _text("Albert", hidden_size=768, num_attention_heads=12, intermediate_size=3072)),
     "electra_small": Subject("text", _text("Electra")),
     "t5_small_encoder": Subject("text", _text("T5", "EncoderModel")),
@@ -279,6 +444,8 @@ ZOO: dict[str, Subject] = {
     "ast_tiny": Subject("speech", _audio_spectrogram),
     "lstm_tagger": Subject("speech", _recurrent),
     "dlrm": Subject("recommendation", _recommendation),
+    "sasrec": Subject("recommendation", _sequence_recommendation),
+    "dcn_v2": Subject("recommendation", _cross_network),
     "deepfm": Subject("recommendation", _wide_and_deep),
     "clip": Subject("pictures and text", _clip),
 }
