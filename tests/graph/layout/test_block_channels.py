@@ -10,6 +10,7 @@ from roundel.interp import interpret
 from roundel.ir import graph, tir
 from roundel.ir.dtype import DType
 from roundel.ops import make
+from roundel.target import Target
 
 from ..functions import function
 from ..running import agree
@@ -127,3 +128,59 @@ def test_phases_of_transposed_convolutions(shape, weight, attrs):
     assert "nn.conv2d_transpose" not in block_channels(mod).script()
     for size in (5, 2) if "h" in shape else (0,):
         agree(mod, (_x(*(n if isinstance(n, int) else size + (n == "w") for n in shape)),), rtol=1e-3)
+
+
+# --- films: three axes of space
+
+
+def _conv3d(bb, x, out, kernel=(3, 3, 3), **attrs):
+    into = x.sinfo.shape[1].value // attrs.get("groups", 1)
+    return bb.emit(make("nn.conv3d", x, graph.Constant.of(_x(out, into, *kernel) * 0.2), padding=tuple(k // 2 for k in kernel), **attrs))
+
+
+def _film_residual(bb, x):
+    a = bb.emit(make("nn.relu", bb.emit(make("add", _conv3d(bb, x, 32), graph.Constant.of(_x(1, 32, 1, 1, 1))))))
+    b = _conv3d(bb, _conv3d(bb, a, 32, (1, 3, 3)), 32, (3, 1, 1))
+    return make("nn.relu", bb.emit(make("add", b, _conv3d(bb, a, 32, (1, 1, 1)))))
+
+
+def _film_pooled(bb, x):
+    a = _conv3d(bb, x, 24, strides=(1, 2, 2))
+    p = bb.emit(make("nn.max_pool3d", a, pool_size=(2, 3, 3), strides=(2, 1, 1), padding=(0, 1, 1)))
+    q = bb.emit(make("nn.avg_pool3d", _conv3d(bb, p, 24, groups=24), pool_size=(2, 1, 1)))
+    scores = bb.emit(make("sigmoid", bb.emit(make("mean", q, axis=(2, 3, 4), keepdims=True))))
+    return make("multiply", bb.emit(make("mean", q, axis=(2,), keepdims=True)), scores)
+
+
+def _film_joined(bb, x):
+    """Blocks of one size and of several; a picture as large as the film's is another operand."""
+    a, b = _conv3d(bb, x, 16), _conv3d(bb, x, 32, (1, 1, 1))
+    c = _conv3d(bb, bb.emit(make("concat", graph.Tuple((a, b)), axis=1)), 24, (1, 1, 1))
+    d = bb.emit(make("concat", graph.Tuple((c, _conv3d(bb, x, 12))), axis=1))
+    return make("add", d, bb.emit(make("mean", x, axis=(1, 2), keepdims=True)))
+
+
+def _film_resized(bb, x):
+    n, _, d, h, w = x.sinfo.shape
+    size = graph.ShapeExpr((n, tir.index_const(16), d * 2, h, w * 3))
+    a = bb.emit(make("image.resize", _conv3d(bb, x, 16), size, scales=(1.0, 1.0, 2.0, 1.0, 3.0), method="linear"))
+    return bb.emit(make("nn.conv3d_transpose", a, graph.Constant.of(_x(16, 24, 2, 3, 2)), strides=(1, 2, 2), padding=(0, 1, 0)))
+
+
+def _film_and_picture(bb, x):
+    """What is in blocks of four dimensions meets what is of five: its channels are added to pictures."""
+    picture = _conv(bb, bb.emit(make("squeeze", bb.emit(make("mean", x, axis=(2,), keepdims=True)), axis=(2,))), 4)
+    return make("add", _conv3d(bb, x, 16), picture)
+
+
+@pytest.mark.parametrize("body", [_film_residual, _film_pooled, _film_joined, _film_resized, _film_and_picture])
+def test_results_of_films_stay(body):
+    mod = function([graph.TensorInfo((1, 3, 4, 16, 6), "float32")], body)
+    agree(mod, (_x(1, 3, 4, 16, 6),), rtol=1e-3)
+
+
+def test_films_stay_in_blocks_between_convolutions():
+    """One conversion of the data, one of the result."""
+    mod = function([graph.TensorInfo((2, 3, 4, 16, 6), "float32")], _film_residual)
+    text = block_channels(mod).script()
+    assert text.count("permute_dims") == 2 and text.count("NDCHW16c") >= 4 or Target.host().lanes("float32") != 16

@@ -2,14 +2,15 @@
 """Blocked layouts for convolution networks: channels in blocks of a vector's length, innermost (NCHW16c); channels that these do
 not divide are one block (NCHW24c).
 
-A convolution with constant weights wants its data as ``[N, C/b, H, W, b]``; what lies between convolutions (elementwise
+A convolution with constant weights wants its data as ``[N, C/b, H, W, b]`` (films as ``[N, D, C/b, H, W, b]``, a picture after another, so that
+what does not mix pictures is a convolution of N * D of them); what lies between convolutions (elementwise
 operators, pooling, concatenation along channels, spatial reductions) works in blocks too, so conversions remain only
 where something needs the plain tensor. Weights are laid out at compile time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,14 +31,14 @@ from ..rewriter import GraphRewriter
 
 @pass_("block_channels")
 def block_channels(mod: IRModule) -> IRModule:
-    """Give 2-D convolutions and what lies between them blocked layouts, where the channels divide into blocks."""
+    """Give convolutions over two and three axes, and what lies between them, blocked layouts, where the channels divide into blocks."""
     target = mod.attrs.get("target") or Target.host()
     return _Block(mod, target).module()
 
 
 @dataclass(frozen=True)
 class _Blocked:
-    """A blocked version of a value: ``expr`` has shape [N, C/block, H, W, block]."""
+    """A blocked version of a value: ``expr`` has shape [N, C/block, H, W, block] or [N, D, C/block, H, W, block]."""
 
     expr: graph.GraphExpr
     block: int
@@ -58,7 +59,7 @@ class _Block(GraphRewriter):
         handler = _OPS.get(getattr(value.op, "name", "")) if isinstance(value, graph.Call) and isinstance(value.op, OpDef) else None
         if handler is None and isinstance(value, graph.Call) and is_pointwise(value):
             handler = _pointwise
-        if handler is not None and isinstance(binding.var.sinfo, graph.TensorInfo) and binding.var.sinfo.ndim == 4 and self._dataflow:
+        if handler is not None and isinstance(binding.var.sinfo, graph.TensorInfo) and binding.var.sinfo.ndim in _ORDERS and self._dataflow:
             made = handler(self, value)
             if made is not None:
                 var = self.emit(made[0], binding.var.name)
@@ -76,7 +77,9 @@ class _Block(GraphRewriter):
         return super()._operand(value)
 
     def _plain(self, b: _Blocked, var: graph.Var) -> graph.GraphExpr:
-        flat = self.emit(make("permute_dims", b.expr, axes=(0, 1, 4, 2, 3)), var.name)
+        rank = var.sinfo.ndim
+        axes = (0, _axis(rank, 1), rank, *(_axis(rank, k) for k in range(2, rank)))
+        flat = self.emit(make("permute_dims", b.expr, axes=axes), var.name)
         return self.emit(make("reshape", flat, graph.ShapeExpr(var.sinfo.shape)), var.name)
 
     def in_blocks(self, value: graph.GraphExpr, block: int) -> graph.GraphExpr | None:
@@ -85,12 +88,12 @@ class _Block(GraphRewriter):
         if have is not None and have.block == block:
             return have.expr
         shape = value.sinfo.shape
-        if value.sinfo.ndim != 4 or not _divides(shape[1], block):
+        if value.sinfo.ndim not in _ORDERS or not _divides(shape[1], block):
             return None
         plain = self._operand(value)
-        n, c, h, w = shape
-        cut = self.emit(make("reshape", plain, graph.ShapeExpr((n, tir.index_const(c.value // block), tir.index_const(block), h, w))))
-        return self.emit(make("permute_dims", cut, axes=(0, 1, 3, 4, 2)))
+        n, c, *space = shape
+        cut = self.emit(make("reshape", plain, graph.ShapeExpr((n, tir.index_const(c.value // block), tir.index_const(block), *space))))
+        return self.emit(make("permute_dims", cut, axes=(*_ordered((0, 1, *range(3, 3 + len(space)))), 2)))
 
     def block_of(self, value: Any) -> int:
         """The block of a value that is held in blocks, else 0."""
@@ -105,6 +108,25 @@ class _Block(GraphRewriter):
         return channels.value if isinstance(channels, tir.IntImm) and channels.value >= self.lanes // 4 else 0
 
 
+_ORDERS = {4: "NCHW", 5: "NDCHW"}
+"""By the number of dimensions of a value, in which order its axes lie where it is held in blocks of channels."""
+
+
+def _space(rank: int) -> str:
+    """The letters of the axes of space of a value of so many dimensions."""
+    return "DHW"[5 - rank :]
+
+
+def _axis(rank: int, k: int) -> int:
+    """Where axis ``k`` of a value of so many dimensions lies in blocks."""
+    return _ORDERS[rank].index(("NC" + _space(rank))[k])
+
+
+def _ordered(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What belongs to the axes N, C and those of space, in the order in which these lie in blocks."""
+    return tuple(values[("NC" + _space(len(values))).index(letter)] for letter in _ORDERS[len(values)])
+
+
 def _divides(extent: tir.Expr, block: int) -> bool:
     return isinstance(extent, tir.IntImm) and extent.value % block == 0 and extent.value > 0
 
@@ -112,10 +134,10 @@ def _divides(extent: tir.Expr, block: int) -> bool:
 Made = tuple[graph.GraphExpr, int] | None
 
 
-def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
+def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
     data, weight = call.args[0], call.args[1]
-    a = call.attrs
-    if not isinstance(weight, graph.Constant) or a["data_layout"] != "NCHW" or a["kernel_layout"] != "OIHW" or a.get("out_layout"):
+    a, space, order = call.attrs, _space(data.sinfo.ndim), _ORDERS[data.sinfo.ndim]
+    if not isinstance(weight, graph.Constant) or (a["data_layout"], a["kernel_layout"]) != (f"NC{space}", f"OI{space}") or a.get("out_layout"):
         return None
     border = {"fill": self._operand(call.args[2])} if len(call.args) > 2 else {}
     if (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8"), ("uint8", "int16")):
@@ -125,7 +147,7 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
     block = block or self.block_for(out_channels)
     if not block:
         return None
-    tile = _tile(self, call, self.block_of(data) or block)
+    tile = _tile(self, call, self.block_of(data) or block) if space == "HW" else 0
     if tile:
         inner = self.block_of(data) or block
         x = self.in_blocks(data, inner)
@@ -134,19 +156,19 @@ def _conv2d(self: _Block, call: graph.Call, block: int = 0) -> Made:
     if groups == 1:
         inner = self.block_of(data) or self.block_for(in_channels)
         x = self.in_blocks(data, inner) if inner else self._operand(data)
-        layout = f"NCHW{inner}c" if inner else "NCHW"
+        layout = f"{order}{inner}c" if inner else f"NC{space}"
         kernel = _blocked_weight(weight, inner or 1, block) if inner else _blocked_weight(weight, 0, block)
-        kernel_layout = f"OIHW{inner}i{block}o" if inner else f"OIHW{block}o"
+        kernel_layout = f"OI{space}{inner}i{block}o" if inner else f"OI{space}{block}o"
     elif _divides(in_channels, groups) and in_channels.value == groups == out_channels.value:
         block = self.block_of(data) or block
-        x, layout = self.in_blocks(data, block), f"NCHW{block}c"
-        kernel, kernel_layout = _blocked_weight(weight, 0, block), f"OIHW{block}o"
+        x, layout = self.in_blocks(data, block), f"{order}{block}c"
+        kernel, kernel_layout = _blocked_weight(weight, 0, block), f"OI{space}{block}o"
     else:
         return None
     if x is None:
         return None
     attrs = {k: v for k, v in a.items() if k not in ("data_layout", "kernel_layout", "out_layout")} | border
-    return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"NCHW{block}c", **attrs), block
+    return make(call.op.name, x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"{order}{block}c", **attrs), block
 
 
 def _tile(self: _Block, call: graph.Call, inner: int) -> int:
@@ -166,32 +188,35 @@ def _tile(self: _Block, call: graph.Call, inner: int) -> int:
     return next(m for m, name in NAMES.items() if name == taken)
 
 
-def _conv2d_transpose(self: _Block, call: graph.Call) -> Made:
-    """A transposed convolution of stride s is one of stride 1 that computes all s * s phases of a place as channels of one pixel, with as
-    many taps as each phase has: result[s * q + r] = sum over j of data[q - j] * weight[r + s * j]. Then pixels are put in place."""
+def _transposed_convolution(self: _Block, call: graph.Call) -> Made:
+    """A transposed convolution of stride s is one of stride 1 that computes all phases of a place (for two axes s * s) as channels of one
+    pixel, with as many taps as each phase has: result[s * q + r] = sum over j of data[q - j] * weight[r + s * j]. Then pixels are put in place."""
     data, weight, a = call.args[0], call.args[1], call.attrs
+    axes = data.sinfo.ndim - 2
     if len(call.args) > 2 or not isinstance(weight, graph.Constant) or data.sinfo.dtype != "float32" or a["groups"] != 1 or a.get("out_layout"):
         return None
-    if (a["data_layout"], a["kernel_layout"]) != ("NCHW", "IOHW") or set(per_axis(a["dilation"], 2)) != {1}:
+    space = _space(data.sinfo.ndim)
+    if (a["data_layout"], a["kernel_layout"]) != (f"NC{space}", f"IO{space}") or set(per_axis(a["dilation"], axes)) != {1}:
         return None
-    strides, outer = per_axis(a["strides"], 2), weight.data.shape[1]
+    strides, outer = per_axis(a["strides"], axes), weight.data.shape[1]
     if set(strides) == {1}:
         return None
     before, taps = _taps(a, weight.data.shape[2:], strides)
     pieces = _phases(weight.data.numpy(), strides, taps)
     around = tuple(t - 1 for t in taps)
-    made = _conv2d(self, make("nn.conv2d", data, graph.Constant.of(pieces), padding=(*around, *around)), len(pieces))
+    made = _convolution(self, make(f"nn.conv{axes}d", data, graph.Constant.of(pieces), padding=(*around, *around)), len(pieces))
     if made is None:
         return None
-    n, _, h, w, _ = made[0].sinfo.shape
+    n, places = made[0].sinfo.shape[0], [made[0].sinfo.shape[_axis(2 + axes, 2 + k)] for k in range(axes)]
     sizes = call.sinfo.shape[2:]
-    cut = self.emit(make("reshape", self.emit(made[0]), graph.ShapeExpr((n, h, w, *map(tir.index_const, (*strides, outer))))))
-    placed = self.emit(make("permute_dims", cut, axes=(0, 1, 3, 2, 4, 5)))
-    whole = (n, tir.index_const(1), h * strides[0], w * strides[1], tir.index_const(outer))
-    result = make("reshape", placed, graph.ShapeExpr(whole))
-    if any(before) or any(have is not want for have, want in zip(whole[2:4], sizes, strict=True)):
+    cut = self.emit(make("reshape", self.emit(made[0]), graph.ShapeExpr((n, *places, *map(tir.index_const, (*strides, outer))))))
+    pairs = (k for axis in range(axes) for k in (1 + axis, 1 + axes + axis))
+    placed = self.emit(make("permute_dims", cut, axes=(0, *pairs, 1 + 2 * axes)))
+    whole = (n, tir.index_const(1), *(p * s for p, s in zip(places, strides, strict=True)))
+    result = make("reshape", placed, graph.ShapeExpr((*_ordered(whole), tir.index_const(outer))))
+    if any(before) or any(have is not want for have, want in zip(whole[2:], sizes, strict=True)):
         begin, end = [tir.index_const(p) for p in before], [p + size for p, size in zip(before, sizes, strict=True)]
-        bounds = (graph.ShapeExpr(tuple(x)) for x in ((tir.index_const(2), tir.index_const(3)), begin, end))
+        bounds = (graph.ShapeExpr(tuple(x)) for x in ([tir.index_const(_axis(2 + axes, 2 + k)) for k in range(axes)], begin, end))
         result = make("strided_slice", self.emit(result), *bounds, assume_inbound=True)
     return result, outer
 
@@ -199,27 +224,31 @@ def _conv2d_transpose(self: _Block, call: graph.Call) -> Made:
 def _taps(a: Any, kernel: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """For each axis what the padding cuts off before, and the taps of a phase (those that only add zeros included, where the padding
     after the result is less than what the result goes beyond)."""
-    pads, more = paddings(a["padding"], 2), per_axis(a["output_padding"], 2)
+    pads, more = paddings(a["padding"], len(kernel)), per_axis(a["output_padding"], len(kernel))
     taps = tuple(max(-(-k // s), -(-(k + e - after) // s), 1) for k, s, e, (_, after) in zip(kernel, strides, more, pads, strict=True))
     return tuple(lo for lo, _ in pads), taps
 
 
 def _phases(weight: np.ndarray, strides: tuple[int, ...], taps: tuple[int, ...]) -> np.ndarray:
-    """The weights [I, O, H, W] of a transposed convolution as those of a plain one, [phases * O, I, *taps]."""
-    padded = np.zeros((*weight.shape[:2], *(s * t for s, t in zip(strides, taps, strict=True))), weight.dtype)
-    padded[:, :, : weight.shape[2], : weight.shape[3]] = weight
-    parts = padded.reshape(*weight.shape[:2], taps[0], strides[0], taps[1], strides[1])[:, :, ::-1, :, ::-1]
-    return np.ascontiguousarray(parts.transpose(3, 5, 1, 0, 2, 4)).reshape(-1, weight.shape[0], *taps)
+    """The weights [I, O, *kernel] of a transposed convolution as those of a plain one, [phases * O, I, *taps]."""
+    inner, outer, *kernel = weight.shape
+    padded = np.zeros((inner, outer, *(s * t for s, t in zip(strides, taps, strict=True))), weight.dtype)
+    padded[(slice(None), slice(None), *(slice(k) for k in kernel))] = weight
+    axes = range(len(taps))
+    parts = np.flip(padded.reshape(inner, outer, *(n for pair in zip(taps, strides, strict=True) for n in pair)), [2 + 2 * k for k in axes])
+    order = (*(3 + 2 * k for k in axes), 1, 0, *(2 + 2 * k for k in axes))
+    return np.ascontiguousarray(parts.transpose(order)).reshape(-1, inner, *taps)
 
 
 def _blocked_weight(weight: graph.Constant, inner: int, outer: int) -> graph.Constant:
-    """OIHW to OIHW{inner}i{outer}o (inner 0: OIHW{outer}o)."""
+    """OIHW to OIHW{inner}i{outer}o (inner 0: OIHW{outer}o), for two axes of space or three."""
     w = weight.data.numpy()
-    o, i, h, k = w.shape
+    o, i, *window = w.shape
+    last = range(4 if inner else 3, (4 if inner else 3) + len(window))
     if inner:
-        w = w.reshape(o // outer, outer, i // inner, inner, h, k).transpose(0, 2, 4, 5, 3, 1)
+        w = w.reshape(o // outer, outer, i // inner, inner, *window).transpose(0, 2, *last, 3, 1)
     else:
-        w = w.reshape(o // outer, outer, i, h, k).transpose(0, 2, 3, 4, 1)
+        w = w.reshape(o // outer, outer, i, *window).transpose(0, 2, *last, 1)
     data = ConstData(np.ascontiguousarray(w))
     return graph.Constant(data, graph.TensorInfo(data.shape, data.dtype))
 
@@ -231,36 +260,38 @@ def is_pointwise(call: graph.Call) -> bool:
 
 
 def _pointwise(self: _Block, call: graph.Call) -> Made:
-    block = max((self.block_of(a) for a in call.args), default=0)
+    rank = call.sinfo.ndim
+    block = max((self.block_of(a) for a in call.args if a.sinfo.ndim == rank), default=0)
     if not block:
         return None
     args = []
     for a in call.args:
-        converted = _broadcast(self, a, block)
+        converted = _broadcast(self, a, block, rank)
         if converted is None:
             return None
         args.append(converted)
     return make(call.op.name, *args, **dict(call.attrs)), block
 
 
-def _broadcast(self: _Block, value: graph.GraphExpr, block: int) -> graph.GraphExpr | None:
-    """An operand of a pointwise operator in blocks; scalars and tensors of one channel get a trailing axis."""
+def _broadcast(self: _Block, value: graph.GraphExpr, block: int, rank: int) -> graph.GraphExpr | None:
+    """An operand in blocks of a pointwise operator with a result of so many dimensions; scalars and tensors of one channel get a trailing axis."""
     shape = value.sinfo.shape
     if shape is None:
         return None
-    if self.block_of(value) == block:
+    if self.block_of(value) == block and len(shape) == rank:
         return self.in_blocks(value, block)
     if all(_is_one(n) for n in shape):
         return self.emit(make("reshape", self._operand(value), graph.ShapeExpr(()))) if shape else value
-    full = (tir.index_const(1),) * (4 - len(shape)) + tuple(shape)
+    full = (tir.index_const(1),) * (rank - len(shape)) + tuple(shape)
     if _is_one(full[1]):
-        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr((*full, tir.index_const(1)))))
+        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr((*_ordered(full), tir.index_const(1)))))
     if not _divides(full[1], block):
         return None
-    n, c, h, w = full
-    if _is_one(h) and _is_one(w):
-        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr((n, tir.index_const(c.value // block), h, w, tir.index_const(block)))))
-    return self.in_blocks(value, block) if len(shape) == 4 else None
+    n, c, *space = full
+    if all(map(_is_one, space)):
+        cut = _ordered((n, tir.index_const(c.value // block), *space))
+        return self.emit(make("reshape", self._operand(value), graph.ShapeExpr((*cut, tir.index_const(block)))))
+    return self.in_blocks(value, block) if len(shape) == rank else None
 
 
 def _is_one(n: tir.Expr) -> bool:
@@ -268,51 +299,54 @@ def _is_one(n: tir.Expr) -> bool:
 
 
 def _pool(self: _Block, call: graph.Call) -> Made:
-    block = self.block_of(call.args[0])
-    if not block or call.attrs["layout"] != "NCHW" or call.attrs.get("out_layout"):
+    block, space = self.block_of(call.args[0]), _space(call.sinfo.ndim)
+    if not block or call.attrs["layout"] != f"NC{space}" or call.attrs.get("out_layout"):
         return None
     attrs = {k: v for k, v in call.attrs.items() if k not in ("layout", "out_layout")}
-    return make(call.op.name, self.blocked[call.args[0]].expr, layout=f"NCHW{block}c", **attrs), block
+    return make(call.op.name, self.blocked[call.args[0]].expr, layout=f"{_ORDERS[call.sinfo.ndim]}{block}c", **attrs), block
 
 
 def _reduce(self: _Block, call: graph.Call) -> Made:
-    block = self.block_of(call.args[0])
+    block, rank = self.block_of(call.args[0]), call.sinfo.ndim
     axes = call.attrs.get("axis")
     axes = (axes,) if isinstance(axes, int) else axes
-    if not block or axes is None or not call.attrs.get("keepdims") or {a % 4 for a in axes} - {2, 3}:
+    if not block or axes is None or not call.attrs.get("keepdims") or {a % rank for a in axes} & {0, 1}:
         return None
-    return make(call.op.name, self.blocked[call.args[0]].expr, axis=tuple(a % 4 for a in axes), keepdims=True), block
+    return make(call.op.name, self.blocked[call.args[0]].expr, axis=tuple(_axis(rank, a % rank) for a in axes), keepdims=True), block
 
 
 def _resize(self: _Block, call: graph.Call) -> Made:
-    """Height and width resampled; blocks and channels stay."""
+    """The axes of space resampled; blocks and channels stay."""
     data, size = call.args
     block, a = self.block_of(data), call.attrs
-    scales = a["scales"] or (1.0,) * 4
+    scales = a["scales"] or (1.0, 1.0)
     if not block or not isinstance(size, graph.ShapeExpr) or a["roi"] or tuple(scales[:2]) != (1.0, 1.0):
         return None
     x = self.blocked[data].expr
     if any(have is not want for have, want in zip(data.sinfo.shape[:2], size.values[:2], strict=True)):
         return None
-    sizes = graph.ShapeExpr((*x.sinfo.shape[:2], *size.values[2:], x.sinfo.shape[4]))
-    return make("image.resize", x, sizes, **{**a, "scales": (*scales, 1.0) if a["scales"] else None}), block
+    blocks = x.sinfo.shape[_axis(data.sinfo.ndim, 1)]
+    sizes = graph.ShapeExpr((*_ordered((data.sinfo.shape[0], blocks, *size.values[2:])), x.sinfo.shape[-1]))
+    return make("image.resize", x, sizes, **{**a, "scales": (*_ordered(scales), 1.0) if a["scales"] else None}), block
 
 
 def _concat(self: _Block, call: graph.Call) -> Made:
     fields = call.args[0].fields if isinstance(call.args[0], graph.Tuple) else ()
     blocks = {self.block_of(f) for f in fields}
-    if not fields or call.attrs["axis"] % 4 != 1 or 0 in blocks:
+    rank = call.sinfo.ndim
+    if not fields or call.attrs["axis"] % rank != 1 or 0 in blocks:
         return None
     if all(_divides(f.sinfo.shape[1], self.block_of(f)) and f.sinfo.shape[1].value == self.block_of(f) for f in fields):  # one block each
-        return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=4), sum(map(self.block_of, fields))
+        return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=rank), sum(map(self.block_of, fields))
     if len(blocks) != 1:
         return None
     block = blocks.pop()
-    return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=1), block
+    return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=_axis(rank, 1)), block
 
 
 _OPS: dict[str, Callable[[_Block, graph.Call], Made]] = {
-    "nn.conv2d": _conv2d, "nn.conv2d_transpose": _conv2d_transpose, "nn.max_pool2d": _pool, "nn.avg_pool2d": _pool,
+    **{f"nn.conv{n}d": _convolution for n in (2, 3)}, **{f"nn.conv{n}d_transpose": _transposed_convolution for n in (2, 3)},
+    **{f"nn.{kind}_pool{n}d": _pool for kind in ("max", "avg") for n in (2, 3)},
     "mean": _reduce, "sum": _reduce, "max": _reduce, "min": _reduce,
     "concat": _concat, "image.resize": _resize,
 }
