@@ -180,7 +180,7 @@ def test_results_of_films_stay(body):
 
 
 def test_films_stay_in_blocks_between_convolutions():
-    """One conversion of the data, one of the result."""
+    """Only the result is converted, in the end."""
     mod = function([graph.TensorInfo((2, 3, 4, 16, 6), "float32")], _film_residual)
     text = block_channels(mod).script()
-    assert text.count("permute_dims") == 2 and text.count("NDCHW16c") >= 4 or Target.host().lanes("float32") != 16
+    assert (text.count("permute_dims") == 1 and text.count("NDCHW16c") >= 4) or Target.host().lanes("float32") != 16
