@@ -2,8 +2,8 @@
 """Every code block of the README and of docs/ runs, in order, one page at a time in a folder with a ``model.onnx``.
 
 ``python`` blocks share one namespace; ``sh`` blocks run in the shell with ``roundel`` and ``python`` being those under test;
-``c`` blocks are written to the file that their first line names. The README's first two blocks install Roundel and are run
-by .ci/run and by people, not here.
+``c`` blocks are written to the file that their first line names. Those of CONTRIBUTING.md run in the root of the checkout. Blocks that install
+Roundel are run by .ci/run and by people, not here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import pytest
 from . import small_model
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PAGES = [ROOT / "README.md", CONTRIBUTING, *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 _INSTALLS = "pip install"
 _KINDS = {"python", "sh", "c", "mermaid", "text", "console"}
@@ -43,7 +44,7 @@ def workplace(tmp_path, cache, monkeypatch):
     for name, command in (("roundel", f'"{sys.executable}" -m roundel "$@"'), ("python", f'"{sys.executable}" "$@"')):
         (tools / name).write_text(f"#!/bin/sh\nexec {command}\n")
         (tools / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]))  # ruff is beside python
     monkeypatch.setenv("ROUNDEL_CACHE_DIR", str(cache))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -83,7 +84,7 @@ def test_page(page, workplace, monkeypatch):
         if language == "python":
             run_python(block, name, scope)
         elif language == "sh" and _INSTALLS not in block:
-            run_shell(block, name, workplace)
+            run_shell(block, name, ROOT if page == CONTRIBUTING else workplace)
         elif language == "c":
             target = re.match(r"/\* (\S+\.c)", block)
             assert target, f"{name}: the first line names the file"
@@ -108,6 +109,13 @@ def test_no_block_is_left_out():
         found = _BLOCK.findall(text)
         assert {language for language, _ in found} <= _KINDS, page.name
         assert len(re.findall(r"^\s*(```|~~~)", text, re.M)) == 2 * len(found), f"{page.name} has a block that is not of the form ```language"
+
+
+def test_hooks_before_a_commit_are_steps_of_the_integration():
+    """What passes them is not refused for its style later: each hook is a command of .ci/run, with the same settings."""
+    hooks = re.findall(r"entry: (?:python )?(\S+)", (ROOT / ".pre-commit-config.yaml").read_text())
+    integration = (ROOT / ".ci" / "run").read_text()
+    assert len(hooks) == 3 and all(hook in integration for hook in hooks)
 
 
 def test_the_index_has_every_page():
