@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ..ir.annotations import ARENA
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -136,7 +137,7 @@ def arena_bytes(func: tir.PrimFunc) -> tir.Expr | None:
     if func.attrs.get("kind") != "host":
         return None
     for n in walk(func.body):
-        if type(n) is tir.Allocate and n.annotations.get("arena"):
+        if type(n) is tir.Allocate and n.annotations.get(ARENA):
             return n.buffer.shape[0]
     return None
 

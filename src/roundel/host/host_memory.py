@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from ..arith import Analyzer
 from ..ir import tir
+from ..ir.annotations import ARENA
 from ..ir.attrs import Attrs
 from ..ir.dtype import HANDLE, DType
 from ..ir.errors import LowerError
@@ -173,7 +174,7 @@ def place(body: tir.Stmt, tensors: list[Tensor], regions: list[Region]) -> tir.S
     body, root = substitute(body, {}, table), regions[0]
     if regions[1:]:
         body = _Addressable({memory[r] for r in regions[1:]}).rewrite(body)
-    return tir.Allocate(memory[root], body, Attrs(arena=True)) if inner[root] else body
+    return tir.Allocate(memory[root], body, Attrs({ARENA: True})) if inner[root] else body
 
 
 def _at_least_zero(size: tir.Expr) -> tir.Expr:

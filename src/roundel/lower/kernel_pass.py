@@ -11,16 +11,19 @@ from collections.abc import Callable
 
 from roundel.ir import IRModule, PrimFunc
 from roundel.passes import pass_
+from roundel.target import Target
 
 FLAT_KINDS = ("host", "task")
 
 
-def kernel_pass(name: str) -> Callable[[Callable[[PrimFunc], PrimFunc]], Callable[[IRModule], IRModule]]:
-    """Decorator; ``name`` is the pass's name in listings and on the command line."""
+def kernel_pass(name: str, *, for_target: bool = False) -> Callable[[Callable[..., PrimFunc]], Callable[[IRModule], IRModule]]:
+    """Decorator; ``name`` is the pass's name in listings and on the command line. ``for_target``: the function takes the module's target, or
+    this machine's, as a second argument."""
 
-    def wrap(fn: Callable[[PrimFunc], PrimFunc]) -> Callable[[IRModule], IRModule]:
+    def wrap(fn: Callable[..., PrimFunc]) -> Callable[[IRModule], IRModule]:
         def run(mod: IRModule) -> IRModule:
-            return mod.with_functions({k: fn(f) for k, f in mod.items() if is_kernel(f)})
+            more = (mod.attrs.get("target") or Target.host(),) if for_target else ()
+            return mod.with_functions({k: fn(f, *more) for k, f in mod.items() if is_kernel(f)})
 
         run.__doc__, run.__module__ = fn.__doc__, fn.__module__
         made = pass_(name)(run)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from roundel.arith import Analyzer
 from roundel.ir import Attrs, Var, free_vars, on, tir
+from roundel.ir.annotations import BUFFER_DIM_ALIGN, DIM_ALIGN
 from roundel.ir.visit import statements, substitute, walk
 
 from .kernel_pass import kernel_pass
@@ -122,11 +123,11 @@ def _alignment(buffer: tir.Buffer, body: tir.Stmt) -> Attrs:
     asked = [
         tuple(entry[1:])
         for n in statements(body)
-        if type(n) is tir.Block and "buffer_dim_align" in n.annotations
-        for entry in n.annotations["buffer_dim_align"]
+        if type(n) is tir.Block and BUFFER_DIM_ALIGN in n.annotations
+        for entry in n.annotations[BUFFER_DIM_ALIGN]
         if n.writes[entry[0]].buffer is buffer
     ]
-    return Attrs({"dim_align": asked} if asked else {})
+    return Attrs({DIM_ALIGN: asked} if asked else {})
 
 
 def _reads_written(init: tir.Stmt, body: tir.Stmt) -> bool:

@@ -25,6 +25,7 @@ from types import MappingProxyType
 from roundel.arith import Analyzer
 from roundel.arith.compare import SLACK
 from roundel.ir import Rewriter, Var, free_vars, on, tir
+from roundel.ir.annotations import EDGE, WINDOW
 from roundel.ir.dtype import VOID
 from roundel.ir.visit import statements, substitute, walk
 
@@ -102,7 +103,7 @@ class _Partition(StatementRewriter):
     def find(self, loop: tir.For, inner: dict[Var, tir.For]) -> _Cut:
         cut = _Cut()
         local = {n.var for n in statements(loop.body) if type(n) is tir.Let}
-        edges = {v for v, n in inner.items() if "edge" in n.annotations}
+        edges = {v for v, n in inner.items() if EDGE in n.annotations}
         for c in _conditions(loop.body):
             names = free_vars(c)
             if c in cut.value or loop.loop_var not in names or not c.is_index or not names.isdisjoint(local | edges):
@@ -199,7 +200,7 @@ class _Partition(StatementRewriter):
         if not _does_anything(body):
             return tir.Seq(())
         made = fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))
-        return self.whole(_straight(made)) if any("window" in n.annotations for n in statements(made) if type(n) is tir.For) else made
+        return self.whole(_straight(made)) if any(WINDOW in n.annotations for n in statements(made) if type(n) is tir.For) else made
 
     def chosen(self, loop: tir.For, stmt: tir.Stmt, cut: _Cut) -> tir.Stmt:
         """A statement of a loop's body, with a test around what asks the conditions."""

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, free_vars, on, tir
+from roundel.ir.annotations import DIM_ALIGN
 from roundel.ir.visit import statements, substitute
 
 from .accesses import Access, Uses, accesses, hull, interval, pinned
@@ -169,12 +170,12 @@ class _Place(StatementRewriter):
             start, extent = self.touched(dict.fromkeys((a.indices[k], a.loops) for a in found), dim)
             starts.append(start)
             shape.append(extent)
-        strides = aligned_strides(shape, alloc.annotations.get("dim_align", ()))
+        strides = aligned_strides(shape, alloc.annotations.get(DIM_ALIGN, ()))
         if not strides and all(a is b for a, b in zip(shape, old.shape, strict=True)):
             return alloc.replace(body=body)
         new = old.replace(shape=tuple(shape), strides=strides, data=Var(old.data.name, old.data.dtype))
         body = _Shift(old, new, starts, self.analyzer).rewrite(body)
-        return alloc.replace(buffer=new, body=body, annotations=alloc.annotations.without("dim_align"))
+        return alloc.replace(buffer=new, body=body, annotations=alloc.annotations.without(DIM_ALIGN))
 
     def touched(self, parts: Iterable[tuple[tir.Expr, tuple[tir.For, ...]]], dim: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
         """First place and number of places of one dimension; (0, dim) when less cannot be shown."""

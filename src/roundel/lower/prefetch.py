@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops annotated with ``prefetch`` ask for what the code after them will read, a share in each iteration.
+"""Prefetch instructions for what the code after a loop will read.
 
-``annotate(loop, "prefetch", (buffer, ahead, step))``: the innermost serial loop inside that reads the buffer moves through
-``step`` of its elements per iteration, and the loop as a whole through the same elements in each of its iterations (of each P
-iterations, where P is given as a fourth number; it may be the innermost loop itself). So does a loop inside of it with the annotation
-``prefetch_pass`` in each of its iterations, each of which counts as one of the P then. Iteration p of P fetches the p-th part of what the innermost loop moves
-through, ``ahead`` elements further on, in order. Hardware
-prefetchers stop at the end of a page; panels of constants that come from memory do not wait for them this way.
+The hardware's prefetchers stop at the end of a page of memory, so panels of constants that come from memory arrive late. Two annotations
+(``ir.annotations``) ask for prefetches by instructions:
 
-``annotate(loop, "prefetch_lines", (buffer, ahead))``: the innermost serial loop that reads the buffer, inside of this one or this one
-itself, fetches in each iteration a line from ``ahead`` elements beyond what it reads first; iterations of the annotated loop take the lines
-in turn. So the next rows of a picture come while these are worked on: they are many short streams, each of which a hardware
-prefetcher would notice late.
+``prefetch`` on a loop, with a value ``Prefetch(buffer, ahead, step, passes)``: the innermost serial loop inside that reads ``buffer`` moves
+through ``step`` of its elements in each iteration, and each iteration of the annotated loop passes over the same elements again. In pass
+p of P, the innermost loop fetches the p-th part of those elements, ``ahead`` elements further on, so that after P passes all of them were
+fetched once. P is ``passes``, or the trip count of the annotated loop where that is 0. The annotated loop may be the innermost one itself.
+A loop between the two with the annotation ``prefetch_pass`` passes over the same elements in each of its iterations too, and multiplies P
+by its trip count.
+
+``prefetch_lines`` on a loop, with a value ``PrefetchLines(buffer, ahead)``: the innermost serial loop that reads ``buffer`` (inside of the
+annotated loop, or that loop itself) fetches in each iteration one line, ``ahead`` elements beyond the element that it reads first;
+successive iterations of the annotated loop fetch successive lines. This brings the next rows of a picture while the present ones are
+worked on: these are many short streams, each of which a hardware prefetcher would notice late.
 """
 
 from __future__ import annotations
 
 from roundel.arith import Analyzer
-from roundel.ir import IRModule, Var, decl_buffer, on, tir
+from roundel.ir import Var, decl_buffer, on, tir
+from roundel.ir.annotations import PREFETCH, PREFETCH_LINES, PREFETCH_PASS, Prefetch, PrefetchLines
 from roundel.ir.dtype import DType
 from roundel.ir.visit import substitute, walk
-from roundel.passes import pass_
 from roundel.target import Target
 
-from .kernel_pass import is_kernel
+from .kernel_pass import kernel_pass
 from .loop_facts import inside
 from .statements import StatementRewriter
 
@@ -42,11 +45,11 @@ class _Prefetch(StatementRewriter):
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
         outer, lines = self.passes, self.lines
-        if "prefetch_lines" in loop.annotations:
+        if PREFETCH_LINES in loop.annotations:
             self.lines = loop
-        if "prefetch" in loop.annotations:
+        if PREFETCH in loop.annotations:
             self.passes = [loop]
-        elif outer and "prefetch_pass" in loop.annotations and type(loop.extent) is tir.IntImm:
+        elif outer and PREFETCH_PASS in loop.annotations and type(loop.extent) is tir.IntImm:
             self.passes = [*outer, loop]
         with inside(self.an, loop):
             out = self.generic(loop)
@@ -57,13 +60,13 @@ class _Prefetch(StatementRewriter):
         return out
 
     def insert(self, loop: tir.For, passes: list[tir.For]) -> tir.For:
-        name, ahead, step, *given = (getattr(v, "value", v) for v in passes[0].annotations["prefetch"])
+        name, ahead, step, given = Prefetch.of(passes[0].annotations)
         found = _first_read(loop, name, {loop.loop_var: loop.min})
         if found is None:
             return loop
         flat, at = found
         line = self.line(flat)
-        outer = given[0] if given else passes[0].extent.value if type(passes[0].extent) is tir.IntImm else ASSUMED_ITERATIONS
+        outer = given or (passes[0].extent.value if type(passes[0].extent) is tir.IntImm else ASSUMED_ITERATIONS)
         number, parts = passes[0].loop_var - passes[0].min, outer
         for inner in passes[1:]:
             number, parts = number * inner.extent.value + inner.loop_var - inner.min, parts * inner.extent.value
@@ -82,7 +85,7 @@ class _Prefetch(StatementRewriter):
 
     def insert_lines(self, loop: tir.For, turns: tir.For) -> tir.For:
         """One line in each iteration of the loop; ``turns`` is around it or the loop itself."""
-        name, ahead = (getattr(v, "value", v) for v in turns.annotations["prefetch_lines"])
+        name, ahead = PrefetchLines.of(turns.annotations)
         found = _first_read(loop, name, {turns.loop_var: turns.min})
         if found is None:
             return loop
@@ -112,13 +115,8 @@ def _serial_inside(loop: tir.For) -> bool:
     return any(type(n) is tir.For and n.kind not in _CODE for n in walk(loop.body))
 
 
-@pass_("prefetch")
-def prefetch(mod: IRModule) -> IRModule:
-    """Prefetch instructions where loops are annotated with ``prefetch``, for the lines of the target's caches."""
-    line_bytes = (mod.attrs.get("target") or Target.host()).line_bytes
-    return mod.with_functions({name: _prefetched(f, line_bytes) for name, f in mod.items() if is_kernel(f)})
-
-
-def _prefetched(func: tir.PrimFunc, line_bytes: int) -> tir.PrimFunc:
-    body = _Prefetch(line_bytes).rewrite(func.body)
+@kernel_pass("prefetch", for_target=True)
+def prefetch(func: tir.PrimFunc, target: Target) -> tir.PrimFunc:
+    """Prefetch instructions where loops are annotated with ``prefetch`` or ``prefetch_lines``, for the lines of the target's caches."""
+    body = _Prefetch(target.line_bytes).rewrite(func.body)
     return func if body is func.body else func.replace(body=body)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roundel.ir import Var, on, tir
+from roundel.ir.annotations import NOT_REGISTERS
 from roundel.ir.errors import LowerError
 from roundel.ir.visit import OnceVisitor, statements, substitute
 
@@ -82,7 +83,7 @@ class _RegisterTiles(StatementRewriter):
         data = Var(alloc.buffer.data.name, alloc.buffer.data.dtype)
         memory = alloc.buffer.replace(scope="global", data=data)
         body = substitute(alloc.body, {alloc.buffer.data: data}, {alloc.buffer: memory})
-        return tir.Allocate(memory, body, alloc.annotations | {"not_registers": reason}, alloc.span)
+        return tir.Allocate(memory, body, alloc.annotations | {NOT_REGISTERS: reason}, alloc.span)
 
 
 @kernel_pass("register_tiles")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, on, tir
+from roundel.ir.annotations import EDGE
 from roundel.ir.visit import free_vars, substitute, walk
 
 from .accesses import interval
@@ -66,7 +67,7 @@ class _Unguard(StatementRewriter):
     def first(self, c: tir.LT) -> list[tir.Expr]:
         """What still has to hold of the first row of a tile, in a loop that is cut at its own ``edge``: tiles beyond it are none."""
         names = free_vars(c.a)
-        if names & self.lanes or not any("edge" in x.annotations for x in self.loops if x.loop_var in names):
+        if names & self.lanes or not any(EDGE in x.annotations for x in self.loops if x.loop_var in names):
             return []
         return [self.analyzer.simplify(substitute(c, {x.loop_var: x.min for x in self.loops if x.loop_var in names & self.unrolled}))]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from ..ir import graph, tir
+from ..ir import annotations, graph, tir
 from ..ir.module import IRModule
 from ..ir.op import OpDef
 from ..ir.visit import Visitor, children, free_vars, on
@@ -121,6 +121,7 @@ class _Program(Visitor):
             self.visit(e)
         if s.loop_var in self.vars:
             self.say(f"loop variable {s.loop_var.name} is defined twice")
+        self._annotations(s, f"loop {s.loop_var.name}")
         if (s.kind is tir.ForKind.THREAD_BINDING) != (s.thread is not None):
             self.say(f"loop {s.loop_var.name} is {s.kind.value} with thread {s.thread}")
         with self.scope([s.loop_var]):
@@ -136,6 +137,7 @@ class _Program(Visitor):
 
     @on(tir.Allocate)
     def _allocate(self, s: tir.Allocate) -> None:
+        self._annotations(s, f"the allocation of {s.buffer.name}")
         self._shape(s.buffer)
         with self.scope(buffers=[s.buffer]):
             self.visit(s.body)
@@ -171,8 +173,13 @@ class _Program(Visitor):
             self.say(f"the predicate of block {s.block.name} is {s.predicate.dtype}")
         self.visit(s.block)
 
+    def _annotations(self, node: Any, what: str) -> None:
+        for problem in annotations.problems(node):
+            self.say(f"{what}: {problem}")
+
     @on(tir.Block)
     def _block(self, b: tir.Block) -> None:
+        self._annotations(b, f"block {b.name}")
         for iv in b.iter_vars:
             self.visit(iv.dom.min)
             self.visit(iv.dom.extent)

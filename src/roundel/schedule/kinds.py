@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from roundel.ir import Buffer, Rewriter, tir
+from roundel.ir.annotations import BUFFER_DIM_ALIGN
 from roundel.ir.tir import Block, For, ForKind
 
 from .legality import check_parallel
@@ -132,5 +133,5 @@ def storage_align(tree: Tree, block: BlockToken, buffer_index: int, axis: int, f
     buffer = written_buffer(tree, node, buffer_index)
     if factor <= 0 or not -buffer.ndim <= axis < buffer.ndim:
         refuse(tree, block, "storage_align needs a positive factor and an axis of the buffer")
-    old = [e for e in node.annotations.get("buffer_dim_align", ()) if tuple(e[:2]) != (buffer_index, axis % buffer.ndim)]
-    return _annotated(tree, block, node.annotations | {"buffer_dim_align": (*old, (buffer_index, axis % buffer.ndim, factor, offset))})
+    old = [e for e in node.annotations.get(BUFFER_DIM_ALIGN, ()) if tuple(e[:2]) != (buffer_index, axis % buffer.ndim)]
+    return _annotated(tree, block, node.annotations | {BUFFER_DIM_ALIGN: (*old, (buffer_index, axis % buffer.ndim, factor, offset))})

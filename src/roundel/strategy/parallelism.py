@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..ir import tir
+from ..ir import annotations, tir
 from ..schedule import Schedule
 from ..target import Target
 
@@ -32,7 +32,7 @@ def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: T
         grain = max(1, min(grain, extent.value // 4), extent.value // most_chunks if most_chunks else 1)
     grain = _given(sch, extent) or grain
     sch.parallel(loop)
-    sch.annotate(loop, "grain", grain)
+    sch.annotate(loop, annotations.GRAIN, grain)
     return {GRAIN: grain}
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ..ir import tir
+from ..ir import annotations, tir
 from ..ir.visit import free_vars
 from ..schedule.operations import ELEMENTARY
 from ..target import Target
@@ -247,7 +247,7 @@ def _statement(reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> Statem
     for loop in site.loops:
         kind, extent = _KINDS.get(loop.kind, SERIAL), reader.number(loop.extent)
         if loop.kind is tir.ForKind.PARALLEL:
-            grain = (loop.annotations or {}).get("grain", 1)
+            grain = (loop.annotations or {}).get(annotations.GRAIN, 1)
             region, chunks = loop.loop_var, -(-extent // max(1, int(getattr(grain, "value", grain))))
         parts = digits.get(loop.loop_var)
         loops += [Loop(loop.loop_var, extent, kind)] if parts is None else _digits(parts, extent, kind)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ...ir import tir
+from ...ir.annotations import ARENA, INTERLEAVE, STREAMED
 from ...ir.dtype import INT64
 from ...ir.errors import BuildError
 from .address import strides
@@ -24,9 +25,9 @@ def _seq(em: Emitter, s: tir.Seq) -> None:
 def _for(em: Emitter, s: tir.For) -> None:
     """A loop with its test at the bottom; one more ahead of it unless it is known to run. What loops with the annotation
     ``streamed`` store in whole vectors is not kept in caches; one with ``interleave`` 1 is not run several vectors at a time by LLVM."""
-    if "streamed" in s.annotations:
+    if STREAMED in s.annotations:
         em.streaming += 1
-        _for(em, s.replace(annotations=s.annotations.without("streamed")))
+        _for(em, s.replace(annotations=s.annotations.without(STREAMED)))
         em.streaming -= 1
         return
     if s.kind is not tir.ForKind.SERIAL:
@@ -60,7 +61,7 @@ def _for(em: Emitter, s: tir.For) -> None:
     em.values.clear()
     following = em.op(f"add nsw {t} {counter}, {by}")
     lines[slot] = f"  {counter} = phi {t} [ {low}, %{ahead} ], [ {following}, %{em.block} ]"
-    em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done, ", !llvm.loop !4" if s.annotations.get("interleave") == 1 else "")
+    em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done, ", !llvm.loop !4" if s.annotations.get(INTERLEAVE) == 1 else "")
     em.start(done)
 
 
@@ -206,7 +207,7 @@ def _allocate(em: Emitter, s: tir.Allocate) -> None:
     em.values.clear()
     size, free = buffer_bytes(s.buffer), None
     fixed = size.value if type(size) is tir.IntImm else None
-    if s.annotations.get("arena"):
+    if s.annotations.get(ARENA):
         operand = em.op("load ptr, ptr %ctx, align 8, !invariant.load !0")
     elif fixed is not None and (
         s.buffer.scope == "local" or (fixed <= STACK_LIMIT and em.stack_bytes + fixed <= STACK_TOTAL)

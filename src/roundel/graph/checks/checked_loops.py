@@ -22,6 +22,7 @@ from typing import Any
 
 from ...arith import Analyzer
 from ...ir import tir
+from ...ir.annotations import GRAIN, INTERLEAVE
 from ...ir.dtype import INT64, VOID, DType
 from ...ir.visit import OnceVisitor, Rewriter, free_vars, on, substitute, walk
 from ...ops.bounds import limit_of, sign_of_check
@@ -149,7 +150,7 @@ class Checked(Rewriter):
         here, n, each = next(iter(before)), loop.extent, Analyzer().simplify(tir.product_of(self.indices.shape[d + 1 :]))
         if static(each) is None or len(before) > 1 or any(v not in self.outside for i in here for v in free_vars(i)):
             return None  # so many at a time as are not known, or loops over the dimensions before are inside
-        grain = loop.annotations.get("grain", 0)
+        grain = loop.annotations.get(GRAIN, 0)
         rows = max(1, STRIP // max(1, static(each)))  # type: ignore[type-var]
         rows = min(rows, max(1, grain)) if loop.kind is tir.ForKind.PARALLEL else rows
 
@@ -167,7 +168,7 @@ class Checked(Rewriter):
 
         number, rest = tir.Var("strip", INT64), Analyzer().simplify(tir.floormod(n, rows))
         whole = loop.replace(loop_var=number, extent=tir.floordiv(n, rows), body=strip(number * rows, tir.index_const(rows)),
-                             annotations=loop.annotations | ({"grain": max(1, grain // rows)} if grain else {}))
+                             annotations=loop.annotations | ({GRAIN: max(1, grain // rows)} if grain else {}))
         return whole if static(rest) == 0 else tir.seq(whole, tir.If(tir.gt(rest, 0), strip(n - rest, rest)))
 
     def look(self, before: tuple[tir.Expr, ...], first: tir.Expr, count: tir.Expr) -> tir.Stmt:
@@ -230,7 +231,7 @@ class Checked(Rewriter):
         join = tir.BufferStore(self.found, reduce(lambda a, b: tir.call("bitwise_or", a, b), moved, found), ())
         body = tir.seq(join, self.rewrite(loops[-1].body))
         if len(moved) > 1:  # several vectors at a time would have so much on the way that fewer elements are
-            loops[-1] = loops[-1].replace(annotations=loops[-1].annotations | {"interleave": 1})
+            loops[-1] = loops[-1].replace(annotations=loops[-1].annotations | {INTERLEAVE: 1})
         for loop in reversed(loops[1:]):
             body = loop.replace(body=body)
 
@@ -245,15 +246,15 @@ class Checked(Rewriter):
 
     def pieces(self, loop: tir.For, of: Callable[[tir.For], tir.Stmt]) -> tir.Stmt:
         """A parallel loop in pieces, of which each thread tells what it found."""
-        n, grain = loop.extent, loop.annotations.get("grain", 0)
+        n, grain = loop.extent, loop.annotations.get(GRAIN, 0)
         rows = min(PIECE, grain) if grain > 0 else 1
         piece, row = tir.Var("piece", INT64), tir.Var(loop.loop_var.name, loop.loop_var.dtype)
         even = static(n) is not None and static(n) % rows == 0  # type: ignore[operator]
         body = substitute(loop.body, {loop.loop_var: tir.cast(piece * rows + row, row.dtype)})
         count = tir.index_const(rows) if even else tir.min_(rows, n - piece * rows)
-        part = tir.For(row, tir.index_const(0), count, tir.ForKind.SERIAL, body, annotations=loop.annotations.without("grain"))
+        part = tir.For(row, tir.index_const(0), count, tir.ForKind.SERIAL, body, annotations=loop.annotations.without(GRAIN))
         return loop.replace(loop_var=piece, extent=tir.floordiv(n + (rows - 1), rows), body=of(part),
-                            annotations=loop.annotations.without("interleave") | ({"grain": max(1, grain // rows)} if grain else {}))
+                            annotations=loop.annotations.without(INTERLEAVE) | ({GRAIN: max(1, grain // rows)} if grain else {}))
 
     def nearest(self, load: tir.BufferLoad) -> tuple[tir.Expr, tir.Expr]:
         """An index counted from the beginning, and the same if it is a position, else the last: as unsigned numbers all others are larger."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...ir import tir
+from ...ir.annotations import EDGE
 from ...ir.errors import ScheduleError
 from ...schedule import Schedule
 from ...target import Target
@@ -166,7 +167,7 @@ class Steps:
     def edge(self, loop: Any) -> None:
         """A loop over keys, or blocks of them, itself ends where there are no more, not one around it."""
         if self.span:
-            self.sch.annotate(loop, "edge", True)
+            self.sch.annotate(loop, EDGE, True)
 
     def inside(self, block: Any, loop: Any) -> list[Any]:
         """The loops of a block below one that is around it."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir import tir
+from ...ir.annotations import PREFETCH, STREAMED, Prefetch
 from ...schedule import Schedule
 from ...target import Target
 from ..match.accesses import Access, BlockInfo, extent_of
@@ -27,7 +28,7 @@ def stream(sch: Schedule, info: BlockInfo, loop: Any, target: Target) -> None:
     that is not in the cache reads it first, and what is pushed out for it might still have been of use."""
     buffer = info.stores[0].buffer
     if buffer in sch.func.buffer_params and bytes_of(buffer) >= max(target.l3_bytes, 4 * target.l2_bytes):
-        sch.annotate(loop, "streamed", 1)
+        sch.annotate(loop, STREAMED, True)
 
 
 def fetch_ahead(sch: Schedule, infos: Sequence[BlockInfo], far: int) -> None:
@@ -41,7 +42,7 @@ def fetch_ahead(sch: Schedule, infos: Sequence[BlockInfo], far: int) -> None:
         return
     row, width = extent_of(info.block.iter_vars[-1]), sch.get(loops[-1]).extent.value
     ahead = row * -(-AHEAD_BYTES * 8 // (access.buffer.dtype.storage_bits * row))
-    sch.annotate(loops[-2], "prefetch", (access.buffer.name, ahead, width, 1))
+    sch.annotate(loops[-2], PREFETCH, Prefetch(access.buffer.name, ahead, step=width, passes=1))
 
 
 def _is_large(sch: Schedule, info: BlockInfo, access: Access, far: int) -> bool:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from ...ir import tir
+from ...ir.annotations import EDGE, PREFETCH, PREFETCH_LINES, WINDOW, Prefetch, PrefetchLines
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
@@ -217,9 +218,9 @@ def _schedule(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, in
     if c.windows:
         sch.skip_zeros(block)
         for k in c.windows:
-            sch.annotate(loops[k], "window", True)
+            sch.annotate(loops[k], WINDOW, True)
             if not meets_rows(c, k):
-                sch.annotate(loops[k], "edge", True)
+                sch.annotate(loops[k], EDGE, True)
     _fetch_rows(sch, c, loops, choice, target)
     depth = len(outside)
     for b, outer_count in ((init, depth), (epilogue, depth)):
@@ -247,7 +248,7 @@ def _schedule(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, in
         few = (c.extent(c.rows[0]) or 0) <= FEW_TILES * tile.rows
         width = tile.vectors * tile.lanes
         buffer = sch.func.buffer_params[packed]
-        sch.annotate(rows[0], "prefetch", (buffer.name, math.prod(n.value for n in buffer.shape[1:]), unroll * width))
+        sch.annotate(rows[0], PREFETCH, Prefetch(buffer.name, math.prod(n.value for n in buffer.shape[1:]), step=unroll * width))
     work = _cycles(c, tile)
     for loop in outside[count:]:
         extent = sch.get(loop).extent
@@ -285,7 +286,7 @@ def _prefetch(sch: Schedule, c: Contraction, tile: Tile, tiles: int, loop: Any, 
     panel = product([c.extent(k) for k in c.reduce], 0) * width
     rows = [c.extent(r) for r in c.rows]
     if panel and None not in rows:
-        sch.annotate(loop, "prefetch", (packed.name, panel, unroll * width, math.prod(rows[:-1]) * tiles))
+        sch.annotate(loop, PREFETCH, Prefetch(packed.name, panel, step=unroll * width, passes=math.prod(rows[:-1]) * tiles))
 
 
 def _fetch_rows(sch: Schedule, c: Contraction, loops: list[Any], choice: Mapping[str, int], target: Target) -> None:
@@ -298,7 +299,7 @@ def _fetch_rows(sch: Schedule, c: Contraction, loops: list[Any], choice: Mapping
     window = next((k for k in c.reduce if data.steps(axes[k].var, 1) and (k != choice["inner"] or choice["unroll"] == 1)), None)
     if window is None or not isinstance(down, int) or not isinstance(across, int) or across * data.buffer.dtype.bits >= 8 * target.line_bytes:
         return
-    sch.annotate(loops[window], "prefetch_lines", (data.buffer.name, down))
+    sch.annotate(loops[window], PREFETCH_LINES, PrefetchLines(data.buffer.name, down))
 
 
 def _parallel_prefix(sch: Schedule, loops: list[Any], target: Target) -> int:

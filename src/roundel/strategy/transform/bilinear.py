@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...ir import tir
+from ...ir.annotations import EDGE, PREFETCH, PREFETCH_PASS, Prefetch
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
@@ -192,7 +193,7 @@ def _tiled(sch: Schedule, stages: Stages, tile: Tile, target: Target) -> tuple[l
     panel, v, j, lane = _columns(sch, stages, tile, n)
     outer = [*batch, part, panel, block]
     sch.reorder(*outer, t, row, v, i, j, lane)
-    sch.annotate(t, "edge", True)
+    sch.annotate(t, EDGE, True)
     _straight(sch, stages, (i, j), lane, v, len(outer) + 3)
     return outer, in_block * height
 
@@ -270,18 +271,18 @@ def _products(sch: Schedule, block: Any, accumulated: Any, stages: Stages, tile:
     multiply_in_registers(sch, block, c.vector.buffer if stages.factors else weight, tile, ko, ki, (ki, pi, qv), lane)
     tiled = height == tile.rows and len(batch) > 0
     if tiled:
-        sch.annotate(batch[-1], "edge", True)
+        sch.annotate(batch[-1], EDGE, True)
     if stages.factors is not None:
         _make_once(sch, stages.factors, tile, x, [*batch, po], ki)
     if packed is None:
         return
     width = tile.vectors * tile.lanes
     if stages.factors is not None:  # four quarters while seven products pass
-        sch.annotate(x, "prefetch", (weight.name, 4 * extent * width, 4 * unroll * width))
-        sch.annotate(po, "prefetch_pass", True)
+        sch.annotate(x, PREFETCH, Prefetch(weight.name, 4 * extent * width, step=4 * unroll * width))
+        sch.annotate(po, PREFETCH_PASS, True)
     else:
-        passes = (FEW_TILES,) if tiled else ()
-        sch.annotate(batch[-1] if tiled else po, "prefetch", (weight.name, extent * width, unroll * width, *passes))
+        ahead = Prefetch(weight.name, extent * width, step=unroll * width, passes=FEW_TILES if tiled else 0)
+        sch.annotate(batch[-1] if tiled else po, PREFETCH, ahead)
 
 
 def _make_once(sch: Schedule, factors: BlockInfo, tile: Tile, x: Any, rows: list[Any], step: Any) -> None:

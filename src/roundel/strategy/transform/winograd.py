@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import tir
+from ...ir.annotations import EDGE, PREFETCH, Prefetch
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..candidates import Candidates
@@ -220,7 +221,7 @@ def _products(sch: Schedule, block: Any, accumulated: Any, stages: Stages, b: Bl
     if packed is not None:
         width = tile.vectors * tile.lanes
         panel_size = product([c.extent(k) for k in c.reduce], 1) * width
-        sch.annotate(po, "prefetch", (weight.name, panel_size, sch.get(ri).extent.value * width))
+        sch.annotate(po, PREFETCH, Prefetch(weight.name, panel_size, step=sch.get(ri).extent.value * width))
 
 
 def _data(sch: Schedule, block: Any, stages: Stages, b: Blocking, loop: Any | None, target: Target) -> None:
@@ -270,7 +271,7 @@ def _direct(sch: Schedule, stages: Stages, loop: Any) -> list[Any]:
     sch.compute_at(patch, loop)
     row, column, lane = sch.get_loops(patch)[-3:]
     for axis in (row, column):
-        sch.annotate(axis, "edge", True)  # the loops around stay whole for what is rare
+        sch.annotate(axis, EDGE, True)  # the loops around stay whole for what is rare
     sch.vectorize(lane)
     return [sums, patch]
 

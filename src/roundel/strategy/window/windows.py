@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...ir import tir
+from ...ir.annotations import EDGE, WINDOW
 from ...ir.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...target import Target
@@ -116,8 +117,8 @@ def _skip_border(sch: Schedule, block: Any, info: BlockInfo, looping: Sequence[A
     with suppress(ScheduleError):  # not every border is neutral
         sch.skip_zeros(block)
     for loop in border:
-        sch.annotate(loop, "window", True)
-        sch.annotate(loop, "edge", True)
+        sch.annotate(loop, WINDOW, True)
+        sch.annotate(loop, EDGE, True)
 
 
 def _before_tails(sch: Schedule, info: BlockInfo, outer: list[Any], count: int, width: int, target: Target) -> int:
