@@ -45,9 +45,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     ``[{"batch": 1, "seq": 128}]``, that get code of their own beside that for all sizes. ``accuracy``: ``strict``, ``default``
     or ``fast``. ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products so (sums stay float32).
     ``bounds_checks``: whether indices that are data are checked at run time (default yes; without, what is out of range reads or writes
-    foreign memory). ``choices``: algorithms by the names of nodes or patterns of them, such as ``{"/layer1/*": "direct"}``, and decisions by
-    the names of kernels, such as ``{"fused_matmul": {"sketch": "contraction", "rows": 6}}``, that are not left to the models of the machine;
-    what cannot be had is an error. Raises RoundelError.
+    foreign memory). ``choices``: by the names of nodes or patterns of them algorithms, such as ``{"/layer1/*": "direct"}``, and decisions of
+    their kernels, such as ``{"/fc/MatMul": {"sketch": "contraction", "rows": 6}}``, that are not left to the models of the machine; what
+    cannot be had is an error. Raises RoundelError.
     """
     from . import cache
     from .ir import cache_folder

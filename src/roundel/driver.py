@@ -31,6 +31,7 @@ from .graph.programs.collapse_axes import collapse_axes
 from .graph.programs.fuse import fuse
 from .graph.programs.legalize import decompose, legalize
 from .graph.programs.name_sizes import name_sizes
+from .graph.programs.pin_nodes import pin_nodes
 from .graph.tidy.common_subexpressions import eliminate_common_subexpressions
 from .graph.tidy.convert_to_dataflow import convert_to_dataflow
 from .graph.tidy.dead_code import eliminate_dead_code
@@ -63,8 +64,8 @@ OPTIMIZE: list[Pass] = [
 
 LOWER: list[Pass] = [
     decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
-    block_channels, check_choices, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
-    legalize, size_checks, fuse, collapse_axes, name_sizes, eliminate_dead_code,
+    block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
+    legalize, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 

@@ -170,7 +170,12 @@ def test_every_command_speaks_json(place, compiled):
     assert "lower_host" in as_json(place, "inspect", "model.onnx", "--passes")
     explained = as_json(place, "explain", "model.onnx", "--no-measure")
     (row,) = explained["kernels"]
-    assert {(c["site"], c["taken"]) for c in explained["choices"]} == {("product", "plain"), ("product", "float32")}
+    assert {(c["site"], c["kind"], c["taken"]) for c in explained["choices"]} == {
+        ("product", "algorithm", "plain"), ("product", "weights", "float32"), ("product", "kernel", "separate"), ("product", "packing", "packed")}
+    assert row["nodes"] == ["product"] and row["pin"]["sketch"] == row["rule"]
+    assert all(row["pin"][name] in values for name, values in row["space"].items())
+    again = as_json(place, "explain", "model.onnx", "--no-measure", *(x for n, d in explained["pins"].items() for x in ("--choose", f"{n}={json.dumps(d)}")))
+    assert again["kernels"][0]["decisions"] == row["decisions"] and again["pins"].keys() == explained["pins"].keys()
     assert all(c["expected_ms"].keys() | c["why_not"].keys() >= {c["taken"]} for c in explained["choices"])
     assert row["kernel"] == as_json(place, "explain", "model.onnx", "-f", row["kernel"])["kernel"]
     assert "define" in as_json(place, "inspect", "model.onnx", "--form", "llvm", "-f", row["kernel"])["text"]
@@ -184,7 +189,9 @@ def test_algorithms_are_asked_for_by_the_names_of_nodes(place):
     assert as_json(place, "compile", "model.onnx", "-o", "c.so", "--choose", "prod*=plain")["metadata"]["choices"] == {"prod*": ["plain"]}
     assert "fewer than four vectors" in roundel(place, "compile", "model.onnx", "--choose", "product=strassen", status=1).stderr
     assert "is product meant?" in roundel(place, "explain", "model.onnx", "--choose", "produkt=plain", status=1).stderr
-    assert "NODE=ALGORITHM" in roundel(place, "compile", "model.onnx", "--choose", "plain", status=2).stderr
+    assert "NODE=ALTERNATIVE" in roundel(place, "compile", "model.onnx", "--choose", "plain", status=2).stderr
+    assert "an object of JSON" in roundel(place, "compile", "model.onnx", "--choose", "product={rows: 3}", status=2).stderr
+    assert "node 'product'" in roundel(place, "compile", "model.onnx", "--choose", 'product={"hight": 3}', status=1).stderr
 
 
 def test_choices_below_the_table(place):

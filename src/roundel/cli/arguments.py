@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,8 +28,9 @@ ACCURACY = typer.Option(None, "--accuracy", help="Numerics: strict, default or f
 HOT = typer.Option([], "--hot", metavar="NAME=SIZE[,...]", help="Sizes that get code of their own beside that for all sizes, such as batch=1,seq=128.")
 WEIGHTS = typer.Option(None, "--weights", help="Store the weights of matrix products as float16 or bfloat16.")
 BOUNDS_CHECKS = typer.Option(None, "--bounds-checks/--no-bounds-checks", help="Whether indices that are data are checked at run time. Default: yes.")
-CHOOSE = typer.Option([], "--choose", metavar="NODE=ALGORITHM", help="Compute a node (or all of a pattern such as /layer1/*) by this algorithm, such as "
-                      "direct, winograd4, plain, strassen, bfloat16; `roundel explain --json` lists them. May be given several times.")
+CHOOSE = typer.Option([], "--choose", metavar="NODE=CHOICE", help="Compute a node (or all of a pattern such as /layer1/*) in this way, such as "
+                      'direct, winograd4, plain, strassen, bfloat16, separate, unpacked, or its kernel with decisions of JSON, {"rows": 6}; '
+                      "`roundel explain --json` lists them. May be given several times.")
 
 
 def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:
@@ -43,15 +45,24 @@ def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:
     return out
 
 
-def chosen(items: Sequence[str]) -> dict[str, list[str]] | None:
-    """``["/conv1/Conv=direct"]`` as a mapping, None for nothing; raises typer.BadParameter. Names of nodes may have an equals sign in them."""
-    out: dict[str, list[str]] = {}
+def chosen(items: Sequence[str]) -> dict[str, list[Any]] | None:
+    """``["/conv1/Conv=direct", '/fc/Gemm={"rows": 6}']`` as a mapping, None for nothing; raises typer.BadParameter. Names of nodes may have an
+    equals sign in them."""
+    out: dict[str, list[Any]] = {}
     for item in items:
-        node, _, algorithm = item.rpartition("=")
-        if not node or not algorithm:
-            raise typer.BadParameter(f"{item} is not NODE=ALGORITHM", param_hint="--choose")
-        out.setdefault(node, []).append(algorithm)
+        node, _, wanted = item.partition("={") if item.endswith("}") else item.rpartition("=")
+        if not node or not wanted:
+            raise typer.BadParameter(f"{item} is not NODE=ALTERNATIVE", param_hint="--choose")
+        out.setdefault(node, []).append(_decisions(item, "{" + wanted) if item.endswith("}") else wanted)
     return out or None
+
+
+def _decisions(item: str, text: str) -> dict[str, Any]:
+    """Decisions of a kernel from JSON."""
+    try:
+        return dict(json.loads(text))
+    except ValueError as error:
+        raise typer.BadParameter(f"{item} is not NODE=DECISIONS with an object of JSON: {error}", param_hint="--choose") from None
 
 
 def open_model(path: Path, *, target: str | None = None, threads: int | None = None, verify: bool = False, dynamic: Mapping[str, int] | None = None,

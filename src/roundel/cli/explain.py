@@ -43,7 +43,7 @@ def explain_command(
             add_measured(rows, model, target=target, threads=threads, sizes=sizes, seconds=seconds, choices=asked)
     rows.sort(key=lambda r: -r["calls"] * r.get("measured_ms", r["bound_ms"]))
     if as_json:
-        print_json({"kernels": rows, "choices": choices})
+        print_json({"kernels": rows, "choices": choices, "pins": pins(rows)})
         return
     console = Console()
     wide = console if console.is_terminal else Console(width=180)
@@ -75,7 +75,7 @@ def explained_with_choices(model: Any, *, target: TargetLike | None = None, thre
     last = driver.DEFAULT.index(schedule_module)
     known_dims((v.name for p in mod["main"].params for v in dims_of(p.sinfo)), sizes or {})
     mod = driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:last], choices=choices)
-    found = explain_module(mod, machine, sizes)
+    found, places = explain_module(mod, machine, sizes), _Places(mod)
     speed = rates(machine, threads, this_machine() if machine == Target.host() and options.get("rates") == "measured" else None)
     constants = sum(e.calls * e.cost.constant_bytes for e in found)
     out = []
@@ -87,13 +87,43 @@ def explained_with_choices(model: Any, *, target: TargetLike | None = None, thre
             "predicted_ms": None if predicted is None else predicted * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
             "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
             "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
+            "nodes": places.nodes(e.name), "pin_at": places.pin_at(e.name), "pin": e.pin, "space": e.sketch.space,
         })
     cycles_to_ms = machine.flops_per_cycle() / speed.gflops * 1e-6
     return out, [{
-        "site": c.site, "subject": c.subject, "taken": c.taken, "condition": c.condition,
+        "site": c.site, "kind": c.kind, "subject": c.subject, "taken": c.taken, "condition": c.condition,
         "expected_ms": {name: None if cycles is None else cycles * cycles_to_ms for name, cycles in c.possible.items()},
         "why_not": {name: why for name, why in c.alternatives.items() if isinstance(why, str)},
     } for c in mod.choices.made]
+
+
+def pins(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What asks for all these kernels as they are: a mapping for ``rd.compile(choices=...)``."""
+    places = [row["pin_at"] for row in rows]
+    return {row["pin_at"] if places.count(row["pin_at"]) == 1 else row["kernel"]: row["pin"] for row in rows}
+
+
+class _Places:
+    """Where in the model the kernels of a module are, and under which name their decisions can be pinned."""
+
+    def __init__(self, mod: Any) -> None:
+        from ..graph.programs.pin_nodes import kind_of, main_kernels
+        from ..graph.rewriter import nodes_of
+        from ..strategy.pack_constants import calls_of
+
+        main = main_kernels(mod)
+        self._nodes: dict[str, dict[str, bool]] = {}
+        for binding, call in calls_of(mod):
+            for node in nodes_of(binding):
+                self._nodes.setdefault(call.args[0].name, {})[node] = kind_of(mod, call) == main[node]
+
+    def nodes(self, kernel: str) -> list[str]:
+        """Those that the kernel computes, in any of its calls."""
+        return list(self._nodes[kernel])
+
+    def pin_at(self, kernel: str) -> str:
+        """A node whose main kernel it is, else its own name. (Others that call the same kernel get it without the pin.)"""
+        return next((node for node, is_main in self._nodes[kernel].items() if is_main), kernel)
 
 
 def choice_lines(choices: list[dict[str, Any]]) -> list[str]:

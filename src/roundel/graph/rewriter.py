@@ -231,6 +231,11 @@ def site_of(binding: graph.Binding) -> str:
     return binding.span.name if binding.span is not None and binding.span.name else binding.var.name
 
 
+def nodes_of(binding: graph.Binding) -> tuple[str, ...]:
+    """The names, as of ``site_of``, of all nodes that a binding computes: several where they were fused."""
+    return binding.span.nodes if binding.span is not None and binding.span.nodes else (site_of(binding),)
+
+
 def uses(func: graph.Function) -> dict[graph.Var, int]:
     """How often each variable is used in the function, its result included (each field of a tuple counts)."""
     count: dict[graph.Var, int] = {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choices between algorithms: what a pass decided at each place of a model, what else there was, and what somebody asked for.
+"""Choices: what a pass decided at each place of a model (between algorithms, layouts, kernels), what else there was, and what was asked for.
 
 A pass that can compute a node in several ways asks for each node what is taken, and leaves a record of it::
 
-    choosing = Choosing(mod.choices)
+    choosing = Choosing(mod.choices, "algorithm")
     taken = choosing.decide("/conv1/Conv", "conv2d 1x64x56x56 by 64x64x3x3", {"direct": 4e6, "winograd4": "the channels fill no vectors"}, "direct")
     return mod.replace(choices=choosing.choices())
 
@@ -29,13 +29,15 @@ Alternatives = Mapping[str, float | str | None]
 @dataclass(frozen=True)
 class Choice:
     """What was decided at ``site``, the name of the model's node. ``subject`` says what is computed there, ``taken`` is one of
-    ``alternatives``. ``condition``: on what sizes at run time it is taken, "" for all."""
+    ``alternatives``. ``condition``: on what sizes at run time it is taken, "" for all. ``kind``: between algorithms, layouts, ways to store
+    weights, or boundaries of kernels."""
 
     site: str
     subject: str
     taken: str
     alternatives: Attrs = EMPTY
     condition: str = ""
+    kind: str = "algorithm"
 
     @property
     def possible(self) -> dict[str, float | None]:
@@ -45,8 +47,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of a module. ``asked``: names or patterns of sites with the algorithm asked for; ``pins``: names or patterns of tensor
-    programs with decisions of their schedules; ``made``: what was decided so far."""
+    """The choices of a module. ``asked``: names or patterns of sites with the alternative asked for; ``pins``: names or patterns of sites or
+    tensor programs with decisions of schedules; ``made``: what was decided so far."""
 
     asked: tuple[tuple[str, str], ...] = ()
     pins: tuple[tuple[str, Attrs], ...] = ()
@@ -54,21 +56,23 @@ class Choices:
 
     @staticmethod
     def of(given: Mapping[str, Any] | None) -> Choices:
-        """What ``rd.compile(choices=...)`` takes: for each site (or pattern) the name of an algorithm or several, for each tensor program
-        a mapping of decisions. Raises OptionError for anything else."""
+        """What ``rd.compile(choices=...)`` takes: for each site (or pattern) the name of an alternative, a mapping of decisions of the schedule
+        of its kernel, or several of these; mappings also for tensor programs by their names. Raises OptionError for anything else."""
         if not isinstance(given or {}, Mapping):
             raise OptionError(f"choices cannot be {given!r}", hint='give them by the name of a node, such as {"/conv1/Conv": "direct"}')
         asked, pins = [], []
         for site, wanted in (given or {}).items():
-            names = [wanted] if isinstance(wanted, str) else wanted
-            if isinstance(site, str) and isinstance(wanted, Mapping):
-                pins.append((site, Attrs(wanted)))
-            elif isinstance(site, str) and isinstance(names, Sequence) and all(isinstance(name, str) for name in names):
-                asked += [(site, name) for name in names]
-            else:
+            every = [wanted] if isinstance(wanted, str | Mapping) else wanted
+            if not isinstance(site, str) or not isinstance(every, Sequence) or not all(isinstance(one, str | Mapping) for one in every):
                 raise OptionError(f"the choice for {site!r} cannot be {wanted!r}", hint="give the name of an algorithm, such as direct, or a mapping of "
-                                  "decisions for a tensor program")
+                                  "decisions of its kernel")
+            asked += [(site, one) for one in every if isinstance(one, str)]
+            pins += [(site, Attrs(one)) for one in every if isinstance(one, Mapping)]
         return Choices(tuple(asked), tuple(pins))
+
+    def replace_pins(self, pins: tuple[tuple[str, Attrs], ...]) -> Choices:
+        """The same with other decisions of tensor programs."""
+        return self if pins == self.pins else replace(self, pins=pins)
 
     def asked_at(self, site: str) -> list[str]:
         """The algorithms that are asked for at a site, those by its very name before those by a pattern."""
@@ -101,9 +105,10 @@ class Choices:
 
 @dataclass
 class Choosing:
-    """The choices of a pass that is under way."""
+    """The choices of a pass that is under way, those of ``kind`` if it does not say otherwise."""
 
     before: Choices
+    kind: str = "algorithm"
     made: dict[Choice, None] = field(default_factory=dict)
 
     def asked(self, site: str, alternatives: Alternatives) -> str | None:
@@ -115,7 +120,7 @@ class Choosing:
     def decide(self, site: str, subject: str, alternatives: Alternatives, preferred: str) -> str:
         """What is taken at a site: what is asked for where it can be had, else ``preferred``. Recorded."""
         taken = self.asked(site, alternatives) or preferred
-        self.record(Choice(site, subject, taken, Attrs(alternatives)))
+        self.record(Choice(site, subject, taken, Attrs(alternatives), kind=self.kind))
         return taken
 
     def record(self, choice: Choice) -> None:

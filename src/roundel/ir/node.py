@@ -30,12 +30,14 @@ _interned: dict[tuple, weakref.ref] = {}
 
 @dataclass(frozen=True)
 class Span:
-    """Where something was written: a script's file, line and column, or a model's node (then line is 0, and ``name`` the node's own)."""
+    """Where something was written: a script's file, line and column, or a model's node (then line is 0, and ``name`` the node's own).
+    ``nodes``: where several nodes became one, the names of all."""
 
     file: str
     line: int = 0
     column: int = 0
     name: str = ""
+    nodes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file

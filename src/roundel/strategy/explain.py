@@ -15,6 +15,8 @@ from ..target import Target
 from .candidates import Candidates
 from .choose import choose
 from .pack_constants import calls_of, constant_params
+from .parallelism import GRAIN
+from .pins import SKETCH, is_packed
 from .roofline import Cost, Rates, program_cost, roofline
 from .sketch import Sketch
 
@@ -36,6 +38,12 @@ class Explanation:
     symbolic: bool = False
 
     @property
+    def pin(self) -> dict[str, Any]:
+        """What pins these decisions: a program's attribute ``decisions``, or what ``rd.compile(choices=...)`` takes for a kernel."""
+        names = [n for n in (*self.sketch.space, GRAIN) if n in self.decisions]
+        return {SKETCH: self.rule, **{n: self.decisions[n] for n in names}}
+
+    @property
     def candidates(self) -> Candidates | None:
         """What the sketch could have decided."""
         return self.sketch.candidates
@@ -49,7 +57,7 @@ def explain_module(mod: IRModule, target: Target, sizes: Mapping[str, int] | Non
     calls: dict[str, list[graph.Call]] = {}
     for _, value in calls_of(mod, values.decided):
         calls.setdefault(value.args[0].name, []).append(value)
-    return [explain_program(mod[n], target, n, len(made), constants.get(n, ()), values.of_program(mod[n], made[0]))
+    return [explain_program(mod[n], target, n, len(made), constants.get(n, ()) if is_packed(mod[n]) else (), values.of_program(mod[n], made[0]))
             for n, made in calls.items() if mod[n].root_block is not None]
 
 

@@ -4,7 +4,8 @@
     func.with_attr("decisions", {"sketch": "contraction", "rows": 6})
 
 ``sketch`` names the sketch, every other name is a decision of it; what is not named is chosen by the model. ``grain``, the number of
-iterations of the parallel loop that a thread takes at once, is a decision of every sketch. Without ``sketch`` the decisions are those of the
+iterations of the parallel loop that a thread takes at once, is a decision of every sketch, and so is ``packed``, whether constants are laid
+out as the sketch wants them. Without ``sketch`` the decisions are those of the
 first sketch that the compiler would try. Decisions that cannot be had are an error, and never silently another sketch.
 """
 
@@ -25,7 +26,9 @@ from .parallelism import GRAIN
 from .program import Program
 from .sketch import Sketch
 
-SKETCH = "sketch"
+SKETCH, PACKED = "sketch", "packed"
+PINNED_AT = "pinned_at"
+"""The attribute that says in messages for what somebody asked: a node or a tensor program."""
 MOST_SHOWN = 12  # values in a message
 
 
@@ -43,7 +46,7 @@ class Pins:
         grain = given.get(GRAIN, 1)
         if isinstance(grain, bool) or not isinstance(grain, int | np.integer) or not 0 < grain < 1 << 63:
             raise ScheduleError(f"{GRAIN} cannot be {grain!r}", hint="it is a number of iterations, 1 or more")
-        return Pins(given.get(SKETCH), {n: v for n, v in given.items() if n not in (SKETCH, GRAIN)})
+        return Pins(given.get(SKETCH), {n: v for n, v in given.items() if n not in (SKETCH, GRAIN, PACKED)})
 
     def __bool__(self) -> bool:
         return self.sketch is not None or bool(self.decisions)
@@ -86,7 +89,16 @@ def pin(mod: IRModule, choices: Mapping[str, Mapping[str, Any]]) -> IRModule:
     for name in choices:
         if name not in programs:
             raise OptionError(f"there is no tensor program {name!r} to be scheduled", hint=f"there are {', '.join(programs)}")
-    return mod.with_functions({name: mod[name].with_attr("decisions", dict(chosen)) for name, chosen in choices.items()})
+    return mod.with_functions({name: _pinned(mod[name], name, chosen) for name, chosen in choices.items()})
+
+
+def _pinned(func: tir.PrimFunc, name: str, chosen: Mapping[str, Any]) -> tir.PrimFunc:
+    return func.replace(attrs=func.attrs | {"decisions": dict(chosen), PINNED_AT: f"tensor program {name!r}"})
+
+
+def is_packed(func: tir.PrimFunc) -> bool:
+    """Whether constants of a program may be laid out as its sketch wants them."""
+    return bool((func.attrs.get("decisions") or {}).get(PACKED, True))
 
 
 @pass_("pin_programs")

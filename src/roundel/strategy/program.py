@@ -29,7 +29,7 @@ class Program:
     @property
     def name(self) -> str:
         """The program's name in messages."""
-        return str(self.func.attrs.get("global_symbol", "a tensor program"))
+        return str(self.func.attrs.get("pinned_at") or self.func.attrs.get("global_symbol", "a tensor program"))
 
     @cached_property
     def schedule(self) -> Schedule:

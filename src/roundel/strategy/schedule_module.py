@@ -13,6 +13,7 @@ from ..passes import pass_
 from ..target import Target
 from .choose import choose
 from .pack_constants import constant_params, repack
+from .pins import is_packed
 from .sketch import Applied
 
 
@@ -25,7 +26,7 @@ def schedule_module(mod: IRModule) -> IRModule:
     changes, layouts = {}, {}
     for name, func in mod.items():
         if isinstance(func, tir.PrimFunc) and func.root_block is not None and "scheduled" not in func.attrs:
-            changes[name], wanted = schedule_program(func, target, constants.get(name, ()))
+            changes[name], wanted = schedule_program(func, target, constants.get(name, ()) if is_packed(func) else ())
             offer(name, changes[name])
             if wanted:
                 layouts[name] = wanted

@@ -36,6 +36,10 @@ KINDS = ("float32", "float16", "bfloat16")  # of stored weights
 
 
 class _Narrow(GraphRewriter):
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+        self.choosing.kind = "weights"
+
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         rule = _RULES.get(getattr(call.op, "name", ""))
         return rule(self, call) if rule else call

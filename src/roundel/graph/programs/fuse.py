@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.equal import StructuralMap
 from ...ir.module import IRModule
+from ...ir.node import Span
 from ...ir.op import CALL_TIR, FuseKind
 from ...ir.visit import free_vars, walk
 from ...passes import pass_
@@ -28,7 +29,8 @@ from ...strategy.match.moves import keeps_rows, moves, read_seldom
 from ...strategy.rules import attention, contraction, matvec
 from ...strategy.sketch import Rule
 from ...target import Target
-from ..rewriter import operands
+from ..rewriter import operands, site_of
+from .boundaries import Boundaries
 from .legalize import without_units
 from .merge_programs import Step, merge_programs
 from .name_sizes import plain_sizes
@@ -45,17 +47,20 @@ class _Known:
     names: StructuralMap = field(default_factory=StructuralMap)
     groups: dict[Any, tuple[str, tuple[tir.Var, ...]]] = field(default_factory=dict)
     scheduled: defaultdict[Rule, StructuralMap] = field(default_factory=lambda: defaultdict(StructuralMap))
+    boundaries: Boundaries = field(default_factory=Boundaries)
 
 
 @pass_("fuse")
 def fuse(mod: IRModule) -> IRModule:
     """Merge chains of call_tir: elementwise and broadcast operators into the matmul, convolution or reduction before them,
-    cheap operators into the reduction after them, and with each other."""
+    cheap operators into the reduction after them, and with each other. Recorded for each node; one that ``separate`` is asked for has
+    kernels of its own."""
+    boundaries = Boundaries(mod.choices)
     for name in list(mod):
         func = mod[name]
         if isinstance(func, graph.Function):
-            mod = _fuse_function(mod, name, func)
-    return mod
+            mod = _fuse_function(mod, name, func, boundaries)
+    return mod.replace(choices=boundaries.choices())
 
 
 @dataclass(eq=False)
@@ -73,10 +78,17 @@ class _Call:
     depth: int = 0
     post_dominator: _Call | None = None
     group: _Group | None = None
+    site: str = ""              # the model's node that it computes, or a part of it
+    alone: bool = False         # it is to be a kernel of its own
 
     @property
     def info(self) -> graph.StructInfo:
         return self.binding.var.sinfo
+
+    @property
+    def name(self) -> str:
+        """Of the program."""
+        return self.binding.value.args[0].name
 
     @property
     def args(self) -> tuple:
@@ -97,9 +109,14 @@ class _Group:
     def kind(self) -> FuseKind:
         return max(m.kind for m in self.members)
 
+    @property
+    def is_allowed(self) -> bool:
+        """Whether nobody asked for a kernel of its own for one of its nodes."""
+        return not any(m.alone for m in self.members) or len({m.site for m in self.members}) == 1
 
-def _fuse_function(mod: IRModule, name: str, func: graph.Function) -> IRModule:
-    mod, body = _fuse_seq(mod, func.body, _Known())
+
+def _fuse_function(mod: IRModule, name: str, func: graph.Function, boundaries: Boundaries) -> IRModule:
+    mod, body = _fuse_seq(mod, func.body, _Known(boundaries=boundaries))
     return mod if body is func.body else mod.with_functions({name: func.replace(body=body)})
 
 
@@ -142,7 +159,7 @@ def _used_by_result(seq: graph.SeqExpr) -> set[graph.Var]:
 
 
 def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var], known: _Known) -> tuple[IRModule, graph.BindingBlock]:
-    calls = _dataflow(mod, block, escaping)
+    calls = _dataflow(mod, block, escaping, known.boundaries)
     _post_dominators(calls)
     for call in calls:
         _attention(mod, call, known)
@@ -152,6 +169,8 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
         _prologues(call)
     for call in calls:
         _moved(mod, call, known)
+    for call in calls:
+        known.boundaries.record(call.site, call.name, [m.name for m in call.group.members])
     groups = {id(c.group): c.group for c in calls if len(c.group.members) > 1}
     if not groups:
         return mod, block
@@ -167,7 +186,7 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
     return mod, block.replace(bindings=tuple(bindings))
 
 
-def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var]) -> list[_Call]:
+def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var], boundaries: Boundaries) -> list[_Call]:
     made: dict[graph.Var, _Call] = {}
     reads: dict[str, tuple[int, ...]] = {}  # by program
     for binding in block.bindings:
@@ -178,7 +197,8 @@ def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var
             program = mod[value.args[0]]
             kind = FuseKind(program.attrs.get("fuse_kind", FuseKind.OPAQUE)) if program.root_block is not None else FuseKind.OPAQUE
             here = _Call(binding, kind, _rearranges(program), index=len(made),
-                         escapes=not isinstance(binding.var, graph.DataflowVar) or binding.var in escaping)
+                         escapes=not isinstance(binding.var, graph.DataflowVar) or binding.var in escaping, site=site_of(binding))
+            here.alone = boundaries.is_alone(here.site)
             if kind <= FuseKind.INJECTIVE:
                 name = value.args[0].name
                 reads[name] = here.reads = reads.get(name) or _reads(program)
@@ -280,7 +300,9 @@ def _with_rearranged(members: dict[int, _Call], moved: Sequence[_Call | None]) -
 
 
 def _has_schedule(mod: IRModule, group: _Group, known: _Known, rule: Rule = attention) -> bool:
-    """Whether a rule takes the program of the group, with plain sizes as it will have them."""
+    """Whether a rule takes the program of the group, with plain sizes as it will have them, and nothing else is asked for."""
+    if not group.is_allowed:
+        return False
     func, _ = plain_sizes(_merged(mod, group)[0])
     return known.scheduled[rule].setdefault(func, lambda: takes(rule, func, mod.attrs.get("target") or Target.host()))
 
@@ -367,7 +389,7 @@ def _fuse_path(call: _Call, sink: _Call, allowed, one_anchor: bool) -> bool:
     if len(members) > _MAX_GROUP or len(anchors) > 1 or not _one_output(members, sink):
         return False
     group = _Group(sorted(members.values(), key=lambda m: m.index))
-    if _written_out(group) > _MAX_READS:
+    if not group.is_allowed or _written_out(group) > _MAX_READS:
         return False
     for m in group.members:
         m.group = group
@@ -416,7 +438,8 @@ def _emit(mod: IRModule, group: _Group, known: _Known) -> tuple[IRModule, graph.
         known.groups[computed] = name, scalars
     name, scalars = known.groups[computed]
     call = last.binding.value.replace(args=(graph.GlobalVar(name), graph.Tuple(inputs), *([graph.ShapeExpr(scalars)] if scalars else [])))
-    return mod, last.binding.replace(value=call)
+    span = last.binding.span or Span(last.site)
+    return mod, last.binding.replace(value=call, span=replace(span, nodes=tuple(dict.fromkeys(m.site for m in group.members))))
 
 
 def _structure(group: _Group) -> tuple[tuple[graph.GraphExpr, ...], Any]:

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody asked for of the kernel of a node: decisions of its schedule, and whether its weights are packed.
+
+    choices={"/fc/MatMul": {"sketch": "contraction", "rows": 6}}      the attribute decisions of the tensor program that computes the node
+    choices={"/fc/MatMul": "unpacked"}                                its weights stay in the order in which the model has them
+
+A node that several kernels compute is pinned in its main ones, those of the most arithmetic kind. Nodes that shared a program get their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ...ir import graph, tir
+from ...ir.attrs import Attrs
+from ...ir.choice import Choice, Choosing
+from ...ir.module import IRModule
+from ...ir.op import CALL_TIR, FuseKind
+from ...passes import pass_
+from ...strategy.pack_constants import calls_of
+from ...strategy.pins import PACKED, PINNED_AT
+from ..rewriter import GraphRewriter, nodes_of
+
+AS_SCHEDULED, AS_GIVEN = "packed", "unpacked"
+
+
+@pass_("pin_nodes")
+def pin_nodes(mod: IRModule) -> IRModule:
+    """Give tensor programs the decisions that are asked for at the nodes that they compute, and record which weights may be packed. Names and
+    patterns that fit no node are left to ``pin_programs``."""
+    return _PinNodes(mod).module()
+
+
+def main_kernels(mod: IRModule) -> dict[str, int]:
+    """For each node the kind (`FuseKind`) of the kernels that are its main ones."""
+    found: dict[str, int] = {}
+    for binding, call in calls_of(mod):
+        for node in nodes_of(binding):
+            found[node] = max(found.get(node, 0), kind_of(mod, call))
+    return found
+
+
+def kind_of(mod: IRModule, call: graph.Call) -> int:
+    """The `FuseKind` of the program that is called."""
+    return int(mod[call.args[0]].attrs.get("fuse_kind", FuseKind.OPAQUE))
+
+
+class _PinNodes(GraphRewriter):
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+        self.main = main_kernels(mod)
+        self.packing = Choosing(self.choosing.before, "packing")
+        self.choosing.kind = "pin"
+        self.made: dict[tuple[str, Attrs], graph.GlobalVar] = {}
+        self.met: set[str] = set()
+
+    def module(self) -> IRModule:
+        mod = super().module()
+        for choice in self.packing.made:
+            self.choosing.record(choice)
+        choices = self.choosing.choices()
+        left = tuple(p for p in choices.pins if p[0] not in self.met or any(fnmatchcase(name, p[0]) for name in mod))
+        return mod.replace(choices=choices.replace_pins(left))
+
+    def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        if call.op is not CALL_TIR:
+            return call
+        name = call.args[0].name
+        nodes = [n for n in nodes_of(binding) if kind_of(self.mod, call) == self.main[n]]
+        wanted = self.pinned(name, nodes)
+        if nodes and any(isinstance(a, graph.Constant) and len(a.data.shape) > 1 for a in call.args[1].fields) and not self.packs(nodes[0], name):
+            wanted[PACKED] = False
+        if not wanted:
+            return call
+        program = self.pinned_program(name, Attrs(wanted), nodes[0])
+        return call.replace(args=(program, *call.args[1:]))
+
+    def pinned(self, name: str, nodes: Sequence[str]) -> dict[str, Any]:
+        """The decisions that are asked for at the nodes of a kernel, those by a very name before those by a pattern; recorded."""
+        found = [(p == n, p, n, d) for p, d in self.choosing.before.pins for n in nodes if p == n or fnmatchcase(n, p)]
+        wanted: dict[str, Any] = {}
+        for _, pattern, node, decisions in sorted(found, key=lambda one: one[0]):
+            self.met.add(pattern)
+            taken = ", ".join(f"{n}={v}" for n, v in decisions.items())
+            self.choosing.record(Choice(node, f"kernel {name}", taken, Attrs({taken: None}), kind="pin"))
+            wanted |= decisions
+        return wanted
+
+    def packs(self, node: str, name: str) -> bool:
+        """Whether constants of a kernel may be laid out as its schedule wants them; recorded."""
+        return self.packing.decide(node, f"weights of kernel {name}", {AS_SCHEDULED: None, AS_GIVEN: None}, AS_SCHEDULED) == AS_SCHEDULED
+
+    def pinned_program(self, name: str, wanted: Attrs, node: str) -> graph.GlobalVar:
+        """A copy of the program with these decisions."""
+        if (name, wanted) not in self.made:
+            func = self.mod[name]
+            assert isinstance(func, tir.PrimFunc)
+            decisions = {**(func.attrs.get("decisions") or {}), **wanted}
+            marked = func.replace(attrs=func.attrs | {"decisions": decisions, PINNED_AT: f"node {node!r}"})
+            self.made[name, wanted] = self.add_function(name, marked)
+        return self.made[name, wanted]
