@@ -171,8 +171,9 @@ def test_every_command_speaks_json(place, compiled):
     explained = as_json(place, "explain", "model.onnx", "--no-measure")
     (row,) = explained["kernels"]
     assert {(c["site"], c["kind"], c["taken"]) for c in explained["choices"]} == {
-        ("product", "algorithm", "plain"), ("product", "weights", "float32"), ("product", "kernel", "separate"), ("product", "packing", "packed")}
-    assert row["nodes"] == ["product"] and row["pin"]["sketch"] == row["rule"]
+        ("product", "algorithm", "plain"), ("product", "weights", "float32"), ("product", "kernel", "fused"), ("relu", "kernel", "fused"),
+        ("product", "packing", "packed")}
+    assert row["nodes"] == ["product", "relu"] and row["pin"]["sketch"] == row["rule"]
     assert all(row["pin"][name] in values for name, values in row["space"].items())
     again = as_json(place, "explain", "model.onnx", "--no-measure", *(x for n, d in explained["pins"].items() for x in ("--choose", f"{n}={json.dumps(d)}")))
     assert again["kernels"][0]["decisions"] == row["decisions"] and again["pins"].keys() == explained["pins"].keys()
