@@ -18,7 +18,7 @@ from roundel.target import Target
 TARGET = Target("x86-64-v4")
 
 
-def layers():
+def layers(product="fc"):
     """Two equal layers, x @ W and a ReLU each."""
     bb, x = BlockBuilder(), graph.Var("x", graph.TensorInfo((48, 64), "float32"))
     draw = np.random.default_rng(0)
@@ -26,7 +26,7 @@ def layers():
         with bb.dataflow():
             y = x
             for name in ("a", "b"):
-                bb.span = Span(f"MatMul /{name}/fc", name=f"/{name}/fc")
+                bb.span = Span(f"MatMul /{name}/fc", name=f"/{name}/fc" if product == "fc" else product)
                 y = bb.emit(make("matmul", y, graph.Constant.of(draw.standard_normal((64, 64)).astype(np.float32) / 8)))
                 bb.span = Span(f"Relu /{name}/act", name=f"/{name}/act")
                 y = bb.emit(make("nn.relu", y))
@@ -35,9 +35,9 @@ def layers():
     return bb.get()
 
 
-def decisions(choices):
+def decisions(choices, product="fc"):
     """Of the kernels, by name."""
-    made = prepare(layers(), target=TARGET, choices=choices)
+    made = prepare(layers(product), target=TARGET, choices=choices)
     return {n: dict(f.attrs["decisions"]) for n, f in made.items() if "matmul" in n and "decisions" in f.attrs}
 
 
@@ -68,6 +68,10 @@ def test_a_very_name_goes_before_a_pattern():
 def test_what_does_not_fit_is_an_error_that_names_what_fits(wanted, message):
     with pytest.raises(ScheduleError, match=message):
         decisions({"/a/fc": wanted})
+
+
+def test_a_node_may_have_the_name_of_a_program_that_was_fused():
+    assert [d["rows"] for d in decisions({"matmul": {"rows": 3}}, "matmul").values()] == [3]
 
 
 def test_names_that_are_nothing_are_an_error():

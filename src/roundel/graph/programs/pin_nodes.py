@@ -60,8 +60,8 @@ class _PinNodes(GraphRewriter):
         mod = super().module()
         for choice in self.packing.made:
             self.choosing.record(choice)
-        choices = self.choosing.choices()
-        left = tuple(p for p in choices.pins if p[0] not in self.met or any(fnmatchcase(name, p[0]) for name in mod))
+        choices, kernels = self.choosing.choices(), {call.args[0].name for _, call in calls_of(mod)}
+        left = tuple(p for p in choices.pins if p[0] not in self.met or any(fnmatchcase(name, p[0]) for name in kernels))
         return mod.replace(choices=choices.replace_pins(left))
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
