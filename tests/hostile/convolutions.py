@@ -23,7 +23,7 @@ from roundel.ops import make
 TIMES = 8                  # the bound of a plain sum
 UNIT = 2.0 ** -24          # the unit roundoff of float32
 LEAST = 2.0 ** -149        # the smallest float32 number
-TINY = 2.0 ** -105         # values below may count as zero in the test of a tile
+TINY = 2.0 ** -63         # values below may count as zero in the test of a tile
 PICTURES_PER_MODEL = 16
 TILES = (0, 2, 4)          # the direct way, F(2x2,3x3), F(4x4,3x3)
 SIZES = [(1, 16, 16, 11, 13), (1, 32, 64, 14, 14), (2, 64, 32, 9, 20), (1, 128, 64, 8, 8), (3, 64, 64, 5, 7), (1, 48, 16, 33, 21), (1, 256, 32, 12, 12),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,6 @@ TILE = 4
 SPREAD = 19.5
 """The root of the sum over positions of squares of A x |G g Gᵀ| x |Bᵀ d B|, at most, for ||d|| = ||g|| = 1 and any result of the tile."""
 TIMES, DEVIATIONS = 8.0, 6.0
-SCALE = 2.0**60  # of squares: values from 2^-105 to 2^34 have some; those of a tile of finite squares in 16 lanes are below 2^36
 
 
 def unevenness(channels: int) -> float:
@@ -44,17 +44,18 @@ def even_tiles(padded: Any, results: tuple[Any, Any], name: str) -> Any:
 
     Every 3 x 3 window of a tile holds a core of 2 x 2 pixels in the tile's middle, of which there are four. Each block of channels gives
     five sums of squares for a tile, those of the cores and the rest; a program may make them where it has the tile's pixels at hand.
+    Values below 2^-63 may have no square, and those above 2^64 have none, so that their tiles are not even.
     """
     n, blocks, _, _, inner = padded.shape
     counts = tuple(simplify(tir.floordiv(e + (TILE - 1), TILE)) for e in results)
     edge, starts = TILE + 2, (1, 3)
     cores = [tuple((i + y, j + x) for y in (0, 1) for x in (0, 1)) for i in starts for j in starts]
     rest = [(i, j) for i in range(edge) for j in range(edge) if not any((i, j) in core for core in cores)]
-    most, limit = tir.const(float(np.finfo(np.float32).max), padded.dtype), unevenness(static(blocks) * static(inner)) ** 2
+    most, share = tir.const(float(np.finfo(np.float32).max), padded.dtype), unevenness(static(blocks) * static(inner)) ** -2
 
     def part(q: Any, b: Any, k: Any, t: Any, s: Any, c: Any) -> Any:
-        square = lambda i, j: padded[b, k, t * TILE + i, s * TILE + j, c] * SCALE * padded[b, k, t * TILE + i, s * TILE + j, c]
-        return pick(q, [_total([square(*at) for at in pixels]) for pixels in (rest, *cores)])
+        pixel = lambda i, j: padded[b, k, t * TILE + i, s * TILE + j, c]
+        return pick(q, [functools.reduce(operator.add, [pixel(*at) * pixel(*at) for at in pixels]) for pixels in (rest, *cores)])
 
     parts = te.compute((len(cores) + 1, n, blocks, *counts, inner), part, f"{name}_parts")
     rk = te.reduce_axis(blocks, "rk")
@@ -65,7 +66,7 @@ def even_tiles(padded: Any, results: tuple[Any, Any], name: str) -> Any:
         places = [(i, j) for i in starts for j in starts]
         has_results = lambda at: te.logical_and(*(tile * TILE + k <= e for tile, k, e in zip((t, s), at, results, strict=True)))
         known = [te.if_then_else(has_results(at), core, most) if max(at) > 1 else core for at, core in zip(places, cores, strict=True)]
-        return functools.reduce(tir.min_, known) * limit - (rest + _total(cores))
+        return functools.reduce(tir.min_, known) - (rest + _total(cores)) * share
 
     margins = te.compute((n, *counts, inner), margin, f"{name}_margins")
     return te.compute((n, *counts), lambda b, t, s: _total([margins[b, t, s, c] for c in range(static(inner))]) >= 0.0, f"{name}_even")

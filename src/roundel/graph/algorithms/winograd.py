@@ -19,8 +19,8 @@ from ..expectations import Expectations, stand_in
 
 NAMES = {0: "direct", 2: "winograd2", 4: "winograd4"}
 """Of the algorithms, by their tiles: F(2x2,3x3) and F(4x4,3x3); 0 is the direct way."""
-LARGEST = 2.0**80
-"""The largest norm of a kernel that is transformed. A tile of 4 that is not computed directly has pixels of norm below 2^36 (`ops/even_tiles.py`),
+LARGEST = 2.0**54
+"""The largest norm of a kernel that is transformed. A tile of 4 that is not computed directly has pixels of norm below 2^66 (`ops/even_tiles.py`),
 and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
 times the square of the sum over x of |A_ix| ||B_x|| ||G_x|| for any i, 94 (of tiles of 2: 15). So nothing overflows."""
 GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with tiles of 4 beside them as they are
