@@ -10,6 +10,7 @@ from typing import Any
 
 from ..ir import free_vars, tir
 from ..ir.dtype import INT64, DType
+from ..ir.errors import ConstantError
 from ..ir.tir import Expr, IntImm, Range, Var
 from ..ir.tir.ops import wrap
 from . import bounds, compare, data_rules, facts, index_rules, int_set, modular, prove, size_needs
@@ -131,7 +132,10 @@ class Analyzer:
             return tir.as_index(e)
         hit = self._simple.get(e)
         if hit is None:
-            hit = self._simplify(e)
+            try:
+                hit = self._simplify(e)
+            except ConstantError:  # the canonical form has a constant that the type does not hold: the expression stays as it is
+                hit = e
             self._simple[e] = hit
             self._simple.setdefault(hit, hit)
         return hit

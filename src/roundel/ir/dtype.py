@@ -82,6 +82,14 @@ class DType(str):
         return self.kind == "handle"
 
     @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest integer that an element holds; of types that are no integers those of 64 bits (a pointer's address)."""
+        if self.kind == "bool":
+            return 0, 1
+        bits = self.bits if self.is_int else 64
+        return (0, (1 << bits) - 1) if self.kind in ("uint", "handle") else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+    @property
     def numpy(self) -> np.dtype:
         """The NumPy (or ml_dtypes) type of one element; raises TypeError for handle and void."""
         if self.element not in _NUMPY:

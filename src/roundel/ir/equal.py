@@ -19,12 +19,13 @@ from .tir import stmt as ts
 from .tir.buffer import Buffer
 from .tir.expr import Expr, FloatImm, Var
 from .tir.func import BaseFunc
+from .visit import walk
 
 _BY_IDENTITY = (Var, GraphVar, DataflowVar, Buffer)
 _BINDS: dict[type, Callable[[Any], tuple]] = {  # a variable may be bound again elsewhere: loops that were duplicated
     ts.For: lambda n: (n.loop_var,), ts.Let: lambda n: (n.var,), ts.IterVar: lambda n: (n.var,), ts.DeclBuffer: lambda n: (n.buffer,),
-    ts.Allocate: lambda n: (n.buffer, n.buffer.data), ts.MatchBufferRegion: lambda n: (n.buffer, n.buffer.data),
-    ts.Block: lambda n: tuple(x for b in n.alloc_buffers for x in (b, b.data)),
+    ts.Allocate: lambda n: (n.buffer, n.buffer.data),
+    ts.Block: lambda n: tuple(x for b in (*n.alloc_buffers, *(m.buffer for m in n.match_buffers)) for x in (b, b.data)),
     VarBinding: lambda n: (n.var,), MatchCast: lambda n: (n.var,), While: lambda n: n.loop_vars,
 }
 
@@ -35,13 +36,17 @@ def _bound(node: Any) -> tuple:
 
 
 class _Compare:
-    """Compares two trees in step. Variables and buffers correspond one to one from where they are bound (or first appear)."""
+    """Compares two trees in step. Variables and buffers correspond one to one from where they are bound.
 
-    def __init__(self) -> None:
+    One that nothing binds corresponds to itself; inside of a function, or where ``map_free_vars`` says so, to any other that nothing binds.
+    """
+
+    def __init__(self, map_free_vars: bool = False) -> None:
         self.left: dict[Any, Any] = {}
         self.right: dict[Any, Any] = {}
         self.path: list[str] = []
         self.mismatch: tuple[str, Any, Any] | None = None
+        self.map_free = map_free_vars
 
     def fail(self, a: Any, b: Any) -> bool:
         if self.mismatch is None:
@@ -73,16 +78,29 @@ class _Compare:
             return self.identities(a, b)
         if isinstance(a, FloatImm):
             return a is b or self.fail(a, b)
-        if isinstance(a, BaseFunc):  # variables belong to their function: two functions may use the same ones
-            outer, self.left, self.right = (self.left, self.right), {}, {}
-            same = self.fields(a, b)
-            self.left, self.right = outer
-            return same
-        for x in _bound(a):
+        if isinstance(a, BaseFunc):
+            return self.functions(a, b)
+        return self.binds(_bound(a), _bound(b)) and self.fields(a, b)
+
+    def functions(self, a: Any, b: Any) -> bool:
+        """Variables belong to their function: two functions may use the same ones. The signature binds before the body is looked at."""
+        outer, self.left, self.right, self.map_free = (self.left, self.right, self.map_free), {}, {}, True
+        same = all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in ("params", "buffer_map") if f in a._fields) and self.fields(a, b)
+        self.left, self.right, self.map_free = outer
+        return same
+
+    def binds(self, a: tuple, b: tuple) -> bool:
+        """What two nodes bind corresponds from here on, whatever it was before."""
+        if len(a) != len(b):
+            return self.fail(a, b)
+        for x in a:
             self.left.pop(x, None)
-        for y in _bound(b):
+        for y in b:
             self.right.pop(y, None)
-        return self.fields(a, b)
+        outer, self.map_free = self.map_free, True
+        same = all(map(self.identities, a, b))
+        self.map_free = outer
+        return same
 
     def fields(self, a: Any, b: Any) -> bool:
         return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in a._hidden)
@@ -90,6 +108,8 @@ class _Compare:
     def identities(self, a: Any, b: Any) -> bool:
         if a in self.left or b in self.right:
             return (self.left.get(a) is b and self.right.get(b) is a) or self.fail(a, b)
+        if a is not b and not self.map_free:
+            return self.fail(a, b)
         self.left[a], self.right[b] = b, a
         if isinstance(a, Var):
             return (a.dtype is b.dtype and a.size == b.size) or self.fail(a, b)
@@ -97,18 +117,21 @@ class _Compare:
         return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in skip)
 
 
-def structural_equal(a: Any, b: Any) -> bool:
-    """Whether two nodes are the same program up to names of variables and buffers."""
-    return _Compare().same(a, b)
+def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
+    """Whether two nodes are the same program up to names of variables and buffers.
+
+    Variables that no function around them binds are themselves: ``x + 1`` and ``y + 1`` are equal with ``map_free_vars`` only.
+    """
+    return _Compare(map_free_vars).same(a, b)
 
 
-def assert_structural_equal(a: Any, b: Any) -> None:
-    """Raises RoundelError that shows the first difference and both programs."""
-    compare = _Compare()
+def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
+    """Raises RoundelError that shows the first difference and both programs (see ``structural_equal``)."""
+    compare = _Compare(map_free_vars)
     if compare.same(a, b):
         return
     path, left, right = compare.mismatch or ("", a, b)
-    raise RoundelError(f"programs differ at {path or 'the top'}", why=f"left:  {left!r}\nright: {right!r}\n--- left\n{_text(a)}\n--- right\n{_text(b)}")
+    raise RoundelError(f"programs differ at {path or 'the top'}", why=f"left:  {_text(left)}\nright: {_text(right)}\n--- left\n{_text(a)}\n--- right\n{_text(b)}")
 
 
 def _text(node: Any) -> str:
@@ -171,9 +194,14 @@ def _of_expression(e: Expr) -> int:
     return known
 
 
-def structural_hash(node: Any) -> int:
-    """A hash that equal programs share (within one process); others may share it too: all variables of a type count as one."""
-    return _Hash().of(node)
+def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+    """A hash that equal programs share (within one process); others may share it too: all bound variables of a type count as one."""
+    known = _Hash().of(node)
+    if map_free_vars or not isinstance(node, Expr | ts.Stmt):
+        return known
+    nodes = list(walk(node))
+    bound = {x for n in nodes for x in _bound(n)}
+    return hash((known, frozenset(n for n in nodes if isinstance(n, Var) and n not in bound)))
 
 
 class StructuralMap:
@@ -184,9 +212,9 @@ class StructuralMap:
 
     def setdefault(self, node: Any, make: Callable[[], Any]) -> Any:
         """The value of an equal program, or else what ``make`` gives, which is kept for this one."""
-        alike = self._found.setdefault(structural_hash(node), [])
+        alike = self._found.setdefault(structural_hash(node, True), [])
         for known, value in alike:
-            if structural_equal(known, node):
+            if structural_equal(known, node, True):
                 return value
         alike.append((node, make()))
         return alike[-1][1]

@@ -31,6 +31,10 @@ class TypeInferenceError(RoundelError, TypeError):
     """Operands of a graph operator do not fit together."""
 
 
+class ConstantError(RoundelError, ValueError):
+    """A constant that its type cannot hold."""
+
+
 class ModelError(RoundelError, ValueError):
     """A model file is broken, invalid or unsafe to read."""
 

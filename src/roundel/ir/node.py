@@ -95,6 +95,10 @@ class Node:
         above.script().show(self, **options)
 
     def __repr__(self) -> str:
+        return self.script(imports=False)
+
+    def fields_text(self) -> str:
+        """The class with its fields, for nodes that the script language has no form for."""
         parts = ", ".join(f"{f}={getattr(self, f)!r}" for f in self._fields if f not in self._hidden)
         return f"{type(self).__name__}({parts})"
 
@@ -130,7 +134,8 @@ def _constructor(cls: type, fields: dict[str, str], defaults: dict[str, Any], de
         return f"def __init__(self, {args}):\n    {body}\n"
     key = f"cls._key({names})" if hasattr(cls, "_key") else f"(cls, {names})"
     memo = ["self._facts = None"] if "_facts" in _all_slots(cls) else []
-    body = "\n    ".join(["self = _new(cls)", *sets, *memo])
+    check = [f"cls._check({names})"] if hasattr(cls, "_check") else []  # of a new one only: what is known already was right
+    body = "\n    ".join([*check, "self = _new(cls)", *sets, *memo])
     return (f"def __new__(cls, {args}):\n    {coerce or 'pass'}\n    key = {key}\n    slot = _table.get(key)\n    if slot is not None:\n"
             f"        self = slot()\n        if self is not None: return self\n    {body}\n"
             f"    slot = _Slot(self, _forget)\n    slot.key = key\n    _table[key] = slot\n    return self\n")

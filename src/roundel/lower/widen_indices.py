@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices become int64: loop variables, block variables and shape variables that a script declared as int32.
+"""Indices become int64: loop variables, block variables, shape variables and scalar parameters that a script declared as int32.
 
 Index arithmetic is exact, so its width does not show. Where an index is used as data (stored, cast, passed to a call)
 it is cast back to the type that it had.
@@ -51,11 +51,13 @@ class _Widen(Rewriter):
 
     def data(self, e: tir.Expr) -> tir.Expr:
         """An expression in the place of data: of the type that it had."""
-        new = self.rewrite(e)
+        new = e if e in self.params else self.rewrite(e)
         return new if new.dtype is e.dtype else tir.cast(new, e.dtype)
 
     @on(Var)
     def _var(self, v: Var) -> tir.Expr:
+        if v in self.params and v.dtype.is_int:
+            return tir.cast(v, INT64)
         return self.vars.get(v, v)
 
     @on(*_REBUILD)

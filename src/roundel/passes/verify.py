@@ -58,7 +58,7 @@ class Verify(Observer):
             )
 
     def _check_form(self, name: str, mod: IRModule) -> None:
-        problems = well_formed(mod)
+        problems = well_formed(mod, rebinding=True)
         if problems:
             raise VerifyError(f"the module is ill-formed after pass {name}", why="\n".join(problems[:10]))
 

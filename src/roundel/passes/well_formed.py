@@ -13,29 +13,31 @@ from ..ir.op import OpDef
 from ..ir.visit import Visitor, children, free_vars, on
 
 
-def well_formed(mod: IRModule) -> list[str]:
-    """What is wrong with a module, one sentence each (empty: nothing): variables used before they are defined, unknown
+def well_formed(mod: IRModule, *, rebinding: bool = False) -> list[str]:
+    """What is wrong with a module, one sentence each (empty: nothing): variables used before they are defined or bound twice, unknown
     buffers or functions, blocks whose values and iteration variables do not match, operands of unequal type, missing
-    struct info.
+    struct info. ``rebinding`` allows what lowering makes when it copies statements: one variable bound in several places.
     """
     problems: list[str] = []
+    bound: dict[tir.Var, Any] | None = None if rebinding else {}
     for name, func in mod.items():
         checker = _CHECKERS.get(type(func))
         if checker is None:
             problems.append(f"{name} is a {type(func).__name__}, not a function")
         else:
-            checker(mod, name, problems).function(func)
+            checker(mod, name, problems, bound).function(func)
     return problems
 
 
 class _Program(Visitor):
     """A tensor program."""
 
-    def __init__(self, mod: IRModule, name: str, problems: list[str]) -> None:
-        self.mod, self.name, self.problems = mod, name, problems
+    def __init__(self, mod: IRModule, name: str, problems: list[str], bound: dict[tir.Var, Any] | None) -> None:
+        self.mod, self.name, self.problems, self.bound = mod, name, problems, bound
         self.vars: set[tir.Var] = set()
         self.buffers: set[tir.Buffer] = set()
-        self.checked: set[int] = set()
+        self.loops: set[tir.Var] = set()  # of the loops around, since the innermost block
+        self.outside: dict[tir.Var, str] = {}  # those around the innermost block, by its name
 
     def say(self, text: str) -> None:
         """Record a problem once."""
@@ -71,8 +73,21 @@ class _Program(Visitor):
 
     @on(tir.Var)
     def _var(self, e: tir.Var) -> None:
-        if e not in self.vars:
+        if e in self.outside:
+            self.say(f"variable {e.name} of a loop around block {self.outside[e]} is used inside of the block, which sees its own variables only")
+        elif e not in self.vars and self.bound is not None and e in self.bound:
+            self.say(f"ill-formed, due to: Invalid use of undefined variable {e.name} at a place where it is no longer in-scope.")
+        elif e not in self.vars:
             self.say(f"variable {e.name} is used before it is defined")
+
+    def _binds(self, var: tir.Var, span: Any) -> None:
+        """A let binds a variable that no other let has bound."""
+        if self.bound is None:
+            return
+        if var in self.bound:
+            kind, again = ("nested definitions", "") if var in self.vars else ("definitions", "later ")
+            self.say(f"TIR is ill-formed, due to multiple {kind} of variable {var.name}. It was first defined at {self.bound[var]}, and was {again}re-defined at {span}.")
+        self.bound[var] = span
 
     def _use(self, b: tir.Buffer, indices: int) -> None:
         if b not in self.buffers and b.data not in self.vars:
@@ -124,12 +139,15 @@ class _Program(Visitor):
         self._annotations(s, f"loop {s.loop_var.name}")
         if (s.kind is tir.ForKind.THREAD_BINDING) != (s.thread is not None):
             self.say(f"loop {s.loop_var.name} is {s.kind.value} with thread {s.thread}")
+        outer, self.loops = self.loops, self.loops | {s.loop_var}
         with self.scope([s.loop_var]):
             self.visit(s.body)
+        self.loops = outer
 
     @on(tir.Let)
     def _let(self, s: tir.Let) -> None:
         self.visit(s.value)
+        self._binds(s.var, s.span)
         if s.var.dtype is not s.value.dtype:
             self.say(f"variable {s.var.name} of {s.var.dtype} is let be a {s.value.dtype}")
         with self.scope([s.var]):
@@ -158,7 +176,9 @@ class _Program(Visitor):
     def _attr(self, s: tir.AttrStmt) -> None:
         var = s.subject.var if isinstance(s.subject, tir.IterVar) else s.subject
         self.visit(s.value)
-        with self.scope([var] if s.key in ("thread_extent", "virtual_thread") and isinstance(var, tir.Var) else []):
+        made = _made_by(s)
+        threads = [var] if s.key in ("thread_extent", "virtual_thread") and isinstance(var, tir.Var) else []
+        with self.scope([*threads, *(v for b in made for v in _symbols(b))], made):
             self.visit(s.body)
 
     @on(tir.BlockRealize)
@@ -185,6 +205,13 @@ class _Program(Visitor):
             self.visit(iv.dom.extent)
             if iv.var in self.vars:
                 self.say(f"iteration variable {iv.var.name} of block {b.name} is defined twice")
+        inside = {v: b.name for v in self.loops} if b.iter_vars else {}
+        outer = self.loops, self.outside
+        self.loops, self.outside = set(), {**self.outside, **inside}
+        self._contents(b)
+        self.loops, self.outside = outer
+
+    def _contents(self, b: tir.Block) -> None:
         with self.scope([iv.var for iv in b.iter_vars], b.alloc_buffers):
             for m in b.match_buffers:
                 self._use(m.source.buffer, len(m.source.region))
@@ -213,10 +240,22 @@ class _Program(Visitor):
         self.generic(e)
 
 
+def _made_by(s: tir.AttrStmt) -> list[tir.Buffer]:
+    """Buffers that an attribute declares: a view bound to a region, memory realized for one."""
+    if s.key == "buffer_bind_scope" and isinstance(s.subject, tuple | list):
+        return [s.subject[0]]
+    return [s.subject.buffer] if s.key == "realize_scope" and isinstance(s.subject, tir.BufferRegion) else []
+
+
+def _symbols(b: tir.Buffer) -> set[tir.Var]:
+    """Variables in the shape, strides and offset of a buffer."""
+    return set().union(*(free_vars(e) for e in (*b.shape, *b.strides, *([] if b.elem_offset is None else [b.elem_offset]))))
+
+
 class _Graph:
     """A graph function."""
 
-    def __init__(self, mod: IRModule, name: str, problems: list[str]) -> None:
+    def __init__(self, mod: IRModule, name: str, problems: list[str], bound: dict[tir.Var, Any] | None) -> None:
         self.mod, self.name, self.problems = mod, name, problems
         self.vars: set[graph.Var] = set()
         self.dims: set[tir.Var] = set()

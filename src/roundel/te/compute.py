@@ -18,11 +18,17 @@ from .tensor import Compute, Extern, Literal, Tensor, make_tensor
 
 
 def compute(
-    shape: Sequence[Any], fcompute: Callable[..., Any], name: str = "compute", attrs: Mapping[str, Any] | None = None
+    shape: Sequence[Any],
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    attrs: Mapping[str, Any] | None = None,
+    *,
+    tag: str = "",
 ) -> Any:
     """A tensor of ``shape`` whose element at ``i, j, ...`` is ``fcompute(i, j, ...)``; a tuple of them gives a tuple.
 
-    A reduction may stand only at the top of the body; several outputs that reduce share one reduction over a tuple.
+    A reduction may stand only at the top of the body; several outputs that reduce share one reduction over a tuple. ``tag`` is kept as the
+    attribute ``tag``.
     """
     shape = shape if isinstance(shape, tuple | list) else (shape,)
     axes = tuple(
@@ -32,7 +38,12 @@ def compute(
     made = fcompute(*(a.var for a in axes))
     bodies = tuple(_element(b) for b in (made if isinstance(made, tuple | list) else (made,)))
     _check(bodies, name)
-    stage = Compute(axes, bodies, Attrs(attrs), tuple(dict.fromkeys(t for b in bodies for t in _tensors(b))))
+    stage = Compute(
+        axes,
+        bodies,
+        Attrs({**(attrs or {}), **({"tag": tag} if tag else {})}),
+        tuple(dict.fromkeys(t for b in bodies for e in (b, *_of_combiner(b)) for t in _tensors(e))),
+    )
     outs = tuple(
         make_tensor(stage, shape, b.dtype, name if len(bodies) == 1 else f"{name}_v{k}", k)
         for k, b in enumerate(bodies)
@@ -85,6 +96,15 @@ def _walk(expr: tir.Expr) -> Iterator[Any]:
                 stack.append(c)
 
 
+def _of_combiner(body: tir.Expr) -> tuple[tir.Expr, ...]:
+    """The identity of a reduction and what its combiner makes of any two values: both may read tensors."""
+    if type(body) is not Reduce:
+        return ()
+    dtypes = tuple(s.dtype for s in body.sources)
+    values = tuple(tir.Var("x", d) for d in dtypes)
+    return (*body.combiner.identity(dtypes), *body.combiner.combine(values, body.sources))
+
+
 def _tensors(expr: tir.Expr) -> Iterator[Tensor]:
     for n in _walk(expr):
         if type(n) is tir.BufferLoad and isinstance(n.buffer, Tensor):
@@ -92,20 +112,27 @@ def _tensors(expr: tir.Expr) -> Iterator[Tensor]:
 
 
 def extern(
-    outputs: Sequence[tuple[Sequence[Any], Any]],
+    outputs: Sequence[Any],
     inputs: Sequence[Tensor],
-    build: Callable[..., tir.Stmt],
+    build: Callable[..., Any],
     name: str = "extern",
     *,
+    dtype: Any = None,
     over: Sequence[Any] = (),
     scratch: Sequence[tuple[Sequence[Any], Any]] = (),
     attrs: Mapping[str, Any] | None = None,
 ) -> Any:
     """Tensors written by a statement: ``build(inputs, outputs, scratch, *point)`` for every point of ``over``.
 
-    Points run in any order. ``outputs`` and ``scratch`` are (shape, dtype) pairs; scratch is private to a point.
-    One output gives a tensor, several a tuple.
+    Points run in any order. ``outputs`` and ``scratch`` are (shape, dtype) pairs; scratch is private to a point. One output gives a tensor,
+    several a tuple. ``outputs`` may also be one shape or a list of shapes, of ``dtype`` or the first input's type: then ``build`` is given
+    inputs and outputs only, and may return an expression.
     """
+    if (shapes := _shapes(outputs)) is not None:
+        kind = dtype or (inputs[0].dtype if inputs else "float32")
+        kinds = kind if isinstance(kind, tuple | list) else [kind] * len(shapes)
+        outputs, made = list(zip(shapes, kinds, strict=True)), build
+        build = lambda ins, outs, scratch: _statement(made(ins, outs))  # noqa: E731
     axes = tuple(
         tir.IterVar(tir.Var(f"i{k}", INT64), tir.Range.of(s), tir.IterKind.SPATIAL) for k, s in enumerate(over)
     )
@@ -115,6 +142,19 @@ def extern(
         make_tensor(stage, s, d, name if len(outputs) == 1 else f"{name}_v{k}", k) for k, (s, d) in enumerate(outputs)
     )
     return outs[0] if len(outs) == 1 else outs
+
+
+def _shapes(outputs: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+    """The shapes of outputs that are given without types, None of (shape, dtype) pairs."""
+    if all(isinstance(o, int | tir.Expr) for o in outputs):
+        return [tuple(outputs)]
+    if all(isinstance(o, tuple | list) and all(isinstance(n, int | tir.Expr) for n in o) for o in outputs):
+        return [tuple(o) for o in outputs]
+    return None
+
+
+def _statement(made: Any) -> tir.Stmt:
+    return tir.Evaluate(made) if isinstance(made, tir.Expr) else made
 
 
 def _in_memory(t: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from roundel.ir import tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import BOOL, HANDLE
 from roundel.ir.errors import RoundelError
-from roundel.ir.visit import substitute
+from roundel.ir.visit import free_vars, substitute
 
 from .reduce import Reduce
 from .tensor import Compute, Definition, Extern, Placeholder, Tensor
@@ -125,6 +125,13 @@ class _Axes:
             body = tir.For(v, dom.min, dom.extent, tir.ForKind.SERIAL, body)
         return body
 
+    def within(self, outer: _Axes) -> _Axes:
+        """These axes inside of a block over ``outer``: their domains are those at its variables and at the loops of one another."""
+        at = {**outer.table, **{a: v for a, v in zip(self.table, self.loops)}}
+        self.doms = [substitute(d, at) for d in self.doms]
+        self.iter_vars = tuple(i.replace(dom=d) for i, d in zip(self.iter_vars, self.doms))
+        return self
+
 
 def _block(
     axes: _Axes, name: str, body: tir.Stmt, init: tir.Stmt | None, attrs: Attrs, scratch: tuple[tir.Buffer, ...] = ()
@@ -136,29 +143,61 @@ def _block(
 
 def _compute_block(stage: Compute, outs: list[Tensor], buffers: Mapping[Tensor, tir.Buffer]) -> tir.Stmt:
     bodies = [stage.bodies[t.value_index] for t in outs]
-    top = bodies[0]
-    axes = _Axes((*stage.axes, *(top.axes if type(top) is Reduce else ())))
-    at = tuple(axes.variables[: len(stage.axes)])
     targets = [buffers[t] for t in outs]
+    attrs = _with_buffers(stage.attrs, buffers)
+    if type(bodies[0]) is Reduce:
+        return _reduction(stage, bodies[0], targets, attrs, buffers)
+    axes = _Axes(stage.axes)
+    value = substitute(bodies[0], axes.table, buffers)
+    store = tir.BufferStore(targets[0], value, tuple(axes.variables[: len(stage.axes)]))
+    return _block(axes, targets[0].name, store, None, attrs)
+
+
+def _reduction(
+    stage: Compute, top: Reduce, targets: list[tir.Buffer], attrs: Attrs, buffers: Mapping[Tensor, tir.Buffer]
+) -> tir.Stmt:
+    """One block with an init; where the domain of an axis depends on another axis, a block around that starts the result and one that updates it."""
+    known = {a.var for a in (*stage.axes, *top.axes)}
+    if not any(known & (free_vars(a.dom.min) | free_vars(a.dom.extent)) for a in top.axes):
+        axes = _Axes((*stage.axes, *top.axes))
+        at = tuple(axes.variables[: len(stage.axes)])
+        init, update = _start_and_update(top, targets, at, axes.table, buffers)
+        return _block(axes, targets[0].name, update, init, attrs)
+    around = _Axes(stage.axes)
+    axes = _Axes(top.axes).within(around)
+    at = tuple(around.variables[: len(stage.axes)])
+    init, update = _start_and_update(top, targets, at, {**around.table, **axes.table}, buffers)
+    return _block(around, targets[0].name, tir.seq(init, _block(axes, f"{targets[0].name}_update", update, None, Attrs())), None, attrs)
+
+
+def _start_and_update(
+    top: Reduce, targets: list[tir.Buffer], at: tuple[tir.Expr, ...], table: Mapping[Any, Any], buffers: Mapping[Tensor, tir.Buffer]
+) -> tuple[tir.Stmt, tir.Stmt]:
+    """The statements that store the identity, and that combine what is stored with one more element."""
 
     def here(e: tir.Expr) -> tir.Expr:
-        return substitute(e, axes.table, buffers)
+        return substitute(e, table, buffers)
 
-    if type(top) is not Reduce:
-        body: tir.Stmt = tir.BufferStore(targets[0], here(top), at)
-        return _block(axes, targets[0].name, body, None, stage.attrs)
-    start = top.combiner.identity(tuple(s.dtype for s in top.sources))
+    start = tuple(map(here, top.combiner.identity(tuple(s.dtype for s in top.sources))))
     sources = tuple(tir.if_then_else(here(top.condition), here(s), i) for s, i in zip(top.sources, start))
     init = tir.seq(*(tir.BufferStore(b, i, at) for b, i in zip(targets, start)))
-    values = top.combiner.combine(tuple(b[at] for b in targets), sources)
+    values = tuple(map(here, top.combiner.combine(tuple(b[at] for b in targets), sources)))
     if len(targets) == 1:
-        body = tir.BufferStore(targets[0], values[0], at)
-    else:
-        held = [tir.Var(f"v_{b.name}", v.dtype) for b, v in zip(targets, values)]
-        body = tir.seq(*(tir.BufferStore(b, v, at) for b, v in zip(targets, held)))
-        for v, value in zip(reversed(held), reversed(values)):
-            body = tir.Let(v, value, body)
-    return _block(axes, targets[0].name, body, init, stage.attrs)
+        return init, tir.BufferStore(targets[0], tir.cast(values[0], targets[0].dtype), at)
+    held = [tir.Var(f"v_{b.name}", v.dtype) for b, v in zip(targets, values)]
+    body = tir.seq(*(tir.BufferStore(b, v, at) for b, v in zip(targets, held)))
+    for v, value in zip(reversed(held), reversed(values)):
+        body = tir.Let(v, value, body)
+    return init, body
+
+
+def _with_buffers(value: Any, buffers: Mapping[Tensor, tir.Buffer]) -> Any:
+    """Attributes in which buffers stand for tensors."""
+    if isinstance(value, Tensor):
+        return buffers[value]
+    if isinstance(value, Attrs):
+        return Attrs({k: _with_buffers(v, buffers) for k, v in value.items()})
+    return tuple(_with_buffers(v, buffers) for v in value) if isinstance(value, tuple) else value
 
 
 def _extern_block(stage: Extern, outs: list[Tensor], buffers: Mapping[Tensor, tir.Buffer]) -> tir.Stmt:

@@ -92,11 +92,7 @@ def max_value(dtype: Any) -> tir.Expr:
 def _limit(dtype: DType, lowest: bool) -> tir.Expr:
     if dtype.is_float:
         return tir.const(-np.inf if lowest else np.inf, dtype)
-    if dtype.is_bool:
-        return tir.IntImm(0 if lowest else 1, BOOL)
-    signed = dtype.kind == "int"
-    low, high = (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if signed else (0, (1 << dtype.bits) - 1)
-    return tir.IntImm(low if lowest else high, dtype)
+    return tir.IntImm(dtype.limits[0 if lowest else 1], dtype)
 
 
 def comm_reducer(

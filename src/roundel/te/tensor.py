@@ -25,6 +25,8 @@ class Tensor(Buffer):
 
     def __getitem__(self, indices: Any) -> Expr:
         items = indices if isinstance(indices, tuple) else (indices,)
+        if len(items) < len(self.shape) and not any(isinstance(i, slice) for i in items):
+            return Slice(self, items)  # type: ignore[return-value]
         if len(items) != len(self.shape):
             raise RoundelError(f"tensor {self.name} has {len(self.shape)} dimensions and is indexed with {len(items)}")
         if isinstance(self.definition, Literal):
@@ -36,10 +38,30 @@ class Tensor(Buffer):
 
     def asexpr(self) -> Expr:
         """The element of a tensor without dimensions."""
+        if self.shape:
+            raise RoundelError(f"tensor {self.name} has {self.ndim} dimensions and stands where a scalar is needed", hint="index it")
         return self[()]
 
     def __repr__(self) -> str:
         return f"Tensor({self.name}: {self.dtype}[{', '.join(map(_short, self.shape))}])"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """``A[i]`` of a tensor with more dimensions: the rest of the indices is to follow, ``A[i][j]``."""
+
+    tensor: Tensor
+    indices: tuple[Any, ...]
+
+    def __getitem__(self, indices: Any) -> Any:
+        return self.tensor[(*self.indices, *(indices if isinstance(indices, tuple) else (indices,)))]
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"{len(self.indices)} of the {self.tensor.ndim} indices of tensor {self.tensor.name} are given; a part of a tensor is no sequence")
+
+    def asexpr(self) -> Expr:
+        """Not an element: raises RoundelError."""
+        raise RoundelError(f"tensor {self.tensor.name} has {self.tensor.ndim} dimensions and is indexed with {len(self.indices)}")
 
 
 def _short(dim: Expr) -> str:

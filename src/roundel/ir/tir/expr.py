@@ -12,6 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from ..dtype import BOOL, DType
+from ..errors import ConstantError
 from ..node import Node, node
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _restore_var(name: str, dtype: DType, size: bool) -> Var:
 
 @node(intern=True)
 class IntImm(Expr):
-    """An integer (or, with dtype bool, a truth value) constant."""
+    """An integer (or, with dtype bool, a truth value) constant. Raises ConstantError for a value that its type does not hold."""
 
     value: int
     dtype: DType
@@ -80,6 +81,12 @@ class IntImm(Expr):
     @staticmethod
     def _coerce(value: Any, dtype: Any) -> tuple:
         return int(value), DType(dtype)
+
+    @staticmethod
+    def _check(value: int, dtype: DType) -> None:
+        low, high = dtype.limits
+        if not low <= value <= high:
+            raise ConstantError(f"{value} is out of the range of {dtype}", why=f"{dtype} holds {low} to {high}")
 
 
 @node(intern=True)
@@ -92,6 +99,11 @@ class FloatImm(Expr):
     @staticmethod
     def _coerce(value: Any, dtype: Any) -> tuple:
         return float(value), DType(dtype)
+
+    @staticmethod
+    def _check(value: float, dtype: DType) -> None:
+        if not dtype.is_float:
+            raise ConstantError(f"a floating-point constant has a floating-point type, not {dtype}")
 
     @staticmethod
     def _key(value: float, dtype: DType) -> tuple:

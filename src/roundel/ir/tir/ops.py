@@ -72,15 +72,17 @@ def _literal_dtype(value: Any, other: Expr) -> DType:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The type two element types meet in: float over int over bool, then the wider."""
+    """The type two element types meet in: float over int over bool, then the wider; of equal width the unsigned one, as in C."""
     if a is b:
         return a
-    rank = {"bool": 0, "uint": 1, "int": 2, "float": 3, "complex": 4}
+    rank = {"bool": 0, "uint": 1, "int": 1, "float": 3, "complex": 4}
+    for d in (a, b):
+        if d.kind not in rank:
+            raise TypeError(f"a {a} and a {b} do not go together")
     if rank[a.kind] != rank[b.kind]:
-        low, high = sorted((a, b), key=lambda d: rank[d.kind])
-        return DType(f"int{max(low.bits, high.bits)}") if low.kind == "uint" and high.kind == "int" else high
+        return a if rank[a.kind] > rank[b.kind] else b
     if a.bits == b.bits:  # float16 with bfloat16 and the like
-        return FLOAT32
+        return FLOAT32 if a.is_float else DType(f"uint{a.bits}")
     return a if a.bits > b.bits else b
 
 

@@ -196,11 +196,11 @@ class AttrStmt(Stmt):
     span: Span | None = None
 
 
-@node
+@node(hidden=("name",))
 class Block(Stmt):
     """A computation isolated from its surroundings by its iteration domain and the regions it reads and writes.
 
-    ``init`` runs when all reduce variables are at their start. Equality ignores ``token``.
+    ``init`` runs when all reduce variables are at their start. Equality ignores ``token`` and ``name``, by which schedules find the block.
     """
 
     iter_vars: tuple[IterVar, ...]

@@ -32,7 +32,7 @@ def print_script(
     """
     printer = _PRINT.get(type(node)) or next((p for t, p in _FAMILIES.items() if isinstance(node, t)), None)
     if printer is None:
-        return repr(node) if isinstance(node, Node) else str(node)
+        return node.fields_text() if isinstance(node, Node) else str(node)
     doc = Doc(indent, None if constants is None else str(constants))
     printer(node, doc, name)
     if constants is not None:

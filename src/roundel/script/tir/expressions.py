@@ -118,13 +118,13 @@ def _int(value: Any) -> int:
 def min_value(dtype: Any) -> tir.Expr:
     """The smallest finite value of a type."""
     dtype = DType(getattr(dtype, "dtype", dtype))
-    return tir.const(float(_float_info(dtype).min) if dtype.is_float else _int_bounds(dtype)[0], dtype)
+    return tir.const(float(_float_info(dtype).min) if dtype.is_float else dtype.limits[0], dtype)
 
 
 def max_value(dtype: Any) -> tir.Expr:
     """The largest finite value of a type."""
     dtype = DType(getattr(dtype, "dtype", dtype))
-    return tir.const(float(_float_info(dtype).max) if dtype.is_float else _int_bounds(dtype)[1], dtype)
+    return tir.const(float(_float_info(dtype).max) if dtype.is_float else dtype.limits[1], dtype)
 
 
 def infinity(dtype: Any) -> tir.Expr:
@@ -134,14 +134,6 @@ def infinity(dtype: Any) -> tir.Expr:
 
 def _float_info(dtype: DType) -> Any:
     return ml_dtypes.finfo(dtype.numpy) if dtype.numpy.kind != "f" else np.finfo(dtype.numpy)
-
-
-def _int_bounds(dtype: DType) -> tuple[int, int]:
-    if dtype.is_bool:
-        return 0, 1
-    return (
-        (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "int" else (0, (1 << dtype.bits) - 1)
-    )
 
 
 def comm_reducer(combine: Callable[..., Any], identity: Sequence[Any]) -> tir.CommReducer:
