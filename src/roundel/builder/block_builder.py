@@ -19,9 +19,10 @@ from roundel.ir import IRModule, graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import INT64
 from roundel.ir.equal import StructuralMap
-from roundel.ir.errors import RoundelError
+from roundel.ir.errors import BuilderError, RoundelError
 from roundel.ir.node import Span
 from roundel.ir.op import OpDef
+from roundel.script.parser.struct_infos import deduce
 
 from .emit_te import make_program
 
@@ -34,7 +35,7 @@ class _Frame:
     """The function under construction."""
 
     name: str
-    params: tuple[graph.Var, ...]
+    params: tuple[graph.Var, ...] | None
     attrs: Attrs
     pure: bool
     blocks: list[graph.BindingBlock] = field(default_factory=list)
@@ -63,17 +64,20 @@ class BlockBuilder:
 
     # -- functions and blocks
     @contextmanager
-    def function(self, name: str, params: Sequence[graph.Var] | graph.Var | None = (), attrs: Mapping[str, Any] | None = None, *,
+    def function(self, name: str, params: Sequence[graph.Var] | graph.Var | None = None, attrs: Mapping[str, Any] | None = None, *,
                  pure: bool = True, private: bool = False) -> Iterator[None]:
-        """A graph function; inside, ``emit_func_output`` gives its result. Exported under its name unless private."""
-        params = (params,) if isinstance(params, graph.Var) else tuple(params or ())
+        """A graph function; inside, ``emit_func_output`` gives its result, and the parameters where they are not given here. Exported under
+        its name unless private. Raises BuilderError where the parameters or the result are missing or given twice."""
+        params = None if params is None else _variables(params)
         symbol = {} if private else {"global_symbol": name}
-        frame = _Frame(name, params, Attrs({**symbol, **(attrs or {})}), pure, names={p.name: 1 for p in params})
+        frame = _Frame(name, params, Attrs({**symbol, **(attrs or {})}), pure, names={p.name: 1 for p in params or ()})
         self._frames.append(frame)
         try:
             yield
             if frame.output is None:
-                raise RoundelError(f"function {name} has no result", hint="call emit_func_output before its end")
+                raise BuilderError(f"function {name} has no result", hint="call emit_func_output before its end")
+            if frame.params is None:
+                raise BuilderError(f"function {name} was given no parameters", hint="bb.function(name, [x, y]), or [] for none")
             frame.close()
             body = graph.SeqExpr(tuple(frame.blocks), frame.output)
             func = graph.Function(frame.params, body, frame.output.sinfo, pure, frame.attrs)
@@ -111,7 +115,7 @@ class BlockBuilder:
 
     def _frame(self) -> _Frame:
         if not self._frames:
-            raise RoundelError("there is no function to emit into", hint="use `with bb.function(name, params):`")
+            raise BuilderError("there is no function to emit into", hint="use `with bb.function(name, params):`")
         return self._frames[-1]
 
     # -- emitting
@@ -159,8 +163,12 @@ class BlockBuilder:
         frame = self._frame()
         if frame.dataflow:
             raise RoundelError("a function's result is given outside its dataflow block", hint="use emit_output inside")
+        if frame.output is not None:
+            raise BuilderError(f"function {frame.name} has a result already")
         if params is not None:
-            frame.params = (params,) if isinstance(params, graph.Var) else tuple(params)
+            if frame.params is not None:
+                raise BuilderError(f"the parameters of function {frame.name} were given twice")
+            frame.params = _variables(params)
         frame.output = self._atom(self.normalize(value))
 
     # -- the module
@@ -217,13 +225,23 @@ class BlockBuilder:
             args = tuple(self._atom(self.normalize(a)) if not isinstance(a, graph.GlobalVar) else a for a in value.args)
             if any(a is not b for a, b in zip(args, value.args)):
                 value = value.replace(args=args)
-            return infer(value)
+            return self._known_result(infer(value))
         if isinstance(value, graph.Tuple):
             fields = tuple(self._atom(self.normalize(f)) for f in value.fields)
             return value if all(a is b for a, b in zip(fields, value.fields)) else graph.Tuple(fields)
         if isinstance(value, graph.TupleGetItem) and not isinstance(value.tuple_value, graph.Var):
             return graph.TupleGetItem(self._atom(self.normalize(value.tuple_value)), value.index)
         return value
+
+    def _known_result(self, call: graph.Call) -> graph.Call:
+        """The call with the struct info that its function in the module, or its variable, gives."""
+        if not isinstance(call.sinfo, graph.ObjectInfo):
+            return call
+        if isinstance(call.op, graph.GlobalVar) and isinstance(callee := self._mod.functions.get(call.op.name), graph.Function):
+            return call.replace(sinfo=deduce([p.sinfo for p in callee.params], callee.ret_sinfo, [a.sinfo for a in call.args]))
+        if isinstance(call.op, graph.Var) and isinstance(call.op.sinfo, graph.FuncInfo):
+            return call.replace(sinfo=deduce(call.op.sinfo.params or (), call.op.sinfo.ret, [a.sinfo for a in call.args]))
+        return call
 
     def _operand(self, value: Any) -> Any:
         if isinstance(value, tuple | list):
@@ -250,6 +268,10 @@ class BlockBuilder:
         return name
 
 
+def _variables(params: Sequence[graph.Var] | graph.Var) -> tuple[graph.Var, ...]:
+    return (params,) if isinstance(params, graph.Var) else tuple(params)
+
+
 def as_graph(value: Any) -> graph.GraphExpr:
     """Python values as graph values: tuples and lists of graph values are tuples, expressions and numbers scalars."""
     if isinstance(value, tuple | list):
@@ -263,9 +285,11 @@ def as_graph(value: Any) -> graph.GraphExpr:
 
 def infer(call: graph.Call) -> graph.Call:
     """The call with struct info from its operator, where it has none yet."""
-    if not isinstance(call.op, OpDef) or not isinstance(call.sinfo, graph.ObjectInfo):
+    if not isinstance(call.sinfo, graph.ObjectInfo):
         return call
     if call.sinfo_args:
         return call.replace(sinfo=call.sinfo_args[0])
+    if not isinstance(call.op, OpDef):
+        return call
     found = call.op.infer(tuple(a.sinfo for a in call.args), call.attrs)
     return call if found is None else call.replace(sinfo=found)

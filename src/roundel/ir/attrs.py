@@ -40,8 +40,9 @@ class Attrs(Mapping[str, Any]):
         return Attrs({k: v for k, v in self._items.items() if k not in names})
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Attrs):
+        if not isinstance(other, Mapping):
             return NotImplemented
+        other = other if isinstance(other, Attrs) else Attrs(other)
         return self._typed() == other._typed()
 
     def _typed(self) -> dict[str, tuple]:

@@ -23,8 +23,12 @@ class RoundelError(Exception):
         super().__init__(escape.message("\n".join(lines)))
 
 
-class ScriptError(RoundelError, SyntaxError):
+class ScriptError(RoundelError, SyntaxError, ValueError):
     """A script does not parse; ``where`` is file:line:column and the message shows the line."""
+
+
+class BuilderError(RoundelError, RuntimeError):
+    """A function was built out of order: without parameters, or with two results."""
 
 
 class TypeInferenceError(RoundelError, TypeError):

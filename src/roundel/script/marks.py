@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.dtype import DType
-from ..ir.tir import Expr, ForKind, IterKind
+from ..ir.tir import Expr, ForKind, IterKind, Var
 
 
 @dataclass
@@ -36,11 +36,27 @@ class Loops:
 
 @dataclass
 class NewVar:
-    """A variable that takes its name from what it is assigned to (``n = T.int64()``)."""
+    """A variable that takes its name from what it is assigned to (``n = T.int64()``). Outside of scripts, in plain Python, it is the variable
+    as soon as an expression is made of it."""
 
     dtype: DType
     size: bool
     name: str | None = None
+    variable: Var | None = None
+
+    def asexpr(self) -> Var:
+        """The variable."""
+        if self.variable is None:
+            self.variable = Var(self.name or "n", self.dtype, self.size)
+        return self.variable
+
+
+def _through(name: str) -> Callable[..., Any]:
+    return lambda self, *others: getattr(self.asexpr(), name)(*(o.asexpr() if isinstance(o, NewVar) else o for o in others))
+
+
+for _name in "add radd sub rsub mul rmul floordiv rfloordiv mod rmod neg lt le gt ge".split():
+    setattr(NewVar, f"__{_name}__", _through(f"__{_name}__"))
 
 
 @dataclass
@@ -227,6 +243,8 @@ class BindingBlockHead:
 @dataclass
 class Output:
     """``R.output(...)``"""
+
+    variables: tuple[Any, ...]
 
 
 @dataclass

@@ -93,9 +93,13 @@ def Tensor(
     if isinstance(shape, graph.GraphExpr):
         known = shape.sinfo
         shape, ndim = (known.values, known.ndim) if isinstance(known, ShapeInfo) else (None, ndim)
+    if not isinstance(ndim, int) or ndim < -1:
+        raise ValueError(f"ndim is the number of dimensions, or -1 where it is unknown, not {ndim!r}")
     if shape is None:
         return TensorInfo(None, dtype, ndim, vdevice, layout)
     dims = builtins.tuple(shape)
+    if ndim not in (-1, len(dims)):
+        raise ValueError(f"the shape has {len(dims)} dimensions, and ndim={ndim}")
     return _built(lambda dim: TensorInfo(builtins.tuple(dim(d) for d in dims), dtype, -1, vdevice, layout), *dims)
 
 
@@ -233,6 +237,8 @@ def call_tir_inplace(
     func: Any, args: Any, inplace_indices: Any = (), out_sinfo: Any = None, tir_vars: Any = None
 ) -> graph.Call:
     """``call_tir`` whose outputs overwrite operands."""
+    if isinstance(args, graph.GraphExpr) and not isinstance(args, graph.Tuple) and isinstance(args.sinfo, TupleInfo):
+        raise TypeError("R.call_tir_inplace takes its operands as a tuple that is written out, (x, y), not as a variable")
     out = _out(out_sinfo, None)
     indices = inplace_indices if isinstance(inplace_indices, list | builtins.tuple) else (inplace_indices,)
     extra = () if tir_vars is None else (tir_vars if isinstance(tir_vars, graph.GraphExpr) else shape(tir_vars),)
@@ -340,7 +346,7 @@ def binding_block() -> BindingBlockHead:
 
 def output(*variables: Any) -> Output:
     """The variables that leave the dataflow block."""
-    return Output()
+    return Output(variables)
 
 
 def match_cast(value: Any, sinfo: Any) -> MatchCasting:

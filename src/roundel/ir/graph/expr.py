@@ -166,6 +166,12 @@ class Call(GraphExpr):
     span: Span | None = None
     _children = ("op", "args", "sinfo_args", "sinfo")
 
+    @staticmethod
+    def _coerce(op: Any, args: Any, attrs: Any, sinfo_args: Any, sinfo: StructInfo, span: Span | None) -> tuple:
+        """Lists are taken for tuples, None for no attributes."""
+        attrs = attrs if type(attrs) is Attrs else Attrs(attrs)
+        return op, tuple(args), attrs, tuple(sinfo_args or ()), sinfo, span
+
 
 @node
 class If(GraphExpr):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..dtype import DType
 from ..errors import RoundelError
 from ..op import OpDef
 from ..tir.expr import Expr
+from ..tir.index_map import IndexMap
 from ..tir.ops import const
 from .expr import Call, Constant, GraphExpr, PrimValue, ShapeExpr, StringValue, Tuple
 from .struct_info import TensorInfo
@@ -95,4 +97,6 @@ def _attribute(value: Any) -> Any:
         return value.item()
     if isinstance(value, PrimValue):
         return _attribute(value.value)
+    if isinstance(value, FunctionType):
+        return IndexMap.from_func(value)
     return getattr(value, "value", value) if isinstance(value, Expr) else value

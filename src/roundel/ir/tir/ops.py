@@ -40,8 +40,12 @@ def index_const(value: int) -> IntImm:
 
 
 def as_index(value: Any) -> Expr:
-    """A number or expression as an index expression."""
-    return value if isinstance(value, Expr) else value.asexpr() if hasattr(value, "asexpr") else IntImm(int(value), INT64)
+    """A number or expression as an index expression; raises TypeError for anything else."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, str):
+        raise TypeError(f"an index is a number or an expression, not the text {value!r}")
+    return value.asexpr() if hasattr(value, "asexpr") else IntImm(int(value), INT64)
 
 
 def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
@@ -64,6 +68,8 @@ def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
 
 def _literal_dtype(value: Any, other: Expr) -> DType:
     element = other.dtype.element
+    if element.kind in ("handle", "str", "void") and not isinstance(value, str):
+        raise TypeError(f"the number {value} does not go together with a {element}")
     if isinstance(value, float) and not element.is_float:
         return FLOAT32
     if element.is_bool and not isinstance(value, bool):

@@ -38,6 +38,8 @@ class Blocks(StaticEvaluator):
 
     def enter_block(self, head: marks.BlockHead, target: Any, body: list[ast.stmt], node: ast.With) -> None:
         """``with T.sblock("B"):``"""
+        if target is not None and not head.axes:
+            raise self.error(target, "a block has no value to name", "its axes are named inside: vi = T.axis.spatial(128, i)")
         parts = BlockParts(head.name, head.no_realize)
         self.blocks.append(parts)
         outside, self.around = self.around, []
@@ -134,15 +136,21 @@ class Blocks(StaticEvaluator):
             return [self.bind_axis(f"{name}_{k}", a, node) for k, a in enumerate(self.split_axes(axes))]
         if len(self.blocks) == 1:
             raise self.error(node, "T.axis stands outside of a block", 'open one: with T.sblock("name"):')
+        block = self.blocks[-1]
+        if name in self.scope.frames[-1] and any(iv.var is self.scope.frames[-1][name] for iv in block.iter_vars):
+            raise self.error(node, f"block {block.name} has two axes called {name}")
         dom, value = self._domain(axes.doms[0], self.operand(axes.values[0]), node)
         var = Var(name, axes.dtype or value.dtype)
-        block = self.blocks[-1]
+        for e in (value, dom.min, dom.extent):
+            if not e.dtype.is_int:
+                raise self.error(node, f"axis {name} runs over integers, not {e.dtype}")
+        self.scope.define(name, var)
         block.iter_vars.append(IterVar(var, dom, axes.kinds[0]))
         block.values.append(value)
         return var
 
     def _domain(self, dom: Any, value: Any, node: ast.AST) -> tuple[Range, tir.Expr]:
-        if isinstance(dom, Var) and dom in self.loops and not (isinstance(value, Var) and value in self.loops):
+        if value is not None and isinstance(dom, Var) and dom in self.loops and not (isinstance(value, Var) and value in self.loops):
             dom, value = value, dom  # the oldest spelling: T.axis.spatial(i, 128)
         if dom is None:
             if not isinstance(value, Var) or value not in self.loops:
@@ -177,7 +185,7 @@ class Blocks(StaticEvaluator):
             [self.operand(s) for s in spec.shape],
             spec.dtype,
             name,
-            strides=tuple(o.get("strides") or ()),
+            strides=tuple(self._stride(s) for s in o.get("strides") or ()),
             elem_offset=offset,
             scope=o.get("scope") or "global",
             data=data,
@@ -185,8 +193,20 @@ class Blocks(StaticEvaluator):
             offset_factor=factor or 1,
         )
 
+    def _stride(self, stride: Any) -> Any:
+        """A stride; a text names the variable that it is known by in this function."""
+        if not isinstance(stride, str):
+            return stride
+        frame = self.scope.frames[0]
+        known = frame.setdefault(stride, Var(stride, INT64, True))
+        if not isinstance(known, tir.Expr):
+            raise TypeError(f"stride {stride!r} is the name of something that is no variable")
+        return known
+
     def bind_buffer(self, name: str, spec: marks.BufferSpec, node: ast.AST) -> Buffer:
         """The buffer called ``name``, declared where its role says."""
+        if name != "_" and isinstance(self.scope.frames[-1].get(name), Buffer):
+            raise self.error(node, f"buffer {name} is declared twice")
         buffer = self.buffer(name, spec).replace(span=self.source.span(node))
         _ROLES[spec.role](self, buffer, spec, node)
         return buffer

@@ -95,9 +95,9 @@ class Scope:
             frame.update({name: new for name, value in frame.items() if value is old})
 
     @contextmanager
-    def frame(self, **names: Any) -> Iterator[None]:
-        """A nested frame."""
-        self.frames.append(dict(names))
+    def frame(self, names: Mapping[str, Any] | None = None) -> Iterator[None]:
+        """A nested frame, with these names in it."""
+        self.frames.append(dict(names or {}))
         try:
             yield
         finally:
@@ -341,7 +341,7 @@ class StaticEvaluator(Evaluator):
         return make
 
     def _in_frame(self, names: dict[str, Any], body: ast.expr) -> Any:
-        with self.scope.frame(**names):
+        with self.scope.frame(names):
             return self.visit(body)
 
     @handles(ast.ListComp, ast.GeneratorExp)

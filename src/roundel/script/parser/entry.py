@@ -72,6 +72,8 @@ def function(
 def macro(fn: Any = None, *, hygienic: bool = True) -> Any:
     """``@T.macro``: statements that are read in place of a call."""
     frame = sys._getframe(1)
+    if fn is not None and not isinstance(fn, FunctionType):
+        raise ScriptError("a macro's options are given by name", hint="@T.macro(hygienic=False)")
     if fn is None:
         return lambda f: Macro(*function_node(f), _captured(f, sys._getframe(1)), hygienic)
     return Macro(*function_node(fn), _captured(fn, frame), hygienic)

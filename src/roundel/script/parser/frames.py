@@ -54,6 +54,7 @@ class BlockParts:
     reads: tuple[tir.BufferRegion, ...] | None = None
     writes: tuple[tir.BufferRegion, ...] | None = None
     predicate: Expr = TRUE
+    has_predicate: bool = False  # whether T.where was there
     annotations: dict[str, Any] = field(default_factory=dict)
     allocs: list[Buffer] = field(default_factory=list)
     matches: list[tir.MatchBufferRegion] = field(default_factory=list)

@@ -26,7 +26,7 @@ from ...ir.op import get_op
 from .. import marks
 from ..relax import Object, Shape, Tensor, call_packed
 from .core import Scope, handles
-from .struct_infos import contradiction, deduce, erase, join, matched
+from .struct_infos import contradiction, deduce, dimensions_of, erase, join, matched
 from .symbols import Symbols
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class GraphParser(Symbols):
         self.blocks: list[BindingBlock] = []
         self.bindings: list[graph.Binding] = []
         self.outputs: set[str] | None = None  # names that leave the dataflow block being read
+        self.has_output = False  # whether R.output was met in it
         self.result: GraphExpr | None = None
         self.inside = 0  # functions that are being read in place
 
@@ -77,8 +78,12 @@ class GraphParser(Symbols):
         if self.result is None:
             raise self.error(node, f"graph function {name} does not return a value")
         body = SeqExpr(self._finish_blocks(), self.result)
+        if private and "global_symbol" in self.attrs:
+            raise self.error(node, f"function {name} is private and has a global_symbol", "leave one of them out")
         attrs = self.attrs if private else {"global_symbol": name, **self.attrs}
-        ret = declared or erase(self.result.sinfo, [p.sinfo for p in params])
+        bare = isinstance(node.returns, ast.Attribute | ast.Name)  # -> R.Tensor: of a shape and type that follow from the value
+        inferred = erase(self.result.sinfo, [p.sinfo for p in params])
+        ret = inferred if declared is None or (bare and type(declared) is type(inferred) is graph.TensorInfo) else declared
         return graph.Function(tuple(params), body, ret, pure, Attrs(attrs), self.source.span(node))
 
     def signature(self, node: ast.FunctionDef) -> tuple[list[Var], StructInfo | None]:
@@ -94,6 +99,14 @@ class GraphParser(Symbols):
                 )
             params.append(Var(arg.arg, self.struct_info(arg.annotation)))
             self.scope.define(arg.arg, params[-1])
+        unknown = self.dimensions - dimensions_of([p.sinfo for p in params])
+        if unknown and params:
+            names = ", ".join(sorted(v.name for v in unknown))
+            raise self.error(
+                node,
+                f"the value of {names} does not follow from the arguments: it is no dimension by itself",
+                "declare it in the body where it is known otherwise: m = T.int64()",
+            )
         return params, None if node.returns is None else self.struct_info(node.returns)
 
     def _finish_blocks(self) -> tuple[BindingBlock, ...]:
@@ -129,9 +142,13 @@ class GraphParser(Symbols):
         value = self.visit(node.value)
         if isinstance(value, marks.AttrsOf):
             self.attrs.update(value.attrs)
+        elif isinstance(value, marks.Output):
+            self._output(value, node)
         elif isinstance(value, GraphExpr | marks.MatchCasting | marks.Typed | marks.Looping | marks.EmitTe):
+            if isinstance(value, graph.Call) and isinstance(value.sinfo, graph.TensorInfo | graph.ShapeInfo | graph.PrimInfo):
+                raise self.error(node, f"the value of {ast.unparse(node.value)} is not used", "assign it to a name")
             self.bind("_", value, node)
-        elif value is not None and not isinstance(value, str | marks.Output):
+        elif value is not None and not isinstance(value, str):
             raise self.error(node, f"{ast.unparse(node.value)} is not a statement of a graph function")
 
     @handles(ast.Assign)
@@ -187,15 +204,34 @@ class GraphParser(Symbols):
             raise self.error(node, "dataflow blocks do not nest")
         self._flush()
         if isinstance(head, marks.DataflowHead):
-            self.outputs = _outputs(node.body)
+            self.outputs, self.has_output = _outputs(node.body), False
         for n in node.body:
+            if self.has_output and not isinstance(n, ast.Return | ast.Pass):
+                raise self.error(n, "R.output ends a dataflow block", "bind before it, or after the block")
             self.visit(n)
-        self.outputs = None
+        self.outputs, self.has_output = None, False
+        for frame in self.scope.frames:
+            for name in [name for name, value in frame.items() if type(value) is DataflowVar]:
+                del frame[name]
         self._flush(DataflowBlock if isinstance(head, marks.DataflowHead) else BindingBlock, always=True)
+
+    def _output(self, mark: marks.Output, node: ast.Expr) -> None:
+        """``R.output(y)``: once, at the end of a dataflow block, of variables that are bound in it."""
+        if self.inside:
+            return
+        if self.outputs is None:
+            raise self.error(node, "R.output stands outside of a dataflow block")
+        self.has_output = True
+        bound = {b.var for b in self.bindings}
+        for value in mark.variables:
+            if value not in bound:
+                raise self.error(node, f"{getattr(value, 'name', 'a value')} leaves the dataflow block, but is not bound in it")
 
     @handles(ast.If)
     def _if(self, node: ast.If) -> None:
         test = self.visit(node.test)
+        if isinstance(test, tir.Expr):
+            test = graph.PrimValue(test)
         if not isinstance(test, GraphExpr):
             for n in node.body if test else node.orelse:
                 self.visit(n)
@@ -217,6 +253,9 @@ class GraphParser(Symbols):
     def _branch(self, node: ast.If, body: list[ast.stmt]) -> tuple[str, SeqExpr, StructInfo | None]:
         """The name that a branch assigns last, its value, and the annotation of that assignment."""
         last, target = _last_target(body)
+        if isinstance(last, ast.Expr):  # a call for its effect: the branch has no result
+            target = ast.copy_location(ast.Name("_", ast.Store()), last)
+            last = ast.copy_location(ast.Assign([target], last.value), last)
         if not isinstance(target, ast.Name):
             raise self.error(
                 last or node,
@@ -331,7 +370,7 @@ class GraphParser(Symbols):
     def _inner(self, node: ast.FunctionDef, variables: tuple[Var, ...]) -> SeqExpr:
         saved, self.blocks, self.bindings = (self.blocks, self.bindings, self.outputs, self.result), [], []
         self.outputs = self.result = None
-        with self.scope.frame(**{a.arg: v for a, v in zip(node.args.args, variables)}):
+        with self.scope.frame({a.arg: v for a, v in zip(node.args.args, variables)}):
             for n in node.body:
                 self.visit(n)
         if self.result is None:
@@ -435,7 +474,7 @@ class GraphParser(Symbols):
 
 
 def _outputs(body: list[ast.stmt]) -> set[str]:
-    """Names in the ``R.output(...)`` of a dataflow block."""
+    """Names in the ``R.output(...)`` of a dataflow block, and those that it returns."""
     found: set[str] = set()
     for n in body:
         if (
@@ -445,6 +484,8 @@ def _outputs(body: list[ast.stmt]) -> set[str]:
             and n.value.func.attr == "output"
         ):
             found.update(a.id for a in n.value.args if isinstance(a, ast.Name))
+        elif isinstance(n, ast.Return) and n.value is not None:
+            found.update(("gv", *(a.id for a in ast.walk(n.value) if isinstance(a, ast.Name))))
     return found
 
 

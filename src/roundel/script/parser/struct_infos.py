@@ -30,6 +30,11 @@ def symbols_of(infos: Sequence[StructInfo]) -> set[tir.Var]:
     return {v for i in infos for e in _exprs(i) for v in free_vars(e)}
 
 
+def dimensions_of(infos: Sequence[StructInfo]) -> set[tir.Var]:
+    """Variables that are whole dimensions in struct infos, so that a value of that type tells them."""
+    return {e for i in infos for e in _exprs(i) if isinstance(e, tir.Var)}
+
+
 def erase(info: StructInfo, params: Sequence[StructInfo]) -> StructInfo:
     """What a caller knows of a result: shapes with variables that the parameters do not define are forgotten."""
     return _forget(info, symbols_of(params))

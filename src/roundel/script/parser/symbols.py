@@ -21,6 +21,7 @@ class Symbols(StaticEvaluator):
     def __init__(self, source: Source, scope: Scope) -> None:
         super().__init__(source, scope)
         self.symbols: dict[str, tir.Var] = {}
+        self.dimensions: set[tir.Var] = set()  # those that the text of a dimension made
 
     def symbol(self, name: str, new: marks.NewVar) -> tir.Var:
         """The variable of this name; made by its first mention."""
@@ -65,7 +66,12 @@ class Symbols(StaticEvaluator):
             raise ValueError(f"dimension {value!r} is not an expression") from None
         for n in ast.walk(tree):
             if isinstance(n, ast.Name) and n.id not in ("T", "R", "I") and not self._is_known(n.id):
-                self.scope.frames[0][n.id] = self.symbol(n.id, marks.NewVar(INT64, True))
+                made = self.scope.frames[0][n.id] = self.symbol(n.id, marks.NewVar(INT64, True))
+                self.dimensions.add(made)
+        for n in ast.walk(tree):
+            known = self.symbols.get(n.id) if isinstance(n, ast.Name) else None
+            if known is not None and known.dtype is not INT64:
+                raise TypeError(f"{known.name} is a dimension, so it is int64, not {known.dtype}")
         inner = _Dimension(Source(value), self.scope)
         inner.symbols = self.symbols
         try:

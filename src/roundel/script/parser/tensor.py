@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from ...ir import tir
@@ -18,7 +19,7 @@ from ..regions import as_value, extent_between, index_of, operand
 from .blocks import Blocks
 from .buffer_methods import METHODS
 from .core import BINARY, handles
-from .frames import Body, FunctionParts
+from .frames import BlockParts, Body, FunctionParts
 from .macros import Macro, is_macro
 
 
@@ -44,6 +45,8 @@ class TensorParser(Blocks):
                 found = self.annotation(node.returns)
                 ret = VOID if found is None else DType(getattr(found, "dtype", found))
             body = self.statements(_without_docstring(node.body))
+        if private and "global_symbol" in self.parts.attrs:
+            raise self.error(node, f"function {name} is private and has a global_symbol", "leave one of them out")
         attrs = self.parts.attrs if private else {"global_symbol": name, **self.parts.attrs}
         pairs = tuple((p, self.parts.buffer_map[p]) for p in self.parts.params if p in self.parts.buffer_map)
         return tir.PrimFunc(
@@ -180,16 +183,13 @@ class TensorParser(Blocks):
         return value
 
     def _nest(self, node: ast.For, loops: list[marks.Loop]) -> Stmt:
-        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
-        names = [t.id if isinstance(t, ast.Name) else None for t in targets]
-        if None in names:
-            raise self.error(node.target, "loop variables are plain names")
-        together = len(names) == 1 and len(loops) > 1
-        if len(names) != len(loops) and not together:
-            raise self.error(node.target, f"{len(names)} loop variables for {len(loops)} loops")
-        made = [_loop_parts(f"{names[0]}_{k}" if together else str(names[k]), spec) for k, spec in enumerate(loops)]
+        names = self._loop_names(node.target, len(loops))
+        hints = [f"{n}_{k}" if several else n for n, count, several in names for k in range(count)]
+        made = [_loop_parts(hint, spec) for hint, spec in zip(hints, loops)]
         variables = tuple(m[0] for m in made)
-        with self.scope.frame(**({names[0]: variables} if together else dict(zip(names, variables)))):
+        rest = iter(variables)
+        held: dict[str, Any] = {n: tuple(islice(rest, count)) if several else next(rest) for n, count, several in names}
+        with self.scope.frame(held):
             for var, low, extent, _ in made:
                 self.loops[var] = tir.Range(low, extent)
             outside, self.around = self.around, [*self.around, *variables]
@@ -209,6 +209,23 @@ class TensorParser(Blocks):
                 self.source.span(node),
             )
         return body
+
+    def _loop_names(self, target: ast.expr, loops: int) -> list[tuple[str, int, bool]]:
+        """The names of a loop nest, each with the number of loops that it stands for and whether as a tuple: one alone for all, a starred
+        one for those left over."""
+        parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        inner = [t.value if isinstance(t, ast.Starred) else t for t in parts]
+        starred = [isinstance(t, ast.Starred) for t in parts]
+        if sum(starred) > 1 or not all(isinstance(t, ast.Name) for t in inner):
+            raise self.error(target, "loop variables are plain names, one of them starred at most")
+        names = [t.id for t in inner if isinstance(t, ast.Name)]
+        alone = len(names) == 1 and loops != 1 and not isinstance(target, ast.Tuple | ast.List)
+        left_over = loops - len(names) + 1
+        if any(starred) and left_over >= 0:
+            return [(n, left_over if s else 1, bool(s)) for n, s in zip(names, starred)]
+        if len(names) != loops and not alone:
+            raise self.error(target, f"{len(names)} loop variables for {loops} loops")
+        return [(names[0], loops, True)] if alone else [(n, 1, False) for n in names]
 
     # ---- assignment
 
@@ -246,6 +263,8 @@ class TensorParser(Blocks):
         self._assign_to(node.target, value, node)
 
     def _assign_to(self, target: ast.expr, value: Any, node: ast.stmt) -> None:
+        if isinstance(value, marks.Meta) and not isinstance(target, ast.Name):
+            value = value.value
         if isinstance(target, ast.Subscript):
             self._store(target, value, node)
         elif isinstance(target, ast.Name):
@@ -275,6 +294,8 @@ class TensorParser(Blocks):
             raise self.error(node, f"a {type(value).__name__} cannot be stored into buffer {store.buffer.name}")
         value = value if isinstance(value, Expr) else tir.const(value, dtype.element)
         value = tir.cast(value, dtype.element)
+        if value.dtype.lanes not in (1, dtype.lanes):
+            raise self.error(node, f"{value.dtype.lanes} values are stored into {dtype.lanes} elements of buffer {store.buffer.name}")
         if value.dtype.lanes == 1 and dtype.lanes > 1:
             value = tir.Broadcast(value, dtype.lanes)
         return tir.BufferStore(store.buffer, value, store.indices, store.predicate, self.source.span(node))
@@ -371,6 +392,8 @@ class TensorParser(Blocks):
         outer, self.body = self.body, Body()
         try:
             with self.scope.frame():
+                if target is not None and not isinstance(target, ast.Name):
+                    raise self.error(target, f"{ast.unparse(node.items[0].context_expr)} makes one value, as a plain name")
                 if type(head) in _BINDINGS:
                     name = target.id if isinstance(target, ast.Name) else "_"
                     if isinstance(head, marks.LetHead) and isinstance(head.var, marks.NewVar):
@@ -384,6 +407,12 @@ class TensorParser(Blocks):
         finally:
             self.body = outer
         self.body.add(inner)
+
+    def signature_of(self, what: str, node: ast.AST) -> BlockParts:
+        """The block being read, of which ``what`` speaks; the root that is there without being written has no signature."""
+        if len(self.blocks) == 1:
+            raise self.error(node, f"{what} stands outside of a block", 'open one: with T.sblock("name"):')
+        return self.blocks[-1]
 
     # ---- expressions
 
@@ -463,15 +492,33 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _act_regions(p: TensorParser, mark: marks.Regions, node: ast.AST) -> None:
-    setattr(p.blocks[-1], mark.which, mark.regions)
+    block = p.signature_of(f"T.{mark.which}", node)
+    if getattr(block, mark.which) is not None:
+        raise p.error(node, f"block {block.name} has T.{mark.which} twice", f"name all regions in one: T.{mark.which}(A[...], B[...])")
+    setattr(block, mark.which, mark.regions)
 
 
 def _act_where(p: TensorParser, mark: marks.Where, node: ast.AST) -> None:
-    p.blocks[-1].predicate = tir.ops._truth(p.operand(mark.predicate))
+    block = p.signature_of("T.where", node)
+    if block.has_predicate:
+        raise p.error(node, f"block {block.name} has T.where twice", "join the conditions: T.where(a and b)")
+    block.predicate, block.has_predicate = tir.ops._truth(p.operand(mark.predicate)), True
 
 
 def _act_attrs(p: TensorParser, mark: marks.AttrsOf, node: ast.AST) -> None:
-    (p.parts.attrs if mark.of == "func" else p.blocks[-1].annotations).update(mark.attrs)
+    _merge(p, p.parts.attrs if mark.of == "func" else p.signature_of("T.sblock_attr", node).annotations, mark.attrs, node)
+
+
+def _merge(p: TensorParser, known: dict[str, Any], more: Mapping[str, Any], node: ast.AST) -> None:
+    """Attributes join those that are there, nested ones key by key; a key has one value."""
+    for key, value in more.items():
+        if isinstance(value, Mapping) and isinstance(known.get(key), Mapping):
+            known[key] = dict(known[key])
+            _merge(p, known[key], value, node)
+        elif key in known and not (type(known[key]) is type(value) and (known[key] is value or known[key] == value)):
+            raise p.error(node, f"attribute {key} has two values")
+        else:
+            known[key] = value
 
 
 def _act_attr(p: TensorParser, mark: marks.AttrHead, node: ast.AST) -> None:

@@ -45,12 +45,17 @@ class Declarations:
             {b for _, b in node.buffer_map} if isinstance(node, tir.PrimFunc) else set()
         )  # of parameters: known before the body
         buffers: dict[Buffer, None] = {}
+        before: set[Var] = set()  # used before they are bound, as by a let further down
+        views: set[Buffer] = set()  # over pointers that are there already
         for n in walk(node):
             defined.update(_DEFINES.get(type(n), lambda _: iter(()))(n))
+            if type(n) is tir.DeclBuffer:
+                views.add(n.buffer)
             if type(n) in _USES:
                 buffers[_USES[type(n)](n)] = None
             elif type(n) is Var:
                 variables[n] = None
+                before |= set() if n in defined else {n}
             elif type(n) is tir.AttrStmt:
                 (
                     buffers if isinstance(n.subject, Buffer) else variables if isinstance(n.subject, Var) else {}
@@ -61,10 +66,11 @@ class Declarations:
                 buffers.update((b, None) for _, b in n.buffer_map)
         for b in buffers:
             variables.update(dict.fromkeys(sorted(shape_vars(b), key=lambda v: v.name)))
-        self.pointers = {b.data for b in buffers}
+        self.pointers = {b.data for b in buffers if b not in views}
+        variables.update(dict.fromkeys(b.data for b in buffers if b in views))
         params = set(node.params) if isinstance(node, tir.PrimFunc) else set()
         early = {v for b in defined if isinstance(b, Buffer) and b in shapes for v in shape_vars(b)} - params
-        self.free_vars = [v for v in variables if (v not in defined or v in early) and v not in self.pointers]
+        self.free_vars = [v for v in variables if (v not in defined or v in early or v in before) and v not in self.pointers]
         self.free_buffers = [b for b in buffers if b not in defined]
         self.provided = {v for v in defined if isinstance(v, Var)} | {b.data for b in defined if isinstance(b, Buffer)}
 

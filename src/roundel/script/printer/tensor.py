@@ -49,7 +49,9 @@ def has_implicit_root(func: tir.PrimFunc) -> bool:
         or not _is_true(realize.predicate)
     ):
         return False
-    if root.alloc_buffers or root.annotations:
+    if root.annotations:
+        return False
+    if root.alloc_buffers:
         return True
     nested = isinstance(root.body, BlockRealize) and not root.body.block.iter_vars
     return not nested and any(isinstance(n, BlockRealize) for n in walk(root.body))

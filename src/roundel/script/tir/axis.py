@@ -13,6 +13,9 @@ _LETTERS = {"S": IterKind.SPATIAL, "R": IterKind.REDUCE, "O": IterKind.OPAQUE, "
 
 
 def _one(kind: IterKind, dom: Any, value: Any, dtype: Any) -> Axes:
+    for given in (dom, value):
+        if isinstance(given, float):
+            raise TypeError(f"an axis runs over integers, not {given}")
     return Axes([kind], [dom], [value], DType(dtype) if dtype is not None else None)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...ir import tir
@@ -76,7 +76,7 @@ def string(value: str) -> tir.Expr:
     return tir.StringImm(value)
 
 
-def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any) -> tir.Expr:
+def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any, *, dtype: Any = HANDLE) -> tir.Expr:
     """A pointer for external code."""
     return call_intrin(HANDLE, "access_ptr", ptype, data, offset, extent, rw_mask)
 
@@ -86,14 +86,18 @@ def reinterpret(first: Any, value: Any = None, *, dtype: Any = None) -> tir.Expr
     return call_intrin(first, "reinterpret", value) if dtype is None else call_intrin(dtype, "reinterpret", first)
 
 
-def ret(value: Any) -> tir.Expr:
+def ret(value: Any, dtype: Any = VOID) -> tir.Expr:
     """Returns a scalar from the function."""
     return tir.Call("ret", _exprs((value,)), VOID)
 
 
 def target(spec: Any = "llvm", host: Any = None) -> Target:
-    """A machine, as the value of an attribute."""
-    return Target(spec)
+    """A machine, as the value of an attribute; the machine of its host is kept as text."""
+    if host is None and not isinstance(spec, Mapping):
+        return Target(spec)
+    fields = dict(spec) if isinstance(spec, Mapping) else {"kind": str(spec)}
+    fields |= {} if host is None else {"host": host}
+    return Target(str(Target({k: str(v) if isinstance(v, Target) else v for k, v in fields.items()})))  # as its text reads back
 
 
 def intrinsic(name: str) -> Callable[..., tir.Expr]:
@@ -117,6 +121,8 @@ def foreign(name: str) -> Callable[..., tir.Expr]:
 
     def build(*args: Any, dtype: Any = None) -> tir.Expr:
         typed = dtype is None and bool(args) and isinstance(args[0], str) and not name.startswith("tvm_")
+        if dtype is None and name.startswith("tvm_warp_shuffle"):
+            dtype = operand(args[1]).dtype  # the value of another lane
         return call_intrin(args[0] if typed else dtype or HANDLE, name, *args[typed:])
 
     build.__name__, build.__doc__ = name, f"A call of the device intrinsic {name}."

@@ -157,6 +157,8 @@ def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str) -> ThreadVar:
 
 def realize(buffer_slice: Any, storage_scope: str = "global", condition: Any = True) -> Realize:
     """Memory for a region of a buffer, for the rest of the body."""
+    if isinstance(buffer_slice, tir.Buffer):
+        raise TypeError(f"T.realize takes a region such as {buffer_slice.name}[0:16], not the buffer")
     return Realize(as_region(buffer_slice), storage_scope, condition)
 
 
@@ -226,6 +228,8 @@ def thread_binding(
     """A loop whose iterations are the threads of an axis such as ``threadIdx.x``."""
     if isinstance(stop, str):
         stop, thread = None, stop
+    if not isinstance(thread, str):
+        raise TypeError('a loop is bound to a named axis of threads: T.thread_binding(128, thread="threadIdx.x")')
     return _loop(tir.ForKind.THREAD_BINDING, start, stop, extent, thread, annotations, step, dtype)
 
 
