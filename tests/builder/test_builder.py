@@ -98,3 +98,28 @@ def test_misuse_is_explained():
         bb.emit_te(add_one, x)
     with pytest.raises(RoundelError, match="has no result"), bb.function("f", [x]):
         pass
+
+
+@pytest.mark.parametrize("misuse", ["two results", "parameters twice", "no parameters"])
+def test_functions_are_built_in_order(misuse):
+    x = graph.Var("x", graph.TensorInfo((4,), "float32"))
+    bb = BlockBuilder()
+    with pytest.raises(RuntimeError), bb.function("f", None if misuse == "no parameters" else [x]):
+        bb.emit_func_output(x, [x] if misuse == "parameters twice" else None)
+        bb.emit_func_output(x)
+
+
+def test_calls_of_functions_know_their_results():
+    """Of the module, of a variable, and of a foreign function that says what it gives."""
+    n, m = te.size_var("n"), te.size_var("m")
+    x, y = graph.Var("x", graph.TensorInfo((n,), "float32")), graph.Var("y", graph.TensorInfo((m * 2,), "float32"))
+    bb = BlockBuilder()
+    with bb.function("f", [x]):
+        bb.emit_func_output(x)
+    g = graph.Var("g", graph.FuncInfo((x.sinfo,), x.sinfo))
+    with bb.function("main", [y, g]):
+        a = bb.emit(graph.Call(graph.GlobalVar("f"), (y,)))
+        b = bb.emit(graph.Call(g, [y]))
+        c = bb.emit(graph.Call(graph.ExternFunc("h"), (y,), None, sinfo_args=[y.sinfo]))
+        bb.emit_func_output(c)
+    assert [v.sinfo for v in (a, b, c)] == [y.sinfo] * 3

@@ -115,5 +115,32 @@ def test_bad_graphs(message):
     assert any(message in p for p in well_formed(BAD_GRAPHS[message]))
 
 
+def lets(*bodies):
+    return IRModule({"f": tir.PrimFunc((), tir.Seq(tuple(bodies)))})
+
+
+def test_a_let_binds_a_variable_once():
+    inner = tir.Let(I, tir.index_const(1), tir.Evaluate(I))
+    for mod, says in (
+        (lets(inner, inner), "multiple definitions of variable i"),
+        (lets(tir.Let(I, tir.index_const(2), inner)), "multiple nested definitions of variable i"),
+        (lets(inner, tir.Evaluate(I)), "no longer in-scope"),
+        (IRModule({"f": lets(inner)["f"], "g": lets(inner)["f"]}), "multiple definitions of variable i"),
+    ):
+        assert any(says in p for p in well_formed(mod))
+    assert well_formed(lets(inner, inner), rebinding=True) == []
+
+
+def test_a_block_with_axes_sees_no_loop_around_it():
+    def block(used):
+        v = tir.Var("v", DType("int64"))
+        store = tir.BufferStore(A, T.float32(1.0), (used(v), v))
+        made = tir.Block((tir.IterVar(v, tir.Range.of(4), tir.IterKind.SPATIAL),), (), (), "b", store)
+        return program(loop(tir.BlockRealize((I,), tir.IntImm(1, "bool"), made)))
+
+    assert well_formed(block(lambda v: v)) == []
+    assert any("variable i of a loop around block b" in p for p in well_formed(block(lambda v: I)))
+
+
 def test_good_graph():
     assert well_formed(function([(L, call(X, X)), (Y, call(L, X))], Y, True)) == []

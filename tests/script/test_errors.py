@@ -41,6 +41,25 @@ TENSOR_ERRORS = [
     ("    n(1)", 3, 5, "cannot be called"),
     ("    A[0, 0:n] = A[0, 0:n] + 1.0", 3, 17, "constant length"),
     ("    a, b = T.int64(), T.int64(), T.int64()", 3, 5, "2 names for 3 values"),
+    ('    with T.block("b"):\n        v = T.axis.S(8, n)\n        v = T.axis.S(8, n)', 5, 9, "two axes called v"),
+    ('    for i, j in T.grid(8, 8):\n        with T.block("b"):\n            v, v = T.axis.remap("SS", [i, j])', 5, 13, "two axes called v"),
+    ('    for i in range(8):\n        with T.block("b"):\n            v = T.axis.S(i)', 5, 13, "not bound to a value"),
+    ('    with T.block("b"):\n        v = T.axis.S(0.5, 0.5)', 4, 13, "integers"),
+    ('    with T.block("b"):\n        T.reads(A[0, 0])\n        T.reads(A[0, 1])', 5, 9, "T.reads twice"),
+    ('    with T.block("b"):\n        T.writes(A[0, 0])\n        T.writes(A[0, 1])', 5, 9, "T.writes twice"),
+    ('    with T.block("b"):\n        T.where(n > 1)\n        T.where(n < 4)', 5, 9, "T.where twice"),
+    ('    with T.block("b"):\n        T.block_attr({"a": 1})\n        T.block_attr({"a": 2})', 5, 9, "attribute a has two values"),
+    ("    with T.block('b') as x:\n        pass", 3, 26, "no value to name"),
+    ("    T.reads(A[0, 0])", 3, 5, "outside of a block"),
+    ("    T.where(n > 1)", 3, 5, "outside of a block"),
+    ('    T.block_attr({"a": 1})', 3, 5, "outside of a block"),
+    ("    B = T.alloc_buffer((4,))\n    B = T.alloc_buffer((4,))", 4, 5, "declared twice"),
+    ("    with T.allocate([1], 'float32', '') as [B, C]:\n        pass", 3, 44, "makes one value"),
+    ("    A[0, 0] = A[0:2, 0]", 3, 5, "2 values are stored into 1 elements"),
+    ('    for i in T.serial("1", "1"):\n        pass', 3, 14, "not the text"),
+    ("    for i in T.thread_binding(8, 8):\n        pass", 3, 14, "named axis of threads"),
+    ("    for *i, *j in T.grid(8, 8):\n        pass", 3, 9, "one of them starred"),
+    ("    T.realize(A, '')", 3, 5, "takes a region"),
 ]
 GRAPH_ERRORS = [
     ("    return y", 3, 12, "'y' is not defined"),
@@ -65,6 +84,13 @@ GRAPH_ERRORS = [
     ("    y = R.const('sha:00', 'int8')\n    return y", 3, 9, "is not alive"),
     ("    return x\n    return x", 4, 5, "returns once"),
     ("    a, b = x\n    return a", 3, 5, "not a tuple of 2"),
+    ("    R.add(x, x)\n    return x", 3, 5, "is not used"),
+    ("    y = R.add(x, x)\n    R.output(y)\n    return y", 4, 5, "outside of a dataflow block"),
+    ("    with R.dataflow():\n        y = R.add(x, x)\n        R.output(y)\n        z = R.add(y, y)\n    return y", 6, 9, "ends a dataflow block"),
+    ("    with R.dataflow():\n        y = R.add(x, x)\n        R.output(y)\n        R.output(y)\n    return y", 6, 9, "ends a dataflow block"),
+    ("    with R.dataflow():\n        y = R.add(x, x)\n        R.output(x, y)\n    return y", 5, 9, "not bound in it"),
+    ("    with R.dataflow():\n        y = R.add(x, x)\n        z = R.add(y, y)\n        R.output(z)\n    return y", 7, 12, "'y' is not defined"),
+    ("    a = (x, x)\n    y = R.call_tir_inplace(I.GlobalVar('g'), a, [0], R.Tensor((2, 3)))\n    return y", 4, 9, "written out"),
 ]
 
 
@@ -84,6 +110,31 @@ def test_position_and_message(head, body, line, column, says):
         and caret.strip(" ^") == ""
         and caret.index("^") == 4 + column - 1
     )
+
+
+def test_attributes_of_private_functions():
+    for text in ("@T.prim_func(private=True)\ndef f():\n    T", "@R.function(private=True)\ndef f(x: R.Object):\n    R"):
+        with pytest.raises(ScriptError, match="private and has a global_symbol"):
+            parse(text + '.func_attr({"global_symbol": "f"})\n    return ' + ("x" if "R." in text else "None"))
+
+
+@pytest.mark.parametrize(
+    ("info", "says"),
+    [
+        ('R.Tensor((2, 3), "float32", ndim=3)', "has 2 dimensions"),
+        ("R.Tensor(ndim=-2)", "not -2"),
+        ('R.Tensor(ndim="1")', "not '1'"),
+        ('R.Tensor(("m + 1", "m * 2"))', "value of m does not follow"),
+    ],
+)
+def test_struct_infos_that_cannot_be(info, says):
+    with pytest.raises(ScriptError, match=says):
+        parse(f"@R.function\ndef f(x: {info}):\n    return x")
+
+
+def test_dimensions_are_int64():
+    with pytest.raises(ScriptError, match="n is a dimension, so it is int64"):
+        parse('@R.function\ndef f(x: R.Tensor(("n",))):\n    n = T.int32()\n    return x')
 
 
 def test_missing_annotations():

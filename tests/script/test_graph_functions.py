@@ -7,9 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roundel.ir import IRModule, assert_structural_equal, graph, tir
+from roundel.ir import IRModule, assert_structural_equal, graph, structural_equal, tir
 from roundel.ir.dtype import INT64
 from roundel.ir.op import get_op
+from roundel.passes.well_formed import well_formed
 from roundel.script import ir as I
 from roundel.script import parse, print_script
 from roundel.script import relax as R
@@ -377,3 +378,34 @@ class M:
 """)
     assert mod["f"].ret_sinfo is graph.TensorInfo((1, 1), "float32")
     round_trip(mod)
+
+
+def test_results_leave_dataflow_blocks():
+    made = [
+        parse(f"@R.function\ndef f(x: R.Tensor((4,))):\n    with R.dataflow():\n        y = R.add(x, x)\n        z = R.add(y, y)\n{end}")
+        for end in ("        R.output(z)\n    return z", "        return z")
+    ]
+    assert structural_equal(*made)
+    assert well_formed(IRModule({"f": made[1]})) == []
+
+
+def test_index_maps_of_layout_transforms_read_back():
+    def swap(a, b):
+        return b, a
+
+    @R.function
+    def f(x: R.Tensor((2, 3), "float32")):
+        y = R.layout_transform(x, index_map=swap)
+        return y
+
+    round_trip(f)
+
+
+def test_branches_may_have_no_result():
+    branches = "    if c:\n        R.print(x)\n    else:\n        R.print(x, x)\n    return x"
+    round_trip(parse(f"@R.function(pure=False)\ndef f(x: R.Tensor(()), c: R.Tensor((), 'bool')):\n{branches}"))
+
+
+def test_expressions_are_conditions():
+    text = "@R.function\ndef f(x: R.Tensor(('n',))):\n    n = T.int64()\n    if {}:\n        y = R.add(x, x)\n    else:\n        y = x\n    return y"
+    assert structural_equal(parse(text.format("n % 16 == 0")), parse(text.format("R.prim_value(n % 16 == 0)")))

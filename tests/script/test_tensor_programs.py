@@ -8,8 +8,11 @@ import pytest
 from roundel.ir import IRModule, assert_structural_equal, structural_equal, structural_hash, tir
 from roundel.ir.dtype import HANDLE, INT64
 from roundel.ir.equal import StructuralMap
+from roundel.ir.errors import ScriptError
+from roundel.ir.visit import free_vars, walk
 from roundel.script import ir as I
 from roundel.script import parse, print_script
+from roundel.script import relax as R
 from roundel.script import tir as T
 from script_programs import ALL, HANDLES, HEADER, MM_RELU, OLD_BUFFER_SYNTAX
 
@@ -257,7 +260,7 @@ def test_programs_of_one_hash_stay_apart():
     """All variables of a type count as one in hashes; a map by program tells them apart."""
     i, j = tir.Var("i", INT64), tir.Var("j", INT64)
     found = StructuralMap()
-    assert structural_hash(i * 2 + j) == structural_hash(i * 2 + i)
+    assert structural_hash(i * 2 + j, True) == structural_hash(i * 2 + i, True)
     assert [found.setdefault(e, lambda n=n: n) for n, e in enumerate((i * 2 + j, i * 2 + i, j * 2 + i))] == [0, 1, 0]
     assert found.values() == [0, 1]
 
@@ -294,3 +297,54 @@ def f(A: T.Buffer((16, 16), "float16", scope="wmma.matrix_a"), B: T.Buffer((16, 
 """)
     assert [s.value.op for s in f.body.stmts] == ["tvm_load_matrix_sync", "ptx_wait_group", "tvm_storage_sync"]
     round_trip(f)
+
+
+def test_attributes_of_a_block_are_merged():
+    attrs = '        T.block_attr({"k": {"a": 1}})\n        T.block_attr({"k": {"b": 2}, "l": 3})'
+    f = parse(f'@T.prim_func\ndef f():\n    with T.block("b"):\n{attrs}\n        T.evaluate(0)')
+    assert block_of(f).annotations == {"k": {"a": 1, "b": 2}, "l": 3}
+    round_trip(f)
+
+
+def block_of(f):
+    return next(n for n in walk(f) if isinstance(n, tir.Block) and n.name == "b")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'p = T.handle("float32")\n    B = T.decl_buffer((1,), "float32", data=p)\n    T.evaluate(B[0])',
+        "y = T.int32()\n    with T.LetStmt(y) as x:\n        with T.LetStmt(0, var=y):\n            T.evaluate(x + y)\n    T.evaluate(0)",
+        'T.func_attr({"t": T.target({"kind": "cuda", "host": T.target({"kind": "llvm"})})})\n    T.evaluate(0)',
+        'T.func_attr({"t": T.target("cuda", host="llvm")})\n    T.evaluate(0)',
+        'with T.block("root"):\n        T.block_attr({"a": "0"})\n        B = T.alloc_buffer((4,))\n        with T.block("b"):\n            T.evaluate(B[0])',
+        'A = T.match_buffer(h, (4,), strides=("s",))\n    T.evaluate(A[1])',
+        "for *i, j in T.grid(2, 3, 4):\n        T.evaluate(i[0] + i[1] + j)",
+        "for i, *j in T.grid(2):\n        T.evaluate(i)",
+    ],
+)
+def test_forms_that_read_back(body):
+    round_trip(parse(f"@T.prim_func\ndef f(h: T.handle):\n    {body}"))
+
+
+def test_macros_take_any_python_signature():
+    text = """
+@T.macro
+def m(i, *rest, by=2, **more):
+    more["B"][i] = rest[0] * by
+
+@T.prim_func
+def f(B: T.Buffer((4,), "int32")):
+    m(0, 3, B=B)
+    m(1, 3, 4, by=5, B=B)
+"""
+    plain = '@T.prim_func\ndef f(B: T.Buffer((4,), "int32")):\n    B[0] = 6\n    B[1] = 15'
+    assert structural_equal(parse(text), parse(plain))
+    with pytest.raises(ScriptError, match=r"macro m\(\) missing 1 required positional argument: 'i'"):
+        parse(text.replace("m(0, 3, B=B)", "m()"))
+
+
+def test_variables_of_scripts_in_plain_python():
+    n = T.int64()
+    info = R.Tensor((n, n * 4, 784), "float32")
+    assert info.shape[0] in free_vars(info.shape[1])

@@ -11,6 +11,7 @@ from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.errors import RoundelError
 from roundel.ir.visit import walk
+from roundel.passes.well_formed import well_formed
 
 
 def blocks(f):
@@ -138,3 +139,69 @@ def test_shapes_take_numbers():
     assert graph.ShapeExpr([1, n := te.size_var("n")]).values == (tir.index_const(1), n)
     with pytest.raises(TypeError):
         graph.ShapeExpr([1.5])
+
+
+def run_both(func, *arrays):
+    """What interpreter and compiled code write into the last array."""
+    out = []
+    for run in (rd.interpret, rd.build):
+        arrays = (*arrays[:-1], np.full_like(arrays[-1], np.nan))
+        run(func)["main"](*arrays)
+        out.append(arrays[-1])
+    return out
+
+
+def test_identities_and_combiners_read_tensors():
+    a, b, k = te.placeholder((5, 4), "float32", "a"), te.placeholder((5,), "float32", "b"), te.reduce_axis((0, 4), "k")
+    started = te.compute((5,), lambda i: te.comm_reducer(lambda x, y: x + y, lambda t: b[i])(a[i, k], axis=k), "s")
+    scaled = te.compute((5,), lambda i: te.comm_reducer(lambda x, y: x + y * b[i], lambda t: 0.0)(a[i, k], axis=k), "s")
+    x, y = np.random.default_rng(0).random((5, 4), "float32"), np.arange(5, dtype="float32")
+    for made, expected in ((started, y + x.sum(1)), (scaled, x.sum(1) * y)):
+        func = te.create_prim_func([a, b, made])
+        assert well_formed(rd.IRModule({"main": func})) == []
+        for found in run_both(func, x, y, y):
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["another axis", "the place of the result", "both"])
+def test_domains_of_reduce_axes_depend(form):
+    a = te.placeholder((6, 6), "float32", "a")
+    x = np.random.default_rng(0).random((6, 6), "float32")
+
+    def element(i):
+        first = te.reduce_axis((0, 6) if form == "another axis" else (0, i), "p")
+        second = te.reduce_axis((0, 6) if form == "the place of the result" else (0, first), "q")
+        return te.sum(a[first, second], axis=[first, second])
+
+    func = te.create_prim_func([a, te.compute((6,), element, "s")])
+    assert well_formed(rd.IRModule({"main": func})) == []
+    ends = [(range(6 if form == "another axis" else i), form != "the place of the result") for i in range(6)]
+    expected = [sum(x[p, q] for p in outer for q in range(p if inner else 6)) for outer, inner in ends]
+    for found in run_both(func, x, np.zeros(6, "float32")):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_tensors_in_attributes_become_buffers():
+    a = te.placeholder((4,), "float32", "a")
+    func = te.create_prim_func([a, te.compute((4,), lambda i: a[i], "b", attrs={"held": [a], "deep": {"one": a}})])
+    attrs = blocks(func)["b"].annotations
+    assert attrs["held"] == (func.buffer_params[0],) and attrs["deep"]["one"] is func.buffer_params[0]
+
+
+def test_parts_of_tensors():
+    a = te.placeholder((3, 4), "float32", "a")
+    x = np.arange(12, dtype="float32").reshape(3, 4)
+    func = te.create_prim_func([a, te.compute((4,), lambda j: a[0][j] + a[2, j], "b")])
+    for found in run_both(func, x, np.zeros(4, "float32")):
+        np.testing.assert_array_equal(found, x[0] + x[2])
+    for use in (lambda j: a[0] + a[1], lambda j: list(a[0])):
+        with pytest.raises((RoundelError, TypeError)):
+            te.compute((4,), use)
+
+
+def test_extern_of_shapes():
+    a = te.placeholder((4,), "float32", "a")
+    b = te.extern((4,), [a], lambda ins, outs: tir.call("call_extern", "f", ins[0].data, outs[0].data, dtype="int32"), "b")
+    c, d = te.extern([(4,), (2,)], [a], lambda ins, outs: tir.Evaluate(tir.index_const(0)), "c", dtype=["int8", "int16"])
+    assert (b.dtype, c.dtype, d.dtype, d.shape[0].value) == ("float32", "int8", "int16", 2)
+    assert "f" in te.create_prim_func([a, b]).script()

@@ -146,8 +146,8 @@ class Analyzer:
         dtype = e.dtype
         if dtype.lanes == 1:
             if dtype.is_int and (e.is_index or type(e) in _INTEGER_DATA):
-                out = self.expr(self.sum(e), dtype)
-                return wrap(out.value, dtype) if type(out) is IntImm else out
+                form = self.sum(e)
+                return self.expr(form, dtype) if form.terms else wrap(form.const, dtype)
             if dtype.is_bool:
                 rule = compare.CONDITIONS.get(type(e))
                 return rule(self, e) if rule is not None else self.known(self.simplify_data(e))

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from roundel.arith.struct_infos import deduce
 from roundel.ir import IRModule, graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import INT64
@@ -22,7 +23,6 @@ from roundel.ir.equal import StructuralMap
 from roundel.ir.errors import BuilderError, RoundelError
 from roundel.ir.node import Span
 from roundel.ir.op import OpDef
-from roundel.script.parser.struct_infos import deduce
 
 from .emit_te import make_program
 

@@ -131,7 +131,8 @@ def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None
     if compare.same(a, b):
         return
     path, left, right = compare.mismatch or ("", a, b)
-    raise RoundelError(f"programs differ at {path or 'the top'}", why=f"left:  {_text(left)}\nright: {_text(right)}\n--- left\n{_text(a)}\n--- right\n{_text(b)}")
+    why = f"left:  {_text(left)}\nright: {_text(right)}\n--- left\n{_text(a)}\n--- right\n{_text(b)}"
+    raise RoundelError(f"programs differ at {path or 'the top'}", why=why)
 
 
 def _text(node: Any) -> str:

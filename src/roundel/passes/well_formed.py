@@ -86,7 +86,8 @@ class _Program(Visitor):
             return
         if var in self.bound:
             kind, again = ("nested definitions", "") if var in self.vars else ("definitions", "later ")
-            self.say(f"TIR is ill-formed, due to multiple {kind} of variable {var.name}. It was first defined at {self.bound[var]}, and was {again}re-defined at {span}.")
+            places = f"It was first defined at {self.bound[var]}, and was {again}re-defined at {span}."
+            self.say(f"TIR is ill-formed, due to multiple {kind} of variable {var.name}. {places}")
         self.bound[var] = span
 
     def _use(self, b: tir.Buffer, indices: int) -> None:

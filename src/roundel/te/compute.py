@@ -132,7 +132,7 @@ def extern(
         kind = dtype or (inputs[0].dtype if inputs else "float32")
         kinds = kind if isinstance(kind, tuple | list) else [kind] * len(shapes)
         outputs, made = list(zip(shapes, kinds, strict=True)), build
-        build = lambda ins, outs, scratch: _statement(made(ins, outs))  # noqa: E731
+        build = lambda ins, outs, scratch: _statement(made(ins, outs))
     axes = tuple(
         tir.IterVar(tir.Var(f"i{k}", INT64), tir.Range.of(s), tir.IterKind.SPATIAL) for k, s in enumerate(over)
     )

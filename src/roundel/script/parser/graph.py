@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from ...arith.struct_infos import contradiction, deduce, dimensions_of, erase, join, matched
 from ...builder import make_program
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
@@ -26,7 +27,6 @@ from ...ir.op import get_op
 from .. import marks
 from ..relax import Object, Shape, Tensor, call_packed
 from .core import Scope, handles
-from .struct_infos import contradiction, deduce, dimensions_of, erase, join, matched
 from .symbols import Symbols
 
 if TYPE_CHECKING:

@@ -43,7 +43,10 @@ class Symbols(StaticEvaluator):
         """An annotation: struct info, or the bare name of a kind (``x: R.Tensor``)."""
         value = self.annotation(node)
         value = value() if callable(value) and not isinstance(value, StructInfo) else value
-        value = self.resolve(value)
+        try:
+            value = self.resolve(value)
+        except (TypeError, ValueError) as e:
+            raise self.error(node, str(e)) from e
         if not isinstance(value, StructInfo):
             raise self.error(
                 node,
@@ -68,10 +71,9 @@ class Symbols(StaticEvaluator):
             if isinstance(n, ast.Name) and n.id not in ("T", "R", "I") and not self._is_known(n.id):
                 made = self.scope.frames[0][n.id] = self.symbol(n.id, marks.NewVar(INT64, True))
                 self.dimensions.add(made)
-        for n in ast.walk(tree):
-            known = self.symbols.get(n.id) if isinstance(n, ast.Name) else None
-            if known is not None and known.dtype is not INT64:
-                raise TypeError(f"{known.name} is a dimension, so it is int64, not {known.dtype}")
+        known = self.symbols.get(tree.id) if isinstance(tree, ast.Name) else None
+        if known is not None and known.dtype is not INT64:
+            raise TypeError(f"{known.name} is a dimension, so it is int64, not {known.dtype}")
         inner = _Dimension(Source(value), self.scope)
         inner.symbols = self.symbols
         try:

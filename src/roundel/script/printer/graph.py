@@ -324,7 +324,6 @@ def _optional(op: Any, k: int) -> bool:
 
 def symbolic_vars(func: graph.Function) -> list[tir.Var]:
     """Variables of shapes, in order of appearance."""
-    bound = {v for n in walk(func) if isinstance(n, tir.IndexMap) for v in n.initial_indices}
     infos: list[Node] = [*(p.sinfo for p in func.params), func.ret_sinfo]
     for n in walk(func):
         infos += (
@@ -336,6 +335,7 @@ def symbolic_vars(func: graph.Function) -> list[tir.Var]:
         )
         infos += [n.sinfo] if isinstance(n, graph.Constant) else []
     attrs = [v for n in walk(func) for v in _attr_nodes(getattr(n, "attrs", EMPTY))]
+    bound = {v for a in (func, *attrs) for n in walk(a) if isinstance(n, tir.IndexMap) for v in n.initial_indices}
     found = {v: None for i in (*infos, func, *attrs) for v in walk(i) if isinstance(v, tir.Var)}
     return [v for v in found if v not in bound]
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...arith import Analyzer
-from ...ir import tir
-from ...ir.graph import FuncInfo, ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
-from ...ir.visit import Rewriter, free_vars, substitute
+from ..ir import tir
+from ..ir.graph import FuncInfo, ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
+from ..ir.visit import Rewriter, free_vars, substitute
+from .analyzer import Analyzer
 
 
 def _exprs(info: StructInfo) -> tuple[tir.Expr, ...]:

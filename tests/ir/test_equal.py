@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structural equality: names do not count, what binds a variable does."""
+
+from __future__ import annotations
+
+import pytest
+
+from roundel.ir import structural_equal, structural_hash, tir
+from roundel.ir.dtype import INT64
+from roundel.script import parse
+
+X, Y = tir.Var("x", INT64), tir.Var("y", INT64)
+
+VIEW = """
+@T.prim_func
+def f(A: T.Buffer((16,), "float32")):
+    {declared}
+    with T.block("b"):
+        T.reads(A[0:4])
+        T.writes(A[0:4])
+        S = T.match_buffer(A[0:4], (4,), "float32")
+        T.evaluate(T.call_extern("int32", "g", {pointer}))
+"""
+BOUND_OR_FREE = [  # a program, where the variable that is used is bound in one form and free in the other
+    VIEW,
+    """
+@T.prim_func
+def f(A: T.Buffer((16,), "float32")):
+    {declared}
+    S = T.allocate((4,), "float32", "global")
+    T.evaluate(T.call_extern("int32", "g", {pointer}))
+""",
+    """
+@T.prim_func
+def f(A: T.Buffer((16,), "float32"), S: T.Buffer((4,), "float32")):
+    {declared}
+    T.evaluate(T.call_extern("int32", "g", {pointer}))
+""",
+]
+
+
+@pytest.mark.parametrize("text", BOUND_OR_FREE)
+def test_a_bound_variable_is_not_a_free_one(text):
+    bound = parse(text.format(declared="", pointer="S.data"))
+    free = parse(text.format(declared="D = T.handle()", pointer="D"))
+    again = parse(text.format(declared="", pointer="S.data"))
+    assert structural_equal(bound, again)
+    assert not structural_equal(bound, free)
+    assert not structural_equal(free, bound)
+
+
+def test_free_variables_of_expressions_are_themselves():
+    pairs = [(X, Y), (X + 1, Y + 1), (tir.Evaluate(X), tir.Evaluate(Y)), (tir.While(X > 0, tir.Evaluate(X)), tir.While(Y > 0, tir.Evaluate(Y)))]
+    for a, b in pairs:
+        assert structural_equal(a, a)
+        assert structural_hash(a) == structural_hash(a)
+        assert not structural_equal(a, b)
+        assert structural_hash(a) != structural_hash(b)
+        assert structural_equal(a, b, map_free_vars=True)
+        assert structural_hash(a, map_free_vars=True) == structural_hash(b, map_free_vars=True)
+
+
+def test_what_is_mapped_is_mapped_one_to_one():
+    assert not structural_equal(X + X, X + Y, map_free_vars=True)
+    assert not structural_equal(X + Y, X + X, map_free_vars=True)
+
+
+def test_variables_that_loops_bind_correspond():
+    def loop(v: tir.Var, used: tir.Expr) -> tir.Stmt:
+        return tir.For(v, tir.index_const(0), tir.index_const(8), tir.ForKind.SERIAL, tir.Evaluate(used))
+
+    i, j = tir.Var("i", INT64), tir.Var("j", INT64)
+    assert structural_equal(loop(i, i + X), loop(j, j + X))
+    assert not structural_equal(loop(i, i + X), loop(j, j + Y))
+    assert not structural_equal(loop(i, i), loop(j, X))
+    assert structural_hash(loop(i, i + X)) == structural_hash(loop(j, j + X))
+
+
+def test_names_of_blocks_do_not_count():
+    block = '        with T.block("NAME"):\n            v = T.axis.spatial(4, i)\n            A[v] = 1'
+    text = f'@T.prim_func\ndef f(A: T.Buffer((4,), "int32")):\n    for i in range(4):\n{block}'
+    a, b = parse(text), parse(text.replace("NAME", "other"))
+    assert structural_equal(a, b)
+    assert structural_hash(a) == structural_hash(b)
