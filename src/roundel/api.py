@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from .ir.module import IRModule
 from .ir.tir import BaseFunc
 
 if TYPE_CHECKING:
+    from .build import Built
     from .ir.cache_entry import Entry
     from .model_files import ModelFiles
     from .runtime.executable import Executable
@@ -50,57 +51,83 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     cannot be had is an error. Raises RoundelError.
     """
     from . import cache
-    from .ir import cache_folder
     from .ir.choice import Choices
-    from .runtime import ForeignModel, Model
     from .target.host import host_for
 
     options.check_environment()
     begun = time.perf_counter()
     verify, threads = options.choose("verify", verify), options.choose("threads", threads)
-    plain = pipeline is None and not verify and not observers and not profile
     hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
     given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights), ("bounds_checks", bounds_checks)) if value is not None}
     files = _files(model)
-    if plain and options.get("cache") and files is not None and _is_large(files) and not files.known:
+    kept = pipeline is None and not (verify or observers or profile) and files is not None
+    if kept and options.get("cache") and _is_large(files) and not files.known:
         _get_ready(files)
     machine = target if target is not None or files is None else host_for(files.nbytes)
     with options.override(**given):
-        key = cache.model_key(files, (_spelled(machine), repr(dynamic), repr(hot), repr(Choices.of(choices)))) if plain and files is not None else None
-    if key is not None and (entry := cache.find(key)) is not None:
-        with suppress(RoundelError):  # what cannot be loaded any more is made again
-            kept = _kept_model(entry, threads)
-            _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
-            return kept
-    if key is not None and files is not None and _is_large(files):
+        key = cache.model_key(files, (_spelled(machine), repr(dynamic), repr(hot), repr(Choices.of(choices)))) if kept else None
+    if (found := _from_cache(key, threads)) is not None:
+        _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
+        return found
+    if key is not None and _is_large(files):
         _get_ready(files)
+
+    def module() -> IRModule:
+        from .host.specialize import specialize
+
+        return specialize(import_model(model, example_inputs, dynamic=dynamic), hot)
+
+    settings = {"target": machine, "pipeline": pipeline, "verify": verify, "observers": observers, "profile": profile, "choices": choices}
+    with options.override(**given):
+        built, entry = _built(model, files, key, module, settings)
+    _log.info("compiled %s in %.2f s", _name(model), time.perf_counter() - begun)
+    loaded = _of_entry(entry, threads)  # its weights are mapped, where linking in memory needs a copy of them
+    return loaded if loaded is not None else _in_memory(built, files, threads, profile)
+
+
+def _from_cache(key: str | None, threads: int | None) -> Model | None:
+    """What was compiled for this key before."""
+    from . import cache
+
+    return _of_entry(cache.find(key), threads) if key is not None else None
+
+
+def _of_entry(entry: Entry | None, threads: int | None) -> Model | None:
+    """The model of an entry of the cache; None where there is none, or where it cannot be loaded any more and has to be made again."""
+    with suppress(RoundelError):
+        return None if entry is None else _kept_model(entry, threads)
+    return None
+
+
+def _built(model: Any, files: ModelFiles | None, key: str | None, module: Callable[[], IRModule], settings: Mapping[str, Any]) -> tuple[Built, Entry | None]:
+    """What ``module`` gives, compiled, and its entry in the cache where it has a ``key``. The model's source is hashed meanwhile."""
     from concurrent.futures import ThreadPoolExecutor
 
+    from . import cache
     from .driver import compile_module
-    from .host.specialize import specialize
+    from .ir import cache_folder
     from .passes.garbage import rare_collection
     from .passes.progress import shown
 
-    check = files.check_unchanged if files is not None else lambda: None
+    asked = {"choices": dict(settings["choices"])} if settings["choices"] else {}
     with cache_folder.new_folder() if key is not None else nullcontext() as folder:
-        with shown(f"compiling {_name(model)}"), rare_collection(), options.override(**given), ThreadPoolExecutor(1, "roundel-source") as thread:
+        with shown(f"compiling {_name(model)}"), rare_collection(), ThreadPoolExecutor(1, "roundel-source") as thread:
             source = thread.submit(_source, model, files)
-            module = specialize(import_model(model, example_inputs, dynamic=dynamic), hot)
-            built = compile_module(module, target=machine, pipeline=pipeline, verify=verify, observers=observers, profile=profile,
-                                   weights_file=folder and folder / "weights", choices=choices,
-                                   notes=lambda: {"source": source.result(), **({"choices": dict(choices)} if choices else {})})
-            del module
-        _log.info("compiled %s in %.2f s", _name(model), time.perf_counter() - begun)
-        entry = None
-        if key is not None and folder is not None:
-            from .build.kept import keep
+            built = compile_module(module(), weights_file=folder and folder / "weights", notes=lambda: {"source": source.result(), **asked}, **settings)
+        if key is None or folder is None or files is None:
+            return built, None
+        from .build.kept import keep
 
-            entry = cache.keep(key, folder, partial(keep, built), check)
-    if entry is not None:
-        with suppress(RoundelError):  # its weights are mapped, where linking in memory needs a copy of them
-            return _kept_model(entry, threads)
+        return built, cache.keep(key, folder, partial(keep, built), files.check_unchanged)
+
+
+def _in_memory(built: Built, files: ModelFiles | None, threads: int | None, profile: bool) -> Model:
+    """A model linked in memory, with a copy of its weights; one for another CPU can only be saved."""
+    from .runtime import ForeignModel, Model
+
     built.capture()
-    check()
+    if files is not None:
+        files.check_unchanged()
     try:
         executable = built.load(threads=threads, profile=profile)
     except CallError as error:
