@@ -7,8 +7,9 @@
   ``lower_blocks``)
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
 - boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``)
-- vectorized loops become vectors, unrolled loops straight code (``vectorize``, ``unroll``)
-- what can live in registers does, in whole vectors, parallel loops become tasks (``whole_vectors``, ``register_tiles``, ``outline_tasks``)
+- vectorized loops become vector statements, unrolled loops are written out (``vectorize``, ``unroll``)
+- register tiles consist of whole vectors, buffers that can live in registers do, and parallel loops become tasks (``whole_vectors``,
+  ``register_tiles``, ``outline_tasks``)
 """
 
 from __future__ import annotations

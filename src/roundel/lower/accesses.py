@@ -32,7 +32,7 @@ class _Collect(Visitor):
         self.conditions: tuple[tir.Expr, ...] = ()
 
     def visit(self, node: Node) -> None:
-        """Expressions that do not mention the memory are not entered."""
+        """Expressions that do not mention the memory are not visited."""
         if not isinstance(node, tir.Expr) or self.wanted.data in mentioned(node):
             super().visit(node)
 

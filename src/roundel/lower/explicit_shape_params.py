@@ -37,7 +37,7 @@ def _compact(buffer: tir.Buffer) -> dict[Var, tir.Expr]:
 
 
 def as_sizes(func: tir.PrimFunc, variables: tuple[Var, ...]) -> tir.PrimFunc:
-    """The function with such variables (``te.var``) known to be sizes, which nobody said when they were made."""
+    """The function with these variables marked as sizes, which ``te.var`` does not do."""
     plain = {v: Var(v.name, v.dtype, True) for v in variables if not v.size}
     return substitute(func, plain) if plain else func
 

@@ -5,14 +5,15 @@ for j in range(n):                 if i < m:
     if i < m:               ->         for j in range(n):
         C[i, j] = ...                      C[i, j] = ...
 
-A condition on data that is said to be likely leaves a loop with a copy of the loop for each case, both without branches:
+A condition on data that is marked as likely leaves a loop as well: each case gets a copy of the loop, both without branches.
 
 for j in range(n):                           if likely(E[i]):
     C[i, j] = select(likely(E[i]), x, y) ->      for j in range(n): C[i, j] = x
                                              else:
                                                  for j in range(n): C[i, j] = y
 
-Neighbours that ask the same of data are asked together, so that what one leaves in registers for the next is not kept for others:
+Neighbouring statements under the same condition on data are merged under one condition, so that a value which one leaves in registers for
+the next does not have to be kept across a branch:
 
 if not likely(E[i]): x = A[i]          if likely(E[i]): C[i] = y
 if likely(E[i]): C[i] = y          ->  else: x = A[i]; C[i] = x
@@ -33,7 +34,7 @@ from .vector_expr import conjuncts
 
 
 def _stable(condition: tir.Expr, loop: tir.For) -> bool:
-    """Whether a condition has one value during the whole loop: what it loads, if anything, is not written there."""
+    """Whether a condition is invariant in the loop: the loop writes nothing that it loads."""
     if loop.loop_var in free_vars(condition) or any(type(n) is tir.Call and n.op != "likely" for n in walk(condition)):
         return False
     loaded = {n.buffer for n in walk(condition) if type(n) is tir.BufferLoad}
@@ -41,7 +42,7 @@ def _stable(condition: tir.Expr, loop: tir.For) -> bool:
 
 
 def _always(body: tir.Stmt) -> list[tir.Expr]:
-    """The expressions of a loop's body that are evaluated whatever other conditions say, and are made of what is known before."""
+    """The expressions of a loop's body that are evaluated whatever other conditions hold, and whose variables are defined before the loop."""
     inside = list(statements(body))
     own = {n.loop_var if type(n) is tir.For else n.var for n in inside if type(n) in (tir.For, tir.Let)}
     guarded = {n for s in inside if type(s) is tir.If for case in (s.then_case, s.else_case) if case is not None for n in walk(case) if isinstance(n, tir.Expr)}
@@ -49,7 +50,7 @@ def _always(body: tir.Stmt) -> list[tir.Expr]:
 
 
 class _Hoist(StatementRewriter):
-    """``choices`` are the conditions on data that are said to be likely."""
+    """``choices`` are the conditions on data that are marked as likely."""
 
     def __init__(self, choices: Set[tir.Expr]) -> None:
         super().__init__()
@@ -61,7 +62,7 @@ class _Hoist(StatementRewriter):
         return loop if loop.kind is tir.ForKind.PARALLEL else self.split(self.hoisted(loop))
 
     def split(self, loop: tir.Stmt) -> tir.Stmt:
-        """The loop for a choice that is made once for all of it, and the loop for the other."""
+        """A copy of the loop for each case of a condition that is invariant in it."""
         if not self.choices or type(loop) is not tir.For:
             return loop
         made = next((n for n in _always(loop.body) if n in self.choices and _stable(n, loop)), None)
@@ -70,7 +71,7 @@ class _Hoist(StatementRewriter):
         return tir.If(made, *(loop.replace(body=_Decided(made, case).rewrite(loop.body)) for case in (True, False)))
 
     def hoisted(self, loop: tir.For) -> tir.Stmt:
-        """The loop under the conditions that were in it."""
+        """The loop inside of the conditions that were inside of it."""
         inner = loop.body
         if type(inner) is not tir.If or inner.else_case is not None:
             return loop
@@ -84,7 +85,7 @@ class _Hoist(StatementRewriter):
 
     @on(tir.Seq)
     def _seq(self, seq: tir.Seq) -> tir.Stmt:
-        """Neighbours that ask the same of data are asked together."""
+        """Merges neighbouring statements under the same condition on data."""
         out: list[tir.Stmt] = []
         for stmt in self.generic(seq).stmts:
             both = _together(out[-1], stmt) if out else None
@@ -102,7 +103,7 @@ class _Hoist(StatementRewriter):
 
 
 class _Decided(Rewriter):
-    """Code in which a condition is known to hold, or not to."""
+    """Rewrites code in which a condition is known to hold, or known not to."""
 
     def __init__(self, condition: tir.Expr, holds: bool) -> None:
         super().__init__()
@@ -120,7 +121,7 @@ class _Decided(Rewriter):
 
 
 def _together(a: tir.Stmt, b: tir.Stmt) -> tir.Stmt | None:
-    """Two statements in one, where both ask one question of data, which the first does not change."""
+    """Two statements merged under one condition, where both have the same condition and the first does not change its value; else None."""
     if type(a) is not tir.If or type(b) is not tir.If:
         return None
     (condition, *first), (other, *second) = _cases(a), _cases(b)
@@ -132,7 +133,7 @@ def _together(a: tir.Stmt, b: tir.Stmt) -> tir.Stmt | None:
 
 
 def _cases(stmt: tir.If) -> tuple[tir.Expr, tir.Stmt | None, tir.Stmt | None]:
-    """The condition, without a negation, and what is done where it holds and where not."""
+    """The condition without a negation, the statement for where it holds, and the one for where it does not."""
     if type(stmt.condition) is tir.Not:
         return stmt.condition.a, stmt.else_case, stmt.then_case
     return stmt.condition, stmt.then_case, stmt.else_case
@@ -144,6 +145,6 @@ def _loads(e: tir.Expr) -> bool:
 
 @kernel_pass("hoist_conditions")
 def hoist_conditions(func: tir.PrimFunc) -> tir.PrimFunc:
-    """Invariant conditions outside of their loops."""
+    """Moves loop-invariant conditions out of their loops."""
     choices = {n for n in walk(func.body) if type(n) is tir.Call and n.op == "likely" and _loads(n.args[0])}
     return func.replace(body=_Hoist(choices).rewrite(func.body))

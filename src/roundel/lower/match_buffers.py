@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of buffers (``T.match_buffer(A[0:16, j:j + 16], (16, 16), ...)``) disappear into their sources.
+"""Views of buffers (``T.match_buffer(A[0:16, j:j + 16], (16, 16), ...)``) are replaced by the buffers that they view.
 
 An access of the view becomes an access of the source; the view's stride, offset and pointer variables become
 expressions of the source's.

@@ -55,7 +55,7 @@ def _divided(kind: type, a: Lanes, by: int, analyzer: Analyzer) -> Lanes | None:
 
 
 def are_near(offsets: Sequence[int]) -> bool:
-    """Whether few vectors hold all of them, and they do not simply follow each other or are one."""
+    """Whether a few whole vectors hold all of the elements, and these are neither consecutive nor all the same one."""
     span = max(offsets) - min(offsets) + 1
     return 1 < span <= MOST_VECTORS * len(offsets) and tuple(offsets) != tuple(range(offsets[0], offsets[0] + len(offsets)))
 
@@ -82,7 +82,7 @@ def load_nearby(buffer: tir.Buffer, indices: tuple[tir.Expr, ...], mask: tir.Exp
 
 
 def _wanted(mask: tir.Expr, places: Sequence[int], elements: range) -> tir.Expr:
-    """Which elements of a vector are wanted: those of a lane that takes part."""
+    """Which elements of a loaded vector the active lanes use."""
     takers = [[k for k, place in enumerate(places) if place == e] for e in elements]
     none = tir.Broadcast(tir.const(False, "bool"), len(places))
     picks = [tuple(t[n] if n < len(t) else len(places) for t in takers) for n in range(max(map(len, takers)) or 1)]

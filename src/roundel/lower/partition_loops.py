@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boundary conditions leave the main loop: a loop is cut where the conditions inside become always true.
+"""Boundary conditions leave the main loop: a loop is split into a main loop in which its guards always hold, and a remainder.
 
     for io in range(13):                             for io in range(12):
         for ii in T.vectorized(8):                       for ii in T.vectorized(8):
@@ -8,11 +8,13 @@
                                                          for ii in T.vectorized(8):
                                                              if io * 8 + ii < 100: ...
 
-Parallel loops, and conditions that are not linear in the loop variable, are not cut but get one test per iteration that
-chooses between the clean and the full form of what asks (statements beside it that ask nothing stand there once, while memory and not
-registers are what they share). A budget of statements bounds the growth. A loop annotated with ``edge`` is where
-its conditions are cut, not a loop around it. What is cut off at the edge of loops over a ``window`` is cut again inside, and a few
-iterations of such a loop whose conditions differ between rows of a register tile are written out, so that nothing is left to ask.
+A parallel loop, or one with guards that are not linear in the loop variable, is not split. It gets one test per iteration, which chooses
+between two versions of each guarded statement: one without the guards and one with them. Statements beside it that have no guards are not
+duplicated, as long as it is memory and not registers by which they hand values on. A budget of statements bounds the growth of the code.
+
+Two annotations (``ir.annotations``) steer this. A loop with ``edge`` is itself split where its guards demand it, and the loops around it stay
+whole. In the remainder of a loop nest over a ``window``, the loops inside are split again, and a loop of few iterations whose guards differ
+between the rows of a register tile is unrolled, so that no guard is left in it.
 """
 
 from __future__ import annotations
@@ -36,10 +38,10 @@ from .loop_facts import inside
 from .statements import StatementRewriter
 from .vector_expr import conjuncts
 
-GROWTH = 6  # a function may grow to so many times its nodes
-MOST_STRAIGHT = 8  # iterations at an edge that are written out
+GROWTH = 6  # a function may grow to this multiple of its number of nodes
+MOST_UNROLLED = 8  # iterations of a loop at a border that are unrolled
 MANY = 16  # iterations that are worth a test of their own inside of a loop
-SMALL = 4000  # ... or to so many nodes, whichever is more
+SMALL = 4000  # ... or to this number of nodes, whichever is more
 
 _CHOICES = (tir.If, tir.IfThenElse, tir.Select)
 _SCOPES = (tir.Allocate, tir.DeclBuffer, tir.Let, tir.AttrStmt)
@@ -47,7 +49,7 @@ _SCOPES = (tir.Allocate, tir.DeclBuffer, tir.Let, tir.AttrStmt)
 
 @dataclass
 class _Cut:
-    """Where the loop can be cut: conditions' values between ``low`` and ``high`` (exclusive) or under ``test``."""
+    """How a loop can be split: the values that its guards have between ``low`` and ``high`` (exclusive), or where ``test`` holds."""
 
     value: dict[tir.Expr, bool] = field(default_factory=dict)
     low: list[tir.Expr] = field(default_factory=list)
@@ -57,12 +59,12 @@ class _Cut:
     early: dict[tir.Expr, tir.Expr] = field(default_factory=dict)  # conditions that do not hold before this beginning
     over: dict[tir.Expr, tir.Expr] = field(default_factory=dict)  # conditions of statements that never hold from this iteration on
 
-    def asked(self, stmt: tir.Stmt) -> bool:
-        """Whether a statement has one of the conditions."""
+    def guards(self, stmt: tir.Stmt) -> bool:
+        """Whether a statement has one of the guards."""
         return any(c in self.value for c in _conditions(stmt))
 
     def of(self, stmt: tir.Stmt) -> _Cut:
-        """With the tests that decide something in a statement."""
+        """The same, with only those tests on which a guard of the statement depends."""
         here = set(_conditions(stmt))
         return replace(self, test={t: held for t, held in self.test.items() if not here.isdisjoint(held)})
 
@@ -74,7 +76,7 @@ class _Partition(StatementRewriter):
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
-        """Where to cut is asked outside of the loop: that it runs at all is not known there."""
+        """The places of the split are worked out outside of the loop, where it is not known that the loop runs at all."""
         if loop.kind in (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED) or loop.step is not None:
             return self.whole(loop)
         inner = {n.loop_var: n for n in statements(loop.body) if type(n) is tir.For}
@@ -88,7 +90,7 @@ class _Partition(StatementRewriter):
         return self.split(loop, cut) if self.affords(loop.body, 2) else self.whole(loop)
 
     def affords(self, stmt: tir.Stmt, copies: int) -> bool:
-        """Whether there may be more copies of a statement, which then counts."""
+        """Whether the budget allows more copies of a statement; if so, they are deducted from it."""
         size = _size(stmt)
         if size * 2 > self.budget:
             return False
@@ -96,7 +98,7 @@ class _Partition(StatementRewriter):
         return True
 
     def whole(self, loop: tir.For) -> tir.Stmt:
-        """The loop as it is, with the loops inside cut."""
+        """The loop unsplit, with the loops inside of it split."""
         with inside(self.analyzer, loop):
             return self.generic(loop)
 
@@ -129,7 +131,7 @@ class _Partition(StatementRewriter):
         cut.value[c] = type(c) is tir.NE
 
     def bound(self, loop: tir.For, inner: dict[Var, tir.For], c: tir.Compare, cut: _Cut) -> None:
-        """An inequality holds for all inner iterations where the least difference is not negative."""
+        """An inequality holds for all inner iterations where the least difference of its sides is not negative."""
         an, v = self.analyzer, loop.loop_var
         box = interval(SLACK[type(c)](c), _closure(free_vars(c), inner), an)
         if box is None or not free_vars(box[0]).isdisjoint(inner):
@@ -162,7 +164,7 @@ class _Partition(StatementRewriter):
         cut.value[c] = True
 
     def ceases(self, loop: tir.For, most: tir.Expr, step: int, inner: dict[Var, tir.For], c: tir.Compare, cut: _Cut) -> None:
-        """An inequality holds for no inner iteration any more where the greatest difference, which falls by ``step``, is negative."""
+        """An inequality holds for no inner iteration any more from where the greatest difference of its sides, which falls by ``step``, is negative."""
         an, v = self.analyzer, loop.loop_var
         if free_vars(most).isdisjoint(inner) and an.prove_equal(substitute(most, {v: v + 1}) - most, step):
             limit = an.simplify(tir.floordiv(substitute(most, {v: tir.const(0, v.dtype)}), -step) + 1)
@@ -200,15 +202,15 @@ class _Partition(StatementRewriter):
         if not _does_anything(body):
             return tir.Seq(())
         made = fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))
-        return self.whole(_straight(made)) if any(WINDOW in n.annotations for n in statements(made) if type(n) is tir.For) else made
+        return self.whole(_unrolled(made)) if any(WINDOW in n.annotations for n in statements(made) if type(n) is tir.For) else made
 
     def chosen(self, loop: tir.For, stmt: tir.Stmt, cut: _Cut) -> tir.Stmt:
-        """A statement of a loop's body, with a test around what asks the conditions."""
-        if not cut.asked(stmt):
+        """A statement of a loop's body, with one test around the parts that are guarded."""
+        if not cut.guards(stmt):
             return self.rewrite(stmt)
         if type(stmt) in _SCOPES and not _in_registers(stmt):
             return stmt.replace(body=self.chosen(loop, stmt.body, cut))
-        if type(stmt) is tir.Seq and not all(map(cut.asked, stmt.stmts)):
+        if type(stmt) is tir.Seq and not all(map(cut.guards, stmt.stmts)):
             return tir.seq(*(self.chosen(loop, s, cut) for s in stmt.stmts))
         if type(stmt) is tir.For and _worth_entering(stmt, cut):
             with inside(self.analyzer, stmt):
@@ -216,7 +218,7 @@ class _Partition(StatementRewriter):
         return self.choose(loop, stmt, cut.of(stmt)) if self.affords(stmt, 1) else self.rewrite(stmt)
 
     def choose(self, loop: tir.For, stmt: tir.Stmt, cut: _Cut) -> tir.Stmt:
-        """One test; where two independent ones make it (edges along two axes), a statement for each of their outcomes."""
+        """The statement in two versions under one test; in four where two independent tests (borders along two axes) make it."""
         v = loop.loop_var
         ends = [*(v >= low for low in cut.low), *(v < high for high in cut.high)]
         if len(cut.test) == 2 and not ends and any(map(_of_one_axis, cut.test)) and self.affords(stmt, 2):
@@ -225,56 +227,56 @@ class _Partition(StatementRewriter):
         return tir.If(tir.logical_and(*cut.test, *ends), self.under(stmt, cut.value), self.under(stmt))
 
     def either(self, body: tir.Stmt, test: tir.Expr, held: list[tir.Expr], known: Sequence[tir.Expr] = ()) -> tir.Stmt:
-        """The body where the conditions ``known`` hold, with and without those that hold under a test."""
+        """Two versions of the body where the guards ``known`` hold: one in which those that hold under ``test`` are decided too, and one for the rest."""
         return tir.If(test, self.under(body, dict.fromkeys((*known, *held), True)), self.under(body, dict.fromkeys(known, True)))
 
     def under(self, body: tir.Stmt, value: Mapping[tir.Expr, bool] = MappingProxyType({})) -> tir.Stmt:
-        """A copy of the body, with some conditions decided and the loops inside cut."""
+        """A copy of the body with some guards decided and the loops inside split."""
         return self.rewrite(fresh_copy(_Decide(value).rewrite(body)))
 
 
 def _in_registers(scope: tir.Stmt) -> bool:
-    """Whether a scope's memory is to live in registers, which nothing may come between."""
+    """Whether a scope allocates registers; a test between the statements that use them would force them into memory."""
     return type(scope) in (tir.Allocate, tir.DeclBuffer) and scope.buffer.scope == "local"
 
 
 def _worth_entering(loop: tir.For, cut: _Cut) -> bool:
-    """Whether a test in each iteration of a loop costs little, and spares copies of loops beside what asks."""
+    """Whether a test in each iteration of this loop costs little and saves copies of unguarded loops in its body."""
     body = loop.body
     while type(body) in _SCOPES and not _in_registers(body):
         body = body.body
     if loop.kind is not tir.ForKind.SERIAL or type(body) is not tir.Seq or any(loop.loop_var in free_vars(c) for c in _conditions(body)):
         return False
-    asking = list(map(cut.asked, body.stmts))
-    return not all(asking) and all(type(s) is tir.For and (not a or _iterations(s) >= MANY) for s, a in zip(body.stmts, asking, strict=True))
+    guarded = list(map(cut.guards, body.stmts))
+    return not all(guarded) and all(type(s) is tir.For and (not a or _iterations(s) >= MANY) for s, a in zip(body.stmts, guarded, strict=True))
 
 
 def _iterations(stmt: tir.Stmt) -> float:
-    """Of the serial loops that are nested here, one straight in the other."""
+    """The product of the trip counts of perfectly nested serial loops."""
     if type(stmt) is not tir.For or stmt.kind is not tir.ForKind.SERIAL:
         return 1
     return (stmt.extent.value if type(stmt.extent) is tir.IntImm else inf) * _iterations(stmt.body)
 
 
 def _of_one_axis(test: tir.Expr) -> bool:
-    """Whether a test asks where along one of the axes that were fused into a loop it is; those along the loop itself seldom fail together."""
+    """Whether a test is about one of several axes that were fused into a loop; tests about the loop variable itself seldom fail together."""
     return any(type(n) in (tir.FloorMod, tir.FloorDiv) for n in walk(test))
 
 
-def _straight(loop: tir.For) -> tir.For:
-    """The loop, or if it has few iterations whose conditions differ between unrolled rows, these written out. What two of them read stays
-    loaded twice: kept in registers, it would leave none for the rows."""
-    if type(loop.extent) is not tir.IntImm or not 1 < loop.extent.value <= MOST_STRAIGHT:
+def _unrolled(loop: tir.For) -> tir.For:
+    """The loop, unrolled if it has few iterations whose guards differ between unrolled rows. ``keep_order`` stands between the iterations, so that
+    values which two of them read are loaded twice: kept in registers, they would leave none for the rows."""
+    if type(loop.extent) is not tir.IntImm or not 1 < loop.extent.value <= MOST_UNROLLED:
         return loop
     rows = {n.loop_var for n in statements(loop.body) if type(n) is tir.For and n.kind is tir.ForKind.UNROLLED}
-    asked = any(loop.loop_var in (names := free_vars(c)) and not rows.isdisjoint(names) for c in _conditions(loop.body))
-    if not asked:
+    differ = any(loop.loop_var in (names := free_vars(c)) and not rows.isdisjoint(names) for c in _conditions(loop.body))
+    if not differ:
         return loop
     return loop.replace(kind=tir.ForKind.UNROLLED, body=tir.seq(loop.body, tir.Evaluate(tir.Call("keep_order", (), VOID))))
 
 
 def _does_anything(stmt: tir.Stmt) -> bool:
-    """Whether a statement has an effect beyond memory that it allocates itself, and prefetches."""
+    """Whether a statement has an effect other than writing memory that it allocates itself and prefetching."""
     own = {n.buffer for n in statements(stmt) if type(n) is tir.Allocate}
     calls = (n.value for n in statements(stmt) if type(n) is tir.Evaluate)
     stores = any(type(n) is tir.BufferStore and n.buffer not in own for n in statements(stmt))
@@ -282,7 +284,7 @@ def _does_anything(stmt: tir.Stmt) -> bool:
 
 
 def _closure(names: frozenset[Var], inner: dict[Var, tir.For]) -> list[tir.For]:
-    """The inner loops over these variables and those that their bounds depend on, outermost first."""
+    """The inner loops over these variables and the loops on which their bounds depend, outermost first."""
     found: set[Var] = set()
     todo = [v for v in names if v in inner]
     while todo:
@@ -337,5 +339,5 @@ _COMPARES = frozenset((*SLACK, tir.EQ, tir.NE))
 
 @kernel_pass("partition_loops")
 def partition_loops(func: tir.PrimFunc) -> tir.PrimFunc:
-    """Main loops without boundary conditions, and the rest."""
+    """Splits loops into main loops without boundary guards and remainders with them."""
     return func.replace(body=_Partition(_size(func.body)).rewrite(func.body))

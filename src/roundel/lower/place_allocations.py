@@ -7,8 +7,8 @@
             C_local[i0 * 6 + i, j0 * 16 + j] = ...           C_local[i, j] = ...
 
 An allocation moves into a loop when no value flows from one iteration to another through it: the iterations touch
-disjoint places, or everything that an iteration reads it has written before, or the loop is parallel. Unrolled iterations share
-registers, those of a loop around other loops only memory, which each of them uses anew.
+disjoint places, or an iteration writes all that it reads before it reads it, or the loop is parallel. The iterations of an unrolled loop
+share one allocation of registers. Those of an unrolled loop around serial loops share memory only: each iteration gets registers of its own.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class _Place(StatementRewriter):
 
 
 def _around_others(loop: tir.For) -> bool:
-    """Whether there are serial loops inside, so that iterations are not pieces of one register tile."""
+    """Whether there are serial loops inside, so that the iterations are not parts of one register tile."""
     return loop.kind is tir.ForKind.UNROLLED and any(type(n) is tir.For and n.kind is tir.ForKind.SERIAL for n in statements(loop.body))
 
 
@@ -251,5 +251,5 @@ class _Shift(Rewriter):
 
 @kernel_pass("place_allocations")
 def place_allocations(func: tir.PrimFunc) -> tir.PrimFunc:
-    """Allocations as deep and as small as possible."""
+    """Moves each allocation as deep as possible and makes it as small as possible."""
     return func.replace(body=_Place().rewrite(func.body))

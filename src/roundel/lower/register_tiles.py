@@ -19,7 +19,7 @@ from .statements import StatementRewriter
 
 
 class _Offences(OnceVisitor):
-    """By data pointer, why memory cannot be registers; each expression is looked at once."""
+    """For each data pointer, why its memory cannot live in registers; each expression is visited once."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rewriter of statements that leaves expressions alone, and so does not walk them."""
+"""A rewriter of statements that leaves expressions unchanged and does not visit them."""
 
 from __future__ import annotations
 

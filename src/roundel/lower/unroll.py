@@ -39,7 +39,7 @@ class _Values(Substitution):
         return super().rewrite(node) if hit is None else hit
 
     def made(self, node: tir.Expr) -> tir.Expr:
-        """What an expression becomes. Of a choice whose condition compares numbers now only one side is looked at."""
+        """What an expression becomes. Of a conditional expression whose condition is constant now, only the side that is taken is visited."""
         if type(node) is Var:
             return self.values.get(node, node)
         if type(node) in _CHOICES:
@@ -67,7 +67,7 @@ class _Values(Substitution):
         self.memo = {}
 
     def buffer(self, buffer: tir.Buffer) -> tir.Buffer:
-        """Those defined outside of the iterations do not depend on them."""
+        """The buffer in the present iteration; one that is defined outside of the loop is the same in all."""
         return self.buffers.get(buffer, buffer)
 
 
@@ -169,5 +169,5 @@ def _indexes_local(loop: tir.For) -> bool:
 
 @kernel_pass("unroll")
 def unroll(func: tir.PrimFunc) -> tir.PrimFunc:
-    """Explicitly unrolled loops and small loops over register tiles become straight code."""
+    """Writes out the iterations of loops marked as unrolled and of small loops over register tiles."""
     return func.replace(body=_Unroll().rewrite(func.body))

@@ -84,7 +84,7 @@ class Widen(Rewriter):
 
     @contextmanager
     def under(self, condition: tir.Expr) -> Iterator[None]:
-        """Within, lanes take part only where ``condition`` holds."""
+        """In this context only the lanes for which ``condition`` holds are active."""
         saved = self.mask
         wide = as_vector(self.rewrite(condition), self.lanes)
         self.mask = wide if saved is None else tir.And(saved, wide)
@@ -126,7 +126,7 @@ class Widen(Rewriter):
         return self._vectors(type(e), a, self.divisor(b))
 
     def divisor(self, b: tir.Expr) -> tir.Expr:
-        """An integer divisor that lanes which take no part cannot make zero."""
+        """An integer divisor that is not zero in inactive lanes."""
         if self.mask is None or not b.dtype.is_int or type(b) is tir.IntImm:
             return b
         b = as_vector(b, self.lanes)
@@ -134,7 +134,7 @@ class Widen(Rewriter):
 
     @on(tir.FloorDiv, tir.FloorMod)
     def _floor(self, e: tir.BinaryOp) -> tir.Expr:
-        """Of consecutive numbers that do not cross a multiple of the divisor, the quotient is one number."""
+        """The quotient of consecutive numbers is uniform where they do not cross a multiple of the divisor."""
         a, b = self.rewrite(e.a), self.rewrite(e.b)
         if a.dtype.lanes == b.dtype.lanes == 1:
             return e if a is e.a and b is e.b else type(e)(a, b)
@@ -207,7 +207,7 @@ class Widen(Rewriter):
         )
 
     def _uniform_load(self, load: tir.BufferLoad) -> tir.Expr:
-        """A load of all lanes from one place; under a mask it must not happen when no lane takes part."""
+        """A scalar load that is broadcast; under a mask it must not happen when no lane is active."""
         if self.mask is None or self._any_lane() or self._in_bounds(load):
             return load
         first = tir.logical_and(*(substitute(g, {self.var: self.start}) for g in self.guards))

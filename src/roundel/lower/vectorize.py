@@ -81,7 +81,7 @@ class _VectorizeLoop(Widen):
         )
 
     def _uniform_store(self, store: tir.BufferStore, indices: tuple[tir.Expr, ...]) -> tir.Stmt:
-        """All lanes write one place: an accumulation, or one value for all."""
+        """A store of all lanes to one element: an accumulation, or a uniform value."""
         value = store.value
         old = tir.BufferLoad(store.buffer, store.indices)
         if type(value) is tir.Select and value.false_value is old and value.condition is (old < value.true_value):
@@ -100,7 +100,8 @@ class _VectorizeLoop(Widen):
         return store.replace(indices=indices, value=wide)
 
     def _largest_number(self, store: tir.BufferStore, indices: tuple[tir.Expr, ...]) -> tir.Stmt:
-        """``acc = term if acc < term else acc``: a NaN, smaller than nothing, does not get in. The lanes start from the least value."""
+        """``acc = term if acc < term else acc``, a maximum that ignores NaN in ``term``, because no comparison with NaN holds. The lanes start from the
+        least value."""
         term = store.value.true_value
         if _loads(term, store.buffer):
             raise CannotWiden

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register tiles at the edge of a symbolic size are whole: rows beyond it compute the last row once more, lanes beyond it zeros,
-which nobody reads.
+"""Register tiles at the end of a dimension of symbolic size stay whole: rows beyond the end compute the last row again and lanes beyond it
+compute zeros, and neither is stored.
 
     for i in T.unroll(8):                                      for i in T.unroll(8):
         if io * 8 + i < n:                              ->         acc[i, j] += a[io * 8 + i if io * 8 + i < n else n - 1, k] * b[j]
             acc[i, j] += a[io * 8 + i, k] * b[j]
 
-A condition around every row would run in the innermost loop, and keep the tile in memory. (Where the size is a number, the tile
-at the edge has code of its own.) Local buffers are as large as what their whole tiles reach, until ``place_allocations`` makes them
-the tiles themselves.
+A guard around every row would be evaluated in the innermost loop and keep the tile in memory. (Where the size is a constant, the tile
+at the end has code of its own.) Local buffers become large enough for whole tiles, until ``place_allocations`` shrinks them to one tile.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .whole_vectors import Enlarge
 
 
 class _Unguard(StatementRewriter):
-    """Takes conditions that keep an unrolled row or a lane inside off stores to local memory."""
+    """Removes the guards that keep an unrolled row or a lane within bounds from stores to local memory."""
 
     def __init__(self) -> None:
         self.unrolled: set[Var] = set()
@@ -65,14 +64,15 @@ class _Unguard(StatementRewriter):
         return tir.If(tir.logical_and(*rest), store) if rest else store
 
     def first(self, c: tir.LT) -> list[tir.Expr]:
-        """What still has to hold of the first row of a tile, in a loop that is cut at its own ``edge``: tiles beyond it are none."""
+        """The part of the guard that still has to hold of the tile's first row. It is needed where the loop over tiles is split at its own ``edge``: a tile
+        whose first row is out of bounds must not run."""
         names = free_vars(c.a)
         if names & self.lanes or not any(EDGE in x.annotations for x in self.loops if x.loop_var in names):
             return []
         return [self.analyzer.simplify(substitute(c, {x.loop_var: x.min for x in self.loops if x.loop_var in names & self.unrolled}))]
 
     def reach(self, access: tir.BufferLoad | tir.BufferStore) -> None:
-        """Note how far an access without its condition goes in dimensions whose size is no number."""
+        """Record how far an access reaches without its guard, in dimensions of symbolic size."""
         tile = self.unrolled | self.lanes
         for k, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
             inner = free_vars(index) & tile
@@ -94,7 +94,7 @@ class _Unguard(StatementRewriter):
         return buffer.replace(shape=tuple(self.analyzer.simplify(n) for n in shape))
 
     def clamped(self, c: tir.Expr, store: tir.BufferStore, value: tir.Expr) -> tir.Expr | None:
-        """The value that can be computed whatever the condition; None where the condition is not just about a row or a lane."""
+        """The value in a form that is safe to compute without the guard; None where the guard is about more than a row or a lane."""
         if type(c) is not tir.LT or not c.a.is_index or c.a not in store.indices:
             return None
         inner, lanes = free_vars(c.a) & self.unrolled, free_vars(c.a) & self.lanes
@@ -111,7 +111,8 @@ class _Unguard(StatementRewriter):
 
 
 class _Clamp(Rewriter):
-    """Loads of other than local memory at a row, or at a multiple of it beside something else (a window's step): ``row if row < n else n - 1``."""
+    """Clamps the row at which memory that is not local is loaded: ``row if row < n else n - 1``, also where the index is a multiple of the row plus an
+    offset (a window with a stride)."""
 
     def __init__(self, condition: tir.LT, row_vars: set[Var], analyzer: Analyzer) -> None:
         self.row, self.vars, self.fits, self.analyzer = condition.a, row_vars, True, analyzer
@@ -147,7 +148,7 @@ class _Clamp(Rewriter):
 
 
 class _Mask(Rewriter):
-    """Loads of lanes from other than local memory happen under the condition."""
+    """Predicates vector loads from memory that is not local with the condition."""
 
     def __init__(self, condition: tir.LT, lanes: set[Var]) -> None:
         self.condition, self.lanes = condition, lanes
@@ -161,7 +162,7 @@ class _Mask(Rewriter):
 
 @kernel_pass("whole_rows")
 def whole_rows(func: tir.PrimFunc) -> tir.PrimFunc:
-    """No conditions on the rows of register tiles but where results are stored."""
+    """Removes guards on the rows of register tiles from everything but the stores of results."""
     unguard = _Unguard()
     body = unguard.rewrite(func.body)
     if unguard.ends:

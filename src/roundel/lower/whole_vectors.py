@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register tiles hold whole vectors: what does not fill its last one computes a few elements more, which nobody reads.
+"""Register tiles consist of whole vectors: a row that does not fill its last vector computes a few more elements, which are not stored.
 
     acc = alloc_local((6, 24))                                 acc = alloc_local((6, 32))
     for j0, j in (2, T.vectorized(16)):                        for j0, j in (2, T.vectorized(16)):
         if j0 * 16 + j < 24:                             ->        acc[i, j0 * 16 + j] += a[i] * b[j0 * 16 + j] if j0 * 16 + j < 24 else 0
             acc[i, j0 * 16 + j] += a[i] * b[j0 * 16 + j]
 
-A masked store would keep the tile in memory. Other memory is read under the condition as before, unless it is padded.
+A masked store would keep the tile in memory. Other memory is still read under the condition, unless it is padded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .vector_expr import conjuncts
 
 
 class _Unguard(StatementRewriter):
-    """Takes conditions off stores to local memory that only keep lanes inside of the buffer; notes how large it must be."""
+    """Removes from stores to local memory the guards that only keep lanes within the buffer, and records how large the buffer has to be."""
 
     def __init__(self) -> None:
         self.analyzer = Analyzer()
@@ -67,13 +67,13 @@ class _Unguard(StatementRewriter):
 
 
 def _may_trap(value: tir.Expr, lane: Var) -> bool:
-    """Whether a value divides integers by what could be zero in this lane alone (places are found by extents, which are not)."""
+    """Whether a value divides integers by something that may be zero in a lane beyond the end (extents, by which indices are divided, are not)."""
     divisions = (n for n in walk(value) if type(n) in (tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod))
     return any(n.dtype.is_int and type(n.b) is not tir.IntImm and (not n.is_index or lane in free_vars(n)) for n in divisions)
 
 
 class _Guard(Rewriter):
-    """Reads of other than local memory happen under the condition, unless there is something to be read anyway (padding)."""
+    """Reads memory that is not local under the condition, unless the memory is padded that far."""
 
     def __init__(self, condition: tir.Expr, lane: Var, analyzer: Analyzer) -> None:
         self.condition, self.lane, self.analyzer = condition, lane, analyzer
@@ -102,7 +102,7 @@ class Enlarge(Rewriter):
 
 @kernel_pass("whole_vectors")
 def whole_vectors(func: tir.PrimFunc) -> tir.PrimFunc:
-    """Local buffers that vectors reach over the edge of are as large as these."""
+    """Makes local buffers as large as the vectors that reach beyond their end."""
     unguard = _Unguard()
     body = unguard.rewrite(func.body)
     if not unguard.shapes:
@@ -142,7 +142,7 @@ class _Masks(OnceVisitor):
 
     @on(tir.IntImm, tir.FloatImm, tir.Ramp, Var)
     def _leaf(self, e: tir.Expr) -> None:
-        """Has no accesses inside."""
+        """A node without accesses inside."""
 
 
 def _is_within(access: tir.BufferLoad | tir.BufferStore) -> bool:
@@ -159,8 +159,8 @@ def _is_within(access: tir.BufferLoad | tir.BufferStore) -> bool:
 
 @kernel_pass("unmask_registers")
 def unmask_registers(func: tir.PrimFunc) -> tir.PrimFunc:
-    """Loads of registers need no mask: what it hides is there, and nobody looks at it. Stores put back what was there: a masked
-    store would keep the register in memory."""
+    """Removes masks from register tiles. Loads need none, because the masked elements exist and are not used. Stores write the old
+    value back into masked elements: a masked store would keep the register in memory."""
     masks = _Masks()
     masks.visit(func.body)
     return func.replace(body=_Unmask().rewrite(func.body)) if masks.found else func
