@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why each kernel of a module is as it is: the rule that scheduled it, what that decided, what it passed over, what it must cost."""
+"""Why each kernel of a module has its schedule: the sketch that was taken, its decisions, the alternatives that were passed over, and the least
+time that the kernel can take."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ class _Values:
 
 def explain_program(func: tir.PrimFunc, target: Target, name: str = "main", calls: int = 1, constants: tuple[int, ...] = (),
                     sizes: Mapping[str, int] | None = None) -> Explanation:
-    """Schedule one program as the compiler does and keep the account of it."""
+    """Schedule one program as the compiler does, and record why."""
     cost = program_cost(func, constants, sizes)
     symbolic = any(free_vars(d) for b in func.buffer_params for d in b.shape)
     passed: dict[str, str] = {}

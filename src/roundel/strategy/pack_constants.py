@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is learnt below changes what stands above: constants are laid out as the schedules of their users want them."""
+"""Constants are laid out at compile time as the schedules of the programs that read them want them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -
 
 
 def _part(e: tir.Expr, variables: Sequence[tir.Var]) -> tuple[int, int]:
-    """The axis of which an index map takes a piece, and how far one step of the result is along it."""
+    """The axis of which an index map takes a part, and how many elements of it one step of the result moves along."""
     step = 1
     if type(e) is tir.FloorDiv and isinstance(e.b, tir.IntImm):
         e, step = e.a, e.b.value

@@ -19,10 +19,10 @@ GRAIN = "grain"  # the decision's name
 
 
 def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: Target, most_chunks: int | None = None) -> dict[str, int]:
-    """Make a loop parallel unless its work is known to be too little, in chunks that are long enough for the target, or longer ones where these were more
-    than ``most_chunks`` (an iteration asks for what the next one reads: it should run on the same core).
+    """Make a loop parallel unless it is known to have too little work, in chunks that are long enough for the target. There are at most ``most_chunks``:
+    where an iteration prefetches what the next one reads, both should run on the same core.
 
-    The decision comes back: ``grain``, how many iterations are a chunk. The program's attribute ``decisions`` may make it.
+    Returns the decision ``grain``, the number of iterations in a chunk, which the program's attribute ``decisions`` may pin.
     """
     extent = sch.get(loop).extent
     if is_little(sch, [loop], cycles_per_iteration, target):
@@ -37,7 +37,7 @@ def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: T
 
 
 def _given(sch: Schedule, extent: tir.Expr) -> int | None:
-    """The grain that the program asks for, all of the loop at most."""
+    """The grain that is pinned by the program's attribute, at most the whole loop; None where none is."""
     grain = (sch.func.attrs.get("decisions") or {}).get(GRAIN)
     return min(grain, extent.value) if grain is not None and isinstance(extent, tir.IntImm) else grain
 

@@ -35,7 +35,7 @@ class Stages:
 
     @property
     def causal(self) -> bool:
-        """Whether a row sees the keys up to one that depends on the row: the exponentials of others are zeros by a condition."""
+        """Whether each row attends only to the keys up to a limit that depends on the row: a condition makes the exponentials of the others zero."""
         value = self.exps.block.body.value
         return type(value) is tir.Select and value.condition.is_index and type(value.false_value) is tir.FloatImm and value.false_value.value == 0
 
@@ -45,7 +45,8 @@ def _makers(infos: Sequence[BlockInfo]) -> dict[tir.Buffer, BlockInfo]:
 
 
 def kept(infos: Sequence[BlockInfo]) -> list[str] | None:
-    """Names of the blocks without a reduction that stay: scores, their exponentials, shares. None where the program is of another kind."""
+    """Names of the blocks without a reduction that are not inlined: scores, their exponentials, reciprocals of the sums. None where the program is
+    not attention."""
     if not all(i.is_plain for i in infos) or [len(i.reduce) for i in infos if i.reduce] != [1, 1, 1, 1]:
         return None
     makers = _makers(infos)
@@ -62,7 +63,7 @@ def _reads(info: BlockInfo, made: BlockInfo) -> bool:
 
 
 def find(infos: list[BlockInfo]) -> Stages | None:
-    """The stages, after everything else was inlined; None where they are not just those."""
+    """The stages, once all other blocks are inlined; None where other stages are left."""
     scores, top, total, weighted = (i for i in infos if i.reduce)
     makers, result = _makers(infos), infos[-1]
     store, exps = makers.get(top.loads[0].buffer), makers.get(total.loads[0].buffer)
@@ -90,7 +91,7 @@ def find(infos: list[BlockInfo]) -> Stages | None:
 
 @dataclass(frozen=True)
 class _Roles:
-    """Of a product's operands and axes."""
+    """The roles of a product's operands and axes."""
 
     left: Access
     right: Access

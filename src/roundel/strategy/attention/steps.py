@@ -66,8 +66,8 @@ class Steps:
         return parallelize(sch, whole, self.cycles(), self.target)
 
     def at_once(self, rows: Any, tile: Any) -> tuple[Any, Any]:
-        """All scores of a block of rows, then their exponentials, then the result tile by tile. The loop under which scores are made, that
-        over tiles of keys in which their maxima are found."""
+        """Compute all scores of a block of rows, then their exponentials, then the result tile by tile. Returns the loop inside of which the scores
+        are computed, and the loop over tiles of keys that finds their maxima."""
         sch = self.sch
         sch.compute_at(self.weighted, tile, preserve_unit_loops=True)
         self.product(self.weighted, tile)
@@ -127,13 +127,13 @@ class Steps:
         return part
 
     def cycles(self) -> float:
-        """Of one block of rows."""
+        """Cycles of one block of rows."""
         s = self.stages
         keys, width, inner = (extent_of(a) or TYPICAL for a in (s.key, s.column, s.inner))
         return keys * self.block * (inner / 2 + width / 2 + EXP_CYCLES)
 
     def copied(self, block: Any, access: Access, *axes: tir.IterVar) -> Any:
-        """A copy of an operand in which these axes of the block are the last ones."""
+        """Copy an operand into a buffer in which these axes of the block are the last dimensions."""
         sch = self.sch
         reads = [r.buffer for r in sch.get(block).reads]
         copy = sch.cache_read(block, reads.index(access.buffer), "global", [block])
@@ -143,7 +143,7 @@ class Steps:
         return copy
 
     def result(self) -> tuple[list[Any], Any, Any]:
-        """Loops of the result: those around a block of rows, that over blocks, that over tiles of rows in it."""
+        """The loops of the result: those around a block of rows, the one over blocks, and the one over tiles of rows in a block."""
         sch, s = self.sch, self.stages
         block = sch.get_block(s.result.name)
         loops = dict(zip([a.var for a in s.result.spatial], sch.get_loops(block), strict=True))
@@ -159,24 +159,24 @@ class Steps:
         return around, rows, tiles
 
     def merge(self, first: Any, second: Any) -> None:
-        """Two loops over keys become one, unless that has a single iteration or one stops before the other."""
+        """Merge two loops over keys, unless they have a single iteration or end at different keys."""
         extent = self.sch.get(first).extent
         if extent is self.sch.get(second).extent and not (isinstance(extent, tir.IntImm) and extent.value == 1):
             self.edge(self.sch.merge(first, second))
 
     def edge(self, loop: Any) -> None:
-        """A loop over keys, or blocks of them, itself ends where there are no more, not one around it."""
+        """Mark a loop over keys, or over blocks of keys, as the one to split where the keys end, so that the loops around it stay whole."""
         if self.span:
             self.sch.annotate(loop, EDGE, True)
 
     def inside(self, block: Any, loop: Any) -> list[Any]:
-        """The loops of a block below one that is around it."""
+        """The loops of a block inside of the given loop."""
         sch = self.sch
         token, loops = sch.get(loop).token, sch.get_loops(block)
         return loops[next(k for k, x in enumerate(loops) if sch.get(x).token is token) + 1:]
 
     def product(self, block: Any, tile: Any) -> None:
-        """Exponentials times values: a tile of rows and columns in registers over keys."""
+        """The product of exponentials and values: a register tile of rows and columns, reduced over keys."""
         sch = self.sch
         row, column, key = self.inside(block, tile)[-3:]
         unroll = self.unroll(self.span or extent_of(self.stages.key), self.rows * self.vectors)
@@ -190,7 +190,7 @@ class Steps:
         self.edge(outer)
 
     def scores(self, block: Any, store: Any, turned: Any, loop: Any) -> Any:
-        """Keys times queries: a tile of keys and rows in registers over their width. The loop over tiles."""
+        """The product of keys and queries: a register tile of keys and rows, reduced over the width of a head. Returns the loop over tiles."""
         sch = self.sch
         *units, key, row = self.inside(store, loop)
         tiles, within = sch.split(key, [None, self.keys])
@@ -207,7 +207,7 @@ class Steps:
         return tiles
 
     def reduce(self, block: Any, vector: tir.Buffer, outer: Any, step: Any) -> None:
-        """A register tile over a reduction, with the vectors of each step in registers."""
+        """Reduce into a register tile, with the operand vectors of each step in registers."""
         sch = self.sch
         reads = [r.buffer for r in sch.get(block).reads]
         panel = sch.cache_read(block, reads.index(vector), "local", [block])
@@ -223,7 +223,7 @@ class Steps:
         sch.unroll(step)
 
     def in_vectors(self, block: Any, loop: Any) -> None:
-        """Straight code in vectors along the last loop."""
+        """Unroll the loops and vectorize the last one."""
         sch = self.sch
         *others, last = self.inside(block, loop)
         vectors, lanes = sch.split(last, [None, self.lanes])
@@ -232,7 +232,7 @@ class Steps:
         sch.vectorize(lanes)
 
     def straight(self, block: Any, count: int) -> None:
-        """The last loops of a block written out, the very last one in vectors."""
+        """Unroll the last loops of a block and vectorize the innermost one."""
         *others, lanes = self.sch.get_loops(block)[-count:]
         for other in others:
             self.sch.unroll(other)
@@ -284,12 +284,12 @@ class Steps:
         return spans, tiles
 
     def start(self, block: Any, loop: Any) -> None:
-        """The init of a reduction over rows in front of a loop, in vectors."""
+        """Put the init of a reduction over rows in front of a loop, vectorized."""
         *_, vectors, lanes = self.sch.get_loops(self.sch.decompose_reduction(block, loop))
         self.sch.unroll(vectors)
         self.sch.vectorize(lanes)
 
     def unroll(self, extent: int | None, chains: int) -> int:
-        """Steps of a reduction of this length written out."""
+        """How many steps of a reduction of this length are unrolled."""
         most = max(1, min(UNROLLED_FMAS // chains, 8))
         return 1 if extent is None else max(u for u in range(1, most + 1) if extent % u == 0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a generic schedule takes a program from the rule that fits it: both are scheduled, and the model of the target judges the results.
 
-That is not asked where a rule's result is near what the program must take at least, or so little that nothing can be gained; nor of rules
-that know an algorithm (attention, Winograd, products of 8-bit integers) which a generic schedule does not. Looking for candidates takes
-several times as long as scheduling by a rule, so cheap questions stand before it.
+There is no contest where the rule's schedule is close to the least time that the program can take, where the program takes so little time that
+nothing can be gained, or where the rule knows an algorithm that a generic schedule does not (attention, Winograd, products of 8-bit
+integers). The search for generic candidates takes several times as long as scheduling by a rule, so these cheap tests come first.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no other rule fits: plain blocks run their spatial loops in parallel, anything else as it is written."""
+"""The strategy for programs that no other rule fits: plain blocks get parallel spatial loops, all others stay as they are written."""
 
 from __future__ import annotations
 

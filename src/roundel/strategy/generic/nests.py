@@ -50,7 +50,7 @@ class Decisions:
 
 
 def schedule_nest(sch: Schedule, stage: Stage, d: Decisions, target: Target, constants: tuple[int, ...]) -> dict[int, tir.IndexMap]:
-    """Bring the loops of a reduction into order. What comes back are the layouts of operands that are constants, by position."""
+    """Order the loops of a reduction. Returns the layouts of constant operands, by position."""
     if d.vector in stage.reduce:
         _along_the_reduction(sch, stage, d, target)
         return {}
@@ -104,7 +104,7 @@ def schedule_nest(sch: Schedule, stage: Stage, d: Decisions, target: Target, con
 
 
 def _along_the_reduction(sch: Schedule, stage: Stage, d: Decisions, target: Target) -> None:
-    """Vectors of partial results along the last axis, which is reduced; each element of the result by itself, elements in parallel."""
+    """Reduce along the last axis into vectors of partial results, one element of the result at a time, with elements in parallel."""
     epilogue = _store(sch, stage)
     loops = sch.get_loops(epilogue)
     whole = sch.fuse(*loops) if len(loops) > 1 else loops[0]
@@ -115,7 +115,7 @@ def _along_the_reduction(sch: Schedule, stage: Stage, d: Decisions, target: Targ
 
 
 def _store(sch: Schedule, stage: Stage) -> Any:
-    """The block that stores the result: an elementwise one that reads it and nothing that is only made later, or a copy."""
+    """The block that stores the result: an elementwise consumer all of whose other operands exist by then, or else a copy."""
     block = sch.get_block(stage.info.name)
     order = [i.name for i in blocks_of(sch.func)]
     made_later = {n for n in order[order.index(stage.info.name) + 1 :]}
@@ -125,7 +125,7 @@ def _store(sch: Schedule, stage: Stage) -> Any:
 
 
 def _lanes_last(sch: Schedule, stage: Stage, d: Decisions) -> None:
-    """Accumulators of neighbours lie side by side, whatever axis of the result the vectors run along."""
+    """Lay out the accumulators with the vectorized axis last, whichever axis of the result that is."""
     block = sch.get_block(stage.info.name)
     indices = type(stage.info)(sch.get(block)).stores[0].indices
     at = next((k for k, i in enumerate(indices) if i is stage.axes[d.vector].var), len(indices) - 1)
@@ -134,7 +134,7 @@ def _lanes_last(sch: Schedule, stage: Stage, d: Decisions) -> None:
 
 
 def _in_order(sch: Schedule, stage: Stage, d: Decisions, epilogue: Any, depth: int) -> None:
-    """The loop over neighbours innermost in the block that stores a tile, wherever their axis is in the result."""
+    """Make the loop over lanes the innermost one of the block that stores a tile, wherever its axis is in the result."""
     node = sch.get(epilogue)
     realize = next(n for n in walk(sch.func.body) if type(n) is tir.BlockRealize and n.block is node)
     at = next((k for k, i in enumerate(stage.store.indices) if i is stage.axes[d.vector].var), None)
@@ -150,7 +150,7 @@ def _in_order(sch: Schedule, stage: Stage, d: Decisions, epilogue: Any, depth: i
 
 
 def cycles_of_tile(stage: Stage, d: Decisions) -> float:
-    """About, for the size of chunks."""
+    """Rough cycles of one tile, from which the size of chunks for threads follows."""
     steps = 1.0
     for k in stage.reduce:
         steps *= stage.extents[k]
@@ -162,7 +162,7 @@ def _symbolic(stage: Stage, axis: int) -> bool:
 
 
 def _vector_operands(sch: Schedule, stage: Stage, d: Decisions) -> list[tir.Buffer]:
-    """What is loaded in vectors and is the same for all rows of a tile: it is loaded once, before them."""
+    """The operands that are loaded in vectors and do not depend on the row of a tile: each vector is loaded once for all rows."""
     found = []
     block = sch.get(sch.get_block(stage.info.name))
     info = type(stage.info)(block)
@@ -177,7 +177,7 @@ def _vector_operands(sch: Schedule, stage: Stage, d: Decisions) -> list[tir.Buff
 
 
 def _in_registers(sch: Schedule, block: Any, buffer: tir.Buffer, at: Any) -> Any:
-    """The block that loads an operand's vectors of one step; None where there can be none."""
+    """The block that loads the vectors of an operand for one step into registers; None where that is not possible."""
     reads = [r.buffer for r in sch.get(block).reads]
     if buffer not in reads:
         return None
@@ -239,7 +239,7 @@ def _schedule_copy(sch: Schedule, copy: Any, at: int, d: Decisions, target: Targ
 
 
 def _in_parallel(sch: Schedule, outside: list[Any], cycles: float, target: Target, columns_last: bool) -> None:
-    """The outermost loops that are enough for all cores run in parallel."""
+    """Parallelize as many of the outermost loops as keep all cores busy."""
     if not outside:
         return
     total, count = 1, len(outside)

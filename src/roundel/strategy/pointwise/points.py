@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The strategy for scans, scatters and sorts, whose blocks hold several statements: their points run in parallel, neighbours in vectors.
+"""The strategy for scans, scatters and sorts, whose blocks hold several statements: the points of their spatial axes run in parallel, neighbouring
+points of the last axis in vectors.
 
     for i, j: total = 0                        ->      for i, j0 in T.parallel:
               for k: total += x[i, k, j]                   for j1 in T.vectorized(64): total[j1] = 0
@@ -65,7 +66,8 @@ def _schedule(sch: Schedule, info: BlockInfo, target: Target) -> None:
 
 
 def _lanes(info: BlockInfo, target: Target) -> int:
-    """How many points along the last axis run together; 1 where they do not go the same way, or over elements far apart."""
+    """How many points along the last axis run in one vector; 1 where their control flow differs, or where they access elements that are not
+    contiguous."""
     axis = info.spatial[-1]
     own = {b.data for b in _own_buffers(info)}
     shared = [a for a in info.accesses if a.buffer.data not in own]
@@ -83,17 +85,17 @@ def _lanes(info: BlockInfo, target: Target) -> int:
 
 
 def _own_buffers(info: BlockInfo) -> list[tir.Buffer]:
-    """Memory of each point."""
+    """Buffers that are private to a point."""
     return [*info.block.alloc_buffers, *(b for n in walk(info.block.body) if type(n) is tir.Block for b in n.alloc_buffers)]
 
 
 def _is_found(access: Access, own: set[tir.Var], var: tir.Var) -> bool:
-    """Whether each point looks up where this element is."""
+    """Whether the element's index is itself loaded from memory."""
     return any(type(n) is tir.BufferLoad and (n.buffer.data in own or var in free_vars(n)) for i in access.indices for n in walk(i))
 
 
 def _step(access: Access, var: tir.Var) -> int | None:
-    """How far an access moves with the variable: 0 or 1 element, None otherwise."""
+    """The stride of an access along the variable, where that is 0 or 1 element; else None."""
     if not any(var in free_vars(i) for i in access.indices):
         return 0
     if access.buffer.strides:
@@ -105,7 +107,7 @@ def _step(access: Access, var: tir.Var) -> int | None:
 
 
 def _runs_together(body: tir.Stmt, var: tir.Var) -> bool:
-    """Whether all points do the same statements: neither loops nor conditions know where they are, or what they have loaded."""
+    """Whether control flow is uniform over the points: no loop bound and no condition depends on the point or on data."""
     for n in walk(body):
         if type(n) is tir.While or (type(n) is tir.Evaluate and type(n.value) is tir.Call):
             return False
@@ -116,7 +118,7 @@ def _runs_together(body: tir.Stmt, var: tir.Var) -> bool:
 
 
 class _Work(Visitor):
-    """Roughly how many cycles a statement takes."""
+    """Counts roughly how many cycles a statement takes."""
 
     def __init__(self) -> None:
         self.times, self.cycles = 1.0, 0.0

@@ -24,15 +24,15 @@ def bytes_of(buffer: tir.Buffer) -> int:
 
 
 def stream(sch: Schedule, info: BlockInfo, loop: Any, target: Target) -> None:
-    """Let the stores of a block in a loop go past the caches, where its result is an output that no cache holds: a store to a line
-    that is not in the cache reads it first, and what is pushed out for it might still have been of use."""
+    """Use non-temporal stores for a block's result inside of a loop, where the result is an output larger than the caches: an ordinary store to a
+    line that is not in the cache reads the line first, and evicts another that may still be needed."""
     buffer = info.stores[0].buffer
     if buffer in sch.func.buffer_params and bytes_of(buffer) >= max(target.l3_bytes, 4 * target.l2_bytes):
         sch.annotate(loop, STREAMED, True)
 
 
 def fetch_ahead(sch: Schedule, infos: Sequence[BlockInfo], far: int) -> None:
-    """While the longest of the stages that read a row of a large input (of more than ``far`` bytes) is at work, it asks for the next row."""
+    """Prefetch the next row of a large input (of more than ``far`` bytes) while the most expensive of the stages that read a row runs."""
     found = [(i, a) for i in infos for a in i.loads if _is_large(sch, i, a, far)]
     if not found:
         return
@@ -46,7 +46,7 @@ def fetch_ahead(sch: Schedule, infos: Sequence[BlockInfo], far: int) -> None:
 
 
 def _is_large(sch: Schedule, info: BlockInfo, access: Access, far: int) -> bool:
-    """Whether rows, of known length, are those of an input of so many bytes."""
+    """Whether an access reads rows of known length of an input with at least that many bytes."""
     axis = info.block.iter_vars[-1]
     return (access.buffer in sch.func.buffer_params and bytes_of(access.buffer) > far and access.steps(axis.var, 1)
             and extent_of(axis) is not None)

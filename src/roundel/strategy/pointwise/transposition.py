@@ -39,7 +39,7 @@ class Transposed:
     read: int
 
     def extent(self, axis: int) -> tir.Expr:
-        """How long an axis of the block is."""
+        """The extent of an axis of the block."""
         return self.info.block.iter_vars[axis].dom.extent
 
 
@@ -138,7 +138,7 @@ def _schedule(sch: Schedule, t: Transposed, lanes: int, target: Target) -> None:
 
 
 def _whole(sch: Schedule, loop: Any, lanes: int) -> Any:
-    """The part of a loop that is whole tiles; what is left over becomes a loop of its own."""
+    """The part of a loop that consists of whole tiles; the remainder becomes a loop of its own."""
     extent = sch.get(loop).extent
     whole = extent.value // lanes * lanes if isinstance(extent, tir.IntImm) else extent // lanes * lanes
     if isinstance(extent, tir.IntImm) and whole == extent.value:
@@ -147,7 +147,7 @@ def _whole(sch: Schedule, loop: Any, lanes: int) -> Any:
 
 
 def _parallel(sch: Schedule, t: Transposed, loops: list[Any], elements: int, target: Target) -> None:
-    """The outermost loops that are enough for the cores."""
+    """As many of the outermost loops as keep the cores busy."""
     extents = [n.value if isinstance(n, tir.IntImm) else ASSUMED // LANES[0] for n in (sch.get(x).extent for x in loops)]
     alone = [k for k in range(1, len(loops)) if sch.get(loops[k - 1]).body is not sch.get(loops[k])]  # others stand beside them
     most = min(alone, default=len(loops))

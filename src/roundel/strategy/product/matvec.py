@@ -46,7 +46,7 @@ def matvec(program: Program) -> Iterator[Sketch]:
 
 
 def _few(info: BlockInfo) -> list[tir.IterVar] | None:
-    """The axes of the operand of a few rows; None where the program is another."""
+    """The axes of the operand that has a few rows; None where there is no such operand."""
     if not info.reduce or not sums_products(info) or len(info.reduce) != 1:
         return None
     along = info.reduce[0].var
@@ -61,7 +61,7 @@ def _few(info: BlockInfo) -> list[tir.IterVar] | None:
 
 
 def _block(sch: Schedule, few: list[tir.IterVar]) -> int:
-    """Blocks of rows of the matrix, the few rows inside; how many of the result's loops are inside of a block."""
+    """Split the rows of the matrix into blocks, with the few rows inside. Returns how many of the result's loops are inside of a block."""
     infos = blocks_of(sch.func)
     if infos[-1].reduce:
         sch.cache_write(sch.get_block(infos[-1].name), 0, "local")

@@ -24,7 +24,7 @@ def shared_tile(target: Target, half: int, inner: int) -> Tile:
 
 
 def shared_half(c: Contraction, target: Target) -> int | None:
-    """The columns of a quarter where the vector operand is such a matrix; None where it is another."""
+    """The number of columns of a quarter, where the vector operand is such a matrix; else None."""
     buffer, extent, lanes = c.vector.buffer, c.extent(c.vector_axis), target.lanes("float32")
     if buffer.ndim != 2 or buffer.dtype != "float32" or len(c.reduce) != 1 or c.columns or extent is None or c.is_data:
         return None

@@ -35,7 +35,7 @@ def cut_reduction(sch: Schedule, c: Contraction, blocks: int) -> tuple[Contracti
 
 
 def schedule_blocks(sch: Schedule, c: Contraction, total: Any, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer) -> list[Any]:
-    """Bring loops into order; those around all of a panel are returned. ``c`` are the partial sums, whose first axis are the blocks."""
+    """Order the loops; returns those around a whole panel. ``c`` computes the partial sums, and its first axis counts the blocks."""
     *spatial, block = sch.get_loops(total)
     loops = {k + 1: loop for k, loop in enumerate(spatial)}  # by axis of the partial sums
     vectors, lanes, columns = _columns(sch, c, tile, loops)
@@ -96,7 +96,7 @@ def _partial_sums(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str
 
 
 def _a_panel(sch: Schedule, block: Any, tile: Tile) -> None:
-    """All rows of a panel, its columns in vectors that are written out."""
+    """Compute all rows of a panel, with its columns in unrolled vectors."""
     last = sch.get_loops(block)[-1]
     extent = sch.get(last).extent
     if isinstance(extent, tir.IntImm) and extent.value > tile.lanes:

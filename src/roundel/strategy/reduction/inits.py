@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where reductions that may have no iterations get their initial value: in front of the reducing loop, since inside of it nothing would run."""
+"""Reductions that may have no iterations get their initial value in front of the reducing loop: inside of it, the init would never run."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@
                                                              for k1 in range(32): part += x[32 * k0 + k1]
                                                              y += part
 
-Numbers of one sign and about one size, such as the pixels behind a normalisation, are rounded in one direction at many additions on end: the error of
-a sum of n of them one after another is in proportion to n. In parts it is in proportion to the square root of n (Higham, Accuracy and Stability of
+When numbers of one sign and similar magnitude are added, such as pixels after a normalisation, many consecutive additions round in the same direction:
+the error of a sequential sum of n of them is proportional to n. In parts it is proportional to the square root of n (Higham, Accuracy and Stability of
 Numerical Algorithms, chapter 4). Sums along the contiguous axis come in parts by themselves, the lanes of vectors.
 """
 
@@ -47,6 +47,6 @@ def sum_in_parts(sch: Schedule, info: BlockInfo) -> Any:
 
 
 def _length(extent: int, wanted: int) -> int:
-    """About so many steps, in a number that divides the extent where one is near."""
+    """A length close to this one, which divides the extent where such a number is near."""
     near = [n for n in range(max(wanted // 2, 1), 2 * wanted + 1) if extent % n == 0]
     return min(near, key=lambda n: abs(n - wanted), default=wanted)

@@ -42,7 +42,7 @@ def totals(program: Program) -> Iterator[Sketch]:
 
 
 def _reduce(sch: Schedule, info: BlockInfo, target: Target) -> None:
-    """One reduction: in parts of its outermost long loop, where that makes several of enough work."""
+    """Schedule one reduction: its outermost long loop is cut into parts, where that gives several parts with enough work each."""
     loop, cycles = _outermost(sch, info, target)
     extent = extent_of(next((i for i in info.reduce if extent_of(i) != 1), info.reduce[0]))
     length = max(1, round(target.region_cycles / cycles))
@@ -72,7 +72,7 @@ def _named(sch: Schedule, name: str) -> BlockInfo:
 
 
 def _outermost(sch: Schedule, info: BlockInfo, target: Target) -> tuple[Any, float]:
-    """The first loop that is long, and the cycles of one iteration of it (None where loops of other blocks are inside)."""
+    """The outermost loop that is long and the cycles of one of its iterations (None where it contains loops of other blocks)."""
     lanes = vector_lanes(info, target)
     traffic = sum(a.buffer.dtype.storage_bits for a in info.loads) / 8
     each = max(info.cost / lanes, traffic / (THROUGH * target.bytes_per_cycle(L2)))

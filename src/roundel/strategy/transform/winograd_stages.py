@@ -30,12 +30,12 @@ class Stages:
 
     @property
     def edge(self) -> int:
-        """Positions per axis of a tile's data."""
+        """Extent of an input tile along each axis."""
         return extent_of(self.data.spatial[0]) or 0
 
     @property
     def tile(self) -> int:
-        """Results per axis of a tile."""
+        """Extent of an output tile along each axis."""
         return extent_of(self.result.spatial[4]) or 0
 
 
@@ -53,11 +53,11 @@ class Blocking:
 
     @property
     def depth(self) -> int:
-        """Loops around the products."""
+        """The number of loops around the products."""
         return 1 if self.together else 3
 
     def unroll(self, stages: Stages) -> int:
-        """Steps of the reduction in the body of the inner loop."""
+        """Unrolled steps of the reduction in the innermost loop."""
         most = max(1, UNROLLED_FMAS // (self.tile.rows * self.tile.vectors))
         extent = stages.products.extent(stages.products.reduce[1]) or 1
         return max(u for u in range(1, min(most, 16) + 1) if extent % u == 0)

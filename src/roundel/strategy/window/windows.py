@@ -50,7 +50,8 @@ def windows(program: Program) -> Iterator[Sketch]:
 
 
 def _pads(info: BlockInfo) -> bool:
-    """Whether a block is an operand with a border, and what runs in vectors is all border or none: conditions on loops, which are cut there."""
+    """Whether a block pads an operand such that every vector lies entirely in the padding or entirely outside of it: the padding then becomes guards
+    on loops, and lowering splits the loops there."""
     value = info.block.body.value
     return bool(info.spatial) and type(value) is tir.IfThenElse and type(value.true_value) is tir.BufferLoad and info.spatial[-1].var not in conditional(info)
 
@@ -67,7 +68,7 @@ def fits(info: BlockInfo, lanes: int) -> bool:
 
 
 def _schedule(sch: Schedule, info: BlockInfo, lanes: int, choice: Mapping[str, int], store: Any, target: Target) -> dict[str, int]:
-    """Bring loops into order; the decision of how many iterations a thread takes at once."""
+    """Order the loops. Returns the decision of how many iterations a thread takes at once."""
     block = sch.get_block(info.name)
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(block), strict=True))
     spatial = [loops[i.var] for i in info.spatial]
@@ -109,7 +110,7 @@ def _schedule(sch: Schedule, info: BlockInfo, lanes: int, choice: Mapping[str, i
 
 
 def _skip_border(sch: Schedule, block: Any, info: BlockInfo, looping: Sequence[Any]) -> None:
-    """Steps of loops over a window that lie in a border of zeros are left out: their bounds say so, and the code around them is one."""
+    """Leave out the iterations of loops over a window that lie in the zero padding, by bounds of these loops that depend on the position."""
     asked = conditional(info)
     border = [loop for axis, loop in zip(info.reduce, looping, strict=False) if axis.var in asked and extent_of(axis) != 1]
     if not border:
@@ -131,7 +132,7 @@ def _before_tails(sch: Schedule, info: BlockInfo, outer: list[Any], count: int, 
 
 
 def _straight(sch: Schedule, block: Any, depth: int, lanes: int) -> None:
-    """Vectors, written out, of what a block does inside of the outer loops."""
+    """Unroll and vectorize a block's loops inside of the outer ones."""
     inside = sch.get_loops(block)[depth:]
     if not inside:  # one element
         return
