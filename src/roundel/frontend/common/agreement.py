@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..ir import graph, tir
-from ..ir.escape import assertion
-from ..ops import make
-
-if TYPE_CHECKING:
-    from ..builder import BlockBuilder
+from ...builder import BlockBuilder
+from ...ir import graph, tir
+from ...ir.escape import assertion
+from ...ops import make
 
 
 def require_equal(bb: BlockBuilder, a: tir.Expr, b: tir.Expr, what: str, operands: Sequence[Any] = ()) -> None:

@@ -18,7 +18,7 @@ from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ir.node import Span
 from ...ops import make
 from ...ops.dims import assuming, differ, dim_text, equal
-from ..agreement import require_equal
+from ..common.importer import ModelImporter, ModelNode
 from . import symbolic
 from .folder import ModelFolder
 from .functions import body_of, defaults_of, schema_of
@@ -43,13 +43,15 @@ _COUNTS = frozenset({"strides", "dilations", "kernel_shape", "blocksize", "group
 """Attributes that count or step: none of their numbers is below 1."""
 
 
-class NodeContext:
+class NodeContext(ModelNode):
     """One node being converted: its attributes, its place, and what converters build with."""
 
+    importer: GraphImporter
+
     def __init__(self, importer: GraphImporter, node: onnx.NodeProto, opset: int) -> None:
-        self.importer, self.node, self.opset = importer, node, opset
-        self.name = node.name or f"{node.op_type} -> {', '.join(node.output)}"
-        self.title = f"{node.op_type} {node.name}" if node.name else self.name
+        name = node.name or f"{node.op_type} -> {', '.join(node.output)}"
+        super().__init__(importer, name, node.op_type, f"{node.op_type} {node.name}" if node.name else name)
+        self.node, self.opset = node, opset
         self._attrs = {a.name: a for a in node.attribute}
 
     @classmethod
@@ -120,14 +122,6 @@ class NodeContext:
             raise self.unsupported(f"{what} must be constant")
         return items
 
-    def te(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> graph.GraphExpr:
-        """Emit a tensor expression ``fn(*tensors)`` as a tensor program."""
-        return self.importer.bb.emit_te(fn, *args, **kwargs)
-
-    def positions(self, indices: Any, *limits: Any, negative: bool = False) -> graph.GraphExpr:
-        """``indices``, checked when the model runs: each at least 0 (with ``negative`` minus the limit) and below the limit."""
-        return self.make("check_indices", indices, graph.ShapeExpr(tuple(map(tir.as_index, limits))), negative=negative, node=self.title)
-
     def same_size(self, a: Any, b: Any, what: str) -> None:
         """Have two sizes that have to be equal checked when the model runs; raises ModelError that says ``what`` where they never are."""
         a, b = tir.as_index(a), tir.as_index(b)
@@ -153,18 +147,10 @@ class NodeContext:
         """Convert a subgraph in the scope of this node, its inputs bound to ``inputs``."""
         return self.importer.nested(proto, inputs)
 
-    def error(self, what: str) -> ModelError:
-        """An error about this node."""
-        return ModelError(what, where=f"node {self.name!r} ({self.node.op_type})")
-
     def data_dependent(self, what: str) -> UnsupportedDataError:
         """A refusal because something must be known at compile time and is not."""
-        return UnsupportedDataError(f"{what}: this depends on the model's data", where=f"node {self.name!r} ({self.node.op_type})",
+        return UnsupportedDataError(f"{what}: this depends on the model's data", where=self.where,
                                   hint="fix the input that it comes from: from_onnx(model, constants={name: value})")
-
-    def unsupported(self, what: str) -> UnsupportedError:
-        """A refusal of this node."""
-        return UnsupportedError(what, where=f"node {self.name!r} ({self.node.op_type})")
 
 
 def _attribute(a: onnx.AttributeProto, node: NodeContext) -> Any:
@@ -192,14 +178,14 @@ class Decisions:
         return self.made[self.used - 1] if self.used <= len(self.made) else None
 
 
-class GraphImporter:
+class GraphImporter(ModelImporter):
     """Converts one ONNX graph inside a BlockBuilder's function."""
 
     def __init__(self, bb: BlockBuilder, opsets: Mapping[str, int], folder: ModelFolder | None, functions: Mapping[tuple[str, str], Any],
                  limits: Limits | None = None) -> None:
-        self.bb, self.opsets, self.folder, self.functions = bb, dict(opsets), folder, functions
+        super().__init__(bb)
+        self.opsets, self.folder, self.functions = dict(opsets), folder, functions
         self.values: dict[str, Value | None] = {"": None}
-        self.checked: set[frozenset[tir.Expr]] = set()
         self.sizes: frozenset[tir.Var] = frozenset()  # of the model's inputs; others come from data
         self.decisions = Decisions()
         self.python: dict[str, None] = {}
@@ -212,22 +198,14 @@ class GraphImporter:
             value = folded(value)
         elif isinstance(value, graph.TupleGetItem) and isinstance(value.tuple_value, graph.Tuple):
             return value.tuple_value.fields[value.index]
-        return self.bb.emit(value, hint) if isinstance(value, graph.Call | graph.If | graph.While | graph.TupleGetItem) else value
-
-    def check_sizes(self, notes: Sequence[tuple[tir.Expr, tir.Expr]], what: str, operands: Sequence[Any] = ()) -> None:
-        """Have equalities of sizes that inference assumed checked when the model runs; the error says ``what`` needs them."""
-        for a, b in notes:
-            key = frozenset((a, b))
-            if key not in self.checked:
-                self.checked.add(key)
-                require_equal(self.bb, a, b, what, operands)
+        return super().emit(value, hint)
 
     def decide(self, node: NodeContext, condition: Value) -> bool:
         """Which branch of an If is taken for good; that the condition says so is checked when the model runs."""
         chosen = self.decisions.next()
         if chosen is None:
             raise UndecidedError("whether a tensor has one or another number of dimensions: this depends on the model's data",
-                                 where=f"node {node.name!r} (If)")
+                                 where=node.where)
         require(node, condition.expr, f"branch of {node.name}", chosen)
         return chosen
 
@@ -254,12 +232,12 @@ class GraphImporter:
         opset = self.opsets.get(domain, 1)
         convert = find(domain, node.op_type, opset)
         context = NodeContext(self, node, opset)
-        self.limits.count(f"node {context.name!r} ({node.op_type})")
+        self.limits.count(context.where)
         inputs = [self.lookup(name, context) for name in node.input]
         if convert is None and function is None:
             function = body_of(node, opset, inputs)
         if convert is None and function is not None:
-            with self.limits.inside((domain, node.op_type), f"node {context.name!r} ({node.op_type})"):
+            with self.limits.inside((domain, node.op_type), context.where):
                 outputs = self.call_function(function, node)
         else:
             outputs = self.convert(context, convert, inputs)
@@ -283,12 +261,10 @@ class GraphImporter:
                 pass  # falls through to tensors, which is always right, and where what is invalid is told
         if convert is None:
             raise context.unsupported(f"operator {context.node.op_type} is not supported")
-        self.bb.span = Span(context.title, name=context.name)
         try:
-            out = convert(context, *inputs)
-        except RoundelError as e:
-            if e.where is None:
-                raise type(e)(e.what, where=f"node {context.name!r} ({context.node.op_type})", why=e.why, hint=e.hint) from e
+            with context.converting():
+                out = convert(context, *inputs)
+        except RoundelError:
             raise
         except _INVALID as e:
             raise _invalid(context, e) from e
@@ -296,7 +272,7 @@ class GraphImporter:
         made = [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
         for value in made:
             if isinstance(value, Value) and value.content is None:
-                require_possible(value.expr.sinfo, f"node {context.name!r} ({context.node.op_type})")
+                require_possible(value.expr.sinfo, context.where)
         return made
 
     def lookup(self, name: str, context: NodeContext) -> Value | None:
@@ -351,7 +327,7 @@ def _invalid(context: NodeContext, error: Exception) -> ModelError:
         return context.error(f"{len(node.input)} input{'s' if len(node.input) != 1 else ''} where the operator takes at least {schema.min_input}")
     ranks = [f"{v.expr.sinfo.dtype} of {v.expr.sinfo.ndim} dimensions" if isinstance(v, Value) else "none" if v is None else "a sequence"
              for v in (context.importer.values.get(name) for name in node.input)]
-    return ModelError(f"the node is not valid: {error}", where=f"node {context.name!r} ({node.op_type})",
+    return ModelError(f"the node is not valid: {error}", where=context.where,
                       why=f"its inputs are {', '.join(ranks) or 'none'}, opset {context.opset}")
 
 

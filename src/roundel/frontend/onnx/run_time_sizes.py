@@ -13,7 +13,7 @@ from ...ir.op import get_op
 from ...ir.visit import free_vars
 from ...ops.dims import differ, equal
 from ...ops.elementwise import Elementwise
-from ..agreement import require_equal
+from ..common.agreement import require_equal
 from .values import Value
 
 if TYPE_CHECKING:

@@ -15,13 +15,12 @@ from ...builder import BlockBuilder
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.dtype import INT64
-from ...ir.errors import RoundelError, TypeInferenceError, UnsupportedError
+from ...ir.errors import TypeInferenceError, UnsupportedError
 from ...ir.escape import assertion
 from ...ir.module import IRModule
-from ...ir.node import Span
 from ...ops import make
 from ...ops.dims import assuming
-from ..agreement import require_equal
+from ..common.importer import ModelImporter, ModelNode
 from . import pairs
 from .composite import Parts, operands_of
 from .dtypes import Sizes, const_data, dtype_of, only_value, real_of
@@ -48,14 +47,16 @@ KEEP = ("scaled_dot_product_attention.default",)
 """Composite operators that are imported whole rather than decomposed by PyTorch."""
 
 
-class NodeContext:
+class NodeContext(ModelNode):
     """One FX node being converted: what its converter builds with."""
 
+    importer: Importer
+
     def __init__(self, importer: Importer, node: Any) -> None:
-        self.importer, self.node, self.name = importer, node, node.name
+        self.node = node
         modules = list((node.meta.get("nn_module_stack") or {}).values())
         place = f" in {modules[-1][0]}" if modules and modules[-1][0] else ""
-        self.title = f"{str(node.target).removeprefix('aten.')} {node.name}{place}"
+        super().__init__(importer, node.name, str(node.target), f"{str(node.target).removeprefix('aten.')} {node.name}{place}")
 
     @property
     def value(self) -> Any:
@@ -69,10 +70,7 @@ class NodeContext:
     def make(self, op: str, *args: Any, **attrs: Any) -> graph.GraphExpr:
         """Emit a call of a Roundel operator."""
         call, notes = self._made(op, args, attrs)
-        for a, b in notes:
-            if frozenset((a, b)) not in self.importer.checked:
-                self.importer.checked.add(frozenset((a, b)))
-                require_equal(self.importer.bb, a, b, self.title, args)
+        self.importer.check_sizes(notes, self.title, args)
         return self.emit(call)
 
     def _made(self, op: str, args: tuple[Any, ...], attrs: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -88,14 +86,6 @@ class NodeContext:
                     raise
         with assuming() as notes:
             return make(op, *map(self.importer.with_known_sizes, args), **attrs), notes
-
-    def te(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> graph.GraphExpr:
-        """Emit a tensor expression as a tensor program."""
-        return self.importer.bb.emit_te(fn, *args, **kwargs)
-
-    def positions(self, indices: Any, limit: Any, negative: bool = False) -> graph.GraphExpr:
-        """``indices``, checked when the program runs: each at least 0 (with ``negative`` minus the limit) and below the limit."""
-        return self.make("check_indices", indices, graph.ShapeExpr((tir.as_index(limit),)), negative=negative, node=self.title)
 
     def shape(self, sizes: Sequence[Any]) -> graph.ShapeExpr:
         """Ints and expressions as a shape."""
@@ -116,27 +106,19 @@ class NodeContext:
         """Whether the (first) result is complex."""
         return _is_complex(self.value)
 
-    def unsupported(self, what: str) -> UnsupportedError:
-        """A refusal of this node."""
-        return UnsupportedError(what, where=f"node {self.name!r} ({self.node.target})")
 
-
-class Importer:
+class Importer(ModelImporter):
     """Converts the nodes of one FX graph inside a BlockBuilder's function."""
 
     def __init__(self, bb: BlockBuilder, sizes: Sizes, parts: Parts | None = None) -> None:
-        self.bb, self.sizes, self.parts = bb, sizes, parts or {}
+        super().__init__(bb)
+        self.sizes, self.parts = sizes, parts or {}
         self.site = ""  # the node of the program whose parts these are
         self.values: dict[Any, Any] = {}
-        self.checked: set[frozenset[tir.Expr]] = set()
         self.known: dict[tir.Expr, int] = {}
         self.sizes.find = lambda e: rounded(self.bb, self.emit, self.sizes, e)
         self.python: list[str] = []
         """Operators that run in Python."""
-
-    def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
-        """Bind a call to a variable; atoms are returned as they are."""
-        return self.bb.emit(value, hint) if isinstance(value, graph.Call | graph.If | graph.While | graph.TupleGetItem) else value
 
     def operand(self, arg: Any) -> Any:
         """An FX argument: nodes by their values, containers element by element, symbolic sizes as expressions."""
@@ -195,43 +177,44 @@ class Importer:
         if node in self.parts:
             made = self.inline(self.parts[node], [self.values[n] for n in operands_of(node)], self.site or node.name)
             return tuple(made) if isinstance(node.meta.get("val"), tuple | list) else made[0]
-        name = str(node.target)
         args = [self.operand(a) for a in node.args]
         kwargs = {k: self.operand(v) for k, v in node.kwargs.items()}
-        if node.target is py.getitem:
-            return args[0][args[1]]
-        if node.target in _SYMBOLIC and any(a is None for a in args):
-            return None  # about what has no meaning here, such as an offset into a storage: part of a check
-        if node.target in _SYMBOLIC and all(isinstance(a, int | tir.Expr) for a in args):
-            return _SYMBOLIC[node.target](*args)
-        if name == "with_effects":
-            if str(node.args[1]) in _ASSERTIONS:
-                self.require(*args[2:])
-            return (args[0], None)  # the token goes on
-        if name in _ASSERTIONS:
-            return self.require(*args)
-        if name in _RANGES:
-            return self.require_range(*args, **kwargs)
-        if name.startswith("aten.sym_size"):
-            return args[0].sinfo.shape[args[1]]
-        if not hasattr(node.meta.get("val", None), "shape") and hasattr(node.meta.get("val", None), "node") and find(name) is None:
-            value = node.meta["val"]
-            return floating(self.emit, self.sizes, value.node.expr) if isinstance(value, torch.SymFloat) else self.sizes.get(value)
+        if (known := self._beside_tensors(node, args, kwargs)) is not None:
+            return known[0]
         convert = _converter(node)
         context = NodeContext(self, node)
-        self.bb.span = Span(context.title, name=self.site or context.name)
-        try:
+        with context.converting(self.site):
             out = pairs.convert(context, convert, args, kwargs) if _on_complex(node) and not _on_host(convert) else convert(context, *args, **kwargs)
-        except RoundelError as e:
-            if e.where is None:
-                raise type(e)(e.what, where=f"node {node.name!r} ({name})", why=e.why, hint=e.hint) from e
-            raise
         out = tuple(self.emit(o, node.name) for o in out) if isinstance(out, tuple | list) else self.emit(out, node.name)
         for o, v in zip(out, node.meta.get("val") or ()) if isinstance(out, tuple) else [(out, node.meta.get("val"))]:
             self.note_sizes(o, v)
         if node.meta.get("unbacked_bindings"):
             self.bind_sizes(node.meta["val"], out)
         return out
+
+    def _beside_tensors(self, node: Any, args: list[Any], kwargs: Mapping[str, Any]) -> tuple[Any] | None:
+        """The value of a node that is no operator on tensors, in a tuple: a field, arithmetic on sizes, a condition that the program asserts.
+        None for an operator."""
+        name = str(node.target)
+        if node.target is py.getitem:
+            return (args[0][args[1]],)
+        if node.target in _SYMBOLIC and any(a is None for a in args):
+            return (None,)  # about what has no meaning here, such as an offset into a storage: part of a check
+        if node.target in _SYMBOLIC and all(isinstance(a, int | tir.Expr) for a in args):
+            return (_SYMBOLIC[node.target](*args),)
+        if name == "with_effects":
+            if str(node.args[1]) in _ASSERTIONS:
+                self.require(*args[2:])
+            return ((args[0], None),)  # the token goes on
+        if name in _ASSERTIONS or name in _RANGES:
+            (self.require if name in _ASSERTIONS else self.require_range)(*args, **kwargs)
+            return (None,)
+        if name.startswith("aten.sym_size"):
+            return (args[0].sinfo.shape[args[1]],)
+        value = node.meta.get("val", None)
+        if not hasattr(value, "shape") and hasattr(value, "node") and find(name) is None:
+            return (floating(self.emit, self.sizes, value.node.expr) if isinstance(value, torch.SymFloat) else self.sizes.get(value),)
+        return None
 
     def note_sizes(self, value: Any, fake: Any) -> None:
         """Remember the dimensions of a value that the ranges of PyTorch's symbols make numbers, where inference left expressions."""

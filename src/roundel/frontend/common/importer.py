@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The walk over the nodes of a model, as far as it is the same for every format.
+
+An importer holds what was made so far; a node is what a converter of one operator gets: it names the node in errors, emits operators and
+tensor expressions, and has checked what only the run can tell. What a format calls attributes and sizes, its own classes add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ...builder import BlockBuilder
+from ...ir import graph, tir
+from ...ir.errors import ModelError, RoundelError, UnsupportedError
+from ...ir.node import Span
+from .agreement import require_equal
+
+
+class ModelImporter:
+    """Converts the nodes of one graph of a model inside a BlockBuilder's function."""
+
+    def __init__(self, bb: BlockBuilder) -> None:
+        self.bb = bb
+        self.checked: set[frozenset[tir.Expr]] = set()
+        """Pairs of sizes whose equality the run checks already."""
+
+    def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
+        """Bind a call to a variable; atoms are returned as they are."""
+        return self.bb.emit(value, hint) if isinstance(value, graph.Call | graph.If | graph.While | graph.TupleGetItem) else value
+
+    def check_sizes(self, pairs: Sequence[tuple[tir.Expr, tir.Expr]], what: str, operands: Sequence[Any] = ()) -> None:
+        """Have equalities of sizes that inference assumed checked when the model runs; the error says ``what`` needs them."""
+        for a, b in pairs:
+            key = frozenset((a, b))
+            if key not in self.checked:
+                self.checked.add(key)
+                require_equal(self.bb, a, b, what, operands)
+
+
+class ModelNode:
+    """One node being converted. ``name`` is the model's name of it, ``kind`` its operator's, ``title`` what it is called in errors of a run."""
+
+    def __init__(self, importer: ModelImporter, name: str, kind: str, title: str) -> None:
+        self.importer, self.name, self.kind, self.title = importer, name, kind, title
+
+    @property
+    def where(self) -> str:
+        """The node's place, as errors of the import tell it."""
+        return f"node {self.name!r} ({self.kind})"
+
+    def te(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> graph.GraphExpr:
+        """Emit a tensor expression ``fn(*tensors)`` as a tensor program."""
+        return self.importer.bb.emit_te(fn, *args, **kwargs)
+
+    def make(self, op: str, *args: Any, **attrs: Any) -> graph.GraphExpr:
+        """Emit a call of a Roundel operator."""
+        raise NotImplementedError
+
+    def positions(self, indices: Any, *limits: Any, negative: bool = False) -> graph.GraphExpr:
+        """``indices``, checked when the model runs: each at least 0 (with ``negative`` minus the limit) and below the limit."""
+        return self.make("check_indices", indices, graph.ShapeExpr(tuple(map(tir.as_index, limits))), negative=negative, node=self.title)
+
+    @contextmanager
+    def converting(self, span: str = "") -> Iterator[None]:
+        """What is emitted inside comes from this node (``span``: from another of that name), and so do errors that tell no place."""
+        self.importer.bb.span = Span(self.title, name=span or self.name)
+        try:
+            yield
+        except RoundelError as e:
+            if e.where is None:
+                raise type(e)(e.what, where=self.where, why=e.why, hint=e.hint) from e
+            raise
+
+    def error(self, what: str) -> ModelError:
+        """An error about this node."""
+        return ModelError(what, where=self.where)
+
+    def unsupported(self, what: str) -> UnsupportedError:
+        """A refusal of this node."""
+        return UnsupportedError(what, where=self.where)
