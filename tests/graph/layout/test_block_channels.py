@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from roundel.driver import build_module
+from roundel.driver import build_module, compile_module, prepare
 from roundel.graph.layout.block_channels import block_channels
 from roundel.interp import interpret
 from roundel.ir import graph, tir
@@ -184,3 +184,32 @@ def test_films_stay_in_blocks_between_convolutions():
     mod = function([graph.TensorInfo((2, 3, 4, 16, 6), "float32")], _film_residual)
     text = block_channels(mod).script()
     assert (text.count("permute_dims") == 1 and text.count("NDCHW16c") >= 4) or Target.host().lanes("float32") != 16
+
+
+ALONG_A_FILM = [
+    {"padding": 1},
+    {"padding": (2, 1, 1, 0, 1, 1), "dilation": (2, 1, 1)},
+    {"padding": (0, 1, 1), "strides": (2, 1, 1)},
+    {"kernel": (1, 3, 3), "padding": (0, 1, 1)},
+]
+
+
+@pytest.mark.parametrize("along", ALONG_A_FILM, ids=str)
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("algorithm", ["winograd2", "winograd4"])
+def test_films_by_the_algorithms_of_pictures(along, count, algorithm):
+    """What one picture and its neighbours hold is the data of a convolution over two axes, whose results, bias and activation are made at once."""
+    lanes = Target.host().lanes("float32")
+    attrs, kernel = dict(along), graph.Constant.of(_x(lanes, lanes, *along.get("kernel", (3, 3, 3))) / 8)
+    attrs.pop("kernel", None)
+
+    def body(bb, x):
+        y = bb.emit(make("nn.conv3d", bb.emit(make("nn.conv3d", x, graph.Constant.of(_x(lanes, 3, 1, 1, 1)))), kernel, **attrs))
+        return make("nn.relu", bb.emit(make("add", y, graph.Constant.of(_x(1, lanes, 1, 1, 1)))))
+
+    mod = function([graph.TensorInfo((count, 3, 5, 7, 9), "float32")], body)
+    made = prepare(mod, choices={"*": algorithm})
+    assert [c.taken for c in made.choices.made][-1] == algorithm
+    assert not any("relu" in name for name in made if "winograd" not in name), "bias and activation are made with the products"
+    x = _x(count, 3, 5, 7, 9)
+    np.testing.assert_allclose(compile_module(mod, choices={"*": algorithm}).load()["main"](x), interpret(mod)["main"](x), rtol=1e-3, atol=1e-4)

@@ -77,3 +77,16 @@ def test_one_program_used_twice_in_a_group_is_copied():
 def test_empty_outputs_call_no_kernel():
     mod = function([graph.TensorInfo((N, 3), "float32")], lambda bb, x: make("nn.relu", x))
     same_results(mod, lower_host(_lower(mod)), np.zeros((0, 3), "float32"))
+
+
+def test_a_view_in_the_end_stays_by_itself():
+    """It costs nothing alone, and rules find the axes of what they know."""
+    def body(bb, x):
+        y = bb.emit(make("nn.relu", bb.emit(make("nn.conv2d", x, graph.Constant.of(np.ones((4, 3, 3, 3), "float32")), padding=1))))
+        z = bb.emit(make("reshape", y, graph.ShapeExpr((1, 1, 4, 6, 5))))
+        return make("mean", z, axis=(1, 3), keepdims=True)
+
+    mod = function([graph.TensorInfo((1, 3, 6, 5), "float32")], body)
+    fused = _lower(mod)
+    assert calls(fused)[0] == "fused_conv2d_relu"
+    same_results(mod, lower_host(fused), np.random.default_rng(1).standard_normal((1, 3, 6, 5)).astype("float32"))

@@ -21,12 +21,13 @@ from ...ir.constants import ConstData
 from ...ir.module import IRModule
 from ...ir.op import FuseKind, OpDef
 from ...ops import make
-from ...ops.dims import paddings, per_axis, shape_text
+from ...ops.dims import paddings, per_axis, shape_text, simplify
 from ...passes import pass_
 from ...target import Target
 from ..algorithms.winograd import NAMES, convolution_algorithms, fastest, is_transformable, winograd_weight
 from ..expectations import Expectations
 from ..rewriter import GraphRewriter
+from .films import Pictures, as_pictures
 
 
 @pass_("block_channels")
@@ -38,7 +39,8 @@ def block_channels(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class _Blocked:
-    """A blocked version of a value: ``expr`` has shape [N, C/block, H, W, block] or [N, D, C/block, H, W, block]."""
+    """A blocked version of a value: ``expr`` has shape [N, C/block, H, W, block] or, of a film, [N, D, C/block, H, W, block] or
+    [N * D, C/block, H, W, block], as what made it works on it; one is a view of the other."""
 
     expr: graph.GraphExpr
     block: int
@@ -79,14 +81,20 @@ class _Block(GraphRewriter):
     def _plain(self, b: _Blocked, var: graph.Var) -> graph.GraphExpr:
         rank = var.sinfo.ndim
         axes = (0, _axis(rank, 1), rank, *(_axis(rank, k) for k in range(2, rank)))
-        flat = self.emit(make("permute_dims", b.expr, axes=axes), var.name)
+        flat = self.emit(make("permute_dims", self._whole(b, var.sinfo), axes=axes), var.name)
         return self.emit(make("reshape", flat, graph.ShapeExpr(var.sinfo.shape)), var.name)
+
+    def _whole(self, b: _Blocked, info: graph.TensorInfo) -> graph.GraphExpr:
+        """A value in blocks with all axes of its own, also where it is held as pictures of a film."""
+        if b.expr.sinfo.ndim > info.ndim:
+            return b.expr
+        return self.emit(make("reshape", b.expr, graph.ShapeExpr((info.shape[0], info.shape[2], *b.expr.sinfo.shape[1:]))))
 
     def in_blocks(self, value: graph.GraphExpr, block: int) -> graph.GraphExpr | None:
         """The value in blocks of this size, converted if need be; None where its channels do not divide."""
         have = self.blocked.get(value) if isinstance(value, graph.Var) else None
         if have is not None and have.block == block:
-            return have.expr
+            return self._whole(have, value.sinfo)
         shape = value.sinfo.shape
         if value.sinfo.ndim not in _ORDERS or not _divides(shape[1], block):
             return None
@@ -147,12 +155,10 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
     block = block or self.block_for(out_channels)
     if not block:
         return None
-    tile = _tile(self, call, self.block_of(data) or block) if space == "HW" else 0
+    pictures = as_pictures(call) if order == "NDCHW" else None
+    tile = _tile(self, call, self.block_of(data) or block, pictures) if order == "NCHW" or pictures is not None else 0
     if tile:
-        inner = self.block_of(data) or block
-        x = self.in_blocks(data, inner)
-        kernels = [winograd_weight(weight, tile, inner, block), *([_blocked_weight(weight, inner, block)] if tile > 2 else [])]
-        return make("nn.winograd_conv2d", x, *kernels, tile=tile, padding=a["padding"], data_layout=f"NCHW{inner}c"), block
+        return _winograd(self, call, (tile, self.block_of(data) or block, block), pictures), block
     if groups == 1:
         inner = self.block_of(data) or self.block_for(in_channels)
         x = self.in_blocks(data, inner) if inner else self._operand(data)
@@ -171,12 +177,18 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
     return make(call.op.name, x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"{order}{block}c", **attrs), block
 
 
-def _tile(self: _Block, call: graph.Call, inner: int) -> int:
-    """The tile with which a convolution of data in blocks of ``inner`` runs by Winograd's algorithm, 0 for the direct way; recorded."""
+def _tile(self: _Block, call: graph.Call, inner: int, pictures: Pictures | None) -> int:
+    """The tile with which a convolution of data in blocks of ``inner`` runs by Winograd's algorithm, 0 for the direct way; recorded.
+    That of a film runs as one of ``pictures``."""
     data, weight = call.args[0].sinfo, call.args[1]
-    subject = f"conv2d {shape_text(data.shape)} by {shape_text(weight.data.shape)}"
+    subject = f"{call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.data.shape)}"
     winograd = [name for m, name in NAMES.items() if m]
-    algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.expectations)
+    if pictures is None:
+        algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.expectations)
+    else:
+        copying = 0.0 if pictures.is_view else self.expectations.cycles(pictures.copying(self.lanes))
+        algorithms = convolution_algorithms(pictures.data, pictures.kernel, pictures.attrs, self.expectations)
+        algorithms = {name: found + copying if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
     why_not = "what is around its data is not zero" if len(call.args) > 2 else ""
     why_not = why_not or ("" if _divides(data.shape[1], inner) else f"its channels do not divide into blocks of {inner}")
     if why_not:
@@ -186,6 +198,16 @@ def _tile(self: _Block, call: graph.Call, inner: int) -> int:
         algorithms |= dict.fromkeys(winograd, "its weights are so large, or not finite, that sums might overflow")
     taken = self.choosing.decide(self.site, subject, algorithms, fastest(algorithms))
     return next(m for m, name in NAMES.items() if name == taken)
+
+
+def _winograd(self: _Block, call: graph.Call, sizes: tuple[int, int, int], pictures: Pictures | None) -> graph.GraphExpr:
+    """A convolution by Winograd's algorithm; ``sizes``: its tile and the blocks of data and result."""
+    tile, inner, outer = sizes
+    x, weight, attrs = self.in_blocks(call.args[0], inner), call.args[1], call.attrs
+    if pictures is not None:
+        x, weight, attrs = pictures.stacked(self.emit, x), pictures.weights(weight), pictures.attrs
+    kernels = [winograd_weight(weight, tile, inner, outer), *([_blocked_weight(weight, inner, outer)] if tile > 2 else [])]
+    return make("nn.winograd_conv2d", x, *kernels, tile=tile, padding=attrs["padding"], data_layout=f"NCHW{inner}c")
 
 
 def _transposed_convolution(self: _Block, call: graph.Call) -> Made:
@@ -261,16 +283,31 @@ def is_pointwise(call: graph.Call) -> bool:
 
 def _pointwise(self: _Block, call: graph.Call) -> Made:
     rank = call.sinfo.ndim
-    block = max((self.block_of(a) for a in call.args if a.sinfo.ndim == rank), default=0)
-    if not block:
+    held = [self.blocked[a] for a in call.args if self.block_of(a) and a.sinfo.ndim == rank]
+    if not held:
         return None
+    block = max(b.block for b in held)
     args = []
     for a in call.args:
         converted = _broadcast(self, a, block, rank)
         if converted is None:
             return None
         args.append(converted)
+    if held[0].expr.sinfo.ndim == rank:  # pictures of a film: so are the results, in the kernel that makes the operand
+        args = [_as_pictures(self, x, call.sinfo) for x in args]
+        if None in args:
+            return None
     return make(call.op.name, *args, **dict(call.attrs)), block
+
+
+def _as_pictures(self: _Block, value: graph.GraphExpr, info: graph.TensorInfo) -> graph.GraphExpr | None:
+    """An operand [N, D, C/b, H, W, b] of a pointwise operator on films as [N * D, C/b, H, W, b]; None where it is repeated for only one of N and D."""
+    shape = value.sinfo.shape
+    if len(shape) <= info.ndim:
+        return value
+    if not _is_one(info.shape[0]) and _is_one(shape[0]) != _is_one(shape[1]):
+        return None
+    return self.emit(make("reshape", value, graph.ShapeExpr((simplify(shape[0] * shape[1]), *shape[2:]))))
 
 
 def _broadcast(self: _Block, value: graph.GraphExpr, block: int, rank: int) -> graph.GraphExpr | None:
@@ -303,7 +340,7 @@ def _pool(self: _Block, call: graph.Call) -> Made:
     if not block or call.attrs["layout"] != f"NC{space}" or call.attrs.get("out_layout"):
         return None
     attrs = {k: v for k, v in call.attrs.items() if k not in ("layout", "out_layout")}
-    return make(call.op.name, self.blocked[call.args[0]].expr, layout=f"{_ORDERS[call.sinfo.ndim]}{block}c", **attrs), block
+    return make(call.op.name, self.in_blocks(call.args[0], block), layout=f"{_ORDERS[call.sinfo.ndim]}{block}c", **attrs), block
 
 
 def _reduce(self: _Block, call: graph.Call) -> Made:
@@ -312,7 +349,7 @@ def _reduce(self: _Block, call: graph.Call) -> Made:
     axes = (axes,) if isinstance(axes, int) else axes
     if not block or axes is None or not call.attrs.get("keepdims") or {a % rank for a in axes} & {0, 1}:
         return None
-    return make(call.op.name, self.blocked[call.args[0]].expr, axis=tuple(_axis(rank, a % rank) for a in axes), keepdims=True), block
+    return make(call.op.name, self.in_blocks(call.args[0], block), axis=tuple(_axis(rank, a % rank) for a in axes), keepdims=True), block
 
 
 def _resize(self: _Block, call: graph.Call) -> Made:
@@ -322,7 +359,7 @@ def _resize(self: _Block, call: graph.Call) -> Made:
     scales = a["scales"] or (1.0, 1.0)
     if not block or not isinstance(size, graph.ShapeExpr) or a["roi"] or tuple(scales[:2]) != (1.0, 1.0):
         return None
-    x = self.blocked[data].expr
+    x = self.in_blocks(data, block)
     if any(have is not want for have, want in zip(data.sinfo.shape[:2], size.values[:2], strict=True)):
         return None
     blocks = x.sinfo.shape[_axis(data.sinfo.ndim, 1)]
@@ -337,11 +374,11 @@ def _concat(self: _Block, call: graph.Call) -> Made:
     if not fields or call.attrs["axis"] % rank != 1 or 0 in blocks:
         return None
     if all(_divides(f.sinfo.shape[1], self.block_of(f)) and f.sinfo.shape[1].value == self.block_of(f) for f in fields):  # one block each
-        return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=rank), sum(map(self.block_of, fields))
+        return make("concat", graph.Tuple(tuple(self.in_blocks(f, self.block_of(f)) for f in fields)), axis=rank), sum(map(self.block_of, fields))
     if len(blocks) != 1:
         return None
     block = blocks.pop()
-    return make("concat", graph.Tuple(tuple(self.blocked[f].expr for f in fields)), axis=_axis(rank, 1)), block
+    return make("concat", graph.Tuple(tuple(self.in_blocks(f, self.block_of(f)) for f in fields)), axis=_axis(rank, 1)), block
 
 
 _OPS: dict[str, Callable[[_Block, graph.Call], Made]] = {

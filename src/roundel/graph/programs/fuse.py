@@ -70,6 +70,7 @@ class _Call:
     binding: graph.VarBinding
     kind: FuseKind
     rearranges: bool = False    # every element is one of the operand's
+    is_view: bool = False       # the result is the operand's memory
     reads: tuple[int, ...] = () # of each operand, for an element of the result
     users: list[_Call] = field(default_factory=list)
     producers: list[_Call | None] = field(default_factory=list)  # of the operands
@@ -196,7 +197,7 @@ def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var
         if is_tir:
             program = mod[value.args[0]]
             kind = FuseKind(program.attrs.get("fuse_kind", FuseKind.OPAQUE)) if program.root_block is not None else FuseKind.OPAQUE
-            here = _Call(binding, kind, _rearranges(program), index=len(made),
+            here = _Call(binding, kind, _rearranges(program), "view" in program.attrs, index=len(made),
                          escapes=not isinstance(binding.var, graph.DataflowVar) or binding.var in escaping, site=site_of(binding))
             here.alone = boundaries.is_alone(here.site)
             if kind <= FuseKind.INJECTIVE:
@@ -321,15 +322,24 @@ def _epilogues(mod: IRModule, call: _Call, known: _Known) -> None:
     if call.kind not in (FuseKind.ANCHOR, FuseKind.REDUCTION, FuseKind.ATTENTION):
         return
     whole = len(call.group.members) > 1  # attention with its first product
+    computed = call.group
     while sink is not None:
         before = call.group
         if not _fuse_path(call, sink, allowed, one_anchor=True):
-            return
+            break
         if whole and not _has_schedule(mod, call.group, known):
-            for m in call.group.members:
-                m.group = before if m in before.members else _Group([m])
-            return
+            _take_back(call.group, before)
+            break
+        if not sink.is_view or sink.escapes:
+            computed = call.group
         sink = sink.post_dominator
+    _take_back(call.group, computed)  # views in the end, which cost nothing alone and hide the axes of what is before them
+
+
+def _take_back(group: _Group, before: _Group) -> None:
+    """What ``group`` has and ``before`` has not is by itself again."""
+    for m in group.members:
+        m.group = before if m in before.members else _Group([m])
 
 
 def _prologues(call: _Call) -> None:
