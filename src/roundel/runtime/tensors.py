@@ -52,9 +52,9 @@ def _few(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 
 
 def aligned_copy(data: Any) -> np.ndarray:
-    """Bytes in memory of their own, aligned to 64 bytes, with a page behind them that may be read."""
+    """Bytes in memory of their own, aligned to 64 bytes."""
     given = np.frombuffer(data, np.uint8)
-    raw = np.empty(given.size + 64 + 4096, np.uint8)
+    raw = np.empty(given.size + 64, np.uint8)
     start = -address(raw) % 64
     copy = raw[start : start + given.size]
     copy[:] = given

@@ -7,6 +7,7 @@ import builtins
 import keyword
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir.escape import python_identifier
@@ -14,12 +15,21 @@ from ...ir.escape import python_identifier
 _RESERVED = frozenset((*keyword.kwlist, *dir(builtins), "T", "R", "I", "cls"))
 
 
+@dataclass
+class _Frame:
+    """A scope: the names that are taken in it, what each node was called outside of it, and the last number behind each name that was asked for."""
+
+    taken: set[str] = field(default_factory=set)
+    outside: list[Any] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+
 class Names:
     """What each variable, buffer or function is called here."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self.texts: dict[Any, str] = {}
-        self.frames: list[tuple[set[str], list[Any]]] = [({*_RESERVED, *reserved}, [])]
+        self.frames = [_Frame({*_RESERVED, *reserved})]
 
     def __contains__(self, node: Any) -> bool:
         return node in self.texts
@@ -33,12 +43,14 @@ class Names:
 
     def fresh(self, hint: str) -> str:
         """A new name, taken in this scope."""
-        base, k = python_identifier(hint), 0
-        name = base
-        while any(name in taken for taken, _ in self.frames):
+        base = python_identifier(hint)
+        k = max(frame.numbers.get(base, 0) for frame in self.frames)  # all below are taken
+        name = f"{base.rstrip('_')}_{k}" if k else base
+        while any(name in frame.taken for frame in self.frames):
             k += 1
             name = f"{base.rstrip('_')}_{k}"
-        self.frames[-1][0].add(name)
+        self.frames[-1].taken.add(name)
+        self.frames[-1].numbers[base] = k
         return name
 
     def define(self, node: Any, hint: str) -> str:
@@ -49,17 +61,17 @@ class Names:
 
     def alias(self, node: Any, text: str) -> None:
         """``node`` is written as ``text`` in this scope."""
-        self.frames[-1][1].append((node, self.texts.get(node)))
+        self.frames[-1].outside.append((node, self.texts.get(node)))
         self.texts[node] = text
 
     @contextmanager
     def frame(self) -> Iterator[None]:
         """A nested scope."""
-        self.frames.append((set(), []))
+        self.frames.append(_Frame())
         try:
             yield
         finally:
-            for node, before in reversed(self.frames.pop()[1]):
+            for node, before in reversed(self.frames.pop().outside):
                 if before is None:
                     del self.texts[node]
                 else:
