@@ -28,19 +28,29 @@ from roundel.ir.tir import (
     truncmod,
 )
 
-_INTRINSICS = """exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh
-atanh erf erfc lgamma tgamma sigmoid floor ceil trunc nearbyint abs isnan isinf isfinite popcount neg sign""".split()
+_INTRINSICS = {
+    "exp": "e ** x", "exp2": "2 ** x", "log": "natural logarithm", "log2": "logarithm to base 2", "log10": "logarithm to base 10",
+    "log1p": "log(1 + x), accurate near 0", "expm1": "e ** x - 1, accurate near 0", "sqrt": "square root", "rsqrt": "1 / square root",
+    "sin": "sine", "cos": "cosine", "tan": "tangent", "asin": "arcsine", "acos": "arccosine", "atan": "arctangent",
+    "sinh": "hyperbolic sine", "cosh": "hyperbolic cosine", "tanh": "hyperbolic tangent",
+    "asinh": "inverse hyperbolic sine", "acosh": "inverse hyperbolic cosine", "atanh": "inverse hyperbolic tangent",
+    "erf": "error function", "erfc": "1 - erf(x), accurate for large x", "lgamma": "logarithm of the absolute value of the gamma function",
+    "tgamma": "gamma function", "sigmoid": "1 / (1 + e ** -x)", "floor": "largest integer not above x", "ceil": "smallest integer not below x",
+    "trunc": "x rounded towards 0", "nearbyint": "x rounded to the nearest integer, ties to even", "abs": "absolute value",
+    "isnan": "whether x is NaN", "isinf": "whether x is an infinity", "isfinite": "whether x is neither NaN nor an infinity",
+    "popcount": "number of bits that are set", "neg": "-x", "sign": "-1, 0 or 1 by the sign of x",
+}
 
 
-def _intrinsic(name: str) -> Callable[..., tir.Expr]:
+def _intrinsic(name: str, meaning: str) -> Callable[..., tir.Expr]:
     def apply(*args: Any) -> tir.Expr:
         return call(name, *args)
 
-    apply.__name__ = name
+    apply.__name__, apply.__doc__ = name, f"Of each element x: {meaning}."
     return apply
 
 
-globals().update({name: _intrinsic(name) for name in _INTRINSICS})
+globals().update({name: _intrinsic(name, meaning) for name, meaning in _INTRINSICS.items()})
 
 
 def power(x: Any, y: Any) -> tir.Expr:

@@ -124,6 +124,7 @@ class Checked(Rewriter):
         return None if d is None else self.in_strips(stmt, d)
 
     def uses(self, node: Any) -> bool:
+        """Whether the tensor of indices is read there."""
         return any(type(n) is tir.BufferLoad and n.buffer is self.indices for n in walk(node))
 
     def is_plain(self, loop: tir.For) -> bool:
@@ -137,9 +138,11 @@ class Checked(Rewriter):
         return any(type(n) is tir.For and n.loop_var not in self.accesses.dims and self.uses(n) for n in walk(stmt))
 
     def writes_there(self, stmt: tir.Stmt) -> bool:
+        """Whether a statement writes an element that the indices name."""
         return any(type(n) is tir.BufferStore and any(map(self.uses, n.indices)) for n in walk(stmt))
 
     def fail(self) -> tir.Stmt:
+        """Set the flag that says that some index is out of range."""
         return tir.BufferStore(self.flag, tir.const(-1, self.flag.dtype), ())
 
     # ---- what is written: strips, looked at before

@@ -24,6 +24,7 @@ def inline_producers(sch: Schedule, keep: Sequence[str] = ()) -> None:
 
 
 def is_output(sch: Schedule, info: BlockInfo) -> bool:
+    """Whether a block writes a parameter of the program."""
     outputs = set(sch.func.buffer_params)
     return any(a.buffer in outputs for a in info.stores)
 
