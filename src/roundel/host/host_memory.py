@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ..arith import Analyzer
+from ..arith.magnitude import magnitude
 from ..ir import tir
 from ..ir.annotations import ARENA
 from ..ir.attrs import Attrs
@@ -203,21 +204,7 @@ def _addressable(region: tir.Allocate) -> tir.Stmt:
             raise LowerError(f"a run needs {size.value} bytes of memory", why=f"the most is {LARGEST}")
         return region
     limit = tir.const(float(LARGEST), "float64")
-    return tir.seq(tir.Assert(tir.le(_magnitude(size), limit), f"a run with these inputs needs more than {LARGEST} bytes of memory"), region)
-
-
-def _magnitude(size: tir.Expr) -> tir.Expr:
-    """What an index expression is at most, in floating-point numbers, which do not wrap."""
-    handler = _MAGNITUDES.get(type(size))
-    return tir.cast(size, "float64") if handler is None else handler(*map(_magnitude, (size.a, size.b)))
-
-
-_SMALL_DIVISOR = 4096.0
-_MAGNITUDES: dict[type, Callable[[tir.Expr, tir.Expr], tir.Expr]] = {
-    tir.Add: lambda a, b: a + b, tir.Sub: lambda a, b: a - b, tir.Mul: lambda a, b: a * b, tir.Max: tir.max_, tir.Min: tir.min_,
-    tir.FloorDiv: lambda a, b: tir.Div(a, b) if isinstance(b, tir.FloatImm) and 1 <= b.value <= _SMALL_DIVISOR else a,  # what is divided must not wrap
-    tir.FloorMod: lambda a, b: b,
-}
+    return tir.seq(tir.Assert(tir.le(magnitude(size), limit), f"a run with these inputs needs more than {LARGEST} bytes of memory"), region)
 
 
 def _placed(t: Tensor, s: Storage, units: dict[Storage, tir.Expr], memory: dict[Region, tir.Buffer]) -> tir.Buffer:
@@ -265,8 +252,6 @@ def fits(buffer: tir.Buffer, name: str, late: Callable[[tir.Expr], object]) -> l
         if late(dim) and not an.prove(tir.ge(dim, 0)):
             checks.append(tir.Assert(tir.ge(dim, 0), f"dimension {k} of {name} is negative"))
     if sum(bool(late(d)) for d in buffer.shape) > 1:
-        total = tir.const(float(max(buffer.dtype.storage_bits // 8, 1)), "float64")
-        for dim in buffer.shape:
-            total = tir.Mul(total, tir.cast(dim, "float64"))
-        checks.append(tir.Assert(tir.le(total, tir.const(float(LARGEST), "float64")), f"the shape of {name} is too large"))
+        total = tir.product_of(buffer.shape) * max(buffer.dtype.storage_bits // 8, 1)
+        checks.append(tir.Assert(tir.le(magnitude(total), tir.const(float(LARGEST), "float64")), f"the shape of {name} is too large"))
     return checks

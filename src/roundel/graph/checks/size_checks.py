@@ -12,7 +12,7 @@ or there is no result. Positions that depend on data are the business of ``bound
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from ..programs.legalize import VIEWS
 from ..programs.merge_programs import bind_shape
 from ..rewriter import GraphRewriter, is_call
 from .accesses import Need, needs
+from .magnitudes import MOST_ELEMENTS, MOST_ITERATIONS, Magnitudes, domains
 
 FALSE = tir.const(False)
 
@@ -47,24 +48,38 @@ class _Check(GraphRewriter):
         self.needs: dict[str, list[Need]] = {}
         self.an = Analyzer()  # what has been asserted
         self.called: set[Any] = set()  # programs with the sizes that they have been checked for
+        self.domains: dict[str, list[tuple[Expr, ...]]] = {}
+        self.possible = Magnitudes()
         self.branches = 0  # of conditions and loops that the current block is in
+
+    def function(self, func: graph.Function) -> graph.Function:
+        """A rebuilt function; its arguments lie in memory."""
+        self.possible = Magnitudes()
+        for param in func.params:
+            self.possible.argument(param.sinfo)
+        return super().function(func)
 
     def seq(self, expr: graph.SeqExpr) -> graph.SeqExpr:
         """A rebuilt sequence; what was asserted inside of a branch says nothing about what follows it."""
-        saved, self.called = self.called, set(self.called)
+        saved, self.called = (self.called, self.possible), set(self.called)
+        self.possible = self.possible.copy()
         self.branches += 1
         with self.an.scope():
             out = super().seq(expr)
         self.branches -= 1
-        self.called = saved
+        self.called, self.possible = saved
         return out
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if is_call(call, CALL_TIR) or is_call(call, CALL_TIR_INPLACE):
             name = call.args[0].name
-            func = self.mod[name]
+            func, node = self.mod[name], str(binding.span or name)
+            for info in call.sinfo.fields if isinstance(call.sinfo, graph.TupleInfo) else (call.sinfo,):
+                if isinstance(info, graph.TensorInfo) and info.shape is not None:
+                    self.require(self.possible.elements(info.shape), f"{assertion(node)}: a tensor of shape {_shape_text(info.shape)} would have more than "
+                                 f"{MOST_ELEMENTS} elements")
             if isinstance(func, tir.PrimFunc):
-                self.require_all(func, name, call, str(binding.span or name))
+                self.require_all(func, name, call, node)
         elif isinstance(call.op, OpDef) and call.op.name in VIEWS:
             before, after = (tir.product_of(info.shape) for info in (call.args[0].sinfo, call.sinfo))
             self.check(tir.le(after, before), _Place(str(binding.span or f"R.{call.op.name}"), before))
@@ -73,7 +88,7 @@ class _Check(GraphRewriter):
     def require_all(self, func: tir.PrimFunc, name: str, call: graph.Call, node: str) -> None:
         """Assert what a program needs, in sizes of the graph."""
         if name not in self.needs:
-            self.needs[name] = needs(func)
+            self.needs[name], self.domains[name] = needs(func), list(domains(func))
         shapes = list(_shapes(func, call))
         scalars = call.args[2].values if len(call.args) > 2 else ()
         key = name, scalars, tuple(shape for _, shape in shapes)
@@ -88,11 +103,23 @@ class _Check(GraphRewriter):
             for dim, (declared, actual) in enumerate(zip(buffer.shape, shape, strict=True)):
                 if known.get(declared, declared) is not actual:
                     self.check(tir.le(substitute(declared, known), actual), _Place(node, actual, buffer, dim))
+        for domain in self.domains[name]:
+            domain = tuple(substitute(n, known) for n in domain)
+            self.require(self.possible.iterations(domain), f"{assertion(node)}: {_shape_text(domain)} iterations are more than {MOST_ITERATIONS}, which take "
+                         "years")
         for need in self.needs[name]:
             if need.condition is not None:  # otherwise a position is data: the business of ``bounds_checks``
                 size = None if need.buffer is None else substitute(need.buffer.shape[need.dim], known)
                 unless = tir.logical_or(substitute(need.unless, known), _no_results(call))
                 self.check(substitute(need.condition, known), _Place(node, size, need.buffer, need.dim), unless)
+
+    def require(self, condition: Expr | None, text: str) -> None:
+        """Assert a condition, if there is one. Raises LowerError where it is known not to hold and is always asked for."""
+        if condition is None:
+            return
+        if condition is FALSE and self.branches == 1:
+            raise LowerError(text)
+        self.emit(make("assert_op", graph.PrimValue(condition), format=text), "possible")
 
     def check(self, condition: Expr, place: _Place, unless: Expr = FALSE) -> None:
         """Assert a condition, unless it is known to hold. Raises LowerError where it cannot hold and is always asked for."""
@@ -152,6 +179,10 @@ def _shapes(func: tir.PrimFunc, call: graph.Call) -> Iterator[tuple[tir.Buffer, 
     for buffer, info in zip(func.buffer_params, tensors, strict=False):
         if info.shape is not None and len(info.shape) == buffer.ndim:
             yield buffer, info.shape
+
+
+def _shape_text(shape: Sequence[Expr]) -> str:
+    return assertion(f"[{', '.join(n.script() for n in shape)}]")
 
 
 def _guarded(condition: Expr) -> Expr:
