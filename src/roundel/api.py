@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import reprlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("roundel.api")
 _LARGE = 4 << 20  # bytes
+_MOST_SIZE = 1 << 46  # of a dimension: what processors of today can address
 
 
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None,  # noqa: A001
@@ -227,8 +229,8 @@ def _checked(sizes: Any) -> dict[str, int]:
     if not isinstance(sizes, Mapping):
         raise OptionError(f"sizes cannot be {sizes!r}", hint='give them by name, such as {"batch": 1}')
     for name, size in sizes.items():
-        if isinstance(size, bool) or not hasattr(size, "__index__") or size < 0:
-            raise OptionError(f"dimension {name!r} cannot have the size {size!r}", hint="a size is a whole number, 0 or more")
+        if isinstance(size, bool) or not hasattr(size, "__index__") or not 0 <= size <= _MOST_SIZE:
+            raise OptionError(f"dimension {name!r} cannot have the size {reprlib.repr(size)}", hint=f"a size is a whole number from 0 to {_MOST_SIZE}")
     return {name: int(size) for name, size in sizes.items()}
 
 

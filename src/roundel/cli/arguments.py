@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,14 +33,25 @@ CHOOSE = typer.Option([], "--choose", metavar="NODE=CHOICE", help="Compute a nod
                       'direct, winograd4, plain, strassen, bfloat16, separate, unpacked, or its kernel with decisions of JSON, {"rows": 6}; '
                       "`roundel explain --json` lists them. May be given several times.")
 
+MOST_SIZE = 1 << 46  # of a dimension, and bytes of a random input: what processors of today can address
+
+
+def duration(value: float) -> float:
+    """Raises typer.BadParameter for what is no length of time."""
+    if not 0 <= value < math.inf:
+        raise typer.BadParameter(f"{value} is no number of seconds: give one of 0 or more")
+    return value
+
 
 def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:
     """``["seq=77"]`` as a mapping; raises typer.BadParameter."""
     out: dict[str, int] = {}
     for item in items:
         name, _, size = item.partition("=")
-        if not name.strip() or not size.strip().isdigit():
-            raise typer.BadParameter(f"{item} is not NAME=SIZE with a whole number", param_hint=flag)
+        if not name.strip() or not re.fullmatch(r"[0-9]{1,19}", size.strip()):
+            raise typer.BadParameter(f"{short_name(item)} is not NAME=SIZE with a whole number", param_hint=flag)
+        if int(size) > MOST_SIZE:
+            raise typer.BadParameter(f"{short_name(item)}: the most is {MOST_SIZE}", param_hint=flag)
         if out.setdefault(name.strip(), int(size)) != int(size):
             raise typer.BadParameter(f"{name.strip()} cannot be both {out[name.strip()]} and {size}", param_hint=flag)
     return out
@@ -52,7 +64,7 @@ def chosen(items: Sequence[str]) -> dict[str, list[Any]] | None:
     for item in items:
         node, _, wanted = item.partition("={") if item.endswith("}") else item.rpartition("=")
         if not node or not wanted:
-            raise typer.BadParameter(f"{item} is not NODE=ALTERNATIVE", param_hint="--choose")
+            raise typer.BadParameter(f"{short_name(item)} is not NODE=ALTERNATIVE", param_hint="--choose")
         out.setdefault(node, []).append(_decisions(item, "{" + wanted) if item.endswith("}") else wanted)
     return out or None
 
@@ -114,9 +126,12 @@ class _Sizes(dict):
 
 
 def random_input(info: Any, sizes: Mapping[str, int], seed: int = 0) -> np.ndarray:
-    """Random content of the right shape and type: normal floats, small non-negative integers, zeros and ones."""
+    """Random content of the right shape and type: normal floats, small non-negative integers, zeros and ones. Raises CallError for a shape
+    that no memory holds."""
     rng = np.random.default_rng(seed)
     shape, dtype = shape_of(info, sizes), DType(info.dtype)
+    if any(n < 0 for n in shape) or dtype.nbytes(math.prod(shape)) > MOST_SIZE:
+        raise CallError(f"{info.name} would be of shape {list(shape)}, which no memory holds", hint="--dim gives sizes of symbolic dimensions")
     if dtype.is_float:
         return rng.standard_normal(shape).astype(dtype.numpy)
     return rng.integers(0, 2 if dtype.is_bool else 8, shape).astype(dtype.numpy)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -11,24 +10,17 @@ from typing import Any
 import numpy as np
 import typer
 
-from .arguments import DIM, MODEL, TARGET, THREADS, described, dims, gather_inputs, interruptible, is_compiled, open_model
+from .arguments import DIM, MODEL, TARGET, THREADS, described, dims, duration, gather_inputs, interruptible, is_compiled, open_model
 from .json_output import JSON, array_facts, print_json
-
-
-def _duration(seconds: float) -> float:
-    """Raises typer.BadParameter for what is no length of time."""
-    if not 0 <= seconds < math.inf:
-        raise typer.BadParameter(f"{seconds} is no number of seconds: give one of 0 or more")
-    return seconds
 
 
 def bench_command(
     model: Path = MODEL,
     inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
     dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS,
-    seconds: float = typer.Option(3.0, "--seconds", callback=_duration, help="For how long to measure."),
+    seconds: float = typer.Option(3.0, "--seconds", callback=duration, help="For how long to measure."),
     profile: bool = typer.Option(True, "--profile/--no-profile", help="Also time each kernel and compare with the machine (ONNX models only)."),
-    top: int = typer.Option(20, "--top", help="Kernels to show."),
+    top: int = typer.Option(20, "--top", min=1, help="Kernels to show."),
     as_json: bool = JSON,
 ) -> None:
     """Measure the latency of a model and where its time goes."""

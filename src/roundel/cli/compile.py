@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from ..ir.errors import CallError
+from ..ir.errors import CallError, ModelError
 from ..ir.escape import markup, message
 from ..passes.progress import shown
 from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
@@ -31,6 +31,8 @@ def compile_command(
     from .. import api
 
     start = time.perf_counter()
+    if not model.name:
+        raise ModelError(f"{model} is a folder", hint="give an ONNX file")
     output = output or model.with_suffix(".so")
     compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(dim) or None,
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, weights=weights,

@@ -13,7 +13,7 @@ from ..ir import options
 from ..ir.escape import markup, short_name
 from ..passes.progress import shown
 from ..target import TargetLike
-from .arguments import CHOOSE, DIM, TARGET, THREADS, chosen, dims, gather_inputs, known_dims
+from .arguments import CHOOSE, DIM, TARGET, THREADS, chosen, dims, duration, gather_inputs, known_dims
 from .json_output import JSON, print_json
 
 
@@ -22,8 +22,8 @@ def explain_command(
     kernel: str = typer.Option(None, "--kernel", "-f", help="Only this kernel: its schedule as Python, and what was passed over."),
     measure: bool = typer.Option(True, "--measure/--no-measure", help="Also run the model (random inputs) and time each kernel."),
     dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE,
-    seconds: float = typer.Option(1.0, "--seconds", help="For how long to measure."),
-    top: int = typer.Option(25, "--top", help="Kernels to show, the most expensive first."),
+    seconds: float = typer.Option(1.0, "--seconds", callback=duration, help="For how long to measure."),
+    top: int = typer.Option(25, "--top", min=1, help="Kernels to show, the most expensive first."),
     as_json: bool = JSON,
 ) -> None:
     """Show per kernel the implementation and decisions chosen, its FLOPs and bytes, predicted and measured time, share of the roofline; and

@@ -21,7 +21,7 @@ def run_command(
     inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
     output_dir: Path = typer.Option(None, "--output-dir", "-O", help="Write each output as an .npy file into this folder."),
     dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, verify: bool = VERIFY,
-    seed: int = typer.Option(0, "--seed", help="Seed of random inputs."), as_json: bool = JSON,
+    seed: int = typer.Option(0, "--seed", min=0, help="Seed of random inputs."), as_json: bool = JSON,
 ) -> None:
     """Run a model once and show its outputs."""
     from rich.console import Console
