@@ -122,7 +122,7 @@ def test_run_on_random_inputs(place, compiled):
     (["run", "model.onnx", "--input", "x=wide.npy"], "dimension 1 of input 0 ('x') is 9, expected 4"),
     (["run", "model.onnx", "--input", "wide.npy"], "dimension 1 of input 0"),
     (["run", "model.onnx", "--input", "other.npz"], "other.npz holds z"),
-    (["run", "model.onnx", "--dim", "batch=99999999999999"], "nable to allocate"),
+    (["run", "model.onnx", "--dim", "batch=9999999999999"], "x would be of shape [9999999999999, 4], which no memory holds"),
     (["inspect", "model.onnx", "-f", "absent"], "no function 'absent'"),
     (["inspect", "model.onnx", "--form", "llvm"], "name one with -f"),
     (["inspect", "model.onnx", "--after", "no_such_pass"], "lower_host"),
@@ -140,7 +140,9 @@ def test_errors(args, message, place):
 
 
 @pytest.mark.parametrize("args", [["frobnicate"], ["compile"], ["run", "model.onnx", "--threads", "none"], ["compile", "model.onnx", "--nonsense"],
-                                  ["run", "model.onnx", "--dim", "batch=many"], ["compile", "model.onnx", "--dim", "batch=1", "--dim", "batch=2"],
+                                  ["run", "model.onnx", "--dim", "batch=many"], ["run", "model.onnx", "--dim", f"batch={2**63 - 1}"],
+                                  ["run", "model.onnx", "--dim", "batch=\u00b2"], ["run", "model.onnx", "--seed=-1"], ["bench", "model.onnx", "--top=0"],
+                                  ["compile", "model.onnx", "--dim", "batch=1", "--dim", "batch=2"],
                                   ["bench", "model.onnx", "--seconds", "nan"], ["bench", "model.onnx", "--seconds=-1"]])
 def test_wrong_command_lines(args, place):
     assert roundel(place, *args, status=2).stderr

@@ -122,6 +122,11 @@ class NodeContext(ModelNode):
             raise self.unsupported(f"{what} must be constant")
         return items
 
+    def number(self, size: Any) -> graph.GraphExpr:
+        """A size as a tensor without dimensions, int64."""
+        size = tir.as_index(size)
+        return graph.Constant.of(np.int64(size.value)) if isinstance(size, tir.IntImm) else self.make("reshape", self.value([size]).expr, graph.ShapeExpr(()))
+
     def same_size(self, a: Any, b: Any, what: str) -> None:
         """Have two sizes that have to be equal checked when the model runs; raises ModelError that says ``what`` where they never are."""
         a, b = tir.as_index(a), tir.as_index(b)

@@ -20,8 +20,7 @@ def wrapped(node: NodeContext, indices: Any, extent: Any) -> Any:
     if isinstance(indices, graph.Constant) and isinstance(extent, tir.IntImm):  # one out of range meets no position
         values = indices.data.numpy()
         return graph.Constant.of(np.where(values < 0, values + extent.value, values).astype(values.dtype))
-    n = const_like(extent.value, indices) if isinstance(extent, tir.IntImm) else node.make(
-        "astype", node.make("reshape", node.value([extent]).expr, graph.ShapeExpr(())), dtype=indices.sinfo.dtype)
+    n = const_like(extent.value, indices) if isinstance(extent, tir.IntImm) else node.make("astype", node.number(extent), dtype=indices.sinfo.dtype)
     return node.make("where", node.make("less", indices, const_like(0, indices)), node.make("add", indices, n), indices)
 
 

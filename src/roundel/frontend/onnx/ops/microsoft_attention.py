@@ -74,6 +74,8 @@ def _many(heads: Any, kv: Any, queries: Any) -> bool:
 def _repeated(node: NodeContext, x: Any, heads: Any) -> Any:
     """A head of keys or values for each head of the queries."""
     times = tir.floordiv(heads, x.sinfo.shape[1])
+    if not isinstance(times, tir.IntImm):
+        raise node.unsupported("a number of heads that is not known")
     return x if x.sinfo.shape[1] is heads else node.make("repeat", x, repeats=times.value, axis=1)
 
 
@@ -195,10 +197,17 @@ def _projected(node: NodeContext, q: Any, key: Value | None, value: Value | None
 
 
 def rotated(node: NodeContext, x: Any, positions: Any, cos: Any, sin: Any, *, interleaved: bool, width: int = 0) -> Any:
-    """Rotary embedding of (batch, heads, length, width) at positions (batch or 1, length); the first ``width`` components turn."""
+    """Rotary embedding of (batch, heads, length, width) at positions (batch or 1, length); the first ``width`` components turn, all of them
+    where it is 0. Where the model does not know how many these are, cosines and sines tell."""
     b, n, s, h = x.sinfo.shape
+    if width and not isinstance(h, tir.IntImm):
+        raise node.unsupported("a part of heads of a width that is not known")
     part = cut(node, x, 3, 0, width) if width and width != h.value else x
-    half = part.sinfo.shape[3].value // 2
+    half = Analyzer().simplify(tir.floordiv(part.sinfo.shape[3], 2))
+    for t in (cos, sin):
+        if not all(isinstance(d, tir.IntImm) for d in (half, t.sinfo.shape[1])):
+            node.same_size(t.sinfo.shape[1] * 2, part.sinfo.shape[3], "cosines or sines are not half as many as components that turn")
+            half = cos.sinfo.shape[1]
     positions = node.positions(positions, cos.sinfo.shape[0])
     node.same_size(cos.sinfo.shape[0], sin.sinfo.shape[0], "cosines and sines are not equally many")
     c, d = (node.make("expand_dims", node.make("take", cut(node, t, 1, 0, half), positions, axis=0), axis=(1,)) for t in (cos, sin))
@@ -260,8 +269,9 @@ def _group_query(node: NodeContext, query: Value, key: Value | None, value: Valu
     begin = _begin(node, ends, length, whole)
     if node.attr("do_rotary", 0) and cos is not None and sin is not None:
         at = positions.expr if positions is not None else node.make("add", reshaped(node, begin, batch, 1), _ramp(node, 0, length, 1, length))
+        turning = cos.expr.sinfo.shape[1]
         turn = lambda t: rotated(node, t, at, cos.expr, sin.expr, interleaved=bool(node.attr("rotary_interleaved", 0)),
-                                 width=cos.expr.sinfo.shape[1].value * 2)
+                                 width=turning.value * 2 if isinstance(turning, tir.IntImm) and isinstance(t.sinfo.shape[3], tir.IntImm) else 0)
         q, k = turn(q), turn(k)
     for old, new in ((past_key, k), (past_value, v)):
         for axis in (0, 1, 3) if old is not None else ():
@@ -302,7 +312,7 @@ def _begin(node: NodeContext, ends: Any, length: Any, whole: Any) -> Any:
 
 def _cache(old: Any, new: Any, begin: Any, whole: Any) -> Any:
     """The cache with new entries written from each batch element's position on; it grows to ``whole`` where it is shorter."""
-    b, n, room, h = old.shape
+    (b, n, _, h), room = new.shape, old.shape[2]
     extent = Analyzer().simplify(tir.max_(room, whole))
 
     def body(i: Any, j: Any, t: Any, c: Any) -> Any:

@@ -82,14 +82,9 @@ def _arg(op: str) -> Callable[..., Any]:
             return node.make(op, x.expr, axis=axis, keepdims=keep)
         flipped = node.make("flip", x.expr, axis=axis)
         found = node.make(op, flipped, axis=axis, keepdims=keep)
-        n = x.expr.sinfo.shape[axis]
-        return node.make("subtract", _last(node, n), found)
+        return node.make("subtract", node.number(x.expr.sinfo.shape[axis] - 1), found)
 
     return convert
-
-
-def _last(node: NodeContext, n: Any) -> Any:
-    return node.make("reshape", node.value([n - 1]).expr, graph.ShapeExpr(()))
 
 
 converter("ArgMax")(_arg("argmax"))

@@ -78,7 +78,7 @@ def _reshape_to(node: NodeContext, x: Value, wanted: list[Any], allow_zero: bool
     if unknown:
         out[unknown[0]] = _quotient(node, tir.product_of(have), tir.product_of([tir.as_index(d) for i, d in enumerate(out) if i != unknown[0]]))
     if allow_zero and 0 in [d for d in out if isinstance(d, int)]:  # R.reshape's 0 copies a dimension; here nothing is left to reshape
-        node.importer.check_sizes([(tir.product_of(have), tir.index_const(0))] if not isinstance(tir.product_of(have), tir.IntImm) else [])
+        node.same_size(tir.product_of(have), 0, "the new shape is empty, and x is not")
         return node.make("zeros", dims(out), dtype=x.expr.sinfo.dtype)
     return node.make("reshape", x.expr, dims(out))
 

@@ -181,7 +181,7 @@ def _max_unpool(node: NodeContext, x: Value, indices: Value, shape: Value | None
     flat = graph.ShapeExpr((tir.product_of(v.sinfo.shape),))
     places = node.make("reshape", node.positions(indices.expr, tir.product_of(dims if shape is None or n == 2 else out)), flat)
     if shape is not None and n == 2:  # indices count in the natural shape
-        width, plane = graph.Constant.of(natural[-1].value), graph.Constant.of(natural[-1].value * natural[-2].value)
+        width, plane = node.number(natural[-1]), node.number(an.simplify(natural[-1] * natural[-2]))
         image = node.make("floor_divide", places, plane)
         row = node.make("floor_divide", node.make("floor_mod", places, plane), width)
         column = node.make("floor_mod", places, width)
