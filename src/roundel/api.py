@@ -54,7 +54,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     """
     from . import cache
     from .ir.choice import Choices
-    from .target.host import host_for
+    from .target.host import target_for
 
     options.check_environment()
     begun = time.perf_counter()
@@ -65,9 +65,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     kept = pipeline is None and not (verify or observers or profile) and files is not None
     if kept and options.get("cache") and _is_large(files) and not files.known:
         _get_ready(files)
-    machine = target if target is not None or files is None else host_for(files.nbytes)
+    machine = target if files is None else target_for(target, files.nbytes)  # else the module tells whether it is worth measuring
     with options.override(**given):
-        key = cache.model_key(files, (_spelled(machine), repr(dynamic), repr(hot), repr(Choices.of(choices)))) if kept else None
+        key = cache.model_key(files, (str(machine), repr(dynamic), repr(hot), repr(Choices.of(choices)))) if kept else None
     if (found := _from_cache(key, threads)) is not None:
         _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
         return found
@@ -135,13 +135,6 @@ def _in_memory(built: Built, files: ModelFiles | None, threads: int | None, prof
     except CallError as error:
         return ForeignModel(built.functions[0].info, built.metadata, built.save, str(error), built.nbytes)
     return Model(executable, saver=built.save)
-
-
-def _spelled(target: TargetLike | None) -> str:
-    """A target as the key of what is compiled for it has it: with all that is known of the machine."""
-    from .target import Target
-
-    return str(target if isinstance(target, Target) else Target(target))
 
 
 def _source(model: Any, files: ModelFiles | None) -> dict[str, str]:

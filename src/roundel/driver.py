@@ -52,7 +52,7 @@ from .runtime import Executable
 from .strategy import schedule_module
 from .strategy.pins import pin_programs
 from .target import Target, TargetLike
-from .target.host import host_for
+from .target.host import target_for
 
 Pass = Callable[[IRModule], IRModule]
 
@@ -118,9 +118,7 @@ def build_module(mod: Any, *, target: TargetLike | None = None, threads: int | N
 def target_of(target: TargetLike | None, mod: IRModule | None = None) -> Target:
     """A Target from a Target, a name, a string or a mapping; None is this machine, as a model needs it: how fast it reads weights is measured if
     it never was, where there are many."""
-    if target is None:
-        return host_for(constant_bytes(mod) if mod is not None else 0)
-    return target if isinstance(target, Target) else Target(target)
+    return target_for(target, constant_bytes(mod) if mod is not None and target is None else 0)
 
 
 def kernel_text(mod: IRModule, kernel: str | None, form: str, *, target: TargetLike | None = None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..ir import cache_folder, options
 from .machines import MACHINES
-from .target import Target
+from .target import Target, TargetLike
 
 _SYS = Path("/sys/devices/system/cpu")
 
@@ -25,6 +25,13 @@ def host() -> Target:
     from .profile import known
 
     return known(described())
+
+
+def target_for(given: TargetLike | None, nbytes: float) -> Target:
+    """What a target that was given is, for a model with so many bytes of constants; None is this machine (`host_for`)."""
+    if given is None:
+        return host_for(nbytes)
+    return given if isinstance(given, Target) else Target(given)
 
 
 def host_for(nbytes: float) -> Target:

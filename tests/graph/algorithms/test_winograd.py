@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -119,6 +121,24 @@ def test_the_choice_follows_from_the_machine(channels, size, zen5, emerald):
     layer = _info(1, channels, size, size), _info(channels, channels, 3, 3), _attrs()
     assert _fastest(*layer, Target("znver5")) == zen5
     assert _fastest(*layer, EMERALD.of(Target("sapphirerapids", cores=2))) == emerald
+
+
+def test_a_target_of_json_that_reads_memory_slowly_computes_deep_layers_directly(tmp_path):
+    """The same machine as a user would describe it, for a whole model whose constants fill its caches."""
+    file = tmp_path / "emerald.json"
+    file.write_text(json.dumps({"kind": "llvm", "cpu": "sapphirerapids", "cores": 2, "frequency_ghz": 2.479, "l1_rate": 126.7, "l2_rate": 47.2, "l3_rate": 10.2,
+                                "dram_gbs": 13.8, "all_dram_gbs": 22.2}))
+    bb, x = BlockBuilder(), graph.Var("x", _info(1, 512, 7, 7))
+    weights = [graph.Constant.of(np.random.default_rng(k).standard_normal((512, 512, 3, 3)).astype(np.float32)) for k in range(12)]
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = x
+            for weight in weights:
+                y = bb.emit(make("nn.conv2d", y, weight, padding=1))
+            y = bb.emit_output(make("nn.relu", y))
+        bb.emit_func_output(y)
+    made = prepare(bb.get(), target=Target(str(file)), pipeline=DEFAULT[: DEFAULT.index(schedule_module)])
+    assert {c.taken for c in made.choices.made if c.kind == "algorithm"} == {DIRECT}
 
 
 def test_expected_times_are_near_those_measured():
