@@ -109,8 +109,8 @@ class Conv(_Convolution):
         groups = attrs["groups"]
         if infos and not same(data["C"], weight["I"] * groups):
             fail(self, f"{dim_text(data['C'])} channels are not {groups} groups of {dim_text(weight['I'])}", *infos)
-        if (static(weight["O"]) or 0) % groups:
-            fail(self, f"{static(weight['O'])} output channels do not divide into {groups} groups", *infos)
+        if infos and not same(weight["O"], simplify(tir.floordiv(weight["O"], groups) * groups)):
+            fail(self, f"{dim_text(weight['O'])} output channels do not divide into {groups} groups", *infos)
         return weight["O"]
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
@@ -145,11 +145,10 @@ class Conv(_Convolution):
             at = ol.positions(index)
             channel = inner
             if attrs["groups"] > 1:
-                channel = (
-                    at["C"]
-                    if static(extent) == 1 and static(per_group) == 1
-                    else Position(tir.floordiv(at["C"].value, per_group) * extent + inner.value)
-                )
+                group = tir.floordiv(at["C"].value, per_group)
+                if static(per_group) is None:  # a number of channels that no groups divide is refused elsewhere
+                    group = tir.min_(group, attrs["groups"] - 1)
+                channel = at["C"] if static(extent) == 1 and static(per_group) == 1 else Position(group * extent + inner.value)
             there = {
                 c: Position(at[c].value * s + k.var * d) for c, s, d, k in zip(self.spatial, strides, dilations, window)
             }
@@ -268,8 +267,8 @@ class ConvTranspose(_Convolution):
     def channels(self, data: dict[str, Any], weight: dict[str, Any], attrs: Attrs, infos: Any = ()) -> tir.Expr:
         if infos and not same(data["C"], weight["I"]):
             fail(self, f"{dim_text(data['C'])} channels meet a weight for {dim_text(weight['I'])}", *infos)
-        if (static(data["C"]) or 0) % attrs["groups"]:
-            fail(self, f"{static(data['C'])} channels do not divide into {attrs['groups']} groups", *infos)
+        if infos and not same(data["C"], simplify(tir.floordiv(data["C"], attrs["groups"]) * attrs["groups"])):
+            fail(self, f"{dim_text(data['C'])} channels do not divide into {attrs['groups']} groups", *infos)
         return simplify(weight["O"] * attrs["groups"])
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:

@@ -3,6 +3,8 @@
 
 import numpy as np
 import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 import roundel as rd
 from roundel.builder import BlockBuilder
@@ -215,3 +217,19 @@ def test_windows_of_a_picture_whose_size_is_computed(stride, parts):
     for height in (20, 21, 24, 47):
         x = torch.rand(1, 2, height, 23)
         np.testing.assert_allclose(np.asarray(compiled(x.numpy())), model(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("operator, weight", [("Conv", (6, 2, 3, 3)), ("ConvTranspose", (4, 3, 3, 3))])
+def test_groups_divide_channels(operator, weight):
+    """Of numbers of channels that only the run tells."""
+    shapes = {"x": ["n", "c", "h", "w"], "k": ["o", "i", 3, 3]}
+    infos = [helper.make_tensor_value_info(name, 1, dims) for name, dims in shapes.items()]
+    node = helper.make_node(operator, list(shapes), ["y"], "node", group=2)
+    proto = helper.make_model(helper.make_graph([node], "g", infos, [helper.make_tensor_value_info("y", 1, None)]), ir_version=10,
+                              opset_imports=[helper.make_opsetid("", 20)])
+    model, rng = rd.compile(proto, threads=1), np.random.default_rng(0)
+    x, k = (rng.standard_normal(dims).astype(np.float32) for dims in ((2, 4, 5, 6), weight))
+    np.testing.assert_allclose(model(x, k), ReferenceEvaluator(proto).run(None, {"x": x, "k": k})[0], rtol=1e-4, atol=1e-5)
+    wrong = (x, k[:5]) if operator == "Conv" else (x[:, :3], k[:3])
+    with pytest.raises(rd.RoundelError, match=r"node.*dimension . of operand . \(.\) is ., it must be ."):
+        model(*wrong)
