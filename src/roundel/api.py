@@ -63,7 +63,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights), ("bounds_checks", bounds_checks)) if value is not None}
     files = _files(model)
     kept = pipeline is None and not (verify or observers or profile) and files is not None
-    if kept and options.get("cache") and _is_large(files) and not files.known:
+    if kept and files is not None and options.get("cache") and _is_large(files) and not files.known:
         _get_ready(files)
     machine = target if files is None else target_for(target, files.nbytes)  # else the module tells whether it is worth measuring
     with options.override(**given):
@@ -71,7 +71,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     if (found := _from_cache(key, threads)) is not None:
         _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
         return found
-    if key is not None and _is_large(files):
+    if key is not None and files is not None and _is_large(files):
         _get_ready(files)
 
     def module() -> IRModule:

@@ -96,7 +96,8 @@ def compile_kernels(mod: IRModule, spec: MachineSpec, meanwhile: Callable[[], ob
             own[name] = here(name)
     if not all(answer.done() for answer in waiting.values()):
         gc.collect(0)  # what ``rare_collection`` put off: rather now, while others work, than at the end
-    units, objects = Units(mod, spec), {}
+    units = Units(mod, spec)
+    objects: dict[str, Any] = {}
     for name in kernels:
         report("kernels", len(units.symbols), len(kernels))
         try:

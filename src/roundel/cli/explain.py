@@ -160,7 +160,8 @@ def add_measured(rows: list[dict[str, Any]], model: Any, *, target: TargetLike |
     for _ in range(3):
         compiled(*given)
     compiled.function.profile()
-    end, runs = time.perf_counter() + seconds, []
+    runs: list[Any] = []
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(runs) < 4:
         compiled(*given)
         runs.append({name: s / calls * 1e3 for name, (calls, s) in compiled.function.profile().items() if calls})

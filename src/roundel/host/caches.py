@@ -29,7 +29,8 @@ Room = tuple[int, tir.Var]
 
 def caches(host: HostBuilder, flow: Flow) -> dict[graph.Var, Cache]:
     """The results that can grow in place, for each call that makes them: all that reads them can read a buffer with more rows."""
-    infos, found = list(_leaves(host.func.body.sinfo)), {}
+    infos = list(_leaves(host.func.body.sinfo))
+    found: dict[graph.Var, Cache] = {}
     if len(infos) != len(flow.results) or not all(isinstance(i, graph.TensorInfo | graph.PrimInfo | graph.ShapeInfo) for i in infos):
         return {}  # then positions say nothing
     known = {v for p in host.func.params if isinstance(p.sinfo, graph.TensorInfo) for d in p.sinfo.shape or () for v in free_vars(d)}

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from ..ir import annotations, graph, tir
+from ..ir import graph, tir
+from ..ir.annotations import problems as problems_of_annotations
 from ..ir.module import IRModule
 from ..ir.op import OpDef
 from ..ir.visit import Visitor, children, free_vars, on
@@ -195,7 +196,7 @@ class _Program(Visitor):
         self.visit(s.block)
 
     def _annotations(self, node: Any, what: str) -> None:
-        for problem in annotations.problems(node):
+        for problem in problems_of_annotations(node):
             self.say(f"{what}: {problem}")
 
     @on(tir.Block)
@@ -312,12 +313,13 @@ class _Graph:
             if e not in self.vars:
                 self.say(f"variable {e.name} is used before it is defined")
             return
-        handler: Callable | None = {
+        handlers: dict[type, Callable[[Any], None]] = {
             graph.Call: self.call,
             graph.If: self.branch,
             graph.While: self.loop,
             graph.SeqExpr: self.seq,
-        }.get(type(e))
+        }
+        handler = handlers.get(type(e))
         if handler is not None:
             handler(e)
         elif isinstance(e, graph.GlobalVar):

@@ -92,7 +92,9 @@ def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -
     padding is zero."""
     parts = [_part(f, index_map.initial_indices) for f in index_map.final_indices if not isinstance(f, tir.IntImm)]
     steps = {axis: sorted({1} | {step for a, step in parts if a == axis}, reverse=True) for axis in range(array.ndim)}
-    pads, split, place = [], [], {}
+    pads: list[tuple[int, int]] = []
+    split: list[int] = []
+    place: dict[tuple[int, int], int] = {}
     for axis, n in enumerate(array.shape):
         sizes = steps[axis]
         pads.append((0, -n % sizes[0]))

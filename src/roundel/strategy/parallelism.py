@@ -11,11 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..ir import annotations, tir
+from ..ir import tir
+from ..ir.annotations import GRAIN
 from ..schedule import Schedule
 from ..target import Target
-
-GRAIN = "grain"  # the decision's name
 
 
 def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: Target, most_chunks: int | None = None) -> dict[str, int]:
@@ -32,7 +31,7 @@ def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: T
         grain = max(1, min(grain, extent.value // 4), extent.value // most_chunks if most_chunks else 1)
     grain = _given(sch, extent) or grain
     sch.parallel(loop)
-    sch.annotate(loop, annotations.GRAIN, grain)
+    sch.annotate(loop, GRAIN, grain)
     return {GRAIN: grain}
 
 

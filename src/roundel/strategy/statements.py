@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ..ir import annotations, tir
+from ..ir import tir
+from ..ir.annotations import GRAIN
 from ..ir.visit import free_vars
 from ..schedule.operations import ELEMENTARY
 from ..target import Target
@@ -163,7 +164,8 @@ class _Reader:
 
     def _homes(self) -> dict[Any, int]:
         """For each buffer that is no parameter, how many loops all its uses share: memory is that of one iteration of these."""
-        given, uses = set(self.func.buffer_params if self.func is not None else ()), {}
+        given = set(self.func.buffer_params if self.func is not None else ())
+        uses: dict[Any, Any] = {}
         for site in self.sites:
             for e in (site.store, *_loads(site.store)):
                 if e.buffer not in given:
@@ -247,7 +249,7 @@ def _statement(reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> Statem
     for loop in site.loops:
         kind, extent = _KINDS.get(loop.kind, SERIAL), reader.number(loop.extent)
         if loop.kind is tir.ForKind.PARALLEL:
-            grain = (loop.annotations or {}).get(annotations.GRAIN, 1)
+            grain = (loop.annotations or {}).get(GRAIN, 1)
             region, chunks = loop.loop_var, -(-extent // max(1, int(getattr(grain, "value", grain))))
         parts = digits.get(loop.loop_var)
         loops += [Loop(loop.loop_var, extent, kind)] if parts is None else _digits(parts, extent, kind)

@@ -271,7 +271,8 @@ def _changed(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any
     more = words.pop("attrs", ())
     if not isinstance(more, Mapping) and not isinstance(more, tuple):
         raise OptionError(f"attrs of a target are a mapping, not {reprlib.repr(more)}")
-    out, attrs, by = {**given, "kind": kind}, dict(given.get("attrs", ())), {}
+    by: dict[str, Any] = {}
+    out, attrs = {**given, "kind": kind}, dict(given.get("attrs", ()))
     for key, value in [*words.items(), *dict(more).items()]:
         name = keys.SPELLINGS.get(key, key.replace("-", "_"))
         if name in keys.FIGURES:

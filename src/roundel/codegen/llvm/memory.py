@@ -53,7 +53,8 @@ class Access:
         if self.lanes == 1:
             self.first = offset(em, buffer, indices)
             return
-        bases, step = [], ({}, 0)
+        bases: list[Any] = []
+        step: Linear = ({}, 0)
         for i, stride in zip(indices, linear_strides(em, buffer)):
             if i.dtype.lanes == 1:
                 bases.append(i)

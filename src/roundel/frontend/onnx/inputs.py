@@ -23,7 +23,9 @@ class Dimensions:
     """Named dimensions become one shape variable each."""
 
     def __init__(self, fixed: Mapping[str, int]) -> None:
-        self.fixed, self.variables, self.used = dict(fixed), {}, set()
+        self.fixed = dict(fixed)
+        self.variables: dict[str, Any] = {}
+        self.used: set[str] = set()
 
     def get(self, name: str) -> Any:
         """The variable of a named dimension, or the number that it is fixed to."""

@@ -116,7 +116,9 @@ def _result(importer: GraphImporter, info: Any) -> graph.GraphExpr:
 def _input_notes(importer: GraphImporter, inputs: Sequence[Any], params: Sequence[graph.Var]) -> dict[str, Any]:
     """Which tensors of the inputs are strings, which are the items of a sequence (with the type and the shape of an item, -1 for what is
     not fixed)."""
-    texts, sequences, at = [], [], 0
+    texts: list[Any] = []
+    sequences: list[Any] = []
+    at = 0
     for info, var in zip(inputs, params, strict=True):
         texts += [at + k for k, text in enumerate(text_leaves(info.type, var.sinfo)) if text]
         if isinstance(value := importer.values[info.name], StackedValue):

@@ -20,7 +20,8 @@ def convert_to_dataflow(mod: IRModule) -> IRModule:
 
 class _Convert(GraphRewriter):
     def function(self, func: graph.Function) -> graph.Function:
-        self.total, self.local = uses(func), set()
+        self.total = uses(func)
+        self.local: set[graph.Var] = set()
         return super().function(func)
 
     def seq(self, expr: graph.SeqExpr) -> graph.SeqExpr:

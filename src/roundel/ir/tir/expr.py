@@ -25,6 +25,7 @@ class Expr(Node):
 
     __slots__ = ("_facts",)
     dtype: DType
+    _facts: dict[str, Any] | None
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:

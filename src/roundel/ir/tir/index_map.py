@@ -26,7 +26,7 @@ class IndexMap(Node):
     @staticmethod
     def from_func(fn: Callable[..., Any], ndim: int | None = None) -> IndexMap:
         """From a Python function of index variables, e.g. ``lambda i, j: (i // 4, j, i % 4)``; ``*args`` need ``ndim``."""
-        names = []
+        names: list[str] = []
         for p in inspect.signature(fn).parameters.values():
             if p.kind is inspect.Parameter.VAR_POSITIONAL:
                 names += [f"{p.name}_{k}" for k in range((ndim or 0) - len(names))]
@@ -35,7 +35,8 @@ class IndexMap(Node):
         variables = tuple(Var(n, INT64) for n in names)
         out = fn(*variables)
         items: Sequence[Any] = out if isinstance(out, list | tuple) else (out,)
-        exprs, cuts = [], []
+        exprs: list[Expr] = []
+        cuts: list[int] = []
         for item in items:
             if isinstance(item, str):
                 cuts.append(len(exprs))

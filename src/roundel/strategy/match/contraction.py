@@ -54,7 +54,9 @@ def match(info: BlockInfo) -> Contraction | None:
         return None
     store, axes = info.stores[0], info.block.iter_vars
     for broadcast, vector in ((loads[0], loads[1]), (loads[1], loads[0])):
-        columns, rows, batch = [], [], []
+        columns: list[int] = []
+        rows: list[int] = []
+        batch: list[int] = []
         found = None
         for k, it in enumerate(axes):
             if it.kind is not tir.IterKind.SPATIAL:
