@@ -227,6 +227,12 @@ MOVE = {
     "nearest size": (lambda x: F.interpolate(x, (5, 11)), IMAGE),
     "bilinear": (lambda x: F.interpolate(x, (5, 11), mode="bilinear"), IMAGE),
     "bicubic": (lambda x: F.interpolate(x, (5, 11), mode="bicubic"), IMAGE),
+    "nearest factor": (lambda x: F.interpolate(x, scale_factor=(1.7, 0.6)), IMAGE),
+    "bilinear factor": (lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear"), IMAGE),
+    "bilinear to one": (lambda x: F.interpolate(x, (1, 3), mode="bilinear"), IMAGE),
+    "bilinear corners to one": (lambda x: F.interpolate(x, (1, 4), mode="bilinear", align_corners=True), IMAGE),
+    "bicubic factor": (lambda x: F.interpolate(x, scale_factor=(0.7, 2.3), mode="bicubic"), IMAGE),
+    "bicubic corners": (lambda x: F.interpolate(x, (7, 11), mode="bicubic", align_corners=True), IMAGE),
     "bilinear corners": (lambda x: F.interpolate(x, (5, 11), mode="bilinear", align_corners=True), IMAGE),
 }
 CREATE = {

@@ -43,7 +43,7 @@ _SYMBOLIC: dict[Any, Callable[..., Any]] = {
     torch.sym_ite: lambda c, a, b: tir.select(c, tir.as_index(a), tir.as_index(b)),
     torch.sym_max: lambda a, b: tir.max_(a, b), torch.sym_min: lambda a, b: tir.min_(a, b),
 }
-KEEP = ("scaled_dot_product_attention.default",)
+KEEP = ("scaled_dot_product_attention.default", *(f"upsample_{method}2d.vec" for method in ("nearest", "bilinear", "bicubic")))
 """Composite operators that are imported whole rather than decomposed by PyTorch."""
 
 

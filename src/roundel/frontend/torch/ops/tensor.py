@@ -190,21 +190,31 @@ def _tri(node: NodeContext, x: Any, diagonal: int = 0) -> Any:
     return node.make("tril" if "tril" in str(node.node.target) else "triu", x, k=diagonal)
 
 
-@converter("upsample_nearest2d.vec", "upsample_bilinear2d.vec", "upsample_bicubic2d.vec")
-def _upsample_vec(node: NodeContext, x: Any, size: Any, *rest: Any) -> Any:
-    return _resize(node, x, "nearest" not in str(node.node.target) and bool(rest and rest[0] is True))
+@converter("upsample_nearest2d.vec")
+def _nearest_vec(node: NodeContext, x: Any, size: Any, factors: Any = None) -> Any:
+    return _resize(node, x, False, factors)
 
 
-@converter("upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d")
-def _upsample(node: NodeContext, x: Any, size: Any, *rest: Any) -> Any:
-    return _resize(node, x, "nearest" not in str(node.node.target) and bool(rest and rest[0] is True))
+@converter("upsample_bilinear2d.vec", "upsample_bicubic2d.vec")
+def _upsample_vec(node: NodeContext, x: Any, size: Any, align_corners: bool, factors: Any = None) -> Any:
+    return _resize(node, x, align_corners, factors)
 
 
-def _resize(node: NodeContext, x: Any, align_corners: bool) -> Any:
+@converter("upsample_nearest2d")
+def _nearest(node: NodeContext, x: Any, size: Any, *factors: Any) -> Any:
+    return _resize(node, x, False, factors)
+
+
+@converter("upsample_bilinear2d", "upsample_bicubic2d")
+def _upsample(node: NodeContext, x: Any, size: Any, align_corners: bool, *factors: Any) -> Any:
+    return _resize(node, x, align_corners, factors)
+
+
+def _resize(node: NodeContext, x: Any, align_corners: bool, factors: Any) -> Any:
+    """``factors``: how much larger the result is along each axis of space, where the caller said it; else that follows from the sizes."""
     target = str(node.node.target)
     method = "nearest" if "nearest" in target else "linear" if "bilinear" in target else "cubic"
-    mode = "asymmetric" if method == "nearest" else "align_corners" if align_corners else "half_pixel" if method == "cubic" else "pytorch_half_pixel"
-    return node.make("image.resize", x, node.out_shape(), scales=(1.0, 1.0, None, None), method=method, coordinate_transformation_mode=mode,
+    given = tuple(float(f) if isinstance(f, int | float) and not align_corners else None for f in factors or (None, None))
+    mode = "asymmetric" if method == "nearest" else "align_corners" if align_corners else "half_pixel"
+    return node.make("image.resize", x, node.out_shape(), scales=(1.0, 1.0, *given), method=method, coordinate_transformation_mode=mode,
                      rounding_method="floor", cubic_alpha=-0.75)
-
-
