@@ -13,6 +13,7 @@ Inputs = tuple[Any, ...]
 Case = tuple[Inputs, Callable[[], Any]]
 
 DTYPES = ("int64", "int32", "uint8", "int8", "int16", "uint16", "uint32", "uint64")
+VARIANTS = {*DTYPES, "none", "add", "mul", "max", "min", "0", "1", "linear", "nearest", "cubic", "zeros", "border", "reflection"}
 _FAR = (2**31, -(2**31), 2**31 - 1, 2**32, 2**40, -(2**40), 2**63 - 1, -(2**63), 2**62, 2**64 - 1, 1000)
 
 
@@ -187,3 +188,11 @@ def subjects() -> list[Subject]:
 
     models = (*index_models.onnx_subjects(), *index_models.torch_subjects(), *index_caches.subjects(), *index_coordinates.subjects())
     return [*(s for dtype in DTYPES for s in _of_type(dtype)), *models]
+
+
+def fewer_subjects() -> list[Subject]:
+    """One variant of each operator, or two where there are many, so that all types of indices and all modes are among them."""
+    families: dict[str, list[Subject]] = {}
+    for subject in subjects():
+        families.setdefault(" ".join(w for w in subject.name.split() if w not in VARIANTS), []).append(subject)
+    return [s for k, variants in enumerate(families.values()) for s in variants[min(k % 5, len(variants) - 1) :: 5]]

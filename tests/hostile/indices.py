@@ -21,6 +21,7 @@ from . import index_subjects
 from .guarded import Pool
 
 ROUND = 500  # attempts on one operator before the next
+MANY = 5000  # attempts from which on each variant of an operator has some
 _DEATHS = 5  # after so many the attack ends
 
 
@@ -113,4 +114,4 @@ def main(subjects: Sequence[index_subjects.Subject]) -> None:
 
 
 if __name__ == "__main__":
-    main(index_subjects.subjects())
+    main(index_subjects.subjects() if int(sys.argv[2]) >= MANY else index_subjects.fewer_subjects())
