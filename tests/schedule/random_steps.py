@@ -25,6 +25,8 @@ class Steps:
             found = self.sch.get_child_blocks(stack.pop())
             blocks += found
             stack += found
+        if not blocks:
+            raise ScheduleError("no blocks")
         return self.random.choice(blocks)
 
     def loop(self, block=None):
@@ -109,6 +111,8 @@ STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "add_unit_loop": lambda s, sch: sch.add_unit_loop(s.pick(s.block(), s.loop())),
     "parallel": lambda s, sch: sch.parallel(s.loop()),
     "vectorize": lambda s, sch: sch.vectorize(s.loop()),
+    "bind": lambda s, sch: sch.bind(s.loop(), s.pick("threadIdx.x", "blockIdx.x", "vthread.x")),
+    "vectorize_sums": lambda s, sch: sch.vectorize(s.loop(), reassociate=True),
     "unroll": lambda s, sch: sch.unroll(s.loop()),
     "cache_read": lambda s, sch: sch.cache_read(s.block(), s.random.randrange(2), s.pick("local", "global")),
     "cache_write": lambda s, sch: sch.cache_write(s.block(), 0, s.pick("local", "global")),

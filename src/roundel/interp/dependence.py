@@ -106,6 +106,7 @@ class Plan(Visitor):
         self.counted: set[Atom] = set()  # loop variables that take every value of their range
         self.views: dict[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]] = {}
         self.allocated: set[Any] = set()
+        self.alone: set[Any] = set()
         self.count = 0
         self.visit(func.body)
 
@@ -126,6 +127,10 @@ class Plan(Visitor):
         if known is None:
             known = self.verdicts[loop] = loop in self.loops and self._decide(loop, self.loops[loop])
         return known
+
+    def reduces(self, loop: tir.For) -> bool:
+        """Whether a variable that reduces is bound to ``loop``."""
+        return loop in self.loops and self.loops[loop].reduces
 
     def width(self, loop: tir.For) -> int:
         """How many lanes the loops inside ``loop`` add to each iteration, at most (private memory counts too)."""
@@ -148,7 +153,7 @@ class Plan(Visitor):
             return False
         written = {a.space for a in info.accesses if a.store and a.space not in info.private}
         if not info.reduces and loop.kind is tir.ForKind.THREAD_BINDING:
-            return True
+            written &= self.alone  # a thread has registers of its own
         if not info.reduces and loop.kind is tir.ForKind.PARALLEL:
             written &= self.allocated  # lowering makes memory that one iteration uses private to it
         tested = 0
@@ -416,6 +421,8 @@ class Plan(Visitor):
 
     def _owned(self, buffer: tir.Buffer) -> None:
         self.allocated.add(buffer.data)
+        if buffer.scope.split(".")[0] == "local":
+            self.alone.add(buffer.data)
         for info in self.stack:
             info.private.add(buffer.data)
         size = math.prod(self.forms.of(n).hi for n in buffer.shape)

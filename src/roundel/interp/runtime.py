@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,13 +29,18 @@ class Runtime:
     """A module ready to run. ``rt["name"](...)``: a tensor program writes into the arrays passed for its outputs, a
     graph function (or the host function it became) returns its results.
 
-    ``packed`` gives foreign functions by name (asked before the FFI's registry).
+    ``packed`` gives foreign functions by name (asked before the FFI's registry). With ``order`` the iterations of parallel, vectorized
+    and thread-bound loops run one after another in a random order: what the loop says must not matter.
     """
 
     def __init__(
-        self, mod: IRModule, machine: Machine | None = None, packed: Mapping[str, Packed] | None = None
+        self,
+        mod: IRModule,
+        machine: Machine | None = None,
+        packed: Mapping[str, Packed] | None = None,
+        order: random.Random | None = None,
     ) -> None:
-        self.mod, self.machine = mod, machine or Machine()
+        self.mod, self.machine, self.order = mod, machine or Machine(), order
         self._packed = dict(packed or {})
         self._plans: dict[tuple, Plan] = {}
         self._constants: dict[str, Pointer] = {}
@@ -149,7 +155,7 @@ def interpret(
     return Runtime(mod, machine, packed)
 
 
-def run_prim_func(func: tir.PrimFunc, args: Sequence[Any], *, machine: Machine | None = None) -> Any:
-    """Run one tensor program on arrays and numbers in the order of its parameters; outputs are written in place."""
+def run_prim_func(func: tir.PrimFunc, args: Sequence[Any], *, machine: Machine | None = None, order: random.Random | None = None) -> Any:
+    """Run one tensor program on arrays and numbers in the order of its parameters; outputs are written in place (``order``: see Runtime)."""
     name = str(func.attrs.get("global_symbol", "main"))
-    return Runtime(IRModule({name: func}), machine).call(name, args)
+    return Runtime(IRModule({name: func}), machine, order=order).call(name, args)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .runtime import Runtime
 
 LANES = 1 << 21  # most elements that run at once; longer loops run in pieces
+AT_ONCE = (tir.ForKind.PARALLEL, tir.ForKind.VECTORIZED, tir.ForKind.THREAD_BINDING)
 
 
 class Executor(Evaluator):
@@ -86,9 +87,12 @@ class Executor(Evaluator):
         n = bounds(count)[1]
         if n <= 0:
             return
+        if self.runtime.order is not None and s.kind in AT_ONCE and not self.plan.reduces(s):  # type: ignore[union-attr]
+            self._serial(s, start, count, step, self.runtime.order.sample(range(n), n))
+            return
         piece = self._piece(s, n) if n > 1 and type(step) is int else 1
         if piece <= 1:
-            self._serial(s, start, count, step, n)
+            self._serial(s, start, count, step, range(n))
             return
         cut = self.plan.factors(s, n)  # type: ignore[union-attr]
         inner = math.prod(cut[1:])
@@ -124,9 +128,9 @@ class Executor(Evaluator):
         del self.axes[len(self.axes) - len(extents) :]
         self.mask = saved
 
-    def _serial(self, s: tir.For, start: Any, count: Any, step: Any, n: int) -> None:
+    def _serial(self, s: tir.For, start: Any, count: Any, step: Any, iterations: Iterable[int]) -> None:
         saved = self.mask
-        for k in range(n):
+        for k in iterations:
             self.env[s.loop_var] = lanes.add(start, lanes.mul(step, k))
             if type(count) is not int:
                 self.mask = combine(saved, lanes.less(k, count))

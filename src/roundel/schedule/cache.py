@@ -75,6 +75,9 @@ def cache_write(
             hint="cache_write before decompose_reduction",
         )
     legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
+    if not legality.stores_all(tree, realize, buffer):
+        why = f"block {node.name} may leave out elements of the part of {buffer.name} that would be copied back"
+        refuse(tree, realize, f"cannot cache {buffer.name}", why)
     users = [tree.realize(t) for t in consumer_blocks or ()]
     later = [r for r in legality.readers(tree, scope, buffer) if r not in (realize, *users)]
     beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]

@@ -67,7 +67,9 @@ def get_consumers(tree: Tree, block: BlockToken) -> Change:
 
 @primitive
 def get_output_blocks(tree: Tree, scope_block: BlockToken) -> Change:
-    """Blocks directly inside ``scope_block`` that write what is seen outside of it."""
+    """Blocks inside ``scope_block``, at any depth, that write what is seen outside of it."""
     node: Block = tree.nodes[scope_block]
-    inner: set[Buffer] = set(node.alloc_buffers)
-    return Change(tree, [r.block.token for r in tree.children(node) if legality.writes_of(r.block) - inner])
+    inside = [b for b in tree.blocks() if b is not node and tree.under(b, node)]
+    inner: set[Buffer] = {a for b in (node, *inside) for a in b.alloc_buffers}
+    views = {m.buffer: m.source.buffer for b in inside for m in b.match_buffers}
+    return Change(tree, [b.token for b in inside if {views.get(w, w) for w in legality.writes_of(b)} - inner])

@@ -37,15 +37,33 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
             "it is a reduction" if node.init is not None else "its value depends on variables that are not in the index",
         )
     legality.require_inner_buffers(tree, node, "inline")
-    users = legality.readers(tree, tree.scope(realize), buffer)
-    if not users:
-        refuse(tree, realize, f"cannot inline block {node.name}", "nothing reads it")
-    _require_inputs_unchanged(tree, realize, users)
+    _require_no_loops_used(tree, realize, store.value)
+    scope = tree.scope(realize)
+    _require_inputs_unchanged(tree, realize, buffer)
     inliner = _Inline(tree, buffer, {v: k for k, v in enumerate(store.indices)}, store.value)
-    changes: dict[Any, Any] = {realize: None}
-    for u in users:
-        changes[u] = u.replace(block=inliner.rewrite(u.block))
-    return Change(_without(tree.edit(changes), tree.scope(realize), buffer), None, {block: "inlined into its consumers"})
+    changed = tree.edit({realize: None})
+    inside = changed.nodes[scope.token]
+    changed = changed.edit({inside.body: inliner.rewrite(inside.body)})
+    if any(_refers(n, buffer) for n in walk(changed.nodes[scope.token].body)):
+        refuse(tree, realize, f"cannot inline block {node.name}", f"{buffer.name} is read through a view or a pointer")
+    for r in changed.children(changed.nodes[scope.token]):
+        if legality.writes_of(r.block) & legality.reads_of(node):
+            legality.require_own_elements(changed, r, f"inline block {node.name}")
+    return Change(_without(changed, scope, buffer), None, {block: "inlined into its consumers"})
+
+
+def _require_no_loops_used(tree: Tree, realize: BlockRealize, value: Expr) -> None:
+    """The value is made of the block's variables alone, not of loops around it."""
+    around = {x.loop_var.name for x in tree.loops(realize) if x.loop_var in free_vars(value)}
+    if around:
+        refuse(tree, realize, f"cannot inline block {realize.block.name}", f"its value uses loop {', '.join(around)} without a variable bound to it")
+
+
+def _refers(node: Any, buffer: Buffer) -> bool:
+    """Whether a node is an access of a buffer, a view of it, or its pointer."""
+    if type(node) in (BufferLoad, BufferStore, tir.BufferRegion):
+        return node.buffer is buffer
+    return node is buffer.data
 
 
 def _single_store(tree: Tree, realize: BlockRealize, doing: str) -> BufferStore:
@@ -70,17 +88,21 @@ def _index_variables(tree: Tree, realize: BlockRealize, indices: tuple[Expr, ...
     return variables
 
 
-def _require_inputs_unchanged(tree: Tree, realize: BlockRealize, users: list[BlockRealize]) -> None:
+def _require_inputs_unchanged(tree: Tree, realize: BlockRealize, buffer: Buffer) -> None:
+    """What the block reads is the same where its value is used, and each use is after it."""
     inputs = legality.reads_of(realize.block)
-    last = max(tree.order[u] for u in users)
-    for r in tree.children(tree.scope(realize)):
-        if tree.order[realize] < tree.order[r] <= last and legality.writes_of(r.block) & inputs:
-            refuse(
-                tree,
-                realize,
-                f"cannot inline block {realize.block.name}",
-                f"block {r.block.name} overwrites its inputs before they would be read",
-            )
+    what = f"cannot inline block {realize.block.name}"
+    for s in legality.leaves(tree.scope(realize).body):
+        if s is realize or not any(_refers(n, buffer) for n in walk(s)):
+            continue
+        if tree.order[s] < tree.order[realize]:
+            refuse(tree, realize, what, f"{buffer.name} is read before it is computed")
+        for r in legality.passed(tree, realize, s):
+            if legality.writes_of(r.block) & inputs:
+                refuse(tree, realize, what, f"block {r.block.name} overwrites its inputs before they would be read")
+    stored = {n.buffer for s in legality.bare_statements(tree.scope(realize).body) for n in walk(s) if type(n) is BufferStore}
+    if stored & inputs:
+        refuse(tree, realize, what, "statements outside of blocks overwrite its inputs")
 
 
 class _Inline(Rewriter):
@@ -140,8 +162,10 @@ def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
     value = _Put(next(iter(loads)), made.value, table).rewrite(store.value)
     body = BufferStore(store.buffer, value, tuple(substitute(i, table) for i in store.indices))
     new = producer.replace(block=with_access(tree, source.replace(body=body)), predicate=_guard(an, producer, node, table, at, made.indices))
-    legality.require_no_conflict(tree, realize, _between(tree, producer, realize), "inline")
+    legality.require_no_conflict(tree, realize, [r for r in legality.passed(tree, realize, producer) if r is not producer], "inline")
     changed = tree.edit({realize: None, producer: new})
+    if legality.writes_of(node) & legality.reads_of(source):
+        legality.require_own_elements(changed, new, f"inline block {node.name} into its producer")
     return Change(_without(changed, tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"})
 
 
@@ -150,6 +174,7 @@ def _epilogue_of(tree: Tree, realize: BlockRealize) -> tuple[BlockRealize, Buffe
     node = realize.block
     if not legality.is_complete(node):
         refuse(tree, realize, f"cannot inline block {node.name} into its producer", "it reduces, or reads back what it writes")
+    legality.require_true_axes(tree, node, "inline into its producer")
     producer, buffer = _only_producer(tree, realize)
     if not legality.is_complete(producer.block):
         refuse(
@@ -194,10 +219,6 @@ def _only_producer(tree: Tree, realize: BlockRealize) -> tuple[BlockRealize, Buf
             "there is no block that is the only writer of an inner buffer which this block alone reads",
         )
     return last
-
-
-def _between(tree: Tree, first: BlockRealize, last: BlockRealize) -> list[BlockRealize]:
-    return [r for r in tree.children(tree.scope(last)) if tree.order[first] < tree.order[r] < tree.order[last]]
 
 
 class _Put(Rewriter):

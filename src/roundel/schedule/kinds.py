@@ -13,6 +13,8 @@ from .legality import check_parallel
 from .primitive import BlockToken, Change, Loop, Target, primitive, refuse
 from .tree import Tree
 
+THREAD_AXES = frozenset({f"{a}.{x}" for a in ("blockIdx", "threadIdx", "vthread", "clusterCtaIdx") for x in "xyz"} | {"vthread"})
+
 
 def _set_kind(tree: Tree, loop: Loop, kind: ForKind, thread: str | None = None) -> Change:
     node: For = tree.nodes[loop]
@@ -45,10 +47,10 @@ def unroll(tree: Tree, loop: Loop) -> Change:
 @primitive
 def bind(tree: Tree, loop: Loop, thread_axis: str) -> Change:
     """for i in range(n)   ->   for i in T.thread_binding(n, thread="threadIdx.x")"""
-    known = ("blockIdx.", "threadIdx.", "vthread", "clusterCtaIdx.")
-    if not thread_axis.startswith(known):
+    if thread_axis not in THREAD_AXES:
         refuse(tree, loop, f"there is no thread axis {thread_axis!r}", hint="blockIdx.x, threadIdx.y, vthread.x, ...")
-    check_parallel(tree, tree.nodes[loop], "bind", reduce_too=thread_axis.startswith("threadIdx."))
+    own = ("local", "shared") if thread_axis.startswith("blockIdx") else ("local",)
+    check_parallel(tree, tree.nodes[loop], "bind", reduce_too=thread_axis.startswith("threadIdx."), own=own)
     return _set_kind(tree, loop, ForKind.THREAD_BINDING, thread_axis)
 
 

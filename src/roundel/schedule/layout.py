@@ -144,6 +144,7 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Cha
     realize = tree.realize(block)
     index_map = as_index_map(index_map, len(node.iter_vars))
     shape = tuple(iv.dom.extent for iv in node.iter_vars)
+    legality.require_true_axes(tree, node, "transform the domain of")
     if any(not _is_zero(iv.dom.min) for iv in node.iter_vars):
         refuse(tree, realize, f"cannot transform the domain of block {node.name}", "a variable does not start at 0")
     chain = sole_loops(tree, realize)

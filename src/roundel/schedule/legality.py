@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundel.arith import Analyzer, disjoint, end, union
-from roundel.ir import Buffer, Var, free_vars, substitute, tir, walk
+from roundel.arith import detect_iter_map, disjoint, reads_memory
+from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
+from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, For, IterKind, Stmt
 
+from .accesses import INIT, Access, accesses_of
+from .dependence import conflicts, instance_conflicts, places_under, same_instance, stays_before
+from .handed_on import reduces_over, written
 from .primitive import refuse
-from .regions import Region, regions_of, touched
-from .tree import Tree, child_stmts, is_one
+from .regions import run_domain
+from .tree import Tree, child_stmts, conjuncts, is_one, is_true
 
 FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
 
@@ -27,11 +31,6 @@ def writes_of(block: Block) -> set[Buffer]:
 def reads_of(block: Block) -> set[Buffer]:
     """Buffers a block reads."""
     return {r.buffer for r in block.reads}
-
-
-def accumulates(block: Block) -> bool:
-    """Whether running a block's instance twice could give another result than once."""
-    return block.init is not None or bool(reads_of(block) & writes_of(block)) or any(iv.kind is not IterKind.SPATIAL for iv in block.iter_vars)
 
 
 def is_complete(block: Block) -> bool:
@@ -54,6 +53,18 @@ def require_pure(tree: Tree, block: Block, doing: str) -> None:
             f"cannot {doing} block {block.name}",
             why + ", and is no reduction with an init",
         )
+    require_true_axes(tree, block, doing)
+
+
+def require_true_axes(tree: Tree, block: Block, doing: str) -> None:
+    """The instances of a block may run in any order: they touch different elements, or only update what they reduce into."""
+    kinds = {iv.var: iv.kind for iv in block.iter_vars}
+    for a, b, differing, any_order in instance_conflicts(block):
+        if not any_order or any(kinds[v] is not IterKind.REDUCE for v in differing):
+            did = "reads" if not (a.store and b.store) else "also stores"
+            names = ", ".join(v.name for v in differing)
+            why = f"an instance stores elements of {a.buffer.name} that another one, with another {names}, {did}: their order matters"
+            refuse(tree, tree.realize(block.token), f"cannot {doing} block {block.name}", why)
 
 
 def writers(tree: Tree, scope: Block, buffer: Buffer) -> list[BlockRealize]:
@@ -116,6 +127,28 @@ def require_inner_buffers(tree: Tree, block: Block, doing: str) -> None:
 # --- moving a block past others
 
 
+def require_own_elements(tree: Tree, realize: BlockRealize, doing: str) -> None:
+    """A block that reads what it stores reads the very elements that its instance stores, so that no instance sees what another one did."""
+    found = accesses_of(realize.block)
+    for store in found:
+        for load in found:
+            same = all(x.min is y.min and x.extent is y.extent for x, y in zip(store.region, load.region))
+            if store.store and not load.store and load.buffer is store.buffer and not same:
+                why = f"block {realize.block.name} would read elements of {store.buffer.name} that other instances of it overwrite"
+                refuse(tree, realize, f"cannot {doing}", why)
+
+
+def passed(tree: Tree, moving: BlockRealize, place: Stmt) -> list[BlockRealize]:
+    """Blocks of the scope that a block changes places with when it goes from its loops to ``place`` (a block or a loop): those between
+    the two, and those in loops around one of them only."""
+    low, high = sorted((tree.order[moving], tree.order[place]))
+    here, there = tree.loops(moving), [*tree.loops(place), *([place] if type(place) is For else [])]
+    tops = [next((x for x in a if x not in b), None) for a, b in ((here, there), (there, here))]
+    spanned = {r for x in tops if x is not None for r in tree.realizes(x)}
+    found = tree.children(tree.scope(moving))
+    return [r for r in found if r is not moving and r is not place and (low < tree.order[r] < high or r in spanned)]
+
+
 def require_no_conflict(tree: Tree, moving: BlockRealize, passed: list[BlockRealize], doing: str) -> None:
     """The moving block neither feeds, nor is fed by, nor overwrites (or shares outputs with) the blocks it passes."""
     me = moving.block
@@ -136,21 +169,63 @@ def require_no_conflict(tree: Tree, moving: BlockRealize, passed: list[BlockReal
 
 def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool:
     an = tree.analyzer(tree.scope(a), inside=True)
-    return all(disjoint(x, y, an) for x in _written(tree, a, buffer, None) for y in _written(tree, b, buffer, None))
+    return all(disjoint(x, y, an) for x in written(tree, a, buffer, None) for y in written(tree, b, buffer, None))
 
 
-def _written(tree: Tree, realize: BlockRealize, buffer: Buffer, top: Stmt | None) -> list[Region]:
-    return [touched(tree, realize, r, top) for r in regions_of(realize.block, buffer, written=True)]
+def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
+    """Whether a block stores every element of the region it is said to write of a buffer: no condition, no gap."""
+    block = realize.block
+    reducing = {x for iv, v in zip(block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE and block.init is not None for x in free_vars(v)}
+    asked = [c for c in conjuncts(realize.predicate) if free_vars(c).isdisjoint(reducing)]  # (the init runs whatever is reduced over)
+    if any(reads_memory(c) for c in conjuncts(realize.predicate)) or (asked and run_domain(tree, realize) is None):
+        return False
+    mine = [a for a in accesses_of(block) if a.store and a.buffer is buffer and (block.init is None or a.update == INIT)]
+    part = block.body if block.init is None else block.init
+    unconditional = not any(type(n) in (tir.If, tir.While) or (type(n) is BlockRealize and not is_true(n.predicate)) for n in walk(part))
+    return bool(mine) and unconditional and any(_without_gaps(tree, realize, a) for a in mine)
+
+
+def _without_gaps(tree: Tree, realize: BlockRealize, a: Access) -> bool:
+    """Whether the indices of a store take every value between their least and greatest, in all combinations."""
+    doms = {**{iv.var: iv.dom for iv in realize.block.iter_vars}, **a.inside}
+    points = [r.min for r in a.region if is_one(r.extent)]
+    if all(type(i) is Var for i in points) and len(set(points)) == len(points):
+        return True
+    try:
+        found = detect_iter_map(points, {v: r for v, r in doms.items() if v in frozenset().union(*map(free_vars, points))}, an=tree.analyzer(realize))
+    except ArithError:
+        return False
+    return all(is_one(x.scale) for s in found.indices for x in s.splits)
 
 
 # --- order of iterations
 
 
-def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: str) -> None:
-    """Refuses when iterations of directly nested loops must keep their order.
+def check_order(tree: Tree, chain: list[For], order: list[For]) -> None:
+    """Refuses to put directly nested loops into another order unless iterations that depend on each other stay in theirs."""
+    _check_blocks_reordered(tree, chain, "reorder")
+    for c in conflicts(tree, chain):
+        if not c.any_order and [x for x in order if x in c.loops] != list(c.loops):
+            refuse(tree, chain[0], "cannot reorder these loops", f"{c.why}, and their order would change")
 
-    Blocks below have spatial and reduce variables only, and what one block hands to another stays in one iteration.
+
+def check_merged(tree: Tree, loop: For, parts: Sequence[set[Token]]) -> None:
+    """Refuses a loop that was made of several, whose blocks are ``parts``, where an iteration would use what a later one makes, or overwrite it.
+
+    What was done by any iteration of an earlier loop came before all iterations of the later ones.
     """
+    _check_blocks_reordered(tree, [loop], "merge")
+    places = places_under(tree, loop.body)
+    of = {t: k for k, part in enumerate(parts) for t in part}
+    an = tree.analyzer(loop)
+    for a in places if an.bounds(loop.extent)[1] > 1 else ():
+        for b in places:
+            if of[a.stmt.block.token] < of[b.stmt.block.token] and not stays_before(tree, loop, a, b, places):  # type: ignore[attr-defined]
+                what = f"{a.who} and {b.who} touch elements of {a.access.buffer.name} in iterations whose order would change"
+                refuse(tree, loop, "cannot merge these loops", what)
+
+
+def _check_blocks_reordered(tree: Tree, chain: list[For], doing: str) -> None:
     inside = tree.realizes(chain[-1].body)
     for r in inside:
         for iv in r.block.iter_vars:
@@ -177,10 +252,8 @@ def check_iterations_independent_of_order(tree: Tree, chain: list[For], doing: s
                 f"cannot {doing} loops around block {r.block.name}",
                 "it is opaque: it uses the loop variables without bindings",
             )
-    for s in _bare(chain[-1].body):
+    for s in bare_statements(chain[-1].body):
         refuse(tree, chain[0], f"cannot {doing} loops around statements outside of blocks", f"{s!r}"[:200])
-    if len(inside) > 1:
-        _check_handed_on(tree, chain, inside, doing)
 
 
 def require_no_idle(tree: Tree, realize: BlockRealize, loops: Sequence[For], doing: str) -> None:
@@ -196,6 +269,25 @@ def require_no_idle(tree: Tree, realize: BlockRealize, loops: Sequence[For], doi
                 f"cannot {doing} here",
                 f"block {realize.block.name} is computed again in each iteration of {x.loop_var.name}, init included",
             )
+
+
+def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:
+    """The init of a reduction runs once for each of its results: conditions hold at the start of the reduction, which one iteration is.
+
+    (A condition on sizes alone says that there is nothing to reduce over; then the result is the init.)
+    """
+    loops = {x.loop_var: x for x in tree.loops(realize)}
+    reducing = [v for iv, v in zip(realize.block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE]
+    mine = {v: loops[v].min for e in reducing for v in free_vars(e) if v in loops}
+    asked = tir.logical_and(*(c for c in conjuncts(realize.predicate) if not free_vars(c).isdisjoint(mine)))
+    at_start = tree.analyzer(realize).simplify(substitute(asked, mine))
+    if not is_true(at_start) and (reads_memory(at_start) or not all(v.size for v in free_vars(at_start))):
+        refuse(tree, realize, f"cannot {doing}", f"the condition {asked.script()} may leave out the start of the reduction, and the init with it")
+    if any(type(v) is not Var for v in reducing):
+        twice = set(mine) - same_instance(tree, realize)
+        if twice:
+            names = ', '.join(v.name for v in twice)
+            refuse(tree, realize, f"cannot {doing}", f"different iterations of {names} may be one of its instances: its init may run twice")
 
 
 def require_all_run(tree: Tree, realize: BlockRealize, loops: Sequence[For], doing: str) -> None:
@@ -218,102 +310,26 @@ def _used(block: Block) -> set:
     return {n for n in walk(block) if type(n) is tir.Var}
 
 
-def _bare(stmt: Stmt) -> list[Stmt]:
+def leaves(stmt: Stmt) -> list[Stmt]:
+    """The blocks (realizes) and the statements outside of blocks at or under a statement, in order."""
     out, stack = [], [stmt]
     while stack:
         s = stack.pop()
-        if type(s) in (tir.BufferStore, tir.Evaluate):
+        inside = () if type(s) is BlockRealize else child_stmts(s)
+        if not inside:
             out.append(s)
-        elif type(s) is not BlockRealize:
-            stack.extend(child_stmts(s))
+        stack.extend(reversed(inside))
     return out
 
 
-def _check_handed_on(tree: Tree, chain: Sequence[For], inside: list[BlockRealize], doing: str) -> None:
-    """What blocks under nested loops read from each other was written, and finished, in the same iteration."""
-    top = chain[-1]
-    an = tree.analyzer(top, inside=True)
-    for k, reader in enumerate(inside):
-        for region in reader.block.reads:
-            before = [w for w in inside[:k] if region.buffer in writes_of(w.block)]
-            after = [w for w in inside[k + 1 :] if region.buffer in writes_of(w.block)]
-            if region.buffer in writes_of(reader.block) and not before:
-                continue
-            reducing = next((w for w in before if _reduces_over(w, chain)), None)
-            if reducing is not None:
-                why = f"block {reader.block.name} reads {region.buffer.name}, which block {reducing.block.name} is still reducing there"
-                refuse(tree, top, f"cannot {doing} loop {top.loop_var.name}", why)
-            if (before or after) and not _covered(tree, an, before, reader, region, top):
-                other = (before or after)[0].block.name
-                refuse(
-                    tree,
-                    top,
-                    f"cannot {doing} loop {top.loop_var.name}",
-                    f"block {reader.block.name} reads {region.buffer.name}, which block {other} writes in another iteration",
-                )
+def bare_statements(stmt: Stmt) -> list[Stmt]:
+    """The stores and calls outside of blocks at or under a statement."""
+    return [s for s in leaves(stmt) if type(s) in (tir.BufferStore, tir.Evaluate)]
 
 
-def check_writes_apart(tree: Tree, loop: For, doing: str) -> None:
-    """Refuses when two blocks under a loop write one buffer, and some iteration could touch what another one wrote."""
-    inside = tree.realizes(loop.body)
-    later = Var(loop.loop_var.name, loop.loop_var.dtype)
-    with tree.analyzer(loop, inside=True).scope() as an:
-        an.bind(later, tir.Range(loop.loop_var + 1, loop.min + loop.extent - loop.loop_var - 1))
-        for k, first in enumerate(inside):
-            for second in inside[k + 1 :]:
-                for buffer in writes_of(first.block) & writes_of(second.block):
-                    boxes = [[touched(tree, r, w, loop, an) for w in regions_of(r.block, buffer, written=True)] for r in (first, second)]
-                    if not all(disjoint([substitute(x, {loop.loop_var: later}) for x in a], b, an) for a in boxes[0] for b in boxes[1]):
-                        why = f"a later iteration of block {first.block.name} may overwrite what block {second.block.name} wrote to {buffer.name}"
-                        refuse(tree, loop, f"cannot {doing} these loops", why)
-
-
-def _reduces_over(realize: BlockRealize, chain: Sequence[For]) -> bool:
-    """Whether some of the loops are part of a variable that reduces."""
-    loops = {x.loop_var for x in chain}
-    return any(iv.kind is not IterKind.SPATIAL and free_vars(v) & loops for iv, v in zip(realize.block.iter_vars, realize.iter_values))
-
-
-def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
-    wanted = touched(tree, reader, region, top, an)
-    pieces = [p for w in before for p in _written(tree, w, region.buffer, top)]
-    if any(_holds(an, p, wanted, region.buffer) for p in pieces):
-        return True
-    joined: Region | None = pieces[0] if pieces else None
-    for p in pieces[1:]:
-        joined = _join(an, joined, p) if joined is not None else None
-    return joined is not None and _holds(an, joined, wanted, region.buffer)
-
-
-def _holds(an: Analyzer, outer: Region, inner: Region, buffer: Buffer) -> bool:
-    """Whether ``outer`` provably holds what of ``inner`` lies in the buffer."""
-    return all(
-        (an.prove(x.min <= y.min) or an.prove(x.min <= 0)) and (an.prove(end(y) <= end(x)) or an.prove(n <= end(x)))
-        for x, y, n in zip(outer, inner, buffer.shape)
-    )
-
-
-def _join(an: Analyzer, a: Region, b: Region) -> Region | None:
-    """The union of two boxes where it is a box that could be shown: neighbours along one dimension."""
-    differing = [k for k, (x, y) in enumerate(zip(a, b)) if not (an.prove_equal(x.min, y.min) and an.prove_equal(x.extent, y.extent))]
-    if not differing:
-        return a
-    k = differing[0]
-    return None if len(differing) > 1 or not an.prove(b[k].min <= end(a[k])) else union(a, b, an)
-
-
-def _private(tree: Tree, realize: BlockRealize, loop: For) -> bool:
-    """A whole reduction into a buffer that only blocks under the loop touch: each iteration has its own."""
-    scope = tree.scope(realize)
-    mine = writes_of(realize.block)
-    if not is_reduction(realize.block) or not mine <= set(scope.alloc_buffers):
-        return False
-    return all(tree.under(r, loop) for b in mine for r in (*writers(tree, scope, b), *readers(tree, scope, b)))
-
-
-def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) -> None:
-    """Refuses unless the loop's iterations touch different elements: it binds to spatial variables only, and blocks
-    that accumulate see each of their instances once."""
+def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False, own: Sequence[str] | None = None) -> None:
+    """Refuses unless the loop's iterations may run at the same time: it binds to spatial variables only (to ``reduce_too`` as asked), and no
+    iteration touches what another one stores. Of memory made here, each iteration has its own (``own``: only in these scopes)."""
     for r in tree.realizes(loop.body):
         require_all_run(tree, r, [loop], doing)
         users = [iv for iv, v in zip(r.block.iter_vars, r.iter_values) if loop.loop_var in free_vars(v)]
@@ -326,13 +342,6 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) 
                 f"in block {r.block.name} it binds to {wrong[0].var.name}, which is {wrong[0].kind.value} and not spatial",
                 hint="rfactor makes a reduction loop spatial",
             )
-        if not users and accumulates(r.block) and r.block.iter_vars and not _private(tree, r, loop):
-            refuse(
-                tree,
-                loop,
-                f"cannot {doing} loop {loop.loop_var.name}",
-                f"its iterations would all accumulate into the same elements in block {r.block.name}",
-            )
         if not r.block.iter_vars and loop.loop_var in _used(r.block):
             refuse(
                 tree,
@@ -340,6 +349,6 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False) 
                 f"cannot {doing} loop {loop.loop_var.name}",
                 f"block {r.block.name} uses it without a binding, so it may do anything",
             )
-    inside = tree.realizes(loop.body)
-    if len(inside) > 1:
-        _check_handed_on(tree, [loop], inside, doing)
+    for c in conflicts(tree, [loop], own):
+        if not (reduce_too and c.any_order and reduces_over(c.first.stmt, [loop])):  # type: ignore[arg-type]
+            refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}", c.why)

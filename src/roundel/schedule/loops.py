@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from roundel.arith import Analyzer
+from roundel.arith import Analyzer, reads_memory
 from roundel.ir import Token, free_vars, tir, walk
 from roundel.ir.tir import Expr, For, ForKind, IterKind, Stmt
 
 from .decisions import holds_always
-from .legality import check_iterations_independent_of_order, check_writes_apart, require_no_idle
+from .legality import check_merged, check_order, require_no_idle
 from .primitive import Change, Loop, Target, primitive, refuse
 from .rebind import rebind, serial, wrap
 from .tree import TRUE, Tree, fresh_copy, is_one, unique_block_name
@@ -104,6 +104,11 @@ def split_body(tree: Tree, node: For, nested: list[For], exact: bool, keep_units
     for x in nested:
         at = at * x.extent + (x.loop_var if keep_units or not is_one(x.extent) else tir.const(0, x.loop_var.dtype))
     guard = TRUE if exact else at < node.extent
+    for r in [] if exact else tree.realizes(node.body):
+        asked = [e for e in (*r.iter_values, r.predicate) if node.loop_var in free_vars(e) and reads_memory(e)]
+        if asked:
+            why = f"block {r.block.name} asks {asked[0].script()}, which would be read where the loop has no iteration"
+            refuse(tree, node, f"cannot split loop {node.loop_var.name} by factors that do not divide it", why)
     return rebind(tree, node, node.body, {node.loop_var: node.min + at}, nested, guard)
 
 
@@ -303,10 +308,10 @@ def reorder(tree: Tree, *ordered_loops: Loop) -> Change:
     if len(set(ordered_loops)) != len(ordered_loops) or not nodes:
         refuse(tree, tree.root, "reorder takes different loops, at least one")
     chain = _chain(tree, nodes)
-    check_iterations_independent_of_order(tree, chain, "reorder")
     order, wanted = [], iter(nodes)
     for x in chain:
         order.append(next(wanted) if x in nodes else x)
+    check_order(tree, chain, order)
     inside = {x.loop_var: k for k, x in enumerate(order)}
     for k, x in enumerate(order):
         for v in free_vars(x.min) | free_vars(x.extent):
@@ -364,8 +369,7 @@ def merge(tree: Tree, *loops: Loop) -> Change:
     bodies = [rebind(tree, x, x.body, {x.loop_var: x.min + merged.loop_var}, [merged]) for x in nodes]
     made = wrap([merged], tir.seq(*bodies))
     changed = tree.edit({nodes[0]: made, **dict.fromkeys(nodes[1:])})
-    check_iterations_independent_of_order(changed, [changed.nodes[merged.token]], "merge")
-    check_writes_apart(changed, changed.nodes[merged.token], "merge")
+    check_merged(changed, changed.nodes[merged.token], [{r.block.token for r in tree.realizes(x.body)} for x in nodes])
     return Change(changed, merged.token, {t: f"merged into {merged.loop_var.name}" for t in loops})
 
 

@@ -47,6 +47,8 @@ def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: b
     passed = [r for r in move.between() if r not in users]
     passed += [r for p in parts[:at] for r in tree.realizes(p)]
     legality.require_no_conflict(tree, move.realize, passed, "move")
+    for user in users:
+        move.require_apart(user, legality.writes_of(user.block) & legality.reads_of(move.block))
     return move.to(at, _needed(move, users), [], preserve_unit_loops)
 
 
@@ -75,6 +77,8 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_
     passed = [r for r in move.between() if not tree.under(r, move.loop)]
     passed += [r for p in parts[at:] for r in tree.realizes(p)]
     legality.require_no_conflict(tree, move.realize, passed, "move")
+    for source in sources:
+        move.require_apart(source, legality.writes_of(move.block) & (legality.reads_of(source.block) | legality.writes_of(source.block)))
     _require_finished(move, sources)
     doms, conditions = _provided(move, sources)
     return move.to(at, doms, conditions, preserve_unit_loops)
@@ -92,7 +96,8 @@ class _Move:
             self.refuse(f"loop {self.loop.loop_var.name} is in another scope")
         if tree.under(self.realize, self.loop):
             self.refuse(f"it is already under loop {self.loop.loop_var.name}")
-        box, self.where = run_domain(tree, self.realize), TRUE
+        shared = [x for x in tree.loops(self.realize) if x in tree.loops(self.loop)]
+        box, self.where = run_domain(tree, self.realize, shared[-1] if shared else None), TRUE
         if box is None:
             box, self.where = self._guarded()
         self.block = self.block.replace(iter_vars=tuple(iv.replace(dom=box[iv.var]) for iv in self.block.iter_vars))
@@ -102,6 +107,11 @@ class _Move:
     def refuse(self, why: str) -> NoReturn:
         """Raise, with the block shown."""
         refuse(self.tree, self.realize, f"cannot move block {self.block.name} under loop {self.loop.loop_var.name}", why)
+
+    def require_apart(self, other: BlockRealize, buffers: set[Buffer]) -> None:
+        """Blocks that will take turns do not also touch one buffer the other way round."""
+        if buffers:
+            self.refuse(f"it would take turns with block {other.block.name}, and both touch {', '.join(b.name for b in buffers)}")
 
     def _guarded(self) -> tuple[dict[Var, Range], Expr]:
         """The domain and the condition on the block's variables under which it runs, where these are its loops one by one."""
@@ -113,22 +123,9 @@ class _Move:
         return {names[v]: r for v, r in loops.items() if v in names}, substitute(self.realize.predicate, names)
 
     def between(self) -> list[BlockRealize]:
-        """Blocks of the scope between the block and the loop, in either direction, and those beside the loop's path."""
-        order, me, there = self.tree.order, self.tree.order[self.realize], self.tree.order[self.loop]
-        low, high = min(me, there), max(me, there)
-        inside = {r for r in self.tree.realizes(self.loop)}
-        top = self._top()
-        spanned = {r for r in self.tree.realizes(top)} if top is not None else set()
-        return [
-            r
-            for r in self.tree.children(self.tree.scope(self.realize))
-            if r is not self.realize and r not in inside and (low < order[r] < high or r in spanned)
-        ]
-
-    def _top(self) -> Stmt | None:
-        """The outermost loop around the target that is not around the block, which will run in each iteration."""
-        around = set(self.tree.ancestors(self.realize))
-        return next((x for x in [*self.tree.loops(self.loop), self.loop] if x not in around), None)
+        """Blocks of the scope between the block and the loop, in either direction, and those in loops around one of them only."""
+        inside = set(self.tree.realizes(self.loop))
+        return [r for r in legality.passed(self.tree, self.realize, self.loop) if r not in inside]
 
     def to(self, at: int, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool) -> Change:
         """The program with the block in front of part ``at`` of the loop, over ``doms`` of its variables."""

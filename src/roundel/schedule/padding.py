@@ -149,6 +149,7 @@ def decompose_padding(tree: Tree, block: BlockToken, loop: Loop) -> Change:
     store = node.body
     if type(store) is not BufferStore or type(store.value) not in (tir.IfThenElse, tir.Select) or not legality.is_complete(node):
         refuse(tree, realize, f"block {node.name} is no padding", "it does not store if_then_else(inside, value, pad)")
+    legality.require_true_axes(tree, node, "decompose")
     choice = store.value
     pad = choice.false_value
     if free_vars(pad) or any(type(n) is BufferLoad for n in walk(pad)):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roundel.arith import Analyzer
+from roundel.arith import Analyzer, reads_memory
 from roundel.ir import Rewriter, Var, on, substitute, tir
 from roundel.ir.tir import BlockRealize, Expr, For, Stmt
 
@@ -31,6 +31,15 @@ class _Settle(Rewriter):
         values = tuple(self.values.simplify(v) for v in realize.iter_values)
         predicate = self.facts.simplify(tir.logical_and(realize.predicate, self.guard))
         return realize.replace(iter_values=values, predicate=TRUE if self.facts.prove(predicate) else predicate)
+
+    @on(tir.If)
+    def _if(self, stmt: tir.If) -> Stmt:
+        if is_true(self.guard) or not reads_memory(stmt.condition):
+            return self.generic(stmt)
+        outside, self.guard = self.guard, TRUE
+        inner = self.generic(stmt)
+        self.guard = outside
+        return tir.If(outside, inner)  # the condition reads memory that may be there only where the guard holds
 
     @on(tir.BufferStore, tir.Evaluate, tir.Assert)
     def _leaf(self, stmt: Stmt) -> Stmt:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from roundel.ir import Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
-from .legality import require_no_idle
+from .legality import require_init_first, require_no_idle
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import bindings, with_access
@@ -43,6 +43,7 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
                 "that loop reduces, so the init would run again in each of its iterations",
             )
     require_no_idle(tree, realize, inner, "take out an init")
+    require_init_first(tree, realize, f"take out the init of block {node.name}")
     start = _init_nest(tree, realize, inner, reducing)
     update = node.replace(init=None, name=unique_block_name(tree, node.name + "_update"))
     update = with_access(tree, update)

@@ -69,14 +69,14 @@ def with_access(tree: Tree, block: Block) -> Block:
     return block.replace(reads=reads, writes=writes)
 
 
-
-def run_domain(tree: Tree, realize: BlockRealize) -> dict[Var, Range] | None:
-    """The box of variables for which a block really runs in its scope; None where that is not known to be a box.
+def run_domain(tree: Tree, realize: BlockRealize, within: For | None = None) -> dict[Var, Range] | None:
+    """The box of variables for which a block really runs in its scope (in one iteration of the loop ``within``); None where that is not known
+    to be a box.
 
     Loops that were partitioned, and conditions, make it smaller than the variables' domains.
     """
-    an = tree.analyzer(tree.scope(realize), inside=True)
-    loops = domain(tree.loops(realize))
+    an = tree.analyzer(tree.scope(realize), inside=True) if within is None else tree.analyzer(within, inside=True)
+    loops = domain(inner_loops(tree, realize, within))
     try:
         found = detect_iter_map(realize.iter_values, loops, realize.predicate, an=an)
     except ArithError:

@@ -22,11 +22,12 @@ from roundel.ir.tir import (
 )
 
 from .layout import sole_loops
-from .legality import is_reduction, mixed_loops
+from .legality import is_reduction, mixed_loops, require_init_first, require_true_axes
 from .primitive import Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, with_access
 from .tree import Tree, conjuncts, unique_block_name
+from .updates import family
 
 
 @primitive
@@ -50,6 +51,8 @@ def rfactor(tree: Tree, loop: Loop, factor_axis: int = 0) -> Change:
             f"cannot rfactor loop {target.loop_var.name}",
             "there is not just one reduction with an init inside",
         )
+    require_true_axes(tree, found[0].block, f"rfactor loop {target.loop_var.name} of")
+    require_init_first(tree, found[0], f"rfactor loop {target.loop_var.name}")
     work = _Rfactor(tree, found[0], target, factor_axis)
     return work.run()
 
@@ -60,6 +63,7 @@ class _Rfactor:
         self.block = realize.block
         self.values = bindings(realize)
         self.chain = sole_loops(tree, realize)
+        self.lets: dict[Var, Expr] = {}
         self.stores = self._stores()
         rank = self.stores[0].buffer.ndim
         if not -rank - 1 <= axis <= rank:
@@ -71,23 +75,52 @@ class _Rfactor:
         refuse(self.tree, self.realize, f"cannot rfactor loop {self.target.loop_var.name} of block {self.block.name}", why)
 
     def _stores(self) -> list[BufferStore]:
-        stores = [n for n in walk(self.block.body) if type(n) is BufferStore]
-        if any(type(n) is Block for n in walk(self.block.body)):
-            self.refuse("it has blocks inside")
-        if mixed_loops(self.realize) & {x.loop_var for x in self.chain}:
-            self.refuse("a loop is part of a spatial and of a reduce variable")
-        if not stores or any(s.indices != stores[0].indices for s in stores):
-            self.refuse("its stores are not at one index")
+        """The stores of results: one, or one for each of several values that are all computed before (``Let``)."""
+        body: Stmt = self.block.body
+        while type(body) is tir.Let:
+            self.lets[body.var] = body.value
+            body = body.body
+        stores = list(body.stmts) if type(body) is tir.Seq else [body]
+        if any(type(s) is not BufferStore for s in stores):
+            self.refuse("its body is not just stores of its results")
+        if ((len(stores) > 1 or self.lets) and {s.value for s in stores} != set(self.lets)) or len({s.buffer for s in stores}) < len(stores):
+            self.refuse("of several results, each has to be stored once, as a value that was computed before any of them is stored")
+        an = self.tree.analyzer(self.realize)
+        first = stores[0]
+        if any(s.indices != first.indices or not all(map(an.prove_equal, s.buffer.shape, first.buffer.shape)) for s in stores):
+            self.refuse("its results are not stored at one index of buffers of one shape")
+        reduce = {iv.var for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE}
+        if any(free_vars(i) & reduce for i in first.indices):
+            self.refuse("where its result is stored depends on what it reduces over")
         return stores
+
+    def _inits(self) -> list[BufferStore]:
+        """The stores of the init, in the order of the results."""
+        init = self.block.init
+        found = list(init.stmts) if type(init) is tir.Seq else [init]
+        if any(type(s) is not BufferStore for s in found) or len(found) != len(self.stores):
+            self.refuse("its init is not one store for each result")
+        ordered = [next((x for x in found if x.buffer is s.buffer and x.indices == s.indices), None) for s in self.stores]
+        if None in ordered:
+            self.refuse("its init does not store the elements that its body does")
+        return ordered  # type: ignore[return-value]
 
     def _check(self) -> None:
         v = self.target.loop_var
+        if mixed_loops(self.realize) & {x.loop_var for x in self.chain}:
+            self.refuse("a loop is part of a spatial and of a reduce variable")
+        for s, init in zip(self.stores, self._inits()):
+            operation = family(s.replace(value=self.lets.get(s.value, s.value)), self.block)  # type: ignore[call-overload]
+            if not starts_neutral(operation, init.value):
+                self.refuse(f"each part of {s.buffer.name} would start at {init.value.script()}, which is not neutral")
         kinds = {iv.kind for iv in self.block.iter_vars if v in free_vars(self.values[iv.var])}
         if kinds != {IterKind.REDUCE}:
             self.refuse("the loop does not reduce" if IterKind.REDUCE not in kinds else "the loop is also part of a spatial variable")
         reducing = {x for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE for x in free_vars(self.values[iv.var])}
         if reducing & {x.loop_var for x in self.tree.loops(self.realize) if x not in self.chain}:
             self.refuse("loops of the reduction hold other statements too")
+        if any(x.kind in (ForKind.PARALLEL, ForKind.VECTORIZED) for x in self.chain if x.loop_var in reducing):
+            self.refuse("a loop of the reduction does not run in order")
 
     def run(self) -> Change:
         """Both stages in place of the nest."""
@@ -209,17 +242,23 @@ class _Replace(Rewriter):
         return super().rewrite(node)
 
 
+def starts_neutral(operation: str | None, value: Expr) -> bool:
+    """Whether partial results may each start at a value: sums at 0, products at 1, what picks one of its operands anywhere."""
+    if operation in ("Add", "Mul", "bitwise_xor"):
+        return type(value) in (tir.IntImm, tir.FloatImm) and value.value == (operation == "Mul")  # type: ignore[attr-defined]
+    return operation in ("Min", "Max", "And", "Or", "bitwise_or", "bitwise_and", "choice")
+
+
 _COMMUTATIVE = (tir.Add, tir.Mul, tir.Min, tir.Max, tir.And, tir.Or)
 _COMMUTATIVE_CALLS = ("bitwise_or", "bitwise_and", "bitwise_xor")
 
 
 def _partial_values(work: _Rfactor) -> list[Expr]:
     """Per store the expression that is combined with the accumulator."""
-    lets = {n.var: n.value for n in walk(work.block.body) if type(n) is tir.Let}
     own = {BufferLoad(s.buffer, s.indices) for s in work.stores}
     out = []
     for s in work.stores:
-        value = lets.get(s.value, s.value) if type(s.value) is Var else s.value
+        value = work.lets.get(s.value, s.value) if type(s.value) is Var else s.value
         part = _other_side(value, BufferLoad(s.buffer, s.indices))
         if part is None or any(n in own for n in walk(part)):
             work.refuse(f"the way it combines values of {s.buffer.name} is not known")

@@ -165,5 +165,6 @@ def _implement(outer: Block, impl: PrimFunc, where: dict[Buffer, BufferRegion]) 
         body=copy.body,
         alloc_buffers=(*outer.alloc_buffers, *copy.alloc_buffers),
         match_buffers=(*outer.match_buffers, *copy.match_buffers),
+        annotations=outer.annotations | root.annotations,
     )
     return new

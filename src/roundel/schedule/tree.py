@@ -286,9 +286,17 @@ class _Fresh(Rewriter):
         return new
 
     def _own(self, buffer: Any) -> Any:
-        new = substitute_buffer(buffer, self.table).replace(data=Var(buffer.data.name, buffer.data.dtype))
-        self.buffers[buffer] = new
+        data = self._fresh(buffer.data)
+        new = self.buffers[buffer] = substitute_buffer(buffer, self.table).replace(data=data)
         return new
+
+    def _view(self, match: Any) -> Any:
+        """A view with a pointer, an offset and strides of its own (what is variable of these is bound by the view)."""
+        buffer = match.buffer
+        for e in (buffer.elem_offset, *buffer.strides):
+            if type(e) is Var and not e.size and e not in self.table:
+                self._fresh(e)
+        return match.replace(buffer=self._own(buffer))
 
     def buffer(self, buffer: Any) -> Any:
         return self.buffers.get(buffer, buffer)
@@ -309,7 +317,7 @@ class _Fresh(Rewriter):
         for b in block.alloc_buffers:
             self._own(b)
         matches = tuple(m.replace(source=self.rewrite(m.source)) for m in block.match_buffers)
-        matches = tuple(m.replace(buffer=self._own(m.buffer)) for m in matches)
+        matches = tuple(map(self._view, matches))
         return block.replace(
             iter_vars=tuple(ivs),
             reads=tuple(map(self.rewrite, block.reads)),

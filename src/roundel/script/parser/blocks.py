@@ -180,7 +180,7 @@ class Blocks(StaticEvaluator):
         data = data.data if isinstance(data, Buffer) else data
         offset, factor = o.get("elem_offset"), o.get("offset_factor") or 0
         if offset is ...:
-            offset = Var(f"{name}_elem_offset", INT64) if factor > 1 else None
+            offset = Var(f"{name}_elem_offset", INT64) if factor else None
         return tir.decl_buffer(
             [self.operand(s) for s in spec.shape],
             spec.dtype,

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dependences between iterations of loops: the one analysis that says whether their order may change.
+
+Two iterations depend on each other when both touch one element of a buffer and one of them stores it. Every primitive that runs iterations
+together or in another order (parallel, vectorize, bind, reorder, merge) asks here. Three things do not count:
+
+* a buffer that serves each iteration alone: everything that an iteration reads of it was stored in that iteration, and nobody reads it outside
+  of the loops (lowering gives each iteration its own);
+* a value that is computed again: the stores of different iterations store the same;
+* updates that may come in any order (``B[i] += ...``): they count where iterations run at the same time, not where they only change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+from roundel.arith import Analyzer, disjoint, estimate_region
+from roundel.ir import Buffer, Var, substitute, tir
+from roundel.ir.tir import Block, BlockRealize, BufferRegion, For, Range, Stmt
+
+from .accesses import INIT, Access, accesses_of, loads_of, variables_of
+from .distance import Meeting, meet
+from .handed_on import covered
+from .regions import bindings
+from .tree import Tree, child_stmts
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """An access by a statement (a block's realize, or one outside of blocks), in terms of the loops around the statement."""
+
+    stmt: Stmt
+    access: Access
+    loops: tuple[For, ...]
+
+    @property
+    def who(self) -> str:
+        """The statement, for messages."""
+        return f"block {self.stmt.block.name}" if type(self.stmt) is BlockRealize else "a statement outside of blocks"
+
+
+@dataclass(frozen=True, eq=False)
+class Conflict:
+    """Iterations that differ in some of ``loops`` may touch one element, the first or the second storing it."""
+
+    first: Place
+    second: Place
+    loops: tuple[For, ...]
+
+    @property
+    def any_order(self) -> bool:
+        """Whether they are updates of which any order is good."""
+        a, b = self.first.access.update, self.second.access.update
+        return self.first.stmt is self.second.stmt and a is not None and b is not None and (a == b or INIT in (a, b))
+
+    @property
+    def why(self) -> str:
+        """The two statements in words."""
+        did = "stores" if self.first.access.store else "reads"
+        also = "stores" if self.second.access.store else "reads"
+        loops = " or ".join(x.loop_var.name for x in self.loops)
+        who = f"{self.first.who} {did}" if self.first.stmt is self.second.stmt and did == also else f"{self.first.who} {did} and {self.second.who} {also}"
+        return f"{who} elements of {self.first.access.buffer.name} that are the same in different iterations of {loops}"
+
+
+def places_under(tree: Tree, stmt: Stmt) -> list[Place]:
+    """Every access at or under a statement of a scope, blocks with all that is in them."""
+    out: list[Place] = []
+    stack: list[tuple[Stmt, dict[Var, Any]]] = [(stmt, {})]
+    while stack:
+        s, lets = stack.pop()
+        if type(s) is BlockRealize:
+            found = [_placed(a, bindings(s)) for a in _of_block(s.block)] + list(loads_of(*s.iter_values, s.predicate))
+        elif child_stmts(s):
+            found = list(loads_of(*_conditions(s)))
+            inside = {**lets, s.var: substitute(s.value, lets)} if type(s) is tir.Let else lets
+            stack.extend((c, inside) for c in reversed(child_stmts(s)))
+        else:
+            found = list(accesses_of(s))
+        out += [Place(s, _placed(a, lets) if lets else a, tuple(tree.loops(s))) for a in found]
+    return out
+
+
+def _of_block(block: Block) -> tuple[Access, ...]:
+    known = _MEMO.get(block)
+    if known is None:
+        if len(_MEMO) > 4096:
+            _MEMO.clear()
+        known = _MEMO[block] = accesses_of(block)
+    return known
+
+
+_MEMO: dict[Block, tuple[Access, ...]] = {}  # statements are never changed
+
+
+def _conditions(s: Stmt) -> list[Any]:
+    return [getattr(s, name) for name in ("condition", "min", "extent", "value") if isinstance(getattr(s, name, None), tir.Expr)]
+
+
+def _placed(a: Access, values: dict[Var, Any]) -> Access:
+    region = tuple(Range(substitute(r.min, values), substitute(r.extent, values)) for r in a.region)
+    inside = {v: Range(substitute(r.min, values), substitute(r.extent, values)) for v, r in a.inside.items()}
+    return Access(a.buffer, region, a.store, inside, a.update)
+
+
+def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None) -> Iterator[Conflict]:
+    """Pairs of accesses under nested loops that touch one element in different iterations of some of these loops; those that count.
+
+    ``own`` are the scopes of the buffers of which each iteration can have its own (None: any).
+    """
+    an = tree.analyzer(chain[0])
+    moving = [x for x in chain if an.bounds(x.extent)[1] > 1]
+    if not moving:
+        return
+    places = places_under(tree, chain[-1].body)
+    stored = dict.fromkeys(p.access.buffer for p in places if p.access.store)
+    for buffer in _with_aliases(stored):
+        mine = [p for p in places if p.access.buffer.data is buffer.data]
+        found = [c for a, b in combinations_with_replacement(mine, 2) if (c := conflict(tree, moving, a, b)) is not None]
+        may_own = own is None or buffer.scope.split(".")[0] in own
+        if found and not (may_own and _private(tree, chain, buffer, mine)) and not _recomputed(tree, chain, found, places):
+            yield from found
+
+
+def _with_aliases(buffers: dict[Buffer, None]) -> list[Buffer]:
+    """One buffer of each memory."""
+    return list({b.data: b for b in buffers}.values())
+
+
+def conflict(tree: Tree, loops: Sequence[For], a: Place, b: Place) -> Conflict | None:
+    """How two accesses conflict in iterations that differ in some of these nested loops."""
+    if not a.access.store and not b.access.store:
+        return None
+    if a.access.buffer is not b.access.buffer:
+        return Conflict(a, b, tuple(loops))
+    met = meeting(tree, loops[0], a, b)
+    differing = [x for x in loops if x.loop_var not in met.equal] if met.possible else []
+    return Conflict(a, b, tuple(differing)) if differing else None
+
+
+def meeting(tree: Tree, top: For, a: Place, b: Place) -> Meeting:
+    """How an instance of one access meets one of another; loops around ``top`` are at one iteration."""
+    an = tree.analyzer(top)
+    copies: dict[Var, Var] = {}
+    for x in a.loops[a.loops.index(top) :]:
+        an.bind(x.loop_var, Range(x.min, x.extent))
+    for v, r in a.access.inside.items():
+        an.bind(v, r)
+    for v, r in (*((x.loop_var, Range(x.min, x.extent)) for x in b.loops[b.loops.index(top) :]), *b.access.inside.items()):
+        here, copies[v] = Range(substitute(r.min, copies), substitute(r.extent, copies)), Var(v.name, v.dtype)
+        an.bind(copies[v], here)
+    there = [Range(substitute(r.min, copies), substitute(r.extent, copies)) for r in b.access.region]
+    return meet(an, a.access.region, there, copies)
+
+
+def stays_before(tree: Tree, loop: For, a: Place, b: Place, places: list[Place]) -> bool:
+    """Whether no iteration of ``loop`` has ``b`` touch what ``a`` touches in a later one (or what it finds there is the same in all)."""
+    if a.access.buffer.data is not b.access.buffer.data or not (a.access.store or b.access.store):
+        return True
+    if a.access.buffer is not b.access.buffer:
+        return False
+    met = meeting(tree, loop, a, b)
+    if not met.possible or met.distance.get(loop.loop_var, -1) >= 0:
+        return True
+    if _later_is_apart(tree, loop, a, b):
+        return True
+    if not a.access.store or b.access.store or not _same_in_all(tree, a.stmt, [loop], places):
+        return False
+    return covered(tree, [loop], a.access.buffer, [a.stmt, b.stmt])  # type: ignore[list-item]
+
+
+def _later_is_apart(tree: Tree, loop: For, a: Place, b: Place) -> bool:
+    """Whether what ``a`` touches in later iterations is beside what ``b`` touches in one."""
+    later = Var(loop.loop_var.name, loop.loop_var.dtype)
+    with tree.analyzer(loop, inside=True).scope() as an:
+        an.bind(later, Range(loop.loop_var + 1, loop.min + loop.extent - loop.loop_var - 1))
+        boxes = []
+        for p in (a, b):
+            inner = {x.loop_var: Range(x.min, x.extent) for x in p.loops if x is not loop and tree.under(x, loop)}
+            boxes.append(estimate_region(BufferRegion(p.access.buffer, p.access.region), {**inner, **p.access.inside}, an=an))
+        return disjoint([substitute(r, {loop.loop_var: later}) for r in boxes[0]], boxes[1], an)
+
+
+def same_instance(tree: Tree, realize: BlockRealize) -> set[Any]:
+    """Of the loops around a block in its scope, those that are at one iteration wherever the block's variables have the same values."""
+    an, copies = tree.analyzer(tree.scope(realize), inside=True), {}
+    for x in tree.loops(realize):
+        an.bind(x.loop_var, Range(x.min, x.extent))
+    for x in tree.loops(realize):
+        here, copies[x.loop_var] = Range(substitute(x.min, copies), substitute(x.extent, copies)), Var(x.loop_var.name, x.loop_var.dtype)
+        an.bind(copies[x.loop_var], here)
+    one = [Range(v, tir.const(1, v.dtype)) for v in realize.iter_values]
+    met = meet(an, one, [Range(substitute(r.min, copies), r.extent) for r in one], copies)
+    return met.equal | {x.loop_var for x in tree.loops(realize) if an.bounds(x.extent)[1] <= 1}
+
+
+def instance_conflicts(block: Block) -> list[tuple[Access, Access, tuple[Var, ...], bool]]:
+    """Pairs of accesses by which different instances of a block touch one element, one storing it; with the block's variables in which the
+    instances may differ, and whether they are updates that may come in any order."""
+    known = _INSTANCES.get(block)
+    if known is None:
+        if len(_INSTANCES) > 4096:
+            _INSTANCES.clear()
+        known = _INSTANCES[block] = list(_instances(block))
+    return known
+
+
+_INSTANCES: dict[Block, list] = {}  # statements are never changed
+
+
+def _instances(block: Block) -> Iterator[tuple[Access, Access, tuple[Var, ...], bool]]:
+    found = _of_block(block)
+    for a, b in combinations_with_replacement(found, 2):
+        if not (a.store or b.store) or a.buffer.data is not b.buffer.data:
+            continue
+        an, copies = Analyzer(), {}
+        for v, r in (*((iv.var, iv.dom) for iv in block.iter_vars), *a.inside.items()):
+            an.bind(v, r)
+        for v, r in (*((iv.var, iv.dom) for iv in block.iter_vars), *b.inside.items()):
+            here, copies[v] = Range(substitute(r.min, copies), substitute(r.extent, copies)), Var(v.name, v.dtype)
+            an.bind(copies[v], here)
+        there = [Range(substitute(r.min, copies), substitute(r.extent, copies)) for r in b.region]
+        met = meet(an, a.region, there, copies) if a.buffer is b.buffer else Meeting()
+        differing = tuple(iv.var for iv in block.iter_vars if an.bounds(iv.dom.extent)[1] > 1 and iv.var not in met.equal)
+        if met.possible and differing:
+            yield a, b, differing, a.update is not None and b.update is not None and (a.update == b.update or INIT in (a.update, b.update))
+
+
+# --- conflicts that do not count
+
+
+def _private(tree: Tree, chain: Sequence[For], buffer: Buffer, mine: list[Place]) -> bool:
+    """Whether each iteration of the loops stores what it reads of a buffer, which nothing outside of them touches."""
+    scope = tree.scope(chain[0])
+    if buffer not in scope.alloc_buffers or any(type(p.stmt) is not BlockRealize for p in mine):
+        return False
+    users = list(dict.fromkeys(p.stmt for p in mine))
+    outside = [r for r in tree.children(scope) if r not in users and any(x.buffer.data is buffer.data for x in (*r.block.reads, *r.block.writes))]
+    if outside or any(p.access.buffer is not buffer for p in mine):
+        return False
+    return covered(tree, chain, buffer, users)  # type: ignore[arg-type]
+
+
+def _recomputed(tree: Tree, chain: Sequence[For], found: list[Conflict], places: list[Place]) -> bool:
+    """Whether the conflicting iterations all store the same values: a block that does not depend on the loops they differ in, nor on what is stored in them."""
+    for c in found:
+        if c.first.access.store and c.second.access.store:
+            if c.first.stmt is not c.second.stmt or not _same_in_all(tree, c.first.stmt, c.loops, places):
+                return False
+    users = list(dict.fromkeys(p.stmt for c in found for p in (c.first, c.second)))
+    if any(type(s) is not BlockRealize for s in users):
+        return False
+    return covered(tree, chain, found[0].first.access.buffer, users)  # type: ignore[arg-type]
+
+
+def _same_in_all(tree: Tree, stmt: Stmt, loops: Sequence[For], places: list[Place]) -> bool:
+    if type(stmt) is not BlockRealize or variables_of(stmt) & {x.loop_var for x in loops}:
+        return False
+    read = {p.access.buffer.data for p in places if p.stmt is stmt and not p.access.store}
+    stored = {p.access.buffer.data for p in places if p.access.store}
+    return not read & stored
+

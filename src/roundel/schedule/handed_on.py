@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What blocks hand to each other within one iteration of loops: whether everything read there was stored there before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roundel.arith import Analyzer, end, union
+from roundel.ir import Buffer, free_vars, tir
+from roundel.ir.tir import BlockRealize, For, IterKind
+
+from .regions import Region, regions_of, touched
+from .tree import Tree
+
+
+def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[BlockRealize]) -> bool:
+    """Whether blocks under nested loops read of a buffer only what was stored, and finished, in the same iteration of all of the loops."""
+    top = chain[-1]
+    an = tree.analyzer(top, inside=True)
+    users = sorted(users, key=lambda r: tree.order[r])
+    for k, reader in enumerate(users):
+        before = [w for w in users[:k] if regions_of(w.block, buffer, written=True)]
+        if any(w.block.init is not None and reduces_over(w, chain) for w in users[: k + 1] if regions_of(w.block, buffer, written=True)):
+            return False
+        read = regions_of(reader.block, buffer, written=False)
+        if reader.block.init is not None and regions_of(reader.block, buffer, written=True):
+            continue  # its init comes first
+        if not all(_covered(tree, an, before, reader, region, top) for region in read):
+            return False
+    return True
+
+
+def written(tree: Tree, realize: BlockRealize, buffer: Buffer, top: For | None) -> list[Region]:
+    """The boxes of a buffer that a block stores in one iteration of ``top`` (None: in its scope)."""
+    return [touched(tree, realize, r, top) for r in regions_of(realize.block, buffer, written=True)]
+
+
+def reduces_over(realize: BlockRealize, chain: Sequence[For]) -> bool:
+    """Whether some of the loops are part of a variable that reduces."""
+    loops = {x.loop_var for x in chain}
+    return any(iv.kind is not IterKind.SPATIAL and free_vars(v) & loops for iv, v in zip(realize.block.iter_vars, realize.iter_values))
+
+
+def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
+    wanted = touched(tree, reader, region, top, an)
+    pieces = [p for w in before for p in written(tree, w, region.buffer, top)]
+    if any(_holds(an, p, wanted, region.buffer) for p in pieces):
+        return True
+    joined: Region | None = pieces[0] if pieces else None
+    for p in pieces[1:]:
+        joined = _join(an, joined, p) if joined is not None else None
+    return joined is not None and _holds(an, joined, wanted, region.buffer)
+
+
+def _holds(an: Analyzer, outer: Region, inner: Region, buffer: Buffer) -> bool:
+    """Whether ``outer`` provably holds what of ``inner`` lies in the buffer."""
+    return all(
+        (an.prove(x.min <= y.min) or an.prove(x.min <= 0)) and (an.prove(end(y) <= end(x)) or an.prove(n <= end(x)))
+        for x, y, n in zip(outer, inner, buffer.shape)
+    )
+
+
+def _join(an: Analyzer, a: Region, b: Region) -> Region | None:
+    """The union of two boxes where it is a box that could be shown: neighbours along one dimension."""
+    differing = [k for k, (x, y) in enumerate(zip(a, b)) if not (an.prove_equal(x.min, y.min) and an.prove_equal(x.extent, y.extent))]
+    if not differing:
+        return a
+    k = differing[0]
+    return None if len(differing) > 1 or not an.prove(b[k].min <= end(a[k])) else union(a, b, an)
+
+
