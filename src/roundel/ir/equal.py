@@ -103,7 +103,8 @@ class _Compare:
         return same
 
     def fields(self, a: Any, b: Any) -> bool:
-        return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in a._hidden)
+        skip = (*a._hidden, "name") if type(a) is ts.Block else a._hidden
+        return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in skip)
 
     def identities(self, a: Any, b: Any) -> bool:
         if a in self.left or b in self.right:
@@ -118,7 +119,7 @@ class _Compare:
 
 
 def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
-    """Whether two nodes are the same program up to names of variables and buffers.
+    """Whether two nodes are the same program up to names of variables, buffers and blocks.
 
     Variables that no function around them binds are themselves: ``x + 1`` and ``y + 1`` are equal with ``map_free_vars`` only.
     """
@@ -169,7 +170,7 @@ class _Hash:
         if type(v) not in _BY_IDENTITY:
             for x in _bound(v):
                 self.numbers.pop(x, None)
-            return self.fields(v, (*v._hidden, "reads", "writes") if type(v) is ts.Block else v._hidden)  # which follow from the body
+            return self.fields(v, (*v._hidden, "name", "reads", "writes") if type(v) is ts.Block else v._hidden)  # which follow from the body
         if v in self.numbers:
             return hash(("#", self.numbers[v]))
         self.numbers[v] = self.count = self.count + 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from roundel.arith import Analyzer, end
+from roundel.arith import Analyzer, end, inverse_index_map
 from roundel.ir import Buffer, Rewriter, Var, free_vars, on, substitute, tir, walk
+from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
 
 from . import legality
@@ -147,26 +148,49 @@ def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
     if len(loads) != 1:
         refuse(tree, realize, what, f"it reads {buffer.name} at more than one place")
     at = next(iter(loads)).indices
-    variables = _index_variables(tree, realize, at, "inline into its producer")
     box = run_domain(tree, realize)
     if box is None:
         refuse(tree, realize, what, "the domain it runs on is no box")
     node = realize.block.replace(iter_vars=tuple(iv.replace(dom=box[iv.var]) for iv in realize.block.iter_vars))
     an = tree.analyzer(producer)
+    table = _instance_of(tree, realize, node, at, made.indices, an)
     _require_all_made(tree, producer, node, buffer, at)
-    missing = [iv for iv in node.iter_vars if iv.var not in variables and an.value(iv.dom.extent) != 1]
-    if missing:
-        refuse(tree, realize, what, f"its variable {missing[0].var.name} does not index {buffer.name}")
-    table: dict[Var, Expr] = {iv.var: iv.dom.min for iv in node.iter_vars if iv.var not in variables}
-    table |= {v: made.indices[k] for k, v in enumerate(at) if type(v) is Var and v in variables}
     value = _Put(next(iter(loads)), made.value, table).rewrite(store.value)
-    body = BufferStore(store.buffer, value, tuple(substitute(i, table) for i in store.indices))
+    body = BufferStore(store.buffer, value, tuple(an.simplify(substitute(i, table)) for i in store.indices))
     new = producer.replace(block=with_access(tree, source.replace(body=body)), predicate=_guard(an, producer, node, table, at, made.indices))
     legality.require_no_conflict(tree, realize, [r for r in legality.passed(tree, realize, producer) if r is not producer], "inline")
     changed = tree.edit({realize: None, producer: new})
     if legality.writes_of(node) & legality.reads_of(source):
         legality.require_own_elements(changed, new, f"inline block {node.name} into its producer")
     return Change(_without(changed, tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"})
+
+
+def _instance_of(tree: Tree, realize: BlockRealize, node: Block, at: tuple[Expr, ...], made: tuple[Expr, ...], an: Analyzer) -> dict[Var, Expr]:
+    """Which instance of the consumer takes the element at ``made``: a value for each of its variables."""
+    what = f"cannot inline block {node.name} into its producer"
+    unit = {iv.var: iv.dom.min for iv in node.iter_vars if an.value(iv.dom.extent) == 1}
+    variables = [iv.var for iv in node.iter_vars if iv.var not in unit]
+    plain = [i for i in at if type(i) is Var and i in variables]
+    if all(i in plain or not free_vars(i) & set(variables) for i in at) and len(set(plain)) == len(plain):
+        missing = [v for v in variables if v not in plain]
+        if missing:
+            refuse(tree, realize, what, f"its variable {missing[0].name} does not index {_buffer_at(tree, realize, at)}")
+        return unit | {i: k for i, k in zip(at, made) if type(i) is Var and i in plain}
+    doms = {iv.var: iv.dom for iv in node.iter_vars}
+    if any(not an.prove_equal(doms[v].min, 0) for v in variables):
+        refuse(tree, realize, what, "its index is not affine in variables that start at 0")
+    try:
+        index_map = tir.IndexMap(tuple(variables), tuple(substitute(i, unit) for i in at))
+        inverse, _ = inverse_index_map(index_map, tuple(doms[v].extent for v in variables))
+    except ArithError as e:
+        refuse(tree, realize, what, f"its index does not tell which instance reads an element: {e}")
+    there = dict(zip(inverse.initial_indices, made))
+    with an.scope():
+        return unit | {v: an.simplify(substitute(e, there)) for v, e in zip(variables, inverse.final_indices)}
+
+
+def _buffer_at(tree: Tree, realize: BlockRealize, at: tuple[Expr, ...]) -> str:
+    return next(n.buffer.name for n in walk(realize.block.body) if type(n) is BufferLoad and n.indices == at)
 
 
 def _epilogue_of(tree: Tree, realize: BlockRealize) -> tuple[BlockRealize, Buffer]:
@@ -192,9 +216,12 @@ def _require_all_made(tree: Tree, producer: BlockRealize, node: Block, buffer: B
     an = tree.analyzer(tree.scope(producer), inside=True)
     doms = {iv.var: iv.dom for iv in node.iter_vars}
     made = touched(tree, producer, regions_of(producer.block, buffer, written=True)[0], None, an)
+    for iv in node.iter_vars:
+        an.bind(iv.var, iv.dom)
     for i, have in zip(at, made):
-        need = doms.get(i) if type(i) is Var else None
-        if need is not None and not (an.prove(have.min <= need.min) and an.prove(end(need) <= end(have))):
+        if free_vars(i).isdisjoint(doms):
+            continue
+        if not (an.prove(have.min <= i) and an.prove(i < end(have))):
             refuse(
                 tree,
                 producer,
@@ -252,6 +279,7 @@ def _guard(
             for c in (here >= iv.dom.min, here < iv.dom.min + iv.dom.extent):
                 checks += [] if an.prove(c) else [substitute(c, values)]
         for i, k in zip(at, made):
-            if type(i) is not Var and not an.prove_equal(i, k):
-                checks.append(substitute(tir.eq(i, k), values))
+            here = substitute(i, table)
+            if type(i) is not Var and not an.prove_equal(here, k):
+                checks.append(substitute(tir.eq(here, k), values))
     return an.simplify(tir.logical_and(*checks))

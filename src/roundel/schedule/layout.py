@@ -224,7 +224,8 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     realize = tree.realize(block)
     target = named_buffer(tree, node, buffer)
     writes = target in legality.writes_of(node)
-    if writes and (target in legality.reads_of(node) or len(legality.writers(tree, tree.scope(realize), target)) > 1):
+    reads_back = target in legality.reads_of(node) and not legality.is_reduction(node)
+    if writes and (reads_back or len(legality.writers(tree, tree.scope(realize), target)) > 1):
         refuse(tree, realize, f"cannot reindex {target.name}", "the block also reads it, or another writes it too")
     found = {_indices(n) for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target}
     if len(found) != 1:
@@ -252,7 +253,7 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     store = BufferStore(target, new[here], there) if writes else BufferStore(new, target[there], here)
     nest, token = copy_nest(tree, fresh, store, target.name + "_reindex")
     scope = tree.scope(realize)
-    changes: dict[Stmt, Stmt | None] = {realize: realize.replace(block=_Reindex(tree, target, new, tuple(iv.var for iv in ivs)).rewrite(node))}
+    changes: dict[Stmt, Stmt | None] = {realize: realize.replace(block=_Reindex(target, new, tuple(iv.var for iv in ivs)).rewrite(node))}
     feeding = [] if writes else legality.writers(tree, scope, target)
     later = [r for r in legality.readers(tree, scope, target) if r is not realize] if writes else [realize]
     beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
@@ -269,13 +270,14 @@ def _indices(n: Any) -> tuple[Expr, ...]:
 class _Reindex(Rewriter):
     """Accesses of one buffer become accesses of another at fixed indices."""
 
-    def __init__(self, tree: Tree, old: Buffer, new: Buffer, at: tuple[Expr, ...]) -> None:
-        self.tree, self.old, self.new, self.at = tree, old, new, at
+    def __init__(self, old: Buffer, new: Buffer, at: tuple[Expr, ...]) -> None:
+        self.old, self.new, self.at = old, new, at
 
-    @on(Block)
-    def _block(self, block: Block) -> Block:
-        new = self.generic(block)
-        return new if new is block else with_access(self.tree, new)
+    @on(tir.BufferRegion)
+    def _region(self, region: tir.BufferRegion) -> tir.BufferRegion:
+        if region.buffer is not self.old:
+            return self.generic(region)
+        return tir.BufferRegion(self.new, tuple(Range(i, tir.const(1, i.dtype)) for i in self.at))
 
     @on(BufferLoad)
     def _load(self, load: BufferLoad) -> Expr:

@@ -102,7 +102,7 @@ def require_inner_buffer(tree: Tree, block: Block, doing: str) -> Buffer:
             tree,
             realize,
             f"cannot {doing} block {block.name}",
-            f"its result {buffer.name} is an output, seen outside of this scope",
+            f"it is an output block: its result {buffer.name} is seen outside of this scope",
         )
     return buffer
 
@@ -117,11 +117,11 @@ def require_inner_buffers(tree: Tree, block: Block, doing: str) -> None:
                 tree,
                 realize,
                 f"cannot {doing} block {block.name}",
-                f"its result {buffer.name} is an output, seen outside of this scope",
+                f"it is an output block: its result {buffer.name} is seen outside of this scope",
             )
         others = [w.block.name for w in writers(tree, scope, buffer) if w is not realize]
         if others:
-            refuse(tree, realize, f"cannot {doing} block {block.name}", f"block {others[0]} writes {buffer.name} too")
+            refuse(tree, realize, f"cannot {doing} block {block.name}", f"it is no complete block: block {others[0]} writes {buffer.name} too")
 
 
 # --- moving a block past others

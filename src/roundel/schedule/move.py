@@ -38,7 +38,7 @@ def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: b
     users = legality.consumers(tree, move.block)
     for user in users:
         if not tree.under(user, move.loop):
-            move.refuse(f"its consumer {user.block.name} is not under loop {move.loop.loop_var.name}")
+            move.refuse(f"this requires all the consumers to be under that loop, and block {user.block.name} is not")
     if not users:
         move.refuse("nothing reads what it writes")
     parts = list(move.parts)
@@ -93,9 +93,9 @@ class _Move:
         self.block: Block = tree.nodes[block]
         self.loop: For = tree.nodes[loop]
         if tree.scope(self.loop) is not tree.scope(self.realize):
-            self.refuse(f"loop {self.loop.loop_var.name} is in another scope")
+            self.refuse("the two are not in the same block scope")
         if tree.under(self.realize, self.loop):
-            self.refuse(f"it is already under loop {self.loop.loop_var.name}")
+            self.refuse(f"that loop is an ancestor of block {self.block.name} already")
         shared = [x for x in tree.loops(self.realize) if x in tree.loops(self.loop)]
         box, self.where = run_domain(tree, self.realize, shared[-1] if shared else None), TRUE
         if box is None:
