@@ -9,7 +9,7 @@ from roundel.ir import Buffer, decl_buffer
 from roundel.ir.tir import Block, BlockRealize, Stmt
 
 from . import legality
-from .kinds import read_buffer, replace_buffers, written_buffer
+from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
 from .stages import after, copied_region, copy_region, place
 from .tree import Tree
@@ -41,7 +41,7 @@ def cache_read(
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} reads it and also writes it")
     users = after(site, [u for u in users if buffer in legality.reads_of(u.block)])
     region = copied_region(site, users, buffer, written=False)
-    cache = _like(buffer, storage_scope)
+    cache = _like(buffer, known_scope(tree, realize, storage_scope))
     copy, token = copy_region(site, buffer, cache, region, cache.name)
     return Change(site.insert(copy, _replaced(users, {buffer: cache}), cache), token)
 
@@ -83,7 +83,7 @@ def cache_write(
     beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
     site = place(tree, [realize], beside, realize)
     region = copied_region(site, [realize], buffer, written=True)
-    cache = _like(buffer, storage_scope)
+    cache = _like(buffer, known_scope(tree, realize, storage_scope))
     copy, token = copy_region(site, cache, buffer, region, f"{buffer.name}_{storage_scope}")
     return Change(site.insert(copy, _replaced([realize, *users], {buffer: cache}), cache), token)
 

@@ -73,3 +73,9 @@ def get_output_blocks(tree: Tree, scope_block: BlockToken) -> Change:
     inner: set[Buffer] = {a for b in (node, *inside) for a in b.alloc_buffers}
     views = {m.buffer: m.source.buffer for b in inside for m in b.match_buffers}
     return Change(tree, [b.token for b in inside if {views.get(w, w) for w in legality.writes_of(b)} - inner])
+
+
+@primitive
+def enter_postproc(tree: Tree) -> Change:
+    """Mark in the trace where postprocessing begins (``Trace.apply_to_schedule`` may leave out what follows); changes nothing."""
+    return Change(tree)

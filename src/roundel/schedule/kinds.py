@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from roundel.ir import Buffer, Rewriter, tir
@@ -118,12 +119,25 @@ def _one_of(tree: Tree, block: Block, found: list[Buffer], index: Any, verb: str
     refuse(tree, block, f"block {block.name} {verb} no buffer {index!r}", f"it {verb} {listed or 'none'}")
 
 
+SCOPES = re.compile(
+    r"(global|shared|local|warp|texture|workspace)(\.\w+)*|wmma\.(matrix_a|matrix_b|accumulator)|m16n8k8\.matrix[ABC]|amx\.tmm|metal\.simdgroup"
+)
+
+
+def known_scope(tree: Tree, at: Any, scope: str) -> str:
+    """A scope of memory by its name; raises ScheduleError where there is none of this name."""
+    if not SCOPES.fullmatch(scope):
+        refuse(tree, at, f"there is no storage scope {scope!r}", hint="global, shared, local, shared.dyn, wmma.accumulator, ...")
+    return scope
+
+
 @primitive
 def set_scope(tree: Tree, block: BlockToken, buffer_index: int | str, storage_scope: str) -> Change:
     """Change the scope of a buffer that the block writes, e.g. to "local" (registers)."""
     buffer = written_buffer(tree, tree.nodes[block], buffer_index)
     if not any(buffer in b.alloc_buffers for b in tree.blocks()):
         refuse(tree, block, f"cannot set the scope of {buffer.name}", "it is a parameter of the function")
+    known_scope(tree, block, storage_scope)
     new = buffer.replace(scope=storage_scope, data=tir.Var(buffer.data.name, buffer.data.dtype))
     return Change(tree.with_func(replace_buffers(tree.func, {buffer: new})))
 
@@ -133,6 +147,8 @@ def storage_align(tree: Tree, block: BlockToken, buffer_index: int, axis: int, f
     """Ask that the stride of dimension ``axis`` of a written buffer is ``factor * k + offset`` (an annotation)."""
     node: Block = tree.nodes[block]
     buffer = written_buffer(tree, node, buffer_index)
+    if not any(buffer in b.alloc_buffers for b in tree.blocks()):
+        refuse(tree, block, f"cannot align {buffer.name}", "it is a parameter of the function, whose strides are the caller's")
     if factor <= 0 or not -buffer.ndim <= axis < buffer.ndim:
         refuse(tree, block, "storage_align needs a positive factor and an axis of the buffer")
     old = [e for e in node.annotations.get(BUFFER_DIM_ALIGN, ()) if tuple(e[:2]) != (buffer_index, axis % buffer.ndim)]

@@ -253,7 +253,7 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     store = BufferStore(target, new[here], there) if writes else BufferStore(new, target[there], here)
     nest, token = copy_nest(tree, fresh, store, target.name + "_reindex")
     scope = tree.scope(realize)
-    changes: dict[Stmt, Stmt | None] = {realize: realize.replace(block=_Reindex(target, new, tuple(iv.var for iv in ivs)).rewrite(node))}
+    changes: dict[Stmt, Stmt | None] = {realize: realize.replace(block=Reindexed(target, new, tuple(iv.var for iv in ivs)).rewrite(node))}
     feeding = [] if writes else legality.writers(tree, scope, target)
     later = [r for r in legality.readers(tree, scope, target) if r is not realize] if writes else [realize]
     beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
@@ -267,7 +267,7 @@ def _indices(n: Any) -> tuple[Expr, ...]:
     return n.indices
 
 
-class _Reindex(Rewriter):
+class Reindexed(Rewriter):
     """Accesses of one buffer become accesses of another at fixed indices."""
 
     def __init__(self, old: Buffer, new: Buffer, at: tuple[Expr, ...]) -> None:

@@ -66,8 +66,15 @@ def regions_of(block: Block, buffer: Buffer, *, written: bool) -> list[BufferReg
 def with_access(tree: Tree, block: Block) -> Block:
     """The block with ``reads`` and ``writes`` as its body has them."""
     reads, writes = block_access(block, [b for _, b in tree.func.buffer_map])
-    return block.replace(reads=reads, writes=writes)
+    told = [_told(block, key, old, new) for key, old, new in (("read", block.reads, reads), ("write", block.writes, writes))]
+    return block.replace(reads=told[0], writes=told[1])
 
+
+def _told(block: Block, kind: str, old: tuple[BufferRegion, ...], new: tuple[BufferRegion, ...]) -> tuple[BufferRegion, ...]:
+    """The regions found, but for those that ``annotate_buffer_access`` has told (by the numbers that they had)."""
+    numbers = [int(k.value if isinstance(k, IntImm) else k) for k in block.annotations.get(f"explicit_{kind}_region", ())]
+    kept = {old[k].buffer: old[k] for k in numbers if k < len(old)}
+    return tuple(kept.get(r.buffer, r) for r in new) if kept else new
 
 def run_domain(tree: Tree, realize: BlockRealize, within: For | None = None) -> dict[Var, Range] | None:
     """The box of variables for which a block really runs in its scope (in one iteration of the loop ``within``); None where that is not known

@@ -27,9 +27,11 @@ from . import (
     online,
     padding,
     reduction,
+    reindex_cache,
     rfactor,
     sampling,
     tensorize,
+    unsafe,
     zeros,
 )
 from .decisions import OPEN, Decision
@@ -163,6 +165,7 @@ class Schedule:
     get_producers = method(find.get_producers)
     get_consumers = method(find.get_consumers)
     get_output_blocks = method(find.get_output_blocks)
+    enter_postproc = method(find.enter_postproc)
 
     split = method(loops.split)
     fuse = method(loops.fuse)
@@ -183,6 +186,8 @@ class Schedule:
 
     cache_read = method(cache.cache_read)
     cache_write = method(cache.cache_write)
+    reindex_cache_read = method(reindex_cache.reindex_cache_read)
+    reindex_cache_write = method(reindex_cache.reindex_cache_write)
     compute_at = method(move.compute_at)
     reverse_compute_at = method(move.reverse_compute_at)
     compute_inline = method(inline.compute_inline)
@@ -202,7 +207,18 @@ class Schedule:
     reindex = method(layout.reindex)
     pad_einsum = method(padding.pad_einsum)
     decompose_padding = method(padding.decompose_padding)
+    annotate_buffer_access = method(unsafe.annotate_buffer_access)
+    unsafe_hide_buffer_access = method(unsafe.unsafe_hide_buffer_access)
+    unsafe_set_dtype = method(unsafe.unsafe_set_dtype)
     reorder_block_iter_var = method(layout.reorder_block_iter_var)
+
+    def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> bool:
+        """Whether ``decompose_padding`` takes a block at a loop."""
+        try:
+            self.fork(0).decompose_padding(block, loop)
+        except ScheduleError:
+            return False
+        return True
 
     knob = method(sampling.knob)
     sample_categorical = method(sampling.sample_categorical)

@@ -102,8 +102,10 @@ class Trace:
         return table
 
     def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False, decision_provider: Callable[[Instruction], Any] | None = None) -> None:
-        """``apply_to``, with TVM's parameters (there are no post-processing instructions)."""
-        self.apply_to(sch, decide=decision_provider)
+        """``apply_to``, with TVM's parameters: with ``remove_postproc`` up to ``enter_postproc``."""
+        kinds = [i.kind for i in self.instructions]
+        last = kinds.index("enter_postproc") if remove_postproc and "enter_postproc" in kinds else len(kinds)
+        Trace(self.instructions[:last]).apply_to(sch, decide=decision_provider)
 
     # --- text
 

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of buffers at indices of one's own: reindex_cache_read and reindex_cache_write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roundel.arith import Analyzer, map_shape
+from roundel.ir import Buffer, Token, Var, decl_buffer, free_vars, substitute, tir
+from roundel.ir.errors import ArithError
+from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
+
+from . import legality
+from .distance import meet
+from .kinds import known_scope, read_buffer, written_buffer
+from .layout import Reindexed, as_index_map
+from .primitive import BlockToken, Change, primitive, refuse
+from .rebind import wrap
+from .regions import regions_of, with_access
+from .stages import Site, place
+from .tree import Tree, conjuncts, is_one, unique_block_name
+
+
+@primitive
+def reindex_cache_read(tree: Tree, block: BlockToken, read_buffer_index: int | str, storage_scope: str, index_map: Any) -> Change:
+    """Copy what a block reads of a buffer to places given by a map of the block's variables, and read it there; gives back the copying block.
+
+        for i, j: B[i, j] = A[i, j]    ->    for i, j: A_local[j, i] = A[i, j]          # lambda vi, vj: (vj, vi)
+                                             for i, j: B[i, j] = A_local[j, i]
+
+    The block reads one element of the buffer at a time; the copy runs in loops like the block's own. Other readers keep to the buffer.
+    """
+    node: Block = tree.nodes[block]
+    buffer = read_buffer(tree, node, read_buffer_index)
+    work = _Stage(tree, node, buffer, storage_scope, index_map, written=False)
+    scope = tree.scope(work.realize)
+    made = legality.writers(tree, scope, buffer)
+    if work.realize in made:
+        refuse(tree, work.realize, f"cannot cache {buffer.name}", f"block {node.name} also writes it")
+    return work.insert(place(tree, made, [work.realize], work.realize))
+
+
+@primitive
+def reindex_cache_write(tree: Tree, block: BlockToken, write_buffer_index: int | str, storage_scope: str, index_map: Any) -> Change:
+    """Let a block write to places given by a map of its variables, and copy that to the buffer after; gives back the copying block.
+
+        for i, j: B[i, j] = A[i, j]    ->    for i, j: B_local[j, i] = A[i, j]          # lambda vi, vj: (vj, vi)
+                                             for i, j: B[i, j] = B_local[j, i]
+
+    The block writes one element of the buffer at a time; the copy runs in loops like the block's own, without those that only reduce.
+    """
+    node: Block = tree.nodes[block]
+    buffer = written_buffer(tree, node, write_buffer_index)
+    work = _Stage(tree, node, buffer, storage_scope, index_map, written=True)
+    scope, realize = tree.scope(work.realize), work.realize
+    others = [w for w in legality.writers(tree, scope, buffer) if w is not realize]
+    legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
+    if buffer in legality.reads_of(node) and not legality.is_reduction(node):
+        refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} also reads it")
+    if not legality.stores_all(tree, realize, buffer):
+        refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} may leave out elements that would be copied back")
+    later = [r for r in legality.readers(tree, scope, buffer) if r is not realize]
+    beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
+    return work.insert(place(tree, [realize], beside, realize))
+
+
+class _Stage:
+    """The copy between a block and a buffer, through the map."""
+
+    def __init__(self, tree: Tree, block: Block, buffer: Buffer, scope: str, index_map: Any, *, written: bool) -> None:
+        self.tree, self.block, self.realize, self.buffer, self.written = tree, block, tree.realize(block.token), buffer, written  # type: ignore[arg-type]
+        known_scope(tree, self.realize, scope)
+        regions = regions_of(block, buffer, written=written)
+        if len(regions) != 1 or not all(is_one(r.extent) for r in regions[0].region):
+            self.refuse("it does not touch a single element of it at a time")
+        self.at = tuple(r.min for r in regions[0].region)
+        self.map = as_index_map(index_map, len(block.iter_vars))
+        self.used = frozenset().union(*map(free_vars, self.at)) if self.at else frozenset()
+        self.ivs = [iv for iv in block.iter_vars if iv.var in self.used]
+        if self.used - {iv.var for iv in self.ivs}:
+            self.refuse("its index is not made of the block's variables alone")
+        place = {v: iv.var for v, iv in zip(self.map.initial_indices, block.iter_vars)}
+        self.there = tuple(substitute(e, place) for e in self.map.final_indices)
+        self.check_map()
+        an = Analyzer()
+        try:
+            shape = map_shape(IndexMap(tuple(place.values()), self.there), [iv.dom.extent for iv in block.iter_vars], an)
+        except ArithError as e:
+            self.refuse(f"the shape of the copy is not known: {e}")
+        self.cache = decl_buffer(shape, buffer.dtype, f"{buffer.name}_{scope}", scope=scope)
+
+    def refuse(self, why: str) -> None:
+        refuse(self.tree, self.realize, f"cannot cache {self.buffer.name} of block {self.block.name} by this map", why)
+
+    def check_map(self) -> None:
+        """Different elements go to different places, within the copy."""
+        an, copies = Analyzer(), {iv.var: Var(iv.var.name, iv.var.dtype) for iv in self.block.iter_vars}
+        for iv in self.block.iter_vars:
+            an.bind(iv.var, iv.dom)
+            an.bind(copies[iv.var], iv.dom)
+            if not an.prove_equal(iv.dom.min, 0):
+                self.refuse(f"variable {iv.var.name} does not start at 0")
+        one = [Range(i, tir.const(1, i.dtype)) for i in self.there]
+        met = meet(an, one, [Range(substitute(r.min, copies), r.extent) for r in one], copies)
+        missing = [iv.var.name for iv in self.ivs if iv.var not in met.equal and an.bounds(iv.dom.extent)[1] > 1]
+        if missing or frozenset().union(*map(free_vars, self.there)) - self.used:
+            self.refuse(f"it has to tell elements apart by {', '.join(missing) or 'the variables in its index'} alone")
+
+    def insert(self, site: Site) -> Change:
+        """The program with the copy at a place."""
+        copy, token = self.copy(site)
+        target = Reindexed(self.buffer, self.cache, self.there).rewrite(self.block)
+        changes: dict[Stmt, Stmt | None] = {self.realize: self.realize.replace(block=target)}
+        return Change(site.insert(copy, changes, self.cache), token, recorded={"index_map": self.map})
+
+    def copy(self, site: Site) -> tuple[Stmt, Token]:
+        """A nest like the block's own below the place, around a block with those of its variables that index the buffer."""
+        values = dict(zip((iv.var for iv in self.block.iter_vars), self.realize.iter_values))
+        used = frozenset().union(*(free_vars(values[iv.var]) for iv in self.ivs)) if self.ivs else frozenset()
+        loops, table = [], {}
+        for x in self.tree.loops(self.realize):
+            if self.tree.under(x, site.top) and x is not site.top and x.loop_var in used:
+                table[x.loop_var] = Var(x.loop_var.name, x.loop_var.dtype)
+                bounds = (substitute(x.min, table), substitute(x.extent, table))
+                loops.append(For(table[x.loop_var], bounds[0], bounds[1], tir.ForKind.SERIAL, tir.Seq(())))
+        fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in self.ivs}
+        ivs = tuple(iv.replace(var=fresh[iv.var], kind=IterKind.SPATIAL) for iv in self.ivs)
+        here, there = (tuple(substitute(e, fresh) for e in index) for index in (self.at, self.there))
+        store = BufferStore(self.buffer, BufferLoad(self.cache, there), here) if self.written else BufferStore(self.cache, BufferLoad(self.buffer, here), there)
+        block = with_access(self.tree, Block(ivs, (), (), unique_block_name(self.tree, self.cache.name), store))
+        hidden = {x.loop_var for x in self.tree.loops(self.realize) if self.tree.under(x, site.top)} - table.keys()
+        asked = [c for c in conjuncts(self.realize.predicate) if free_vars(c).isdisjoint(hidden)]
+        predicate: Expr = tir.logical_and(*(substitute(c, table) for c in asked))
+        return wrap(loops, BlockRealize(tuple(substitute(values[iv.var], table) for iv in self.ivs), predicate, block)), block.token  # type: ignore[return-value]
+
+
