@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-from roundel.arith import Analyzer, inverse_index_map, map_shape, same_region
+from roundel.arith import Analyzer, inverse_index_map, map_shape, reads_memory, same_region
 from roundel.ir import Buffer, Rewriter, Var, decl_buffer, free_vars, on, substitute, tir, walk
+from roundel.ir.dtype import INT64
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
 
@@ -21,12 +23,24 @@ from .tree import Tree, is_true, unique_block_name
 
 
 def as_index_map(given: IndexMap | Callable, ndim: int) -> IndexMap:
-    """An index map, also from a Python function of ``ndim`` indices."""
-    return given if isinstance(given, IndexMap) else IndexMap.from_func(given, ndim)
+    """An index map, also from a Python function of ``ndim`` indices; ``lambda *indices, k: ...`` has the last one as ``k``."""
+    if isinstance(given, IndexMap):
+        return given
+    found = inspect.signature(given).parameters.values()
+    named = [p.name for p in found if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    if not named:
+        return IndexMap.from_func(given, ndim)
+    variables = [Var(f"i{k}", INT64) for k in range(ndim - len(named))] + [Var(n, INT64) for n in named]
+    out = given(*variables[: -len(named)], **dict(zip(named, variables[-len(named) :])))
+    return IndexMap(tuple(variables), tuple(map(tir.as_index, out if isinstance(out, list | tuple) else (out,))))
 
 
 def named_buffer(tree: Tree, block: Block, buffer: Any) -> Buffer:
-    """``("read", 0)``, ``("write", 0)`` or the name of a buffer the block touches."""
+    """``("read", 0)``, ``("write", 0)``, or a buffer that the block touches or its name."""
+    if isinstance(buffer, Buffer):
+        if buffer in legality.writes_of(block) | legality.reads_of(block):
+            return buffer
+        refuse(tree, block, f"block {block.name} does not touch buffer {buffer.name}")
     if isinstance(buffer, str):
         found = [b for b in (*legality.writes_of(block), *legality.reads_of(block)) if b.name == buffer]
         if found:
@@ -45,9 +59,9 @@ def transform_layout(
 
         B[i, j]                      ->  B[i // 4, j, i % 4]           # lambda i, j: (i // 4, j, i % 4)
 
-    ``buffer`` is ("read", n), ("write", n) or a name. A map that makes more elements needs ``pad_value``,
-    which fills the padding of buffers made here; a parameter's padding is the caller's. A parameter's shape changes.
-    (``assume_injective_transform`` is TVM's; here maps are inverted in any case.)
+    ``buffer`` is ("read", n), ("write", n), a name or a buffer. A map that makes more elements needs ``pad_value`` (a number of the buffer's type,
+    or a function of the new indices), which fills the padding of buffers made here; a parameter's padding is the caller's. With
+    ``assume_injective_transform`` padding may stay unfilled. A parameter's shape changes.
     """
     node: Block = tree.nodes[block]
     old = named_buffer(tree, node, buffer)
@@ -59,7 +73,7 @@ def transform_layout(
     except ArithError as e:
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} by this index map", str(e))
     padded = not (type(padding) is tir.IntImm and not padding.value)
-    if padded and pad_value is None:
+    if padded and pad_value is None and not assume_injective_transform:
         refuse(
             tree,
             tree.realize(block),
@@ -69,13 +83,40 @@ def transform_layout(
         )
     if any(m.source.buffer is old for b in tree.blocks() for m in b.match_buffers):
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "a match_buffer views it")
+    fill = _padding_value(tree, node, old, pad_value, inverse.initial_indices)
     new = decl_buffer(shape, old.dtype, old.name, scope=old.scope, align=old.align)
     func = _Relayout(tree, old, new, index_map).rewrite(tree.func)
     changed = tree.with_func(func)
-    recorded = {"index_map": index_map}
-    if padded and any(new in b.alloc_buffers for b in changed.blocks()):
-        changed = _fill_padding(changed, new, inverse, padding, tir.const(pad_value, new.dtype))
-    return Change(changed, None, recorded=recorded)
+    recorded = {"index_map": index_map, "buffer": (*_numbered(node, old),)}
+    if callable(pad_value) and not isinstance(pad_value, IndexMap):
+        recorded["pad_value"] = IndexMap(inverse.initial_indices, (tir.as_index(pad_value(*inverse.initial_indices)),))  # type: ignore[assignment]
+    if padded and fill is not None and any(new in b.alloc_buffers for b in changed.blocks()):
+        changed = _fill_padding(changed, new, inverse, padding, fill)
+    return Change(changed, None, recorded=recorded if isinstance(buffer, Buffer) else {k: v for k, v in recorded.items() if k != "buffer"})
+
+
+def _numbered(block: Block, buffer: Buffer) -> tuple[str, int]:
+    """A buffer as ("read", n) or ("write", n)."""
+    written = [r.buffer for r in block.writes]
+    return ("write", written.index(buffer)) if buffer in written else ("read", [r.buffer for r in block.reads].index(buffer))
+
+
+def _padding_value(tree: Tree, block: Block, buffer: Buffer, given: Any, at: tuple[Var, ...]) -> Expr | None:
+    """What a layout's padding holds, from a number, an expression, or a function of the new indices."""
+    if given is None:
+        return None
+    if isinstance(given, IndexMap):
+        given = given.map_indices(at)[0]
+    elif callable(given):
+        given = given(*at)
+    if isinstance(given, int) and not isinstance(given, bool) and not buffer.dtype.is_int:
+        refuse(tree, block, f"the padding {given} is no number of {buffer.name}'s type {buffer.dtype}", hint=f"{float(given)}")
+    if isinstance(given, Expr) and not free_vars(given) & set(at) and given.dtype is not buffer.dtype:
+        refuse(tree, block, f"the padding is of type {given.dtype}, and {buffer.name} of {buffer.dtype}")
+    value = tir.cast(given, buffer.dtype) if isinstance(given, Expr) else tir.const(given, buffer.dtype)
+    if reads_memory(value):
+        refuse(tree, block, f"the padding of {buffer.name} cannot be read from memory")
+    return value
 
 
 class _Relayout(Rewriter):
@@ -127,6 +168,7 @@ def _fill_padding(tree: Tree, buffer: Buffer, inverse: IndexMap, padding: Expr, 
     ivs = tuple(tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), IterKind.SPATIAL) for k, n in enumerate(buffer.shape))
     at = tuple(iv.var for iv in ivs)
     region = tir.BufferRegion(buffer, tuple(Range(v, tir.const(1, v.dtype)) for v in at))
+    value = substitute(value, dict(zip(inverse.initial_indices, at)))
     block = Block(ivs, (), (region,), unique_block_name(tree, buffer.name + "_pad"), tir.BufferStore(buffer, value, at))
     table = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
     nest = wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), substitute(padding, table), block))

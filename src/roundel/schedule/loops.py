@@ -213,7 +213,7 @@ def _plain(value: Any) -> Any:
 
 @primitive
 def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Any], preserve_unit_iters: bool = True) -> Change:
-    """Cut a loop's range into consecutive sibling loops with the given extents; one may be None (the rest).
+    """Cut a loop's range into consecutive sibling loops with the given extents; one may be None (the rest). What is left over is one more loop.
 
         for i in range(n):            for i_0 in range(4): S(i_0)
             S(i)                  ->  for i_1 in range(n - 4): S(i_1 + 4)
@@ -223,11 +223,14 @@ def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Any], preserve_unit
     node: For = tree.nodes[loop]
     require_plain(tree, node, "partition")
     an = tree.analyzer(node)
-    known = [tir.as_index(f) for f in factors if f is not None]
+    dtype = node.loop_var.dtype
+    known = [tir.cast(tir.as_index(f), dtype) for f in factors if f is not None]
     if len(factors) - len(known) > 1:
         refuse(tree, node, "loop_partition lets one factor at most be None")
     rest = an.simplify(node.extent - tir.sum_of(known))
-    if not an.prove(rest >= 0) or (len(known) == len(factors) and not an.prove_equal(rest, 0)):
+    if len(known) == len(factors) and not an.prove_equal(rest, 0):
+        factors = [*factors, None]
+    if not an.prove(rest >= 0):
         refuse(
             tree,
             node,
@@ -239,7 +242,7 @@ def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Any], preserve_unit
     stmts: list[Stmt] = []
     made: list[Token] = []
     for k, f in enumerate(factors):
-        extent = rest if f is None else tir.as_index(f)
+        extent = rest if f is None else tir.cast(tir.as_index(f), dtype)
         if an.bounds(extent)[1] <= 0:
             refuse(tree, node, f"cannot partition loop {node.loop_var.name} into {list(factors)}", "a part would be empty")
         part = serial(f"{node.loop_var.name}_{k}", extent, node.loop_var)
@@ -353,8 +356,16 @@ def merge(tree: Tree, *loops: Loop) -> Change:
     for i in range(n): A(i)           for m in range(n):
     for j in range(n): B(j)       ->      A(m)
                                           B(m)
+
+    Loops that are each alone in another loop have those merged first: ``merge(i1, j1)`` of ``for i0, i1: A`` and ``for j0, j1: B`` makes
+    ``for m0, m1``.
     """
     nodes: list[For] = sorted((tree.nodes[t] for t in loops), key=lambda x: tree.order[x])
+    around = [tree.parents[x] for x in nodes]
+    if len(set(around)) == len(nodes) > 1 and all(type(x) is For for x in around):
+        outer = merge(tree, *(x.token for x in around))  # type: ignore[union-attr, misc]
+        inner = merge(outer.tree, *loops)
+        return Change(inner.tree, inner.made, {**outer.forward, **inner.forward})
     an = tree.analyzer(nodes[0])
     parent = tree.parents[nodes[0]]
     for x in nodes[1:]:

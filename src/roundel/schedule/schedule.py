@@ -268,6 +268,10 @@ class Schedule:
             return self._token(value)
         if isinstance(value, list | tuple):
             return [self._resolve(v) for v in value]
+        if callable(value):  # a function of indices, which may use sampled values
+            return functools.wraps(value)(lambda *a, **k: self._resolve(value(*a, **k)))
+        if isinstance(value, IndexMap):
+            return IndexMap(value.initial_indices, tuple(map(self._resolve, value.final_indices)), *(getattr(value, f) for f in value._fields[2:]))
         if isinstance(value, Expr) and free_vars(value):
             return substitute(value, {v: self._values[v] for v in free_vars(value) if v in self._values})
         return value
