@@ -136,8 +136,8 @@ def test_partition_add_unit_loop_bind_annotate():
     sch.unannotate(b, "pragma")
     with pytest.raises(ScheduleError, match="no annotation"):
         sch.unannotate(b, "pragma")
-    sch.storage_align(block, 0, -1, 16, 1)
-    assert sch.get(block).annotations["buffer_dim_align"] == ((0, 1, 16, 1),)
+    with pytest.raises(ScheduleError, match="parameter"):
+        sch.storage_align(block, 0, -1, 16, 1)
     check(sch, func)
 
 
@@ -150,6 +150,10 @@ def test_looking_around():
     assert names(sch.get_output_blocks(root)) == ["C"]
     with pytest.raises(ScheduleError, match="did you mean S"):
         sch.get_block("SS")
+    sch.storage_align("S", 0, -1, 16, 1)
+    assert sch.get(sch.get_block("S")).annotations["buffer_dim_align"] == ((0, 0, 16, 1),)
+    with pytest.raises(ScheduleError, match="storage scope"):
+        sch.set_scope("S", 0, "locale")
     sch.set_scope("S", 0, "local")
     assert sch.get(sch.get_block("S")).writes[0].buffer.scope == "local"
     with pytest.raises(ScheduleError, match="parameter"):

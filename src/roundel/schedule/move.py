@@ -95,7 +95,7 @@ class _Move:
         if tree.scope(self.loop) is not tree.scope(self.realize):
             self.refuse("the two are not in the same block scope")
         if tree.under(self.realize, self.loop):
-            self.refuse(f"that loop is an ancestor of block {self.block.name} already")
+            self.refuse(f"it is already under that loop, which is an ancestor of block {self.block.name}")
         shared = [x for x in tree.loops(self.realize) if x in tree.loops(self.loop)]
         box, self.where = run_domain(tree, self.realize, shared[-1] if shared else None), TRUE
         if box is None:
