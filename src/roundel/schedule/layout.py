@@ -59,7 +59,7 @@ def transform_layout(
 
         B[i, j]                      ->  B[i // 4, j, i % 4]           # lambda i, j: (i // 4, j, i % 4)
 
-    ``buffer`` is ("read", n), ("write", n), a name or a buffer. A map that makes more elements needs ``pad_value`` (a number of the buffer's type,
+    ``buffer`` is ("read", n), ("write", n), a name or a buffer. A map that makes more elements needs ``pad_value`` (a number that the buffer's type has,
     or a function of the new indices), which fills the padding of buffers made here; a parameter's padding is the caller's. With
     ``assume_injective_transform`` padding may stay unfilled. A parameter's shape changes.
     """
@@ -109,8 +109,8 @@ def _padding_value(tree: Tree, block: Block, buffer: Buffer, given: Any, at: tup
         given = given.map_indices(at)[0]
     elif callable(given):
         given = given(*at)
-    if isinstance(given, int) and not isinstance(given, bool) and not buffer.dtype.is_int:
-        refuse(tree, block, f"the padding {given} is no number of {buffer.name}'s type {buffer.dtype}", hint=f"{float(given)}")
+    if isinstance(given, float) and not buffer.dtype.is_float:
+        refuse(tree, block, f"the padding {given} is no number of {buffer.name}'s type {buffer.dtype}")
     if isinstance(given, Expr) and not free_vars(given) & set(at) and given.dtype is not buffer.dtype:
         refuse(tree, block, f"the padding is of type {given.dtype}, and {buffer.name} of {buffer.dtype}")
     value = tir.cast(given, buffer.dtype) if isinstance(given, Expr) else tir.const(given, buffer.dtype)
