@@ -245,7 +245,7 @@ def _staged(p: _Program) -> Stmt:
     t = p.new(p.m)
     y = p.outputs[0]
     i = _var("i")
-    first = p.block([S], [p.m], lambda at: BufferStore(t, p.load([i, at[0]], p.inputs[0]) + p.random.choice((0, 1)), (at[0],)), full=True)
+    first = _second(p, i, lambda at: BufferStore(t, p.load(at, p.inputs[0]) + p.random.choice((0, 1)), (at[1],)))
     if p.random.random() < 0.3:
         first = p.block([S], [p.m], lambda at: BufferStore(t, p.load([at[0]], p.inputs[1]), (at[0],)), full=True)
     p.extent[i] = p.n

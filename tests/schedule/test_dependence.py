@@ -61,8 +61,8 @@ def rows(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32"), D: T.Bu
     for i in range(4):
         for j in range(8):
             with T.sblock("row"):
-                vj = T.axis.spatial(8, j)
-                row[vj] = A[i, vj] * T.float32(2)
+                vi, vj = T.axis.remap("SS", [i, j])
+                row[vj] = A[vi, vj] * T.float32(2)
         for j in range(8):
             with T.sblock("C"):
                 vi, vj = T.axis.remap("SS", [i, j])

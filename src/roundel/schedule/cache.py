@@ -34,6 +34,7 @@ def cache_read(
     realize = tree.realize(block)
     scope = tree.scope(realize)
     buffer = read_buffer(tree, node, read_buffer_index)
+    legality.require_only_blocks(tree, realize, set(), {buffer}, f"cache {buffer.name} of block {node.name}")
     users = [tree.realize(t) for t in consumer_blocks or ()] or legality.readers(tree, scope, buffer)
     made = legality.writers(tree, scope, buffer)
     site = place(tree, made, [realize], realize)

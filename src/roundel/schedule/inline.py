@@ -48,7 +48,7 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     if any(_refers(n, buffer) for n in walk(changed.nodes[scope.token].body)):
         refuse(tree, realize, f"cannot inline block {node.name}", f"{buffer.name} is read through a view or a pointer")
     for r in changed.children(changed.nodes[scope.token]):
-        if legality.writes_of(r.block) & legality.reads_of(node):
+        if r.block is not tree.nodes[r.block.token] and legality.writes_of(r.block) & legality.reads_of(node):
             legality.require_own_elements(changed, r, f"inline block {node.name}")
     return Change(_without(changed, scope, buffer), None, {block: "inlined into its consumers"})
 

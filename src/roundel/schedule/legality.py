@@ -129,6 +129,8 @@ def require_inner_buffers(tree: Tree, block: Block, doing: str) -> None:
 
 def require_own_elements(tree: Tree, realize: BlockRealize, doing: str) -> None:
     """A block that reads what it stores reads the very elements that its instance stores, so that no instance sees what another one did."""
+    if realize.block.init is not None or any(iv.kind is not IterKind.SPATIAL for iv in realize.block.iter_vars):
+        refuse(tree, realize, f"cannot {doing}", f"block {realize.block.name} reduces into what it would read")
     found = accesses_of(realize.block)
     for store in found:
         for load in found:
@@ -152,6 +154,7 @@ def passed(tree: Tree, moving: BlockRealize, place: Stmt) -> list[BlockRealize]:
 def require_no_conflict(tree: Tree, moving: BlockRealize, passed: list[BlockRealize], doing: str) -> None:
     """The moving block neither feeds, nor is fed by, nor overwrites (or shares outputs with) the blocks it passes."""
     me = moving.block
+    require_only_blocks(tree, moving, writes_of(me), reads_of(me), f"{doing} block {me.name}")
     for other in passed:
         if other is moving:
             continue
@@ -165,6 +168,14 @@ def require_no_conflict(tree: Tree, moving: BlockRealize, passed: list[BlockReal
                 f"cannot {doing} block {me.name}",
                 f"it would move past block {other.block.name}, and both touch {names}",
             )
+
+
+def require_only_blocks(tree: Tree, realize: BlockRealize, stored: set[Buffer], read: set[Buffer], doing: str) -> None:
+    """No statement outside of blocks stores what the block touches, or loads what it stores."""
+    for s in bare_statements(tree.scope(realize).body):
+        for a in accesses_of(s):
+            if a.buffer in stored or (a.store and a.buffer in read):
+                refuse(tree, realize, f"cannot {doing}", f"a statement outside of blocks touches {a.buffer.name}")
 
 
 def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool:
@@ -257,12 +268,15 @@ def _check_blocks_reordered(tree: Tree, chain: list[For], doing: str) -> None:
 
 
 def require_no_idle(tree: Tree, realize: BlockRealize, loops: Sequence[For], doing: str) -> None:
-    """A reduction with an init starts anew in each iteration of a loop that none of its variables uses."""
+    """A reduction with an init starts anew in each iteration of a loop that does not show in its variables."""
     if realize.block.init is None:
         return
-    used = frozenset().union(*map(free_vars, realize.iter_values))
-    for x in loops:
-        if not is_one(x.extent) and x.loop_var not in used:
+    used: set = set(realize.iter_values)
+    many = [x for x in loops if x.loop_var not in used and not is_one(x.extent)]
+    if many and any(type(v) is not Var and not free_vars(v).isdisjoint(x.loop_var for x in many) for v in realize.iter_values):
+        used = same_instance(tree, realize)
+    for x in many:
+        if x.loop_var not in used:
             refuse(
                 tree,
                 realize,

@@ -96,8 +96,8 @@ class _Move:
             self.refuse("the two are not in the same block scope")
         if tree.under(self.realize, self.loop):
             self.refuse(f"it is already under that loop, which is an ancestor of block {self.block.name}")
-        shared = [x for x in tree.loops(self.realize) if x in tree.loops(self.loop)]
-        box, self.where = run_domain(tree, self.realize, shared[-1] if shared else None), TRUE
+        self.shared = [x for x in tree.loops(self.realize) if x in tree.loops(self.loop)]
+        box, self.where = run_domain(tree, self.realize), TRUE
         if box is None:
             box, self.where = self._guarded()
         self.block = self.block.replace(iter_vars=tuple(iv.replace(dom=box[iv.var]) for iv in self.block.iter_vars))
@@ -134,8 +134,20 @@ class _Move:
         parts = [*self.parts[:at], moved, *self.parts[at:]]
         return Change(self.tree.edit({self.realize: None, self.loop.body: tir.seq(*parts)}))
 
+    def _in_shared_loops(self, doms: dict[Var, Range]) -> dict[Var, Range]:
+        """Domains of variables bound to loops that are around the target, too: what they are in one iteration of these, where nothing limits them."""
+        around = {x.loop_var for x in self.shared}
+        bound = [iv for iv, v in zip(self.realize.block.iter_vars, self.realize.iter_values) if free_vars(v) & around and iv.var not in doms]
+        if not bound:
+            return doms
+        here = run_domain(self.tree, self.realize, self.shared[-1])
+        if here is None:
+            self.refuse(f"what it runs on in one iteration of {self.shared[-1].loop_var.name} is not known to be a box")
+        return {**doms, **{iv.var: here[iv.var] for iv in bound}}
+
     def _bind(self, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool) -> tuple[tuple[Expr, ...], list[For], Expr]:
         values, loops, checks = [], [], [*conditions, self.where]
+        doms = self._in_shared_loops(doms)
         with self.an.scope() as an:
             for k, iv in enumerate(self.block.iter_vars):
                 value, loop, inside = _cut(an, iv, doms.get(iv.var), f"ax{k}", keep_units)

@@ -34,6 +34,7 @@ def reindex_cache_read(tree: Tree, block: BlockToken, read_buffer_index: int | s
     buffer = read_buffer(tree, node, read_buffer_index)
     work = _Stage(tree, node, buffer, storage_scope, index_map, written=False)
     scope = tree.scope(work.realize)
+    legality.require_only_blocks(tree, work.realize, set(), {buffer}, f"cache {buffer.name} of block {node.name}")
     made = legality.writers(tree, scope, buffer)
     if work.realize in made:
         refuse(tree, work.realize, f"cannot cache {buffer.name}", f"block {node.name} also writes it")
