@@ -186,7 +186,8 @@ def _later_is_apart(tree: Tree, loop: For, a: Place, b: Place) -> bool:
 
 def same_instance(tree: Tree, realize: BlockRealize) -> set[Any]:
     """Of the loops around a block in its scope, those that are at one iteration wherever the block's variables have the same values."""
-    an, copies = tree.analyzer(tree.scope(realize), inside=True), {}
+    an = tree.analyzer(tree.scope(realize), inside=True)
+    copies: dict[Var, Var] = {}
     for x in tree.loops(realize):
         an.bind(x.loop_var, Range(x.min, x.extent))
     for x in tree.loops(realize):
@@ -216,7 +217,8 @@ def _instances(block: Block) -> Iterator[tuple[Access, Access, tuple[Var, ...], 
     for a, b in combinations_with_replacement(found, 2):
         if not (a.store or b.store) or a.buffer.data is not b.buffer.data:
             continue
-        an, copies = Analyzer(), {}
+        an = Analyzer()
+        copies: dict[Var, Var] = {}
         for v, r in (*((iv.var, iv.dom) for iv in block.iter_vars), *a.inside.items()):
             an.bind(v, r)
         for v, r in (*((iv.var, iv.dom) for iv in block.iter_vars), *b.inside.items()):

@@ -118,7 +118,8 @@ class _SetType(Rewriter):
     """A buffer, and the views of it, in another type."""
 
     def __init__(self, buffer: Buffer, dtype: DType) -> None:
-        self.dtype, self.table = dtype, {}
+        self.dtype = dtype
+        self.table: dict[Buffer, Buffer] = {}
         self.add(buffer)
 
     def add(self, buffer: Buffer) -> None:
