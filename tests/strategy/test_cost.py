@@ -91,7 +91,7 @@ def test_neighbours_far_apart_cost_a_load_each():
         sch.decompose_reduction(sch.get_block("Y"), r)
         sch.vectorize(i1)
         made[name] = expected_cycles(sch.func, FIXED, cores=1)
-    assert made["apart"] > 2 * made["beside"]
+    assert made["apart"] > 1.3 * made["beside"]
 
 
 def test_symbolic_sizes_have_values():

@@ -166,7 +166,7 @@ def test_traffic_of_a_matrix_product():
     a, b = Operand(((64, {"i": 1}), (32, {"k": 1})), 4.0, 64), Operand(((32, {"k": 1}), (48, {"j": 1})), 4.0, 64)
     tiles = np.array([8, 16])
     nest = Nest([("j", 48 // 16), ("i", 64 // tiles), ("k", 32)], [a, b], {"i": tiles, "j": 16})
-    everything, panel, nothing = nest.traffic([1e9, 32 * 16 * 4 + 16 * 32 * 4, 0.0])
+    everything, panel, nothing = nest.traffic([1e9, 32 * 16 * 4 + 16 * 32 * 4, 0.0], (0, 0, 0))
     np.testing.assert_array_equal(everything, 0)
     np.testing.assert_array_equal(panel, 4 * (3 * 64 * 32 + 32 * 48))  # rows pass again for each panel
     np.testing.assert_array_equal(nothing, 64 * (3 * 64 * 32 + (64 // tiles) * 32 * 3))  # a line for each element of a row

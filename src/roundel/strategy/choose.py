@@ -101,7 +101,7 @@ def takes(rule: Rule, func: tir.PrimFunc, target: Target) -> bool:
         return False
 
 
-def proposals(func: tir.PrimFunc, target: Any, constants: tuple[int, ...] = ()) -> Iterator[tuple[Sketch, dict[str, Any]]]:
+def proposals(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = ()) -> Iterator[tuple[Sketch, dict[str, Any]]]:
     """The sketches that would be tried, each with its best choice, in the order in which ``choose`` tries them; none of them is scheduled."""
     program, pinned = Program(func, target, constants), Pins.of(func)
     for group in competing(rules_in_order()):

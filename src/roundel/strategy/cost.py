@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scheduled tensor program is expected to take: one model for the programs of all rules, and for candidates that are not scheduled yet.
+"""What a tensor program is expected to take: the one model of costs, for scheduled programs and for candidates that are not scheduled yet.
 
-What runs without a branch in a statement (the innermost loops that are vectorized or unrolled) is its body: instructions are counted there
-by what each of them moves with, so that a load that is the same for all rows counts once; loops around it repeat it, and what is computed
-again is counted by their trip counts. Bytes that cross into each cache follow from the boxes that the loops sweep (``nest.py``). Extents may
-be columns of numbers, one for each candidate.
+What runs without a branch in a statement (the innermost loops that are vectorized, unrolled or written out) is its body: instructions are
+counted there by what each of them moves with, so that a load that is the same for all rows counts once; loops around it repeat it, and what
+is computed again is counted by their trip counts. Bytes that cross into each cache follow from the boxes that the loops sweep (``nest.py``).
+Extents may be columns of numbers, one for each candidate.
+
+The longest of these times decides, and a part of the others is added to it, because they do not overlap completely. What a machine takes for
+each is in its `Target`; the constants here say how the model puts that together.
 """
 
 from __future__ import annotations
@@ -18,19 +21,29 @@ import numpy as np
 
 from ..ir import tir
 from ..target import Target
+from ..target.target import L2, L3, MEMORY
 from .nest import Nest
-from .product.register_tile import rows_in_cache
 from .statements import LANES, UNROLLED, Column, Loop, Statement, Touch, number, statements
-from .times import LOOP, SHARPNESS, capacities, exposed, together, traffic_cycles
 
-NEAR = 4            # elements between neighbours up to which a few vectors hold all lanes
-GATHERED = 2.0      # instructions for each lane that is loaded by itself
-MISSED = 8.0        # ... and more where the places of neighbours push each other out of the first-level cache
-FORWARDING = 1.0    # cycles from a store to a load of the same place
-ENTRY = 2.0         # cycles to start and end an innermost loop
-REGION = 0.1        # of the work that pays for a parallel region: what starting threads takes
-SEEN = 0.5          # of a chain of operations that those of the next one do not run beside
-STORES = 1.0        # of a cycle
+NEAR = 4          # elements between neighbours up to which a few vectors hold all lanes
+REGION = 0.1      # of the work that pays for a parallel region: what starting threads takes
+SHARPNESS = 6.0   # of the maximum of limits: two that are near each other cost more than either
+LOOP = 0.1        # cycles of an iteration that are not hidden
+STEP = 3.0        # instructions that count an iteration and ask for the next one
+WINDOW_SHARE = 25 / 56  # of the reorder buffer: instructions beyond those that wait which a core finds work in
+LATENCIES = 2.0   # one after another to start and end a reduction in registers
+STORED = 1.5      # cycles for a vector of results: its first value, what is fused after it, the store
+FOLDED = 8.0      # to add the lanes of a vector of partial sums
+PART = 2.0        # ... and for each such vector
+AWAITED = 0.5     # of the time of additions one after another along a row, as what follows needs the sum
+MASKED = 1.01     # cost of pieces that are not whole
+STRIDED = 0.4     # of the time of a line from the second-level cache that does not follow the one before
+FIRST = 0.527     # ... of one from memory, the first time that a panel of constants is read
+SPILLED = 1.3     # times the loads of what neighbours would share, where registers cannot hold it
+BESIDE_ARITHMETIC = {L2: 0.6, L3: 0.64, MEMORY: 1.0}  # of the rate at which a level is read that is left to loads between multiply-adds
+CACHE_SHARE = 0.8 # of a cache that a kernel's own data may fill
+L2_ROOM = 0.6     # ... of the second-level cache, where what is fetched ahead waits
+EXPOSED = 0.15    # of the shorter times that is not hidden behind the longest
 
 
 def expected_time(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | None = None, cores: int | None = None) -> float:
@@ -69,37 +82,98 @@ def least_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | 
     return float(together(total, *traffic_cycles(target, [sum(n for n in given if n > room) for room in capacities(target)])))
 
 
-def cycles(target: Target, *beside: Statement) -> Column:
-    """Of all iterations of a statement, or of several that follow each other in one innermost loop, on one core."""
+def cycles(target: Target, *beside: Statement, pieces: Sequence[Statement] = ()) -> Column:
+    """Of all iterations of a statement, or of several that follow each other in one innermost loop, on one core. ``pieces``: the statement in
+    parts whose tiles have one size each, where an axis is no whole number of tiles."""
+    spent = sum(_spent(target, [s]) for s in pieces) if pieces else _spent(target, beside)
+    moved = traffic(target, *beside)
+    return spent if moved is None else together(spent, *traffic_cycles(target, moved))
+
+
+def traffic(target: Target, *beside: Statement) -> list[Column] | None:
+    """Bytes that cross into each cache; None where everything is in registers."""
+    touches = [t for s in beside for t in (*s.touches, *([s.result] if s.result else [])) if not t.register]
+    operands = list({(t.buffer, *((n, *_hashable(steps)) for n, steps in t.operand.sides)): t.operand for t in touches}.values())
+    if not operands:
+        return None
+    bodies = [_Body(s, target) for s in beside]
+    around = max((b.around for b in bodies), key=len)
+    inside: dict[Any, Column] = {}
+    for body in bodies:
+        for loop in body.straight:
+            inside[loop.axis] = inside.get(loop.axis, 1) * loop.extent
+    ways = (0, target.l2_bytes // target.l2_ways, 0)  # the first is small, the last spreads its lines
+    return Nest([(x.axis, x.extent) for x in around if np.any(x.extent != 1)], operands, inside).traffic(capacities(target), ways)
+
+
+def _hashable(steps: Mapping[Any, Any] | None) -> list[Any]:
+    return [(axis, id(n) if isinstance(n, np.ndarray) else n) for axis, n in (steps or {}).items()]
+
+
+def _spent(target: Target, beside: Sequence[Statement]) -> Column:
+    """Cycles of a core that waits for no cache but the first and second."""
     bodies = [_Body(s, target) for s in beside]
     around = max((b.around for b in bodies), key=len)
     trips: Column = 1
+    before = []
+    for loop in around:
+        before.append(trips)
+        trips = trips * loop.trips
     overhead: Column = 0.0
-    for k, loop in enumerate(around):
-        trips = trips * loop.extent
-        overhead = overhead + trips * (LOOP if k == len(around) - 1 else LOOP + ENTRY * (k == len(around) - 2))
-    spent = trips * _step(bodies, around[-1] if around else Loop(None, 1), target) + overhead
-    touches = [t for s in beside for t in s.touches if not t.register]
-    operands = list({(t.buffer, *((n, tuple((a or {}).items())) for n, a in t.operand.sides)): t.operand for t in touches}.values())
-    if not operands:
-        return spent
-    inside: dict[Any, Column] = {}
+    innermost: Column = True
+    for loop, times in zip(reversed(around), reversed(before), strict=True):
+        repeats = loop.trips > 1
+        overhead = overhead + times * (LOOP * loop.trips + target.entry_cycles * (innermost & repeats))
+        innermost = innermost & ~np.asarray(repeats)
+    spent = trips * _step(bodies, target) + overhead
     for body in bodies:
-        for loop in body.loops:
-            inside[loop.axis] = inside.get(loop.axis, 1) * loop.extent
-    crossing = Nest([(x.axis, x.extent) for x in around if np.any(x.extent != 1)], operands, inside).traffic(capacities(target))
-    return together(spent, *traffic_cycles(target, crossing))
+        spent = (spent + body.ends(trips)) * MASKED ** body.s.edges
+    return np.where(trips > 0, spent, 0.0)
 
 
-def _step(bodies: Sequence[_Body], innermost: Loop, target: Target) -> Column:
+def _step(bodies: Sequence[_Body], target: Target) -> Column:
     """Cycles of one iteration: whatever limits it, registers that do not suffice included."""
-    arithmetic, loads, stores, kept = (sum(parts) for parts in zip(*(b.work() for b in bodies), strict=True))
-    spilled = np.maximum(kept + 2 - target.vector_registers, 0.0)
+    arithmetic, loads, stores, kept, folded = (sum(parts) for parts in zip(*(b.work for b in bodies), strict=True))
+    spilled = np.maximum(kept + 1 - target.vector_registers, 0.0)
     loads, stores = loads + spilled, stores + spilled
-    everything = arithmetic + loads + stores + 2.0
-    waiting = [b.waiting(everything, innermost) for b in bodies]
-    limits = [arithmetic / target.fma_ports, loads / target.loads, stores / STORES, everything / target.issue, *waiting]
-    return sum(np.maximum(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS)
+    everything = arithmetic + loads + stores - folded + STEP
+    limits = [arithmetic / target.fma_ports, loads / target.loads, stores / target.stores, everything / target.issue,
+              *(b.waiting(everything) for b in bodies)]
+    late = sum(b.late() for b in bodies)
+    return sum(np.maximum(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + late
+
+
+def exposed(target: Target, instructions: Column) -> Column:
+    """The share of a delay that so many instructions wait for which those after them do not fill."""
+    return 1.0 / (1.0 + WINDOW_SHARE * target.window / instructions)
+
+
+def capacities(target: Target) -> tuple[float, float, float]:
+    """Bytes that a kernel's data may take of each cache."""
+    return target.l1_bytes * CACHE_SHARE, target.l2_bytes * L2_ROOM, max(target.l3_bytes, target.l2_bytes) * CACHE_SHARE
+
+
+def traffic_cycles(target: Target, crossing: Sequence[Column]) -> list[Column]:
+    """Cycles for the bytes that cross into the first, second and third cache."""
+    return [n / (share * target.bytes_per_cycle(level)) for n, (level, share) in zip(crossing, BESIDE_ARITHMETIC.items(), strict=True)]
+
+
+def together(*times: Column) -> Column:
+    """The time of activities that overlap."""
+    longest = times[0]
+    for t in times[1:]:
+        longest = np.maximum(longest, t)
+    return longest + EXPOSED * (sum(times) - longest)
+
+
+def rows_in_cache(target: Target, row_bytes: int | None) -> int:
+    """How many rows that are so far apart the first-level cache holds a line of: rows apart by a multiple of a way (mostly 4 KiB) share one set
+    of lines (a set is picked by the address within a way), a third of which other operands need."""
+    if not row_bytes or row_bytes % target.line_bytes:
+        return target.vector_registers
+    sets = max(target.l1_bytes // target.l1_ways // target.line_bytes, 1)
+    distinct = sets // math.gcd(row_bytes // target.line_bytes, sets)
+    return max(distinct * target.l1_ways * 2 // 3, 4)
 
 
 class _Body:
@@ -110,16 +184,25 @@ class _Body:
         cut = len(s.loops)
         while cut and s.loops[cut - 1].kind in (UNROLLED, LANES):
             cut -= 1
-        self.around, self.loops = s.loops[:cut], s.loops[cut:]
+        self.around, self.straight = s.loops[:cut], s.loops[cut:]
+        written = tuple(Loop(x.axis, x.written, UNROLLED) for x in self.around if np.any(x.written != 1))
+        self.loops = (*written, *self.straight)
         self.lanes: Column = 1
         self.lane_axis: Any = None
         for loop in self.loops:
             if loop.kind == LANES:
                 self.lanes, self.lane_axis = loop.extent, loop.axis
+        self.unrolled = frozenset(x.axis for x in self.loops if x.kind == UNROLLED)
+        self.store = next((t for t in s.touches if t.is_store), None)
+        moves = self.store.moves if self.store is not None else frozenset()
+        cut = next((k for k in range(len(self.around), 0, -1) if self.around[k - 1].axis in moves), 0)
+        self.tiles, self.reducing = self.around[:cut], self.around[cut:]
         self._times: dict[frozenset[Any], Column] = {}
+        self.work = self._work()
 
     def times(self, moves: frozenset[Any]) -> Column:
         """How many different values there are in the body of what moves so."""
+        moves = moves & self.unrolled
         if moves not in self._times:
             n: Column = 1
             for loop in self.loops:
@@ -134,46 +217,146 @@ class _Body:
             return 1
         return -(-self.lanes * max(bits, 8) // (self.target.vector_bytes * 8))
 
-    def work(self) -> tuple[Column, Column, Column, Column]:
-        """Arithmetic, loads and stores, and registers that hold what the statement makes."""
+    def _work(self) -> tuple[Column, Column, Column, Column, Column]:
+        """Arithmetic, loads and stores; registers that hold what the statement makes; loads that are part of an arithmetic instruction."""
         arithmetic: Column = 0.0
         loads: Column = 0.0
         stores: Column = 0.0
         kept: Column = 0.0
         for o in self.s.operations:
             arithmetic = arithmetic + o.instructions * self.times(o.moves) * self.registers(o.moves, o.bits)
+        moves = self.store.moves if self.store is not None else frozenset()
+        for t in self.s.touches:
+            if t.register:  # of what is loaded from registers, those of one step
+                kept = kept + self.times(t.moves if t.is_store else t.moves & moves) * self.registers(t.moves, t.bits)
         for t in self.s.touches:
             if t.register:
-                kept = kept + (self.times(t.moves) * self.registers(t.moves, t.bits) if t.is_store else 0.0)
                 continue
             moved, shuffled = self._accesses(t)
-            arithmetic = arithmetic + self.times(t.moves) * shuffled
             if t.is_store:
                 stores = stores + self.times(t.moves) * moved
             else:
-                loads = loads + self.times(t.moves) * moved
-        return arithmetic, loads, stores, kept
+                loads = loads + self._distinct(t, kept) * moved
+            arithmetic = arithmetic + self.times(t.moves) * shuffled
+        return arithmetic, loads, stores, kept, self._folded()
+
+    def _distinct(self, t: Touch, kept: Column) -> Column:
+        """Loads of different values: neighbours of overlapping windows share some, where registers hold them."""
+        each = self.times(t.moves)
+        along = [a for a in t.moves & self.unrolled if a != self.lane_axis]
+        if not any(len(s.keys() & set(along)) > 1 for _, s in t.operand.sides if s):
+            return each
+        extents = {a: self.times(frozenset([a])) for a in along}
+        distinct = np.minimum(t.operand.elements(extents), each)
+        inner = next((x.axis for x in reversed(self.loops) if x.axis in along and self.store is not None and x.axis not in self.store.moves), None)
+        spatial = {a: n for a, n in extents.items() if a == inner or (self.store is not None and a in self.store.moves)}
+        live = t.operand.elements(spatial)
+        wide = self.registers(t.moves, t.bits)
+        return np.where(kept + live * wide + 2 <= self.target.vector_registers, distinct, each * np.where(distinct < each, SPILLED, 1.0))
+
+    def _folded(self) -> Column:
+        """Loads of values that are used once are operands of the instruction that uses them, where the machine has such."""
+        if not self.target.folds_loads or not self.s.operations:
+            return 0.0
+        used = max((o.moves for o in self.s.operations), key=len)
+        uses = self.times(used)
+        found: Column = 0.0
+        for t in self.s.touches:
+            whole = self.lane_axis in t.moves
+            if not (t.is_store or t.register) and (t.lane == 1 if whole else self.target.folds_broadcasts or self.lane_axis is None):
+                found = np.maximum(found, np.where(self.times(t.moves) == uses, uses * self.registers(t.moves, t.bits), 0.0))
+        return found
 
     def _accesses(self, t: Touch) -> tuple[Column, Column]:
         """Loads or stores of one value, and instructions that put its lanes together."""
         if self.lane_axis is None or self.lane_axis not in t.moves:
             return 1, 0
         whole = self.registers(t.moves, t.bits)
-        if t.lane == 1:  # a vector that does not begin at a multiple of its length lies in two lines now and then
-            aligned = (t.pitch * np.ones_like(self.lanes)) % self.lanes == 0
-            return np.where(aligned, whole, whole * (1 + min(self.target.vector_bytes / self.target.line_bytes, 1))), 0
+        if t.lane == 1:  # where vectors may begin anywhere, some lie in two lines
+            width = np.minimum(self.lanes * t.bits // 8, self.target.vector_bytes)
+            pitch = 0 if t.operand.is_packed else math.gcd(*(int(n) for a, n in t.steps.items() if n is not None and a != self.lane_axis))
+            aligned = np.gcd(pitch * t.bits // 8, width)
+            return whole * (1 + (width - aligned) / self.target.line_bytes), 0
         if t.lane is not None and 0 < abs(t.lane) <= NEAR and not t.is_store:
             return whole * abs(t.lane), whole * abs(t.lane)
         apart = None if t.lane is None else abs(t.lane) * t.bits // 8
-        missed = MISSED * (self.lanes > rows_in_cache(self.target, apart))
-        return self.lanes, self.lanes * (GATHERED - 1 + missed)
+        missed = self.target.miss_cycles * (self.lanes > rows_in_cache(self.target, apart))
+        return self.lanes, self.lanes * (self.target.gather_instructions - 1 + missed)
 
-    def waiting(self, instructions: Column, innermost: Loop) -> Column:
+    def chain(self) -> Column:
+        """How many iterations go into one accumulator one after another."""
+        steps: Column = 1
+        for loop in self.reducing:
+            steps = steps * loop.trips
+        return steps
+
+    def waiting(self, instructions: Column) -> Column:
         """For accumulators: each is updated once for every value that goes into it, one after another."""
-        store = next((t for t in self.s.touches if t.is_store), None)
-        if not self.s.accumulates or store is None or innermost.axis in store.moves:
+        if not self.s.accumulates or self.store is None or (self.around and self.around[-1].axis in self.store.moves):
             return 0.0
-        everything = frozenset(x.axis for x in self.loops if x.kind == UNROLLED)
-        updates = self.times(everything) / self.times(store.moves & everything)
-        latency = self.target.fma_latency + (0.0 if store.register else FORWARDING)
-        return updates * latency * exposed(self.target, np.maximum(instructions * innermost.extent * SEEN, 1.0))
+        updates = self.times(self.unrolled) / self.times(self.store.moves)
+        latency = self.target.fma_latency + (0.0 if self.store.register else self.target.forwarding)
+        seen = exposed(self.target, np.maximum(instructions * self.chain(), 1.0))
+        return updates * latency * (np.maximum(seen, AWAITED) if self.s.in_parts else seen)
+
+    def late(self) -> Column:
+        """For lines that come from the second-level cache, or from memory, while nothing asks for them ahead."""
+        late: Column = 0.0
+        if not self.s.accumulates or self.store is None or not self.reducing:
+            return late
+        line = self.target.line_bytes
+        near, far = (line / self.target.bytes_per_cycle(level) for level in (L2, MEMORY))
+        for t in self.s.touches:
+            if t.is_store or t.register:
+                continue
+            if self.lane_axis in t.moves:
+                if t.lane == 1 and len(self._swept(t)) > 1:
+                    late = late + self.times(t.moves) * self._strided(t) * self._line(t, near, far)
+                continue
+            rows = [t.steps[a] for a in t.moves & self.unrolled & self.store.moves]
+            if rows and None not in rows:
+                apart = math.gcd(*map(int, rows)) * t.bits // 8
+                late = late + np.maximum(self.times(t.moves & self.store.moves) - rows_in_cache(self.target, apart), 0) * near
+        return late
+
+    def _swept(self, t: Touch) -> dict[Any, float]:
+        """How far a touch moves along each axis that is reduced."""
+        return {x.axis: abs(t.steps[x.axis]) for x in self.reducing if t.steps.get(x.axis) and np.any(x.extent != 1)}
+
+    def _strided(self, t: Touch) -> Column:
+        """Whether the innermost loop is another one than that along which vectors follow each other in memory."""
+        swept = self._swept(t)
+        first = min(swept, key=swept.__getitem__)
+        out: Column = False
+        open_: Column = True
+        for loop in reversed(self.reducing):
+            out = out | (open_ & (np.asarray(loop.extent) > 1) & (loop.axis != first))
+            open_ = open_ & (np.asarray(loop.extent) <= 1)
+        return out
+
+    def _line(self, t: Touch, near: float, far: float) -> Column:
+        """Cycles for one line of a panel, those of memory on the average over its uses."""
+        inner: dict[Any, Column] = {}
+        for loop in (*self.reducing, *self.straight):
+            inner[loop.axis] = inner.get(loop.axis, 1) * loop.extent
+        cost = np.where(t.operand.bytes(inner) > self.target.l1_bytes, STRIDED * near, 0.0)
+        if not t.operand.constant:
+            return cost
+        uses: Column = 1
+        for loop in self.tiles:
+            if loop.axis not in t.moves:
+                uses = uses * loop.trips
+        return cost + FIRST * far / np.maximum(uses, 1)
+
+    def ends(self, trips: Column) -> Column:
+        """For the reductions in registers of all tiles: to start them and to end them."""
+        result, store = self.s.result, self.store
+        if result is None or store is None:
+            return 0.0
+        chain = self.chain()
+        kept = self.times(store.moves) * self.registers(store.moves, store.bits)
+        stored, shuffled = (1, 0) if self.s.in_parts else self._accesses(result)
+        each = STORED * self.registers(store.moves, store.bits) if result.lane == 1 or self.s.in_parts else self.target.stores * stored + shuffled
+        waiting = exposed(self.target, chain * self.times(self.unrolled))
+        cost = (LATENCIES * self.target.fma_latency + each * kept) * waiting
+        return trips / np.maximum(chain, 1) * (FOLDED + PART * kept + cost if self.s.in_parts else cost)

@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..ir import tir
 from ..ir.errors import ScheduleError
+from ..target import Target
 from .choose import choose, proposals
 from .cost import expected_cycles
 from .statements import number
@@ -23,7 +23,7 @@ class Setting:
     """Where programs are to run: the machine, and the bytes of all constants that a run of the model reads, which push each other out of the
     caches. They decide where those of a program come from when its turn is there again."""
 
-    target: Any
+    target: Target
     constant_bytes: float = math.inf
 
 
@@ -41,7 +41,7 @@ def expected(func: tir.PrimFunc, setting: Setting, constants: Sequence[int] = ()
     return max(warm, waiting) + EXPOSED * min(warm, waiting)
 
 
-def _best(func: tir.PrimFunc, target: Any, constants: tuple[int, ...]) -> float:
+def _best(func: tir.PrimFunc, target: Target, constants: tuple[int, ...]) -> float:
     for sketch, choice in proposals(func, target, constants):
         cycles = sketch.expected(choice)
         if cycles is not None:

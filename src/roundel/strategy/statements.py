@@ -7,9 +7,8 @@ chosen. What is only used where a condition that is said to be likely does not h
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +21,7 @@ from .nest import Operand
 
 Column = Any  # an array with a value for each candidate, or one number for all
 SERIAL, UNROLLED, LANES = "serial", "unrolled", "lanes"
+PARTS = "parts"    # the axis of partial sums
 
 ASSUMED = 128      # extent of what is not a number
 LOOKED_UP = 16     # elements between neighbours whose place is looked up
@@ -31,17 +31,24 @@ ORDERED = 2.0      # ... a largest or smallest number that keeps NaN
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of a statement; several may run over one axis, the outer ones in larger steps."""
+    """A loop of a statement; several may run over one axis, the outer ones in larger steps. ``written``: how many of the iterations of a serial
+    loop are written out one after another."""
 
     axis: Any
     extent: Column
     kind: str = SERIAL
+    written: Column = 1
+
+    @property
+    def trips(self) -> Column:
+        """Iterations of the loop that is left."""
+        return self.extent if isinstance(self.written, int) and self.written == 1 else self.extent / self.written
 
 
 @dataclass(frozen=True)
 class Touch:
     """A load or store. ``lane``: elements from one lane to the next (None: anywhere). ``moves``: the axes it moves along.
-    ``register``: it is one of the registers' tile. ``pitch``: what divides all its steps along other axes than the lanes' (0: there are none)."""
+    ``register``: it is one of the registers' tile. ``steps``: elements that it moves along each axis (None: anywhere)."""
 
     operand: Operand
     moves: frozenset[Any]
@@ -50,7 +57,7 @@ class Touch:
     register: bool
     bits: int
     buffer: Any = None
-    pitch: int = 0
+    steps: Mapping[Any, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,8 @@ class Operation:
 class Statement:
     """A store with what it loads and computes, and the loops around it, the outermost first. ``accumulates``: whether it
     adds to what it stored before. ``region``: the parallel loop around it, of so many ``chunks``. ``place``: the variables of its
-    loops, but for those that are vectorized or unrolled."""
+    loops, but for those that are vectorized or unrolled. ``result``: where sums that are kept in registers go once they are complete; ``in_parts``:
+    these are vectors of partial sums, which are added first. ``edges``: of how many axes some pieces are not whole."""
 
     loops: tuple[Loop, ...]
     touches: tuple[Touch, ...]
@@ -75,6 +83,9 @@ class Statement:
     region: Any = None
     chunks: float = 1.0
     place: tuple[tir.Var, ...] = ()
+    result: Touch | None = None
+    in_parts: bool = False
+    edges: Column = 0
 
 
 def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> list[Statement]:
@@ -84,13 +95,36 @@ def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> 
     return reader.statements()
 
 
-def statement_of(store: tir.BufferStore, axes: Mapping[tir.Var, Any], lane_axis: Any, target: Target) -> Statement:
-    """A store whose loops are still to be chosen: what it touches and computes, by the axes that its variables stand for."""
+def statement_of(block: tir.Block, lane_axis: int, target: Target, asks: bool = True) -> Statement:
+    """The store of a block whose loops are still to be chosen: what it touches and computes, by the positions of the block's axes. ``asks``: its
+    conditions are asked for each element; otherwise loops are cut where they change."""
     reader = _Reader(None, {}, target.line_bytes)
-    site = _Site((), store, {v: {axis: 1} for v, axis in axes.items()})
+    site = _Site((), block.body, {axis.var: {k: 1} for k, axis in enumerate(block.iter_vars)})
     read = _Accesses(reader, site, {})
     read.lanes = lane_axis
-    return Statement((), read.touches(), read.operations(), read.accumulates())
+    read.extents = {k: reader.number(axis.dom.extent) for k, axis in enumerate(block.iter_vars)}
+    return Statement((), read.touches(), read.operations(asks), read.accumulates())
+
+
+def in_registers(s: Statement) -> Statement:
+    """A sum that is kept in registers until it is complete."""
+    store = next(t for t in s.touches if t.is_store)
+    return replace(s, touches=(replace(store, register=True), *(t for t in s.touches if t.buffer is not store.buffer)), result=store)
+
+
+def in_parts(s: Statement, axis: Any, width: Column) -> Statement:
+    """A sum along an axis as ``width`` sums of every so manieth value; the axis ``PARTS`` counts these."""
+    def parted(t: Touch) -> Touch:
+        if axis not in t.moves:
+            return t
+        cut = lambda steps: steps and ({**steps, axis: steps[axis] * width, PARTS: steps[axis]} if steps.get(axis) else steps)
+        operand = replace(t.operand, sides=tuple((n, cut(steps)) for n, steps in t.operand.sides))
+        return replace(t, operand=operand, moves=t.moves | {PARTS}, steps={**t.steps, PARTS: t.steps[axis]})
+
+    store = next(t for t in s.touches if t.is_store)
+    touches = (replace(store, moves=store.moves | {PARTS}), *(parted(t) for t in s.touches if t is not store))
+    operations = tuple(replace(o, moves=o.moves | {PARTS}) if axis in o.moves else o for o in s.operations)
+    return replace(s, touches=touches, operations=operations, in_parts=True)
 
 
 @dataclass
@@ -228,12 +262,21 @@ def steps(e: tir.Expr, values: Mapping[tir.Var, Any], extents: Mapping[Any, int]
         rest = {axis: n for axis, n in found.items() if axis not in whole}
         if kind is tir.FloorMod:
             return rest
-        rest = {axis: n for axis, n in rest.items() if e.b.value % (abs(n) * extents.get(axis, 1))}  # others stay below the divisor
-        inside = sum(abs(n) * (extents.get(axis, 1) - 1) for axis, n in rest.items()) < e.b.value
+        rest = {axis: n for axis, n in rest.items() if e.b.value % (abs(n) * _extent(axis, extents))}  # others stay below the divisor
+        inside = sum(abs(n) * (_extent(axis, extents) - 1) for axis, n in rest.items()) < e.b.value
         return {axis: n // e.b.value for axis, n in whole.items()} | ({} if inside else {axis: n / e.b.value for axis, n in rest.items()})
     if kind is tir.Cast:
         return steps(e.value, values, extents)
     return None if free_vars(e) else {}
+
+
+def _extent(axis: Any, extents: Mapping[Any, int]) -> int:
+    """Of an axis, which may be a quotient or remainder of another."""
+    if axis in extents:
+        return extents[axis]
+    if type(axis) is tir.FloorMod:
+        return axis.b.value
+    return -(-_extent(axis.a, extents) // axis.b.value) if type(axis) is tir.FloorDiv else ASSUMED
 
 
 def _statement(reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> Statement:
@@ -283,7 +326,7 @@ class _Accesses:
         self.reader, self.site, self.homes = reader, site, homes
         self.lanes = next((x.loop_var for x in reversed(site.loops) if x.kind is tir.ForKind.VECTORIZED), None)
         self.straight = {x.loop_var for x in site.loops if x.kind in (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED)}
-        self.extents = {x.loop_var: reader.number(x.extent) for x in site.loops}
+        self.extents: dict[Any, int] = {x.loop_var: reader.number(x.extent) for x in site.loops}
         self.axes: dict[Any, None] = {}
         self.memo: dict[Any, frozenset[Any]] = {}
 
@@ -302,12 +345,14 @@ class _Accesses:
         outside = {x.loop_var for x in self.site.loops[: home or 0]}
         sides: list[tuple[int, Any]] = []
         moves: set[Any] = set()
+        around: set[Any] = set()  # those included that only say whose memory it is
         offset: dict[Any, float | None] = {}
         size = 1
         for index, n in zip(reversed(e.indices), reversed(e.buffer.shape), strict=True):
             found = steps(index, self.site.values, self.extents)
             extent = self.reader.number(n)
             if found is not None:
+                around |= {a for a, s in found.items() if s}
                 found = {a: s for a, s in found.items() if s and not (outside and free_vars(a) & outside)}
                 moves |= found.keys()
                 for a, s in found.items():
@@ -328,9 +373,8 @@ class _Accesses:
         if e.buffer.scope == "local" and lane:  # lanes of private memory lie side by side
             lane = 1
         element = e.buffer.dtype.storage_bits
-        pitch = math.gcd(*(int(n) for a, n in offset.items() if n is not None and a != self.lanes))
         operand = Operand(tuple(reversed(sides)), element / 8, self.reader.line_bytes)
-        return Touch(operand, frozenset(moves), None if lane is None else int(lane), is_store, register, element, e.buffer, pitch)
+        return Touch(operand, frozenset(moves | around), None if lane is None else int(lane), is_store, register, element, e.buffer, offset)
 
     def _inside(self, e: tir.Expr) -> set[Any]:
         """The axes that an index that is not linear depends on."""
@@ -346,7 +390,7 @@ class _Accesses:
             self.memo[e] = frozenset(self._inside(e))
         return self.memo[e]
 
-    def operations(self) -> tuple[Operation, ...]:
+    def operations(self, asks: bool = True) -> tuple[Operation, ...]:
         """What is computed, each different value once."""
         out, seen = [], set()
         stack = [self.site.store.value]
@@ -357,7 +401,7 @@ class _Accesses:
             seen.add(e)
             if type(e) is tir.BufferLoad:
                 continue
-            count = instructions(e)
+            count = instructions(e) if asks or type(e) is not tir.IfThenElse else 0.0
             if count:
                 fused = self._fused(e)
                 if fused is not None:

@@ -26,7 +26,8 @@ _RISCV, _WASM = "riscv64-unknown-linux-gnu", "wasm32-unknown-unknown"
 @dataclass(frozen=True)
 class _Core:
     """What is alike in all machines with a kind of core: vector loads and instructions per cycle, instructions of the reorder buffer, ways of
-    both caches, bytes per cycle from the first, second and last cache, bytes of a line."""
+    both caches, bytes per cycle from the first, second and last cache, bytes of a line; vector stores per cycle, what a miss in the first cache,
+    a store that is loaded again and an inner loop cost (cycles), and a lane that is loaded by itself (instructions)."""
 
     loads: int
     issue: int
@@ -37,6 +38,11 @@ class _Core:
     l2_rate: float
     l3_rate: float
     line_bytes: int = 64
+    stores: int = 1
+    miss_cycles: float = 8.0
+    forwarding: float = 4.0
+    entry_cycles: float = 1.0
+    gather_instructions: float = 2.0
 
 
 # fmt: off
@@ -45,18 +51,18 @@ _HASWELL = _Core(2, 4, 192, 8, 8, 64, 32, 12)
 _SKYLAKE = _Core(2, 4, 224, 8, 4, 64, 36, 14)
 _SKYLAKE_SERVER = _Core(2, 4, 224, 8, 16, 128, 48, 9)  # its caches are connected by a mesh
 _ICELAKE_SERVER = _Core(2, 5, 352, 12, 20, 128, 48, 9)
-_GOLDEN_COVE = _Core(3, 6, 512, 12, 10, 96, 48, 16)
-_GOLDEN_COVE_SERVER = _Core(2, 6, 512, 12, 16, 128, 48, 9)
-_ZEN1 = _Core(2, 5, 192, 8, 8, 32, 24, 12)
-_ZEN2 = _Core(2, 6, 224, 8, 8, 64, 32, 18)
-_ZEN3 = _Core(2, 6, 256, 8, 8, 64, 32, 20)
-_ZEN4 = _Core(1, 6, 320, 8, 8, 64, 32, 24)  # a load of 512 bits takes both ports
-_ZEN5 = _Core(2, 6, 448, 12, 16, 128, 64, 32)
+_GOLDEN_COVE = _Core(3, 6, 512, 12, 10, 96, 48, 16, stores=2, forwarding=1.0)
+_GOLDEN_COVE_SERVER = _Core(2, 6, 512, 12, 16, 128, 48, 9, forwarding=1.0)
+_ZEN1 = _Core(2, 5, 192, 8, 8, 32, 24, 12, forwarding=1.0)
+_ZEN2 = _Core(2, 6, 224, 8, 8, 64, 32, 18, forwarding=1.0)
+_ZEN3 = _Core(2, 6, 256, 8, 8, 64, 32, 20, forwarding=1.0)
+_ZEN4 = _Core(1, 6, 320, 8, 8, 64, 32, 24, forwarding=1.0)  # a load of 512 bits takes both ports
+_ZEN5 = _Core(2, 6, 448, 12, 16, 128, 64, 32, forwarding=1.0)
 _N1 = _Core(2, 4, 128, 4, 8, 32, 20, 10)
-_V1 = _Core(3, 8, 256, 4, 8, 48, 32, 12)
+_V1 = _Core(3, 8, 256, 4, 8, 48, 32, 12, stores=2)
 _A72 = _Core(1, 3, 128, 2, 16, 16, 8, 4)
 _A76 = _Core(2, 4, 128, 4, 8, 32, 20, 8)
-_FIRESTORM = _Core(3, 8, 630, 8, 12, 48, 32, 16, line_bytes=128)
+_FIRESTORM = _Core(3, 8, 630, 8, 12, 48, 32, 16, line_bytes=128, stores=2)
 _SMALL_RISCV = _Core(1, 2, 32, 8, 8, 16, 8, 4)
 _ANY_WASM = _Core(2, 4, 192, 8, 8, 32, 16, 8)
 # fmt: on

@@ -52,6 +52,7 @@ class Target:
     fma_latency: int  # cycles
     fma_ports: int  # vector multiply-adds per cycle
     loads: int  # of vectors, per cycle
+    stores: int  # of vectors, per cycle
     issue: int  # instructions per cycle
     window: int  # instructions of the reorder buffer
     line_bytes: int  # of all caches
@@ -63,6 +64,10 @@ class Target:
     l1_rate: float  # bytes per cycle that one core reads from that level
     l2_rate: float
     l3_rate: float
+    miss_cycles: float  # that an access waits for the second-level cache, those aside that other instructions fill
+    forwarding: float  # cycles from a store to a load of the same place
+    entry_cycles: float  # to start and end an inner loop: its last branch is guessed wrong now and then
+    gather_instructions: float  # for each lane of a vector that is loaded by itself
     cores: int
     frequency_ghz: float
     dram_gbs: float  # what one core reads from memory
@@ -140,6 +145,16 @@ class Target:
     def bandwidth_gbs(self, nbytes: float, cores: int = 1) -> float:
         """Estimated read bandwidth (GB/s) of each of ``cores`` cores for a working set of that size."""
         return self.bytes_per_cycle(self.level_of(nbytes), cores) * self.frequency_ghz
+
+    @property
+    def folds_loads(self) -> bool:
+        """Whether an arithmetic instruction may have an operand in memory, wherever it lies there."""
+        return self.has("avx")
+
+    @property
+    def folds_broadcasts(self) -> bool:
+        """Whether such an operand may be one element for all lanes."""
+        return self.has("avx512f")
 
     @property
     def region_cycles(self) -> float:

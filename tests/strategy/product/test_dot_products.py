@@ -100,9 +100,9 @@ def test_what_was_passed_over_is_told():
 def test_forced_decisions():
     func = product(64, 64, 64)
     free = explained(func).decisions
-    assert free["rows"] != 5 and free["lanes"] == TARGET.lanes("int32")
-    found = explained(func, rows=5)
-    assert found.rule == "dot_products" and found.decisions["rows"] == 5
+    assert free["rows"] != 7 and free["lanes"] == TARGET.lanes("int32")
+    found = explained(func, rows=7)
+    assert found.rule == "dot_products" and found.decisions["rows"] == 7
     narrow = explained(func, rows=3, lanes=8, vectors=2)
     assert {n: narrow.decisions[n] for n in ("rows", "vectors", "lanes")} == {"rows": 3, "vectors": 2, "lanes": 8}
     for wrong, why in (({"rows": 1000}, "cannot have rows=1000"), ({"order": 1}, "no decision 'order'")):

@@ -27,10 +27,10 @@ from ...schedule.schedule import Schedule
 from ...target import Target
 from ...target.target import L2, L3
 from ..candidates import Candidates, Columns, combinations
+from ..cost import LOOP, SHARPNESS, exposed
 from ..match.accesses import blocks_of, extent_of, product
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
-from ..times import step_cycles, streamed_cycles
 from .stages import Stages, find, kept
 from .steps import EXP_CYCLES, Steps
 
@@ -126,8 +126,18 @@ def _seen(stages: Stages, count: int, keys: int, granule: Any) -> Any:
 
 def _tiles(target: Target, extent: Any, height: Any, vectors: Any) -> Any:
     """Cycles of one step for all the tiles of ``height`` along an extent, the last one of what is left."""
+    streamed = STREAMED * target.vector_bytes / target.bytes_per_cycle(L2)
+
     def step(rows: Any) -> Any:
-        return step_cycles(target, rows, vectors) + LOAD_CYCLES * rows + streamed_cycles(target, STREAMED) * vectors
+        return _step(target, rows, vectors) + LOAD_CYCLES * rows + streamed * vectors
 
     full, rest = extent // height, extent % height
     return full * step(height) + np.where(rest > 0, step(np.maximum(rest, 1)), 0.0)
+
+
+def _step(target: Target, rows: Any, vectors: Any) -> Any:
+    """Cycles of one step of a long reduction for a register tile, four of which are written out."""
+    chains = rows * vectors
+    instructions = chains + vectors + np.where((vectors == 1) & (rows > 1), 0, rows) + 0.75
+    limits = (chains / target.fma_ports, target.fma_latency * exposed(target, np.inf), (rows + vectors) / target.loads, instructions / target.issue)
+    return sum(x**SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + LOOP / 4

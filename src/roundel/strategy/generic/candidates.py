@@ -20,11 +20,10 @@ from ...ir import tir
 from ...ir.errors import ScheduleError
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
-from ..cost import MISSED, cycles
+from ..cost import cycles
 from ..match.accesses import Access
 from ..nest import Operand
-from ..product.register_tile import rows_in_cache
-from ..statements import LANES, SERIAL, UNROLLED, Loop, Statement, Touch, statement_of
+from ..statements import LANES, PARTS, UNROLLED, Loop, Statement, Touch, in_parts, in_registers, statement_of
 from .nests import COPIED, Decisions
 from .stage import Stage
 
@@ -35,14 +34,9 @@ CHAINS = (1, 2, 4)
 MOST_VECTORS = 6
 UNROLLS = (1, 2, 4, 8)
 MOST_WRITTEN_OUT = 128  # accumulations in the body of the innermost loop
-TILE_CYCLES = 10.0      # to start and end a tile
-STORED_CYCLES = 1.5     # for each vector of results: its first value, what is fused after it, the store
-SCATTERED_CYCLES = 2.0  # for each element of results that are stored one by one
 MOST_AXES = 2           # axes for lanes along which the result is not contiguous
 MOST_ROWS = 3           # axes for rows, the longest
-FOLDED_CYCLES = 8.0     # to put the lanes of a result together
 FAVOURITES = 3          # structures whose order of loops is looked into
-MASKED = 1.02           # cost of masks at the edge
 TURNS = 8               # uses of each element from which on a turned copy may pay
 
 
@@ -164,7 +158,6 @@ class _Model:
 
     def __init__(self, stage: Stage, target: Target, constants: tuple[Any, ...]) -> None:
         self.stage, self.target, self.constants = stage, target, constants
-        self.axes = {axis.var: k for k, axis in enumerate(stage.axes)}
         self.made: dict[tuple[int, int, int], Statement] = {}
 
     def cycles(self, s: Structure, t: Columns, inner: int = -1, unroll: np.ndarray | int = 1, sweep: int = 1) -> np.ndarray:
@@ -180,36 +173,19 @@ class _Model:
         columns = [s.vector]
         outside = [k for k in stage.spatial if k not in part] + ([*columns, *rows] if sweep else [*rows, *columns])
         steps = [(k, extents[k]) for k in stage.reduce if k != inner] + [(inner, extents[inner] // unroll)]
-        loops = [Loop(k, count[k]) for k in outside] + [Loop(k, n, SERIAL) for k, n in steps]
+        loops = [Loop(k, count[k]) for k in outside] + [Loop(k, n) for k, n in steps]
         loops += [Loop(inner, unroll, UNROLLED), *(Loop(k, part[k], UNROLLED) for k in rows)]
         loops += [Loop(s.vector, t["vectors"], UNROLLED), Loop(s.vector, s.lanes, LANES)]
-        spent = cycles(self.target, replace(self._statement(s), loops=tuple(loops)))
-        stored = self._stored(s)
-        accumulators = t["rows"] * t["others"] * t["vectors"]
-        tiles_in_all = np.prod(np.broadcast_arrays(*(count[k] for k in stage.spatial)), axis=0) if stage.spatial else 1
-        masked = np.where(extents[s.vector] % part[s.vector], MASKED, 1.0)
-        return np.broadcast_to(spent * masked + tiles_in_all * (TILE_CYCLES + stored * accumulators) + self._copied(s), t["rows"].shape).astype(float)
+        statement = replace(self._statement(s), loops=tuple(loops), edges=1 * (extents[s.vector] % part[s.vector] > 0))
+        return np.broadcast_to(cycles(self.target, statement) + self._copied(s), t["rows"].shape).astype(float)
 
     def _along(self, s: Structure, t: Columns) -> np.ndarray:
         """Of a reduction in vectors of partial results."""
-        extents = self.stage.extents
-        steps = -(-extents[s.vector] // (t["vectors"] * s.lanes))
-        loops = [Loop(k, extents[k]) for k in (*self.stage.spatial, *self.stage.reduce[:-1])] + [Loop(s.vector, steps), Loop(s.vector, t["vectors"], UNROLLED)]
-        statement = self._statement(s)
-        store = next(x for x in statement.touches if x.is_store)
-        apart = replace(store, moves=store.moves | {s.vector})
-        touches = tuple(apart if x is store else x for x in statement.touches)
-        spent = cycles(self.target, replace(statement, touches=touches, loops=(*loops, Loop(s.vector, s.lanes, LANES)), accumulates=False))
-        waiting = np.where(steps > 1, self.target.fma_latency * steps / 2, 0.0)
-        results = math.prod(extents[k] for k in self.stage.spatial)
-        return np.asarray(np.maximum(spent, results * waiting) + results * (FOLDED_CYCLES + 2.0 * t["vectors"]), dtype=float)
-
-    def _stored(self, s: Structure) -> float:
-        step, element = self.stage.step(self.stage.store, s.vector), self.stage.store.buffer.dtype.storage_bits // 8
-        if step == 1:
-            return STORED_CYCLES
-        crowded = step is not None and s.lanes > rows_in_cache(self.target, step * element)
-        return (SCATTERED_CYCLES + MISSED * crowded) * s.lanes
+        extents, width = self.stage.extents, t["vectors"] * s.lanes
+        loops = [Loop(k, extents[k]) for k in (*self.stage.spatial, *self.stage.reduce[:-1])] + [Loop(s.vector, -(-extents[s.vector] // width))]
+        statement = in_parts(self._statement(s), s.vector, width)
+        body = (Loop(PARTS, t["vectors"], UNROLLED), Loop(PARTS, s.lanes, LANES))
+        return np.asarray(cycles(self.target, replace(statement, loops=(*loops, *body))), dtype=float)
 
     def _copied(self, s: Structure) -> float:
         """Cycles to turn operands."""
@@ -221,19 +197,17 @@ class _Model:
     def _statement(self, s: Structure) -> Statement:
         key = (s.vector, s.lanes, s.turned)
         if key not in self.made:
-            plain = statement_of(self.stage.info.block.body, self.axes, s.vector, self.target)
+            plain = in_registers(statement_of(self.stage.info.block, s.vector, self.target))
             turned = self.stage.turnable(s.vector) if s.turned else ()
-            touches = tuple(self._touch(t, turned, s) for t in plain.touches if t.buffer is not self.stage.store.buffer or t.is_store)
-            self.made[key] = replace(plain, touches=touches)
+            self.made[key] = replace(plain, touches=tuple(self._touch(t, turned, s) for t in plain.touches))
         return self.made[key]
 
     def _touch(self, t: Touch, turned: tuple[Access, ...], s: Structure) -> Touch:
-        if t.is_store:
-            return replace(t, register=True)
-        if all(t.buffer is not a.buffer for a in turned):
+        if t.is_store or all(t.buffer is not a.buffer for a in turned):
             return t
         at = next(k for k, (_, steps) in enumerate(t.operand.sides) if steps and s.vector in steps)
         width = 2 * s.lanes
         others = [side for k, side in enumerate(t.operand.sides) if k != at]
         panel = (-(-t.operand.sides[at][0] // width), {s.vector: 1 / width})
-        return replace(t, lane=1, operand=Operand((panel, *others, (width, {s.vector: 1})), t.operand.element_bytes, t.operand.line_bytes))
+        turned_operand = Operand((panel, *others, (width, {s.vector: 1})), t.operand.element_bytes, t.operand.line_bytes, is_packed=True)
+        return replace(t, lane=1, operand=turned_operand)

@@ -4,18 +4,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from ...ir import tir
 from ...ir.visit import walk
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ...target.target import L2
+from ..cost import cycles
 from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_of, lanes_of, product
 from ..parallelism import parallelize
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from ..statements import LANES, Loop, statement_of
 from .inline import is_output
 from .streams import stream
 
@@ -55,25 +61,36 @@ def _tables(program: Program) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def schedule_spatial(sch: Schedule, info: BlockInfo, target: Target) -> None:
+def spatial_cycles(info: BlockInfo, target: Target) -> float:
+    """What a block without reduction is expected to take once `schedule_spatial` has scheduled it."""
+    axes, extents = info.spatial, [ASSUMED if extent_of(a) is None else extent_of(a) for a in info.spatial]
+    lanes = _lanes(info, target)
+    is_vector = bool(axes) and _in_vectors(info, lanes, lambda a: False) and product(extents[-_flat_suffix(info):], ASSUMED) >= lanes // 2
+    last = len(axes) - 1
+    around = [Loop(k, n or 1) for k, n in enumerate(extents)]
+    if is_vector:
+        flat = _flat_suffix(info)
+        whole = Loop(last, -(-product(extents[-flat:], ASSUMED) // lanes)) if flat > 1 else Loop(last, -(-(extents[last] or 1) // lanes))
+        around = [*around[: len(axes) - flat], whole, Loop(last, lanes, LANES)]
+    statement = statement_of(info.block, last if is_vector else -1, target, asks=bool(conditional(info)))
+    return float(np.max(cycles(target, replace(statement, loops=tuple(around)))))
+
+
+def schedule_spatial(sch: Any, info: BlockInfo, target: Target) -> None:
     """One loop nest over spatial axes: the innermost contiguous axes in vectors, the outer ones in parallel."""
     block = sch.get_block(info.name)
     loops = sch.get_loops(block)
     axes = list(info.spatial)
     if not loops or len(loops) != len(axes):
         return
-    lanes = lanes_of([a for a in info.accesses if not a.steps(axes[-1].var, 0)] or info.accesses, target)
+    lanes = _lanes(info, target)
     flat = _flat_suffix(info)
     if flat > 1:
         fused = sch.fuse(*loops[-flat:])
         loops = [*loops[:-flat], fused]
     row = [extent_of(a) for a in axes[len(axes) - flat :]]
     inner_extent = product(row, ASSUMED)
-    vectorizable = (
-        lanes > 1
-        and all(a.in_vectors(axes[-1].var, lanes) or _is_looked_up(sch, a) for a in info.accesses)
-        and info.stores[0].steps(axes[-1].var, 1)
-    )
+    vectorizable = _in_vectors(info, lanes, partial(_is_looked_up, sch))
     choosing = [k for k in range(len(loops) - 1) if _chooses(info, axes[k])]
     outer = [x for k, x in enumerate(loops[:-1]) if k not in choosing]
     outer_extent = product([extent_of(a) for k, a in enumerate(axes[: len(axes) - flat]) if k not in choosing], 64)
@@ -106,7 +123,18 @@ def schedule_spatial(sch: Schedule, info: BlockInfo, target: Target) -> None:
         parallelize(sch, loops[-1], per_element, target)
 
 
-def _is_looked_up(sch: Schedule, access: Access) -> bool:
+def _lanes(info: BlockInfo, target: Target) -> int:
+    """Of vectors along the last axis."""
+    return lanes_of([a for a in info.accesses if info.spatial and not a.steps(info.spatial[-1].var, 0)] or info.accesses, target)
+
+
+def _in_vectors(info: BlockInfo, lanes: int, is_looked_up: Callable[[Access], bool]) -> bool:
+    """Whether neighbours along the last axis may be lanes: results lie side by side, and operands near each other or where a table says."""
+    last = info.spatial[-1].var
+    return lanes > 1 and info.stores[0].steps(last, 1) and all(a.in_vectors(last, lanes) or is_looked_up(a) for a in info.accesses)
+
+
+def _is_looked_up(sch: Any, access: Access) -> bool:
     """Whether tables of this program say where each lane's element is."""
     given = set(sch.func.buffer_params)
     return not access.is_store and any(type(n) is tir.BufferLoad and n.buffer not in given for i in access.indices for n in walk(i))

@@ -14,65 +14,43 @@ reduction is cut, so that what one piece reads of a panel stays in a cache while
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...target import Target
-from ...target.target import L2, L3, MEMORY
+from ...target.target import L3
 from ..candidates import Candidates, Columns, combinations
-from ..match.accesses import extent_of, product
+from ..cost import cycles
+from ..match.accesses import product
 from ..match.contraction import Contraction
-from ..nest import Nest, operand
-from ..times import EXPOSED, capacities, exposed, step_cycles, together, traffic_cycles
+from ..statements import ASSUMED, LANES, UNROLLED, Loop, Operation, Statement, in_registers, statement_of
 from .panels import shared_half, shared_tile
-from .register_tile import ASSUMED, ASSUMED_ROWS, EDGE, ENTRY_CYCLES, STORED_CYCLES, TILE_CYCLES, rows_in_cache
 
 UNROLLED_FMAS = 128   # multiply-adds in the body of the inner loop, at most: more are no faster, and often slower
 MOST_LINES = 16       # of the vector operand that it reads, at most: fetching ahead follows each of the instructions that read them
 UNROLLS = (1, 2, 4, 8)
-NEAR = 1.2            # arithmetic of candidates whose traffic is worked out first, as a share of the least
 MOST_VECTORS = 8
+ASSUMED_ROWS = 120   # of a symbolic axis that is rows
 TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
 COPIED = 0.533        # of the rate of the last cache, at which an operand is copied into panels
-STRIDED_LINE = 0.4    # of the time of a line from the second-level cache that does not follow the one before
-FIRST_LINE = 0.527    # ... of one from memory, the first time that a panel of constants is read
 BLOCKS = (1, 2, 4)    # of the reduction
 LEAST_STEPS = 128     # of the reduction in a block: to start and end a tile costs more than what a shorter one can save
 L2_SHARE = 0.25       # of the second-level cache: smaller panels stream from there beside the arithmetic, there is nothing to gain by blocks
-SUMMED_CYCLES = 20.0  # for each vector of results, where there are blocks: its sum begins in memory and ends there
-ADDED_CYCLES = 2.6    # ... and for each block
-MISSED_ROW = 1.0      # of the time of a line from the second-level cache, for an element that the first one could not keep
 
 
 def candidates(c: Contraction, target: Target) -> Candidates:
-    """Every choice that fits the registers. Traffic is worked out where it can matter: where arithmetic alone is not worse already
-    than all of the best."""
+    """Every choice that fits the registers."""
     tiles = _tiles(c, target, c.is_data and _crowded(c, target))
     wide = {n: x[:, None] for n, x in tiles.items()} | {"unroll": np.array([UNROLLS])}
     legal = _legal_steps(c, wide)
     extent = c.extent(c.rows[-1]) if c.rows else 1
-    if extent is not None:
-        cycles = _cycles(c, target, tiles, wide, legal, extent, NEAR)
-    else:  # one tile for all sizes
-        cycles = np.exp(sum(np.log(_cycles(c, target, tiles, wide, legal, n, np.inf)) for n in TYPICAL_ROWS) / len(TYPICAL_ROWS))
+    sizes = TYPICAL_ROWS if extent is None else (extent,)  # one tile for all sizes
+    times = [np.broadcast_to(np.maximum(_cycles(c, target, wide, n), 1.0), legal.shape) for n in sizes]  # nothing at all where an extent is 0
+    expected = times[0] if len(times) == 1 else np.exp(np.mean(np.log(times), axis=0))
     tile, step = np.nonzero(legal)
-    return Candidates({n: x[tile] for n, x in tiles.items()} | {"unroll": np.array(UNROLLS)[step]}, cycles[tile, step])
-
-
-def _cycles(c: Contraction, target: Target, tiles: Columns, wide: Columns, legal: np.ndarray, row: int, first: float) -> np.ndarray:
-    """Of every tile (down) and number of steps (across), with so many rows. Traffic is added where arithmetic takes less than ``first``
-    times the least, and where else it can matter."""
-    cycles = np.maximum(np.broadcast_to(_arithmetic(c, target, wide, row), legal.shape), 1.0)  # nothing at all where an extent is 0
-    least = np.where(legal, cycles, np.inf).min(axis=1)
-    best, near = np.inf, least <= first * least.min()
-    while near.any():
-        traffic = _traffic(c, target, {n: x[near] for n, x in tiles.items()}, row)
-        cycles[near] = together(cycles[near], *(np.reshape(t, (-1, 1)) for t in traffic))  # a number is the same for all tiles
-        best = min(best, np.where(legal, cycles, np.inf)[near].min())
-        least[near] = np.inf
-        near = least <= best
-    return cycles
+    return Candidates({n: x[tile] for n, x in tiles.items()} | {"unroll": np.array(UNROLLS)[step]}, expected[tile, step])
 
 
 def _legal_steps(c: Contraction, t: Columns) -> np.ndarray:
@@ -145,7 +123,7 @@ def _blocks(c: Contraction) -> list[int]:
 def _may_block(c: Contraction, target: Target, t: Columns) -> Any:
     """Where a panel is much of the second-level cache, and there are others for other cores."""
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
-    others = product([c.extent(k) for k in c.batch], 1) * np.maximum(_column_tiles(c, t)[0], 1)
+    others = product([c.extent(k) for k in c.batch], 1) * np.maximum(_column_tiles(c, t), 1)
     return (t["order"] == 0) & (product([c.extent(k) for k in c.reduce], ASSUMED) * width > L2_SHARE * target.l2_bytes) & (others >= max(2, target.cores))
 
 
@@ -160,80 +138,89 @@ def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
     return row // common, max(step // common, 1)
 
 
-def _arithmetic(c: Contraction, target: Target, t: Columns, row: int) -> np.ndarray:
-    """Cycles of all tiles, those at the edges included (whole ones where the number of rows is symbolic)."""
-    others = product([c.extent(k) for k in (*c.batch, *c.rows[:-1])], ASSUMED_ROWS)
-    steps = product([c.extent(k) for k in c.reduce], ASSUMED) / t["blocks"]
-    entries = np.zeros(max(c.reduce) + 1)
-    for k in c.reduce:
-        entries[k] = ENTRY_CYCLES * product([c.extent(j) for j in c.reduce if j != k], ASSUMED)
-    width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
-    near, far = (target.line_bytes / target.bytes_per_cycle(level) for level in (L2, MEMORY))
-    first = 0.0 if c.is_data else FIRST_LINE * far / np.maximum(-(-row // t["rows"]), 1)
-    strided = np.where(steps * width > target.l1_bytes, STRIDED_LINE * near, 0.0) + first
-    missed = strided * (t["inner"] != _sequential(c)) * t["vectors"] + np.maximum(t["rows"] - rows_in_cache(target, c.row_bytes), 0) * MISSED_ROW * near
+def _cycles(c: Contraction, target: Target, t: Columns, row: int) -> Any:
+    """Of every candidate, with so many rows."""
+    all_, rest = -(-row // t["rows"]), row % t["rows"]
+    loops = _loops(c, t, all_, t["rows"])
+    pieces = [loops]
+    if c.rows and c.extent(c.rows[-1]) is not None:  # of a symbolic number the last tile is as high as the others
+        pieces = [_loops(c, t, row // t["rows"], t["rows"]), _loops(c, t, 1 * (rest > 0), np.maximum(rest, 1))]
 
-    def tile(height: Any) -> Any:
-        waiting = exposed(target, steps * (height + 1.0) * (t["vectors"] + 1.0))
-        start_and_end = entries[t["inner"]] + (TILE_CYCLES + STORED_CYCLES * height * t["vectors"]) * waiting
-        each = steps * (step_cycles(target, height, t["vectors"], t["unroll"], steps) + missed) + start_and_end
-        return t["blocks"] * each + np.where(t["blocks"] > 1, SUMMED_CYCLES + ADDED_CYCLES * t["blocks"], 0.0) * height * t["vectors"]
+    def product_of(given: Statement) -> Any:
+        step = replace(given, edges=_is_cut(c, t))
+        return cycles(target, replace(step, loops=loops), pieces=[replace(step, loops=x) for x in pieces])
 
-    full, rest = row // t["rows"], row % t["rows"]
-    if c.rows and c.extent(c.rows[-1]) is None:
-        full, rest = -(-row // t["rows"]), 0 * t["rows"]
-    columns, masked = _column_tiles(c, t)
-    return others * columns * masked * (full * tile(t["rows"]) + np.where(rest > 0, tile(rest), 0.0))
+    given, packed = _statement(c, target, not c.is_data), _statement(c, target, True)
+    spent = product_of(given)
+    if "copied" in t:
+        spent = np.where(t["copied"], product_of(packed) + cycles(target, _copy(c, t, given)), spent)
+    return spent + np.where(t["blocks"] > 1, _adding(c, given, loops, target), 0.0) if np.any(t["blocks"] > 1) else spent
 
 
-def _sequential(c: Contraction) -> int:
-    """The reduction axis along which the vector operand is read in the order in which it lies in memory."""
-    steps = {k: c.vector.stride(c.info.block.iter_vars[k].var) for k in c.reduce if c.extent(k) != 1}
-    return min((k for k, step in steps.items() if isinstance(step, int) and step), key=lambda k: abs(steps[k]), default=c.reduce[-1])
+def _statement(c: Contraction, target: Target, is_packed: bool) -> Statement:
+    """A step of the reduction, without its loops."""
+    found = in_registers(statement_of(c.info.block, c.vector_axis, target, asks=False))
+    panels = lambda x: replace(x, operand=replace(x.operand, constant=not c.is_data, is_packed=is_packed))
+    return replace(found, touches=tuple(panels(x) if x.buffer is c.vector.buffer else x for x in found.touches))
 
 
-def _column_tiles(c: Contraction, t: Columns) -> tuple[Any, Any]:
-    """How many tiles there are along the columns, and what masks make of their cost."""
+def _adding(c: Contraction, given: Statement, around: tuple[Loop, ...], target: Target) -> Any:
+    """Cycles to add the partial sums of all blocks, which begin as zeros in memory and are taken from there in the end."""
+    total = given.result
+    assert total is not None
+    load, blocks = replace(total, is_store=False), next(x for x in around if x.axis == c.reduce[0])
+    loops = tuple(x for x in around if x.axis not in c.reduce)
+    at = next((k for k, x in enumerate(loops) if x.axis in c.rows), 0)
+    passes = [Statement((*loops[:at], blocks, *loops[at:]), (total, load), (Operation(1.0, total.moves, total.bits),)),
+              Statement(loops, (total,), ()), Statement(loops, (total, load), ())]
+    return sum(cycles(target, x) for x in passes)
+
+
+def _copy(c: Contraction, t: Columns, given: Statement) -> Statement:
+    """The vector operand copied into panels."""
+    source = next(x for x in given.touches if x.buffer is c.vector.buffer)
+    panels = -(-(c.extent(c.vector_axis) or ASSUMED) // (t["vectors"] * t["lanes"]))
+    around = [*(Loop(k, c.extent(k) or ASSUMED) for k in c.batch), Loop(c.vector_axis, panels), *(Loop(k, c.extent(k) or ASSUMED) for k in c.reduce)]
+    return Statement((*around, Loop(c.vector_axis, t["vectors"], UNROLLED), Loop(c.vector_axis, t["lanes"], LANES)),
+                     (source, replace(source, is_store=True, buffer=None)), ())
+
+
+def _loops(c: Contraction, t: Columns, tiles: Any, height: Any) -> tuple[Loop, ...]:
+    """The nest that each candidate becomes (``contraction._schedule``, ``reduction_blocks``), with ``tiles`` of ``height`` rows."""
+    extent = lambda k: c.extent(k) or ASSUMED
+    lanes = [Loop(c.vector_axis, t["lanes"], LANES)]
+    columns = [Loop(k, extent(k)) for k in c.columns]
+    if c.is_split(int(t["lanes"].flat[0])):
+        columns.append(Loop(c.vector_axis, -(-extent(c.vector_axis) // (t["vectors"] * t["lanes"]))))
+        lanes.insert(0, Loop(c.vector_axis, t["vectors"], UNROLLED))
+    elif columns:
+        last = columns.pop()
+        columns.append(Loop(last.axis, -(-last.extent // t["vectors"])))
+        lanes.insert(0, Loop(last.axis, t["vectors"], UNROLLED))
+    rows = [(k, c.extent(k) or ASSUMED_ROWS) for k in c.rows[:-1]] + [(k, tiles) for k in c.rows[-1:]]
+    outside = [Loop(k, np.where(t["order"] > j, n, 1)) for j, (k, n) in enumerate(rows)]
+    inside = [Loop(k, np.where(t["order"] > j, 1, n)) for j, (k, n) in enumerate(rows)]
+    steps = {k: extent(k) // (t["blocks"] if k == c.reduce[0] else 1) for k in c.reduce}
+    reduce = [Loop(k, np.where(t["inner"] == k, 1, n)) for k, n in steps.items()]
+    reduce += [Loop(k, np.where(t["inner"] == k, n, 1), written=np.where(t["inner"] == k, t["unroll"], 1)) for k, n in steps.items()]
+    batch = [Loop(k, extent(k)) for k in c.batch]
+    around = [*batch, *outside, *columns, Loop(c.reduce[0], t["blocks"]), *inside, *reduce]
+    return (*(x for x in around if np.any(x.extent != 1)), *(Loop(k, height, UNROLLED) for k in c.rows[-1:]), *lanes)
+
+
+def _is_cut(c: Contraction, t: Columns) -> Any:
+    """Whether the last vectors of a tile reach beyond the columns."""
+    extent = c.extent(c.vector_axis)
+    return 0 if extent is None or not c.is_split(int(t["lanes"].flat[0])) else 1 * (extent % (t["vectors"] * t["lanes"]) > 0)
+
+
+def _column_tiles(c: Contraction, t: Columns) -> Any:
+    """How many tiles there are along the columns."""
     extent = c.extent(c.vector_axis)
     other = product([c.extent(k) for k in c.columns], ASSUMED)
     if extent is None or c.is_split(int(t["lanes"].flat[0])):
-        n = ASSUMED if extent is None else extent
-        width = t["vectors"] * t["lanes"]
-        return other * -(-n // width), np.where(n % width, EDGE, 1.0)
-    return -(-other // t["vectors"]), 1.0
-
-
-def _traffic(c: Contraction, target: Target, t: Columns, row: int) -> list[Any]:
-    """Cycles to bring the operands into each cache."""
-    axes = {it.var: k for k, it in enumerate(c.info.block.iter_vars)}
-    operands = [operand(a, axes, ASSUMED, target) for a in (c.broadcast, c.vector, c.info.stores[0])]
-    extent = lambda k: extent_of(c.info.block.iter_vars[k]) or ASSUMED
-    split = c.is_split(int(t["lanes"].flat[0]))
-    inner: dict[Any, Any] = {c.vector_axis: t["vectors"] * t["lanes"] if split else t["lanes"]}
-    columns: list[tuple[Any, Any]] = [(k, extent(k)) for k in c.columns]
-    if split:
-        columns.append((c.vector_axis, -(-extent(c.vector_axis) // inner[c.vector_axis])))
-    elif columns:
-        last = c.columns[-1]
-        columns[-1], inner[last] = (last, -(-extent(last) // t["vectors"])), t["vectors"]
-    rows: list[tuple[Any, Any]] = [(k, extent_of(c.info.block.iter_vars[k]) or ASSUMED_ROWS) for k in c.rows]
-    if rows:
-        last = c.rows[-1]
-        rows[-1], inner[last] = (last, -(-row // t["rows"])), t["rows"]
-    outside = [(k, np.where(t["order"] > j, n, 1)) for j, (k, n) in enumerate(rows)]
-    inside = [(k, np.where(t["order"] > j, 1, n)) for j, (k, n) in enumerate(rows)]
-    batch = [(k, extent(k)) for k in c.batch]
-    blocks, steps = (c.reduce[0], t["blocks"]), {k: extent(k) // (t["blocks"] if k == c.reduce[0] else 1) for k in c.reduce}
-    around = [(k, np.where(t["inner"] == k, 1, steps[k])) for k in c.reduce]
-    innermost = [(k, np.where(t["inner"] == k, steps[k], 1)) for k in c.reduce]
-    loops = [x for x in (*batch, *outside, *columns, blocks, *inside, *around, *innermost) if np.any(x[1] != 1)]
-    crossing = Nest(loops, operands, inner).traffic(capacities(target))
-    if "copied" not in t:
-        return traffic_cycles(target, crossing)
-    size = product([extent(k) for k in (*c.batch, *c.reduce, c.vector_axis)], ASSUMED) * operands[1].element_bytes
-    tiles = product([n for _, n in rows[:-1]], 1) * -(-row // t["rows"])
-    crossing[1] = np.maximum(crossing[1], np.where(t["copied"] == 0, size * tiles, 0))
-    return [*traffic_cycles(target, crossing), t["copied"] * size / copied_rate(target) / EXPOSED]  # nothing hides the copy
+        return other * -(-(ASSUMED if extent is None else extent) // (t["vectors"] * t["lanes"]))
+    return -(-other // t["vectors"])
 
 
 def copied_rate(target: Target) -> float:

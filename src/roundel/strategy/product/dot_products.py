@@ -24,9 +24,11 @@ from ..parallelism import is_little, parallelize
 from ..pointwise.elementwise import schedule_spatial
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from ..statements import ASSUMED
 from .contraction import store_of
+from .contraction_candidates import ASSUMED_ROWS
 from .dot_products_candidates import candidates
-from .register_tile import ASSUMED, ASSUMED_ROWS, Tile
+from .register_tile import Tile
 
 TASKS = 8
 

@@ -7,17 +7,17 @@ its columns once.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
-from ..match.accesses import extent_of, product
+from ..cost import cycles
 from ..match.dot_product import GROUP, Product
-from ..nest import Nest, operand
-from ..times import capacities, exposed, step_cycles, streamed_cycles, together, traffic_cycles
-from .register_tile import ASSUMED, ASSUMED_ROWS, EDGE, ENTRY_CYCLES, PER_LOAD, STORED_CYCLES, STREAMED, TILE_CYCLES
+from ..statements import ASSUMED, LANES, UNROLLED, Loop, Operation, Statement, Touch, in_registers, statement_of
+from .contraction_candidates import ASSUMED_ROWS
 
 WIDTHS = (16, 8, 4)
 MOST_VECTORS = 4
@@ -35,8 +35,7 @@ def candidates(p: Product, target: Target) -> Candidates | None:
         return fits & (t["vectors"] <= np.maximum(_vectors(p, t), 1))
 
     table = combinations({"rows": range(1, max(min(row, target.vector_registers), 1) + 1), "vectors": range(1, MOST_VECTORS + 1), "lanes": lanes}, legal)
-    arithmetic = np.maximum(_arithmetic(p, target, table), 1.0)  # nothing at all where an extent is 0
-    return Candidates(table, together(arithmetic, *_traffic(p, target, table)))
+    return Candidates(table, np.maximum(_cycles(p, target, table), 1.0))  # nothing at all where an extent is 0
 
 
 def _rows(p: Product) -> int:
@@ -51,41 +50,46 @@ def _vectors(p: Product, t: Columns) -> np.ndarray:
     return np.where(p.is_split(t["lanes"]), (p.extent(p.column) or 1) // t["lanes"], outer)
 
 
-def _arithmetic(p: Product, target: Target, t: Columns) -> np.ndarray:
-    """Cycles of all tiles, those at the edges included."""
-    around = product([p.extent(k) for k in p.reduce], ASSUMED)
-    steps = around * (p.extent(p.group) or ASSUMED) // GROUP
-
-    def tile(height: Any) -> Any:
-        waiting = exposed(target, steps * (height + 1.0) * (t["vectors"] + 1.0))
-        start_and_end = ENTRY_CYCLES * around + (TILE_CYCLES + STORED_CYCLES * height * t["vectors"]) * waiting
-        loads = PER_LOAD * height + streamed_cycles(target, STREAMED) * t["vectors"]
-        return steps * (step_cycles(target, height, t["vectors"], 1, steps) + loads) + start_and_end
-
-    full, rest = _rows(p) // t["rows"], _rows(p) % t["rows"]
-    others = product([p.extent(k) for k in p.rows[:-1]], ASSUMED_ROWS) * product([p.extent(k) for k in p.columns], ASSUMED)
-    along = others * ((p.extent(p.column) or 1) // t["lanes"])  # vectors of all columns
-    within = np.maximum(_vectors(p, t), 1)
-    across = along // within * -(-within // t["vectors"]) * np.where(within % t["vectors"], EDGE, 1.0)
-    return across * (full * tile(t["rows"]) + np.where(rest > 0, tile(np.maximum(rest, 1)), 0.0))
+def _cycles(p: Product, target: Target, t: Columns) -> Any:
+    """Of the nest that each candidate becomes (``dot_products._schedule``)."""
+    row, rest = _rows(p), _rows(p) % t["rows"]
+    step = _statement(p, target)
+    tiles = [(-(-row // t["rows"]), t["rows"]), (row // t["rows"], t["rows"]), (1 * (rest > 0), np.maximum(rest, 1))]
+    whole, *pieces = (replace(step, loops=_loops(p, t, *n)) for n in tiles)
+    return cycles(target, whole, pieces=pieces)
 
 
-def _traffic(p: Product, target: Target, t: Columns) -> list[Any]:
-    """Cycles to bring the operands into each cache."""
-    axes = {it.var: k for k, it in enumerate(p.info.block.iter_vars)}
-    operands = [operand(a, axes, ASSUMED, target) for a in (p.data, p.weight, p.info.stores[0])]
-    extent = lambda k: extent_of(p.info.block.iter_vars[k]) or ASSUMED
+def _statement(p: Product, target: Target) -> Statement:
+    """One instruction, which adds the products of groups of the sum: of weights that lie in the order in which they are read."""
+    found = in_registers(statement_of(p.info.block, p.column, target))
+    everything = frozenset(range(len(p.info.block.iter_vars)))
+    return replace(found, touches=tuple(_grouped(p, t) for t in found.touches), operations=(Operation(1.0, everything, 32),))
+
+
+def _grouped(p: Product, t: Touch) -> Touch:
+    """An operand by groups of the sum, which are a lane's: weights lie as they are read."""
+    if t.is_store:
+        return t
+    is_weight = t.buffer is p.weight.buffer
+    by_group = lambda steps: steps and {axis: n * (GROUP if axis == p.group else 1) for axis, n in steps.items()}
+    sides = tuple((n, by_group(steps)) for n, steps in t.operand.sides)
+    laid_out = replace(t.operand, sides=sides, is_packed=is_weight, constant=is_weight)
+    return replace(t, operand=laid_out, bits=32, lane=1 if is_weight else t.lane, steps=by_group(t.steps))
+
+
+def _loops(p: Product, t: Columns, tiles: Any, height: Any) -> tuple[Loop, ...]:
+    """Columns outside of rows, the reduction inside of both: with ``tiles`` of ``height`` rows."""
+    extent = lambda k: ASSUMED if p.extent(k) is None else p.extent(k)
     split = p.is_split(t["lanes"])
-    inner: dict[Any, Any] = {p.group: GROUP, p.column: np.where(split, t["vectors"], 1) * t["lanes"]}
-    columns: list[tuple[Any, Any]] = [(k, extent(k)) for k in p.columns]
+    columns = [Loop(k, extent(k)) for k in p.columns]
+    inside = [Loop(p.column, np.where(split, t["vectors"], 1), UNROLLED)]
     if columns:
-        last = p.columns[-1]
-        inner[last] = np.where(split, 1, t["vectors"])
-        columns[-1] = last, -(-extent(last) // inner[last])
-    columns.append((p.column, -(-extent(p.column) // inner[p.column])))
-    rows: list[tuple[Any, Any]] = [(k, extent_of(p.info.block.iter_vars[k]) or ASSUMED_ROWS) for k in p.rows]
-    if rows:
-        rows[-1], inner[p.rows[-1]] = (p.rows[-1], -(-_rows(p) // t["rows"])), t["rows"]
-    reduce = [*((k, extent(k)) for k in p.reduce), (p.group, extent(p.group) // GROUP)]
-    loops = [x for x in (*columns, *rows, *reduce) if np.any(x[1] != 1)]
-    return traffic_cycles(target, Nest(loops, operands, inner).traffic(capacities(target)))
+        last = columns.pop()
+        part = np.where(split, 1, t["vectors"])
+        columns.append(Loop(last.axis, -(-last.extent // part)))
+        inside.append(Loop(last.axis, part, UNROLLED))
+    columns.append(Loop(p.column, -(-extent(p.column) // (inside[0].extent * t["lanes"]))))
+    rows = [Loop(k, p.extent(k) or ASSUMED_ROWS) for k in p.rows[:-1]] + [Loop(k, tiles) for k in p.rows[-1:]]
+    reduce = [*(Loop(k, extent(k)) for k in p.reduce), Loop(p.group, extent(p.group) // GROUP)]
+    around = tuple(x for x in (*columns, *rows, *reduce) if np.any(x.extent != 1))
+    return (*around, *(Loop(k, height, UNROLLED) for k in p.rows[-1:]), *inside, Loop(p.column, t["lanes"], LANES))

@@ -8,25 +8,22 @@ multiply-adds to hide their latency; what is left over at the edge costs as much
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ...ir import tir
-from ...schedule import Schedule
-from ...target import Target
-from ..times import streamed_cycles
+import numpy as np
 
-STREAMED = 0.3  # of the time that a vector takes from the second-level cache, what multiply-adds do not hide
-PER_LOAD = 0.1  # cycles of a broadcast that they do not hide
-EDGE = 1.01  # cost of masks at the edge
-TILE_CYCLES = 8.0  # to start and end the reduction of a tile
-ENTRY_CYCLES = 1.0  # to start and end its innermost loop
-STORED_CYCLES = 1.5  # for each vector of results: its first value, what is fused after it, the store
-ASSUMED_ROWS = 120  # of a symbolic axis that is rows
-ASSUMED = 256  # of other symbolic axes
+from ...ir import tir
+from ...schedule.schedule import Schedule
+from ...target import Target
+from ..cost import cycles, rows_in_cache
+from ..nest import Operand
+from ..statements import LANES, UNROLLED, Column, Loop, Operation, Statement, Touch
+
 MAX_VECTORS = 4
+STEPS, PANELS = 256, 4  # of a reduction whose length does not matter, and panels of its columns
+FLOAT = 32  # bits
 
 
 @dataclass(frozen=True)
@@ -38,54 +35,38 @@ class Tile:
     lanes: int
 
 
-def step_cycles(target: Target, rows: int, vectors: int) -> float:
-    """Cycles of one step of the reduction for a tile."""
-    chains = rows * vectors
-    busy = chains / target.fma_ports
-    latency = target.fma_latency
-    loads = (rows + vectors) / target.loads
-    return max(busy, latency, loads) + PER_LOAD * rows + streamed_cycles(target, STREAMED) * vectors
+def product_cycles(target: Target, extent: Column, rows: Column, vectors: Column, lanes: int, row_bytes: int | None = None) -> Column:
+    """Cycles of one step of a reduction for all of ``extent`` rows and one vector of columns, in tiles whose panels are packed.
+    ``row_bytes``: from one row of the broadcast operand to the next."""
+    line, pitch = target.line_bytes, (row_bytes or 4 * STEPS) // 4
+    row, column, step = "row", "column", "step"
+    left = Operand(((int(np.max(extent)), {row: 1}), (pitch, {step: 1})), 4.0, line)
+    right = Operand(((STEPS, {step: 1}), (PANELS * MAX_VECTORS * lanes, {column: 1})), 4.0, line, is_packed=True)
+    made = Operand(((int(np.max(extent)), {row: 1}), (PANELS * MAX_VECTORS * lanes, {column: 1})), 4.0, line)
+    result = Touch(made, frozenset((row, column)), 1, True, False, FLOAT, "made", {column: 1})
+    touches = (replace(result, register=True), Touch(left, frozenset((row, step)), 0, False, False, FLOAT, "left", {row: pitch, step: 1}),
+               Touch(right, frozenset((column, step)), 1, False, False, FLOAT, "right", {column: 1, step: lanes}))
+
+    def nest(tiles: Column, height: Column) -> Statement:
+        around = (Loop(column, PANELS), Loop(row, tiles), Loop(step, STEPS, written=4))
+        body = (Loop(row, height, UNROLLED), Loop(column, vectors, UNROLLED), Loop(column, lanes, LANES))
+        return Statement((*around, *body), touches, (Operation(1.0, frozenset((row, column, step)), FLOAT),), accumulates=True, result=result)
+
+    rest = extent % rows
+    spent = cycles(target, nest(-(-extent // rows), rows), pieces=[nest(extent // rows, rows), nest(1 * (rest > 0), np.maximum(rest, 1))])
+    return spent / (STEPS * PANELS * vectors)
 
 
-def _waste(vectors: int, in_all: int | None) -> float:
-    """What tiles that reach over the edge cost, as a factor."""
-    if in_all is None or in_all % vectors == 0:
-        return 1.0
-    return EDGE * -(-in_all // vectors) * vectors / in_all
-
-
-def rows_in_cache(target: Target, row_bytes: int | None) -> int:
-    """How many rows that are so far apart the first-level cache holds a line of: rows apart by a multiple of a way (mostly 4 KiB) share one set
-    of lines (a set is picked by the address within a way), a third of which other operands need."""
-    if not row_bytes or row_bytes % target.line_bytes:
-        return target.vector_registers
-    sets = max(target.l1_bytes // target.l1_ways // target.line_bytes, 1)
-    distinct = sets // math.gcd(row_bytes // target.line_bytes, sets)
-    return max(distinct * target.l1_ways * 2 // 3, 4)
-
-
-def choose_tile(target: Target, rows: int | None, columns: Sequence[int], lanes: int, vectors_in_all: int | None = None,
-                row_bytes: int | None = None, whole: bool = False) -> Tile:
-    """The tile with the fewest cycles over the whole product. ``rows``: extent of the row axis (None: symbolic); ``columns``: the numbers
-    of vectors that a tile may have; ``vectors_in_all``: of the whole product, where these need not divide it; ``row_bytes``: from
-    one row of the broadcast operand to the next; ``whole``: the rows are a whole number of tiles."""
-    best: tuple[float, Tile] | None = None
-    extent = 120 if rows is None else rows
-    most = rows_in_cache(target, row_bytes)
-    for vectors in columns:
-        if vectors > MAX_VECTORS:
-            continue
-        for height in range(1, min(extent, most, target.vector_registers) + 1):
-            if height * vectors + vectors + 1 > target.vector_registers:
-                break
-            if whole and extent % height:
-                continue
-            full, rest = divmod(extent, height)
-            cycles = full * step_cycles(target, height, vectors) + (step_cycles(target, rest, vectors) if rest else 0.0)
-            cost = cycles / (extent * vectors) * _waste(vectors, vectors_in_all)
-            if best is None or cost < best[0] - 1e-9:
-                best = cost, Tile(height, vectors, lanes)
-    return best[1] if best else Tile(1, 1, lanes)
+def choose_tile(target: Target, rows: int, columns: Sequence[int], lanes: int, row_bytes: int | None = None, whole: bool = False) -> Tile:
+    """The tile with the fewest cycles over the whole product. ``rows``: extent of the row axis; ``columns``: the numbers of vectors that a tile
+    may have; ``row_bytes``: from one row of the broadcast operand to the next; ``whole``: the rows are a whole number of tiles."""
+    most = range(1, min(rows, rows_in_cache(target, row_bytes), target.vector_registers) + 1)
+    pairs = [(h, v) for v in columns if v <= MAX_VECTORS for h in most if h * v + v + 1 <= target.vector_registers and not (whole and rows % h)]
+    if not pairs:
+        return Tile(1, 1, lanes)
+    heights, vectors = np.array(pairs).T
+    best = int(np.argmin(product_cycles(target, rows, heights, vectors, lanes, row_bytes)))
+    return Tile(int(heights[best]), int(vectors[best]), lanes)
 
 
 def multiply_in_registers(sch: Schedule, block: Any, panels: tir.Buffer, tile: Tile, first: Any, step: Any, inner: Sequence[Any], lanes: Any) -> None:

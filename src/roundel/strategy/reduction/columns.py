@@ -30,11 +30,10 @@ from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .partial_sums import is_long_sum, sum_in_parts
 from .rows import long_axes, shared_axes
+from .stage_cycles import Stages, across
 
 SHARE = 2         # one in so many registers holds sums, where there is only one reduction
-STEP_CYCLES = 2.0 # of a loop's iteration beside its work: pages and lines that do not follow each other
-ASSUMED = 64      # of symbolic axes
-SHARE_STAGES = 8  # ... and where there are several stages, whose numbers and constants need registers too
+ASSUMED = 64      # vectors along a symbolic axis
 
 
 @rule
@@ -99,19 +98,13 @@ def _in_parts(sch: Schedule, info: BlockInfo, part: Any, row: Any, lanes: int) -
 
 
 def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Target) -> Candidates:
-    """``vectors``: how many run side by side, and what the model expects of each number: latencies are hidden by others, columns at the
-    edge are computed for nothing, numbers that the registers have no room for go through memory."""
-    share = SHARE_STAGES if len([i for i in infos if i.reduce or i.cost > 2]) > 1 else SHARE
+    """``vectors``: how many run side by side, and the cycles of all stages with each number."""
     most, columns = max(1, target.vector_registers // SHARE), ASSUMED * lanes if extent is None else extent
     table = combinations({"vectors": range(1, min(most, -(-columns // lanes)) + 1)})
-    v = table["vectors"]
-    spilled = np.maximum(v - max(1, target.vector_registers // share), 0)
-    rows = product([extent_of(a) for a in long_axes(infos[-1])[:shared]], ASSUMED)
-    cycles = np.zeros(len(v))
-    for info in infos:
-        steps = product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], ASSUMED)
-        cycles += steps * np.maximum(info.cost * (v + spilled), target.fma_latency if info.reduce else 0.0) + STEP_CYCLES * steps
-    return Candidates(table, rows * -(-columns // (v * lanes)) * cycles)
+    axes = {i.name: [i.block.iter_vars.index(a) for a in long_axes(i)] for i in infos}
+    stages = Stages(infos, {name: tuple(own[:shared]) for name, own in axes.items()}, {i.stores[0].buffer for i in infos if len(axes[i.name]) == shared + 1})
+    times = [across(stages, i, axes[i.name][-1], lanes, table["vectors"], target) for i in infos]
+    return Candidates(table, np.maximum(sum(times), 1.0))  # nothing at all where an extent is 0
 
 
 def _may_run_along(info: BlockInfo) -> bool:

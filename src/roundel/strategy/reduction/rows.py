@@ -7,7 +7,7 @@ the next row begins, so that the row stays in the first-level cache and its sums
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,15 +17,15 @@ from ...ir import tir
 from ...ir.visit import free_vars, walk
 from ...schedule.schedule import Schedule
 from ...target import Target
-from ..candidates import Candidates, combinations
+from ..candidates import Candidates
 from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product, vector_lanes
 from ..parallelism import loop_extent, parallelize
 from ..pointwise.streams import fetch_ahead, stream
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from .stage_cycles import Stages, along, one_by_one
 
 CHAINS = (4, 8, 2, 1)  # vectors that a reduction may accumulate side by side, to hide the latency of an addition
-FOLDING = 3.0  # cycles to add one of the vectors to the others in the end
 
 
 @rule
@@ -50,7 +50,7 @@ def sketch_of_rows(name: str, start: Schedule, target: Target, far: int, inside:
     if infos[-1].reduce and _is_scalar(infos[-1], count):  # one number for a row, which is made in a register
         sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
         infos = blocks_of(sch.func)
-    yield Sketch(name, sch, partial(_scheduled, infos=infos, count=count, target=target, far=far, inside=inside), _candidates(infos, target))
+    yield Sketch(name, sch, partial(_scheduled, infos=infos, count=count, target=target, far=far, inside=inside), _candidates(infos, count, target))
 
 
 def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], count: int, target: Target, far: int, inside: int) -> Applied:
@@ -77,23 +77,25 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], co
     return Applied(sch, decisions=choice | grain)
 
 
-def _candidates(infos: list[BlockInfo], target: Target) -> Candidates | None:
-    """``chains``: how many vectors the reductions along contiguous rows accumulate side by side; cycles of all of them. None where
-    there is no such reduction."""
-    stages = [i for i in infos if i.reduce and vector_lanes(i, target) > 1 and any(a.steps(i.block.iter_vars[-1].var, 1) for a in i.loads)]
-    if not stages:
-        return None
-    table = combinations({"chains": CHAINS})
-    cycles = np.zeros(len(CHAINS))
-    for info in stages:
-        rows = product([extent_of(a) for a in info.block.iter_vars[:-1]], 64)
-        cycles += rows * _row_cycles(extent_of(info.block.iter_vars[-1]) or 512, vector_lanes(info, target), info.cost, table["chains"], target)
-    return Candidates(table, cycles)
+def _candidates(infos: list[BlockInfo], count: int, target: Target) -> Candidates:
+    """``chains``: how many vectors the reductions along contiguous rows accumulate side by side; cycles of all stages."""
+    shared = {i.name: tuple(i.block.iter_vars.index(a) for a in long_axes(i)[:count]) for i in infos}
+    stages = Stages(infos, shared, {i.stores[0].buffer for i in infos[:-1] if _fits_registers(i, count, target)})
+    ways = [len(i.block.iter_vars) - 1 not in shared[i.name] and _in_vectors(i, target) for i in infos]
+    reduced = [(vector_lanes(i, target), extent_of(i.block.iter_vars[-1])) for i, way in zip(infos, ways, strict=True) if way and i.reduce]
+    chains = _chains(reduced) if reduced else np.ones(1, int)
+    times = [along(stages, i, vector_lanes(i, target), chains, target) if way else one_by_one(stages, i, target) for i, way in zip(infos, ways, strict=True)]
+    cycles = np.maximum(np.broadcast_to(sum(times), chains.shape), 1.0).astype(float)  # nothing at all where an extent is 0
+    return Candidates({"chains": chains} if len(chains) > 1 else {}, cycles)
 
 
-def _row_cycles(extent: int, lanes: int, cost: float, chains: Any, target: Target) -> Any:
-    """For latencies, what is computed beyond the end of a row, and summing up the vectors."""
-    return -(-extent // (chains * lanes)) * np.maximum(chains * cost, target.fma_latency) + FOLDING * chains
+def _in_vectors(info: BlockInfo, target: Target) -> bool:
+    """Whether a stage runs in vectors along its last axis: it is long enough, and contiguous in every access that moves along it."""
+    axis, lanes = info.block.iter_vars[-1], vector_lanes(info, target)
+    extent = extent_of(axis)
+    if lanes == 1 or (extent is not None and extent < lanes // 2) or (not info.reduce and not info.stores[0].steps(axis.var, 1)):
+        return False
+    return all(a.steps(axis.var, 0) or a.steps(axis.var, 1) for a in info.accesses) and any(a.steps(axis.var, 1) for a in info.accesses)
 
 
 def shared_axes(infos: list[BlockInfo]) -> int:
@@ -157,35 +159,30 @@ def in_vectors(sch: Schedule, info: BlockInfo, target: Target, outside: int, fol
     block = sch.get_block(info.name)
     loops = sch.get_loops(block)[outside:]
     lanes = vector_lanes(info, target)
-    if not loops or lanes == 1:
-        return None
-    axis = info.block.iter_vars[-1]
-    contiguous = all(a.steps(axis.var, 0) or a.steps(axis.var, 1) for a in info.accesses) and any(a.steps(axis.var, 1) for a in info.accesses)
-    extent = extent_of(axis)
-    if not contiguous or (extent is not None and extent < lanes // 2):
+    if not loops or not _in_vectors(info, target):
         return None
     if not info.reduce:
-        if not info.stores[0].steps(axis.var, 1):
-            return None
-        width = lanes if following is None else lanes * (chains or _chains(extent, lanes, info.cost + following.cost, target))
+        width = lanes if following is None else lanes * (chains or chains_of(following, target))
         chunk, vector = sch.split(loops[-1], [None, width])
         sch.vectorize(vector)
         return (chunk, width) if following is not None else None
-    width = pending[1] if pending is not None else lanes * (chains or _chains(extent, lanes, info.cost, target))
+    width = pending[1] if pending is not None else lanes * (chains or chains_of(info, target))
     _partial_sums(sch, block, loops[-1], width, pending[0] if pending is not None else None)
     return None
 
 
 def chains_of(info: BlockInfo, target: Target) -> int:
-    """How many vectors a reduction accumulates side by side along its last axis."""
-    return _chains(extent_of(info.block.iter_vars[-1]), vector_lanes(info, target), info.cost, target)
-
-
-def _chains(extent: int | None, lanes: int, cost: float, target: Target) -> int:
-    """Vectors side by side, so that neither latencies nor what is computed beyond the end of a row takes long."""
-    if extent is None:
+    """How many vectors a reduction accumulates side by side along its last axis: the model's choice for this block alone."""
+    if extent_of(info.block.iter_vars[-1]) is None:
         return CHAINS[0]
-    return min(CHAINS, key=lambda c: float(_row_cycles(extent, lanes, cost, c, target)))
+    lanes, stages = vector_lanes(info, target), Stages((info,), {info.name: ()}, ())
+    chains = _chains([(lanes, extent_of(info.block.iter_vars[-1]))])
+    return int(chains[np.argmin(np.broadcast_to(along(stages, info, lanes, chains, target), chains.shape))])
+
+
+def _chains(reduced: Sequence[tuple[int, int | None]]) -> np.ndarray:
+    """What ``chains`` may be for reductions with so many lanes of such a length: one vector at least, or no more than are full."""
+    return np.array([c for c in CHAINS if c == 1 or all(n is None or c * lanes <= n for lanes, n in reduced)])
 
 
 def _partial_sums(sch: Schedule, block: Any, loop: Any, width: int, chunk: Any) -> None:

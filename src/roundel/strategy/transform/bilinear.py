@@ -19,22 +19,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ...ir import tir
 from ...ir.annotations import EDGE, PREFETCH, PREFETCH_PASS, Prefetch
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
+from ..candidates import Candidates, Columns, combinations
+from ..cost import rows_in_cache
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
+from ..pointwise.elementwise import spatial_cycles
 from ..product.panels import shared_panels
-from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, rows_in_cache, step_cycles
+from ..product.register_tile import Tile, in_vectors, multiply_in_registers, product_cycles
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from ..statements import ASSUMED
 
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 SUMMED_REGISTERS = 4 # that sums of quarters need beside the products
 FEW_ROWS = 32        # of a block
+LEAST_ROWS = 4       # of a tile
 CACHE_SHARE = 0.2    # of the second-level cache for products that wait to be summed up
 DATA_SHARE = 0.4     # of the last cache for data that every panel reads
 FEW_TILES = 8        # that run over a panel of weights while the next one comes from memory
@@ -98,15 +105,16 @@ def bilinear(program: Program) -> Iterator[Sketch]:
         return
     vectors = [v for v in (1, 2, 3, 4) if half // lanes % v == 0]
     machine = target if stages.factors is None else replace(target, vector_registers=target.vector_registers - SUMMED_REGISTERS)
-    block_rows, tile = _block_and_tile(pairs, vectors, lanes, products, machine)
+    tiles = _tiles(pairs, vectors, products, lanes, machine)
 
     def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        tile = Tile(choice["rows"], choice["vectors"], lanes)
         layouts = _pack(sch, stages, tile)
-        outer, rows = _tiled(sch, stages, tile, target) if _is_tiled(stages) else (_blocked(sch, stages, tile, block_rows), block_rows)
+        outer, rows = _tiled(sch, stages, tile, target) if _is_tiled(stages) else (_blocked(sch, stages, tile, choice["block_rows"]), choice["block_rows"])
         _schedule(sch, stages, tile, outer, rows, next(iter(layouts), None), target)
-        return Applied(sch, layouts, vars(tile) | {"block_rows": rows})
+        return Applied(sch, layouts, choice | {"lanes": lanes})
 
-    yield Sketch("bilinear", start, scheduled)
+    yield Sketch("bilinear", start, scheduled, Candidates(tiles, _cycles(stages, tiles, pairs, lanes, machine)))
 
 
 def _may_sum_up(products: BlockInfo, result: BlockInfo) -> bool:
@@ -116,20 +124,29 @@ def _may_sum_up(products: BlockInfo, result: BlockInfo) -> bool:
     return len(firsts) > 1 and all(isinstance(i, tir.IntImm) for i in firsts)
 
 
-def _block_and_tile(pairs: int, vectors: list[int], lanes: int, c: Contraction, target: Target) -> tuple[int, Tile]:
-    """As many rows as the cache has room for their products, in blocks of equal size of whole tiles, and the register tile."""
-    row_bytes = c.row_bytes
-    whole = choose_tile(target, pairs, vectors, lanes, row_bytes=row_bytes)
+def _tiles(pairs: int, vectors: list[int], c: Contraction, lanes: int, target: Target) -> dict[str, np.ndarray]:
+    """Register tiles, with the rows of a block for each: all where the cache has room for their products, or else blocks of equal size. Where
+    it can be, blocks are of whole tiles."""
     room = target.l2_bytes * CACHE_SHARE / ((extent_of(c.info.spatial[0]) or 1) * lanes * 4)
-    if pairs * whole.vectors <= room:
-        return pairs, whole
-    for rows in sorted((r for r in range(FEW_ROWS, pairs) if pairs % r == 0), reverse=True):
-        most = min(rows_in_cache(target, row_bytes), rows)
-        fitting = [(h, v) for h in range(4, most + 1) for v in vectors if rows % h == 0 and h * v + v < target.vector_registers and rows * v <= room]
-        if fitting:
-            height, width = min(fitting, key=lambda t: step_cycles(target, *t) / (t[0] * t[1]))
-            return rows, Tile(height, width, lanes)
-    return pairs, whole
+    blocks = [pairs, *(r for r in range(FEW_ROWS, pairs) if pairs % r == 0)]
+    heights = range(1, min(rows_in_cache(target, c.row_bytes), pairs, target.vector_registers) + 1)
+
+    def legal(t: Columns) -> np.ndarray:
+        fits = t["rows"] * t["vectors"] + t["vectors"] + 1 <= target.vector_registers
+        return fits & ((t["block_rows"] * t["vectors"] <= room) | (t["block_rows"] == min(blocks)))
+
+    table = combinations({"rows": heights, "vectors": vectors, "block_rows": blocks}, legal)
+    whole = (table["block_rows"] % table["rows"] == 0) & (table["rows"] >= min(LEAST_ROWS, pairs))
+    return {name: column[whole] for name, column in table.items()} if whole.any() else table
+
+
+def _cycles(stages: Stages, t: Columns, pairs: int, lanes: int, target: Target) -> Any:
+    """Of all products in these tiles, and of the sums of them."""
+    c = stages.products
+    steps, others = (product([extent_of(a) for a in axes], ASSUMED) for axes in (c.info.reduce, c.info.spatial[:-2]))
+    columns = (extent_of(c.info.spatial[-1]) or lanes) // lanes
+    products = product_cycles(target, t["block_rows"], t["rows"], t["vectors"], lanes, c.row_bytes) * (pairs / t["block_rows"])
+    return products * steps * others * columns + sum(spatial_cycles(i, target) for i in (stages.result, stages.store))
 
 
 def _pack(sch: Schedule, stages: Stages, tile: Tile) -> dict[int, tir.IndexMap]:

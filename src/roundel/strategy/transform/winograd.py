@@ -25,7 +25,7 @@ from ..candidates import Candidates
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
-from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, step_cycles
+from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, product_cycles
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .winograd_cycles import test_cycles, winograd_cycles
@@ -142,7 +142,7 @@ def choose_blocking(stages: Stages, target: Target) -> Blocking | None:
 def _whole_tiles(heights: Sequence[int], across: int, counts: Sequence[int], lanes: int, target: Target) -> tuple[int, Tile]:
     """Rows of tiles that go through together, and a register tile of which they are a whole number: another would reach into the next block."""
     pairs = [(r, choose_tile(target, r * across, counts, lanes, whole=True)) for r in heights]
-    return min(pairs, key=lambda p: step_cycles(target, p[1].rows, p[1].vectors) / (p[1].rows * p[1].vectors))
+    return min(pairs, key=lambda p: float(product_cycles(target, p[0] * across, p[1].rows, p[1].vectors, lanes)) / p[0])
 
 
 def _channels(results: int, room: float, outer: int, vectors: int, target: Target) -> int:

@@ -13,10 +13,9 @@ from dataclasses import replace
 
 from ...ir import tir
 from ...target import Target
-from ..cost import cycles
+from ..cost import capacities, cycles, together, traffic_cycles
 from ..match.accesses import BlockInfo, extent_of
 from ..statements import LANES, UNROLLED, Loop, Statement, statement_of
-from ..times import capacities, together, traffic_cycles
 from .winograd_stages import Blocking, Stages
 
 
@@ -46,17 +45,15 @@ def test_cycles(stages: Stages) -> float:
 def _straight(info: BlockInfo, unrolled: Sequence[int], extents: Mapping[int, int], target: Target) -> Statement:
     """A block whose axes ``unrolled`` are written out and whose last one is a vector; ``extents``: of those that are cut."""
     axes = info.spatial
-    loops = [Loop(axes[k].var, extents.get(k) or extent_of(axes[k]) or 1, UNROLLED) for k in unrolled]
+    loops = [Loop(k, extents.get(k) or extent_of(axes[k]) or 1, UNROLLED) for k in unrolled]
     made = _statement(info, target)
     private = {info.stores[0].buffer} if len(axes) > 6 else set()
     touches = tuple(replace(t, register=t.buffer in private) for t in made.touches)
-    return replace(made, loops=(*loops, Loop(axes[-1].var, extent_of(axes[-1]) or 1, LANES)), touches=touches)
+    return replace(made, loops=(*loops, Loop(len(axes) - 1, extent_of(axes[-1]) or 1, LANES)), touches=touches)
 
 
 def _statement(info: BlockInfo, target: Target) -> Statement:
-    store = info.block.body
-    assert type(store) is tir.BufferStore
-    return statement_of(store, {i.var: i.var for i in info.block.iter_vars}, info.spatial[-1].var, target)
+    return statement_of(info.block, len(info.spatial) - 1, target)  # the axes of the result stand first
 
 
 def _repeated(beside: Sequence[Statement], times: int, target: Target) -> float:
@@ -67,8 +64,7 @@ def _repeated(beside: Sequence[Statement], times: int, target: Target) -> float:
 def _products(stages: Stages, b: Blocking, images: int, target: Target) -> float:
     """Of the matrix products of all positions."""
     info = stages.products.info
-    x, y, n, k, p, lane = (a.var for a in info.spatial)
-    rk, rc = (a.var for a in info.reduce)
+    x, y, n, k, p, lane, rk, rc = range(8)
     outer, count = extent_of(info.spatial[3]) or 1, extent_of(info.spatial[4]) or 1
     down, across = (extent_of(a) or 1 for a in stages.result.spatial[2:4])
     rows, unroll = min(b.rows * across, count), b.unroll(stages)

@@ -7,8 +7,9 @@ import pytest
 
 from roundel import te
 from roundel.strategy.choose import attempt
+from roundel.strategy.cost import exposed
+from roundel.strategy.product.register_tile import product_cycles
 from roundel.strategy.rules import contraction
-from roundel.strategy.times import exposed, step_cycles
 from roundel.target import Target
 
 TARGET = Target("znver5")
@@ -26,9 +27,9 @@ def _scheduled(cout, **decisions):
 
 def test_delays_at_the_end_of_short_tiles_are_filled_by_the_next():
     assert exposed(TARGET, 10) < 0.1 < 0.9 < exposed(TARGET, 10_000)
-    waiting = step_cycles(TARGET, 1, 3, 4)  # three chains do not hide the latency of four cycles
-    assert waiting > 1.3 * step_cycles(TARGET, 1, 3, 4, 20)
-    assert step_cycles(TARGET, 14, 2, 4) == pytest.approx(step_cycles(TARGET, 14, 2, 4, 20), rel=0.01)
+    waiting, many = product_cycles(TARGET, 84, 1, 3, 16), product_cycles(TARGET, 84, 14, 2, 16)
+    assert waiting > 1.3 * many  # three chains do not hide the latency of four cycles
+    assert many == pytest.approx(84 / TARGET.fma_ports, rel=0.15)
 
 
 def test_code_that_is_written_out_is_short():
