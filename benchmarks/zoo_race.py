@@ -158,7 +158,7 @@ def line(entry: dict[str, Any]) -> str:
 
 
 def _reason(found: dict[str, Any]) -> str:
-    return str(found.get("error") or found.get("skipped") or "")[:160]
+    return " ".join(str(found.get("error") or found.get("skipped") or "").split())[:160]
 
 
 def table(entries: Sequence[dict[str, Any]]) -> str:
