@@ -176,93 +176,124 @@ def _indexed_by(access: Access, axes: list[tir.IterVar]) -> bool:
     return len(long) == len(axes) and all(i is v.var for i, v in zip(long, axes, strict=True))
 
 
+@dataclass(frozen=True)
+class Nest:
+    """The loops of a contraction once they are split and ordered, outermost first: those ``outside`` of a tile (``rows`` are those of them over
+    tiles of rows), the reduction (``reduce``, and ``step``, its part that is unrolled), the rows and vectors ``inside`` of a tile, the lanes of
+    a vector. ``axes``: the loop of each axis before it was split."""
+
+    block: Any
+    axes: list[Any]
+    outside: list[Any]
+    rows: list[Any]
+    reduce: list[Any]
+    step: Any
+    inside: list[Any]
+    lanes: Any
+
+
 def _schedule(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int], epilogue: Any, packed: int | None, panels: tir.Buffer,
               target: Target) -> dict[str, int]:
-    """Bring loops into order; the decision of how many iterations a thread takes at once."""
+    """All steps for one choice. Returns the decision of how many iterations a thread takes at once."""
+    nest = _nest(sch, c, tile, choice)
+    _in_tile(sch, c, tile, choice, nest, epilogue, panels, target)
+    return _over_threads(sch, c, tile, choice, nest, packed, panels, target) if nest.outside else {}
+
+
+def _nest(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int]) -> Nest:
+    """Split rows and columns into tiles and the reduction into steps, and order the loops."""
     block = sch.get_block(c.info.name)
-    loops = sch.get_loops(block)
-    vector_extent = c.extent(c.vector_axis)
-    if vector_extent != tile.lanes:
-        outer, vectors, lanes = sch.split(loops[c.vector_axis], [None, tile.vectors, tile.lanes])
-        columns = [loops[k] for k in c.columns] + [outer]
-    else:
-        lanes = loops[c.vector_axis]
-        columns = [loops[k] for k in c.columns]
-        if columns and tile.vectors > 1:
-            outer, vectors = sch.split(columns[-1], [None, tile.vectors])
-            columns[-1] = outer
-        else:
-            vectors = None
-    rows = [loops[k] for k in c.rows]
-    row_outer = row_inner = None
+    axes = sch.get_loops(block)
+    columns, vectors, lanes = _columns(sch, c, tile, axes)
+    rows, row, step = [axes[k] for k in c.rows], None, None
     if rows:
-        row_outer, row_inner = sch.split(rows[-1], [None, tile.rows])
-        rows[-1] = row_outer
+        rows[-1], row = sch.split(rows[-1], [None, tile.rows])
     between = [k for k in c.reduce if k not in c.windows and k != choice["inner"]]
-    reduce = [loops[k] for k in (*c.windows, *between, choice["inner"])]
-    unroll = choice["unroll"]
-    step = None
-    if unroll > 1:
-        reduce[-1], step = sch.split(reduce[-1], [None, unroll])
-    outside = [*(loops[k] for k in c.batch), *rows[: choice["order"]], *columns, *rows[choice["order"] :]]
-    sch.reorder(*outside, *reduce, *[x for x in (step, row_inner, vectors, lanes) if x is not None])
-    innermost = outside[-1] if outside else None
-    if innermost is not None:
-        sch.reverse_compute_at(epilogue, innermost)
-    panel = None
-    operand = _read_index(sch, block, panels)
-    if tile.rows > 1 and operand is not None and innermost is not None:
+    reduce = [axes[k] for k in (*c.windows, *between, choice["inner"])]
+    if choice["unroll"] > 1:
+        reduce[-1], step = sch.split(reduce[-1], [None, choice["unroll"]])
+    order = choice["order"]
+    outside = [*(axes[k] for k in c.batch), *rows[:order], *columns, *rows[order:]]
+    inside = [x for x in (row, vectors) if x is not None]
+    sch.reorder(*outside, *reduce, *([] if step is None else [step]), *inside, lanes)
+    return Nest(block, axes, outside, rows, reduce, step, inside, lanes)
+
+
+def _columns(sch: Schedule, c: Contraction, tile: Tile, axes: list[Any]) -> tuple[list[Any], Any, Any]:
+    """The loops over columns outside of a tile, the loop over its vectors (None where it has one), and that over lanes."""
+    columns = [axes[k] for k in c.columns]
+    if c.extent(c.vector_axis) != tile.lanes:
+        outer, vectors, lanes = sch.split(axes[c.vector_axis], [None, tile.vectors, tile.lanes])
+        return [*columns, outer], vectors, lanes
+    vectors = None
+    if columns and tile.vectors > 1:
+        columns[-1], vectors = sch.split(columns[-1], [None, tile.vectors])
+    return columns, vectors, axes[c.vector_axis]
+
+
+def _in_tile(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int], nest: Nest, epilogue: Any, panels: tir.Buffer, target: Target) -> None:
+    """Accumulate one tile in registers: operands are loaded for each step, the result is stored at its end."""
+    depth, panel = len(nest.outside), None
+    if nest.outside:
+        sch.reverse_compute_at(epilogue, nest.outside[-1])
+    operand = _read_index(sch, nest.block, panels)
+    if tile.rows > 1 and operand is not None and nest.outside:
         panel = _in_registers(sch, c, operand, tile, panels is c.vector.buffer)
-        sch.compute_at(panel, step if step is not None else reduce[-1])
-    init = sch.decompose_reduction(block, reduce[0])
+        sch.compute_at(panel, nest.step if nest.step is not None else nest.reduce[-1])
+    init = sch.decompose_reduction(nest.block, nest.reduce[0])
     if c.windows:
-        sch.skip_zeros(block)
+        sch.skip_zeros(nest.block)
         for k in c.windows:
-            sch.annotate(loops[k], WINDOW, True)
+            sch.annotate(nest.axes[k], WINDOW, True)
             if not meets_rows(c, k):
-                sch.annotate(loops[k], EDGE, True)
-    _fetch_rows(sch, c, loops, choice, target)
-    depth = len(outside)
-    for b, outer_count in ((init, depth), (epilogue, depth)):
-        in_vectors(sch, b, outer_count, tile.lanes)
-    inner = [x for x in (row_inner, vectors) if x is not None]
-    for loop in inner:
+                sch.annotate(nest.axes[k], EDGE, True)
+    _fetch_rows(sch, c, nest.axes, choice, target)
+    for stored in (init, epilogue):
+        in_vectors(sch, stored, depth, tile.lanes)
+    for loop in [*nest.inside, *([] if nest.step is None else [nest.step])]:
         sch.unroll(loop)
-    if step is not None:
-        sch.unroll(step)
-    sch.vectorize(lanes)
+    sch.vectorize(nest.lanes)
     if panel is not None:
-        in_vectors(sch, panel, depth + len(reduce) + (step is not None), tile.lanes)
-    if not outside:
-        return {}
-    is_product = len(reduce) == 1
-    has_tail = bool(rows) and choice["order"] < len(rows) and bool((c.extent(c.rows[-1]) or 0) % tile.rows)
-    count = _parallel_prefix(sch, outside, target)
-    if not is_product:  # a tail is cut off a loop of its own
-        count = len(outside) - 1 if has_tail and count < len(outside) else len(outside)
-    if c.windows and (c.extent(c.rows[-1]) or 0) > tile.rows:  # so are tiles at the border
-        count = _before(sch, outside, row_outer, target) or count
+        in_vectors(sch, panel, depth + len(nest.reduce) + (nest.step is not None), tile.lanes)
+
+
+def _over_threads(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int], nest: Nest, packed: int | None, panels: tir.Buffer,
+                  target: Target) -> dict[str, int]:
+    """Run the outer loops in parallel, and have them prefetch the next panel of packed weights. Returns the decision of how many iterations a
+    thread takes at once."""
+    outside, rows, is_product = nest.outside, nest.rows, len(nest.reduce) == 1
+    count = _parallel_count(sch, c, tile, choice, nest, target)
+    weights = None if packed is None else sch.func.buffer_params[packed]
+    has_next = weights is not None and choice["order"] == 0 and panels.shape[0].value > 1  # there is a panel to prefetch
     few = False  # rows, so that panels come from memory as fast as they can
-    ahead = packed is not None and choice["order"] == 0 and panels.shape[0].value > 1  # there is a next panel to fetch
-    if ahead and len(rows) == 1 and c.extent(c.rows[0]) != 1 and is_product and count < len(outside):
+    if has_next and len(rows) == 1 and c.extent(c.rows[0]) != 1 and is_product and count < len(outside):
         few = (c.extent(c.rows[0]) or 0) <= FEW_TILES * tile.rows
-        width = tile.vectors * tile.lanes
-        buffer = sch.func.buffer_params[packed]
-        sch.annotate(rows[0], PREFETCH, Prefetch(buffer.name, math.prod(n.value for n in buffer.shape[1:]), step=unroll * width))
-    work = _cycles(c, tile)
-    for loop in outside[count:]:
-        extent = sch.get(loop).extent
-        work *= extent.value if isinstance(extent, tir.IntImm) else ASSUMED_TILES
-    if packed is not None:  # every panel comes from memory
-        panel = product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8
-        work = max(work, panel / (WEIGHTS * target.bytes_per_cycle(MEMORY)))
+        panel = math.prod(n.value for n in weights.shape[1:])
+        sch.annotate(rows[0], PREFETCH, Prefetch(weights.name, panel, step=choice["unroll"] * tile.vectors * tile.lanes))
+    work = _cycles(c, tile) * product([loop_extent(sch, x) for x in outside[count:]], ASSUMED_TILES)
+    if weights is not None:  # every panel comes from memory
+        panel_bytes = product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8
+        work = max(work, panel_bytes / (WEIGHTS * target.bytes_per_cycle(MEMORY)))
     if is_little(sch, outside[:count], work, target):
         return {}
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
-    if ahead and rows and not is_product:
+    if has_next and rows and not is_product:
         tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
-        _prefetch(sch, c, tile, tiles, whole, sch.func.buffer_params[packed], unroll)
+        _prefetch(sch, c, tile, tiles, whole, weights, choice["unroll"])
     return parallelize(sch, whole, work, target, CHUNKS * target.cores if few else None)
+
+
+def _parallel_count(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int], nest: Nest, target: Target) -> int:
+    """How many of the outer loops run in parallel. Loops whose last tile is not full, or lies at a border, are not among them where the
+    others keep the cores busy: such a tile is split off a loop of its own."""
+    outside, rows = nest.outside, c.extent(c.rows[-1]) or 0 if c.rows else 0
+    count = _parallel_prefix(sch, outside, target)
+    if len(nest.reduce) > 1:
+        has_tail = choice["order"] < len(c.rows) and bool(rows % tile.rows)
+        count = len(outside) - 1 if has_tail and count < len(outside) else len(outside)
+    if c.windows and rows > tile.rows:
+        count = _before(sch, outside, nest.rows[-1], target) or count
+    return count
 
 
 def _in_registers(sch: Schedule, c: Contraction, operand: int, tile: Tile, as_given: bool) -> Any:
