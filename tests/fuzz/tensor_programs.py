@@ -188,23 +188,33 @@ def contraction(make: _Maker) -> te.Tensor:
 
 
 def reduction(make: _Maker) -> te.Tensor:
-    """Reductions along any axes, and results that are used along the same axes again: softmax, normalisation."""
+    """Reductions along any axes, and results that are used along the same axes again: softmax, normalisation. Numbers of 16 bits are reduced as
+    operators do it, in float32."""
     extents = make.axes(int(make.rng.integers(1, 5)))
-    x = make.prologue(make.operand(extents, make.pick(("float32",) * 4 + ("float64", "int32"))))
-    rank = len(extents)
+    dtype = make.pick(("float32",) * 4 + ("float64", "int32", "float16", "bfloat16"))
+    x = make.prologue(make.operand(extents, dtype))
+    if dtype not in ("float16", "bfloat16"):
+        return make.epilogue(_reduced(make, x))
+    made = _reduced(make, te.compute(x.shape, lambda *i: te.cast(x[i], "float32"), make.name("wide")))
+    return make.epilogue(te.compute(made.shape, lambda *i: te.cast(made[i], dtype), make.name("narrow")))
+
+
+def _reduced(make: _Maker, x: te.Tensor) -> te.Tensor:
+    """One reduction, or several in a row."""
+    rank = len(x.shape)
     axes = sorted({int(a) for a in make.rng.integers(rank, size=int(make.rng.integers(1, rank + 1)))})
     if not str(x.dtype).startswith("float") or make.chance(0.5):
-        return make.epilogue(_along(make, x, axes, make.pick(list(REDUCERS)), keep=make.chance(0.5)))
+        return _along(make, x, axes, make.pick(list(REDUCERS)), keep=make.chance(0.5))
     if make.chance(0.5):
         top = _along(make, x, axes, "max", keep=True)
         exps = te.compute(x.shape, lambda *i: te.exp(x[i] - top[_at(i, axes)]), make.name("exp"))
         total = _along(make, exps, axes, "sum", keep=True)
-        return make.epilogue(te.compute(x.shape, lambda *i: exps[i] / total[_at(i, axes)], make.name("share")))
+        return te.compute(x.shape, lambda *i: exps[i] / total[_at(i, axes)], make.name("share"))
     mean = _along(make, x, axes, "sum", keep=True)
     apart = te.compute(x.shape, lambda *i: x[i] - mean[_at(i, axes)] * 0.1, make.name("apart"))
     squares = te.compute(x.shape, lambda *i: apart[i] * apart[i], make.name("squares"))
     spread = _along(make, squares, axes, "sum", keep=True)
-    return make.epilogue(te.compute(x.shape, lambda *i: apart[i] / te.sqrt(spread[_at(i, axes)] + 1.0), make.name("normal")))
+    return te.compute(x.shape, lambda *i: apart[i] / te.sqrt(spread[_at(i, axes)] + 1.0), make.name("normal"))
 
 
 def _at(i: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
