@@ -10,8 +10,10 @@ from roundel.interp import run_prim_func
 from roundel.ir.errors import ScheduleError
 from roundel.schedule import Schedule
 from roundel.script import tir as T
+from roundel.strategy import schedule_program
+from roundel.target import Target
 
-from .programs import check, matmul
+from .programs import check, matmul, results
 
 RUN_AT_ONCE = ("parallel", "vectorize", "bind")
 
@@ -180,3 +182,11 @@ def test_there_are_only_the_thread_axes_that_there_are():
     sch = Schedule(digits)
     with pytest.raises(ScheduleError, match="no thread axis"):
         sch.bind(sch.get_loops("B")[0], "threadIdx.q")
+
+
+def test_a_program_whose_axes_are_not_what_they_say_is_left_as_it_is():
+    """``schedule_program`` tries its rules, and none of them may change what the program computes."""
+    func, _ = schedule_program(scan, Target("znver4"), ())
+    got, want = (results(f) for f in (func, scan))
+    assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
+    assert "vectorized" not in func.script() and "parallel" not in func.script()

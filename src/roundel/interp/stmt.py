@@ -14,6 +14,7 @@ from ..ir.errors import InterpretError
 from ..ir.visit import on
 from . import intrinsics, lanes
 from .expr import Evaluator, active, combine, is_exact
+from .inits import inits_of
 from .lanes import bounds
 from .memory import Pointer, View, affine_place, allocate, fits, row_major, store, trim
 
@@ -85,6 +86,8 @@ class Executor(Evaluator):
         step = 1 if s.step is None else self.index(s.step)
         count = extent if step == 1 else lanes.floordiv(lanes.sub(lanes.add(extent, step), 1), step)
         n = bounds(count)[1]
+        if n <= 0 or type(count) is not int:
+            self._reduce_nothing(s, start, count)
         if n <= 0:
             return
         if self.runtime.order is not None and s.kind in AT_ONCE and not self.plan.reduces(s):  # type: ignore[union-attr]
@@ -101,6 +104,18 @@ class Executor(Evaluator):
             size = min(piece, n - first)
             left = None if type(count) is int else lanes.sub(count, first)
             self.lanes(s.loop_var, lanes.add(start, first * step), [size // inner, *cut[1:]], step, s.body, left)
+
+    def _reduce_nothing(self, s: tir.For, start: Any, count: Any) -> None:
+        """A reduction over no iterations gives its init: in the lanes where the loop has none."""
+        inits = inits_of(s)
+        if inits is None:
+            return
+        saved = self.mask
+        self.mask = combine(saved, lanes.less(count, 1))
+        if active(self.mask):
+            self.env[s.loop_var] = start
+            self.run(inits)
+        self.mask = saved
 
     def _piece(self, s: tir.For, n: int) -> int:
         """How many iterations may run at once: 1 when they depend on each other."""

@@ -18,12 +18,13 @@ from .tree import TRUE, Tree, unique_block_name
 
 @dataclass(frozen=True)
 class Site:
-    """A place for a stage: in the body of the loop or scope ``top``, in front of part ``position``."""
+    """A place for a stage: in ``holder``, a statement in the body of the loop or scope ``top``, in front of part ``position``."""
 
     tree: Tree
     scope: Block
     top: For | Block
     position: int
+    holder: Stmt
 
     @property
     def loop(self) -> For | None:
@@ -31,21 +32,30 @@ class Site:
         return self.top if isinstance(self.top, For) else None
 
     def insert(self, stmt: Stmt, changes: Mapping[Stmt, Stmt | None], buffer: Buffer | None) -> Tree:
-        """The program with changes, the stage, and a buffer allocated in the scope."""
-        changed = self.tree.edit(changes) if changes else self.tree
-        top = changed.nodes[self.top.token]
-        parts = list(parts_of(top))
+        """The program with the stage, changes, and a buffer allocated in the scope."""
+        parts = list(parts_of(self.holder))
         parts.insert(self.position, stmt)
-        changed = changed.edit({top: top.replace(body=tir.seq(*parts))})
+        changed = self.tree.edit({self.holder: tir.seq(*parts)})
+        changed = changed.edit(changes) if changes else changed
         if buffer is None:
             return changed
         scope = changed.nodes[self.scope.token]
         return changed.edit({scope: scope.replace(alloc_buffers=(*scope.alloc_buffers, buffer))})
 
 
-def parts_of(top: For | Block) -> tuple[Stmt, ...]:
-    """The statements of a body."""
-    return top.body.stmts if type(top.body) is tir.Seq else (top.body,)
+def parts_of(holder: Stmt) -> tuple[Stmt, ...]:
+    """The statements of a sequence, or one alone."""
+    return holder.stmts if type(holder) is tir.Seq else (holder,)
+
+
+def _holder(tree: Tree, top: For | Block, at: Stmt) -> Stmt:
+    """The body of ``top``, or of what is declared in it around a statement: a copy there sees what the statement sees."""
+    holder = top.body
+    while True:
+        part = next(p for p in parts_of(holder) if tree.under(at, p))
+        if type(part) not in (tir.Allocate, tir.DeclBuffer, tir.Let, tir.AttrStmt):
+            return holder
+        holder = part.body  # type: ignore[attr-defined]
 
 
 def place(tree: Tree, first: Sequence[BlockRealize], then: Sequence[BlockRealize], at: BlockRealize) -> Site:
@@ -56,17 +66,18 @@ def place(tree: Tree, first: Sequence[BlockRealize], then: Sequence[BlockRealize
     scope = tree.scope(at)
     shared = [x for a in first for b in then for x in tree.loops(a) if x in tree.loops(b)]
     top: For | Block = max(shared, key=lambda x: len(tree.loops(x)), default=scope)
-    parts = parts_of(top)
+    holder = _holder(tree, top, at) if tree.under(at, top) else top.body
+    parts = parts_of(holder)
     holds = lambda blocks: [k for k, p in enumerate(parts) if any(tree.under(b, p) for b in blocks)]
     low, high = 1 + max(holds(first), default=-1), min(holds(then), default=len(parts))
     if low > high:
         refuse(tree, at, "there is no place for a copy", "blocks that write and blocks that read are interleaved")
-    return Site(tree, scope, top, low)
+    return Site(tree, scope, top, low, holder)
 
 
 def after(site: Site, blocks: Sequence[BlockRealize]) -> list[BlockRealize]:
     """Those of the blocks that run after the site in its loop or scope."""
-    parts = parts_of(site.top)[site.position :]
+    parts = parts_of(site.holder)[site.position :]
     return [b for b in blocks if any(site.tree.under(b, p) for p in parts)]
 
 

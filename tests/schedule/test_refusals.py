@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs on which primitives were once accepted and changed results, or left programs that are not well-formed."""
+
+from __future__ import annotations
+
+import pytest
+
+from roundel.intrinsics import TensorIntrin
+from roundel.ir import IRModule
+from roundel.ir.errors import ScheduleError
+from roundel.passes.well_formed import well_formed
+from roundel.schedule import Schedule
+from roundel.script import tir as T
+
+from .programs import check
+
+
+def whole(sch: Schedule) -> bool:
+    """Whether the scheduled program is well-formed."""
+    return well_formed(IRModule({"main": sch.func})) == []
+
+
+@T.prim_func
+def starts_at_one(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 8):
+        with T.sblock("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(1)
+            B[vi] = B[vi] + A[vi, vk]
+
+
+@T.prim_func
+def stored_by_the_reduction(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    for i, k in T.grid(4, 8):
+        with T.sblock("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi, vk] = T.float32(0)
+            B[vi, vk] = B[vi, vk] + A[vi, vk]
+
+
+@T.prim_func
+def starts_twice(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(8, k * k // 2)
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+
+
+@T.prim_func
+def a_condition_at_the_start(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 8):
+        with T.sblock("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where(A[i, k] > T.float32(0.5))
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+
+
+@pytest.mark.parametrize(
+    ("func", "why"),
+    [
+        (starts_at_one, "not neutral"),
+        (stored_by_the_reduction, "depends on what it reduces over"),
+        (starts_twice, "init may run twice"),
+        (a_condition_at_the_start, "start of the reduction"),
+    ],
+)
+def test_reductions_that_have_no_parts(func, why):
+    sch = Schedule(func)
+    with pytest.raises(ScheduleError, match=why):
+        sch.rfactor(sch.get_loops("B")[1], 0)
+
+
+def test_an_init_that_a_condition_may_leave_out_stays():
+    sch = Schedule(a_condition_at_the_start)
+    with pytest.raises(ScheduleError, match="start of the reduction"):
+        sch.decompose_reduction("B", sch.get_loops("B")[0])
+    with pytest.raises(ScheduleError, match="may leave out elements"):
+        sch.cache_write("B", 0, "local")
+
+
+@T.prim_func
+def asked_in_a_condition(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.sblock_alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            T.where(B[i] < T.float32(1))
+            C[vi] = B[vi] + T.float32(1)
+
+
+@T.prim_func
+def read_through_a_view(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.sblock_alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            V = T.match_buffer(B[vi], (1,))
+            C[vi] = V[0] + T.float32(1)
+
+
+@T.prim_func
+def overwritten_input(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.sblock_alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = B[7 - vi]
+
+
+def test_inlining_reaches_conditions():
+    sch = Schedule(asked_in_a_condition)
+    sch.compute_inline("B")
+    assert whole(sch)
+    check(sch, asked_in_a_condition)
+
+
+@pytest.mark.parametrize(("func", "why"), [(read_through_a_view, "a view or a pointer"), (overwritten_input, "overwrite")])
+def test_values_that_cannot_be_inlined(func, why):
+    with pytest.raises(ScheduleError, match=why):
+        Schedule(func).compute_inline("B")
+
+
+def test_copies_stand_where_the_buffer_is_declared():
+    @T.prim_func
+    def constant(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        K = T.allocate_const([0.0, 0.5, 1.0, 1.5], "float32", [4])
+        V = T.decl_buffer((4,), "float32", data=K)
+        for i in range(4):
+            with T.sblock("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = A[vi] + V[vi]
+
+    sch = Schedule(constant)
+    sch.cache_read("C", 1, "global")
+    assert whole(sch)
+    check(sch, constant)
+
+
+@T.prim_func
+def double_description(a: T.handle, c: T.handle):
+    A = T.match_buffer(a, (4,), "float32", offset_factor=1)
+    C = T.match_buffer(c, (4,), "float32", offset_factor=1)
+    with T.sblock("root"):
+        T.reads(A[0:4])
+        T.writes(C[0:4])
+        for i in range(4):
+            with T.sblock("u"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = A[vi] * T.float32(2)
+
+
+@T.prim_func
+def double_implementation(a: T.handle, c: T.handle):
+    A = T.match_buffer(a, (4,), "float32", offset_factor=1)
+    C = T.match_buffer(c, (4,), "float32", offset_factor=1)
+    with T.sblock("root"):
+        T.reads(A[0:4])
+        T.writes(C[0:4])
+        T.sblock_attr({"by_hand": True})
+        T.evaluate(T.call_extern("int32", "double4", A.access_ptr("r"), C.access_ptr("w"), A.elem_offset))
+
+
+def test_pointers_of_an_instruction_are_those_of_the_tile():
+    @T.prim_func
+    def tiles(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+        for i, j in T.grid(4, 4):
+            with T.sblock("u"):
+                vi = T.axis.spatial(16, i * 4 + j)
+                C[vi] = A[vi] * T.float32(2)
+
+    TensorIntrin.register("test.double4", double_description, double_implementation)
+    sch = Schedule(tiles)
+    sch.tensorize(sch.get_loops("u")[1], "test.double4")
+    assert whole(sch)
+    assert "by_hand" in sch.get(sch.get_block("u_o")).annotations
+    assert sch.mod.script().count("elem_offset=") == 2
+
+
+def test_splits_do_not_ask_memory_beyond_the_loop():
+    @T.prim_func
+    def asks(A: T.Buffer((7,), "float32"), B: T.Buffer((7,), "float32")):
+        for i in range(7):
+            with T.sblock("B"):
+                vi = T.axis.spatial(7, i)
+                T.where(A[i] > T.float32(0.5))
+                B[vi] = A[vi]
+
+    sch = Schedule(asks)
+    with pytest.raises(ScheduleError, match="would be read where the loop has no iteration"):
+        sch.split(sch.get_loops("B")[0], [None, 4])
+
+
+def test_copies_do_not_pass_statements_outside_of_blocks():
+    @T.prim_func
+    def bare(Z: T.Buffer((8,), "float32"), W: T.Buffer((8,), "float32")):
+        for i in range(8):
+            Z[i] = Z[i] + T.float32(1)
+        for i in range(8):
+            with T.sblock("W"):
+                vi = T.axis.spatial(8, i)
+                W[vi] = Z[vi]
+
+    for copy in (lambda s: s.cache_read("W", 0, "local"), lambda s: s.reindex("W", ("read", 0))):
+        with pytest.raises(ScheduleError, match="outside of blocks"):
+            copy(Schedule(bare))
