@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a table expects of a candidate is what the model expects of the program that this candidate becomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from roundel import te
+from roundel.strategy.cost import expected_cycles
+from roundel.strategy.nest import Nest, Operand
+from roundel.strategy.product.contraction import contraction
+from roundel.strategy.program import Program
+from roundel.strategy.reduction.columns import columns
+from roundel.strategy.reduction.rows import rows
+from roundel.strategy.statements import number
+from roundel.strategy.window.windows import windows
+from roundel.target import Target
+
+
+def product(m=96, n=128, k=200):
+    a, b, r = te.placeholder((m, k), "float32", "A"), te.placeholder((k, n), "float32", "B"), te.reduce_axis((0, k), "r")
+    return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), "C")])
+
+
+def depthwise(blocks=4, side=30, lanes=16):
+    x, w = te.placeholder((blocks, side, side, lanes), "float32", "X"), te.placeholder((blocks, 3, 3, lanes), "float32", "W")
+    h, v, out = te.reduce_axis((0, 3), "h"), te.reduce_axis((0, 3), "v"), side - 2
+    y = te.compute((blocks, out, out, lanes), lambda b, i, j, c: te.sum(x[b, i + h, j + v, c] * w[b, h, v, c], axis=[h, v]), "Y")
+    return te.create_prim_func([x, w, y])
+
+
+def sums(shape, along):
+    x, r = te.placeholder(shape, "float32", "X"), te.reduce_axis((0, shape[along]), "r")
+    at = (lambda i: x[r, i]) if along == 0 else (lambda i: x[i, r])
+    return te.create_prim_func([x, te.compute((shape[1 - along],), lambda i: te.sum(at(i), axis=r), "Y")])
+
+
+CASES = {"contraction": (contraction, product()), "windows": (windows, depthwise()), "columns": (columns, sums((100, 1024), 0)),
+         "rows": (rows, sums((256, 1024), 1))}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("cpu", ["znver5", "x86-64-v3", "neoverse-n1"])
+def test_tables_and_scheduled_programs_are_priced_alike(name, cpu):
+    rule, func = CASES[name]
+    target = Target(cpu, cores=1)
+    sketch = rule(Program(func, target))[0]
+    order = sketch.candidates.ranking()
+    for k in (order[0], order[len(order) // 4]):
+        choice = sketch.candidates.decisions(int(k))
+        priced = expected_cycles(sketch.schedule(choice).func, target, cores=1)
+        assert 0.6 < sketch.expected(choice) / priced < 1.6, choice
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_candidates_cost_no_less_than_their_instructions(name):
+    rule, func = CASES[name]
+    target = Target("znver5", cores=1)
+    table = rule(Program(func, target))[0].candidates
+    (block,) = Program(func, target).reductions
+    steps = 1
+    for axis in block.block.iter_vars:
+        steps *= number(axis.dom.extent, {})
+    assert table.cycles.min() >= 0.5 * steps / target.lanes("float32") / target.fma_ports
+
+
+def test_rows_that_lie_a_power_of_two_apart_share_few_places_of_a_cache():
+    packed, apart = (Operand(((1024, {"k": 1}), (1024, {"j": 1})), 4.0, 64, is_packed=flag) for flag in (True, False))
+    cross = [Nest([("i", 8), ("k", 1024)], [o], {"j": 16}).traffic([200_000], [4096])[0] for o in (packed, apart)]
+    assert cross[0] == 0 < cross[1]
