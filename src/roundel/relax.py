@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from roundel.ir import graph
@@ -31,7 +31,7 @@ from roundel.ir.graph import (
 )
 from roundel.ir.graph import DTypeValue as DataTypeImm
 from roundel.ir.graph import StringValue as StringImm
-from roundel.ir.tir import Expr, as_index
+from roundel.ir.tir import as_index
 from roundel.script.relax import (
     OpRef,
     call_dps_packed,
@@ -58,6 +58,24 @@ class _Operators:
 op = _Operators()
 
 
+class _Kind(type):
+    """A class of TVM's names: called, it makes a node; ``isinstance`` asks whether something is one."""
+
+    node: type
+    make: Callable[..., Any]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.make(*args, **kwargs)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.node)
+
+
+def _kind(node: type) -> Callable[[Callable[..., Any]], Any]:
+    return lambda make: _Kind(make.__name__, (), {"node": node, "make": staticmethod(make), "__doc__": make.__doc__})
+
+
+@_kind(graph.Var)
 def Var(name_hint: str, struct_info: Any = None) -> graph.Var:
     """A variable of a graph function."""
     if struct_info is not None and not isinstance(struct_info, graph.StructInfo):
@@ -65,6 +83,7 @@ def Var(name_hint: str, struct_info: Any = None) -> graph.Var:
     return graph.Var(name_hint, graph.ObjectInfo() if struct_info is None else struct_info)
 
 
+@_kind(graph.TensorInfo)
 def TensorStructInfo(shape: Any = None, dtype: Any = "float32", vdevice: Any = None, ndim: int = -1) -> graph.TensorInfo:
     """What is known of a tensor."""
     values = shape.values if isinstance(shape, ShapeExpr) else shape
@@ -72,34 +91,46 @@ def TensorStructInfo(shape: Any = None, dtype: Any = "float32", vdevice: Any = N
     return graph.TensorInfo(None if values is None else tuple(map(as_index, values)), dtype, ndim, vdevice)
 
 
+@_kind(graph.ShapeInfo)
 def ShapeStructInfo(values: Sequence[Any] | None = None, ndim: int = -1) -> graph.ShapeInfo:
     """What is known of a shape."""
     return graph.ShapeInfo(None if values is None else tuple(map(as_index, values)), ndim)
 
 
+@_kind(graph.TupleInfo)
 def TupleStructInfo(fields: Sequence[graph.StructInfo]) -> graph.TupleInfo:
     """What is known of a tuple."""
     return graph.TupleInfo(tuple(fields))
 
 
-def PrimStructInfo(dtype: Any = None, value: Expr | None = None) -> graph.PrimInfo:
+@_kind(graph.PrimInfo)
+def PrimStructInfo(dtype: Any = None, value: Any = None) -> graph.PrimInfo:
     """What is known of a scalar."""
+    value = None if value is None else as_index(value)
     return graph.PrimInfo(DType(dtype) if value is None else value.dtype, value)
 
 
+@_kind(graph.FuncInfo)
 def FuncStructInfo(params: Sequence[graph.StructInfo] | None, ret: graph.StructInfo, purity: bool = True) -> graph.FuncInfo:
     """What is known of a function."""
     return graph.FuncInfo(None if params is None else tuple(params), ret, purity)
 
 
+@_kind(graph.ObjectInfo)
 def ObjectStructInfo() -> graph.ObjectInfo:
     """Nothing is known."""
     return graph.ObjectInfo()
+
+
+def get_shape_of(value: graph.GraphExpr) -> Any:
+    """The shape of a tensor as a value: its dimensions where they are known, else a call that finds them when the model runs."""
+    shape = getattr(value.sinfo, "shape", None)
+    return OpRef("shape_of")(value) if shape is None else ShapeExpr(shape)
 
 
 __all__ = [
     "BlockBuilder", "Call", "Constant", "DataTypeImm", "DataflowVar", "ExternFunc", "FuncStructInfo", "Function", "GlobalVar", "If",
     "ObjectStructInfo", "PrimStructInfo", "PrimValue", "SeqExpr", "ShapeExpr", "ShapeStructInfo", "StringImm", "TensorStructInfo", "Tuple",
     "TupleGetItem", "TupleStructInfo", "Var", "VarBinding", "call_dps_packed", "call_packed", "call_pure_packed", "call_tir",
-    "call_tir_inplace", "const", "op", "prim_value",
+    "call_tir_inplace", "const", "get_shape_of", "op", "prim_value",
 ]

@@ -73,7 +73,6 @@ def test_floats_that_fold(e, expected):
         (tir.Mul(X, const(0, "int32")), const(0, "int32")),
         ((X + 3) - 3, X),
         (X - X, const(0, "int32")),
-        (tir.Add(const(2**31 - 1, "int32"), const(1, "int32")), const(-(2**31), "int32")),
         (tir.cast(tir.cast(B, "int32"), "int8"), B),
         (tir.cast(tir.cast(B, "int16"), "int64"), tir.cast(B, "int64")),
         (X // 1, X),
@@ -140,3 +139,31 @@ def _wrapping(e, start):
     a, b = _wrapping(e.a, start), _wrapping(e.b, start)
     value = {tir.Add: a + b, tir.Sub: a - b, tir.Mul: a * b}[type(e)]
     return (value + 2**31) % 2**32 - 2**31
+
+
+def test_what_wraps_tells_nothing_of_its_parts():
+    """Products, quotients and magnitudes of 8-bit data: 8 is -88 * -3, 32 * 8 is 0, -128 // -1 and abs(-128) are -128."""
+    u = decl_buffer((8,), "uint8", "U")[I]
+    an = Analyzer()
+    for condition in (
+        tir.NE(const(8, "int8"), tir.Mul(B, const(-3, "int8"))),
+        tir.GE(tir.Mul(u, const(8, "uint8")), u),
+        tir.GE(tir.call("abs", B), const(0, "int8")),
+        tir.GE(tir.FloorDiv(B, const(-1, "int8")), const(-127, "int8")),
+        tir.LE(tir.Mul(tir.Max(B, const(100, "int8")), const(1, "int8")) + tir.Max(B, const(100, "int8")), const(100, "int8")),
+    ):
+        assert not an.prove(condition) and not an.prove(tir.Not(condition)), condition
+    assert an.bounds(tir.FloorDiv(B, const(-1, "int8"))) == an.bounds(tir.call("abs", B)) == (-128, 127)
+    assert an.modular(tir.Mul(B, const(12, "int8"))) == (4, 0)
+
+
+def test_divisions_of_data_by_negative_numbers():
+    for by, limit in ((-1, 3), (-128, 3), (-3, 0)):
+        condition = tir.LT(tir.FloorDiv(B, const(by, "int8")), const(limit, "int8"))
+        assert type(Analyzer().simplify(condition)) in (tir.LT, tir.LE) and B not in (Analyzer().simplify(condition).a,)
+
+
+def test_divisors_that_are_never_defined_end():
+    never = tir.Mod(I, const(0))
+    for kind in (tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod):
+        Analyzer().simplify(kind(const(2), never))

@@ -147,7 +147,7 @@ class Analyzer:
         if dtype.lanes == 1:
             if dtype.is_int and (e.is_index or type(e) in _INTEGER_DATA):
                 form = self.sum(e)
-                return self.expr(form, dtype) if form.terms else wrap(form.const, dtype)
+                return self.expr(form, dtype) if form.terms or e.is_index else wrap(form.const, dtype)
             if dtype.is_bool:
                 rule = compare.CONDITIONS.get(type(e))
                 return rule(self, e) if rule is not None else self.known(self.simplify_data(e))
@@ -199,7 +199,11 @@ class Analyzer:
         """The linear form of a scalar integer expression."""
         hit = self._sums.get(e)
         if hit is None:
-            hit = self._sums[e] = index_rules.linear(self, e)
+            try:
+                hit = index_rules.linear(self, e)
+            except ConstantError:
+                hit = Sum({e: 1})
+            self._sums[e] = hit
         return hit
 
     def expr(self, s: Sum, dtype: DType = INT64) -> Expr:

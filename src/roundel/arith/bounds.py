@@ -44,12 +44,20 @@ def of_atom(an: Analyzer, atom: Expr) -> Bounds:
     hit = an._bounds.get(atom)
     if hit is None:
         rule = _RULES.get(type(atom))
-        low, high = rule(an, atom) if rule is not None else of_dtype(atom.dtype)
+        low, high = _held(atom, rule(an, atom)) if rule is not None else EVERYTHING if atom.is_index else of_dtype(atom.dtype)
         known = an.facts.atoms.get(atom)
         if known is not None:
             low, high = max(low, known[0]), min(high, known[1])
         hit = an._bounds[atom] = (low, high)
     return hit
+
+
+def _held(e: Expr, found: Bounds) -> Bounds:
+    """Bounds of an exact result as those of the expression: data that may not fit its type wraps, as -128 // -1 of int8 does."""
+    if not e.dtype.is_int or e.is_index:
+        return found
+    low, high = of_dtype(e.dtype)
+    return found if low <= found[0] and found[1] <= high else (low, high)
 
 
 def of_dtype(dtype: DType) -> Bounds:
@@ -78,6 +86,8 @@ def product(a: Bounds, b: Bounds) -> Bounds:
 
 
 def _mul(an: Analyzer, e: Expr) -> Bounds:
+    if not e.is_index:
+        return product(an.bounds(e.a), an.bounds(e.b))
     out: Bounds = (1, 1)
     seen: dict[Expr, int] = {}
     for f in factors(e):
@@ -181,7 +191,7 @@ def _call(an: Analyzer, e: Expr) -> Bounds:
     if rule is None or not e.dtype.is_int:
         return low, high
     l, h = rule([an.bounds(a) for a in e.args])
-    if e.op == "shift_left" and h > high:  # wraps
+    if e.op in ("shift_left", "abs") and h > high:  # wraps
         return low, high
     return max(low, l), min(high, h)
 
@@ -257,7 +267,7 @@ def from_parts(an: Any, e: Expr) -> Bounds:
     exact = _EXACT.get(type(e))
     if exact is None:
         rule = _RULES.get(type(e))
-        return of_dtype(e.dtype) if rule is None else rule(an, e)
+        return of_dtype(e.dtype) if rule is None else _held(e, rule(an, e))
     low, high = exact(an.bounds(e.a), an.bounds(e.b))  # type: ignore[attr-defined]
     limits = EVERYTHING if e.is_index else of_dtype(e.dtype)
     return (low, high) if limits[0] <= low and high <= limits[1] else limits

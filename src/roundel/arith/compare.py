@@ -46,7 +46,7 @@ def tighten(an: Analyzer, d: Sum) -> Sum:
         if g > 1:
             d = Sum({a: k // g for a, k in d.terms.items()}, -(-d.const // g))
         only = d.only()
-        if only is not None and type(only[0]) is tir.FloorDiv and type(only[0].b) is IntImm:
+        if only is not None and type(only[0]) is tir.FloorDiv and type(only[0].b) is IntImm and only[0].b.value > 0:
             d = _undo_division(an, only[0], only[1], d.const)
             continue
         cut = _cut(an, d) if len(d.terms) > 1 else None

@@ -324,7 +324,7 @@ _MERGE = {tir.FloorMod: _merge_mod, tir.FloorDiv: _merge_div, tir.Mul: _merge_pr
 def truncdiv(an: Analyzer, a: Sum, b: Sum, dtype: DType) -> Sum | None:
     """Quotient rounded toward zero, by floor division where signs are known; None where they are not."""
     (l, h), (m, n) = bounds.of_sum(an, a), bounds.of_sum(an, b)
-    if n < 0:
+    if n < 0 and m <= n:  # bounds that exclude each other: the divisor is never defined
         out = truncdiv(an, a, b * -1, dtype)
         return None if out is None else out * -1
     if m >= 0 and l >= 0:

@@ -194,6 +194,8 @@ def _choice(r: Relax, e: Expr, dtype: DType) -> Ends:
 
 def _product(r: Relax, e: Expr, dtype: DType) -> Ends:
     """Products whose factors are not negative, and fixed factors of known sign times one that runs."""
+    if not e.is_index:
+        return UNBOUNDED
     low: Sum | None = Sum({}, 1)
     high: Sum | None = low
     for f in factors(e):

@@ -88,8 +88,8 @@ ONE = Sum({}, 1)
 
 
 def factors(atom: Expr) -> list[Expr]:
-    """The factors of a monomial, in canonical order."""
-    if type(atom) is not tir.Mul:
+    """The factors of a monomial, in canonical order. A product of data is one factor: it may wrap, so that nothing follows from its parts."""
+    if type(atom) is not tir.Mul or not atom.is_index:
         return [atom]
     out: list[Expr] = []
     while type(atom) is tir.Mul:

@@ -50,9 +50,11 @@ def join(a: Modular, b: Modular) -> Modular:
 
 def _mul(an: Analyzer, e: Expr) -> Modular:
     coeff, base = 0, 1
-    for f in factors(e):
+    for f in factors(e) if e.is_index else (e.a, e.b):
         c, b = an.modular(f)
         coeff, base = gcd(coeff * c, coeff * b, base * c), base * b
+    if not e.is_index:  # it may wrap: what is known of it holds up to multiples of the width only
+        coeff = gcd(coeff, 1 << e.dtype.bits)
     return normal(coeff, base)
 
 

@@ -65,7 +65,7 @@ class Search:
                 end = h if k > 0 else l
                 if end not in (inf, -inf):
                     yield (s.plus(Sum({atom: 1}), -k) + k * end,)
-            if type(atom) is tir.Mul:
+            if type(atom) is tir.Mul and atom.is_index:
                 yield from factor_ends(self.an, s, atom, k)
 
 
@@ -203,7 +203,7 @@ def _choice(an: Analyzer, s: Sum, e: Expr, k: int) -> Iterator[Goals]:
 
 def _product(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
     """Products: divisions by a symbol (n * (x // n) <= x), minima and maxima times something not negative."""
-    parts = factors(m)
+    parts = factors(m) if m.is_index else []
     for i, f in enumerate(parts):
         rest = parts[:i] + parts[i + 1 :]
         if type(f) is tir.FloorDiv:

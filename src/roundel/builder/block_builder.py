@@ -119,8 +119,9 @@ class BlockBuilder:
         return self._frames[-1]
 
     # -- emitting
-    def emit(self, value: Any, name_hint: str = "lv") -> graph.Var:
-        """Bind a value to a fresh variable and return it."""
+    def emit(self, value: Any, name_hint: str = "") -> graph.Var:
+        """Bind a value to a fresh variable and return it; without a hint it is called ``lv``, outside of dataflow blocks ``gv``."""
+        name_hint = name_hint or ("lv" if self._frame().dataflow else "gv")
         return self._bind(self.normalize(value), name_hint, graph.DataflowVar if self._frame().dataflow else graph.Var)
 
     def emit_output(self, value: Any, name_hint: str = "gv") -> graph.Var:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .attrs import EMPTY, Attrs
 from .choice import Choices
+from .graph.expr import GlobalVar
 from .node import Node, node
 from .tir.func import BaseFunc
 
@@ -56,6 +57,15 @@ class IRModule(Node):
             return self
         merged = {**self.functions, **changes}
         return IRModule({k: f for k, f in merged.items() if f is not None}, self.attrs, self.constants, self.choices)
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """The reference to a function of the module; raises KeyError."""
+        self[name]
+        return GlobalVar(name)
+
+    def get_global_vars(self) -> list[GlobalVar]:
+        """References to all functions."""
+        return list(map(GlobalVar, self.functions))
 
     def unique_name(self, hint: str) -> str:
         """``hint``, or with a number appended when a function has that name."""

@@ -103,11 +103,32 @@ def get_op(name: str) -> OpDef:
     if name not in _table:
         _load()
     if name not in _table:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, _table)
+        near = _meant(name)
         raise RoundelError(f"there is no operator R.{name}", hint=f"did you mean {', '.join(near)}?" if near else "see `roundel report ops`")
     return _table[name]
+
+
+_ELSEWHERE = {  # what libraries call it, by the last part of the name: what it is called here
+    "dense": "linear", "fully_connected": "linear", "addmm": "linear", "gemm": "matmul", "mm": "matmul", "bmm": "matmul", "batch_matmul": "matmul",
+    "dot": "matmul", "bias_add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "truediv": "divide", "true_divide": "divide",
+    "pow": "power", "neg": "negative", "transpose": "permute_dims", "permute": "permute_dims", "view": "reshape", "concatenate": "concat", "cat": "concat",
+    "clamp": "clip", "cast": "astype", "to": "astype", "unsqueeze": "expand_dims", "global_avg_pool2d": "nn.adaptive_avg_pool2d",
+    "fabs": "abs", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "select": "where",
+    "layernorm": "nn.layer_norm", "batchnorm": "nn.batch_norm", "conv": "nn.conv2d", "maxpool": "nn.max_pool2d",
+    "reduce_sum": "sum", "reduce_mean": "mean", "reduce_max": "max", "amax": "max", "amin": "min",
+}
+
+
+def _meant(name: str) -> list[str]:
+    """Operators that a name may stand for: what it is called elsewhere, one of its last part in another namespace, those spelt alike."""
+    from difflib import get_close_matches
+
+    leaf = name.rpartition(".")[2]
+    known = _ELSEWHERE.get(leaf)
+    same = [n for n in _table if n.rpartition(".")[2] == leaf]
+    leaves = {n.rpartition(".")[2]: n for n in reversed(_table)}
+    spelt = [*get_close_matches(name, _table), *(leaves[n] for n in get_close_matches(leaf, leaves, cutoff=0.75))]
+    return list(dict.fromkeys([known] if known in _table else same or spelt))[:4]
 
 
 def all_ops() -> dict[str, OpDef]:

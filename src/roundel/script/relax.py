@@ -41,7 +41,7 @@ from .marks import (
     Symbolic,
     Typed,
 )
-from .parser.entry import function
+from .parser.entry import function, macro
 
 Dim = Function[[Any], Any]
 
@@ -197,6 +197,9 @@ def tuple(*fields: Any) -> graph.Tuple:  # noqa: A001
 def get_item(value: graph.GraphExpr, index: int) -> graph.TupleGetItem:
     """A field of a tuple."""
     return graph.TupleGetItem(value, index)
+
+
+TupleGetItem, ShapeExpr = get_item, shape
 
 
 # ---- calls
@@ -385,4 +388,4 @@ def __getattr__(name: builtins.str) -> OpRef:
     return OpRef(name)
 
 
-__all__ = ["ExternFunc", "Layout", "function"]
+__all__ = ["ExternFunc", "Layout", "function", "macro"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor expressions: the notation in which operators are defined."""
 
+from .arithmetic import elementwise
 from .compute import compute, extern, extern_primfunc
 from .create_prim_func import create_prim_func
 from .math import *  # noqa: F403

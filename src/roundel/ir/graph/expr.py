@@ -30,7 +30,7 @@ class Var(GraphExpr):
     """A variable outside (or leaving) a dataflow block, by identity."""
 
     name: str
-    sinfo: StructInfo
+    sinfo: StructInfo = ObjectInfo()
 
     def __reduce__(self) -> tuple:
         return type(self), (self.name, self.sinfo)
@@ -90,6 +90,16 @@ class ShapeExpr(GraphExpr):
         """The values as a shape."""
         return ShapeInfo(self.values)
 
+    def __getitem__(self, index: Any) -> Any:
+        """One of the values."""
+        return self.values[index]
+
+    def __iter__(self) -> Any:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
 
 @node
 class PrimValue(GraphExpr):
@@ -133,6 +143,16 @@ class Tuple(GraphExpr):
     def sinfo(self) -> StructInfo:  # type: ignore[override]
         """The struct infos of the fields."""
         return TupleInfo(tuple(f.sinfo for f in self.fields))
+
+    def __getitem__(self, index: Any) -> Any:
+        """One of the fields."""
+        return self.fields[index]
+
+    def __iter__(self) -> Any:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
 
 
 @node
@@ -182,6 +202,11 @@ class If(GraphExpr):
     false_branch: SeqExpr
     sinfo: StructInfo = ObjectInfo()
 
+    @property
+    def cond(self) -> GraphExpr:
+        """``condition``, by TVM's name."""
+        return self.condition
+
 
 @node
 class While(GraphExpr):
@@ -220,6 +245,11 @@ class MatchCast(Binding):
     value: GraphExpr
     sinfo: StructInfo
     span: Span | None = None
+
+    @property
+    def struct_info(self) -> StructInfo:
+        """``sinfo``, by TVM's name."""
+        return self.sinfo
 
 
 @node

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from ..attrs import EMPTY, Attrs
 from ..dtype import VOID, DType
@@ -19,9 +20,14 @@ class BaseFunc(Node):
     __slots__ = ()
     attrs: Attrs
 
-    def with_attr(self, name: str, value: object) -> BaseFunc:
-        """A copy with one attribute set."""
-        return self.replace(attrs=self.attrs | {name: value})
+    def with_attr(self, name: str | Mapping[str, object], value: object = None) -> BaseFunc:
+        """A copy with one attribute set, or with those of a dict."""
+        return self.replace(attrs=self.attrs | (name if isinstance(name, Mapping) else {name: value}))
+
+    @property
+    def __name__(self) -> str:
+        """The name under which it is exported; ``main`` of a private function."""
+        return str(self.attrs.get("global_symbol", "main"))
 
     def without_attr(self, *names: str) -> BaseFunc:
         """A copy without these attributes."""
@@ -54,6 +60,15 @@ class PrimFunc(BaseFunc):
         """The buffers of the parameters, in order (scalars left out)."""
         found = self.buffers
         return tuple(found[p] for p in self.params if p in found)
+
+    @property
+    def struct_info(self) -> Any:
+        """What callers know of it: tensors and scalars go in, nothing or a scalar comes back."""
+        from ..graph.struct_info import FuncInfo, PrimInfo, TensorInfo, TupleInfo  # those are made of expressions
+
+        found = self.buffers
+        params = tuple(TensorInfo(found[p].shape, found[p].dtype) if p in found else PrimInfo(p.dtype) for p in self.params)
+        return FuncInfo(params, TupleInfo(()) if self.ret_dtype is VOID else PrimInfo(self.ret_dtype), False)
 
     @property
     def root_block(self) -> Block | None:

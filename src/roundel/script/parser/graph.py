@@ -27,6 +27,7 @@ from ...ir.op import get_op
 from .. import marks
 from ..relax import Object, Shape, Tensor, call_packed
 from .core import Scope, handles
+from .macros import Macro
 from .symbols import Symbols
 
 if TYPE_CHECKING:
@@ -400,6 +401,15 @@ class GraphParser(Symbols):
             raise self.error(function, f"{function.name} does not return a value")
         return value
 
+    def _expand(self, macro: Macro, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """The value that a macro returns, its bindings read where it is called."""
+        saved, self.result = self.result, None
+        self.inside += 1
+        macro.expand(self, args, kwargs)
+        self.inside -= 1
+        value, self.result = self.result, saved
+        return value
+
     def _bind_symbols(self, params: list[StructInfo], args: list[StructInfo], known: dict[str, tir.Var]) -> None:
         """Names of dimensions that a function inside this one introduces stand for those of its arguments."""
         table = matched(params, args)
@@ -443,6 +453,8 @@ class GraphParser(Symbols):
         kwargs = {k: self._argument(v, node) for k, v in kwargs.items()}
         if isinstance(fn, LocalFunction):
             return self._read_in_place(fn.node, args, node)
+        if isinstance(fn, Macro):
+            return self._expand(fn, args, kwargs)
         if isinstance(fn, marks.Closure):
             fn, args = fn.function, [*fn.args, *args]
         if isinstance(fn, GlobalVar):

@@ -124,6 +124,7 @@ from .statements import (
 )
 from .types import Ptr, ScalarType, SizeVar, Var, boolean, buffer_var, handle, ptr, var
 
+buffer = Buffer  # TVM has both spellings
 _ALIASES = {"power": "pow", "left_shift": "shift_left", "right_shift": "shift_right", "nearby_int": "nearbyint", "fabs": "abs"}
 # families of device intrinsics, kept as opaque calls
 _FOREIGN = ("tvm_", "ptx_", "mma_", "simdgroup_", "cuda_", "dma_", "metal_")
