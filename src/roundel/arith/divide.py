@@ -84,7 +84,7 @@ def _div_atom(an: Analyzer, x: Sum, m: int, dtype: DType) -> Sum:
         inner = only[0]
         if type(inner) is tir.FloorDiv:
             by = an.sum(inner.b)
-            if by.terms or by.const:
+            if (by.terms or by.const) and (inner.is_index or (x.const == 0 and not by.terms)):  # of data, what is joined may wrap
                 return floordiv(an, an.sum(inner.a).plus(by, x.const), by * m, dtype)
         if (
             type(inner) is tir.FloorMod
@@ -179,7 +179,7 @@ def _divide_symbolic(an: Analyzer, a: Sum, b: Sum, dtype: DType) -> Sum:
     if cut is not None:
         return q + floordiv(an, cut[0], cut[1], dtype)
     inner = r.only()
-    if inner is not None and inner[1] == 1 and type(inner[0]) is tir.FloorDiv and bounds.of_sum(an, b)[0] >= 0:
+    if inner is not None and inner[1] == 1 and type(inner[0]) is tir.FloorDiv and inner[0].is_index and bounds.of_sum(an, b)[0] >= 0:
         by = an.sum(inner[0].b)  # (x // c) // n -> x // (c * n)
         whole, shift = multiply(b, by), by * r.const
         if whole is not None:
