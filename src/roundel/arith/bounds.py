@@ -54,7 +54,7 @@ def of_atom(an: Analyzer, atom: Expr) -> Bounds:
 
 def _held(e: Expr, found: Bounds) -> Bounds:
     """Bounds of an exact result as those of the expression: data that may not fit its type wraps, as -128 // -1 of int8 does."""
-    if not e.dtype.is_int or e.is_index:
+    if e.is_index or not e.dtype.is_int:
         return found
     low, high = of_dtype(e.dtype)
     return found if low <= found[0] and found[1] <= high else (low, high)

@@ -214,6 +214,11 @@ class BlockBuilder:
 
     emit_match_cast = match_cast  # the name that TVM had first
 
+    @property
+    def bound(self) -> Mapping[graph.Var, graph.GraphExpr]:
+        """What the variables that were emitted are bound to."""
+        return self._bound
+
     def lookup_binding(self, var: graph.Var) -> graph.GraphExpr | None:
         """What ``var`` is bound to, or None when it was not emitted here."""
         return self._bound.get(var)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from roundel.builder import BlockBuilder
 from roundel.ir import graph
 from roundel.ir.dtype import DType
 from roundel.ir.graph import (
@@ -42,8 +43,6 @@ from roundel.script.relax import (
     const,
     prim_value,
 )
-
-from .builder import BlockBuilder
 
 
 class _Operators:
