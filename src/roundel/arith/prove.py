@@ -65,7 +65,7 @@ class Search:
                 end = h if k > 0 else l
                 if end not in (inf, -inf):
                     yield (s.plus(Sum({atom: 1}), -k) + k * end,)
-            if type(atom) is tir.Mul and atom.is_index:
+            if type(atom) is tir.Mul:
                 yield from factor_ends(self.an, s, atom, k)
 
 
@@ -237,8 +237,8 @@ def _scaled_quotient(an: Analyzer, s: Sum, m: Expr, f: Expr, rest: list[Expr], k
 
 
 def factor_ends(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
-    """One factor of a product at its constant bound."""
-    parts = factors(m)
+    """One factor of a product of indices at its constant bound."""
+    parts = factors(m) if m.is_index else []
     for i, f in enumerate(parts):
         rest = parts[:i] + parts[i + 1 :]
         l, h = an.bounds(f)
