@@ -60,7 +60,7 @@ class SizeNeeds(Search):
         key = frozenset(s.terms.items()), s.const
         if key in self.found or self.fuel <= 0 or len(s.terms) > LONGEST:
             return self.found.get(key)
-        if any(sum(map(self.runs, factors(a))) > 1 for a in running):  # of these, ends are only estimates
+        if any(sum(map(self.runs, _multiplied(a))) > 1 for a in running):  # of these, ends are only estimates
             self.found[key] = compare.TRUE if Search(self.an, FUEL).at_most_zero(s) else None
             return self.found[key]
         self.found[key] = None
@@ -116,3 +116,8 @@ class SizeNeeds(Search):
 
 
 _ARITHMETIC = {tir.Var, tir.IntImm, tir.Add, tir.Sub, tir.Mul, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max}
+
+
+def _multiplied(atom: Expr) -> list[Expr]:
+    """What a product multiplies, of data too."""
+    return [atom.a, atom.b] if type(atom) is tir.Mul and not atom.is_index else factors(atom)
