@@ -53,6 +53,12 @@ def _depthwise(bb, x):
     return _conv(bb, bb.emit(make("clip", _conv(bb, a, 16, 3, groups=16), min=0.0, max=6.0)), 24, 1)
 
 
+def _grouped(bb, x):
+    """Groups of whole blocks, of more inputs than results too, and groups that cut a block."""
+    a = bb.emit(make("nn.relu", _conv(bb, bb.emit(make("nn.relu", _conv(bb, x, 96, 1))), 96, 3, groups=3, strides=2)))
+    return _conv(bb, _conv(bb, a, 48, 3, groups=3), 48, 3, groups=12)
+
+
 def _resized(bb, x):
     n, _, h, w = x.sinfo.shape
     size = lambda channels, down, across: graph.ShapeExpr((n, tir.index_const(channels), h * down, w * across))
@@ -67,7 +73,7 @@ def _escapes(bb, x):
     return graph.Tuple((a, bb.emit(make("permute_dims", a, axes=(0, 2, 3, 1))), _conv(bb, a, 16)))
 
 
-@pytest.mark.parametrize("body", [_residual, _pooled, _joined, _odd, _depthwise, _escapes, _resized])
+@pytest.mark.parametrize("body", [_residual, _pooled, _joined, _odd, _depthwise, _grouped, _escapes, _resized])
 def test_results_stay(body):
     mod = function([graph.TensorInfo((1, 3, 8, 6), "float32")], body)
     agree(mod, (_x(1, 3, 8, 6),), rtol=1e-3)
@@ -213,3 +219,10 @@ def test_films_by_the_algorithms_of_pictures(along, count, algorithm):
     assert not any("relu" in name for name in made if "winograd" not in name), "bias and activation are made with the products"
     x = _x(count, 3, 5, 7, 9)
     np.testing.assert_allclose(compile_module(mod, choices={"*": algorithm}).load()["main"](x), interpret(mod)["main"](x), rtol=1e-3, atol=1e-4)
+
+
+def test_groups_of_whole_blocks_stay_in_blocks():
+    """Only the result is converted, in the end."""
+    lanes = Target.host().lanes("float32")
+    body = lambda bb, x: _conv(bb, bb.emit(make("nn.relu", _conv(bb, _conv(bb, x, 4 * lanes, 1), 4 * lanes, 3, groups=4))), 4 * lanes, 1)
+    assert block_channels(function([graph.TensorInfo((1, 3, 8, 6), "float32")], body)).script().count("permute_dims") == 1

@@ -165,6 +165,9 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
         layout = f"{order}{inner}c" if inner else f"NC{space}"
         kernel = _blocked_weight(weight, inner or 1, block) if inner else _blocked_weight(weight, 0, block)
         kernel_layout = f"OI{space}{inner}i{block}o" if inner else f"OI{space}{block}o"
+    elif data.sinfo.dtype == "float32" and _divides(in_channels, groups * block) and _divides(out_channels, groups * block):  # whole blocks in a group
+        x, layout = self.in_blocks(data, block), f"{order}{block}c"
+        kernel, kernel_layout = _blocked_weight(weight, block, block), f"OI{space}{block}i{block}o"
     elif _divides(in_channels, groups) and in_channels.value == groups == out_channels.value:
         block = self.block_of(data) or block
         x, layout = self.in_blocks(data, block), f"{order}{block}c"
