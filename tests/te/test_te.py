@@ -205,3 +205,11 @@ def test_extern_of_shapes():
     c, d = te.extern([(4,), (2,)], [a], lambda ins, outs: tir.Evaluate(tir.index_const(0)), "c", dtype=["int8", "int16"])
     assert (b.dtype, c.dtype, d.dtype, d.shape[0].value) == ("float32", "int8", "int16", 2)
     assert "f" in te.create_prim_func([a, b]).script()
+
+
+def test_sizes_of_int32():
+    m = te.var("m", "int32")
+    a = te.placeholder((m,), "float32", "a")
+    func = te.create_prim_func([a, te.compute((m,), lambda i: a[i] + 1.0, "b")])
+    for found in run_both(func, np.arange(5, dtype="float32"), np.zeros(5, "float32")):
+        np.testing.assert_array_equal(found, np.arange(1, 6))

@@ -2,7 +2,8 @@
 """The only places where a room needs one that stands above it: each is imported by name, when it is needed first.
 
 Nodes print themselves although ``script`` reads and prints nodes; the tables of operators and of passes are looked up from everywhere and
-filled by what defines them. Whoever adds a fourth such place adds it here, where a reader who follows imports finds it.
+filled by what defines them; ``from roundel.builder import relax`` still works. Whoever adds a fifth such place adds it here, where a reader
+who follows imports finds it.
 """
 
 from __future__ import annotations
@@ -24,3 +25,8 @@ def define_operators() -> None:
 def define_passes() -> None:
     """Fill the table of passes (``passes.registry``)."""
     import_module("roundel.driver")
+
+
+def relax() -> Any:
+    """TVM's names for building graph functions, which were ``roundel.builder.relax`` before they stood above it."""
+    return import_module("roundel.relax")

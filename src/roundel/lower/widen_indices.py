@@ -133,7 +133,7 @@ class _Widen(Rewriter):
         if buffer not in self.buffers:
             for e in (*buffer.shape, *buffer.strides, buffer.elem_offset):
                 for v in free_vars(e) if e is not None else ():
-                    if v.size:
+                    if v.size or any(v is n for n in buffer.shape):
                         self.wide(v)
             self.buffers[buffer] = buffer.replace(
                 shape=_all(self.index, buffer.shape),
