@@ -109,7 +109,7 @@ def explain_program(func: tir.PrimFunc, target: Target, name: str = "main", call
 def predicted_seconds(found: Explanation, target: Target, machine: Rates, constants: float | None = None) -> float | None:
     """What the model of the target expects of one call: the cycles of the chosen decisions at the machine's rate, no less than the roofline.
     None where they depend on symbolic sizes."""
-    if found.symbolic and found.candidates:
+    if found.symbolic and found.candidates is not None:
         return None
     return max(modelled_seconds(found, target, machine), roofline(found.cost, machine, constants).seconds)
 
