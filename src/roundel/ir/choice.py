@@ -117,10 +117,10 @@ class Choosing:
             return None
         return next((name for name in self.before.asked_at(site) if name in alternatives and not isinstance(alternatives[name], str)), None)
 
-    def decide(self, site: str, subject: str, alternatives: Alternatives, preferred: str) -> str:
+    def decide(self, site: str, subject: str, alternatives: Alternatives, preferred: str, kind: str = "") -> str:
         """What is taken at a site: what is asked for where it can be had, else ``preferred``. Recorded."""
         taken = self.asked(site, alternatives) or preferred
-        self.record(Choice(site, subject, taken, Attrs(alternatives), kind=self.kind))
+        self.record(Choice(site, subject, taken, Attrs(alternatives), kind=kind or self.kind))
         return taken
 
     def record(self, choice: Choice) -> None:

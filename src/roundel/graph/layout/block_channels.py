@@ -27,7 +27,10 @@ from ...target import Target
 from ..algorithms.winograd import NAMES, convolution_algorithms, fastest, is_transformable, winograd_weight
 from ..expectations import Expectations
 from ..rewriter import GraphRewriter
+from .chains import ORDERS, PLAIN, Chain, chains
 from .films import Pictures, as_pictures
+
+GAIN = 1.5  # times that another layout must be expected to be faster than blocks of a vector: conversions mostly become part of what is around them
 
 
 @pass_("block_channels")
@@ -53,15 +56,30 @@ class _Block(GraphRewriter):
         self.lanes = target.lanes("float32")
         self.expectations = Expectations.of(mod)
         self.blocked: dict[graph.Var, _Blocked] = {}
-        self.pending: dict[graph.Var, graph.Var] = {}
+        self.chains: dict[graph.Var, Chain] = {}
+        self.var: graph.Var | None = None  # that is being computed
+
+    def function(self, func: graph.Function) -> graph.Function:
+        keeps = lambda call: isinstance(call.op, OpDef) and (call.op.name in _OPS or is_pointwise(call))
+        self.chains = chains(func, self.may_be_blocked, keeps)
+        return super().function(func)
+
+    def may_be_blocked(self, call: graph.Call) -> bool:
+        """Whether a call is a convolution of floats that may work in blocks of channels."""
+        if not isinstance(call.op, OpDef) or _OPS.get(call.op.name) is not _convolution or len(call.args) != 2 or not _is_usual(call):
+            return False
+        (channels, *_), groups = call.args[1].sinfo.shape, int(call.attrs["groups"])
+        data = call.args[0].sinfo
+        one_each = _divides(data.shape[1], groups) and data.shape[1].value == groups == channels.value
+        return str(data.dtype) == "float32" and self.block_for(channels) > 0 and (groups == 1 or one_each)
 
     def binding(self, binding: graph.Binding) -> None:
-        value = binding.value
+        value, self.var = binding.value, binding.var
         self.at(binding)
         handler = _OPS.get(getattr(value.op, "name", "")) if isinstance(value, graph.Call) and isinstance(value.op, OpDef) else None
         if handler is None and isinstance(value, graph.Call) and is_pointwise(value):
             handler = _pointwise
-        if handler is not None and isinstance(binding.var.sinfo, graph.TensorInfo) and binding.var.sinfo.ndim in _ORDERS and self._dataflow:
+        if handler is not None and isinstance(binding.var.sinfo, graph.TensorInfo) and binding.var.sinfo.ndim in ORDERS and self._dataflow:
             made = handler(self, value)
             if made is not None:
                 var = self.emit(made[0], binding.var.name)
@@ -96,7 +114,7 @@ class _Block(GraphRewriter):
         if have is not None and have.block == block:
             return self._whole(have, value.sinfo)
         shape = value.sinfo.shape
-        if value.sinfo.ndim not in _ORDERS or not _divides(shape[1], block):
+        if value.sinfo.ndim not in ORDERS or not _divides(shape[1], block):
             return None
         plain = self._operand(value)
         n, c, *space = shape
@@ -116,10 +134,6 @@ class _Block(GraphRewriter):
         return channels.value if isinstance(channels, tir.IntImm) and channels.value >= self.lanes // 4 else 0
 
 
-_ORDERS = {4: "NCHW", 5: "NDCHW"}
-"""By the number of dimensions of a value, in which order its axes lie where it is held in blocks of channels."""
-
-
 def _space(rank: int) -> str:
     """The letters of the axes of space of a value of so many dimensions."""
     return "DHW"[5 - rank :]
@@ -127,12 +141,12 @@ def _space(rank: int) -> str:
 
 def _axis(rank: int, k: int) -> int:
     """Where axis ``k`` of a value of so many dimensions lies in blocks."""
-    return _ORDERS[rank].index(("NC" + _space(rank))[k])
+    return ORDERS[rank].index(("NC" + _space(rank))[k])
 
 
 def _ordered(values: Sequence[Any]) -> tuple[Any, ...]:
     """What belongs to the axes N, C and those of space, in the order in which these lie in blocks."""
-    return tuple(values[("NC" + _space(len(values))).index(letter)] for letter in _ORDERS[len(values)])
+    return tuple(values[("NC" + _space(len(values))).index(letter)] for letter in ORDERS[len(values)])
 
 
 def _divides(extent: tir.Expr, block: int) -> bool:
@@ -144,19 +158,19 @@ Made = tuple[graph.GraphExpr, int] | None
 
 def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
     data, weight = call.args[0], call.args[1]
-    a, space, order = call.attrs, _space(data.sinfo.ndim), _ORDERS[data.sinfo.ndim]
-    if not isinstance(weight, graph.Constant) or (a["data_layout"], a["kernel_layout"]) != (f"NC{space}", f"OI{space}") or a.get("out_layout"):
+    a, space, order = call.attrs, _space(data.sinfo.ndim), ORDERS[data.sinfo.ndim]
+    if not _is_usual(call):
         return None
     border = {"fill": self._operand(call.args[2])} if len(call.args) > 2 else {}
     if (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8"), ("uint8", "int16")):
         return None
     out_channels, in_channels = weight.sinfo.shape[0], data.sinfo.shape[1]
     groups = int(a["groups"])
-    block = block or self.block_for(out_channels)
+    block = block or _block_of_result(self, call)
     if not block:
         return None
     pictures = as_pictures(call) if order == "NDCHW" else None
-    tile = _tile(self, call, self.block_of(data) or block, pictures) if order == "NCHW" or pictures is not None else 0
+    tile = _tile(self, call, (self.block_of(data) or block, block), pictures) if order == "NCHW" or pictures is not None else 0
     if tile:
         return _winograd(self, call, (tile, self.block_of(data) or block, block), pictures), block
     if groups == 1:
@@ -180,9 +194,37 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
     return make(call.op.name, x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"{order}{block}c", **attrs), block
 
 
-def _tile(self: _Block, call: graph.Call, inner: int, pictures: Pictures | None) -> int:
-    """The tile with which a convolution of data in blocks of ``inner`` runs by Winograd's algorithm, 0 for the direct way; recorded.
-    That of a film runs as one of ``pictures``."""
+def _is_usual(call: graph.Call) -> bool:
+    """Whether a convolution has constant weights and the layouts that models give it."""
+    space, a = _space(call.args[0].sinfo.ndim), call.attrs
+    return isinstance(call.args[1], graph.Constant) and (a["data_layout"], a["kernel_layout"]) == (f"NC{space}", f"OI{space}") and not a.get("out_layout")
+
+
+def _block_of_result(self: _Block, call: graph.Call) -> int:
+    """The block of channels that the result of a convolution gets, 0 for the layout of the model; recorded, where there is a choice with what
+    is expected of all of its chain."""
+    data, weight = call.args[0].sinfo, call.args[1].sinfo
+    order, plain = ORDERS[data.ndim], "NC" + _space(data.ndim)
+    usual = self.block_for(weight.shape[0])
+    chain = None if self.var is None else self.chains.get(self.var)
+    if not usual or chain is None:
+        return usual
+    double = 2 * self.lanes
+    wide = [double] if usual == self.lanes and _divides(weight.shape[0], double) and int(call.attrs["groups"]) == 1 else []
+    sizes = {f"{order}{usual}c": usual, **{f"{order}{n}c": n for n in wide}, plain: PLAIN}
+    expected: dict[str, float | str | None] = dict.fromkeys(sizes)
+    best = next(iter(sizes))
+    if chain.is_worth_asking(self.target) and self.choosing.asked(self.site, dict.fromkeys(NAMES.values())) is None:
+        cycles = {name: chain.cycles(n, self.expectations, lambda channels: self.block_for(tir.index_const(channels))) for name, n in sizes.items()}
+        best = min(cycles, key=lambda name: cycles[name] * (1.0 if name == best else GAIN))
+        expected |= cycles
+    subject = f"layout of {call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.shape)}"
+    return sizes[self.choosing.decide(self.site, subject, expected, best, "layout")]
+
+
+def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pictures | None) -> int:
+    """The tile with which a convolution of data and results in ``blocks`` of these sizes runs by Winograd's algorithm, 0 for the direct way;
+    recorded. That of a film runs as one of ``pictures``."""
     data, weight = call.args[0].sinfo, call.args[1]
     subject = f"{call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.data.shape)}"
     winograd = [name for m, name in NAMES.items() if m]
@@ -193,7 +235,8 @@ def _tile(self: _Block, call: graph.Call, inner: int, pictures: Pictures | None)
         algorithms = convolution_algorithms(pictures.data, pictures.kernel, pictures.attrs, self.expectations)
         algorithms = {name: found + copying if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
     why_not = "what is around its data is not zero" if len(call.args) > 2 else ""
-    why_not = why_not or ("" if _divides(data.shape[1], inner) else f"its channels do not divide into blocks of {inner}")
+    why_not = why_not or ("" if _divides(data.shape[1], blocks[0]) else f"its channels do not divide into blocks of {blocks[0]}")
+    why_not = why_not or ("" if blocks[1] == self.lanes else f"its results are in blocks of {blocks[1]} channels, a vector holds {self.lanes}")
     if why_not:
         algorithms = {name: why_not if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
     wanted = self.choosing.asked(self.site, algorithms) or fastest(algorithms)
@@ -343,7 +386,7 @@ def _pool(self: _Block, call: graph.Call) -> Made:
     if not block or call.attrs["layout"] != f"NC{space}" or call.attrs.get("out_layout"):
         return None
     attrs = {k: v for k, v in call.attrs.items() if k not in ("layout", "out_layout")}
-    return make(call.op.name, self.in_blocks(call.args[0], block), layout=f"{_ORDERS[call.sinfo.ndim]}{block}c", **attrs), block
+    return make(call.op.name, self.in_blocks(call.args[0], block), layout=f"{ORDERS[call.sinfo.ndim]}{block}c", **attrs), block
 
 
 def _reduce(self: _Block, call: graph.Call) -> Made:

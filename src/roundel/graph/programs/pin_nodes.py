@@ -15,7 +15,7 @@ from typing import Any
 
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
-from ...ir.choice import Choice, Choosing
+from ...ir.choice import Choice
 from ...ir.module import IRModule
 from ...ir.op import CALL_TIR, FuseKind
 from ...passes import pass_
@@ -51,15 +51,11 @@ class _PinNodes(GraphRewriter):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
         self.main = main_kernels(mod)
-        self.packing = Choosing(self.choosing.before, "packing")
-        self.choosing.kind = "pin"
         self.made: dict[tuple[str, Attrs], graph.GlobalVar] = {}
         self.met: set[str] = set()
 
     def module(self) -> IRModule:
         mod = super().module()
-        for choice in self.packing.made:
-            self.choosing.record(choice)
         choices, kernels = self.choosing.choices(), {call.args[0].name for _, call in calls_of(mod)}
         left = tuple(p for p in choices.pins if p[0] not in self.met or any(fnmatchcase(name, p[0]) for name in kernels))
         return mod.replace(choices=choices.replace_pins(left))
@@ -90,7 +86,7 @@ class _PinNodes(GraphRewriter):
 
     def packs(self, node: str, name: str) -> bool:
         """Whether constants of a kernel may be laid out as its schedule wants them; recorded."""
-        return self.packing.decide(node, f"weights of kernel {name}", {AS_SCHEDULED: None, AS_GIVEN: None}, AS_SCHEDULED) == AS_SCHEDULED
+        return self.choosing.decide(node, f"weights of kernel {name}", {AS_SCHEDULED: None, AS_GIVEN: None}, AS_SCHEDULED, "packing") == AS_SCHEDULED
 
     def pinned_program(self, name: str, wanted: Attrs, node: str) -> graph.GlobalVar:
         """A copy of the program with these decisions."""
