@@ -215,7 +215,7 @@ def test_films_by_the_algorithms_of_pictures(along, count, algorithm):
 
     mod = function([graph.TensorInfo((count, 3, 5, 7, 9), "float32")], body)
     made = prepare(mod, choices={"*": algorithm})
-    assert [c.taken for c in made.choices.made][-1] == algorithm
+    assert [c.taken for c in made.choices.made if c.kind == "algorithm"][-1] == algorithm
     assert not any("relu" in name for name in made if "winograd" not in name), "bias and activation are made with the products"
     x = _x(count, 3, 5, 7, 9)
     np.testing.assert_allclose(compile_module(mod, choices={"*": algorithm}).load()["main"](x), interpret(mod)["main"](x), rtol=1e-3, atol=1e-4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts of chains of convolutions: found as a whole, compared by the time of the whole with its conversions, had as asked for."""
+"""Layouts of chains of convolutions: found as a whole, with the expected time of the whole and its conversions, had as asked for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from roundel.builder import BlockBuilder
 from roundel.driver import DEFAULT, compile_module, prepare
-from roundel.graph.layout.block_channels import GAIN
 from roundel.interp import interpret
 from roundel.ir import graph
 from roundel.ir.errors import OptionError
@@ -56,8 +55,7 @@ def test_long_chains_are_in_blocks_without_asking():
 
 def test_a_convolution_by_itself_is_compared_with_its_conversions():
     found = layouts(network((32, 32, 1, 1), (32, 32, 1, 1), turned=True))
-    times = found["/0"].possible
-    assert all(times.values()) and found["/0"].taken == ("NCHW" if times["NCHW"] * GAIN < times["NCHW16c"] else "NCHW16c")
+    assert all(found["/0"].possible.values()) and found["/0"].taken == "NCHW16c"
     alone = layouts(network((32, 32, 1, 1)))["/0"].possible
     both = layouts(network((32, 32, 1, 1), (32, 32, 1, 1)))["/0"].possible
     assert alone["NCHW"] < both["NCHW"] and both["NCHW16c"] < 2 * alone["NCHW16c"]  # one conversion in and one out, for both together

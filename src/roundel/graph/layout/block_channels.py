@@ -30,8 +30,6 @@ from ..rewriter import GraphRewriter
 from .chains import ORDERS, PLAIN, Chain, chains
 from .films import Pictures, as_pictures
 
-GAIN = 1.5  # times that another layout must be expected to be faster than blocks of a vector: conversions mostly become part of what is around them
-
 
 @pass_("block_channels")
 def block_channels(mod: IRModule) -> IRModule:
@@ -201,8 +199,9 @@ def _is_usual(call: graph.Call) -> bool:
 
 
 def _block_of_result(self: _Block, call: graph.Call) -> int:
-    """The block of channels that the result of a convolution gets, 0 for the layout of the model; recorded, where there is a choice with what
-    is expected of all of its chain."""
+    """The block of channels that the result of a convolution gets, 0 for the layout of the model: a vector, where nothing else is asked for.
+    Recorded with what is expected of all of its chain, where conversions are much of that. (It does not decide: conversions mostly become part
+    of the kernels around them, which the sum does not know yet.)"""
     data, weight = call.args[0].sinfo, call.args[1].sinfo
     order, plain = ORDERS[data.ndim], "NC" + _space(data.ndim)
     usual = self.block_for(weight.shape[0])
@@ -213,13 +212,10 @@ def _block_of_result(self: _Block, call: graph.Call) -> int:
     wide = [double] if usual == self.lanes and _divides(weight.shape[0], double) and int(call.attrs["groups"]) == 1 else []
     sizes = {f"{order}{usual}c": usual, **{f"{order}{n}c": n for n in wide}, plain: PLAIN}
     expected: dict[str, float | str | None] = dict.fromkeys(sizes)
-    best = next(iter(sizes))
-    if chain.is_worth_asking(self.target) and self.choosing.asked(self.site, dict.fromkeys(NAMES.values())) is None:
-        cycles = {name: chain.cycles(n, self.expectations, lambda channels: self.block_for(tir.index_const(channels))) for name, n in sizes.items()}
-        best = min(cycles, key=lambda name: cycles[name] * (1.0 if name == best else GAIN))
-        expected |= cycles
+    if chain.is_worth_asking(self.target):
+        expected |= {name: chain.cycles(n, self.expectations, lambda channels: self.block_for(tir.index_const(channels))) for name, n in sizes.items()}
     subject = f"layout of {call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.shape)}"
-    return sizes[self.choosing.decide(self.site, subject, expected, best, "layout")]
+    return sizes[self.choosing.decide(self.site, subject, expected, next(iter(sizes)), "layout")]
 
 
 def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pictures | None) -> int:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts of chains of convolutions compete by the time of all that they lead to, conversions at the chain's ends included.
+"""What layouts of chains of convolutions are expected to take with all that they lead to, conversions at the chain's ends included.
 
 A chain is convolutions and what between them works in any layout. In blocks of channels convolutions are faster, and what enters or leaves the
-chain has to be converted. Where converting is next to nothing beside the chain's arithmetic, blocks are taken without asking, for asking
-takes time too.
+chain has to be converted. Where converting is next to nothing beside the chain's arithmetic, nothing is asked, for asking takes time too.
 """
 
 from __future__ import annotations
