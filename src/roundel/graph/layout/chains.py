@@ -40,6 +40,13 @@ class Convolution:
         return data, kernel, result
 
 
+    @property
+    def is_known(self) -> bool:
+        """Whether all sizes but the number of pictures are known."""
+        infos = self.call.args[0].sinfo, self.call.args[1].sinfo, self.result
+        return all(static(n) for info in infos for n in info.shape[1:])
+
+
 @dataclass
 class Chain:
     """``ends``: shapes of what enters and leaves it."""
@@ -55,7 +62,9 @@ class Chain:
         return self if self.part_of is None else self.part_of.whole
 
     def is_worth_asking(self, target: Any) -> bool:
-        """Whether conversions at its ends may decide."""
+        """Whether its sizes are known, and conversions at its ends may decide."""
+        if not all(one.is_known for one in self.convolutions):
+            return False
         arithmetic = 0.0
         for one in self.convolutions:
             _, kernel, result = one.sizes
