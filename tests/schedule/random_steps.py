@@ -99,6 +99,14 @@ def _layout(s: Steps, sch: Schedule) -> None:
     sch.transform_layout(block, which, maps[buffer.ndim], pad_value=0.0)
 
 
+def _reindexed_copy(s: Steps, sch: Schedule) -> None:
+    block = s.block()
+    order = list(range(len(sch.get(block).iter_vars)))
+    s.random.shuffle(order)
+    copy = s.pick(sch.reindex_cache_read, sch.reindex_cache_write)
+    copy(block, s.random.randrange(2), s.pick("local", "global"), lambda *i: tuple(i[k] for k in order))
+
+
 STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "split": lambda s, sch: sch.split(s.loop(), s.pick([None, 2], [None, 4], [3, None], [None, 2, 3], [None, 5])),
     "split_without_units": lambda s, sch: sch.split(s.loop(), s.pick([None, 1, 4], [1, None]), preserve_unit_iters=False),
@@ -117,6 +125,7 @@ STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "cache_read": lambda s, sch: sch.cache_read(s.block(), s.random.randrange(2), s.pick("local", "global")),
     "cache_write": lambda s, sch: sch.cache_write(s.block(), 0, s.pick("local", "global")),
     "reindex": lambda s, sch: sch.reindex(s.block(), (s.pick("read", "write"), s.random.randrange(2))),
+    "reindex_cache": lambda s, sch: _reindexed_copy(s, sch),
     "compute_at": lambda s, sch: sch.compute_at(s.block(), s.loop(), s.pick(False, True), s.pick(-1, -2)),
     "reverse_compute_at": lambda s, sch: sch.reverse_compute_at(s.block(), s.loop(), s.pick(False, True), s.pick(-1, -2)),
     "compute_inline": lambda s, sch: sch.compute_inline(s.block()),

@@ -222,3 +222,22 @@ def test_copies_do_not_pass_statements_outside_of_blocks():
     for copy in (lambda s: s.cache_read("W", 0, "local"), lambda s: s.reindex("W", ("read", 0))):
         with pytest.raises(ScheduleError, match="outside of blocks"):
             copy(Schedule(bare))
+
+
+def test_copies_take_the_pointers_with_them():
+    @T.prim_func
+    def opaque(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        for i in range(4):
+            with T.sblock("B"):
+                vi = T.axis.spatial(4, i)
+                T.reads(A[vi * 4 : vi * 4 + 4])
+                T.writes(B[vi * 4 : vi * 4 + 4])
+                T.evaluate(T.call_extern("int32", "double4", A.data, B.data, vi))
+
+    sch = Schedule(opaque)
+    sch.cache_read("B", 0, "global")
+    sch.cache_write("B", 0, "global")
+    call = sch.get(sch.get_block("B")).body.value
+    assert [a.name for a in call.args[1:3]] == ["A_global_data", "B_global_data"]
+    with pytest.raises(ScheduleError, match="pointer"):
+        Schedule(opaque).transform_layout("B", ("read", 0), lambda i: (i // 4, i % 4))

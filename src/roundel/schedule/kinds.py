@@ -84,10 +84,14 @@ def unannotate(tree: Tree, block_or_loop: Target, ann_key: str) -> Change:
 
 
 class _Replace(Rewriter):
-    """Every reference to some buffers becomes one to others."""
+    """Every reference to some buffers, their pointers among them, becomes one to others."""
 
     def __init__(self, table: dict[Buffer, Buffer]) -> None:
         self.table = table
+        self.pointers = {old.data: new.data for old, new in table.items()}
+
+    def rewrite(self, node: Any) -> Any:
+        return self.pointers.get(node, node) if type(node) is tir.Var else super().rewrite(node)
 
     def buffer(self, buffer: Buffer) -> Buffer:
         return self.table.get(buffer, buffer)

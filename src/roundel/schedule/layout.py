@@ -81,6 +81,8 @@ def transform_layout(
             f"where {padding.script()}",
             hint="give pad_value",
         )
+    if any(n is old.data for n in walk(tree.func.body)):
+        refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "its pointer is used")
     if any(m.source.buffer is old for b in tree.blocks() for m in b.match_buffers):
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "a match_buffer views it")
     fill = _padding_value(tree, node, old, pad_value, inverse.initial_indices)

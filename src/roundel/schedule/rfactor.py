@@ -191,7 +191,7 @@ class _Rfactor:
         at = self._at(self.stores[0].indices, factor)
         parts = _partial_values(self)
         loads = {p: BufferLoad(b, at) for p, b in zip(parts, buffers)}
-        body = _Replace(loads).rewrite(self.block.body)
+        body = _with_own_lets(_Replace(loads).rewrite(self.block.body))
         fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in spatial}
         ivs = (
             *(iv.replace(var=fresh[iv.var]) for iv in spatial),
@@ -211,6 +211,14 @@ class _Rfactor:
         predicate = tir.logical_and(*(substitute(c, table) for c in conjuncts(self.realize.predicate) if not free_vars(c) & (gone | {self.target.loop_var})))
         values = tuple(substitute(v, table) for v in (*(self.values[iv.var] for iv in spatial), self.target.loop_var))
         return wrap(loops, BlockRealize(values, predicate, block))
+
+
+def _with_own_lets(body: Stmt) -> Stmt:
+    """A body whose values computed before its stores have variables of their own."""
+    if type(body) is not tir.Let:
+        return body
+    var = Var(body.var.name, body.var.dtype)
+    return body.replace(var=var, body=_with_own_lets(substitute(body.body, {body.var: var})))
 
 
 class _Swap(Rewriter):
