@@ -241,3 +241,15 @@ def test_copies_take_the_pointers_with_them():
     assert [a.name for a in call.args[1:3]] == ["A_global_data", "B_global_data"]
     with pytest.raises(ScheduleError, match="pointer"):
         Schedule(opaque).transform_layout("B", ("read", 0), lambda i: (i // 4, i % 4))
+
+
+def test_padding_does_not_win_over_the_last_element():
+    @T.prim_func
+    def last(V: T.Buffer((6,), "int32"), W: T.Buffer((6,), "int32")):
+        for i, j in T.grid(6, 6):
+            with T.sblock("W"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                W[vi] = V[vj]
+
+    with pytest.raises(ScheduleError, match="order matters"):
+        Schedule(last).pad_einsum("W", [1, 4])

@@ -50,6 +50,7 @@ class _PadEinsum:
             self.refuse(f"it has {len(block.iter_vars)} variables, and the padding is {padding}")
         if not legality.is_reduction(block) and not legality.is_complete(block):
             self.refuse("it is neither complete nor a reduction with an init")
+        legality.require_true_axes(self.tree, block, "pad")
         if not loops_are_variables(self.realize, self.loops[-len(mine) :]):
             self.refuse("its loops are not exactly its variables; pad before splitting")
         doms, an = {iv.var: iv.dom for iv in block.iter_vars}, self.tree.analyzer(self.realize)

@@ -103,6 +103,8 @@ class _Stage:
                 self.refuse(f"variable {iv.var.name} does not start at 0")
         one = [Range(i, tir.const(1, i.dtype)) for i in self.there]
         met = meet(an, one, [Range(substitute(r.min, copies), r.extent) for r in one], copies)
+        if not all(an.prove(i >= 0) and an.prove(i < n) for i, n in zip(self.at, self.buffer.shape)):
+            self.refuse("its index may lie outside of the buffer, under a condition")
         missing = [iv.var.name for iv in self.ivs if iv.var not in met.equal and an.bounds(iv.dom.extent)[1] > 1]
         if missing or frozenset().union(*map(free_vars, self.there)) - self.used:
             self.refuse(f"it has to tell elements apart by {', '.join(missing) or 'the variables in its index'} alone")
@@ -131,7 +133,11 @@ class _Stage:
         block = with_access(self.tree, Block(ivs, (), (), unique_block_name(self.tree, self.cache.name), store))
         hidden = {x.loop_var for x in self.tree.loops(self.realize) if self.tree.under(x, site.top)} - table.keys()
         asked = [c for c in conjuncts(self.realize.predicate) if free_vars(c).isdisjoint(hidden)]
-        predicate: Expr = tir.logical_and(*(substitute(c, table) for c in asked))
+        an = self.tree.analyzer(site.top, inside=True)
+        for x in loops:
+            an.bind(x.loop_var, Range(x.min, x.extent))
+        inside = [substitute(values[iv.var], table) < iv.dom.extent for iv in self.ivs]  # (conditions with other loops are left out)
+        predicate: Expr = tir.logical_and(*(substitute(c, table) for c in asked), *(c for c in inside if not an.prove(c)))
         return wrap(loops, BlockRealize(tuple(substitute(values[iv.var], table) for iv in self.ivs), predicate, block)), block.token  # type: ignore[return-value]
 
 
