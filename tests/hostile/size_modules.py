@@ -36,6 +36,8 @@ def _functions() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     yield "max", lambda x: torch.max(x, 0)[0], [f(3, 4)]
     yield "adaptive average", lambda x: F.adaptive_avg_pool2d(x, (3, 2)), [f(2, 3, 7, 8)]
     yield "adaptive max", lambda x: F.adaptive_max_pool2d(x, (3, 2)), [f(2, 3, 7, 8)]
+    yield "adaptive max of all", lambda x: F.adaptive_max_pool2d(x, 1), [f(2, 3, 7, 8)]
+    yield "embedding_bag", lambda k, x: F.embedding_bag(k, x, mode="sum"), [i(0, 3, 2, 5, 1, 1).reshape(3, 2), f(9, 4)]
     yield "embedding", F.embedding, [i(0, 3, 2), f(9, 4)]
     yield "gather", lambda x, k: torch.gather(x, 1, k), [f(3, 4), i(0, 1, 2, 3, 0, 1).reshape(3, 2)]
     yield "index_select", lambda x, k: torch.index_select(x, 0, k), [f(5, 4), i(0, 4)]

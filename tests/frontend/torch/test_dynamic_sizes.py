@@ -47,6 +47,9 @@ CASES = {
     "resized": (lambda x, y: F.interpolate(x, size=y.shape[-2:]) + y, [[(1, 2, 3, 4), (1, 2, 6, 8)], [(1, 2, 5, 5), (1, 2, 9, 7)]]),
     "pooled": (lambda x: F.adaptive_avg_pool2d(x, 1) * x, [[(2, 3, 4, 5)], [(1, 3, 7, 7)], [(4, 3, 1, 1)]]),
     "largest": (lambda x: F.max_pool2d(x, 3, 2, 1), [[(2, 3, 8, 9)], [(1, 3, 7, 7)], [(4, 3, 3, 1)]]),
+    "largest of all": (lambda x: F.adaptive_max_pool2d(x, 1) * x, [[(2, 3, 4, 5)], [(1, 3, 7, 7)], [(4, 3, 1, 1)]]),
+    "largest of parts": (lambda x: F.adaptive_max_pool2d(x, (3, 2)), [[(2, 3, 4, 5)], [(1, 3, 7, 9)], [(4, 3, 3, 2)]]),
+    "bags": (lambda x: F.embedding_bag((x.abs() * 3).long().clamp(max=63), TABLE[0], mode="sum"), [[(3, 4)], [(1, 7)], [(9, 2)]]),
     "stacked": (lambda x, y: torch.cat([x[:1], y, x[1:]]) + x.mean(0, keepdim=True), [[(3, 4), (5, 4)], [(2, 4), (1, 4)], [(64, 4), (7, 4)]]),
     "window": (lambda x: x.unfold(1, 2, 1).sum(-1) + x[:, :1], [[(2, 5)], [(3, 2)], [(1, 64)]]),
 }

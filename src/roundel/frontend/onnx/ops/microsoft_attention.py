@@ -207,7 +207,7 @@ def rotated(node: NodeContext, x: Any, positions: Any, cos: Any, sin: Any, *, in
     for t in (cos, sin):
         if not all(isinstance(d, tir.IntImm) for d in (half, t.sinfo.shape[1])):
             node.same_size(t.sinfo.shape[1] * 2, part.sinfo.shape[3], "cosines or sines are not half as many as components that turn")
-            half = cos.sinfo.shape[1]
+    half = half if isinstance(half, tir.IntImm) else cos.sinfo.shape[1]
     positions = node.positions(positions, cos.sinfo.shape[0])
     node.same_size(cos.sinfo.shape[0], sin.sinfo.shape[0], "cosines and sines are not equally many")
     c, d = (node.make("expand_dims", node.make("take", cut(node, t, 1, 0, half), positions, axis=0), axis=(1,)) for t in (cos, sin))

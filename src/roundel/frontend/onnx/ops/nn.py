@@ -159,9 +159,9 @@ def _positions(node: NodeContext, x: Any, out: Any) -> Any:
     if padded is not x:
         raise node.unsupported(f"the positions of MaxPool with auto_pad={node.attr('auto_pad')} and sizes known only when the model runs")
     column_major = bool(node.attr("storage_order", 0))
-    shape = x.sinfo.shape
 
-    def build(data: Any) -> Any:
+    def build(data: Any, size: Any) -> Any:
+        shape = data.shape
         axes = [te.reduce_axis(k, f"k{i}") for i, k in enumerate(kernel)]
 
         def body(b: Any, c: Any, *at: Any) -> Any:
@@ -175,9 +175,9 @@ def _positions(node: NodeContext, x: Any, out: Any) -> Any:
             plane = (b * shape[1] + c) * tir.product_of(shape[2:])
             return _first_largest()((plane + flat, te.select(inside, data(b, c, *safe), te.min_value(x.sinfo.dtype))), axis=axes)
 
-        return te.compute(out.sinfo.shape, body, "positions")[0]
+        return te.compute(size, body, "positions")[0]
 
-    return node.te(build, x)
+    return node.te(build, x, graph.ShapeExpr(out.sinfo.shape))
 
 
 def _first_largest() -> Any:

@@ -203,7 +203,7 @@ def _col2im(node: NodeContext, x: Value, image: Value, block: Value) -> Any:
     fixed = [tir.index_const(v) for v in (*kernel, *counts)]
     v = node.make("reshape", x.expr, graph.ShapeExpr((batch, channels, *fixed)))
 
-    def build(data: Any) -> Any:
+    def build(data: Any, shape: Any) -> Any:
         axes = [te.reduce_axis(k, f"k{i}") for i, k in enumerate(kernel)]
 
         def body(b: Any, c: Any, *at: Any) -> Any:
@@ -216,9 +216,9 @@ def _col2im(node: NodeContext, x: Value, image: Value, block: Value) -> Any:
             value = data(b, c, *(a.var for a in axes), *places)
             return te.sum(te.select(te.logical_and(*inside), value, tir.const(0, data.dtype)), axis=axes)
 
-        return te.compute((batch, channels, *size), body, "col2im")
+        return te.compute(shape, body, "col2im")
 
-    return node.te(build, v)
+    return node.te(build, v, graph.ShapeExpr((batch, channels, *map(tir.as_index, size))))
 
 
 @converter("DeformConv", since=19)

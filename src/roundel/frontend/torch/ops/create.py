@@ -45,8 +45,10 @@ def _arange(node: NodeContext, start: Any, end: Any = None, step: Any = 1, **_: 
     dtype = node.out_dtype()
     if dtype.is_float or any(isinstance(v, float) for v in (start, end, step)):
         if any(not isinstance(v, int | float) for v in (start, end, step)):
-            return _float_range(node, start, step)
+            return _steps(node, start, step, DType("float64"))
         return graph.Constant.of(np.arange(start, end, step).astype(dtype.numpy))
+    if not isinstance(step, int):
+        return _steps(node, start, step, DType("int64"))
     s, e, d = (graph.PrimValue(tir.as_index(v)) for v in (start, end, step))
     return node.make("arange", s, e, d, dtype=dtype)
 
@@ -55,9 +57,8 @@ def _range(node: NodeContext, count: tir.Expr) -> Any:
     return node.make("arange", *(graph.PrimValue(tir.as_index(v)) for v in (0, count, 1)), dtype="int64")
 
 
-def _float_range(node: NodeContext, start: Any, step: Any) -> Any:
-    """A range of floating-point numbers of symbolic size."""
-    wide = DType("float64")
+def _steps(node: NodeContext, start: Any, step: Any, wide: DType) -> Any:
+    """A range of symbolic size or step, of numbers of a type that are converted at last."""
     place = node.make("astype", _range(node, node.out_shape().values[0]), dtype=wide)
     out = node.make("add", node.make("multiply", place, tensor(node, step, wide)), tensor(node, start, wide))
     return node.make("astype", out, dtype=node.out_dtype())

@@ -162,12 +162,16 @@ def _pool(node: NodeContext, op: str, x: Any, n: int, **attrs: Any) -> Any:
     return node.make("reshape", out, graph.ShapeExpr(out.sinfo.shape[1:])) if alone else out
 
 
+def _asks_for_indices(node: NodeContext) -> bool:
+    """Whether anybody uses where the largest elements of a pooling stand."""
+    return any(u.args[1] == 1 and len(u.users) > 0 if "getitem" in str(u.target) else u.op == "output" for u in node.node.users)
+
+
 @converter("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices")
 def _max_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
     n = _spatial(node)
     pad = _spread(padding, n)
-    asked = (u.args[1] == 1 and len(u.users) > 0 if "getitem" in str(u.target) else u.op == "output" for u in node.node.users)
-    if "with_indices" in str(node.node.target) and any(asked):
+    if "with_indices" in str(node.node.target) and _asks_for_indices(node):
         if not all(isinstance(v, tir.IntImm) for v in node.out_shape().values[-n:]):
             raise node.unsupported("the indices of max_pool over symbolic sizes")
         windows = zip(node.out_shape().values[-n:], _spread(kernel, n), _spread(stride or kernel, n), pad, _spread(dilation, n))
@@ -179,14 +183,28 @@ def _max_pool(node: NodeContext, x: Any, kernel: Any, stride: Any = None, paddin
 
 @converter("adaptive_max_pool2d", "adaptive_max_pool3d")
 def _adaptive_max_pool(node: NodeContext, x: Any, size: Any) -> Any:
+    sizes = x.sinfo.shape[-len(size):]
+    if any(not isinstance(d, tir.IntImm) for d in sizes):
+        return _adaptive_max_pool_of_any_size(node, x, size)
     places = []
-    for n, o in zip(x.sinfo.shape[-len(size):], size):
-        if not isinstance(n, tir.IntImm):
-            raise node.unsupported("adaptive max pooling over symbolic sizes")
+    for n, o in zip(sizes, size):
         begin, end = np.arange(o) * n.value // max(o, 1), -(-(np.arange(o) + 1) * n.value // max(o, 1))
         place = begin[:, None] + np.arange((end - begin).max(initial=1))
         places.append(np.where(place < end[:, None], place, -1))
     return _max_of_windows(node, x, places)
+
+
+def _adaptive_max_pool_of_any_size(node: NodeContext, x: Any, size: Any) -> tuple[Any, Any]:
+    n, shape = len(size), x.sinfo.shape
+    if set(size) == {1}:
+        joined = node.make("reshape", x, graph.ShapeExpr((*shape[:-n], tir.product_of(shape[-n:]))))
+        best = node.make("argmax", joined, axis=-1, keepdims=True)
+        values = node.make("max", joined, axis=(-1,), keepdims=True)
+        return tuple(node.make("reshape", v, node.out_shape()) for v in (values, best))  # type: ignore[return-value]
+    if _asks_for_indices(node):
+        raise node.unsupported("the indices of adaptive max pooling over symbolic sizes")
+    out = _pool(node, "adaptive_max", x, n, output_size=tuple(size))
+    return out, out
 
 
 def _max_of_windows(node: NodeContext, x: Any, places: Any) -> tuple[Any, Any]:
