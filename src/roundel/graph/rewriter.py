@@ -67,7 +67,7 @@ class GraphRewriter:
         return var
 
     def producer(self, value: Any) -> graph.GraphExpr | None:
-        """What a variable is bound to, or None for parameters and non-variables."""
+        """What a variable is bound to; None for parameters and non-variables, and for what an earlier dataflow block made of variables of its own."""
         return self.values.get(value) if isinstance(value, graph.Var) else None
 
     def add_function(self, hint: str, func: tir.BaseFunc) -> graph.GlobalVar:
@@ -111,6 +111,9 @@ class GraphRewriter:
         flag, self._dataflow = self._dataflow, isinstance(block, graph.DataflowBlock)
         for binding in block.bindings:
             self.binding(binding)
+        for made in self._out if self._dataflow else ():
+            if any(map(_is_private, operands(made.value))):
+                self.values.pop(made.var, None)
         out, self._out, self._dataflow = tuple(self._out), saved, flag
         same = len(out) == len(block.bindings) and all(a is b for a, b in zip(out, block.bindings, strict=True))
         return block if same else block.replace(bindings=out)
@@ -265,6 +268,11 @@ _OPERANDS: dict[type, Callable[[Any], list[Any]]] = {
     graph.While: lambda v: [*v.init, v.condition, v.body],
     graph.SeqExpr: lambda v: [*(b.value for b in v.bindings), v.body],
 }
+
+
+def _is_private(value: Any) -> bool:
+    """Whether a value is of variables that nobody knows behind their dataflow block."""
+    return isinstance(value, graph.DataflowVar) or (isinstance(value, graph.Tuple) and any(map(_is_private, value.fields)))
 
 
 def is_call(value: Any, op: OpDef | str) -> bool:
