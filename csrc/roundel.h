@@ -144,7 +144,8 @@ typedef enum {
   RD_VALUE_ERROR = 2,    /* arguments do not fit: shapes, strides, devices, missing data, unknown names */
   RD_TYPE_ERROR = 3,     /* an argument has another type of element */
   RD_MEMORY_ERROR = 4,   /* not enough memory */
-  RD_CALLBACK_ERROR = 5  /* a registered function failed */
+  RD_CALLBACK_ERROR = 5, /* a registered function failed */
+  RD_MACHINE_ERROR = 6   /* the code is for another CPU */
 } RdStatus;
 #endif
 

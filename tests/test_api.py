@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import pytest
 
 import roundel as rd
 from roundel.ir import options
+from roundel.ir.errors import CallError, MachineError
 
 from .docs import small_model
 
@@ -180,3 +182,25 @@ def test_arguments_whose_own_methods_fail(path):
     for wrong in (np.ndarray, int, *(Broken(made, shape) for made in (lambda: {}["no"], lambda: None, object) for shape in ((1, 4), None, ("a",)))):
         with pytest.raises(rd.RoundelError):
             model(wrong)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="a feature of x86-64 that no processor has had since 2015")
+def test_a_model_for_another_cpu_is_saved_and_not_run(path, tmp_path):
+    model = rd.compile(path, target="x86-64 -mattr=+xop")
+    with pytest.raises(CallError, match="compiled for another machine(.|\n)*CPUs with xop"):
+        model(X)
+    with pytest.raises(MachineError, match="CPUs with xop"):
+        rd.load(model.save(tmp_path / "model.so"))
+
+
+def test_what_else_keeps_a_model_from_being_loaded_is_told(path, monkeypatch):
+    """It is no model for another machine then."""
+    from roundel.build import Built
+
+    for error in (CallError("the module cannot be opened", why="the library was built for version 1"), MemoryError("no memory to open the model")):
+        def load(*_, error=error, **__):
+            raise error
+
+        monkeypatch.setattr(Built, "load", load)
+        with options.override(cache=False), pytest.raises(type(error), match="cannot be opened|no memory"):
+            rd.compile(path)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .ir import escape, options
-from .ir.errors import CallError, ModelError, OptionError, RoundelError
+from .ir.errors import MachineError, ModelError, OptionError, RoundelError
 from .ir.module import IRModule
 from .ir.tir import BaseFunc
 
@@ -132,7 +132,7 @@ def _in_memory(built: Built, files: ModelFiles | None, threads: int | None, prof
         files.check_unchanged()
     try:
         executable = built.load(threads=threads, profile=profile)
-    except CallError as error:
+    except MachineError as error:
         return ForeignModel(built.functions[0].info, built.metadata, built.save, str(error), built.nbytes)
     return Model(executable, saver=built.save)
 
@@ -246,7 +246,7 @@ def interpret(mod: Any) -> Any:
 
 def load(path: str | Path, *, threads: int | None = None, verify: bool = False) -> Model:
     """A model saved by ``Model.save`` or ``roundel compile``. Sizes of its files, code and tables are checked before anything is loaded,
-    weights of up to 4 MiB too; ``verify`` reads and checks all weights. Raises ModelError for a damaged file, CallError for another CPU's."""
+    weights of up to 4 MiB too; ``verify`` reads and checks all weights. Raises ModelError for a damaged file, MachineError (a CallError) for another CPU's."""
     from .runtime.loader import load as read
 
     options.check_environment()

@@ -17,8 +17,8 @@ from roundel.ir.errors import RoundelError
 
 _LONG = 16  # elements of an operand that a model would hold, such as axes
 _PYTHON = re.compile(r"the node is not valid|object has no attribute|'\w+' object|NoneType|unsupported operand|positional argument|subscriptable|"
-                     r"not iterable|(list|tuple) index|invalid literal|to unpack|\b(Type|Attribute|Index|Key|Name|Assertion)Error|not supported between|__\w+__|can't multiply|slice indices|"
-                     r"cannot be interpreted as|argument of type|\bmath domain|broadcast together|<class|object at 0x")
+                     r"not iterable|(list|tuple) index|invalid literal|to unpack|\b(Type|Attribute|Index|Key|Name|Assertion)Error|not supported between|"
+                     r"__\w+__|can't multiply|slice indices|cannot be interpreted as|argument of type|\bmath domain|broadcast together|<class|object at 0x")
 
 
 def attack(count: int, seed: int) -> Iterator[str]:

@@ -15,7 +15,8 @@ from ..ir.visit import free_vars
 from ..runtime.native import ABI, COMPUTED, SCALAR, dlpack_code
 from .interface import Interface, Parameter, arena_bytes
 
-# LLVM's names of the features that the runtime can check for; the rest come with these or are not used by choice
+# LLVM's names of the features that code needs which was generated with them, so that the runtime checks for them (csrc/cpu.c); the rest come with
+# these or are not used by choice
 _CHECKED = (
     "avx512f",
     "avx512bw",
@@ -40,6 +41,27 @@ _CHECKED = (
     "sve",
     "bf16",
     "fullfp16",
+    "avx512bitalg",
+    "avx512cd",
+    "avx512ifma",
+    "avx512vbmi2",
+    "avx512vpopcntdq",
+    "avxifma",
+    "avxneconvert",
+    "avxvnniint8",
+    "bmi",
+    "fma4",
+    "gfni",
+    "lse",
+    "lzcnt",
+    "movbe",
+    "popcnt",
+    "rdm",
+    "sse3",
+    "sse4.1",
+    "ssse3",
+    "sve2",
+    "xop",
 )
 
 _PARAM = "{ ptr, i8, i8, i16, i32, ptr, i32 }"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..codegen.llvm import MachineSpec
-from ..ir.errors import BuildError, CallError
+from ..ir.errors import BuildError, MachineError
 from ..runtime.integrity import MACHINES, this_machine
 from ..target.linker import memory_linker
 
@@ -61,4 +61,4 @@ def _check_machine(objects: Sequence[bytes]) -> None:
         number = int.from_bytes(content[18:20], "little") if content[:4] == b"\x7fELF" else None
         if number != MACHINES.get(here, number):
             there = next((name for name, n in MACHINES.items() if n == number), "another system")
-            raise CallError(f"the code is for {there}, this machine is {here} with Linux")
+            raise MachineError(f"the code is for {there}, this machine is {here} with Linux")

@@ -67,6 +67,10 @@ class CallError(RoundelError, ValueError):
     """A compiled or interpreted function was called with arguments that do not fit."""
 
 
+class MachineError(CallError):
+    """Compiled code is for another machine than this one."""
+
+
 class RunError(RoundelError, RuntimeError):
     """A run met sizes or values that the model, or what was assumed of it, does not allow."""
 

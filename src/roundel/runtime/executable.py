@@ -17,7 +17,7 @@ import numpy as np
 
 from ..ir import escape, options
 from ..ir.dtype import DType
-from ..ir.errors import CallError, RunError
+from ..ir.errors import CallError, MachineError, RoundelError, RunError
 from . import boundary, caches, ffi, library, metadata, native, tensors, text
 from .metadata import FunctionInfo, Template
 
@@ -75,8 +75,8 @@ class Executable(Mapping[str, "BoundFunction"]):
     ) -> Executable:
         """Open the ``RdLibrary`` at ``address``, which is code in this process that ``keep`` holds in memory.
 
-        ``constants`` has one array for each ``RdConstant`` of each function, in order. Raises CallError when the
-        library is for another CPU or runtime.
+        ``constants`` has one array for each ``RdConstant`` of each function, in order. Raises MachineError when the
+        library is for another CPU, CallError when it is for another runtime, MemoryError.
         """
         runtime = runtime or library.runtime()
         described = native.RdLibrary.from_address(address)
@@ -85,8 +85,8 @@ class Executable(Mapping[str, "BoundFunction"]):
         if arrays:
             settings.constants = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
         handle = ctypes.c_void_p()
-        if runtime.roundel_open(ctypes.byref(described), ctypes.byref(settings), ctypes.byref(handle)):
-            raise CallError("the module cannot be opened", why=runtime.roundel_last_error().decode(errors="replace"))
+        if status := runtime.roundel_open(ctypes.byref(described), ctypes.byref(settings), ctypes.byref(handle)):
+            raise not_opened(status, "the module", runtime)
         text = metadata_text if metadata_text is not None else (described.metadata or b"").decode()
         functions, extra = metadata.read(text) if text else ({}, {})
         assert handle.value is not None
@@ -125,7 +125,13 @@ def _aligned(constant: np.ndarray) -> np.ndarray:
     return tensors.aligned_copy(constant.reshape(-1).view(np.uint8))
 
 
-_ERRORS: dict[int, type[Exception]] = {1: RunError, 2: CallError, 3: CallError, 4: MemoryError}
+_ERRORS: dict[int, type[Exception]] = {1: RunError, 2: CallError, 3: CallError, 4: MemoryError, 6: MachineError}
+
+
+def not_opened(status: int, what: str, runtime: ctypes.CDLL) -> Exception:
+    """The error of a library that the runtime does not open."""
+    kind, why = _ERRORS.get(status, CallError), runtime.roundel_last_error().decode(errors="replace")
+    return kind(f"{what} cannot be opened", why=why) if issubclass(kind, RoundelError) else kind(why)
 _CALLBACK_ERROR = 5
 _registered: list[OpenLibrary] = []  # whose functions the FFI knows
 

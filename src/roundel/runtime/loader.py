@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from ..ir import options
-from ..ir.errors import CallError, ModelError, OptionError
+from ..ir.errors import ModelError, OptionError
 from . import library, metadata, native, printing, tensors, toolchain
-from .executable import Executable, OpenLibrary
+from .executable import Executable, OpenLibrary, not_opened
 from .integrity import SavedFile, weights_name
 from .model import Model
 
@@ -29,7 +29,7 @@ _numbers = itertools.count()
 
 def load_executable(path: str | Path, *, threads: int | None = None, profile: bool = False, verify: bool = False) -> Executable:
     """All functions of a shipped file. Raises ModelError if it is none or is damaged (``verify``: weights of any size are read and
-    compared as well), CallError if it is for another CPU."""
+    compared as well), MachineError (a CallError) if it is for another CPU."""
     with _opened(path, verify) as saved:
         return _load(saved, threads, profile)
 
@@ -84,8 +84,8 @@ def _open(saved: SavedFile, shared: ctypes.CDLL, settings: native.RdOptions) -> 
     library.declare(shared)
     keep = _place_weights(saved, settings)
     handle = ctypes.c_void_p()
-    if shared.roundel_open(ctypes.byref(described), ctypes.byref(settings), ctypes.byref(handle)):  # its weights are given and were checked
-        raise CallError(f"{saved.path.name} cannot be opened", why=shared.roundel_last_error().decode(errors="replace"))
+    if status := shared.roundel_open(ctypes.byref(described), ctypes.byref(settings), ctypes.byref(handle)):  # its weights are given and were checked
+        raise not_opened(status, saved.path.name, shared)
     assert handle.value is not None
     opened = OpenLibrary(shared, handle.value, keep, partial(_unload, shared))
     text = (described.metadata or b"").decode()
