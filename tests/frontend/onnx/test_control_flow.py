@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx.parser
+import onnxruntime
 import pytest
 from onnx import TensorProto as T
 from onnx import helper as h
@@ -64,6 +65,28 @@ def test_a_loop_whose_count_is_known_when_it_runs():
         np.testing.assert_array_equal(got[0], args["x"] * 2**k)
         assert got[1].shape == (k, 2)
         np.testing.assert_array_equal(got[1], args["x"] * 2.0 ** np.arange(1, k + 1)[:, None])
+
+
+@pytest.mark.parametrize("known", ["when it runs", "as a size", "from the model"])
+@pytest.mark.parametrize("go_on", [None, "yes", "go"])
+@pytest.mark.parametrize("count", [2, 0, -1, -(2**40)])
+def test_a_negative_number_of_iterations_is_none(count, go_on, known):
+    body = h.make_graph(
+        [h.make_node("Identity", ["more"], ["again"]), h.make_node("Add", ["s", "s"], ["n"]), h.make_node("Identity", ["s"], ["row"])],
+        "body", [info("i", [], T.INT64), info("more", [], T.BOOL), info("s", [2])], [info("again", [], T.BOOL), info("n", [2]), info("row", [2])])
+    loop = h.make_node("Loop", ["count", go_on or "", "x"], ["last", "rows"], body=body)
+    size = [h.make_node("Shape", ["t"], ["length"]), h.make_node("Squeeze", ["length"], ["one"]), h.make_node("Add", ["one", "more_than_length"], ["count"])]
+    here = {"when it runs": "count", "from the model": "count", "as a size": "more_than_length"}[known]
+    constants = [numpy_helper.from_array(np.array(True), "yes"), numpy_helper.from_array(np.int64(count - 3 if known == "as a size" else count), here)]
+    inputs, values = [info("x", [2]), info("go", [], T.BOOL), info("t", ["t"])], [np.float32([1, 3]), np.array(True), np.zeros(3, "f")]
+    if known == "when it runs":
+        inputs, values, constants = [*inputs, info("count", [], T.INT64)], [*values, np.array(count)], constants[:1]
+    m = model([*(size if known == "as a size" else ()), loop], inputs, [info("last", [2]), info("rows", ["k", 2])], constants)
+    m.ir_version = 10
+    session = onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"])
+    wanted = session.run(None, {i.name: v for i, v in zip(inputs, values, strict=True)})
+    for got, want in zip(rd.compile(m)(*values), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_branches_of_different_ranks_are_assumed_and_checked():

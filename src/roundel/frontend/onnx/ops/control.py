@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ....arith import Analyzer
 from ....ir import graph, tir
 from ....ir.dtype import BOOL, INT64
 from ..importer import NodeContext
@@ -131,7 +132,7 @@ def scalar(node: NodeContext, value: Any) -> Any:
 def _loop(node: NodeContext, trips: Value | None, condition: Value | None, *state: Any) -> Any:
     body = node.attr("body")
     run: Run = partial(node.subgraph, body)
-    count = None if trips is None else node.ints(trips, "the number of iterations")[0]
+    count = None if trips is None else _most_iterations(node, trips)
     start = None if condition is None else condition.constant()
     if start is not None and not start.reshape(-1)[0]:
         count = 0
@@ -143,6 +144,14 @@ def _loop(node: NodeContext, trips: Value | None, condition: Value | None, *stat
         return _rolled(node, run, count, condition, list(state), decided and not short)
     packed = PackedLoop(node, run, state, count)
     return packed.results(_rolled(node, packed.run, count, condition, packed.state, decided))
+
+
+def _most_iterations(node: NodeContext, trips: Value) -> Any:
+    """The number of iterations that are allowed; a negative one allows none."""
+    if trips.content is None and trips.constant() is None:
+        trips = Value(node.make("maximum", trips.expr, graph.Constant.of(np.int64(0))))
+    count = node.ints(trips, "the number of iterations")[0]
+    return Analyzer().simplify(tir.max_(count, 0)) if isinstance(count, tir.Expr) else max(int(count), 0)
 
 
 def _rolled(node: NodeContext, run: Run, count: Any, condition: Value | None, state: list[Value], always: bool) -> Any:
