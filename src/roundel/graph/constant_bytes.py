@@ -3,12 +3,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..ir import graph
 from ..ir.module import IRModule
-from ..ir.visit import walk
+from ..ir.node import Node
+from ..ir.visit import children
 
 
 def constant_bytes(mod: IRModule) -> int:
     """Bytes of all constants of graph functions, each counted once."""
-    found = (n.data for _, f in mod.items() if isinstance(f, graph.Function) for n in walk(f) if type(n) is graph.Constant)
+    found = (c.data for _, f in mod.items() if isinstance(f, graph.Function) for c in _constants(f))
     return sum(data.nbytes for data in {id(data): data for data in found}.values())
+
+
+def _constants(func: graph.Function) -> Iterator[graph.Constant]:
+    """The constants of a function. Types have none: they are not entered, that of a tuple is as long as the tuple at each use of it."""
+    stack: list[Node] = [func]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, graph.Constant):
+            yield node
+        elif not isinstance(node, graph.Var | graph.StructInfo):
+            stack += children(node)

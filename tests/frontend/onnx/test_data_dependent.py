@@ -3,11 +3,13 @@
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import roundel as rd
+from roundel.ir.errors import RunError
 
 RNG = np.random.default_rng(2)
 _TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
@@ -79,6 +81,19 @@ def test_tile_pad_topk_constant():
     _agree(_model([X, ("k", "int64", [1])], nodes, ("v", "i")), (_x(3, 4), _ints(2)), (_x(3, 4), _ints(4)), (_x(3, 4), _ints(0)))
     nodes = [helper.make_node("ConstantOfShape", ["s"], ["c"]), helper.make_node("Add", ["c", "x"], ["out"])]
     _agree(_model([("x", "float32", [4]), ("s", "int64", [2])], nodes), (_x(4), _ints(3, 4)), (_x(4), _ints(0, 4)))
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+def test_pads_that_the_run_finds_negative_crop(mode):
+    model = _model([("x", "float32", ("a", "b")), ("p", "int64", (4,))], [helper.make_node("Pad", ["x", "p"], ["out"], mode=mode)])
+    model.opset_import[0].version = 19
+    ours, theirs = rd.compile(model), onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    x = _x(3, 4)
+    for pads in ((1, 1, 0, 2), (-1, 0, 0, 0), (0, -1, -1, 1), (0, 0, -1, -2), (-1, 1, 1, -1), (1, 1, -1, 2)):
+        np.testing.assert_array_equal(ours(x, _ints(*pads)), theirs.run(None, {"x": x, "p": _ints(*pads)})[0])
+    for pads in ((-4, 0, 0, 0), (-2, 0, -2, 0), (-(2**63), 0, 0, 0), (-(2**63), 0, 2**63 - 1, 0), (0, 2**62, 0, 2**62)):
+        with pytest.raises(RunError):
+            ours(x, _ints(*pads))
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float32"])

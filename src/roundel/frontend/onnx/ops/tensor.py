@@ -10,9 +10,10 @@ import numpy as np
 
 from ....arith import Analyzer
 from ....ir import graph, tir
+from ....ir.dtype import INT64
 from ..importer import NodeContext, Value
 from ..registry import converter
-from ..run_time_sizes import check, sized
+from ..run_time_sizes import check, sized, unsure
 from .math import const_like
 from .resampling import antialiased
 
@@ -137,7 +138,7 @@ def _pad_attributes(node: NodeContext, x: Value) -> Any:
 @converter("Pad", since=11)
 def _pad(node: NodeContext, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None) -> Any:
     fill = const_like(0, x.expr) if value is None else value.expr
-    return _pad_by(node, x.expr, node.ints(pads, "the pads"), fill, None if axes is None else node.static_ints(axes, "the axes"))
+    return _pad_by(node, x.expr, node.ints(pads, "the pads", signed=True), fill, None if axes is None else node.static_ints(axes, "the axes"))
 
 
 def _pad_by(node: NodeContext, x: Any, pads: list[Any], fill: Any, axes: list[int] | None) -> Any:
@@ -146,16 +147,28 @@ def _pad_by(node: NodeContext, x: Any, pads: list[Any], fill: Any, axes: list[in
     width: list[Any] = [0] * (2 * ndim)
     for k, a in enumerate(axes):
         width[2 * a], width[2 * a + 1] = pads[k], pads[k + len(axes)]
-    if any(isinstance(w, int) and w < 0 for w in width):  # a negative pad crops
-        crop = [(a, max(-width[2 * a], 0), max(-width[2 * a + 1], 0)) for a in range(ndim)]
-        x = node.make("strided_slice", x, axes=tuple(a for a, *_ in crop), begin=tuple(tir.as_index(b) for _, b, _ in crop),
-                      end=tuple(x.sinfo.shape[a] - e for a, _, e in crop), strides=tuple(tir.index_const(1) for _ in crop))
-        width = [max(w, 0) for w in width]
+    x, width = _cropped(node, x, width)
     modes = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
     mode = node.attr("mode", "constant")
     if mode not in modes:
         raise node.unsupported(f"pad mode {mode!r}")
-    return node.make("nn.pad", x, pad_value=fill, pad_width=tuple(tir.as_index(w) for w in width), pad_mode=modes[mode])
+    return node.make("nn.pad", x, pad_value=fill, pad_width=tuple(width), pad_mode=modes[mode])
+
+
+def _cropped(node: NodeContext, x: Any, width: list[Any]) -> tuple[Any, list[tir.Expr]]:
+    """The tensor without what negative pads take away, and what is to be added. Pads that are sizes are left as they are."""
+    signed = [tir.as_index(w) if isinstance(w, int) or unsure(w) else None for w in width]
+    less = [tir.index_const(0) if w is None else sized(node, tir.max_(0 - tir.max_(w, -_BEYOND), 0), "crop") for w in signed]
+    more = [tir.as_index(w) if s is None else sized(node, tir.max_(s, 0), "pad") for w, s in zip(width, signed, strict=True)]
+    for axis, n in enumerate(x.sinfo.shape):
+        low, high = less[2 * axis : 2 * axis + 2]
+        if not isinstance(low, tir.IntImm) or not isinstance(high, tir.IntImm):
+            left = tir.Var("size_without_crop", INT64, True)  # not negative: no more is taken away than there is
+            node.importer.bb.match_cast(graph.ShapeExpr((n - low - high,)), graph.ShapeInfo((left,)), left.name)
+            x = cut(node, x, axis, low, low + left)
+        elif low.value or high.value:
+            x = node.make("strided_slice", x, axes=(axis,), begin=(low,), end=(n - high,), strides=(tir.index_const(1),))
+    return x, more
 
 
 @converter("Tile")
