@@ -10,6 +10,7 @@ from ..graph.programs.legalize import VIEWS
 from ..graph.programs.merge_programs import bind_shape
 from ..ir import graph, tir
 from ..ir.dtype import BOOL, HANDLE, INT32, INT64, VOID
+from ..ir.escape import assertion
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, FuseKind
 from ..ir.positions import message
 from ..ir.tir.expr import StringImm
@@ -161,7 +162,7 @@ def _assert_op(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
         host.emit(tir.Assert(holds, text))
         return ()
     text = text.replace("{", "(").replace("}", ")")
-    host.emit(tir.Assert(tir.cast(holds, BOOL), f"assertion failed: {text}" if text else "assertion failed"))
+    host.emit(tir.Assert(tir.cast(holds, BOOL), text or "assertion failed"))
     return ()
 
 
@@ -234,7 +235,9 @@ def match_cast(host: HostBuilder, binding: graph.MatchCast) -> None:
     if wanted is not None and None not in wanted:
         if len(wanted) != len(actual):
             raise host.error(f"match_cast of {name} to {len(wanted)} dimensions", why=f"the value has {len(actual)}")
-        _bind(host, wanted, actual, value.uppers if isinstance(value, Shape) else None, name)
+        node = binding.span is not None and not binding.span.line
+        where = assertion(str(binding.span)) if node else f"match_cast of {name}"
+        _bind(host, wanted, actual, value.uppers if isinstance(value, Shape) else None, where)
         if isinstance(value, Tensor):
             value = host.view(value, info, name)
         elif isinstance(value, Shape):
@@ -242,7 +245,7 @@ def match_cast(host: HostBuilder, binding: graph.MatchCast) -> None:
     host.env[binding.var] = value
 
 
-def _bind(host: HostBuilder, wanted: tuple[tir.Expr, ...], actual: tuple[tir.Expr, ...], uppers: Any, name: str) -> None:
+def _bind(host: HostBuilder, wanted: tuple[tir.Expr, ...], actual: tuple[tir.Expr, ...], uppers: Any, where: str) -> None:
     new: dict[tir.Var, tir.Expr] = {}
     bounds: dict[tir.Var, tir.Expr] = {}
     checks = []
@@ -254,14 +257,14 @@ def _bind(host: HostBuilder, wanted: tuple[tir.Expr, ...], actual: tuple[tir.Exp
         elif dim is not is_now:
             checks.append((k, dim, is_now))
     if new:
-        host.bind_sizes(new, bounds, f"match_cast of {name}")
+        host.bind_sizes(new, bounds, where)
     for k, dim, is_now in checks:
         unknown = [v.name for v in free_vars(dim) if v not in host.env]
         if unknown:
-            raise host.error(f"match_cast of {name}: {', '.join(unknown)} in dimension {k} is not known",
+            raise host.error(f"{where}: {', '.join(unknown)} in dimension {k} is not known",
                              hint="bind a new variable as a whole dimension first")
         if not host.an.prove_equal(dim, is_now):
-            host.emit(tir.Assert(tir.eq(dim, is_now), f"match_cast of {name}: dimension {k} ({_text(dim)}) is {{1}}, not {{0}}"))
+            host.emit(tir.Assert(tir.eq(dim, is_now), f"{where}: dimension {k} ({_text(dim)}) is {{1}}, not {{0}}"))
 
 
 def _text(e: tir.Expr) -> str:

@@ -234,3 +234,14 @@ def test_groups_divide_channels(operator, weight):
     wrong = (x, k[:5]) if operator == "Conv" else (x[:, :3], k[:3])
     with pytest.raises(rd.RoundelError, match=r"node.*dimension . of operand . \(.\) is ., it must be ."):
         model(*wrong)
+
+
+@pytest.mark.parametrize("pads, text", [
+    ((0, -9), "^Pad -> y: size_without_crop is -2, which is negative"),
+    ((0, 2**60), r"^Pad -> y: a tensor of shape \[.*\] would have more")])
+def test_errors_of_sizes_are_sentences_that_name_the_node(pads, text):
+    infos = [helper.make_tensor_value_info("x", 1, ["n"]), helper.make_tensor_value_info("p", 7, [2])]
+    proto = helper.make_model(helper.make_graph([helper.make_node("Pad", ["x", "p"], ["y"])], "g", infos, [helper.make_tensor_value_info("y", 1, None)]),
+                              ir_version=10, opset_imports=[helper.make_opsetid("", 20)])
+    with pytest.raises(rd.RoundelError, match=text):
+        rd.compile(proto, threads=1)(np.zeros(7, np.float32), np.array(pads))
