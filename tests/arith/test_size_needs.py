@@ -20,6 +20,7 @@ CASES = {
     "a product of a loop and a size": (I * K + J, N, [(I, M), (J, K)], []),
     "divided": ((I + 3) // 4, N, [(I, M)], []),
     "the same divided": (I // 4, (M + 3) // 4, [(I, M)], []),
+    "groups of a size times a size": (I // M * K + J, N, [(I, M * 2), (J, K)], []),
     "a remainder": (I % 4, N, [(I, M)], []),
     "backwards": (M - 1 - I, N, [(I, M)], []),
     "chosen": (tir.select(I < K, I, I - K), N, [(I, M + K)], []),

@@ -243,9 +243,19 @@ def factor_ends(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
         rest = parts[:i] + parts[i + 1 :]
         l, h = an.bounds(f)
         part = monomial(rest)
-        end = h if k > 0 else l
+        end = _greatest_quotient(an, f) if k > 0 and h == inf and type(f) is tir.FloorDiv else h if k > 0 else l
         if end not in (inf, -inf) and _not_negative(an, rest):
             yield (s.plus(Sum({m: 1}), -k).plus(Sum({part: 1}), k * end) if end else s.plus(Sum({m: 1}), -k),)
+
+
+def _greatest_quotient(an: Analyzer, q: Expr) -> float:
+    """x // d <= c - 1 where a known inequality suggests x < c * d."""
+    x, by = an.sum(q.a), an.sum(q.b)
+    lone = by.only()
+    if lone is None or by.const or bounds.of_sum(an, by)[0] < 0:
+        return inf
+    times = {-f.terms[lone[0]] for f in an.facts.inequalities if f.terms.get(lone[0], 0) < 0 and any(a in f.terms for a in x.terms)}
+    return next((c - 1 for c in sorted(times) if Search(an, SHORT).at_most_zero(x.plus(by, -c) + 1)), inf)
 
 
 RANK: dict[type, int] = {
