@@ -20,6 +20,7 @@ from typing import Any
 from roundel.arith import Analyzer, disjoint, estimate_region
 from roundel.ir import Buffer, Var, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, For, Range, Stmt
+from roundel.ir.visit import Substitution
 
 from .accesses import INIT, Access, accesses_of, loads_of, variables_of
 from .distance import Meeting, meet
@@ -73,15 +74,27 @@ def places_under(tree: Tree, stmt: Stmt) -> list[Place]:
     while stack:
         s, lets = stack.pop()
         if type(s) is BlockRealize:
-            found = [_placed(a, bindings(s)) for a in _of_block(s.block)] + list(loads_of(*s.iter_values, s.predicate))
+            found = list(_of_realize(s))
         elif child_stmts(s):
             found = list(loads_of(*_conditions(s)))
             inside = {**lets, s.var: substitute(s.value, lets)} if type(s) is tir.Let else lets
             stack.extend((c, inside) for c in reversed(child_stmts(s)))
         else:
             found = list(accesses_of(s))
-        out += [Place(s, _placed(a, lets) if lets else a, tuple(tree.loops(s))) for a in found]
+        around = tuple(tree.loops(s))
+        put = Substitution(lets, {})
+        out += [Place(s, _placed(a, put) if lets else a, around) for a in found]
     return out
+
+
+def _of_realize(s: BlockRealize) -> tuple[Access, ...]:
+    known = _PLACED.get(s)
+    if known is None:
+        if len(_PLACED) > 4096:
+            _PLACED.clear()
+        put = Substitution(bindings(s), {})
+        known = _PLACED[s] = (*(_placed(a, put) for a in _of_block(s.block)), *loads_of(*s.iter_values, s.predicate))
+    return known
 
 
 def _of_block(block: Block) -> tuple[Access, ...]:
@@ -94,15 +107,16 @@ def _of_block(block: Block) -> tuple[Access, ...]:
 
 
 _MEMO: dict[Block, tuple[Access, ...]] = {}  # statements are never changed
+_PLACED: dict[BlockRealize, tuple[Access, ...]] = {}
 
 
 def _conditions(s: Stmt) -> list[Any]:
     return [getattr(s, name) for name in ("condition", "min", "extent", "value") if isinstance(getattr(s, name, None), tir.Expr)]
 
 
-def _placed(a: Access, values: dict[Var, Any]) -> Access:
-    region = tuple(Range(substitute(r.min, values), substitute(r.extent, values)) for r in a.region)
-    inside = {v: Range(substitute(r.min, values), substitute(r.extent, values)) for v, r in a.inside.items()}
+def _placed(a: Access, put: Substitution) -> Access:
+    region = tuple(Range(put.rewrite(r.min), put.rewrite(r.extent)) for r in a.region)
+    inside = {v: Range(put.rewrite(r.min), put.rewrite(r.extent)) for v, r in a.inside.items()}
     return Access(a.buffer, region, a.store, inside, a.update)
 
 
@@ -119,9 +133,10 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
     stored = dict.fromkeys(p.access.buffer for p in places if p.access.store)
     for buffer in _with_aliases(stored):
         mine = [p for p in places if p.access.buffer.data is buffer.data]
+        if (own is None or buffer.scope.split(".")[0] in own) and _private(tree, chain, buffer, mine):
+            continue
         found = [c for a, b in combinations_with_replacement(mine, 2) if (c := conflict(tree, moving, a, b)) is not None]
-        may_own = own is None or buffer.scope.split(".")[0] in own
-        if found and not (may_own and _private(tree, chain, buffer, mine)) and not _recomputed(tree, chain, found, places):
+        if found and not _recomputed(tree, chain, found, places):
             yield from found
 
 

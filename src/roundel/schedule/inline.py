@@ -13,7 +13,7 @@ from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
 from . import legality
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import bindings, regions_of, run_domain, touched, with_access
-from .tree import Tree
+from .tree import Tree, child_stmts
 
 
 @primitive
@@ -45,7 +45,7 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     changed = tree.edit({realize: None})
     inside = changed.nodes[scope.token]
     changed = changed.edit({inside.body: inliner.rewrite(inside.body)})
-    if any(_refers(n, buffer) for n in walk(changed.nodes[scope.token].body)):
+    if _touching(changed.nodes[scope.token].body, buffer):
         refuse(tree, realize, f"cannot inline block {node.name}", f"{buffer.name} is read through a view or a pointer")
     for r in changed.children(changed.nodes[scope.token]):
         if r.block is not tree.nodes[r.block.token] and legality.writes_of(r.block) & legality.reads_of(node):
@@ -60,11 +60,27 @@ def _require_no_loops_used(tree: Tree, realize: BlockRealize, value: Expr) -> No
         refuse(tree, realize, f"cannot inline block {realize.block.name}", f"its value uses loop {', '.join(around)} without a variable bound to it")
 
 
-def _refers(node: Any, buffer: Buffer) -> bool:
-    """Whether a node is an access of a buffer, a view of it, or its pointer."""
-    if type(node) in (BufferLoad, BufferStore, tir.BufferRegion):
-        return node.buffer is buffer
-    return node is buffer.data
+def _touching(stmt: tir.Stmt, buffer: Buffer) -> list[tir.Stmt]:
+    """The statements of a scope that touch a buffer, through a view or its pointer too, in order. Blocks are not entered: their regions tell."""
+    out, stack = [], [stmt]
+    while stack:
+        s = stack.pop()
+        if _touches(s, buffer):
+            out.append(s)
+        if type(s) is not BlockRealize:
+            stack.extend(reversed(child_stmts(s)))
+    return out
+
+
+def _touches(s: tir.Stmt, buffer: Buffer) -> bool:
+    """Whether a statement does so by itself, the statements in it aside."""
+    if type(s) is BlockRealize:
+        if any(r.buffer.data is buffer.data for r in (*s.block.reads, *s.block.writes)):
+            return True
+        own = tuple(e for e in (*s.iter_values, s.predicate) if type(e) not in (Var, tir.IntImm))
+    else:
+        own = tuple(v for name in s._children if isinstance(v := getattr(s, name), Expr)) if child_stmts(s) else (s,)  # type: ignore[assignment]
+    return any(n.buffer is buffer if type(n) in (BufferLoad, BufferStore) else n is buffer.data for e in own for n in walk(e))
 
 
 def _single_store(tree: Tree, realize: BlockRealize, doing: str) -> BufferStore:
@@ -93,8 +109,8 @@ def _require_inputs_unchanged(tree: Tree, realize: BlockRealize, buffer: Buffer)
     """What the block reads is the same where its value is used, and each use is after it."""
     inputs = legality.reads_of(realize.block)
     what = f"cannot inline block {realize.block.name}"
-    for s in legality.leaves(tree.scope(realize).body):
-        if s is realize or not any(_refers(n, buffer) for n in walk(s)):
+    for s in _touching(tree.scope(realize).body, buffer):
+        if s is realize:
             continue
         if tree.order[s] < tree.order[realize]:
             refuse(tree, realize, what, f"{buffer.name} is read before it is computed")
@@ -111,6 +127,10 @@ class _Inline(Rewriter):
 
     def __init__(self, tree: Tree, buffer: Buffer, where: dict[Expr, int], value: Expr) -> None:
         self.tree, self.target, self.where, self.value = tree, buffer, where, value
+
+    @on(BlockRealize)
+    def _realize(self, realize: BlockRealize) -> BlockRealize:
+        return self.generic(realize) if _touches(realize, self.target) else realize
 
     @on(Block)
     def _block(self, block: Block) -> Block:

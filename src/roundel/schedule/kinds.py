@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from roundel.ir import Buffer, Rewriter, tir
+from roundel.ir import Buffer, substitute, tir
 from roundel.ir.annotations import BUFFER_DIM_ALIGN
 from roundel.ir.tir import Block, For, ForKind
 
@@ -83,23 +83,9 @@ def unannotate(tree: Tree, block_or_loop: Target, ann_key: str) -> Change:
 # --- buffers
 
 
-class _Replace(Rewriter):
-    """Every reference to some buffers, their pointers among them, becomes one to others."""
-
-    def __init__(self, table: dict[Buffer, Buffer]) -> None:
-        self.table = table
-        self.pointers = {old.data: new.data for old, new in table.items()}
-
-    def rewrite(self, node: Any) -> Any:
-        return self.pointers.get(node, node) if type(node) is tir.Var else super().rewrite(node)
-
-    def buffer(self, buffer: Buffer) -> Buffer:
-        return self.table.get(buffer, buffer)
-
-
 def replace_buffers(node: Any, table: dict[Buffer, Buffer]) -> Any:
-    """The statement, expression or function with buffers replaced."""
-    return _Replace(table).rewrite(node)
+    """The statement, expression or function with buffers replaced, and pointers to their memory."""
+    return substitute(node, {old.data: new.data for old, new in table.items()}, table)
 
 
 def written_buffer(tree: Tree, block: Block, index: Any) -> Buffer:

@@ -17,7 +17,7 @@ from typing import Any
 from ..ir import tir
 from ..ir.errors import ScheduleError
 from ..target import Target
-from .generic.contest import is_contested, is_faster, is_promising
+from .generic.contest import Champion, is_contested, is_faster, is_promising
 from .generic.generic import generic
 from .pins import Pins
 from .program import Program
@@ -152,13 +152,14 @@ def _scheduled(program: Program, sketch: Sketch, choice: Mapping[str, Any]) -> A
 def _contest(program: Program, found: Alternative) -> tuple[Alternative, Alternative | None]:
     """What a program is scheduled by where a rule took it, and the alternative that this leaves out."""
     assert found.applied is not None
-    if not is_contested(found.name, found.applied.func, program.func, program.target):
+    champion = Champion(found.name, found.applied.func, found.expected)
+    if not is_contested(champion, program.func, program.target):
         return found, None
     for sketch in generic(program):
-        if not is_promising(sketch, found.applied.func, program.target):
+        if not is_promising(sketch, champion, program.target):
             continue
         other = _scheduled(program, sketch, sketch.best())
-        if other.applied is not None and is_faster(other.applied.func, found.applied.func, program.target):
+        if other.applied is not None and is_faster(other.applied.func, champion, program.target):
             return other, replace(found, applied=None, why_not=f"sketch {other.name} is expected to be faster")
     return found, None
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.programs import PROGRAMS
 
 from roundel import te
-from roundel.strategy.generic.contest import is_promising
+from roundel.strategy.generic.contest import Champion, is_promising
 from roundel.strategy.generic.generic import generic
 from roundel.strategy.program import Program
 from roundel.strategy.schedule_module import schedule_program
@@ -61,7 +61,7 @@ def test_a_sketch_is_not_scheduled_where_it_expects_no_gain(monkeypatch, asked):
     func = pixels(97, 64, 97)
     best = schedule_program(func, FIXED, pins={"sketch": "generic"})[0]
     (sketch,) = generic(Program(func, FIXED))
-    assert is_promising(sketch, func, FIXED)  # not scheduled at all
+    assert is_promising(sketch, Champion("contraction", func, None), FIXED)  # not scheduled at all
     monkeypatch.setattr(CHOOSE, "is_contested", lambda *_: True)
     monkeypatch.setattr("roundel.strategy.generic.contest.expected_cycles", lambda *_, **__: sketch.expected(sketch.best()))
     asked.update(sketches=0, schedules=0)

@@ -170,9 +170,11 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
         _prologues(call)
     for call in calls:
         _moved(mod, call, known)
+    groups = {id(c.group): c.group for c in calls}
+    names = {key: [m.name for m in g.members] for key, g in groups.items()}
     for call in calls:
-        known.boundaries.record(call.site, call.name, [m.name for m in call.group.members])
-    groups = {id(c.group): c.group for c in calls if len(c.group.members) > 1}
+        known.boundaries.record(call.site, call.name, names[id(call.group)])
+    groups = {key: g for key, g in groups.items() if len(g.members) > 1}
     if not groups:
         return mod, block
     last = {max(g.members, key=lambda c: c.index).binding: g for g in groups.values()}

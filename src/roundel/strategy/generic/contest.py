@@ -8,6 +8,8 @@ integers). The search for generic candidates takes several times as long as sche
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...ir import tir
 from ...target import Target
 from ..cost import expected_cycles, least_cycles
@@ -20,20 +22,37 @@ MARGIN = 1.12    # times that a generic schedule must be expected to be faster: 
 LITTLE = 20_000  # cycles, in which there is nothing to gain
 
 
-def is_contested(rule: str, scheduled: tir.PrimFunc, func: tir.PrimFunc, target: Target) -> bool:
+@dataclass(frozen=True)
+class Champion:
+    """What a rule has made of a program. ``expected``: the cycles that the rule's table expects (None: it has none). A table knows where lowering
+    cuts loops at the borders of padding, which the scheduled program does not show; so the lower of the two figures counts."""
+
+    rule: str
+    scheduled: tir.PrimFunc
+    expected: float | None
+
+    def cycles(self, target: Target, cores: int = 1) -> float:
+        """Of the scheduled program."""
+        spent = expected_cycles(self.scheduled, target, cores=cores)
+        if self.expected is None:
+            return spent
+        return spent * min(1.0, self.expected / max(expected_cycles(self.scheduled, target, cores=1), 1.0))
+
+
+def is_contested(champion: Champion, func: tir.PrimFunc, target: Target) -> bool:
     """Whether a program that a rule has scheduled may be much faster otherwise."""
-    if rule not in GENERAL or "decisions" in func.attrs:
+    if champion.rule not in GENERAL or "decisions" in func.attrs:
         return False
-    spent = expected_cycles(scheduled, target, cores=1)
+    spent = champion.cycles(target)
     return spent > LITTLE and spent > NEAR * least_cycles(func, target)
 
 
-def is_promising(sketch: Sketch, scheduled: tir.PrimFunc, target: Target) -> bool:
+def is_promising(sketch: Sketch, champion: Champion, target: Target) -> bool:
     """Whether a generic sketch expects its best candidate to be faster than what a rule has made, so that scheduling it may be worth while."""
     expected = sketch.expected(sketch.best())
-    return expected is None or expected < expected_cycles(scheduled, target, cores=1)
+    return expected is None or expected < champion.cycles(target)
 
 
-def is_faster(generic: tir.PrimFunc, scheduled: tir.PrimFunc, target: Target) -> bool:
+def is_faster(generic: tir.PrimFunc, champion: Champion, target: Target) -> bool:
     """Whether a generic schedule is expected to be so much faster than a rule's, on one core and on all, that it takes its place."""
-    return all(MARGIN * expected_cycles(generic, target, cores=n) < expected_cycles(scheduled, target, cores=n) for n in {1, target.cores})
+    return all(MARGIN * expected_cycles(generic, target, cores=n) < champion.cycles(target, n) for n in {1, target.cores})
