@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -27,6 +28,8 @@ from .distance import Meeting, meet
 from .handed_on import covered
 from .regions import bindings
 from .tree import Tree, child_stmts
+
+_remembered = lru_cache(maxsize=4096)  # statements are never changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,27 +90,15 @@ def places_under(tree: Tree, stmt: Stmt) -> list[Place]:
     return out
 
 
+@_remembered
 def _of_realize(s: BlockRealize) -> tuple[Access, ...]:
-    known = _PLACED.get(s)
-    if known is None:
-        if len(_PLACED) > 4096:
-            _PLACED.clear()
-        put = Substitution(bindings(s), {})
-        known = _PLACED[s] = (*(_placed(a, put) for a in _of_block(s.block)), *loads_of(*s.iter_values, s.predicate))
-    return known
+    put = Substitution(bindings(s), {})
+    return (*(_placed(a, put) for a in _of_block(s.block)), *loads_of(*s.iter_values, s.predicate))
 
 
+@_remembered
 def _of_block(block: Block) -> tuple[Access, ...]:
-    known = _MEMO.get(block)
-    if known is None:
-        if len(_MEMO) > 4096:
-            _MEMO.clear()
-        known = _MEMO[block] = accesses_of(block)
-    return known
-
-
-_MEMO: dict[Block, tuple[Access, ...]] = {}  # statements are never changed
-_PLACED: dict[BlockRealize, tuple[Access, ...]] = {}
+    return accesses_of(block)
 
 
 def _conditions(s: Stmt) -> list[Any]:
@@ -213,18 +204,11 @@ def same_instance(tree: Tree, realize: BlockRealize) -> set[Any]:
     return met.equal | {x.loop_var for x in tree.loops(realize) if an.bounds(x.extent)[1] <= 1}
 
 
+@_remembered
 def instance_conflicts(block: Block) -> list[tuple[Access, Access, tuple[Var, ...], bool]]:
     """Pairs of accesses by which different instances of a block touch one element, one storing it; with the block's variables in which the
     instances may differ, and whether they are updates that may come in any order."""
-    known = _INSTANCES.get(block)
-    if known is None:
-        if len(_INSTANCES) > 4096:
-            _INSTANCES.clear()
-        known = _INSTANCES[block] = list(_instances(block))
-    return known
-
-
-_INSTANCES: dict[Block, list] = {}  # statements are never changed
+    return list(_instances(block))
 
 
 def _instances(block: Block) -> Iterator[tuple[Access, Access, tuple[Var, ...], bool]]:

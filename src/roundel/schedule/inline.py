@@ -77,9 +77,9 @@ def _touches(s: tir.Stmt, buffer: Buffer) -> bool:
     if type(s) is BlockRealize:
         if any(r.buffer.data is buffer.data for r in (*s.block.reads, *s.block.writes)):
             return True
-        own = tuple(e for e in (*s.iter_values, s.predicate) if type(e) not in (Var, tir.IntImm))
+        own: tuple[Any, ...] = tuple(e for e in (*s.iter_values, s.predicate) if type(e) not in (Var, tir.IntImm))
     else:
-        own = tuple(v for name in s._children if isinstance(v := getattr(s, name), Expr)) if child_stmts(s) else (s,)  # type: ignore[assignment]
+        own = tuple(v for name in s._children if isinstance(v := getattr(s, name), Expr)) if child_stmts(s) else (s,)
     return any(n.buffer is buffer if type(n) in (BufferLoad, BufferStore) else n is buffer.data for e in own for n in walk(e))
 
 

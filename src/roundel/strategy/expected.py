@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir import tir
-from ..ir.errors import ScheduleError
 from ..target import Target
 from .choose import choose, proposals
 from .cost import expected_cycles
@@ -48,6 +47,5 @@ def _best(func: tir.PrimFunc, target: Target, constants: tuple[int, ...]) -> flo
             return cycles
         break
     found = next(a for a in choose(func, target, constants) if a.fits)
-    if found.applied is None:
-        raise ScheduleError("no sketch fits", where=str(func.attrs.get("global_symbol", "a tensor program")))
+    assert found.applied is not None  # it fits
     return expected_cycles(found.applied.func, target, cores=1)

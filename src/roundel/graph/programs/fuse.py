@@ -124,7 +124,7 @@ def _fuse_function(mod: IRModule, name: str, func: graph.Function, boundaries: B
 def _fuse_seq(mod: IRModule, seq: graph.SeqExpr, known: _Known) -> tuple[IRModule, graph.SeqExpr]:
     """Fuse in the dataflow blocks of a body, and of the branches and loops in it."""
     blocks = []
-    escaping = _used_by_result(seq)
+    escaping = set(_variables(seq.body))
     for block in seq.blocks:
         fuse_in = _fuse_block if isinstance(block, graph.DataflowBlock) else _fuse_nested
         mod, new = fuse_in(mod, block, escaping, known)
@@ -146,17 +146,6 @@ def _fuse_nested(mod: IRModule, block: graph.BindingBlock, escaping: set[graph.V
 
 
 _NESTED = {graph.If: ("true_branch", "false_branch"), graph.While: ("condition", "body")}
-
-
-def _used_by_result(seq: graph.SeqExpr) -> set[graph.Var]:
-    found: set[graph.Var] = set()
-    stack = [seq.body]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, graph.Var):
-            found.add(value)
-        stack.extend(operands(value))
-    return found
 
 
 def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var], known: _Known) -> tuple[IRModule, graph.BindingBlock]:

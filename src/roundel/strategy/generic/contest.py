@@ -33,10 +33,9 @@ class Champion:
 
     def cycles(self, target: Target, cores: int = 1) -> float:
         """Of the scheduled program."""
-        spent = expected_cycles(self.scheduled, target, cores=cores)
-        if self.expected is None:
-            return spent
-        return spent * min(1.0, self.expected / max(expected_cycles(self.scheduled, target, cores=1), 1.0))
+        alone = expected_cycles(self.scheduled, target, cores=1)
+        spent = alone if cores == 1 else expected_cycles(self.scheduled, target, cores=cores)
+        return spent if self.expected is None else spent * min(1.0, self.expected / max(alone, 1.0))
 
 
 def is_contested(champion: Champion, func: tir.PrimFunc, target: Target) -> bool:
