@@ -126,8 +126,9 @@ def _constructor(cls: type, fields: dict[str, str], defaults: dict[str, Any], de
     sets = [f"self.{f} = {f}" for f in fields] + [f"self.{f} = {code}" for f, code in derive.items()]
     names = "".join(f + ", " for f in fields)
     coerce = f"{names.rstrip(', ')}{',' if len(fields) == 1 else ''} = cls._coerce({names})" if hasattr(cls, "_coerce") else ""
+    lists = [f"if type({f}) is list: {f} = tuple({f})" for f, kind in fields.items() if kind.startswith("tuple[")]
     if not intern:
-        given = [coerce.replace("cls.", "self.")] if coerce else []
+        given = lists + ([coerce.replace("cls.", "self.")] if coerce else [])
         fresh = [f"if {f} is None: {f} = _Token()" for f, kind in fields.items() if kind.startswith("Token")]
         memo = ["self._facts = None"] if "_facts" in _all_slots(cls) else []
         body = "\n    ".join(given + fresh + sets + memo) or "pass"
@@ -136,7 +137,8 @@ def _constructor(cls: type, fields: dict[str, str], defaults: dict[str, Any], de
     memo = ["self._facts = None"] if "_facts" in _all_slots(cls) else []
     check = [f"cls._check({names})"] if hasattr(cls, "_check") else []  # of a new one only: what is known already was right
     body = "\n    ".join([*check, "self = _new(cls)", *sets, *memo])
-    return (f"def __new__(cls, {args}):\n    {coerce or 'pass'}\n    key = {key}\n    slot = _table.get(key)\n    if slot is not None:\n"
+    given = "\n    ".join([*lists, coerce] if coerce else lists) or "pass"
+    return (f"def __new__(cls, {args}):\n    {given}\n    key = {key}\n    slot = _table.get(key)\n    if slot is not None:\n"
             f"        self = slot()\n        if self is not None: return self\n    {body}\n"
             f"    slot = _Slot(self, _forget)\n    slot.key = key\n    _table[key] = slot\n    return self\n")
 

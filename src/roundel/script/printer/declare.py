@@ -36,7 +36,7 @@ def shape_vars(b: Buffer) -> frozenset[Var]:
 
 
 class Declarations:
-    """``free_vars`` in order of use; ``free_buffers``: used but declared by no statement."""
+    """``free_vars`` in order of use; ``free_buffers``: used but declared by no statement; ``over``: the buffers of a free pointer."""
 
     def __init__(self, node: Node) -> None:
         defined: set[Any] = set()
@@ -72,6 +72,7 @@ class Declarations:
         early = {v for b in defined if isinstance(b, Buffer) and b in shapes for v in shape_vars(b)} - params
         self.free_vars = [v for v in variables if (v not in defined or v in early or v in before) and v not in self.pointers]
         self.free_buffers = [b for b in buffers if b not in defined]
+        self.over = {v: [b for b in buffers if b.data is v] for v in self.free_vars if v.dtype.is_handle}
         self.provided = {v for v in defined if isinstance(v, Var)} | {b.data for b in defined if isinstance(b, Buffer)}
 
     def needs(self, b: Buffer) -> frozenset[Var]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from ...ir import tir
 from ...ir.dtype import HANDLE, INT32, INT64, VOID, DType
@@ -15,6 +15,7 @@ from ...ir.tir import Buffer, BufferLoad, CommReducer, Expr, FloatImm, IndexMap,
 from .. import tir as script
 from ..literals import float_text
 from ..regions import extent_between, ramp
+from .doc import Doc
 from .names import Names
 from .values import comm_reducer_text, index_map_text, value_text
 
@@ -62,14 +63,21 @@ def _gives(node: Expr, build: Callable[..., Any], *args: Any) -> bool:
 class ExprPrinter:
     """Prints expressions with the names given; ``module`` is the class whose functions they call (None: no class)."""
 
+    expressions: ClassVar[dict[type, Callable[..., str]]] = {}  # type of node to (printer, node, level) -> text
+
     def __init__(
-        self, names: Names, module: str | None = None, functions: dict[str, tuple[str, DType]] | None = None
+        self,
+        names: Names,
+        doc: Doc | None = None,
+        module: str | None = None,
+        functions: dict[str, tuple[str, DType]] | None = None,
     ) -> None:
-        self.names, self.module_name, self.functions = names, module, functions or {}
+        self.names, self.doc, self.module_name, self.functions = names, doc or Doc(), module, functions or {}
 
     def expr(self, e: Any, level: int = 0) -> str:
         """The text, in parentheses where it binds looser than ``level``."""
-        return _EXPR[type(e)](self, e, level)
+        text = self.expressions[type(e)](self, e, level)
+        return self.doc.marked(e, text) if self.doc.marks else text
 
     def var(self, v: Var, level: int = 0) -> str:
         """The name of a variable; one that nothing declares shows its hint."""
@@ -95,7 +103,7 @@ class ExprPrinter:
             return comm_reducer_text(n, self.names, self.expr)
         if isinstance(n, Buffer):
             return self.buffer(n)
-        if type(n) in _EXPR:
+        if type(n) in self.expressions:
             return self.expr(n)
         if isinstance(n, tir.BufferRegion):
             return self.region(n)
@@ -264,7 +272,7 @@ def _plain(e: Expr) -> Any:
     return e.value if type(e) is IntImm and e.dtype.is_int else None
 
 
-_EXPR: dict[type, Callable[..., str]] = {
+ExprPrinter.expressions = {
     Var: ExprPrinter.var,
     IntImm: ExprPrinter.int_imm,
     FloatImm: ExprPrinter.float_imm,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,11 +42,13 @@ _INLINE = 8  # constants of at most so many elements are written out
 class GraphPrinter(ExprPrinter):
     """Prints graph functions into a ``Doc``."""
 
+    information: ClassVar[type[InfoPrinter]] = InfoPrinter
+    values: ClassVar[dict[type, Callable[..., str]]] = {}  # type of expression to (printer, node) -> text
+
     def __init__(self, names: Names, doc: Doc, module: str | None = None, functions: Any = None) -> None:
-        super().__init__(names, module, functions)
-        self.doc = doc
-        self.info = InfoPrinter(self.expr)
-        self.signature_info = InfoPrinter(self.expr, as_text=True)
+        super().__init__(names, doc, module, functions)
+        self.info = self.information(self.expr)
+        self.signature_info = self.information(self.expr, as_text=True)
 
     # ---- functions
 
@@ -69,8 +71,8 @@ class GraphPrinter(ExprPrinter):
                     self.doc.line(f"R.func_attr({self.attrs(attrs)})")
                 for v in symbols:
                     self.doc.line(f"{texts[v]} = {variable_text(v)}")
-                if self.module_name and any(isinstance(n, GlobalVar) for n in walk(func.body)):
-                    self.doc.line(f"cls = {self.module_name}")
+                if self.module_name and self.doc.options.module_alias and any(isinstance(n, GlobalVar) for n in walk(func.body)):
+                    self.doc.line(f"{self.doc.options.module_alias} = {self.module_name}")
                 self.blocks(func.body.blocks)
                 self.doc.line(f"return {self.value_of(func.body.body)}")
 
@@ -164,7 +166,8 @@ class GraphPrinter(ExprPrinter):
 
     def value_of(self, e: Any) -> str:
         """A graph expression."""
-        return _VALUE[type(e)](self, e)
+        text = self.values[type(e)](self, e)
+        return self.doc.marked(e, text) if self.doc.marks else text
 
     def node(self, n: Any) -> str:
         """Any IR object as an attribute value."""
@@ -172,7 +175,7 @@ class GraphPrinter(ExprPrinter):
             return self.info(n)
         if isinstance(n, Layout):
             return layout_text(n)
-        return self.value_of(n) if isinstance(n, GraphExpr) and type(n) in _VALUE else super().node(n)
+        return self.value_of(n) if isinstance(n, GraphExpr) and type(n) in self.values else super().node(n)
 
     def variable(self, v: Var) -> str:
         """The name of a variable; one that nothing binds shows its hint."""
@@ -181,7 +184,7 @@ class GraphPrinter(ExprPrinter):
     def function_name(self, g: GlobalVar) -> str:
         """``cls.f`` in a module that has it."""
         if self.module_name and g.name in self.functions:
-            return f"cls.{self.functions[g.name][0]}"
+            return f"{self.doc.options.module_alias or self.module_name}.{self.functions[g.name][0]}"
         return f"I.GlobalVar({python_string(g.name)})"
 
     def constant(self, c: graph.Constant) -> str:
@@ -213,7 +216,7 @@ class GraphPrinter(ExprPrinter):
             return super().call(c, level)
         if isinstance(c.op, OpDef):
             special = _SPECIAL.get(c.op.name)
-            text = special(self, c) if special else self._operator(c)
+            text = getattr(self, special)(c) if special else self._operator(c)
             return text if text is not None else self._raw(c, python_string(c.op.name))
         if isinstance(c.op, graph.ExternFunc):
             return self._packed(c)
@@ -347,7 +350,7 @@ def _attr_nodes(value: Any) -> list[Node]:
     return [n for v in items for n in _attr_nodes(v)]
 
 
-_VALUE: dict[type, Callable[[GraphPrinter, Any], str]] = {
+GraphPrinter.values = {
     Var: GraphPrinter.variable,
     graph.DataflowVar: GraphPrinter.variable,
     GlobalVar: GraphPrinter.function_name,
@@ -365,8 +368,8 @@ _VALUE: dict[type, Callable[[GraphPrinter, Any], str]] = {
     graph.TupleGetItem: lambda p, e: f"{p.value_of(e.tuple_value)}[{e.index}]",
     graph.Call: GraphPrinter.call,
 }
-_SPECIAL: dict[str, Callable[[GraphPrinter, graph.Call], str | None]] = {
-    CALL_TIR.name: GraphPrinter._call_tir,
-    CALL_TIR_INPLACE.name: GraphPrinter._call_tir,
-    CALL_DPS_PACKED.name: GraphPrinter._call_dps_packed,
+_SPECIAL: dict[str, str] = {
+    CALL_TIR.name: "_call_tir",
+    CALL_TIR_INPLACE.name: "_call_tir",
+    CALL_DPS_PACKED.name: "_call_dps_packed",
 }

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ...ir import graph, tir
@@ -15,124 +13,181 @@ from ...ir.module import IRModule
 from ...ir.node import Node
 from .declare import Declarations
 from .doc import Doc
-from .expr import ExprPrinter
 from .names import Names
+from .options import PrinterOptions
+from .places import resolve
 from .tensor import TensorPrinter
 
 _IMPORT = {"I": "ir as I", "R": "relax as R", "T": "tir as T"}
 
 
-def print_script(
-    node: Any, *, name: str | None = None, indent: int = 4, imports: bool = True, constants: str | Path | None = None
-) -> str:
-    """The script of any node. ``name`` is the module's class name or the function's (by default ``Module``, and
-    ``global_symbol`` or ``main``); ``imports`` puts the import line on top of modules and functions. ``constants`` is a
-    file to which the constants go that the text names by key; a module's text then says so, and another process reads it
-    (of a function by ``parse(text, constants=file)``).
+def print_script(node: Any, **options: Any) -> str:
+    """The script of any node; ``PrinterOptions`` says what may be asked. Raises TypeError for an unknown option, ValueError for a value
+    that one does not take.
     """
-    printer = _PRINT.get(type(node)) or next((p for t, p in _FAMILIES.items() if isinstance(node, t)), None)
-    if printer is None:
+    asked = PrinterOptions.of(options)
+    doc = Doc(asked)
+    _speak_of(node, doc)
+    dialect = _dialect(doc)
+    write = _WRITE.get(type(node)) or next((p for t, p in _FAMILIES.items() if isinstance(node, t)), None)
+    if write is None:
         return node.fields_text() if isinstance(node, Node) else str(node)
-    doc = Doc(indent, None if constants is None else str(constants))
-    printer(node, doc, name)
-    if constants is not None:
-        save_constants(constants, constants_of(node))
-    text = doc.text()
-    if imports and isinstance(node, IRModule | tir.BaseFunc):
-        used = ", ".join(v for k, v in _IMPORT.items() if f"{k}." in text)
-        text = f"from roundel.script import {used}\n\n\n{text}\n"
-    return text
+    with doc.about(node):
+        getattr(dialect, write)(node)
+    if asked.constants is not None:
+        save_constants(asked.constants, constants_of(node))
+    if asked.imports and isinstance(node, IRModule | tir.BaseFunc):
+        dialect.head()
+    return doc.text()
 
 
-def _module(mod: IRModule, doc: Doc, name: str | None) -> None:
-    class_name = python_identifier(name or "Module")
-    names = Names((class_name,))
-    functions = {}
-    for key, func in mod.items():
-        functions[key] = names.fresh(key), getattr(func, "ret_dtype", VOID)
-    doc.line("@I.ir_module")
-    with doc.body(f"class {class_name}:"):
-        if doc.constants is not None:
-            doc.line(f"I.module_constants({python_string(doc.constants)})")
-        if mod.attrs:
-            doc.line(f"I.module_attrs({ExprPrinter(names).attrs(mod.attrs)})")
-        for k, (key, func) in enumerate(mod.items()):
-            if k or mod.attrs or doc.constants is not None:
-                doc.line("")
-            _function(func, doc, names, class_name, functions, functions[key][0], key)
+def _speak_of(node: Any, doc: Doc) -> None:
+    """What is to be underlined or annotated, by object and by path."""
+    asked = doc.options
+    doc.marks.update(dict.fromkeys(asked.obj_to_underline))
+    doc.marks.update(resolve(node, path) for path in asked.path_to_underline)
+    doc.notes.update(asked.obj_to_annotate)
+    doc.notes.update((resolve(node, path)[0], note) for path, note in asked.path_to_annotate.items())
 
 
-def _function(func: Any, doc: Doc, names: Names, module: str | None, functions: Any, name: str, key: str) -> None:
-    decorator_name = key if key != name else None
-    if isinstance(func, tir.PrimFunc):
-        TensorPrinter(names, doc, module, functions).function(func, name, decorator_name)
-    else:
+class Dialect:
+    """How a node is written into a ``Doc``; this one is Roundel's own, another overrides what differs."""
+
+    def __init__(self, doc: Doc) -> None:
+        self.doc, self.options = doc, doc.options
+
+    # ---- printers
+
+    def names(self, *reserved: str) -> Names:
+        """Names, none of them given yet."""
+        asked = self.options
+        return Names((*reserved, *asked.prefixes.values(), asked.module_alias), asked.show_object_address)
+
+    def tensor(self, names: Names, module: str | None = None, functions: Any = None) -> TensorPrinter:
+        """The printer of tensor programs."""
+        return TensorPrinter(names, self.doc, module, functions)
+
+    def graph(self, names: Names, module: str | None = None, functions: Any = None) -> Any:
+        """The printer of graph functions."""
         from .graph import GraphPrinter  # printed on first use: tensor programs alone do not need it
 
-        GraphPrinter(names, doc, module, functions).function(func, name, decorator_name)
+        return GraphPrinter(names, self.doc, module, functions)
+
+    def head(self) -> None:
+        """The import line above what is written."""
+        text = "\n".join(self.doc.lines)
+        used = ", ".join(v for k, v in _IMPORT.items() if f"{k}." in text)
+        self.doc.above(f"from roundel.script import {used}", "", "")
+        self.doc.lines.append("")
+
+    # ---- modules and functions
+
+    def module(self, mod: IRModule) -> None:
+        """``@I.ir_module`` and the class."""
+        class_name = python_identifier(self.options.name or "Module")
+        names = self.names(class_name)
+        functions = {}
+        for key, func in self.in_order(mod):
+            functions[key] = names.fresh(key), getattr(func, "ret_dtype", VOID)
+        self.doc.line("@I.ir_module")
+        with self.doc.body(f"class {class_name}:"):
+            before = len(self.doc.lines)
+            if self.doc.constants is not None:
+                self.doc.line(f"I.module_constants({python_string(self.doc.constants)})")
+            if mod.attrs:
+                self.doc.line(f"I.module_attrs({self.tensor(names).attrs(mod.attrs)})")
+            for key, func in self.in_order(mod):
+                if len(self.doc.lines) > before:
+                    self.doc.line("")
+                self.function(func, names, class_name, functions, functions[key][0], key)
+
+    def in_order(self, mod: IRModule) -> list[tuple[str, Any]]:
+        """The functions in the order in which they are written."""
+        return list(mod.items())
+
+    def function(self, func: Any, names: Names, module: str | None, functions: Any, name: str, key: str) -> None:
+        """A function called ``name`` in the text and ``key`` in the module."""
+        make = self.tensor if isinstance(func, tir.PrimFunc) else self.graph
+        with self.doc.about(func):
+            make(names, module, functions).function(func, name, key if key != name else None)
+
+    def alone(self, func: Any) -> None:
+        """A function without a module."""
+        key = self.options.name or str(func.attrs.get("global_symbol", "main"))
+        self.function(func, self.names(key), None, {}, python_identifier(key), key)
+
+    # ---- fragments
+
+    def statement(self, s: Any) -> None:
+        """A statement below what it uses without declaring it."""
+        printer = self.tensor(self.names())
+        printer.found = Declarations(s)
+        printer.free_variables()
+        printer.declare_pending()
+        printer.stmt(s, True)
+
+    def expression(self, e: Any) -> None:
+        """An expression, index map, reducer or region."""
+        self.doc.line(self.tensor(self.names()).node(e))
+
+    def buffer(self, b: tir.Buffer) -> None:
+        """The declaration of a buffer."""
+        self.tensor(self.names()).declare(b, "T.Buffer({})", again=False)
+
+    def range(self, r: tir.Range) -> None:
+        """A range, as it stands in an index."""
+        self.doc.line(self.tensor(self.names()).range_item(r))
+
+    def iter_var(self, v: tir.IterVar) -> None:
+        """``vi: spatial in 128``"""
+        domain = self.tensor(self.names()).domain(v.dom)
+        self.doc.line(f"{python_identifier(v.var.name)}: {v.kind.value} in {domain}")
+
+    def of_graph(self, n: Any) -> None:
+        """A part of a graph function."""
+        self.graph(self.names()).fragment(n)
+
+    def global_var(self, n: Any) -> None:
+        """The name of a function of the module."""
+        self.doc.line(f"I.GlobalVar({python_string(n.name)})")
 
 
-def _alone(func: Any, doc: Doc, name: str | None) -> None:
-    key = name or str(func.attrs.get("global_symbol", "main"))
-    _function(func, doc, Names((key,)), None, {}, python_identifier(key), key)
+def _dialect(doc: Doc) -> Dialect:
+    if doc.options.dialect == "roundel":
+        return Dialect(doc)
+    from .tvm import TvmDialect
+
+    return TvmDialect(doc)
 
 
-def _statement(s: Any, doc: Doc, name: str | None) -> None:
-    printer = TensorPrinter(Names(), doc)
-    printer.found = Declarations(s)
-    printer.free_variables()
-    printer.declare_pending()
-    printer.stmt(s, True)
-
-
-def _expression(e: Any, doc: Doc, name: str | None) -> None:
-    doc.line(ExprPrinter(Names()).node(e))
-
-
-def _buffer(b: tir.Buffer, doc: Doc, name: str | None) -> None:
-    TensorPrinter(Names(), doc).declare(b, "T.Buffer({})", again=False)
-
-
-def _range(r: tir.Range, doc: Doc, name: str | None) -> None:
-    doc.line(ExprPrinter(Names()).range_item(r))
-
-
-def _iter_var(v: tir.IterVar, doc: Doc, name: str | None) -> None:
-    printer = TensorPrinter(Names(), doc)
-    doc.line(f"{python_identifier(v.var.name)}: {v.kind.value} in {printer._domain(v.dom)}")
-
-
-def _graph(n: Any, doc: Doc, name: str | None) -> None:
-    from .graph import GraphPrinter
-
-    GraphPrinter(Names(), doc).fragment(n)
-
-
-_PRINT: dict[type, Callable[[Any, Doc, str | None], None]] = {
-    IRModule: _module,
-    tir.PrimFunc: _alone,
-    graph.Function: _alone,
-    tir.Buffer: _buffer,
-    tir.BufferRegion: _expression,
-    tir.IndexMap: _expression,
-    tir.CommReducer: _expression,
-    tir.Range: _range,
-    tir.IterVar: _iter_var,
+_WRITE: dict[type, str] = {
+    IRModule: "module",
+    tir.PrimFunc: "alone",
+    graph.Function: "alone",
+    tir.Buffer: "buffer",
+    tir.BufferRegion: "expression",
+    tir.IndexMap: "expression",
+    tir.CommReducer: "expression",
+    tir.Range: "range",
+    tir.IterVar: "iter_var",
+    tir.MatchBufferRegion: "expression",
+    graph.GlobalVar: "global_var",
 }
-_FAMILIES: dict[type, Callable[[Any, Doc, str | None], None]] = {
-    tir.Stmt: _statement,
-    tir.Expr: _expression,
-    graph.StructInfo: _graph,
-    graph.GraphExpr: _graph,
-    graph.Binding: _graph,
-    graph.BindingBlock: _graph,
-    graph.GlobalVar: lambda n, doc, name: doc.line(f"I.GlobalVar({python_string(n.name)})"),
+_FAMILIES: dict[type, str] = {
+    tir.Stmt: "statement",
+    tir.Expr: "expression",
+    graph.StructInfo: "of_graph",
+    graph.GraphExpr: "of_graph",
+    graph.Binding: "of_graph",
+    graph.BindingBlock: "of_graph",
 }
 
 
-def show(node: Any, **options: Any) -> None:
-    """Print the script, highlighted on a terminal."""
+def show(node: Any, style: str | None = None, **options: Any) -> None:
+    """Print the script, highlighted on a terminal; ``style``: ``"light"``, ``"dark"``, ``"ansi"`` or the name of a Pygments style."""
     from rich.console import Console
     from rich.syntax import Syntax
 
-    Console(soft_wrap=True).print(Syntax(print_script(node, **options), "python", background_color="default"))
+    theme = {"light": "default", "dark": "monokai", "ansi": "ansi_dark", None: "monokai"}.get(style, style)
+    text = print_script(node, **options)
+    Console(soft_wrap=True).print(Syntax(text, "python", theme=theme or "monokai", background_color="default"))

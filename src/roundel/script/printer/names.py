@@ -27,8 +27,9 @@ class _Frame:
 class Names:
     """What each variable, buffer or function is called here."""
 
-    def __init__(self, reserved: Iterable[str] = ()) -> None:
+    def __init__(self, reserved: Iterable[str] = (), addresses: bool = False) -> None:
         self.texts: dict[Any, str] = {}
+        self.addresses = addresses  # names end in the address of what they name
         self.frames = [_Frame({*_RESERVED, *reserved})]
 
     def __contains__(self, node: Any) -> bool:
@@ -55,7 +56,7 @@ class Names:
 
     def define(self, node: Any, hint: str) -> str:
         """A new name for ``node`` in this scope."""
-        name = self.fresh(hint)
+        name = self.fresh(f"{hint}_{id(node):#x}" if self.addresses else hint)
         self.alias(node, name)
         return name
 

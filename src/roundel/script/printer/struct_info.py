@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import ClassVar
 
 from ...ir.escape import python_string
 from ...ir.graph import FuncInfo, Layout, ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
@@ -14,11 +14,13 @@ from ...ir.tir import Expr, IntImm
 class InfoPrinter:
     """Prints struct info with ``expr`` for dimensions; ``as_text`` quotes those that are not numbers."""
 
+    cases: ClassVar[dict[type, Callable[..., str]]] = {}  # type of struct info to (printer, info) -> text
+
     def __init__(self, expr: Callable[[Expr], str], as_text: bool = False) -> None:
         self.expr, self.as_text = expr, as_text
 
     def __call__(self, info: StructInfo) -> str:
-        return _INFO[type(info)](self, info)
+        return self.cases[type(info)](self, info)
 
     def dim(self, e: Expr) -> str:
         """A dimension."""
@@ -71,7 +73,7 @@ def layout_text(layout: Layout) -> str:
     return f"R.Layout({', '.join(parts)})"
 
 
-_INFO: dict[type, Callable[[InfoPrinter, Any], str]] = {
+InfoPrinter.cases = {
     ObjectInfo: lambda p, i: "R.Object",
     TensorInfo: InfoPrinter.tensor,
     ShapeInfo: InfoPrinter.shape,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from ...ir import tir
 from ...ir.dtype import INT64, VOID
@@ -60,9 +60,10 @@ def has_implicit_root(func: tir.PrimFunc) -> bool:
 class TensorPrinter(ExprPrinter):
     """Prints statements into a ``Doc``."""
 
+    statements: ClassVar[dict[type, Callable[..., None]]] = {}  # type of statement to (printer, statement, tail)
+
     def __init__(self, names: Names, doc: Doc, module: str | None = None, functions: Any = None) -> None:
-        super().__init__(names, module, functions)
-        self.doc = doc
+        super().__init__(names, doc, module, functions)
         self.loops: dict[Var, Range] = {}
         self.found: Declarations | None = None
         self.pending: list[Buffer] = []
@@ -122,8 +123,12 @@ class TensorPrinter(ExprPrinter):
         """``n = T.int64()`` for variables that nothing declares."""
         for v in self.found.free_vars if self.found else ():
             if v not in self.names:
-                self.doc.line(f"{self.names.define(v, v.name)} = {variable_text(v)}")
+                self.doc.line(f"{self.names.define(v, v.name)} = {self.variable(v)}")
         self.pending = list(self.found.free_buffers) if self.found else []
+
+    def variable(self, v: Var) -> str:
+        """The declaration of a free variable."""
+        return variable_text(v)
 
     def declare_pending(self) -> None:
         """Buffers that no statement declares, as soon as what they need is there."""
@@ -172,7 +177,8 @@ class TensorPrinter(ExprPrinter):
 
     def stmt(self, s: Stmt, tail: bool) -> None:
         """One statement; ``tail`` when nothing follows in this body, so that its own body need not be indented."""
-        _STMT[type(s)](self, s, tail)
+        with self.doc.about(s):
+            self.statements[type(s)](self, s, tail and s not in self.doc.notes)
 
     @contextmanager
     def scope(self, head: str) -> Any:
@@ -301,9 +307,9 @@ class TensorPrinter(ExprPrinter):
         """``for``; perfect nests of plain loops as one ``T.grid``."""
         nest = [s]
         while (
-            _plain_loop(nest[-1])
+            self.perfect(nest[-1])
             and isinstance(nest[-1].body, For)
-            and _plain_loop(nest[-1].body)
+            and self.perfect(nest[-1].body)
             and not any(v in {f.loop_var for f in nest} for v in walk(nest[-1].body.extent))
         ):
             nest.append(nest[-1].body)
@@ -315,6 +321,10 @@ class TensorPrinter(ExprPrinter):
             with self.doc.body(f"for {variables} in {what}:"):
                 self.declare_pending()
                 self.stmt(nest[-1].body, True)
+
+    def perfect(self, s: For) -> bool:
+        """Whether a loop may be one of ``T.grid``."""
+        return _plain_loop(s) and s not in self.doc.notes
 
     def _iterations(self, s: For) -> str:
         dtype, zero = s.loop_var.dtype, type(s.min) is IntImm and s.min.value == 0
@@ -340,13 +350,17 @@ class TensorPrinter(ExprPrinter):
 
     # ---- blocks
 
+    def block_name(self, part: str = "") -> str:
+        """What a block, its attributes and its buffers are called."""
+        return f"T.sblock{part}"
+
     def realize(self, s: BlockRealize, tail: bool) -> None:
         """``with T.sblock(name):``"""
         self.block(s.block, s.iter_values, s.predicate)
 
     def block(self, b: Block, values: tuple[Expr, ...] | None, predicate: Expr) -> None:
         """A block; without ``values`` one that stands alone."""
-        with self.scope(f"with T.sblock({python_string(b.name)}{'' if values is not None else ', no_realize=True'}):"):
+        with self.scope(f"with {self.block_name()}({python_string(b.name)}{'' if values is not None else ', no_realize=True'}):"):
             self._axes(b, values)
             if not _is_true(predicate):
                 self.doc.line(f"T.where({self.expr(predicate)})")
@@ -361,10 +375,10 @@ class TensorPrinter(ExprPrinter):
 
     def _inside(self, b: Block) -> None:
         if b.annotations:
-            self.doc.line(f"T.sblock_attr({self.attrs(b.annotations)})")
+            self.doc.line(f"{self.block_name('_attr')}({self.attrs(b.annotations)})")
         self.declare_pending()
         for a in b.alloc_buffers:
-            self.declare(a, "T.sblock_alloc_buffer({})")
+            self.declare(a, self.block_name("_alloc_buffer") + "({})")
         for m in b.match_buffers:
             self.declare(m.buffer, f"T.match_buffer({self.region(m.source)}, {{}})")
         if b.init is not None:
@@ -380,7 +394,7 @@ class TensorPrinter(ExprPrinter):
             self.doc.line(f'{names} = T.axis.remap("{"".join(_AXES[iv.kind][1] for iv, _ in pairs)}", [{bound}])')
             return
         for iv, value in pairs:
-            args = [self._domain(iv.dom)] + ([] if value is None else [self.expr(value)])
+            args = [self.domain(iv.dom)] + ([] if value is None else [self.expr(value)])
             if value is not None and iv.var.dtype is not value.dtype:
                 args.append(f'dtype="{iv.var.dtype}"')
             self.doc.line(f"{self.names.define(iv.var, iv.var.name)} = T.axis.{_AXES[iv.kind][0]}({', '.join(args)})")
@@ -391,7 +405,8 @@ class TensorPrinter(ExprPrinter):
             loop is not None and loop.min is iv.dom.min and loop.extent is iv.dom.extent and iv.var.dtype is value.dtype
         )
 
-    def _domain(self, dom: Range) -> str:
+    def domain(self, dom: Range) -> str:
+        """The domain of an axis: an extent, or (begin, end)."""
         stop = stop_of(dom.min, dom.extent)
         if dom.extent in self.loops or stop is None:
             return f"T.Range({self.expr(dom.min)}, {self.expr(dom.extent)})"
@@ -412,7 +427,7 @@ def _plain_loop(s: For) -> bool:
     return s.kind is ForKind.SERIAL and zero and not s.annotations and s.step is None and s.thread is None
 
 
-_STMT: dict[type, Callable[[TensorPrinter, Any, bool], None]] = {
+TensorPrinter.statements = {
     Seq: TensorPrinter.seq,
     tir.BufferStore: TensorPrinter.store,
     tir.Evaluate: TensorPrinter.evaluate,
