@@ -18,6 +18,7 @@ import numpy as np
 from roundel.arith import Analyzer
 from roundel.ir import decl_buffer, tir
 from roundel.ir.dtype import INT64, DType
+from roundel.ir.errors import ArithError
 from roundel.ir.tir import Expr, IntImm, Range, Var
 
 DIVIDES = (tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod)
@@ -162,10 +163,22 @@ def _leaf(k: int, x: Expr, y: Expr, constants: tuple[int, ...], dtype: DType) ->
     return IntImm(min(max(constants[k % len(constants)], low), high), dtype)
 
 
+def _rewritten(an: Analyzer) -> Callable[[Expr], Expr]:
+    """``rewrite_simplify``, with a division by zero left as it stands."""
+
+    def apply(e: Expr) -> Expr:
+        try:
+            return an.rewrite_simplify(e)
+        except ArithError:
+            return e
+
+    return apply
+
+
 def findings(kind: str, e: Expr) -> Iterator[str]:
     """What the analyzer says of an expression and evaluation does not."""
     _, _, _, leaves, told = subject(kind)
-    before, after = Evaluation(leaves), Evaluation(leaves)
+    before = Evaluation(leaves)
     an = Analyzer()
     for v, r in told:
         an.bind(v, r)
@@ -174,12 +187,14 @@ def findings(kind: str, e: Expr) -> Iterator[str]:
     if not where.any():
         return
     values = np.broadcast_to(values, where.shape)[where]
-    simple = an.simplify(e)
-    found = np.broadcast_to(after.of(simple), where.shape)[where]
-    if not np.array_equal(values, found):
-        at = int(np.flatnonzero(values != found)[0])
-        place = [int(v[where][at]) for v in leaves.values()]
-        yield f"{kind}: {e!r} is {values[at]} at {place}, simplified {simple!r} is {found[at]}"
+    for how, simplify in (("simplified", an.simplify), ("rewritten", _rewritten(an))):
+        simple = simplify(e)
+        after = Evaluation(leaves)
+        found = np.broadcast_to(after.of(simple), where.shape)[where]
+        if not np.array_equal(values, found):
+            at = int(np.flatnonzero(values != found)[0])
+            place = [int(v[where][at]) for v in leaves.values()]
+            yield f"{kind}: {e!r} is {values[at]} at {place}, {how} {simple!r} is {found[at]}"
     if e.dtype.is_bool:
         if an.prove(e) and not values.all():
             yield f"{kind}: {e!r} is proved and does not hold"

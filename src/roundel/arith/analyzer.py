@@ -142,6 +142,15 @@ class Analyzer:
 
     __call__ = simplify
 
+    def rewrite_simplify(self, e: Any) -> Expr:
+        """``e`` simplified by rules that keep the order of its operands (``rewrite``), stronger and slower than ``simplify``.
+
+        Raises ArithError for a division by the constant 0.
+        """
+        from .rewrite import rewrite_simplify
+
+        return rewrite_simplify(self, tir.as_index(e))
+
     def _simplify(self, e: Expr) -> Expr:
         dtype = e.dtype
         if dtype.lanes == 1:

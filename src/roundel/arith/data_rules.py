@@ -17,6 +17,7 @@ import numpy as np
 from ..ir import tir
 from ..ir.dtype import DType
 from ..ir.tir import Expr, FloatImm, IntImm
+from ..ir.tir.ops import wrap
 from .compare import FALSE, TRUE
 from .effects import has_effect
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Rule = Callable[["Analyzer", Any], Expr]
 _ROUNDED = {"float32", "float64"}
+_IEEE = {*_ROUNDED, "float16"}
 
 
 def simplify(an: Analyzer, e: Expr) -> Expr:
@@ -98,11 +100,15 @@ def _ring(e: Expr) -> bool:
     return e.dtype.is_int
 
 
+def _never_minus_zero(e: Expr) -> bool:
+    """Whether a number of floating point is a whole number's, so that adding 0.0 leaves it."""
+    return type(e) is tir.Cast and (e.value.dtype.is_int or e.value.dtype.is_bool)
+
+
 def _add_rules(a: Expr, b: Expr) -> Expr | None:
-    if _int_is(b, 0) or _float_is(b, -0.0):
-        return a
-    if _int_is(a, 0) or _float_is(a, -0.0):
-        return b
+    for x, y in ((a, b), (b, a)):
+        if _int_is(y, 0) or _float_is(y, -0.0) or (_float_is(y, 0.0) and _never_minus_zero(x)):
+            return x
     if _ring(a):
         if type(a) is IntImm:
             a, b = b, a
@@ -343,17 +349,15 @@ def _cast(an: Analyzer, e: Expr) -> Expr:
             return value.value  # there and back
         if value.dtype.is_int and e.dtype.is_int:
             return tir.cast(value.value, e.dtype)
-    if type(value) in (IntImm, FloatImm, tir.Broadcast) and (type(value) is not FloatImm or value.dtype in _ROUNDED):
+    if type(value) in (IntImm, FloatImm, tir.Broadcast):
         return _cast_constant(value, e)
     return e.replace(value=value)
 
 
 def _cast_constant(value: Expr, e: Expr) -> Expr:
     if type(value) is FloatImm:
-        if not e.dtype.is_float or e.dtype.element not in _ROUNDED:
-            return e.replace(value=value)
-        with np.errstate(all="ignore"):
-            return FloatImm(float(e.dtype.numpy.type(value.value)), e.dtype)
+        made = _cast_float(value, e.dtype)
+        return e.replace(value=value) if made is None else made
     if type(value) is IntImm and e.dtype.is_float and abs(value.value) > 2048:
         return (
             e.replace(value=value)
@@ -361,6 +365,21 @@ def _cast_constant(value: Expr, e: Expr) -> Expr:
             else FloatImm(float(e.dtype.numpy.type(value.value)), e.dtype)
         )
     return tir.cast(value, e.dtype)
+
+
+def _cast_float(value: FloatImm, to: DType) -> Expr | None:
+    """A number of floating point that its type holds exactly as another type has it; whole numbers are cut off and saturated."""
+    if value.dtype not in _IEEE or to.lanes > 1:
+        return None
+    with np.errstate(all="ignore"):
+        if value.dtype not in _ROUNDED and float(value.dtype.numpy.type(value.value)) != value.value:
+            return None
+        if to in _IEEE:
+            return FloatImm(float(to.numpy.type(value.dtype.numpy.type(value.value))), to)
+    if not math.isfinite(value.value) or not (to.is_int or to.is_bool):
+        return None
+    low, high = to.limits
+    return IntImm(value.value != 0 if to.is_bool else min(max(int(value.value), low), high), to)
 
 
 def _lossless(a: DType, b: DType) -> bool:
@@ -374,9 +393,33 @@ def _lossless(a: DType, b: DType) -> bool:
 
 def _call(an: Analyzer, e: Expr) -> Expr:
     args = tuple(map(an.simplify, e.args))
-    if e.op == "likely" and type(args[0]) is IntImm:
-        return args[0]
+    if all(type(a) is IntImm for a in args) and isinstance(e.op, str) and e.op in _CONSTANT_CALLS and e.dtype.lanes == 1:
+        folded = _CONSTANT_CALLS[e.op](args[0].dtype.bits, *(a.value for a in args))
+        if folded is not None:
+            return wrap(folded, e.dtype)
     return e if all(a is b for a, b in zip(args, e.args)) else tir.Call(e.op, args, e.dtype)
+
+
+def _shift(by: Callable[[int, int], int]) -> Callable[[int, int, int], int | None]:
+    return lambda bits, a, n: by(a, n) if 0 <= n < bits else None
+
+
+def _unsigned(bits: int, a: int) -> int:
+    return a & ((1 << bits) - 1)
+
+
+_CONSTANT_CALLS: dict[str, Callable[..., int | None]] = {  # of the operand's width and the constants
+    "likely": lambda bits, a: a,
+    "bitwise_and": lambda bits, a, b: a & b,
+    "bitwise_or": lambda bits, a, b: a | b,
+    "bitwise_xor": lambda bits, a, b: a ^ b,
+    "bitwise_not": lambda bits, a: ~a,
+    "shift_left": _shift(operator.lshift),
+    "shift_right": _shift(operator.rshift),
+    "abs": lambda bits, a: abs(a),
+    "popcount": lambda bits, a: _unsigned(bits, a).bit_count(),
+    "clz": lambda bits, a: bits - _unsigned(bits, a).bit_length(),
+}
 
 
 def _load(an: Analyzer, e: Expr) -> Expr:

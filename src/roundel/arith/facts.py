@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..ir import free_vars, tir
+from ..ir.errors import ConstantError
 from ..ir.tir import Expr, IntImm, Var
 from . import bounds, compare, modular
 from .effects import reads_memory
@@ -63,11 +64,19 @@ def learn(an: Analyzer, condition: Expr) -> None:
         return
     if type(condition) is not IntImm:
         an.facts.truths[condition] = True
-        opposite = compare.negation(an, condition) if type(condition) in _NEGATABLE else None
+        opposite = _opposite(an, condition)
         if opposite is not None and type(opposite) is not IntImm:
             an.facts.truths[opposite] = False
     if rule is not None:
         rule(an, condition)
+
+
+def _opposite(an: Analyzer, condition: Expr) -> Expr | None:
+    """The contrary of a canonical condition; None where its type does not hold the constant that it needs."""
+    try:
+        return compare.negation(an, condition) if type(condition) in _NEGATABLE else None
+    except ConstantError:
+        return None
 
 
 def _learn_inequality(an: Analyzer, e: Expr) -> None:

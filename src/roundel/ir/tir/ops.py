@@ -10,7 +10,7 @@ from ..dtype import BOOL, FLOAT32, INT64, DType
 from . import expr as e
 from .expr import Expr, FloatImm, IntImm
 
-_INT_FOLD: dict[type, Callable[[int, int], Any]] = {
+INT_FOLD: dict[type, Callable[[int, int], Any]] = {  # what an operator of exact integers gives
     e.Add: lambda a, b: a + b, e.Sub: lambda a, b: a - b, e.Mul: lambda a, b: a * b,
     e.FloorDiv: lambda a, b: a // b, e.FloorMod: lambda a, b: a % b,
     e.Div: lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
@@ -93,7 +93,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def _binary(cls: type) -> Callable[[Any, Any], Expr]:
-    fold = _INT_FOLD.get(cls)
+    fold = INT_FOLD.get(cls)
     compares = issubclass(cls, e.Compare)
 
     def build(a: Any, b: Any) -> Expr:
