@@ -15,7 +15,7 @@ _HOMES = {
     "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",
 }
 _ROOMS = {"ir", "arith", "runtime", "target", "interp", "script", "te", "builder", "passes", "ops", "intrinsics", "schedule", "lower", "codegen",
-          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli", "relax"}
+          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli", "relax", "tir"}
 _FRONTENDS = {"onnx", "torch"}
 
 __all__ = ["__version__", "build", *_HOMES]

@@ -8,7 +8,7 @@ from typing import Any
 from ..dtype import HANDLE, DType
 from ..node import Node, Span, node
 from .expr import BufferLoad, Expr, IntImm, Ramp, Var
-from .ops import as_index, index_const
+from .ops import as_index, call, index_const, product_of, sub, sum_of
 
 
 @node
@@ -32,6 +32,8 @@ class Buffer(Node):
     span: Span | None = None
 
     __hash__ = object.__hash__
+
+    READ, WRITE = 1, 2  # what an access pointer is for
 
     @property
     def ndim(self) -> int:
@@ -57,6 +59,29 @@ class Buffer(Node):
         if lanes > 1 and all(i.dtype.lanes == 1 for i in items):
             items[-1] = Ramp(items[-1], IntImm(1, items[-1].dtype), lanes)
         return BufferLoad(self, tuple(items))
+
+    def access_ptr(self, access_mask: Any, ptr_type: Any = "handle", content_lanes: int = 1, offset: Any = 0, extent: Any = None) -> Expr:
+        """A pointer into the buffer that is handed to external code: ``access_mask`` is ``"r"``, ``"w"`` or ``"rw"``, ``offset`` in
+        elements, ``extent`` how many may be touched (by default all from there on)."""
+        bits = sum({"r": self.READ, "w": self.WRITE}[c] for c in access_mask) if isinstance(access_mask, str) else access_mask
+        start = as_index(offset) if self.elem_offset is None else self.elem_offset + offset
+        if extent is None:
+            extent = sub(self.strides[0] * self.shape[0] if self.strides else product_of(self.shape), offset)
+        dtype = self.dtype.with_lanes(content_lanes * self.dtype.lanes) if content_lanes > 1 else self.dtype
+        return call("access_ptr", str(dtype), self.data, start, as_index(extent), bits)
+
+    def offset_of(self, indices: Any) -> Expr:
+        """The place of an element, in elements from ``data``."""
+        items = [as_index(i) for i in (indices if isinstance(indices, tuple | list) else (indices,))]
+        strides = self.strides or tuple(product_of(self.shape[k + 1 :]) for k in range(self.ndim))
+        return sum_of([*(i * s for i, s in zip(items, strides, strict=True)), *(() if self.elem_offset is None else (self.elem_offset,))])
+
+    def get_flattened_buffer(self) -> Buffer:
+        """The same memory as a buffer of one dimension (itself where it has one)."""
+        if self.ndim == 1 and not self.strides:
+            return self
+        whole = self.strides[0] * self.shape[0] if self.strides else product_of(self.shape)
+        return self.replace(shape=(whole,), strides=())
 
 
 def decl_buffer(shape: Any, dtype: Any = "float32", name: str = "buffer", *, strides: Any = (), elem_offset: Any = None,

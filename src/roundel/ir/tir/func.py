@@ -61,6 +61,12 @@ class PrimFunc(BaseFunc):
         found = self.buffers
         return tuple(found[p] for p in self.params if p in found)
 
+    def specialize(self, params: Mapping[Var, Any]) -> PrimFunc:
+        """The program for given sizes and buffers: ``func.specialize({n: 128, a: decl_buffer((128, 128))})``. Raises BuildError."""
+        from ..specialize import specialize  # it rewrites functions
+
+        return specialize(self, params)
+
     @property
     def struct_info(self) -> Any:
         """What callers know of it: tensors and scalars go in, nothing or a scalar comes back."""

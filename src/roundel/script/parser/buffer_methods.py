@@ -13,11 +13,8 @@ from ..regions import operand
 
 
 def _access_ptr(b: Buffer) -> Callable[..., Expr]:
-    def build(mask: Any, ptr_type: Any = "handle", content_lanes: int = 1, offset: Any = 0, extent: Any = None) -> Expr:
-        bits = sum({"r": 1, "w": 2}[c] for c in mask) if isinstance(mask, str) else mask
-        whole = tir.product_of(b.shape) if extent is None else tir.as_index(extent)
-        start = tir.add(tir.index_const(0) if b.elem_offset is None else b.elem_offset, offset)
-        return tir.call("access_ptr", str(b.dtype), b.data, start, whole, bits)
+    def build(mask: Any, ptr_type: Any = "handle", content_lanes: int = 1, offset: Any = 0, extent: Any = None, dtype: Any = None) -> Expr:
+        return b.access_ptr(mask, ptr_type, content_lanes, operand(offset), operand(extent))
 
     return build
 
