@@ -539,6 +539,11 @@ def _act_assert(p: TensorParser, mark: marks.AssertHead, node: ast.AST) -> None:
     p.body.add(tir.Assert(tir.ops._truth(p.operand(mark.condition)), _text(mark.message), p.source.span(node)))
 
 
+def _evaluated(p: TensorParser, value: Any) -> Expr:
+    """What is evaluated; of a buffer, as of other operands of calls, the pointer."""
+    return value.data if isinstance(value, Buffer) else tir.const(p.operand(value))
+
+
 def _act_bind(p: TensorParser, mark: marks.LetHead, node: ast.AST) -> None:
     if not (isinstance(mark.value, Var) and mark.var is not None and p.rebind(mark.value, mark.var)):
         p._bind_let("_", mark, node)
@@ -558,7 +563,7 @@ _ACTIONS: dict[type, Callable[[TensorParser, Any, ast.AST], Any]] = {
     marks.AttrHead: _act_attr,
     marks.AssertHead: _act_assert,
     marks.Store: lambda p, m, n: p.body.add(p.stored(m, n)),
-    marks.Evaluated: lambda p, m, n: p.body.add(tir.Evaluate(tir.const(p.operand(m.value)), p.source.span(n))),
+    marks.Evaluated: lambda p, m, n: p.body.add(tir.Evaluate(_evaluated(p, m.value), p.source.span(n))),
     marks.LetHead: _act_bind,
     marks.Realize: _act_realize,
     marks.Launch: lambda p, m, n: p._bind_launch("tx", m, n),

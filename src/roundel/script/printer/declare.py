@@ -57,9 +57,8 @@ class Declarations:
                 variables[n] = None
                 before |= set() if n in defined else {n}
             elif type(n) is tir.AttrStmt:
-                (
-                    buffers if isinstance(n.subject, Buffer) else variables if isinstance(n.subject, Var) else {}
-                ).setdefault(n.subject, None)
+                subject = n.subject.buffer if isinstance(n.subject, tir.BufferRegion) else n.subject
+                (buffers if isinstance(subject, Buffer) else variables if isinstance(subject, Var) else {}).setdefault(subject, None)
             elif type(n) is tir.Block:
                 buffers.update(dict.fromkeys(n.alloc_buffers))
             elif type(n) is tir.PrimFunc:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ...ir.tir import intrin
+from ...ir.tir import StringImm, intrin
 from ..parser.entry import inline, macro, prim_func
 from . import axis
 from .buffers import (
