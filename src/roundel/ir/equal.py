@@ -13,6 +13,7 @@ from .constants import ConstData
 from .errors import RoundelError
 from .graph.expr import DataflowVar, MatchCast, VarBinding, While
 from .graph.expr import Var as GraphVar
+from .graph.struct_info import StructInfo
 from .node import Node
 from .op import OpDef
 from .tir import stmt as ts
@@ -47,6 +48,7 @@ class _Compare:
         self.path: list[str] = []
         self.mismatch: tuple[str, Any, Any] | None = None
         self.map_free = map_free_vars
+        self.in_info = False  # inside of struct info: a dimension is a size, whether its variable says so or not
 
     def fail(self, a: Any, b: Any) -> bool:
         if self.mismatch is None:
@@ -80,6 +82,11 @@ class _Compare:
             return a is b or self.fail(a, b)
         if isinstance(a, BaseFunc):
             return self.functions(a, b)
+        if isinstance(a, StructInfo):
+            outer, self.in_info = self.in_info, True
+            same = self.fields(a, b)
+            self.in_info = outer
+            return same
         return self.binds(_bound(a), _bound(b)) and self.fields(a, b)
 
     def functions(self, a: Any, b: Any) -> bool:
@@ -113,7 +120,7 @@ class _Compare:
             return self.fail(a, b)
         self.left[a], self.right[b] = b, a
         if isinstance(a, Var):
-            return (a.dtype is b.dtype and a.size == b.size) or self.fail(a, b)
+            return (a.dtype is b.dtype and (a.size == b.size or self.in_info)) or self.fail(a, b)
         skip = (*a._hidden, "name")
         return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in skip)
 
@@ -187,7 +194,7 @@ def _of_expression(e: Expr) -> int:
     known = e._facts.get("hash")
     if known is None:
         if isinstance(e, Var):
-            known = hash((str(e.dtype), e.size))
+            known = hash(str(e.dtype))
         elif isinstance(e, FloatImm):
             known = hash((struct.pack("<d", e.value), str(e.dtype)))
         else:
