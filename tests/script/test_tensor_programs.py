@@ -35,7 +35,7 @@ def test_round_trip(name):
 def test_matmul_relu_means_what_it_says():
     mod = parse(MM_RELU)
     func = mod["mm_relu"]
-    assert dict(func.attrs) == {"global_symbol": "mm_relu", "tir.noalias": True}
+    assert dict(func.attrs) == {"global_symbol": "mm_relu", "noalias": True}
     assert [b.name for b in func.buffer_params] == ["A", "B", "C"]
     root = func.root_block
     assert [b.name for b in root.alloc_buffers] == ["Y"]

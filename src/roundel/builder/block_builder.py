@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from roundel.arith.struct_infos import deduce
@@ -47,9 +48,16 @@ class _Frame:
     def close(self) -> None:
         """End the current block."""
         if self.current:
-            kind = graph.DataflowBlock if self.dataflow else graph.BindingBlock
-            self.blocks.append(kind(tuple(self.current)))
-        self.current = []
+            self.blocks.append(self.take())
+
+    def take(self) -> graph.BindingBlock:
+        """What was bound since the last block, as a block."""
+        kind = graph.DataflowBlock if self.dataflow else graph.BindingBlock
+        made, self.current = kind(tuple(self.current)), []
+        return made
+
+
+_building: list[BlockBuilder] = []  # with a function open, the innermost last
 
 
 class BlockBuilder:
@@ -72,6 +80,7 @@ class BlockBuilder:
         symbol = {} if private else {"global_symbol": name}
         frame = _Frame(name, params, Attrs({**symbol, **(attrs or {})}), pure, names={p.name: 1 for p in params or ()})
         self._frames.append(frame)
+        _building.append(self)
         try:
             yield
             if frame.output is None:
@@ -82,6 +91,22 @@ class BlockBuilder:
             body = graph.SeqExpr(tuple(frame.blocks), frame.output)
             func = graph.Function(frame.params, body, frame.output.sinfo, pure, frame.attrs)
             self.update_func(name, func)
+        finally:
+            self._frames.pop()
+            _building.pop()
+
+    @staticmethod
+    def current() -> BlockBuilder | None:
+        """The builder whose function is open, None where there is none."""
+        return _building[-1] if _building else None
+
+    @contextmanager
+    def testing_scope(self, def_vars: Sequence[tir.Var] = ()) -> Iterator[None]:
+        """Bindings without a function around them, to look at what is emitted; nothing of it joins the module. ``def_vars`` are the
+        symbolic variables that count as known."""
+        self._frames.append(_Frame("", (), Attrs(), True))
+        try:
+            yield
         finally:
             self._frames.pop()
 
@@ -98,6 +123,18 @@ class BlockBuilder:
             frame.close()
         finally:
             frame.dataflow = False
+
+    def begin_scope(self, params: Sequence[graph.Var] = (), dataflow: bool = False) -> None:
+        """Open a block of bindings outside of a function, or within the one that is open; ``end_scope`` gives it."""
+        outer = self._frames[-1] if self._frames else _Frame("", tuple(params), Attrs(), True)
+        if outer.dataflow:
+            raise RoundelError("dataflow blocks do not nest")
+        self._frames.append(_Frame(outer.name, outer.params, outer.attrs, outer.pure, dataflow=dataflow, names=outer.names))
+
+    def end_scope(self) -> graph.BindingBlock:
+        """The block that ``begin_scope`` opened."""
+        self._frame()
+        return self._frames.pop().take()
 
     def sequence(self, build: Callable[[], Any]) -> graph.SeqExpr:
         """What ``build`` emits, and its result, as a nested sequence: a branch, or the body of a loop."""
@@ -120,7 +157,11 @@ class BlockBuilder:
 
     # -- emitting
     def emit(self, value: Any, name_hint: str = "") -> graph.Var:
-        """Bind a value to a fresh variable and return it; without a hint it is called ``lv``, outside of dataflow blocks ``gv``."""
+        """Bind a value to a fresh variable and return it; without a hint it is called ``lv``, outside of dataflow blocks ``gv``.
+
+        A binding is appended as it is, and the bindings of a sequence before its value."""
+        if isinstance(value, graph.Binding):
+            return self.emit_normalized(value)
         name_hint = name_hint or ("lv" if self._frame().dataflow else "gv")
         return self._bind(self.normalize(value), name_hint, graph.DataflowVar if self._frame().dataflow else graph.Var)
 
@@ -159,8 +200,8 @@ class BlockBuilder:
         hint = primfunc_name_hint or getattr(fn, "__name__", "compute")
         return program.call(self.add_func(program.func, hint.replace("<lambda>", "compute")))
 
-    def emit_func_output(self, value: Any, params: Sequence[graph.Var] | graph.Var | None = None) -> None:
-        """Make ``value`` the function's result."""
+    def emit_func_output(self, value: Any, params: Sequence[graph.Var] | graph.Var | None = None) -> graph.GlobalVar:
+        """Make ``value`` the function's result; returns the reference by which the module knows the function."""
         frame = self._frame()
         if frame.dataflow:
             raise RoundelError("a function's result is given outside its dataflow block", hint="use emit_output inside")
@@ -171,11 +212,12 @@ class BlockBuilder:
                 raise BuilderError(f"the parameters of function {frame.name} were given twice")
             frame.params = _variables(params)
         frame.output = self._atom(self.normalize(value))
+        return graph.GlobalVar(frame.name)
 
     # -- the module
     def add_func(self, func: tir.BaseFunc, name_hint: str) -> graph.GlobalVar:
         """Add a function under a free name; a structurally equal tensor program made here is shared."""
-        name = self._programs.setdefault(func, lambda: self._mod.unique_name(name_hint))
+        name = self._programs.setdefault(func, lambda: next(n for n in (f"{name_hint}{k or ''}" for k in count()) if n not in self._mod))
         if name not in self._mod:
             self._mod = self._mod.with_functions({name: func})
         return graph.GlobalVar(name)
@@ -225,8 +267,12 @@ class BlockBuilder:
 
     # -- normal form
     def normalize(self, value: Any) -> graph.GraphExpr:
-        """The value with struct info, its operands bound where they are not atoms."""
+        """The value with struct info, its operands bound where they are not atoms; of a sequence its value, after its bindings."""
         value = as_graph(value)
+        if isinstance(value, graph.SeqExpr):
+            for block in value.blocks:
+                self._splice(block)
+            return self.normalize(value.body)
         if isinstance(value, graph.Call):
             args = tuple(self._atom(self.normalize(a)) if not isinstance(a, graph.GlobalVar) else a for a in value.args)
             if any(a is not b for a, b in zip(args, value.args)):
@@ -239,15 +285,35 @@ class BlockBuilder:
             return graph.TupleGetItem(self._atom(self.normalize(value.tuple_value)), value.index)
         return value
 
+    def _splice(self, block: graph.BindingBlock) -> None:
+        """The bindings of a block. In a dataflow block, one with effects ends it and begins another behind; else a dataflow block stays one."""
+        frame = self._frame()
+        apart = frame.dataflow != isinstance(block, graph.DataflowBlock)
+        if apart:
+            frame.close()
+            frame.dataflow = not frame.dataflow
+        for binding in block.bindings:
+            self.emit_normalized(binding)
+        if apart:
+            frame.close()
+            frame.dataflow = not frame.dataflow
+
     def _known_result(self, call: graph.Call) -> graph.Call:
         """The call with the struct info that its function in the module, or its variable, gives."""
         if not isinstance(call.sinfo, graph.ObjectInfo):
             return call
-        if isinstance(call.op, graph.GlobalVar) and isinstance(callee := self._mod.functions.get(call.op.name), graph.Function):
-            return call.replace(sinfo=deduce([p.sinfo for p in callee.params], callee.ret_sinfo, [a.sinfo for a in call.args]))
-        if isinstance(call.op, graph.Var) and isinstance(call.op.sinfo, graph.FuncInfo):
-            return call.replace(sinfo=deduce(call.op.sinfo.params or (), call.op.sinfo.ret, [a.sinfo for a in call.args]))
-        return call
+        known: Any = call.op.sinfo if isinstance(call.op, graph.Var) else None
+        if isinstance(call.op, graph.GlobalVar):
+            callee = self._mod.functions.get(call.op.name)
+            if isinstance(callee, tir.PrimFunc):
+                raise BuilderError(f"{call.op.name} is a tensor program, it is called like a graph function",
+                                   hint=f'call_tir(relax.GlobalVar("{call.op.name}"), (x, ...), out_sinfo), what it writes comes from there')
+            known = callee.sinfo if isinstance(callee, graph.Function) else None
+        if not isinstance(known, graph.FuncInfo):
+            return call
+        if known.params is not None and len(known.params) != len(call.args):
+            raise BuilderError(f"{call.op.name} takes {len(known.params)} arguments, {len(call.args)} were given")  # type: ignore[union-attr]
+        return call.replace(sinfo=deduce(known.params or (), known.ret, [a.sinfo for a in call.args]))
 
     def _operand(self, value: Any) -> Any:
         if isinstance(value, tuple | list):

@@ -114,6 +114,7 @@ _CONVERT: dict[type, Callable[[_Inputs, Any], Any]] = {
     graph.StringValue: lambda self, v: v.value, graph.DTypeValue: lambda self, v: v.value,
     graph.Tuple: lambda self, v: tuple(map(self.convert, v.fields)),
     tuple: lambda self, v: tuple(map(self.convert, v)), list: lambda self, v: [self.convert(x) for x in v],
+    dict: lambda self, v: {k: self.convert(x) for k, x in v.items()},
 }
 
 

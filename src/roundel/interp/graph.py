@@ -42,12 +42,13 @@ class ShapeValue(tuple):
 
 
 class GraphEvaluator:
-    """One activation of a graph function. ``env`` holds variables, ``dims`` the symbolic dimensions."""
+    """One activation of a graph function. ``env`` holds variables, ``dims`` the symbolic dimensions; of a function inside of another one
+    they begin with those that are known around it."""
 
-    def __init__(self, runtime: Runtime, name: str) -> None:
+    def __init__(self, runtime: Runtime, name: str, env: Mapping[graph.Var, Any] | None = None, dims: Dims | None = None) -> None:
         self.runtime, self.name = runtime, name
-        self.env: dict[graph.Var, Any] = {}
-        self.dims: Dims = {}
+        self.env: dict[graph.Var, Any] = dict(env or {})
+        self.dims: Dims = dict(dims or {})
         self.span: Span | None = None  # of the binding that is evaluated
 
     def call(self, func: graph.Function, args: Sequence[Any]) -> Any:
@@ -198,10 +199,23 @@ class GraphEvaluator:
                 raise InterpretError(f"{e.op.name} is a tensor program: reach it by call_tir", where=self.name)
             return GraphEvaluator(self.runtime, e.op.name).call(func, args)
         if isinstance(e.op, graph.ExternFunc):
-            return self.conform(
-                self.runtime.packed(e.op.name)(*args), e.sinfo_args[0] if e.sinfo_args else e.sinfo, e.op.name
-            )
+            return self._packed(e, args)
         return self.eval(e.op)(*args)
+
+    def _packed(self, e: graph.Call, args: list[Any]) -> Any:
+        """A call of a foreign function, or of a graph function of the module by the name under which it is exported."""
+        own = self.runtime.own(e.op.name)
+        if own is not None:
+            return self.runtime.call(own, args)
+        found = self.runtime.packed(e.op.name)(*args)
+        info = e.sinfo_args[0] if e.sinfo_args else e.sinfo
+        if found is None and info is _NOTHING:  # called for its effect
+            return ()
+        return self.conform(found, info, e.op.name)
+
+    def closure(self, func: graph.Function) -> Callable[..., Any]:
+        """A function inside of this one, which sees the variables that are bound here."""
+        return lambda *args: GraphEvaluator(self.runtime, self.name, self.env, self.dims).call(func, args)
 
     def operator(self, e: graph.Call) -> Any:
         """An operator by its NumPy definition, else by what its tensor expression or decomposition computes."""
@@ -312,10 +326,15 @@ def _call_dps_packed(self: GraphEvaluator, e: graph.Call) -> Any:
     args = _flat(self.eval(a) for a in e.args[1:2])
     outs = self.outputs(e.sinfo_args[0])
     name = target.name if isinstance(target, graph.ExternFunc | graph.GlobalVar) else str(self.eval(target))
-    self.runtime.packed(name)(*args, *outs)
+    own = self.runtime.own(name)
+    if own is not None:
+        self.runtime.call_prim(self.runtime.mod[own], [*args, *outs], own)
+    else:
+        self.runtime.packed(name)(*args, *outs)
     return _result(outs, e.sinfo_args[0])
 
 
+_NOTHING = graph.TupleInfo(())
 _SPECIAL: Mapping[str, Callable] = {
     "call_tir": _call_tir,
     "call_tir_inplace": _call_tir_inplace,
@@ -337,4 +356,5 @@ _EVAL: dict[type, Callable] = {
     graph.DTypeValue: lambda self, e: e.value,
     graph.ExternFunc: lambda self, e: self.runtime.packed(e.name),
     graph.GlobalVar: lambda self, e: self.runtime[e.name],
+    graph.Function: GraphEvaluator.closure,
 }

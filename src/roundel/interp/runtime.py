@@ -57,6 +57,12 @@ class Runtime:
     def __contains__(self, name: object) -> bool:
         return name in self.mod
 
+    def __call__(self, *args: Any) -> Any:
+        """Call ``main``, or the only function."""
+        if "main" not in self.mod and len(self.mod) != 1:
+            raise InterpretError("the module has no function main", why=f"its functions are {', '.join(self.mod) or 'none'}", hint='name one: runtime["f"](x)')
+        return self.call("main" if "main" in self.mod else next(iter(self.mod)), args)
+
     def call(self, name: str, args: Sequence[Any]) -> Any:
         """Call a function with arrays (or what converts to one), numbers, tuples."""
         func = self.mod[name]
@@ -102,6 +108,10 @@ class Runtime:
                 f"there is no function {name!r} in the module", hint=f"it has {', '.join(self.mod.keys())}"
             )
         return self.call_prim(self.mod[name], args, name)  # type: ignore[arg-type]
+
+    def own(self, symbol: str) -> str | None:
+        """The function of the module that is exported as ``symbol``."""
+        return next((name for name, f in self.mod.items() if symbol == f.attrs.get("global_symbol", name)), None)
 
     def packed(self, name: str) -> Packed:
         """A foreign function; raises InterpretError when nobody registered it."""

@@ -2,7 +2,7 @@
 """The only places where a room needs one that stands above it: each is imported by name, when it is needed first.
 
 Nodes print themselves although ``script`` reads and prints nodes; the tables of operators and of passes are looked up from everywhere and
-filled by what defines them; ``from roundel.builder import relax`` still works. Whoever adds a fifth such place adds it here, where a reader
+filled by what defines them; ``from roundel.builder import relax`` still works. Whoever adds another such place adds it here, where a reader
 who follows imports finds it.
 """
 
@@ -25,6 +25,11 @@ def define_operators() -> None:
 def define_passes() -> None:
     """Fill the table of passes (``passes.registry``)."""
     import_module("roundel.driver")
+
+
+def builder() -> Any:
+    """Binding of parameters, which simplifies dimensions: ``func.bind_params({...})``."""
+    return import_module("roundel.builder")
 
 
 def relax() -> Any:

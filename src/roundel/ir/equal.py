@@ -48,6 +48,7 @@ class _Compare:
         self.path: list[str] = []
         self.mismatch: tuple[str, Any, Any] | None = None
         self.map_free = map_free_vars
+        self.inside = False  # of a function
         self.in_info = False  # inside of struct info: a dimension is a size, whether its variable says so or not
 
     def fail(self, a: Any, b: Any) -> bool:
@@ -90,10 +91,14 @@ class _Compare:
         return self.binds(_bound(a), _bound(b)) and self.fields(a, b)
 
     def functions(self, a: Any, b: Any) -> bool:
-        """Variables belong to their function: two functions may use the same ones. The signature binds before the body is looked at."""
-        outer, self.left, self.right, self.map_free = (self.left, self.right, self.map_free), {}, {}, True
+        """Variables belong to their function: two functions may use the same ones. The signature binds before the body is looked at.
+
+        A function inside of a function sees the variables around it."""
+        outer = self.left, self.right, self.map_free, self.inside
+        known = (dict(self.left), dict(self.right)) if self.inside else ({}, {})
+        (self.left, self.right), self.map_free, self.inside = known, True, True
         same = all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in ("params", "buffer_map") if f in a._fields) and self.fields(a, b)
-        self.left, self.right, self.map_free = outer
+        self.left, self.right, self.map_free, self.inside = outer
         return same
 
     def binds(self, a: tuple, b: tuple) -> bool:

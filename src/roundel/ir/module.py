@@ -58,6 +58,11 @@ class IRModule(Node):
         merged = {**self.functions, **changes}
         return IRModule({k: f for k, f in merged.items() if f is not None}, self.attrs, self.constants, self.choices)
 
+    @staticmethod
+    def from_expr(func: BaseFunc) -> IRModule:
+        """A module of one function, under its ``global_symbol`` or ``main``."""
+        return IRModule({str(func.attrs.get("global_symbol", "main")): func})
+
     def get_global_var(self, name: str) -> GlobalVar:
         """The reference to a function of the module; raises KeyError."""
         self[name]

@@ -195,7 +195,7 @@ def node(cls: T | None = None, *, intern: bool = False, derive: dict[str, str] |
     space = {k: v for k, v in cls.__dict__.items() if k not in fields and k not in ("__dict__", "__weakref__", "__slots__")}
     space.update(
         __slots__=slots, _declared=dict(cls.__dict__.get("__annotations__", {})), _fields=tuple(fields), _defaults=defaults,
-        _children=tuple(f for f, kind in fields.items() if not _LEAF.match(kind)),
+        _children=cls.__dict__.get("_children") or tuple(f for f, kind in fields.items() if not _LEAF.match(kind)),
         _hidden=tuple(f for f, kind in fields.items() if kind.startswith(("Token", "Span"))) + hidden)
     space.setdefault("__qualname__", cls.__qualname__)
     made = type(cls)(cls.__name__, cls.__bases__, space)

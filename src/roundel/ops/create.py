@@ -90,6 +90,23 @@ class _Constant(OpDef):
         return np.full(shape, self.value, DType(attrs["dtype"] or dtype).numpy)
 
 
+@register
+class AllocTensor(OpDef):
+    """Memory for a tensor; what it holds first is not defined elsewhere and 0 here. There is one device and one kind of memory."""
+
+    name, operands, kind = "builtin.alloc_tensor", ("shape",), FuseKind.ELEMENTWISE
+    attributes = {"dtype": ..., "runtime_device_index": 0, "storage_scope": "global"}
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return _shape_info(self, args[0], DType(attrs["dtype"]), args)
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return te.compute(args[0], lambda *i: tir.const(0, DType(attrs["dtype"])), "alloc_tensor")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return np.zeros(args[0], DType(attrs["dtype"]).numpy)
+
+
 for _name, _value in (("zeros", 0), ("ones", 1)):
     register(_Constant(_name, _value, False))
     register(_Constant(_name + "_like", _value, True))

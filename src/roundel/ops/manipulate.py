@@ -199,6 +199,9 @@ class Concat(OpDef):
             fail(self, "needs a tuple of tensors", *args)
         infos = [tensor_info(self, i, args) for i in args[0].fields]
         dtype, ndim = same_dtype(self, infos), infos[0].ndim
+        if attrs["axis"] is None:
+            known = all(i.shape is not None for i in infos)
+            return graph.TensorInfo((simplify(tir.sum_of([tir.product_of(i.shape) for i in infos])),) if known else None, dtype, 1)
         if any(i.ndim != ndim for i in infos if i.ndim >= 0 and ndim >= 0):
             fail(self, "tensors have different numbers of dimensions", *args)
         if any(i.shape is None for i in infos):
@@ -212,8 +215,8 @@ class Concat(OpDef):
         return graph.TensorInfo(tuple(out), dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        tensors = args[0]
-        axis, shape = attrs["axis"] % len(tensors[0].shape), list(tensors[0].shape)
+        tensors = args[0] if attrs["axis"] is not None else tuple(map(_flattened, args[0]))
+        axis, shape = (attrs["axis"] or 0) % len(tensors[0].shape), list(tensors[0].shape)
         ends = [simplify(tir.sum_of([t.shape[axis] for t in tensors[: k + 1]])) for k in range(len(tensors))]
         shape[axis] = ends[-1]
 
@@ -283,6 +286,12 @@ class Stack(OpDef):
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         return np.stack(args[0], attrs["axis"])
+
+
+def _flattened(x: te.Tensor) -> te.Tensor:
+    from .shape import unravel
+
+    return te.compute((tir.product_of(x.shape),), lambda i: x(*unravel(i, x.shape)), "flat")
 
 
 @register

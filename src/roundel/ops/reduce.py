@@ -11,9 +11,9 @@ import numpy as np
 from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
-from roundel.ir.op import FuseKind, OpDef, register
+from roundel.ir.op import FuseKind, OpDef, get_op, register
 
-from .dims import axes_of, fail, static, tensor_info
+from .dims import axes_of, fail, same, static, tensor_info
 from .elementwise import label, widen
 
 Fn = Callable[[Any], Any]
@@ -251,3 +251,62 @@ register(
         _logsumexp,
     )
 )
+
+
+class _Collapse(OpDef):
+    """x summed to a shape that broadcasts to its own: the inverse of a broadcast, as a gradient needs it."""
+
+    kind = FuseKind.REDUCTION
+
+    def shape(self, info: Any) -> Any:
+        """The wanted dimensions, from what is known of the second operand."""
+        raise NotImplementedError
+
+    def _axes(self, x: Sequence[Any], wanted: Sequence[Any], *infos: Any) -> list[int]:
+        extra = len(x) - len(wanted)
+        if extra < 0:
+            fail(self, f"the wanted shape has {len(wanted)} dimensions, x only {len(x)}", *infos)
+        summed = [k for k, (n, m) in enumerate(zip(x[extra:], wanted), extra) if static(m) == 1 and static(n) != 1]
+        wrong = next((k for k, (n, m) in enumerate(zip(x[extra:], wanted), extra) if k not in summed and not same(n, m)), None)
+        if wrong is not None:
+            fail(self, f"dimension {wrong} of x is neither that of the wanted shape nor is that 1", *infos)
+        return [*range(extra), *summed]
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, wanted = tensor_info(self, args[0], args), self.shape(args[1])
+        if x.shape is not None and wanted is not None:
+            self._axes(x.shape, wanted, *args)
+        return graph.TensorInfo(wanted, x.dtype, args[1].ndim)
+
+    def decompose(self, builder: Any, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, wanted = args[0], self.shape(args[1].sinfo)
+        axes = self._axes(x.sinfo.shape, wanted)
+        total = builder.emit(graph.make_call(get_op("sum"), (x,), {"axis": axes})) if axes else x
+        return graph.make_call(get_op("reshape"), (total, graph.ShapeExpr(wanted)))
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, wanted = args[0], tuple(int(n) for n in (args[1].shape if isinstance(args[1], np.ndarray) else args[1]))
+        axes = tuple(self._axes([tir.index_const(n) for n in x.shape], [tir.index_const(n) for n in wanted]))
+        return widen(x).sum(axis=axes).reshape(wanted).astype(x.dtype)
+
+
+@register
+class CollapseSumLike(_Collapse):
+    """x summed to the shape of another tensor."""
+
+    name, operands = "collapse_sum_like", ("data", "collapse_target")
+
+    def shape(self, info: Any) -> Any:
+        return tensor_info(self, info).shape
+
+
+@register
+class CollapseSumTo(_Collapse):
+    """x summed to a shape."""
+
+    name, operands = "collapse_sum_to", ("data", "shape")
+
+    def shape(self, info: Any) -> Any:
+        if not isinstance(info, graph.ShapeInfo):
+            fail(self, "the second operand is not a shape", info)
+        return info.values

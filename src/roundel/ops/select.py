@@ -14,7 +14,7 @@ from roundel.ir.dtype import DType
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .dims import broadcast, broadcast_shapes, fail, same_dtype, tensor_info
-from .elementwise import element
+from .elementwise import element, widen
 
 
 @register
@@ -36,6 +36,29 @@ class Where(OpDef):
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         return np.where(*args)
+
+
+@register
+class MultiplyAdd(OpDef):
+    """x1 * x2 + x3, element by element; all three have one shape."""
+
+    name, operands, kind = "ewise_fma", ("x1", "x2", "x3"), FuseKind.ELEMENTWISE
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        infos = [tensor_info(self, a, args) for a in args]
+        shape, ndim = broadcast(self, infos)
+        if shape is not None and any(i.shape is not None and len(i.shape) != len(shape) for i in infos):
+            fail(self, "the operands have one shape", *args)
+        return graph.TensorInfo(shape, same_dtype(self, infos), ndim)
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        shape = broadcast_shapes(self, [a.shape for a in args])
+        a, b, c = (lambda i, x=x: element(x, i, shape) for x in args)
+        return te.compute(shape, lambda *i: a(i) * b(i) + c(i), "ewise_fma")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        a, b, c = map(widen, args)
+        return (a * b + c).astype(args[0].dtype)
 
 
 @register

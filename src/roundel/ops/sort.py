@@ -12,7 +12,7 @@ from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import DType
-from roundel.ir.op import OpDef, register
+from roundel.ir.op import OpDef, get_op, register
 
 from .dims import axis_of, dim_text, fail, may_fit, static, tensor_info
 from .elementwise import widen
@@ -232,6 +232,66 @@ class ArgSort(OpDef):
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         return np_order(args[0], attrs["axis"], attrs["descending"]).astype(DType(attrs["dtype"]).numpy)
+
+
+@register
+class Median(OpDef):
+    """The median over ``axis`` (one, or None: all elements), the lower one of two; with one axis also where it is: (values, indices)."""
+
+    name, operands, attributes = "median", ("x",), {"axis": None, "keepdims": False}
+
+    def _axis(self, attrs: Attrs, ndim: int, *infos: Any) -> int | None:
+        axis = attrs["axis"]
+        if isinstance(axis, tuple):
+            if len(axis) != 1:
+                fail(self, "the median is taken over one axis, or over all (axis=None)", *infos)
+            axis = axis[0]
+        return None if axis is None else axis_of(self, axis, ndim, *infos)
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x = tensor_info(self, args[0], args)
+        if x.ndim < 0:
+            return graph.ObjectInfo()
+        axis = self._axis(attrs, x.ndim, *args)
+        keep = attrs["keepdims"]
+        if axis is None:
+            return graph.TensorInfo((1,) * x.ndim if keep else (), x.dtype)
+        if x.shape is None:
+            made = graph.TensorInfo(None, x.dtype, x.ndim if keep else x.ndim - 1)
+        else:
+            made = graph.TensorInfo(tuple(1 if k == axis else d for k, d in enumerate(x.shape) if keep or k != axis), x.dtype)
+        return graph.TupleInfo((made, made.replace(dtype=DType("int64"))))
+
+    def decompose(self, builder: Any, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        emit = lambda name, *a, **more: builder.emit(graph.make_call(get_op(name), a, more))
+        (x,), ndim = args, args[0].sinfo.ndim
+        axis = self._axis(attrs, ndim)
+        if axis is None:
+            count = tir.product_of(x.sinfo.shape)
+            x, axis, shape = emit("reshape", x, graph.ShapeExpr((count,))), 0, graph.ShapeExpr((1,) * ndim if attrs["keepdims"] else ())
+            order = emit("argsort", x, axis=0, dtype="int64")
+            return emit("reshape", emit("take", x, self._middle(emit, order, 0), axis=0), shape)
+        at = self._middle(emit, emit("argsort", x, axis=axis, dtype="int64"), axis)
+        values = emit("gather_elements", x, at, axis=axis)
+        if not attrs["keepdims"]:
+            values, at = emit("squeeze", values, [axis]), emit("squeeze", at, [axis])
+        return graph.Tuple((values, at))
+
+    @staticmethod
+    def _middle(emit: Any, order: Any, axis: int) -> Any:
+        n = order.sinfo.shape[axis]
+        middle = tir.floordiv(n - 1, 2)
+        return emit("strided_slice", order, [axis], [middle], [middle + 1])
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        (x,) = args
+        axis = self._axis(attrs, x.ndim)
+        keep = attrs["keepdims"]
+        if axis is None:
+            return np.sort(x, axis=None)[(x.size - 1) // 2].reshape((1,) * x.ndim if keep else ())
+        at = np.take(np_order(x, axis, False), [(x.shape[axis] - 1) // 2], axis)
+        values = np.take_along_axis(x, at, axis)
+        return (values, at.astype(np.int64)) if keep else (values.squeeze(axis), at.squeeze(axis).astype(np.int64))
 
 
 @register

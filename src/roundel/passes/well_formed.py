@@ -273,6 +273,13 @@ class _Graph:
             self.dims |= _dims(p.sinfo)
         self.seq(func.body)
 
+    def function_inside(self, func: graph.Function) -> None:
+        """A function that is a value: it sees the variables around it, its own end with it."""
+        outer = self.vars, self.dims
+        self.vars, self.dims = set(self.vars), set(self.dims)
+        self.function(func)
+        self.vars, self.dims = outer
+
     def seq(self, e: Any) -> None:
         """Bindings in order; dataflow variables end with their block."""
         if not isinstance(e, graph.SeqExpr):
@@ -318,6 +325,7 @@ class _Graph:
             graph.If: self.branch,
             graph.While: self.loop,
             graph.SeqExpr: self.seq,
+            graph.Function: self.function_inside,
         }
         handler = handlers.get(type(e))
         if handler is not None:

@@ -18,9 +18,10 @@ Saver = Callable[..., Path]
 class Model:
     """``m(x, y)`` or ``m(input_ids=...)`` runs the model; ``saver(path, **options)`` writes its file."""
 
-    def __init__(self, executable: Executable, function: str = "main", saver: Saver | None = None) -> None:
+    def __init__(self, executable: Executable, function: str | None = None, saver: Saver | None = None) -> None:
+        """``function``: the one that a call runs; by default ``main``, or the only one. Raises OptionError where there is neither."""
         self.executable = executable
-        self.function: BoundFunction = executable[function]
+        self.function: BoundFunction = executable[function or _entry(executable)]
         self._saver = saver
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
@@ -29,8 +30,15 @@ class Model:
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
-        """Name, dtype and (symbolic) shape of each input."""
+        """Name, dtype and (symbolic) shape of each input. A tensor program also takes arrays for its ``outputs``, which it writes (``arguments``)."""
         return self.function.info.inputs
+
+    @property
+    def arguments(self) -> tuple[TensorInfo, ...]:
+        """What a call takes, in order: the inputs, and of a tensor program the arrays that it writes."""
+        info = self.function.info
+        every = (*info.inputs, *info.outputs)
+        return info.inputs if info.kind == "graph" else tuple(every[place] for place in info.arguments if isinstance(place, int))
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
@@ -65,7 +73,18 @@ class Model:
         return self._saver(Path(path), **options)
 
     def __repr__(self) -> str:
+        if self.function.info.kind != "graph":
+            return f"Model(arguments=[{', '.join(map(str, self.arguments))}], of which it writes {', '.join(t.name for t in self.outputs)})"
         return f"Model(inputs=[{', '.join(map(str, self.inputs))}], outputs=[{', '.join(map(str, self.outputs))}])"
+
+
+def _entry(executable: Executable) -> str:
+    """The function that stands for the whole module."""
+    names = list(executable)
+    if "main" not in names and len(names) != 1:
+        raise OptionError("the module has no function main, which a model runs", why=f"its functions are {', '.join(names) or 'all private'}",
+                          hint=f'call one main, or take it by name: rd.build(mod)["{names[0] if names else "f"}"](x)')
+    return "main" if "main" in names else names[0]
 
 
 class ForeignModel(Model):

@@ -304,6 +304,11 @@ def hint_on_device(data: Any, dst_vdevice: Any = None, memory_scope: Any = None)
     return data
 
 
+def cpu(device_id: int = 0) -> builtins.str:
+    """A processor as a device."""
+    return device(1, device_id)
+
+
 def device(device_type: int = 1, device_id: int = 0) -> builtins.str:
     """A device as text."""
     return f"{device_type}:{device_id}"

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of graph functions by graph functions are replaced by their bodies: what follows sees one dataflow."""
+"""Calls of graph functions by graph functions are replaced by their bodies: what follows sees one dataflow.
+
+So are calls of functions inside functions, which may use variables of the function around them, and those by the name of a function of the module
+(``R.call_packed("f", x)``); ``R.call_dps_packed("program", x)`` of a tensor program of the module becomes ``R.call_tir``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from ...ir.attrs import Attrs
 from ...ir.errors import LowerError
 from ...ir.module import IRModule
 from ...ir.node import Span
-from ...ir.op import OpDef
+from ...ir.op import CALL_DPS_PACKED, CALL_TIR, OpDef
 from ...ir.visit import free_vars, substitute
 from ...ops.dims import assuming
 from ...passes import pass_
@@ -25,20 +29,32 @@ def inline_functions(mod: IRModule) -> IRModule:
     changes = {}
     with assuming():
         for name, func in mod.items():
-            if isinstance(func, graph.Function) and _calls_functions(func.body):
+            if isinstance(func, graph.Function) and _calls_functions(func.body, mod):
                 changes[name] = _expanded(mod, name, func)
     return mod.with_functions(changes)
 
 
-def _calls_functions(value: Any) -> bool:
-    if isinstance(value, graph.Call) and isinstance(value.op, graph.GlobalVar):
+def _calls_functions(value: Any, mod: IRModule) -> bool:
+    if isinstance(value, graph.Function):
         return True
-    return any(map(_calls_functions, operands(value)))
+    if isinstance(value, graph.Call) and (isinstance(value.op, graph.GlobalVar) or own_function(mod, value) is not None):
+        return True
+    return any(_calls_functions(v, mod) for v in operands(value))
+
+
+def own_function(mod: IRModule, call: graph.Call) -> str | None:
+    """The function of the module that a call of a foreign function names by the symbol under which it is exported."""
+    target = call.args[0] if call.op is CALL_DPS_PACKED else call.op
+    if not isinstance(target, graph.ExternFunc):
+        return None
+    return next((name for name, f in mod.items() if target.name == f.attrs.get("global_symbol", name)), None)
 
 
 def _expanded(mod: IRModule, name: str, func: graph.Function) -> graph.Function:
     copy = _Copy(mod, (name,), {}, {}, [])
     result = copy.atom(copy.inline(func.body))
+    if any(isinstance(v, _Closure) for v in (result, *operands(result))):
+        raise LowerError(f"{name} returns a function", where=name, hint="return what the function gives: compiled code has no functions as values")
     body = graph.SeqExpr((graph.BindingBlock(tuple(copy.out)),), result)
     return func.replace(body=body, ret_sinfo=result.sinfo)
 
@@ -75,6 +91,10 @@ class _Copy:
                 self.env[binding.var] = self.bind(self.expr(binding.value), binding.var.name, binding.span)
         return self.expr(seq.body)
 
+    def local(self, func: graph.Function) -> _Closure:
+        """A function inside of this one."""
+        return _Closure(func, f"{self.stack[-1]}.{len(self.env)}", self)
+
     def match_cast(self, binding: graph.MatchCast) -> None:
         """The variables that it defines are new in every copy."""
         if len(self.stack) > 1:
@@ -105,21 +125,35 @@ class _Copy:
     def call(self, value: graph.Call) -> graph.GraphExpr:
         """A call, expanded when it is one of a graph function."""
         args = tuple(self.expr(a) for a in value.args)
-        callee = self.mod.functions.get(value.op.name) if isinstance(value.op, graph.GlobalVar) else None
-        if isinstance(callee, graph.Function):
-            return self.expand(value.op.name, callee, args)
-        made = value.replace(op=self.expr(value.op), args=args, attrs=_attrs(value.attrs, self.dims),
+        op = self.expr(value.op)
+        if isinstance(op, _Closure):
+            return self.expand(op.name, op.function, args, op.outside)
+        own = own_function(self.mod, value)
+        if own is not None and value.op is CALL_DPS_PACKED:
+            op, args = CALL_TIR, (graph.GlobalVar(own), *args[1:])
+        name = own if own is not None else getattr(op, "name", "")
+        callee = self.mod.functions.get(name) if own is not None or isinstance(op, graph.GlobalVar) else None
+        if callee is not None and op is not CALL_TIR:
+            if not isinstance(callee, graph.Function):
+                raise LowerError(f"{name} is a tensor program, it is called like a graph function", where=self.stack[0],
+                                 hint=f"R.call_tir(cls.{name}, (x, ...), out_sinfo=R.Tensor(...))")
+            return self.expand(name, callee, args)
+        if isinstance(op, graph.Var):
+            raise LowerError(f"{op.name} is called, and it is not known which function it is", where=self.stack[0],
+                             hint="call a function of the module, or one that is defined in this function")
+        made = value.replace(op=op, args=args, attrs=_attrs(value.attrs, self.dims),
                              sinfo_args=tuple(map(self.info, value.sinfo_args)), sinfo=self.info(value.sinfo))
         return graph.infer_call(made) if isinstance(made.op, OpDef) and not made.sinfo_args else made
 
-    def expand(self, name: str, func: graph.Function, args: tuple[Any, ...]) -> graph.GraphExpr:
-        """The body of the function with ``args`` as its parameters."""
+    def expand(self, name: str, func: graph.Function, args: tuple[Any, ...], outside: _Copy | None = None) -> graph.GraphExpr:
+        """The body of the function with ``args`` as its parameters; one inside of a function sees the variables ``outside`` of it."""
         if name in self.stack:
             raise LowerError(f"graph function {name} calls itself", where=self.stack[0], why=" -> ".join((*self.stack, name)),
                              hint="write the repetition as R.while_loop")
         if len(args) != len(func.params):
             raise LowerError(f"{name} takes {len(func.params)} arguments, {len(args)} are given", where=self.stack[-1])
-        inner = _Copy(self.mod, (*self.stack, name), {}, {}, self.out)
+        known = ({}, {}) if outside is None else (dict(outside.env), dict(outside.dims))
+        inner = _Copy(self.mod, (*self.stack, name), *known, self.out)
         for p, a in zip(func.params, args, strict=True):
             inner.env[p] = inner.argument(p.sinfo, self.atom(a), p.name)
         return inner.inline(func.body)
@@ -183,6 +217,16 @@ def _while(self: _Copy, value: graph.While) -> graph.While:
     return graph.While(loop_vars, init, self.nested(value.condition), self.nested(value.body), self.info(value.sinfo))
 
 
+class _Closure(graph.GraphExpr):
+    """A function inside of a function, with the variables around it; it stands for itself until it is called."""
+
+    __slots__ = ("function", "name", "outside")
+    sinfo = graph.ObjectInfo()
+
+    def __init__(self, function: graph.Function, name: str, outside: _Copy) -> None:
+        self.function, self.name, self.outside = function, name, outside
+
+
 _EXPR: dict[type, Callable[[_Copy, Any], Any]] = {
     graph.Var: lambda self, v: self.env.get(v, v),
     graph.DataflowVar: lambda self, v: self.env.get(v, v),
@@ -190,7 +234,7 @@ _EXPR: dict[type, Callable[[_Copy, Any], Any]] = {
     graph.TupleGetItem: lambda self, v: _field(self.expr(v.tuple_value), v.index),
     graph.ShapeExpr: lambda self, v: graph.ShapeExpr(tuple(substitute(e, self.dims) for e in v.values)),
     graph.PrimValue: lambda self, v: graph.PrimValue(substitute(v.value, self.dims)),
-    graph.Call: _Copy.call, graph.If: _if, graph.While: _while,
+    graph.Call: _Copy.call, graph.If: _if, graph.While: _while, graph.Function: _Copy.local,
 }
 
 

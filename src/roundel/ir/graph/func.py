@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from .. import above
 from ..attrs import EMPTY, Attrs
 from ..node import Span, node
 from ..tir.func import BaseFunc
@@ -27,6 +31,20 @@ class Function(BaseFunc):
     def sinfo(self) -> FuncInfo:
         """What goes in, what comes out, and whether a call has effects."""
         return FuncInfo(tuple(p.sinfo for p in self.params), self.ret_sinfo, self.is_pure)
+
+
+    @property
+    def ret_struct_info(self) -> StructInfo:
+        """``ret_sinfo``, by TVM's name."""
+        return self.ret_sinfo
+
+    def bind_params(self, values: Mapping[Any, Any]) -> Function:
+        """The function with parameters given for good, by variable or name: arrays, numbers, constants. Raises RoundelError."""
+        return above.builder().bind_params(self, values)
+
+    def bind_symbolic_vars(self, values: Mapping[Any, Any]) -> Function:
+        """The function with numbers or expressions in place of symbolic dimensions, by variable or name. Raises RoundelError."""
+        return above.builder().bind_symbolic_vars(self, values)
 
 
 def bind(value: GraphExpr) -> SeqExpr:

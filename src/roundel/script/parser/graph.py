@@ -24,6 +24,7 @@ from ...ir.graph import (
 )
 from ...ir.graph.make_call import as_operand, make_call
 from ...ir.op import get_op
+from ...ir.visit import walk
 from .. import marks
 from ..relax import Object, Shape, Tensor, call_packed
 from .core import Scope, handles
@@ -73,19 +74,21 @@ class GraphParser(Symbols):
 
     def function(self, node: ast.FunctionDef, private: bool, name: str, pure: bool) -> graph.Function:
         """The function; ``name`` becomes ``global_symbol`` unless it is private or the script says otherwise."""
-        params, declared = self.signature(node)
+        made = self._read(node, *self.signature(node), pure)
+        if private and "global_symbol" in self.attrs:
+            raise self.error(node, f"function {name} is private and has a global_symbol", "leave one of them out")
+        return made if private else made.replace(attrs=Attrs({"global_symbol": name, **self.attrs}))
+
+    def _read(self, node: ast.FunctionDef, params: list[Var], declared: StructInfo | None, pure: bool) -> graph.Function:
         for n in node.body:
             self.visit(n)
         if self.result is None:
-            raise self.error(node, f"graph function {name} does not return a value")
+            raise self.error(node, f"graph function {node.name} does not return a value")
         body = SeqExpr(self._finish_blocks(), self.result)
-        if private and "global_symbol" in self.attrs:
-            raise self.error(node, f"function {name} is private and has a global_symbol", "leave one of them out")
-        attrs = self.attrs if private else {"global_symbol": name, **self.attrs}
         bare = isinstance(node.returns, ast.Attribute | ast.Name)  # -> R.Tensor: of a shape and type that follow from the value
         inferred = erase(self.result.sinfo, [p.sinfo for p in params])
         ret = inferred if declared is None or (bare and type(declared) is type(inferred) is graph.TensorInfo) else declared
-        return graph.Function(tuple(params), body, ret, pure, Attrs(attrs), self.source.span(node))
+        return graph.Function(tuple(params), body, ret, pure, Attrs(self.attrs), self.source.span(node))
 
     def signature(self, node: ast.FunctionDef) -> tuple[list[Var], StructInfo | None]:
         """Parameters, and what the function returns where that is annotated."""
@@ -128,7 +131,28 @@ class GraphParser(Symbols):
 
     @handles(ast.FunctionDef)
     def _local_function(self, node: ast.FunctionDef) -> None:
-        self.scope.define(node.name, LocalFunction(node))
+        """With ``@R.function`` a value, which sees the variables around it; else what a loop or a call puts in place."""
+        made: Any = LocalFunction(node)
+        if node.decorator_list:
+            kind, options = self.module._decorator(node)
+            if kind != "graph":
+                raise self.error(node, "a tensor program cannot stand inside of a graph function", "write it beside the function, in the class")
+            func = self._function_inside(node, bool(options.get("pure", True)))
+            made = self._emit(node.name, func, func.sinfo, node)
+        self.scope.define(node.name, made)
+
+    def _function_inside(self, node: ast.FunctionDef, pure: bool) -> graph.Function:
+        saved = self.blocks, self.bindings, self.outputs, self.result, self.attrs, self.symbols, self.dimensions
+        self.blocks, self.bindings, self.attrs, self.symbols, self.dimensions = [], [], {}, dict(self.symbols), set(self.dimensions)
+        self.outputs = self.result = None
+        with self.scope.frame():
+            own = graph.Var(node.name, graph.FuncInfo(None, ObjectInfo(), pure))
+            self.scope.define(node.name, own)
+            made = self._read(node, *self.signature(node), pure)
+        self.blocks, self.bindings, self.outputs, self.result, self.attrs, self.symbols, self.dimensions = saved
+        if any(n is own for n in walk(made)):
+            raise self.error(node, f"function {node.name} calls itself", "write the repetition as R.while_loop")
+        return made
 
     @handles(ast.Return)
     def _return(self, node: ast.Return) -> None:
@@ -462,7 +486,12 @@ class GraphParser(Symbols):
             return graph.Call(fn, operands, Attrs(kwargs), (), self._result_info(fn, operands))
         if isinstance(fn, graph.ExternFunc | graph.Var):
             made = call_packed(fn, *args, **kwargs)
-            return made.replace(sinfo=fn.sinfo.ret) if isinstance(fn.sinfo, graph.FuncInfo) else made
+            known = fn.sinfo
+            if not isinstance(known, graph.FuncInfo):
+                return made
+            if known.params is not None and len(known.params) != len(args):
+                raise self.error(node, f"{ast.unparse(node.func)} takes {len(known.params)} arguments, {len(args)} were given")
+            return made.replace(sinfo=deduce(known.params or (), known.ret, [a.sinfo for a in made.args]))
         return super().call(node, fn, args, kwargs)
 
     def _argument(self, value: Any, node: ast.AST, keep: bool = False) -> Any:

@@ -128,6 +128,9 @@ class GraphPrinter(ExprPrinter):
             return
         elif isinstance(b.value, graph.While):
             value = self._while(b.value)
+        elif isinstance(b.value, graph.Function):
+            self._function_inside(b.var, b.value)
+            return
         else:
             value = self._bound(b)
         self.doc.line(f"{self.names.define(b.var, b.var.name)}: {self.info(b.var.sinfo)} = {value}")
@@ -149,6 +152,18 @@ class GraphPrinter(ExprPrinter):
                 self.blocks(branch.blocks)
                 self.doc.line(f"{name}: {self.info(var.sinfo)} = {self.value_of(branch.body)}")
         self.names.alias(var, name)
+
+    def _function_inside(self, var: Var, func: graph.Function) -> None:
+        """A function that is a value; it sees the variables around it."""
+        name = self.names.define(var, var.name)
+        self.doc.line("@R.function" if func.is_pure else "@R.function(pure=False)")
+        with self.names.frame():
+            params = ", ".join(f"{self.names.define(p, p.name)}: {self.info(p.sinfo)}" for p in func.params)
+            with self.doc.body(f"def {name}({params}) -> {self.info(func.ret_sinfo)}:"):
+                if func.attrs:
+                    self.doc.line(f"R.func_attr({self.attrs(func.attrs)})")
+                self.blocks(func.body.blocks)
+                self.doc.line(f"return {self.value_of(func.body.body)}")
 
     def _while(self, value: graph.While) -> str:
         made = []
@@ -334,6 +349,8 @@ def symbolic_vars(func: graph.Function) -> list[tir.Var]:
             if isinstance(n, Binding)
             else [v.sinfo for v in n.loop_vars]
             if isinstance(n, graph.While)
+            else [*(p.sinfo for p in n.params), n.ret_sinfo]
+            if isinstance(n, graph.Function) and n is not func
             else []
         )
         infos += [n.sinfo] if isinstance(n, graph.Constant) else []

@@ -88,8 +88,8 @@ def where(predicate: Any) -> Where:
 
 
 def func_attr(attrs: dict[str, Any]) -> AttrsOf:
-    """Attributes of the function."""
-    return AttrsOf("func", attrs)
+    """Attributes of the function. ``tir.noalias`` is TVM's name of ``noalias``."""
+    return AttrsOf("func", {"noalias" if name == "tir.noalias" else name: value for name, value in attrs.items()})
 
 
 def sblock_attr(attrs: dict[str, Any]) -> AttrsOf:
