@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from opcheck import T, opcheck
+
 from roundel.ir.errors import RoundelError, TypeInferenceError
 from roundel.ops import make
 from roundel.script import relax as R

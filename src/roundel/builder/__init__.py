@@ -10,7 +10,8 @@ from .block_builder import BlockBuilder, as_graph, infer
 from .emit_te import Program, make_program, program_attrs
 from .operator_programs import call_signature, operator_program, shared_programs
 
-__all__ = ["BlockBuilder", "Program", "as_graph", "bind_params", "bind_symbolic_vars", "call_signature", "infer", "make_program", "operator_program", "program_attrs", "shared_programs"]
+__all__ = ["BlockBuilder", "Program", "as_graph", "bind_params", "bind_symbolic_vars", "call_signature", "infer", "make_program", "operator_program",
+           "program_attrs", "shared_programs"]
 
 
 def __getattr__(name: str) -> Any:

@@ -76,7 +76,8 @@ def test_mistakes_are_named(body, said):
 
 
 def test_compiled_code_returns_no_functions():
-    func = parse("@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n    @R.function\n    def f(z: R.Tensor((2,), 'float32')):\n        return z\n    return f\n")
+    text = "@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n    @R.function\n    def f(z: R.Tensor((2,), 'float32')):\n        return z\n    return f\n"
+    func = parse(text)
     with pytest.raises(RoundelError, match="main returns a function"):
         rd.compile(rd.IRModule({"main": func}))
 
@@ -119,8 +120,8 @@ def test_a_tensor_program_is_no_graph_function():
 def test_a_foreign_function_may_return_nothing():
     seen = []
     rd.register_func("test.seen", lambda x: seen.append(x.shape))
-    func = parse("@R.function(pure=False)\ndef main(x: R.Tensor((2, 3), 'float32')):\n    _ = R.call_packed('test.seen', x, sinfo_args=R.Tuple())\n    return x\n")
-    mod = rd.IRModule({"main": func})
+    text = "@R.function(pure=False)\ndef main(x: R.Tensor((2, 3), 'float32')):\n    _ = R.call_packed('test.seen', x, sinfo_args=R.Tuple())\n    return x\n"
+    mod = rd.IRModule({"main": parse(text)})
     for run in (rd.interpret(mod), rd.compile(mod)):
         np.testing.assert_array_equal(run(X), X)
     assert seen == [(2, 3)] * 2

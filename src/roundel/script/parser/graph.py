@@ -143,7 +143,7 @@ class GraphParser(Symbols):
 
     def _function_inside(self, node: ast.FunctionDef, pure: bool) -> graph.Function:
         saved = self.blocks, self.bindings, self.outputs, self.result, self.attrs, self.symbols, self.dimensions
-        self.blocks, self.bindings, self.attrs, self.symbols, self.dimensions = [], [], {}, dict(self.symbols), set(self.dimensions)
+        self.blocks, self.bindings, self.attrs, self.symbols, self.dimensions = [], [], {}, dict(self.symbols), set()
         self.outputs = self.result = None
         with self.scope.frame():
             own = graph.Var(node.name, graph.FuncInfo(None, ObjectInfo(), pure))

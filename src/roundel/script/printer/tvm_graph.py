@@ -87,7 +87,7 @@ class TvmGraphPrinter(TvmExpressions, GraphPrinter):
         if isinstance(b, graph.VarBinding) and isinstance(b.value, graph.Call) and _gives_nothing(b):
             self.doc.line(self.value_of(b.value))
             return
-        if isinstance(b, graph.VarBinding) and not isinstance(b.value, graph.If | graph.While):
+        if isinstance(b, graph.VarBinding) and not isinstance(b.value, graph.If | graph.While | graph.Function):
             value = self.value_of(b.value)
             name = self.names.define(b.var, b.var.name)
             self.doc.line(f"{name} = {value}" if self._follows(b) else f"{name}: {self.info(b.var.sinfo)} = {value}")

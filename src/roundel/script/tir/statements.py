@@ -89,7 +89,8 @@ def where(predicate: Any) -> Where:
 
 def func_attr(attrs: dict[str, Any]) -> AttrsOf:
     """Attributes of the function. ``tir.noalias`` is TVM's name of ``noalias``."""
-    return AttrsOf("func", {"noalias" if name == "tir.noalias" else name: value for name, value in attrs.items()})
+    noalias = {"noalias" if name == "tir.noalias" else name: bool(getattr(v, "value", v)) for name, v in attrs.items() if name in ("noalias", "tir.noalias")}
+    return AttrsOf("func", {**noalias, **{name: v for name, v in attrs.items() if name not in ("noalias", "tir.noalias")}})
 
 
 def sblock_attr(attrs: dict[str, Any]) -> AttrsOf:
