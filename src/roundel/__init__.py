@@ -10,13 +10,13 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "compile": "api", "interpret": "api", "load": "api", "import_model": "api",
+    "compile": "api", "interpret": "api", "load": "api", "import_model": "api", "import_relay": "api",
     "register_func": "runtime.registry", "get_func": "runtime.registry", "Model": "runtime.model", "Executable": "runtime.executable",
     "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",
 }
 _ROOMS = {"ir", "arith", "runtime", "target", "interp", "script", "te", "builder", "passes", "ops", "intrinsics", "schedule", "lower", "codegen",
           "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli", "relax", "tir"}
-_FRONTENDS = {"onnx", "torch"}
+_FRONTENDS = {"onnx", "torch", "relay"}
 
 __all__ = ["__version__", "build", *_HOMES]
 

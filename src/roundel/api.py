@@ -208,6 +208,18 @@ def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dyn
                      "with example_inputs, a torch.export.ExportedProgram or an IRModule")
 
 
+def import_relay(model: Any, params: Any = None, *, entry: str = "main") -> IRModule:
+    """A Relay model of TVM 0.8 to 0.14, text or JSON, as a module of graph functions: to compile, build, interpret or print.
+
+    ``model``: what ``mod.astext()`` or ``tvm.ir.save_json(mod)`` gave, or the path of a file with it. ``params``: arrays by name, what
+    ``relay.save_param_dict`` gave, or the path of a file with it; they become constants, the other parameters of ``entry`` are inputs.
+    Raises ModelError and UnsupportedError.
+    """
+    from .frontend.relay import from_relay
+
+    return from_relay(model, params, entry=entry)
+
+
 def _sizes(dynamic: Any) -> Mapping[str, int] | None:
     """What ``dynamic`` says of an ONNX model: sizes of symbolic dimensions that become fixed; raises OptionError."""
     if dynamic is None or dynamic is True:

@@ -7,6 +7,7 @@ tensor expressions, and has checked what only the run can tell. What a format ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -80,3 +81,19 @@ class ModelNode:
     def unsupported(self, what: str) -> UnsupportedError:
         """A refusal of this node."""
         return UnsupportedError(what, where=self.where)
+
+
+def is_tiny(call: graph.Call, largest: int) -> bool:
+    """Whether a call is on constants and has a result of at most ``largest`` elements."""
+    if not any(isinstance(a, graph.Constant) for a in call.args) or any(isinstance(a, graph.Var) for a in call.args):
+        return False
+    if any(a.data.dtype in ("int8", "uint8") and len(a.data.shape) > 1 for a in call.args if isinstance(a, graph.Constant)):
+        return False  # quantised weights, which passes look for
+    infos = call.sinfo.fields if isinstance(call.sinfo, graph.TupleInfo) else (call.sinfo,)
+    return all(_elements(i.shape) <= largest for i in infos if isinstance(i, graph.TensorInfo))
+
+
+def _elements(shape: Sequence[tir.Expr] | None) -> float:
+    """The number of elements; infinite where it is not known."""
+    known = [d.value for d in shape or () if isinstance(d, tir.IntImm)]
+    return math.prod(known) if shape is not None and len(known) == len(shape) else math.inf

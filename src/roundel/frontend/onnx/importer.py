@@ -18,7 +18,7 @@ from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ir.node import Span
 from ...ops import make
 from ...ops.dims import assuming, differ, dim_text, equal
-from ..common.importer import ModelImporter, ModelNode
+from ..common.importer import ModelImporter, ModelNode, is_tiny
 from . import symbolic
 from .folder import ModelFolder
 from .functions import body_of, defaults_of, schema_of
@@ -199,7 +199,7 @@ class GraphImporter(ModelImporter):
 
     def emit(self, value: Any, hint: str = "lv") -> graph.GraphExpr:
         """Bind a call to a variable; atoms are returned as they are, small constants computed at once."""
-        if isinstance(value, graph.Call) and _is_tiny(value):
+        if isinstance(value, graph.Call) and is_tiny(value, _TINY):
             value = folded(value)
         elif isinstance(value, graph.TupleGetItem) and isinstance(value.tuple_value, graph.Tuple):
             return value.tuple_value.fields[value.index]
@@ -355,17 +355,6 @@ def _bind_attributes(node: onnx.NodeProto, given: Mapping[str, Any]) -> onnx.Nod
             del copy.g.node[:]
             copy.g.node.extend(bound)
     return new
-
-
-def _is_tiny(call: graph.Call) -> bool:
-    """A call on constants with a small result."""
-    if not any(isinstance(a, graph.Constant) for a in call.args) or any(isinstance(a, graph.Var) for a in call.args):
-        return False
-    if any(a.data.dtype in ("int8", "uint8") and len(a.data.shape) > 1 for a in call.args if isinstance(a, graph.Constant)):
-        return False  # quantised weights, which passes look for
-    infos = call.sinfo.fields if isinstance(call.sinfo, graph.TupleInfo) else (call.sinfo,)
-    dims = [i.shape for i in infos if isinstance(i, graph.TensorInfo)]
-    return all(s is not None and all(isinstance(d, tir.IntImm) for d in s) and math.prod(d.value for d in s) <= _TINY for s in dims)
 
 
 def require_possible(info: graph.StructInfo, where: str) -> None:
