@@ -183,7 +183,7 @@ class Analyzer:
         """(min, max) as ints or +-inf."""
         if type(e) is IntImm:
             return e.value, e.value
-        if e.dtype.lanes > 1:
+        if e.dtype.lanes != 1:
             return bounds.of_atom(self, e)
         if e.is_index:
             return bounds.of_sum(self, self.sum(e))

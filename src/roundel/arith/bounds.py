@@ -218,7 +218,8 @@ _CALLS: dict[str, Callable[[list[Bounds]], Bounds]] = {
 
 
 def _ramp(an: Analyzer, e: Expr) -> Bounds:
-    (l, h), (m, n) = an.bounds(e.base), product(an.bounds(e.stride), (0, e.lanes - 1))
+    last = e.lanes - 1 if e.lanes > 0 else inf  # scalable vectors end where the machine says
+    (l, h), (m, n) = an.bounds(e.base), product(an.bounds(e.stride), (0, last))
     return l + m, h + n
 
 

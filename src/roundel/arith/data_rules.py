@@ -48,7 +48,7 @@ def _arithmetic(kind: type, build: Callable, rules: list[Callable[[Expr, Expr], 
     def apply(an: Analyzer, e: Expr) -> Expr:
         a, b = _operands(an, e)
         dtype = e.dtype
-        if dtype.lanes > 1:
+        if dtype.lanes != 1:
             joined = _vector(an, kind, a, b)
             if joined is not None:
                 return joined
@@ -212,7 +212,7 @@ def _vector_mul(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
 
 def _lane_quotient(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
     """The quotient (a scalar) that all lanes of ``a // b`` share."""
-    if type(a) is not tir.Ramp or type(b) is not tir.Broadcast or not a.base.is_index or not b.value.is_index:
+    if type(a) is not tir.Ramp or a.lanes < 0 or type(b) is not tir.Broadcast or not a.base.is_index or not b.value.is_index:
         return None
     first = an.simplify(tir.floordiv(a.base, b.value))
     last = an.simplify(tir.floordiv(a.base + a.stride * (a.lanes - 1), b.value))
@@ -250,6 +250,8 @@ def _vector_compare(kind: type) -> Callable[[Any, Expr, Expr], Expr | None]:
     def apply(an: Analyzer, a: Expr, b: Expr) -> Expr | None:
         (x, s), (y, t) = _base(a), _base(b)
         lanes = a.dtype.lanes
+        if lanes < 0:
+            return None
         ends = [an.simplify(kind(x, y)), an.simplify(kind(x + s * (lanes - 1), y + t * (lanes - 1)))]
         if type(ends[0]) is IntImm and ends[0] is ends[1] and (kind not in (tir.EQ, tir.NE)):
             return tir.Broadcast(ends[0], lanes)
@@ -276,7 +278,7 @@ def _condition(kind: type, build: Callable) -> Rule:
 
     def apply(an: Analyzer, e: Expr) -> Expr:
         a, b = _operands(an, e)
-        if e.dtype.lanes > 1:
+        if e.dtype.lanes != 1:
             joined = _vector(an, kind, a, b)
             if joined is not None:
                 return joined
@@ -328,7 +330,7 @@ def _choice(an: Analyzer, e: Expr) -> Expr:
     single = condition.value if type(condition) is tir.Broadcast else condition
     if type(single) is IntImm:
         return an.simplify(e.true_value if single.value else e.false_value)
-    if condition.dtype.lanes > 1:
+    if condition.dtype.lanes != 1:
         yes, no = an.simplify(e.true_value), an.simplify(e.false_value)
     else:
         with an.constraint(condition):
@@ -369,7 +371,7 @@ def _cast_constant(value: Expr, e: Expr) -> Expr:
 
 def _cast_float(value: FloatImm, to: DType) -> Expr | None:
     """A number of floating point that its type holds exactly as another type has it; whole numbers are cut off and saturated."""
-    if value.dtype not in _IEEE or to.lanes > 1:
+    if value.dtype not in _IEEE or to.lanes != 1:
         return None
     with np.errstate(all="ignore"):
         if value.dtype not in _ROUNDED and float(value.dtype.numpy.type(value.value)) != value.value:

@@ -133,7 +133,7 @@ def _vector_base(e: Expr) -> tuple[Expr | None, int]:
     """Scalar base and reach (last lane less first) of a vector index."""
     if type(e) is tir.Broadcast:
         return e.value, 0
-    if type(e) is tir.Ramp and type(e.stride) is tir.IntImm:
+    if type(e) is tir.Ramp and type(e.stride) is tir.IntImm and e.lanes > 0:
         return e.base, e.stride.value * (e.lanes - 1)
     return None, 0
 

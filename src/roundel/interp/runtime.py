@@ -11,7 +11,9 @@ import numpy as np
 
 from ..ir import graph, tir
 from ..ir.errors import InterpretError
+from ..ir.jumps import without_jumps
 from ..ir.module import IRModule
+from ..ir.scalable import fix_vectors
 from . import arguments
 from .dependence import Plan
 from .graph import GraphEvaluator
@@ -43,6 +45,7 @@ class Runtime:
         self.mod, self.machine, self.order = mod, machine or Machine(), order
         self._packed = dict(packed or {})
         self._plans: dict[tuple, Plan] = {}
+        self._plain_forms: dict[tir.PrimFunc, tir.PrimFunc] = {}
         self._constants: dict[str, Pointer] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -80,6 +83,7 @@ class Runtime:
 
     def execute(self, ex: Executor, func: tir.PrimFunc, args: Sequence[Any]) -> Any:
         """Bind the arguments in ``ex`` and run the body; returns what ``ret`` gives."""
+        func = self._plain(func)
         copies = arguments.bind(ex, func, args)
         ex.plan = self._plan(ex, func)
         try:
@@ -90,6 +94,12 @@ class Runtime:
             for copied in copies:
                 copied.write_back(self.machine)
         return None
+
+    def _plain(self, func: tir.PrimFunc) -> tir.PrimFunc:
+        """The program without jumps, for vectors of one length (any does: the shortest)."""
+        if func not in self._plain_forms:
+            self._plain_forms[func] = without_jumps(fix_vectors(func, 1))
+        return self._plain_forms[func]
 
     def _plan(self, ex: Executor, func: tir.PrimFunc) -> Plan:
         values = {v: n for v, n in ex.env.items() if type(n) is int and v.dtype.is_int}

@@ -23,14 +23,18 @@ _NUMPY: dict[str, Any] = {
 _ALIASES = {"float": "float32", "double": "float64", "half": "float16", "int": "int64", "uint": "uint64",
             "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "float8_e4m3": "float8_e4m3fn", "boolean": "bool"}
 _FROM_NUMPY = {np.dtype(v): k for k, v in _NUMPY.items()}
-_PATTERN = re.compile(r"^(?P<element>(?P<kind>bool|bfloat|float|complex|uint|int|handle|void|str)(?P<bits>\d*)(?:_\w+?)?)(?:x(?P<lanes>\d+))?$")
+_PATTERN = re.compile(
+    r"^(?P<element>(?P<kind>bool|bfloat|float|complex|uint|int|handle|void|str)(?P<bits>\d*)(?:_\w+?)?)(?:x(?P<scalable>vscalex)?(?P<lanes>\d+))?$"
+)
+_BIT = re.compile(r"^u?int1(?=x|$)")
 
 
 class DType(str):
     """A data type. It *is* the string that names it, so ``x.dtype == "float32"`` holds; equal types are one object.
 
     Attributes: ``element`` (the scalar type), ``kind`` (``bool int uint float complex handle void str``; bfloat16 is
-    a ``float``), ``bits`` (of one element), ``lanes`` (1 for a scalar).
+    a ``float``), ``bits`` (of one element), ``lanes`` (1 for a scalar; -4 for ``float32xvscalex4``, which has four times as many lanes as
+    the machine's ``vscale`` is).
     """
 
     __slots__ = ("bits", "element", "kind", "lanes")
@@ -39,6 +43,7 @@ class DType(str):
     bits: int
     lanes: int
     _table: dict[str, DType] = {}
+    scalable_types = False  # whether the process has made any, or asked for vscale
 
     def __new__(cls, name: Any) -> DType:
         hit = cls._table.get(name) if isinstance(name, str) else None
@@ -47,7 +52,7 @@ class DType(str):
     @classmethod
     def _make(cls, name: Any) -> DType:
         text = name if isinstance(name, str) else _FROM_NUMPY.get(np.dtype(name), "")
-        text = _ALIASES.get(text, text)
+        text = _BIT.sub("bool", _ALIASES.get(text, text))
         if text in cls._table:
             return cls._table[text]
         found = _PATTERN.match(text)
@@ -57,7 +62,8 @@ class DType(str):
         kind = found["kind"]
         self.kind = "float" if kind == "bfloat" else kind
         self.bits = {"bool": 1, "handle": 64, "void": 0, "str": 0}.get(kind) or int(found["bits"] or 0)
-        self.lanes = int(found["lanes"] or 1)
+        self.lanes = int(found["lanes"] or 1) * (-1 if found["scalable"] else 1)
+        DType.scalable_types |= self.lanes < 0
         self.element = self if self.lanes == 1 and found["lanes"] is None else cls(found["element"])
         return cls._table.setdefault(text, self)
 
@@ -103,7 +109,7 @@ class DType(str):
 
     def with_lanes(self, lanes: int) -> DType:
         """The vector (or for 1 the scalar) type with this element."""
-        return self.element if lanes == 1 else DType(f"{self.element}x{lanes}")
+        return self.element if lanes == 1 else DType(f"{self.element}x{lanes}" if lanes > 0 else f"{self.element}xvscalex{-lanes}")
 
     def nbytes(self, count: int) -> int:
         """Bytes of ``count`` elements stored contiguously (two int4 per byte)."""

@@ -3,6 +3,7 @@
 
 ``lower(mod)`` runs ``PIPELINE``, a plain list of passes in the order in which they are read here:
 
+- scalable vectors get the machine's length, jumps become conditions (``fixed_vectors``)
 - indices become int64, shapes parameters, blocks loops and stores (``widen_indices``, ``explicit_shape_params``,
   ``lower_blocks``)
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
@@ -18,6 +19,7 @@ from roundel.ir import IRModule
 
 from .explicit_shape_params import explicit_shape_params, shape_params
 from .finish import mark_kernels
+from .fixed_vectors import fixed_vectors
 from .flat import check_flat
 from .flatten_accesses import flatten_accesses
 from .hoist_conditions import hoist_conditions
@@ -38,6 +40,7 @@ from .whole_vectors import unmask_registers, whole_vectors
 from .widen_indices import widen_indices
 
 PIPELINE = [
+    fixed_vectors,
     widen_indices,
     explicit_shape_params,
     lower_blocks,

@@ -10,6 +10,7 @@ from typing import Any
 
 from roundel.ir import IRModule, Token, Var, free_vars, substitute, tir
 from roundel.ir.errors import ScheduleError
+from roundel.ir.jumps import without_jumps
 from roundel.ir.tir import Expr, For, IndexMap, PrimFunc
 
 from . import (
@@ -79,7 +80,7 @@ class Schedule:
     ) -> None:
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})
-        self._mod = mod.with_functions({k: with_own_tokens(f) for k, f in mod.items() if isinstance(f, PrimFunc)})
+        self._mod = mod.with_functions({k: with_own_tokens(without_jumps(f)) for k, f in mod.items() if isinstance(f, PrimFunc)})
         self._trees: dict[str, Tree] = {}
         self._values: dict[Any, Any] = {}  # handle -> token, value, or why it died
         self._working_on: str | None = None

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..ir import tir, walk
+from ..ir.scalable import lanes_of
 from ..ir.tir import Add, Buffer, BufferLoad, BufferRegion, Expr, IntImm, Ramp, Range
 
 
@@ -86,9 +87,10 @@ def vector_indices(region: BufferRegion) -> tuple[Expr, ...]:
     """Indices of a region used as a vector; raises ValueError where its length is not constant."""
     out = []
     for r in region.region:
-        if not isinstance(r.extent, IntImm):
-            raise ValueError(f"a slice of buffer {region.buffer.name} used as a value must have a constant length")
-        out.append(ramp(r.min, 1, r.extent.value))
+        try:
+            out.append(ramp(r.min, 1, lanes_of(r.extent)))
+        except TypeError:
+            raise ValueError(f"a slice of buffer {region.buffer.name} used as a value must have a constant length") from None
     return tuple(out)
 
 

@@ -65,6 +65,9 @@ _define("arena_ptr", 1, Effect.PURE, "handle", "(byte offset): pointer into the 
 _define("tvm_storage_sync storage_sync", -1, Effect.OPAQUE, "void", "barrier among the threads of a scope")
 _define("assume", 1, Effect.OPAQUE, "void", "(condition): a fact that holds here and the compiler may use")
 _define("start_profile stop_profile", 1, Effect.OPAQUE, "void")
+_define("break_loop continue_loop", 0, Effect.OPAQUE, "void", "leave the loop around; leave this iteration of it")
+_define("vscale", 0, result="int32", doc="how many times 128 bits a vector register of the machine holds")
+_define("get_active_lane_mask", 2, result="explicit", doc="(base, limit): in lane k whether base + k < limit")
 _define("ret", 1, Effect.OPAQUE, "void")
 
 

@@ -29,7 +29,7 @@ def const(value: Any, dtype: Any = None) -> Expr:
     if isinstance(value, str):
         return e.StringImm(value)
     kind = DType(dtype) if dtype is not None else BOOL if isinstance(value, bool) else INT64 if isinstance(value, int) else FLOAT32
-    if kind.lanes > 1:
+    if kind.lanes != 1:
         return e.Broadcast(const(value, kind.element), kind.lanes)
     return FloatImm(value, kind) if kind.is_float else IntImm(value, kind)
 
@@ -181,7 +181,7 @@ def ceildiv(a: Any, b: Any) -> Expr:
 def cast(value: Any, dtype: Any) -> Expr:
     """``value`` as ``dtype``; constants are converted at once, equal types are left alone. Lanes follow the value."""
     value, dtype = const(value), DType(dtype)
-    if dtype.lanes == 1 and value.dtype.lanes > 1:
+    if dtype.lanes == 1 and value.dtype.lanes != 1:
         dtype = dtype.with_lanes(value.dtype.lanes)
     if value.dtype is dtype:
         return value

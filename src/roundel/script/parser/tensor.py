@@ -13,6 +13,7 @@ from ...ir import tir
 from ...ir.attrs import Attrs
 from ...ir.dtype import INT64, VOID, DType
 from ...ir.graph import GlobalVar
+from ...ir.jumps import BREAK, CONTINUE
 from ...ir.tir import Buffer, BufferRegion, Expr, ForKind, Stmt, Var
 from .. import marks
 from ..regions import as_value, extent_between, index_of, operand
@@ -28,6 +29,7 @@ class TensorParser(Blocks):
 
     returns: dict[str, DType]
     threads: dict[Var, str]  # axes named by T.env_thread
+    inside_loops = 0  # how many loops are around, as far as break and continue reach
 
     # ---- function
 
@@ -149,7 +151,21 @@ class TensorParser(Blocks):
     @handles(ast.While)
     def _while(self, node: ast.While) -> None:
         test = tir.ops._truth(self.operand(self.visit(node.test)))
-        self.body.add(tir.While(test, self.statements(node.body), self.source.span(node)))
+        self.body.add(tir.While(test, self._iteration(node.body), self.source.span(node)))
+
+    def _iteration(self, body: list[ast.stmt]) -> Stmt:
+        """The body of a loop, which break and continue may leave."""
+        self.inside_loops += 1
+        made = self.statements(body)
+        self.inside_loops -= 1
+        return made
+
+    @handles(ast.Break, ast.Continue)
+    def _jump(self, node: ast.Break | ast.Continue) -> None:
+        word = "break" if isinstance(node, ast.Break) else "continue"
+        if not self.inside_loops:
+            raise self.error(node, f"{word} stands outside of a loop", "loops that are unrolled while the script is read have no iterations to leave")
+        self.body.add(tir.Evaluate(tir.call(BREAK if word == "break" else CONTINUE), self.source.span(node)))
 
     @handles(ast.For)
     def _for(self, node: ast.For) -> None:
@@ -157,11 +173,13 @@ class TensorParser(Blocks):
         if isinstance(loops, marks.Loops):
             self.body.add(self._nest(node, loops.loops))
             return
+        outer, self.inside_loops = self.inside_loops, 0
         for value in loops:
             with self.scope.frame():
                 self.assign_names(node.target, value)
                 for n in node.body:
                     self.visit(n)
+        self.inside_loops = outer
 
     def _iterations(self, node: ast.expr) -> Any:
         """What a loop runs over: loops, or Python values that are known now (then it is unrolled)."""
@@ -193,7 +211,7 @@ class TensorParser(Blocks):
             for var, low, extent, _ in made:
                 self.loops[var] = tir.Range(low, extent)
             outside, self.around = self.around, [*self.around, *variables]
-            body = self.statements(node.body)
+            body = self._iteration(node.body)
             self.around = outside
         for (var, low, extent, step), spec in reversed(list(zip(made, loops))):
             body = tir.For(

@@ -171,11 +171,11 @@ class ExprPrinter:
 
     def ramp(self, e: Ramp, level: int) -> str:
         """``T.Ramp(base, stride, lanes)``"""
-        return f"T.Ramp({self._pair(e.base, e.stride)}, {e.lanes})"
+        return f"T.Ramp({self._pair(e.base, e.stride)}, {_lanes(e.lanes)})"
 
     def broadcast(self, e: tir.Broadcast, level: int) -> str:
         """``T.Broadcast(value, lanes)``"""
-        return f"T.Broadcast({self.expr(e.value)}, {e.lanes})"
+        return f"T.Broadcast({self.expr(e.value)}, {_lanes(e.lanes)})"
 
     def shuffle(self, e: tir.Shuffle, level: int) -> str:
         """``T.Shuffle([vectors], [indices])``"""
@@ -194,7 +194,7 @@ class ExprPrinter:
         return ", ".join(self._vector(i) if type(i) is Ramp else self.expr(i) for i in indices) or "()"
 
     def _vector(self, i: Ramp) -> str:
-        if isinstance(i.stride, IntImm) and i.stride.value > 0:
+        if isinstance(i.stride, IntImm) and i.stride.value > 0 and i.lanes > 0:
             stop = tir.add(i.base, i.lanes * i.stride.value)
             span = extent_between(i.base, stop)
             if isinstance(span, IntImm) and ramp(i.base, i.stride, -(-span.value // i.stride.value)) is i:
@@ -267,6 +267,10 @@ class ExprPrinter:
         return f"T.tvm_access_ptr({python_string(e.args[0].value)}{self._rest(e.args[1:])})"
 
 
+def _lanes(lanes: int) -> str:
+    return str(lanes) if lanes > 0 else f"T.vscale() * {-lanes}"
+
+
 def _plain(e: Expr) -> Any:
     """An integer constant as a Python number, else None."""
     return e.value if type(e) is IntImm and e.dtype.is_int else None
@@ -293,6 +297,7 @@ _CALLS: dict[str, Callable[[ExprPrinter, Any], str | None]] = {
     "call_pure_extern": ExprPrinter.typed_call,
     "call_llvm_intrin": ExprPrinter.typed_call,
     "call_llvm_pure_intrin": ExprPrinter.typed_call,
+    "get_active_lane_mask": ExprPrinter.typed_call,
     "reinterpret": lambda p, e: p.typed_call(e) if len(e.args) == 1 else None,
     "call_packed": ExprPrinter.packed_call,
     "access_ptr": ExprPrinter.access_ptr,

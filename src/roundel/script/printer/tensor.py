@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ...ir import tir
 from ...ir.dtype import INT64, VOID
 from ...ir.escape import python_string
+from ...ir.jumps import BREAK, CONTINUE, jump
 from ...ir.tir import Block, BlockRealize, Buffer, Expr, For, ForKind, IntImm, IterKind, Range, Seq, Stmt, Var
 from ...ir.visit import walk
 from .declare import Declarations, shape_vars
@@ -30,6 +31,9 @@ _AXES = {
     IterKind.OPAQUE: ("opaque", "O"),
     IterKind.SCAN: ("scan", "C"),
 }
+
+
+_JUMPS = {BREAK: "break", CONTINUE: "continue"}
 
 
 def _is_true(e: Expr) -> bool:
@@ -60,6 +64,7 @@ def has_implicit_root(func: tir.PrimFunc) -> bool:
 class TensorPrinter(ExprPrinter):
     """Prints statements into a ``Doc``."""
 
+    jumps: ClassVar[dict[str, str]] = {}  # other words for break and continue
     statements: ClassVar[dict[type, Callable[..., None]]] = {}  # type of statement to (printer, statement, tail)
 
     def __init__(self, names: Names, doc: Doc, module: str | None = None, functions: Any = None) -> None:
@@ -214,7 +219,10 @@ class TensorPrinter(ExprPrinter):
         is_return = (
             isinstance(s.value, tir.Call) and s.value.op == "ret" and s.value.dtype is VOID and len(s.value.args) == 1
         )
-        if is_return and tail:
+        word = _JUMPS.get(jump(s) or "")
+        if word is not None:
+            self.doc.line(self.jumps.get(word, word))
+        elif is_return and tail:
             self.doc.line(f"return {self.expr(s.value.args[0])}")
         else:
             self.doc.line(self.expr(s.value) if isinstance(s.value, tir.Call) else f"T.evaluate({self.expr(s.value)})")

@@ -106,6 +106,8 @@ TvmExpressions.expressions = {
 class TvmTensorPrinter(TvmExpressions, TensorPrinter):
     """Statements and functions as TVM writes them."""
 
+    jumps = {"break": "T.break_loop()", "continue": "T.continue_loop()"}
+
     def function(self, func: tir.PrimFunc, name: str, decorator_name: str | None = None) -> None:
         """``@T.prim_func``: buffers that are simple and used by their name alone are parameters."""
         attrs = func.attrs.without("global_symbol")

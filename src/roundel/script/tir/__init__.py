@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from ...ir.scalable import vscale
 from ...ir.tir import StringImm, intrin
 from ..parser.entry import inline, macro, prim_func
 from . import axis
@@ -74,6 +75,7 @@ from .expressions import (
     div,
     floordiv,
     floormod,
+    get_active_lane_mask,
     if_then_else,
     index_map,
     infinity,

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...ir import tir
 from ...ir.dtype import DType
+from ...ir.scalable import lanes_of
 from ...ir.visit import substitute
 from ..regions import operand
 from .types import pair
@@ -75,18 +76,23 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any, dtype: Any =
     return tir.IfThenElse(tir.ops._truth(operand(condition)), *pair(true_value, false_value))
 
 
-def Ramp(base: Any, stride: Any, lanes: int) -> tir.Expr:
-    """The vector ``base, base + stride, ...``."""
+def Ramp(base: Any, stride: Any, lanes: Any) -> tir.Expr:
+    """The vector ``base, base + stride, ...``; ``lanes`` may be ``T.vscale() * 4``."""
     base, stride = pair(base, stride)
-    return tir.Ramp(base, stride, _int(lanes))
+    return tir.Ramp(base, stride, lanes_of(lanes))
 
 
-def Broadcast(value: Any, lanes: int) -> tir.Expr:
+def Broadcast(value: Any, lanes: Any) -> tir.Expr:
     """A vector of copies."""
-    return tir.Broadcast(tir.const(operand(value)), _int(lanes))
+    return tir.Broadcast(tir.const(operand(value)), lanes_of(lanes))
 
 
 ramp, broadcast = Ramp, Broadcast
+
+
+def get_active_lane_mask(dtype: Any, base: Any, limit: Any) -> tir.Expr:
+    """A vector of truth values: in lane k whether ``base + k < limit``."""
+    return tir.Call("get_active_lane_mask", pair(base, limit), DType(getattr(dtype, "dtype", dtype)))
 
 
 def Shuffle(vectors: Sequence[Any], indices: Sequence[int]) -> tir.Expr:
