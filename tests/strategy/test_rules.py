@@ -93,7 +93,7 @@ def programs():
         "turned": program("permute_dims", (40, 48), axes=(1, 0)),
         "turned inside": program("permute_dims", (3, 21, 35), axes=(0, 2, 1)),
         "rows moved": program("permute_dims", (3, 5, 32), axes=(1, 0, 2)),
-        "winograd": program("nn.winograd_conv2d", (1, 1, 9, 10, 16), (6, 6, 1, 1, 16, 16), tile=4, padding=1, data_layout="NCHW16c"),
+        "winograd": program("nn.winograd_conv2d", (1, 1, 9, 10, 16), (6, 6, 1, 1, 16, 16), (1, 1, 3, 3, 16, 16), tile=4, padding=1, data_layout="NCHW16c"),
         "strassen": program("nn.strassen_matmul", (7, 8, 32), (7, 32, 64), (16, 64), (16, 1), columns=128),
         "attention": fused_attention(9, 16),
         "masked attention": fused_attention(9, 16, ((1, 1, 9, 12), "bool")),

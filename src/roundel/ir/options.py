@@ -150,7 +150,7 @@ define("bounds_checks", bool, True, "indices that are data are checked when the 
        shapes_code=True)
 define("weights", str, None, "type in which float32 weights of matrix products and tables are stored (default: as the model has them)",
        ("float16", "bfloat16"), shapes_code=True)
-define("weight_growth", float, 5.0, "how many times larger the weights of a layer may become for a faster algorithm (Winograd: 1.8 or 5, Strassen: "
+define("weight_growth", float, 5.0, "how many times larger the weights of a layer may become for a faster algorithm (Winograd: 2.8 or 5, Strassen: "
        "1.75, or 2 for symbolic numbers of rows)",
        shapes_code=True)
 define("grow", bool, True, "results that append to an input along a symbolic dimension (KV caches) lie in memory with room behind them and grow in "

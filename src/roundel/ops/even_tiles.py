@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tiles of a Winograd convolution F(4x4, 3x3) are precise enough: a test of the data, so that the others are computed directly.
+"""Which tiles of a Winograd convolution are precise enough: a test of the data, so that the others are computed directly.
 
-The rounding errors of a tile's results follow the norm of its 36 pixels, those of a direct sum the norm of the 9 pixels of one window. A
-tile is taken as it is where the former is not much larger than the latter (which nothing infinite is, nor NaN). F(2x2, 3x3) needs no
-such test: all that a result is made of there comes from the pixels of its own window.
+With F(4x4, 3x3) the rounding errors of a tile's results follow the norm of its 36 pixels, those of a direct sum the norm of the 9 pixels of one
+window. A tile is taken as it is where the former is not much larger than the latter (which nothing infinite is, nor NaN). With F(2x2, 3x3) all
+that a result is made of comes from the pixels of its own window, so that tiles only have to be finite and so small that nothing overflows.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from roundel.ir import tir
 from .dims import simplify, static
 from .elementwise import pick
 
-TILE = 4
 SPREAD = 19.5
 """The root of the sum over positions of squares of A x |G g Gᵀ| x |Bᵀ d B|, at most, for ||d|| = ||g|| = 1 and any result of the tile."""
 TIMES, DEVIATIONS = 8.0, 6.0
+CORES: dict[int, tuple[int, ...]] = {2: (), 4: (1, 3)}
+"""Of each tile: where the cores begin that its windows are compared with, along either axis."""
 
 
 def unevenness(channels: int) -> float:
@@ -39,22 +40,25 @@ def unevenness(channels: int) -> float:
     return TIMES * 9 * channels / (DEVIATIONS * deviation)
 
 
-def even_tiles(padded: Any, results: tuple[Any, Any], name: str) -> Any:
-    """Which tiles [N, rows, columns] need not be computed directly: those that are finite and not much larger than the core of one of their windows.
+def even_tiles(padded: Any, results: tuple[Any, Any], tile: int, name: str) -> Any:
+    """Which tiles [N, rows, columns] need not be computed directly: those that are finite and, where ``tile`` is 4, not much larger than the core
+    of one of their windows.
 
-    Every 3 x 3 window of a tile holds a core of 2 x 2 pixels in the tile's middle, of which there are four. Each block of channels gives
-    five sums of squares for a tile, those of the cores and the rest; a program may make them where it has the tile's pixels at hand.
+    Every 3 x 3 window of a tile of 4 x 4 results holds a core of 2 x 2 pixels in the tile's middle, of which there are four. Each block of channels
+    gives sums of squares for a tile, those of the cores and the rest; a program may make them where it has the tile's pixels at hand.
     Values below 2^-63 may have no square, and those above 2^64 have none, so that their tiles are not even.
     """
     n, blocks, _, _, inner = padded.shape
-    counts = tuple(simplify(tir.floordiv(e + (TILE - 1), TILE)) for e in results)
-    edge, starts = TILE + 2, (1, 3)
-    cores = [tuple((i + y, j + x) for y in (0, 1) for x in (0, 1)) for i in starts for j in starts]
+    counts = tuple(simplify(tir.floordiv(e + (tile - 1), tile)) for e in results)
+    edge, starts = tile + 2, CORES[tile]
+    places = [(i, j) for i in starts for j in starts]
+    cores = [tuple((i + y, j + x) for y in (0, 1) for x in (0, 1)) for i, j in places]
     rest = [(i, j) for i in range(edge) for j in range(edge) if not any((i, j) in core for core in cores)]
-    most, share = tir.const(float(np.finfo(np.float32).max), padded.dtype), unevenness(static(blocks) * static(inner)) ** -2
+    share = unevenness(static(blocks) * static(inner)) ** -2 if places else 1.0
+    most = tir.const(float(np.finfo(np.float32).max), padded.dtype)
 
     def part(q: Any, b: Any, k: Any, t: Any, s: Any, c: Any) -> Any:
-        pixel = lambda i, j: padded[b, k, t * TILE + i, s * TILE + j, c]
+        pixel = lambda i, j: padded[b, k, t * tile + i, s * tile + j, c]
         return pick(q, [functools.reduce(operator.add, [pixel(*at) * pixel(*at) for at in pixels]) for pixels in (rest, *cores)])
 
     parts = te.compute((len(cores) + 1, n, blocks, *counts, inner), part, f"{name}_parts")
@@ -62,11 +66,10 @@ def even_tiles(padded: Any, results: tuple[Any, Any], name: str) -> Any:
     squares = te.compute((len(cores) + 1, n, *counts, inner), lambda q, b, t, s, c: te.sum(parts[q, b, rk.var, t, s, c], axis=rk), f"{name}_squares")
 
     def margin(b: Any, t: Any, s: Any, c: Any) -> Any:
-        rest, *cores = (squares[q, b, t, s, c] for q in range(len(starts) ** 2 + 1))
-        places = [(i, j) for i in starts for j in starts]
-        has_results = lambda at: te.logical_and(*(tile * TILE + k <= e for tile, k, e in zip((t, s), at, results, strict=True)))
+        rest, *cores = (squares[q, b, t, s, c] for q in range(len(places) + 1))
+        has_results = lambda at: te.logical_and(*(of * tile + k <= e for of, k, e in zip((t, s), at, results, strict=True)))
         known = [te.if_then_else(has_results(at), core, most) if max(at) > 1 else core for at, core in zip(places, cores, strict=True)]
-        return functools.reduce(tir.min_, known) - (rest + _total(cores)) * share
+        return functools.reduce(tir.min_, known or [most]) - _total([rest, *cores]) * share
 
     margins = te.compute((n, *counts, inner), margin, f"{name}_margins")
     return te.compute((n, *counts), lambda b, t, s: _total([margins[b, t, s, c] for c in range(static(inner))]) >= 0.0, f"{name}_even")

@@ -2,8 +2,9 @@
 """Winograd convolution F(m x m, 3 x 3): tiles of m x m results from (m + 2)^2 products per channel pair instead of 9 m^2.
 
 A tile's data d and a kernel g give Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A (Lavin and Gray, 2015). Kernels are transformed beforehand
-(``transform_weight``); the products of one position of all tiles and channels are a matrix product. Where m = 4, rounding errors follow the
-whole tile, and infinities and NaNs spread through it, so tiles whose values are too uneven for that (``even_tiles``) are computed directly.
+(``transform_weight``); the products of one position of all tiles and channels are a matrix product. Infinities do not survive the transforms, and
+where m = 4 they and NaNs spread through the tile, whose norm rounding errors follow: tiles whose values are not finite or too uneven for that
+(``even_tiles``) are computed directly.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .conv import pad_spatial
-from .dims import fail, fill, paddings, simplify, static, tensor_info
+from .dims import fail, paddings, simplify, static, tensor_info
 from .elementwise import label, pick
 from .even_tiles import even_tiles
 from .layout import named_layout
@@ -95,30 +96,29 @@ RESULT_TRANSFORM: dict[int, Callable[[Row], list[Any]]] = {2: _result_2, 4: _res
 class WinogradConv2d(OpDef):
     """A 3 x 3 convolution with stride 1 of data in blocks of channels (``data_layout`` "NCHW16c") by transformed weights.
 
-    ``weight`` is [tile + 2, tile + 2, O / o, I / c, c, o]; ``kernel``, from which uneven tiles are computed where ``tile`` is 4, is
-    [O / o, I / c, 3, 3, c, o]; the result has blocks of o channels. ``padding`` as for ``nn.conv2d``.
+    ``weight`` is [tile + 2, tile + 2, O / o, I / c, c, o]; ``kernel``, from which uneven tiles are computed, is [O / o, I / c, 3, 3, c, o]; the
+    result has blocks of o channels. ``padding`` as for ``nn.conv2d``.
     """
 
-    name, operands, kind = "nn.winograd_conv2d", ("data", "weight", "kernel?"), FuseKind.ANCHOR
+    name, operands, kind = "nn.winograd_conv2d", ("data", "weight", "kernel"), FuseKind.ANCHOR
     (attributes,) = ({"tile": 4, "padding": 1, "data_layout": "NCHW16c"},)
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight, kernel = (None if a is None else tensor_info(self, a, args) for a in fill(args, 3))
+        data, weight, kernel = (tensor_info(self, a, args) for a in args)
         edge = attrs["tile"] + 2
         if data.shape is None or weight.shape is None or len(data.shape) != 5 or len(weight.shape) != 6:
             fail(self, "data in blocks of channels (5 dimensions) and transformed weights (6 dimensions) are needed", *args)
         if [static(n) for n in weight.shape[:2]] != [edge, edge] or [static(n) for n in weight.shape[3:5]] != [static(data.shape[1]), static(data.shape[4])]:
             fail(self, f"the weight is not one of tiles of {attrs['tile']} for these channels", *args)
-        wanted = [*weight.shape[2:4], 3, 3, *weight.shape[4:]] if attrs["tile"] == 4 else None
-        if (kernel is None) != (wanted is None) or (kernel is not None and (kernel.shape is None or any(map(_differ, kernel.shape, wanted)))):
-            fail(self, "tiles of 4 need the kernel too, others do not, and it has the weight's channels", *args)
+        if kernel.shape is None or len(kernel.shape) != 6 or any(map(_differ, kernel.shape, [*weight.shape[2:4], 3, 3, *weight.shape[4:]])):
+            fail(self, "the kernel is not one of 3 x 3 with the channels of the weight", *args)
         n, _, h, w, _ = data.shape
         (top, bottom), (left, right) = paddings(attrs["padding"], 2)
         rows, cols = simplify(h + (top + bottom - 2)), simplify(w + (left + right - 2))
         return graph.TensorInfo((n, weight.shape[2], rows, cols, weight.shape[5]), data.dtype)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, weight, kernel = fill(args, 3)
+        data, weight, kernel = args
         m, name = attrs["tile"], label(self)
         n, blocks, height, width, inner = data.shape
         outer, lanes = weight.shape[2], weight.shape[5]
@@ -158,14 +158,12 @@ class WinogradConv2d(OpDef):
             f"{name}_result",
         )
 
-        if kernel is not None:
-            patch = pad_spatial(data, layout, pads, tir.const(0, data.dtype), f"{name}_patch")
-            direct, even = _direct(patch, kernel, (down, across), name), even_tiles(padded, (rows, cols), name)
+        patch = pad_spatial(data, layout, pads, tir.const(0, data.dtype), f"{name}_patch")
+        direct, even = _direct(patch, kernel, (down, across), m, name), even_tiles(padded, (rows, cols), m, name)
 
         def cut(b: Any, k: Any, y: Any, x: Any, o: Any) -> Any:
             t, s, i, j = tir.floordiv(y, m), tir.floordiv(x, m), tir.floormod(y, m), tir.floormod(x, m)
-            made = whole[b, k, t, s, i, j, o]
-            return made if kernel is None else tir.select(tir.call("likely", even[b, t, s]), made, direct[b, k, t, s, i, j, o])
+            return tir.select(tir.call("likely", even[b, t, s]), whole[b, k, t, s, i, j, o], direct[b, k, t, s, i, j, o])
 
         return te.compute((n, outer, rows, cols, lanes), cut, name)
 
@@ -177,16 +175,16 @@ class WinogradConv2d(OpDef):
         return np.einsum("nkyxcij,ip,jq,pqokcl->noyxl", windows, back, back, weight, optimize=True).astype(args[0].dtype)
 
 
-def _direct(padded: Any, kernel: Any, counts: tuple[Any, Any], name: str) -> Any:
-    """The results of all tiles [N, O / o, rows, columns, 4, 4, o] as plain sums."""
+def _direct(padded: Any, kernel: Any, counts: tuple[Any, Any], tile: int, name: str) -> Any:
+    """The results of all tiles [N, O / o, rows, columns, tile, tile, o] as plain sums."""
     outer, blocks, *_, inner, lanes = kernel.shape
     rk, ry, rx, rc = (te.reduce_axis(e, f"r{axis}") for e, axis in ((blocks, "k"), (3, "y"), (3, "x"), (inner, "c")))
 
     def result(b: Any, k: Any, t: Any, s: Any, i: Any, j: Any, o: Any) -> Any:
-        pixel = padded[b, rk.var, t * 4 + i + ry.var, s * 4 + j + rx.var, rc.var]
+        pixel = padded[b, rk.var, t * tile + i + ry.var, s * tile + j + rx.var, rc.var]
         return te.sum(pixel * kernel[k, rk.var, ry.var, rx.var, rc.var, o], axis=[rk, ry, rx, rc])
 
-    return te.compute((padded.shape[0], outer, *counts, 4, 4, lanes), result, f"{name}_direct")
+    return te.compute((padded.shape[0], outer, *counts, tile, tile, lanes), result, f"{name}_direct")
 
 
 def _differ(a: Any, b: Any) -> bool:

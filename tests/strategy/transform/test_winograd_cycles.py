@@ -18,7 +18,7 @@ def winograd(channels, size, tile, lanes):
     blocks, edge = channels // lanes, tile + 2
     x, weight, kernel = (graph.Var(name, graph.TensorInfo(shape, "float32")) for name, shape in (
         ("x", (1, blocks, size, size, lanes)), ("w", (edge, edge, blocks, blocks, lanes, lanes)), ("k", (blocks, blocks, 3, 3, lanes, lanes))))
-    call = make("nn.winograd_conv2d", x, weight, *([kernel] if tile == 4 else []), tile=tile, data_layout=f"NCHW{lanes}c")
+    call = make("nn.winograd_conv2d", x, weight, kernel, tile=tile, data_layout=f"NCHW{lanes}c")
     return make_program(lambda *args, **attrs: call.op.compute(args, Attrs(attrs)), call.args, dict(call.attrs)).func
 
 

@@ -20,10 +20,10 @@ from ..expectations import Expectations, stand_in
 NAMES = {0: "direct", 2: "winograd2", 4: "winograd4"}
 """Of the algorithms, by their tiles: F(2x2,3x3) and F(4x4,3x3); 0 is the direct way."""
 LARGEST = 2.0**54
-"""The largest norm of a kernel that is transformed. A tile of 4 that is not computed directly has pixels of norm below 2^66 (`ops/even_tiles.py`),
+"""The largest norm of a kernel that is transformed. A tile that is not computed directly has pixels of norm below 2^66 (`ops/even_tiles.py`),
 and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
 times the square of the sum over x of |A_ix| ||B_x|| ||G_x|| for any i, 94 (of tiles of 2: 15). So nothing overflows."""
-GROWTH = {2: 16 / 9, 4: 36 / 9 + 1}  # of the weights: transformed, and with tiles of 4 beside them as they are
+GROWTH = {2: 16 / 9 + 1, 4: 36 / 9 + 1}  # of the weights: transformed, and beside them as they are
 
 
 def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, expectations: Expectations) -> dict[str, float | str | None]:
@@ -44,6 +44,12 @@ def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, att
     return made
 
 
+def direct_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, expectations: Expectations) -> float:
+    """Cycles of one core that are expected of the direct way, of a convolution whose channels fill vectors."""
+    call = _blocked_call(0, data, weight, attrs, expectations.setting.target.lanes("float32"))
+    return expectations.cycles(call, range(1, len(call.args)))
+
+
 def _blocked_call(m: int, data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, lanes: int) -> graph.Call:
     """The call of an algorithm, by its tile, for one image where their number is not known."""
     batch, (channels, *space), outer = static(data.shape[0]) or 1, map(static, data.shape[1:]), static(weight.shape[0])
@@ -53,7 +59,7 @@ def _blocked_call(m: int, data: graph.TensorInfo, weight: graph.TensorInfo, attr
         plain = {name: value for name, value in attrs.items() if name not in ("data_layout", "kernel_layout", "out_layout")}
         return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=f"OIHW{lanes}i{lanes}o", out_layout=layout, **plain)
     transformed = stand_in("weight", (m + 2, m + 2, outer // lanes, channels // lanes, lanes, lanes))
-    return make("nn.winograd_conv2d", x, transformed, *([kernel] if m > 2 else []), tile=m, padding=attrs["padding"], data_layout=layout)
+    return make("nn.winograd_conv2d", x, transformed, kernel, tile=m, padding=attrs["padding"], data_layout=layout)
 
 
 def fastest(algorithms: Mapping[str, float | str | None]) -> str:
@@ -88,8 +94,7 @@ def _only_direct(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, t
 
 
 def is_transformable(weight: graph.Constant) -> bool:
-    """Whether kernels OIHW are finite, and so small that Winograd's algorithm overflows nowhere where the direct one would not (of tiles
-    of 2: for windows of norm below 2^124 / ||kernel|| and 2^126)."""
+    """Whether kernels OIHW are finite, and so small that Winograd's algorithm overflows nowhere where the direct one would not."""
     kernels = weight.data.numpy()
     most = max(float(np.max(kernels)), -float(np.min(kernels))) if kernels.size else math.nan
     return most * math.sqrt(kernels[0].size) <= LARGEST

@@ -24,11 +24,12 @@ from ...ops import make
 from ...ops.dims import paddings, per_axis, shape_text, simplify
 from ...passes import pass_
 from ...target import Target
-from ..algorithms.winograd import NAMES, convolution_algorithms, fastest, is_transformable, winograd_weight
+from ..algorithms.winograd import NAMES, convolution_algorithms, direct_cycles, fastest, is_transformable, winograd_weight
 from ..expectations import Expectations
 from ..rewriter import GraphRewriter
 from .chains import ORDERS, PLAIN, Chain, chains
 from .films import Pictures, as_pictures
+from .phases import Phases, as_phases
 
 
 @pass_("block_channels")
@@ -167,7 +168,7 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
     block = block or _block_of_result(self, call)
     if not block:
         return None
-    pictures = as_pictures(call) if order == "NDCHW" else None
+    pictures = as_pictures(call) if order == "NDCHW" else as_phases(call) if order == "NCHW" else None
     tile = _tile(self, call, (self.block_of(data) or block, block), pictures) if order == "NCHW" or pictures is not None else 0
     if tile:
         return _winograd(self, call, (tile, self.block_of(data) or block, block), pictures), block
@@ -218,18 +219,21 @@ def _block_of_result(self: _Block, call: graph.Call) -> int:
     return sizes[self.choosing.decide(self.site, subject, expected, next(iter(sizes)), "layout")]
 
 
-def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pictures | None) -> int:
+def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pictures | Phases | None) -> int:
     """The tile with which a convolution of data and results in ``blocks`` of these sizes runs by Winograd's algorithm, 0 for the direct way;
-    recorded. That of a film runs as one of ``pictures``."""
+    recorded. That of a film, or with dilation, runs as one of ``pictures``."""
     data, weight = call.args[0].sinfo, call.args[1]
     subject = f"{call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.data.shape)}"
     winograd = [name for m, name in NAMES.items() if m]
     if pictures is None:
         algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.expectations)
     else:
-        copying = 0.0 if pictures.is_view else self.expectations.cycles(pictures.copying(self.lanes))
         algorithms = convolution_algorithms(pictures.data, pictures.kernel, pictures.attrs, self.expectations)
-        algorithms = {name: found + copying if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
+        if isinstance(algorithms[NAMES[0]], float):
+            copying = sum(map(self.expectations.cycles, pictures.copying(self.lanes)))
+            algorithms = {name: found + copying if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
+            if isinstance(pictures, Phases):  # the direct way takes no phases, and leaves out what reads padding
+                algorithms[NAMES[0]] = direct_cycles(data, weight.sinfo, call.attrs, self.expectations) * pictures.inside
     why_not = "what is around its data is not zero" if len(call.args) > 2 else ""
     why_not = why_not or ("" if _divides(data.shape[1], blocks[0]) else f"its channels do not divide into blocks of {blocks[0]}")
     why_not = why_not or ("" if blocks[1] == self.lanes else f"its results are in blocks of {blocks[1]} channels, a vector holds {self.lanes}")
@@ -242,14 +246,15 @@ def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pic
     return next(m for m, name in NAMES.items() if name == taken)
 
 
-def _winograd(self: _Block, call: graph.Call, sizes: tuple[int, int, int], pictures: Pictures | None) -> graph.GraphExpr:
+def _winograd(self: _Block, call: graph.Call, sizes: tuple[int, int, int], pictures: Pictures | Phases | None) -> graph.GraphExpr:
     """A convolution by Winograd's algorithm; ``sizes``: its tile and the blocks of data and result."""
     tile, inner, outer = sizes
     x, weight, attrs = self.in_blocks(call.args[0], inner), call.args[1], call.attrs
     if pictures is not None:
         x, weight, attrs = pictures.stacked(self.emit, x), pictures.weights(weight), pictures.attrs
-    kernels = [winograd_weight(weight, tile, inner, outer), *([_blocked_weight(weight, inner, outer)] if tile > 2 else [])]
-    return make("nn.winograd_conv2d", x, *kernels, tile=tile, padding=attrs["padding"], data_layout=f"NCHW{inner}c")
+    kernels = winograd_weight(weight, tile, inner, outer), _blocked_weight(weight, inner, outer)
+    made = make("nn.winograd_conv2d", x, *kernels, tile=tile, padding=attrs["padding"], data_layout=f"NCHW{inner}c")
+    return made if pictures is None else pictures.restored(self.emit, made)
 
 
 def _transposed_convolution(self: _Block, call: graph.Call) -> Made:

@@ -43,11 +43,13 @@ class Pictures:
         """Whether the pictures are those of the film, one after another."""
         return self.taps == self.stride == 1 and not self.before and not self.after
 
-    def copying(self, lanes: int) -> graph.Call:
-        """A call that copies as much as making the pictures does, in blocks of so many channels."""
+    def copying(self, lanes: int) -> list[graph.Call]:
+        """Calls that copy as much as making the pictures does, in blocks of so many channels."""
+        if self.is_view:
+            return []
         n, channels, height, width = (static(x) for x in self.data.shape)
         parts = [stand_in(f"part{k}", (n, channels // self.taps // lanes, height, width, lanes)) for k in range(self.taps)]
-        return make("concat", graph.Tuple(tuple(parts)), axis=1)
+        return [make("concat", graph.Tuple(tuple(parts)), axis=1)]
 
     def weights(self, weight: graph.Constant) -> graph.Constant:
         """Those of the film, [O, C, taps, Y, X], as those of the pictures."""
@@ -61,6 +63,10 @@ class Pictures:
         if not self.is_view:
             film = self._chosen(emit, film, count)
         return emit(make("reshape", film, graph.ShapeExpr((self.data.shape[0], tir.index_const(self.taps * static(blocks)), *picture))))
+
+    def restored(self, emit: Callable[[graph.GraphExpr], graph.GraphExpr], pictures: graph.GraphExpr) -> graph.GraphExpr:
+        """Results are held as pictures, one after another."""
+        return pictures
 
     def _chosen(self, emit: Callable[[graph.GraphExpr], graph.GraphExpr], film: graph.GraphExpr, count: int) -> graph.GraphExpr:
         """``[N, D', taps * C/b, H, W, b]``."""

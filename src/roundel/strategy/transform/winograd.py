@@ -2,7 +2,7 @@
 """A batch of small matrix products between two transforms of tiles: Winograd convolutions.
 
 The program is a chain: (padding,) a transform of columns, one of rows, the products of every position of the tiles,
-a transform of columns, one of rows, and a store, which may take the results of some tiles from a direct sum instead: which ones, a test
+a transform of columns, one of rows, and a store, which takes the results of some tiles from a direct sum instead: which ones, a test
 of the data says that runs before. A block of tiles goes through the whole chain at a time, so that what is
 between the stages stays in the second-level cache. Where few such blocks would be left for the cores, or each would read all
 weights again from beyond that cache, all tiles are transformed first and the blocks are blocks of result channels. Several images go
@@ -12,6 +12,7 @@ through one after another, or, where the weights are much more than the data, al
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +30,7 @@ from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_r
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .winograd_cycles import test_cycles, winograd_cycles
-from .winograd_stages import Blocking, Stages
+from .winograd_stages import Blocking, Stages, spilled
 
 FEW_TILES = 12       # that fill the registers
 CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
@@ -43,7 +44,7 @@ def find(infos: Sequence[BlockInfo]) -> Stages | None:
         return None
     direct, at, squares = sums
     first = direct + 1
-    if first > 2 or at - first not in (2, 3) or squares != at + 3 + bool(first):
+    if first > 2 or at - first not in (2, 3) or squares != at + 4:
         return None
     stages = [*infos[at - 2 : at + 3], infos[-1]]
     padding = infos[first] if at - first == 3 else None
@@ -55,16 +56,13 @@ def find(infos: Sequence[BlockInfo]) -> Stages | None:
         return None
     test = tuple(i.name for i in infos[at + 3 : -1])
     patch = infos[0].name if first == 2 else None
-    return Stages(test, patch, infos[direct].name if first else None, padding.name if padding else None, stages[0], stages[1], products, *stages[3:])
+    return Stages(test, patch, infos[direct].name, padding.name if padding else None, stages[0], stages[1], products, *stages[3:])
 
 
 def _sums(infos: Sequence[BlockInfo]) -> tuple[int, int, int] | None:
-    """Where the direct sums, the products and the sums of squares are; without the first, -1 and where the last would be."""
+    """Where the direct sums, the products and the sums of squares are."""
     sums = [k for k, i in enumerate(infos) if i.reduce]
-    axes = [len(infos[k].spatial) for k in sums]
-    if axes == [6]:
-        return -1, sums[0], sums[0] + 3
-    return tuple(sums) if axes == [7, 6, 5] else None  # type: ignore[return-value]
+    return tuple(sums) if [len(infos[k].spatial) for k in sums] == [7, 6, 5] else None  # type: ignore[return-value]
 
 
 @rule
@@ -98,8 +96,8 @@ def _columns(b: Blocking) -> dict[str, np.ndarray]:
 def _chain_of(infos: Sequence[BlockInfo]) -> list[str]:
     """The direct sums and the pixels that are padded for them alone, everything up to the second transform of the results, and the test of
     the tiles, whose result is a condition: the blocks after it are elementwise."""
-    direct, at, squares = _sums(infos) or (0, 0, 0)
-    known = at + 2 if direct < 0 else next((k for k in range(squares, len(infos)) if infos[k].stores[0].buffer.dtype.is_bool), squares)
+    direct, _, squares = _sums(infos) or (0, 0, 0)
+    known = next((k for k in range(squares, len(infos)) if infos[k].stores[0].buffer.dtype.is_bool), squares)
     read = [{a.buffer for a in i.loads} for i in infos]
     patch = [k for k in range(direct) if infos[k].stores[0].buffer in read[direct] and not any(infos[k].stores[0].buffer in r for r in read[direct + 1 :])]
     return [i.name for k, i in enumerate(infos) if direct <= k <= known or k in patch]
@@ -125,18 +123,19 @@ def choose_blocking(stages: Stages, target: Target) -> Blocking | None:
     images = extent_of(stages.store.spatial[0]) or 1
     data = images * per_tile * down * across * blocks * inner
     read = weights * images * (down // rows) if weights > room else 0  # again for each block of rows
-    first = images * (down // rows) < TASKS or read > weights + 2 * data
-    if first:  # weights are read once, in panels narrow enough to wait in the caches for every row
-        rows, counts = down, [v for v in counts if v <= 2]
-    tile = choose_tile(target, rows * across, counts, lanes)
-    if not first:
-        if rows * across % tile.rows:
+    in_blocks = Blocking(rows, outer, False, choose_tile(target, rows * across, counts, lanes))
+    tile = choose_tile(target, down * across, [v for v in counts if v <= 2], lanes)  # panels narrow enough to wait in the caches for every row
+    whole = Blocking(down, tile.vectors, True, tile)
+    again = data * (outer // tile.vectors) if data > target.l2_bytes else 0  # for each panel of weights, which are read once
+    if images * (down // rows) >= TASKS and read + spilled(stages, in_blocks, target) <= weights + again + spilled(stages, whole, target):
+        if rows * across % in_blocks.tile.rows:
             rows, tile = _whole_tiles(enough or [rows], across, counts, lanes, target)
-        return Blocking(rows, outer, False, tile)
+            return Blocking(rows, outer, False, tile)
+        return in_blocks
     step = _channels(images * per_tile * down * across * lanes, room / 2, outer, tile.vectors, target)
     together = images > 1 and weights > room and weights + data * (1 + outer // step) < images * weights
     apart = images >= 2 * target.cores and not together
-    return Blocking(rows, step if together else tile.vectors, True, tile, together, apart)
+    return replace(whole, channels=step if together else tile.vectors, together=together, apart=apart)
 
 
 def _whole_tiles(heights: Sequence[int], across: int, counts: Sequence[int], lanes: int, target: Target) -> tuple[int, Tile]:
@@ -187,8 +186,7 @@ def _schedule(sch: Schedule, stages: Stages, b: Blocking, packed: int | None, ta
     sch.compute_at(accumulated, ko, preserve_unit_loops=True)
     sch.compute_at(products, ko, preserve_unit_loops=True)
     _products(sch, products, accumulated, stages, b, packed)
-    if stages.direct is not None:
-        _test(sch, stages, None if b.first and not b.apart else yo, target)
+    _test(sch, stages, None if b.first and not b.apart else yo, target)
     _data(sch, data, stages, b, None if b.first and not b.apart else yo, target)
     for block in rare:
         sch.only_where_chosen(block)
@@ -233,13 +231,12 @@ def _data(sch: Schedule, block: Any, stages: Stages, b: Blocking, loop: Any | No
     x, y, n, k, p, c = loops[-6:]
     row, tile = sch.split(p, [None, extent_of(stages.result.spatial[3])])
     sch.reorder(n, k, row, tile, x, y, c)
-    if stages.test:
-        parts = sch.get_block(stages.test[0])
-        q, *tiles, lane = sch.get_loops(parts)[-6:]
-        sch.reorder(*tiles, q, lane)
-        n, k, row, tile = (sch.merge(*pair) for pair in zip((n, k, row, tile), tiles, strict=True))
-        sch.unroll(q)
-        sch.vectorize(lane)
+    parts = sch.get_block(stages.test[0])
+    q, *tiles, lane = sch.get_loops(parts)[-6:]
+    sch.reorder(*tiles, q, lane)
+    n, k, row, tile = (sch.merge(*pair) for pair in zip((n, k, row, tile), tiles, strict=True))
+    sch.unroll(q)
+    sch.vectorize(lane)
     sch.unroll(x)
     sch.unroll(y)
     sch.vectorize(c)
@@ -255,12 +252,11 @@ def _data(sch: Schedule, block: Any, stages: Stages, b: Blocking, loop: Any | No
 def _direct(sch: Schedule, stages: Stages, loop: Any) -> list[Any]:
     """The sums of one tile and block of channels in registers, where the test chooses them, and before them the tile's pixels with padding:
     the blocks, last ones first."""
-    if stages.direct is None:
-        return []
     sums = sch.get_block(stages.direct)
     sch.set_scope(sums, 0, "local")
     sch.compute_at(sums, loop)
-    i, j, lane, *reduce = sch.get_loops(sums)[-7:]
+    around = len(sch.get_loops(sch.get_block(stages.store.name))) - 3
+    i, j, lane, *reduce = sch.get_loops(sums)[around:]
     sch.reorder(*reduce, i, j, lane)
     for axis in (i, j):
         sch.unroll(axis)
@@ -287,11 +283,11 @@ def _test(sch: Schedule, stages: Stages, loop: Any | None, target: Target) -> No
         tile = sch.get_loops(even)[-1]
     for block in reversed(sums):
         sch.set_scope(block, 0, "local")
-        sch.compute_at(block, tile)
+        sch.compute_at(block, tile, preserve_unit_loops=True)
     if loop is not None:
         sch.compute_at(parts, loop, preserve_unit_loops=True, index=-2)
     squares, margins = sums
-    q, lane, k = sch.get_loops(squares)[-3:]
+    q, *_, lane, k = sch.get_loops(squares)[-6:]
     sch.reorder(k, q, lane)
     sch.unroll(q)
     sch.vectorize(lane)

@@ -16,7 +16,9 @@ from ...target import Target
 from ..cost import capacities, cycles, together, traffic_cycles
 from ..match.accesses import BlockInfo, extent_of
 from ..statements import LANES, UNROLLED, Loop, Statement, statement_of
-from .winograd_stages import Blocking, Stages
+from .winograd_stages import Blocking, Stages, between, spilled
+
+SCATTERED = 0.3  # of the rate of a level, at which lines are written and read that lie in as many places as a tile has pixels
 
 
 def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocking, target: Target) -> float:
@@ -25,15 +27,14 @@ def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocki
     blocks = extent_of(stages.data.spatial[3]) or 1
     tiles = images * down * across
     before = [_straight(stages.data_columns, (0, 4), {4: stages.edge}, target), _straight(stages.data, (0, 1), {}, target)]
-    tested = [i for i in infos if i.name in stages.test[:1]]
-    before += [_straight(i, (0,), {}, target) for i in tested]
+    before += [_straight(i, (0,), {}, target) for i in infos if i.name == stages.test[0]]
     after = [_straight(stages.result_columns, (0, 5), {}, target), _straight(stages.result, (4, 5), {}, target)]
-    transforms = _repeated(before, tiles * blocks, target) + _repeated(after, tiles * outer, target)
-    if tested:
-        transforms += images * down * test_cycles(stages)
+    transforms = _repeated(before, tiles * blocks, target) + _repeated(after, tiles * outer, target) + images * down * test_cycles(stages)
     moved = [_bytes(a.buffer) for a in (stages.data_columns.loads[0], stages.store.stores[0])]
     transforms = together(transforms, *traffic_cycles(target, [sum(n for n in moved if n > room) for room in capacities(target)]))
-    return float(transforms + _products(stages, blocking, images, target))
+    passed = between(stages, blocking)[-1]
+    scattered = spilled(stages, blocking, target) / (SCATTERED * target.bytes_per_cycle(target.level_of(max(passed, target.l2_bytes + 1))))
+    return float(transforms + scattered + _products(stages, blocking, images, target))
 
 
 def test_cycles(stages: Stages) -> float:

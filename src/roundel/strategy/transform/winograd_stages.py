@@ -5,21 +5,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...target import Target
 from ..match.accesses import BlockInfo, extent_of
 from ..match.contraction import Contraction
 from ..product.register_tile import Tile
 
+DATA_PASSES = 2      # of transformed data that leaves a cache: its lines are read to be owned, and written back
+RESULT_PASSES = 3    # of products: the same, and they are read again (what reads data again is counted with the products)
 UNROLLED_FMAS = 112  # multiply-adds in the body of the inner loop
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The blocks by role; ``products`` is the contraction, ``test`` names the blocks that say which tiles are computed by ``direct``, if any,
+    """The blocks by role; ``products`` is the contraction, ``test`` names the blocks that say which tiles are computed by ``direct``
     from their padded pixels, ``patch``, where there is padding."""
 
     test: tuple[str, ...]
     patch: str | None
-    direct: str | None
+    direct: str
     padding: str | None
     data_columns: BlockInfo
     data: BlockInfo
@@ -61,3 +64,20 @@ class Blocking:
         most = max(1, UNROLLED_FMAS // (self.tile.rows * self.tile.vectors))
         extent = stages.products.extent(stages.products.reduce[1]) or 1
         return max(u for u in range(1, min(most, 16) + 1) if extent % u == 0)
+
+
+def between(stages: Stages, b: Blocking) -> tuple[int, int, int]:
+    """Bytes of all transformed data and of all products, and of what stands between the stages at a time."""
+    images, outer, down, across, *_, lanes = (extent_of(a) or 1 for a in stages.result.spatial)
+    blocks, inner = (extent_of(stages.data.spatial[k]) or 1 for k in (3, 5))
+    row = stages.edge**2 * 4 * across
+    data, results = (row * down * images * channels for channels in (blocks * inner, outer * lanes))
+    if not b.first:
+        return data, results, row * b.rows * (blocks * inner + outer * lanes)
+    return data, results, row * down * ((1 if b.apart else images) * blocks * inner + (images if b.together else 1) * b.channels * lanes)
+
+
+def spilled(stages: Stages, b: Blocking, target: Target) -> float:
+    """Bytes that leave the second-level cache and come back, as data and products pass from stage to stage."""
+    data, results, block = between(stages, b)
+    return max(0.0, 1.0 - target.l2_bytes / block) * (DATA_PASSES * data + RESULT_PASSES * results)
