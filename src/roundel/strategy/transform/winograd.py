@@ -4,8 +4,8 @@
 The program is a chain: (padding,) a transform of columns, one of rows, the products of every position of the tiles,
 a transform of columns, one of rows, and a store, which takes the results of some tiles from a direct sum instead: which ones, a test
 of the data says that runs before. A block of tiles goes through the whole chain at a time, so that what is
-between the stages stays in the second-level cache. Where few such blocks would be left for the cores, or each would read all
-weights again from beyond that cache, all tiles are transformed first and the blocks are blocks of result channels. Several images go
+between the stages stays in the second-level cache. Where few such blocks would be left for the cores, or reading the weights again for
+each moves more bytes from beyond that cache, all tiles are transformed first and the blocks are blocks of result channels. Several images go
 through one after another, or, where the weights are much more than the data, all together.
 """
 
