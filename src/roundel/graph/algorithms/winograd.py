@@ -23,6 +23,7 @@ LARGEST = 2.0**54
 """The largest norm of a kernel that is transformed. A tile that is not computed directly has pixels of norm below 2^66 (`ops/even_tiles.py`),
 and no number on the way to a result, U = G g Gᵀ, V = Bᵀ d B, sums of U V over channels and of these over positions, is larger than ||g|| ||d||
 times the square of the sum over x of |A_ix| ||B_x|| ||G_x|| for any i, 94 (of tiles of 2: 15). So nothing overflows."""
+WEIGHT = (1,)  # the operands that every run reads from where constants are; the kernel as it is is for uneven tiles
 GROWTH = {2: 16 / 9 + 1, 4: 36 / 9 + 1}  # of the weights: transformed, and beside them as they are
 
 
@@ -39,15 +40,13 @@ def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, att
         if m and GROWTH[m] > growth:
             made[name] = f"weights grow to {GROWTH[m]:.2g} times their size, the option weight_growth allows {growth:g}"
         else:
-            call = _blocked_call(m, data, weight, attrs, lanes)
-            made[name] = expectations.cycles(call, range(1, len(call.args)))
+            made[name] = expectations.cycles(_blocked_call(m, data, weight, attrs, lanes), WEIGHT)
     return made
 
 
 def direct_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, expectations: Expectations) -> float:
     """Cycles of one core that are expected of the direct way, of a convolution whose channels fill vectors."""
-    call = _blocked_call(0, data, weight, attrs, expectations.setting.target.lanes("float32"))
-    return expectations.cycles(call, range(1, len(call.args)))
+    return expectations.cycles(_blocked_call(0, data, weight, attrs, expectations.setting.target.lanes("float32")), WEIGHT)
 
 
 def _blocked_call(m: int, data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, lanes: int) -> graph.Call:
