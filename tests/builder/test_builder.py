@@ -86,7 +86,7 @@ def test_match_cast_binds_new_dimensions():
     with bb.function("main", [x]):
         y = bb.match_cast(x, graph.TensorInfo((m,), "float32"))
         bb.emit_func_output(bb.emit_te(add_one, y))
-    assert bb.get()["main"].ret_sinfo.shape == (m,)
+    assert bb.get()["main"].body.body.sinfo.shape == (m,)
 
 
 def test_misuse_is_explained():

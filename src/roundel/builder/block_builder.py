@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from roundel.arith.struct_infos import deduce
+from roundel.arith.struct_infos import deduce, erase
 from roundel.ir import IRModule, graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import INT64
@@ -89,7 +89,8 @@ class BlockBuilder:
                 raise BuilderError(f"function {name} was given no parameters", hint="bb.function(name, [x, y]), or [] for none")
             frame.close()
             body = graph.SeqExpr(tuple(frame.blocks), frame.output)
-            func = graph.Function(frame.params, body, frame.output.sinfo, pure, frame.attrs)
+            result = erase(frame.output.sinfo, [p.sinfo for p in frame.params])
+            func = graph.Function(frame.params, body, result, pure, frame.attrs)
             self.update_func(name, func)
         finally:
             self._frames.pop()
@@ -135,6 +136,15 @@ class BlockBuilder:
         """The block that ``begin_scope`` opened."""
         self._frame()
         return self._frames.pop().take()
+
+    def _begin_binding_block(self) -> None:  # the names by which mutators written for TVM call these
+        self.begin_scope()
+
+    def _begin_dataflow_block(self) -> None:
+        self.begin_scope(dataflow=True)
+
+    def _end_block(self) -> graph.BindingBlock:
+        return self.end_scope()
 
     def sequence(self, build: Callable[[], Any]) -> graph.SeqExpr:
         """What ``build`` emits, and its result, as a nested sequence: a branch, or the body of a loop."""

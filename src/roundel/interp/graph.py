@@ -337,6 +337,7 @@ def _call_dps_packed(self: GraphEvaluator, e: graph.Call) -> Any:
 _NOTHING = graph.TupleInfo(())
 _SPECIAL: Mapping[str, Callable] = {
     "call_tir": _call_tir,
+    "call_tir_with_grad": _call_tir,
     "call_tir_inplace": _call_tir_inplace,
     "call_dps_packed": _call_dps_packed,
 }

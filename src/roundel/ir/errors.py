@@ -31,7 +31,7 @@ class BuilderError(RoundelError, RuntimeError):
     """A function was built out of order: without parameters, or with two results."""
 
 
-class TypeInferenceError(RoundelError, TypeError):
+class TypeInferenceError(RoundelError, TypeError, ValueError):
     """Operands of a graph operator do not fit together."""
 
 

@@ -147,4 +147,6 @@ CALL_TIR = _special("call_tir", ("func", "args", "tir_vars?"), True, "call of a 
 CALL_DPS_PACKED = _special("call_dps_packed", ("func", "args"), True, "call of an FFI function, destination passing")
 CALL_TIR_INPLACE = _special("call_tir_inplace", ("func", "args"), True, "call_tir whose outputs overwrite the operands attrs['inplace_indices']",
                             {"inplace_indices": ()})
+CALL_TIR_WITH_GRAD = _special("call_tir_with_grad", ("func", "args", "tir_vars?"), True, "call_tir that names the tensor expression of its gradient",
+                              {"te_grad_name": "", "te_grad_kwargs": {}})
 Callback = Callable[..., Any]

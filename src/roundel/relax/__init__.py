@@ -16,13 +16,16 @@ from roundel.builder import BlockBuilder
 from roundel.ir import graph
 from roundel.ir.dtype import DType
 from roundel.ir.graph import (
+    BindingBlock,
     Call,
     Constant,
+    DataflowBlock,
     DataflowVar,
     ExternFunc,
     Function,
     GlobalVar,
     If,
+    MatchCast,
     PrimValue,
     SeqExpr,
     ShapeExpr,
@@ -33,6 +36,7 @@ from roundel.ir.graph import (
 from roundel.ir.graph import DTypeValue as DataTypeImm
 from roundel.ir.graph import StringValue as StringImm
 from roundel.ir.tir import as_index
+from roundel.script import relax as script
 from roundel.script.relax import (
     OpRef,
     call_dps_packed,
@@ -40,18 +44,22 @@ from roundel.script.relax import (
     call_pure_packed,
     call_tir,
     call_tir_inplace,
+    call_tir_with_grad,
     const,
     prim_value,
 )
+
+_CALLS = ("call_tir", "call_tir_with_grad", "call_tir_inplace", "call_dps_packed", "call_pure_packed", "print", "assert_op", "to_vdevice", "hint_on_device",
+          "make_closure", "invoke_closure", "invoke_pure_closure")  # operators with more than operands and attributes
 
 
 class _Operators:
     """``relax.op``: every operator by name."""
 
-    def __getattr__(self, name: str) -> OpRef:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return OpRef(name)
+        return getattr(script, name) if name in _CALLS else OpRef(name)
 
 
 op = _Operators()
@@ -84,7 +92,9 @@ def Var(name_hint: str, struct_info: Any = None) -> graph.Var:
 
 @_kind(graph.TensorInfo)
 def TensorStructInfo(shape: Any = None, dtype: Any = "float32", vdevice: Any = None, ndim: int = -1) -> graph.TensorInfo:
-    """What is known of a tensor."""
+    """What is known of a tensor: its shape, or only the number of its dimensions; ``dtype=""``: of any type."""
+    if shape is not None and ndim != -1:
+        raise ValueError("a shape tells the number of dimensions: give one of shape and ndim")
     values = shape.values if isinstance(shape, ShapeExpr) else shape
     dtype = None if not dtype else DType(dtype)
     return graph.TensorInfo(None if values is None else tuple(map(as_index, values)), dtype, ndim, vdevice)
@@ -92,7 +102,9 @@ def TensorStructInfo(shape: Any = None, dtype: Any = "float32", vdevice: Any = N
 
 @_kind(graph.ShapeInfo)
 def ShapeStructInfo(values: Sequence[Any] | None = None, ndim: int = -1) -> graph.ShapeInfo:
-    """What is known of a shape."""
+    """What is known of a shape: its dimensions, or only their number."""
+    if values is not None and ndim != -1:
+        raise ValueError("the values tell the number of dimensions: give one of values and ndim")
     return graph.ShapeInfo(None if values is None else tuple(map(as_index, values)), ndim)
 
 
@@ -115,6 +127,26 @@ def FuncStructInfo(params: Sequence[graph.StructInfo] | None, ret: graph.StructI
     return graph.FuncInfo(None if params is None else tuple(params), ret, purity)
 
 
+def _opaque_func(*, ret: graph.StructInfo | None = None, derive_func: Any = None, purity: bool = False) -> graph.FuncInfo:
+    """A function of which the parameters are not known."""
+    if derive_func is not None:
+        raise TypeError("a function that derives the struct info of results is not supported; give ret")
+    return graph.FuncInfo(None, ret or graph.ObjectInfo(), purity)
+
+
+FuncStructInfo.opaque_func = _opaque_func
+
+
+def TensorType(ndim: int = -1, dtype: Any = "float32") -> graph.TensorInfo:
+    """A tensor of so many dimensions (-1: any)."""
+    return graph.TensorInfo(None, None if not dtype else DType(dtype), ndim)
+
+
+def ShapeType(ndim: int = -1) -> graph.ShapeInfo:
+    """A shape of so many dimensions (-1: any)."""
+    return graph.ShapeInfo(None, ndim)
+
+
 @_kind(graph.ObjectInfo)
 def ObjectStructInfo() -> graph.ObjectInfo:
     """Nothing is known."""
@@ -128,8 +160,42 @@ def get_shape_of(value: graph.GraphExpr) -> Any:
 
 
 __all__ = [
-    "BlockBuilder", "Call", "Constant", "DataTypeImm", "DataflowVar", "ExternFunc", "FuncStructInfo", "Function", "GlobalVar", "If",
-    "ObjectStructInfo", "PrimStructInfo", "PrimValue", "SeqExpr", "ShapeExpr", "ShapeStructInfo", "StringImm", "TensorStructInfo", "Tuple",
-    "TupleGetItem", "TupleStructInfo", "Var", "VarBinding", "call_dps_packed", "call_packed", "call_pure_packed", "call_tir",
-    "call_tir_inplace", "const", "get_shape_of", "op", "prim_value",
+    "BindingBlock",
+    "BlockBuilder",
+    "Call",
+    "Constant",
+    "DataTypeImm",
+    "DataflowBlock",
+    "DataflowVar",
+    "ExternFunc",
+    "FuncStructInfo",
+    "Function",
+    "GlobalVar",
+    "If",
+    "MatchCast",
+    "ObjectStructInfo",
+    "PrimStructInfo",
+    "PrimValue",
+    "SeqExpr",
+    "ShapeExpr",
+    "ShapeStructInfo",
+    "ShapeType",
+    "StringImm",
+    "TensorStructInfo",
+    "TensorType",
+    "Tuple",
+    "TupleGetItem",
+    "TupleStructInfo",
+    "Var",
+    "VarBinding",
+    "call_dps_packed",
+    "call_packed",
+    "call_pure_packed",
+    "call_tir",
+    "call_tir_inplace",
+    "call_tir_with_grad",
+    "const",
+    "get_shape_of",
+    "op",
+    "prim_value",
 ]

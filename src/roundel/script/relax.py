@@ -28,7 +28,7 @@ from ..ir.graph import (
     TupleInfo,
 )
 from ..ir.graph.make_call import as_operand, make_call
-from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, get_op
+from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, CALL_TIR_WITH_GRAD, get_op
 from .marks import (
     AttrsOf,
     BindingBlockHead,
@@ -236,6 +236,14 @@ def call_tir(
     return graph.Call(CALL_TIR, (func, _args(args), *extra), sinfo_args=(out,), sinfo=out)
 
 
+def call_tir_with_grad(
+    func: Any, args: Any, out_sinfo: Any, te_grad_name: builtins.str, te_grad_kwargs: dict[builtins.str, Any] | None = None, tir_vars: Any = None
+) -> graph.Call:
+    """``call_tir`` that says by name which tensor expression computes its gradient."""
+    made = call_tir(func, args, out_sinfo, tir_vars)
+    return made.replace(op=CALL_TIR_WITH_GRAD, attrs=Attrs({"te_grad_name": te_grad_name, "te_grad_kwargs": te_grad_kwargs or {}}))
+
+
 def call_tir_inplace(
     func: Any, args: Any, inplace_indices: Any = (), out_sinfo: Any = None, tir_vars: Any = None
 ) -> graph.Call:
@@ -307,6 +315,11 @@ def hint_on_device(data: Any, dst_vdevice: Any = None, memory_scope: Any = None)
 def cpu(device_id: int = 0) -> builtins.str:
     """A processor as a device."""
     return device(1, device_id)
+
+
+def opencl(device_id: int = 0) -> builtins.str:
+    """A graphics processor by OpenCL as a device."""
+    return device(4, device_id)
 
 
 def device(device_type: int = 1, device_id: int = 0) -> builtins.str:

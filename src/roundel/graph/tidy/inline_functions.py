@@ -2,7 +2,8 @@
 """Calls of graph functions by graph functions are replaced by their bodies: what follows sees one dataflow.
 
 So are calls of functions inside functions, which may use variables of the function around them, and those by the name of a function of the module
-(``R.call_packed("f", x)``); ``R.call_dps_packed("program", x)`` of a tensor program of the module becomes ``R.call_tir``.
+(``R.call_packed("f", x)``); ``R.call_dps_packed("program", x)`` of a tensor program of the module becomes ``R.call_tir``,
+as does ``R.call_tir_with_grad``, whose gradient nothing asks for any more.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 
 from ...arith import Analyzer
 from ...ir import graph, tir
-from ...ir.attrs import Attrs
+from ...ir.attrs import EMPTY, Attrs
 from ...ir.errors import LowerError
 from ...ir.module import IRModule
 from ...ir.node import Span
-from ...ir.op import CALL_DPS_PACKED, CALL_TIR, OpDef
+from ...ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_WITH_GRAD, OpDef
 from ...ir.visit import free_vars, substitute
 from ...ops.dims import assuming
 from ...passes import pass_
@@ -37,7 +38,7 @@ def inline_functions(mod: IRModule) -> IRModule:
 def _calls_functions(value: Any, mod: IRModule) -> bool:
     if isinstance(value, graph.Function):
         return True
-    if isinstance(value, graph.Call) and (isinstance(value.op, graph.GlobalVar) or own_function(mod, value) is not None):
+    if isinstance(value, graph.Call) and (isinstance(value.op, graph.GlobalVar) or value.op is CALL_TIR_WITH_GRAD or own_function(mod, value) is not None):
         return True
     return any(_calls_functions(v, mod) for v in operands(value))
 
@@ -128,6 +129,8 @@ class _Copy:
         op = self.expr(value.op)
         if isinstance(op, _Closure):
             return self.expand(op.name, op.function, args, op.outside)
+        if op is CALL_TIR_WITH_GRAD:
+            return self.call(value.replace(op=CALL_TIR, attrs=EMPTY))
         own = own_function(self.mod, value)
         if own is not None and value.op is CALL_DPS_PACKED:
             op, args = CALL_TIR, (graph.GlobalVar(own), *args[1:])

@@ -9,12 +9,13 @@ from typing import Any
 from ..attrs import EMPTY, Attrs
 from ..constants import ConstData
 from ..dtype import DType
+from ..errors import TypeInferenceError
 from ..node import Node, Span, node
 from ..op import OpDef
 from ..tir.expr import Expr as PrimExpr
-from ..tir.ops import as_index
+from ..tir.ops import as_index, const
 from .operators import Operators
-from .struct_info import ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
+from .struct_info import FuncInfo, ObjectInfo, PrimInfo, ShapeInfo, StructInfo, TensorInfo, TupleInfo
 
 
 class GraphExpr(Operators, Node):
@@ -23,6 +24,12 @@ class GraphExpr(Operators, Node):
     __slots__ = ()
     sinfo: StructInfo
     __hash__ = object.__hash__
+
+
+def _item(whole: GraphExpr, items: tuple, index: Any) -> Any:
+    if isinstance(index, int) and not -len(items) <= index < len(items):
+        raise IndexError(f"{type(whole).__name__} index out of range: {index} of {len(items)}")
+    return items[index]
 
 
 @node
@@ -92,7 +99,7 @@ class ShapeExpr(GraphExpr):
 
     def __getitem__(self, index: Any) -> Any:
         """One of the values."""
-        return self.values[index]
+        return _item(self, self.values, index)
 
     def __iter__(self) -> Any:
         return iter(self.values)
@@ -106,6 +113,10 @@ class PrimValue(GraphExpr):
     """A scalar value (``R.prim_value``)."""
 
     value: PrimExpr
+
+    @staticmethod
+    def _coerce(value: Any) -> tuple:
+        return (value if isinstance(value, PrimExpr) else const(value),)
 
     @property
     def sinfo(self) -> StructInfo:  # type: ignore[override]
@@ -146,7 +157,7 @@ class Tuple(GraphExpr):
 
     def __getitem__(self, index: Any) -> Any:
         """One of the fields."""
-        return self.fields[index]
+        return _item(self, self.fields, index)
 
     def __iter__(self) -> Any:
         return iter(self.fields)
@@ -188,7 +199,9 @@ class Call(GraphExpr):
 
     @staticmethod
     def _coerce(op: Any, args: Any, attrs: Any, sinfo_args: Any, sinfo: StructInfo, span: Span | None) -> tuple:
-        """Lists are taken for tuples, None for no attributes."""
+        """Lists are taken for tuples, None for no attributes. Raises TypeInferenceError for a variable that is known to be no function."""
+        if isinstance(op, Var) and not isinstance(op.sinfo, FuncInfo | ObjectInfo):
+            raise TypeInferenceError(f"{op.name} is called, and is no function", why=f"it is {op.sinfo!r}")
         attrs = attrs if type(attrs) is Attrs else Attrs(attrs)
         return op, tuple(args), attrs, tuple(sinfo_args or ()), sinfo, span
 

@@ -16,7 +16,7 @@ from ..op import OpDef
 from ..tir.expr import Expr
 from ..tir.index_map import IndexMap
 from ..tir.ops import const
-from .expr import Call, Constant, GraphExpr, PrimValue, ShapeExpr, StringValue, Tuple
+from .expr import Call, Constant, DTypeValue, GraphExpr, PrimValue, ShapeExpr, StringValue, Tuple
 from .struct_info import TensorInfo
 
 ABSENT = Tuple(())  # stands for an optional operand left out before one that is given
@@ -95,7 +95,7 @@ def _attribute(value: Any) -> Any:
         return tuple(_attribute(v) for v in value)
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, PrimValue):
+    if isinstance(value, PrimValue | StringValue | DTypeValue):
         return _attribute(value.value)
     if isinstance(value, FunctionType):
         return IndexMap.from_func(value)

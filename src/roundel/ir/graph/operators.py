@@ -89,6 +89,13 @@ class Operators:
         return _call("astype", self, dtype)
 
     @property
+    def struct_info_(self) -> Any:
+        """``sinfo``, or None where nothing is known."""
+        from .struct_info import ObjectInfo  # that module builds on this one
+
+        return None if isinstance(self.sinfo, ObjectInfo) else self.sinfo  # type: ignore[attr-defined]
+
+    @property
     def struct_info(self) -> Any:
         """``sinfo``, by TVM's name."""
         return self.sinfo  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ from ...ir.graph import (
     make_call,
 )
 from ...ir.node import Node
-from ...ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, OpDef
+from ...ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, CALL_TIR_WITH_GRAD, OpDef
 from ...ir.visit import walk
 from .doc import Doc
 from .expr import ExprPrinter
@@ -286,13 +286,14 @@ class GraphPrinter(ExprPrinter):
     def _call_tir(self, c: graph.Call) -> str | None:
         out = self._out(c)
         inplace = c.op is CALL_TIR_INPLACE
-        if out is None or len(c.args) not in (2, 3) or set(c.attrs) != ({"inplace_indices"} if inplace else set()):
+        if out is None or len(c.args) not in (2, 3) or set(c.attrs) != set(c.op.attributes):  # type: ignore[union-attr]
             return None
         if not isinstance(c.args[1], graph.Tuple) and not isinstance(c.args[1].sinfo, TupleInfo):  # type: ignore[union-attr]
             return None
         parts = [self._operand(c.args[0]), "R.tuple()" if c.args[1] == ABSENT else self._operand(c.args[1])]
         parts += [f"inplace_indices={self.value(c.attrs['inplace_indices'])}"] if inplace else []
         parts.append(f"out_sinfo={out}")
+        parts += [f"{name}={self.value(v)}" for name, v in c.attrs.items() if not inplace]
         parts += [f"tir_vars={self._operand(c.args[2])}"] if len(c.args) == 3 else []
         return f"R.{c.op.name}({', '.join(parts)})"  # type: ignore[union-attr]
 
@@ -388,5 +389,6 @@ GraphPrinter.values = {
 _SPECIAL: dict[str, str] = {
     CALL_TIR.name: "_call_tir",
     CALL_TIR_INPLACE.name: "_call_tir",
+    CALL_TIR_WITH_GRAD.name: "_call_tir",
     CALL_DPS_PACKED.name: "_call_dps_packed",
 }
