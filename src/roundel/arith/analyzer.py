@@ -177,6 +177,8 @@ class Analyzer:
             return True
         if not (a.dtype.is_int and b.dtype.is_int and a.dtype.lanes == b.dtype.lanes == 1):
             return self.simplify(a) is self.simplify(b)
+        if a.dtype is not b.dtype:  # widened, so that the terms of both have one type
+            a, b = tir.cast(a, INT64), tir.cast(b, INT64)
         return self._is_zero(self.sum(a) - self.sum(b))
 
     def bounds(self, e: Expr) -> bounds.Bounds:
@@ -184,7 +186,10 @@ class Analyzer:
         if type(e) is IntImm:
             return e.value, e.value
         if e.dtype.lanes != 1:
-            return bounds.of_atom(self, e)
+            return bounds.of_atom(self, self.simplify(e))
+        if e.dtype.is_bool:
+            known = self.simplify(e)
+            return (known.value, known.value) if type(known) is IntImm else (0, 1)
         if e.is_index:
             return bounds.of_sum(self, self.sum(e))
         return bounds.of_data(self, e) if e.dtype.is_int else bounds.of_dtype(e.dtype)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Number = Any  # int, inf or -inf
 Bounds = tuple[Number, Number]
 EVERYTHING: Bounds = (-inf, inf)
+NARROW = 16  # bits: of variables of these types the type's limits are worth knowing
+EXACT_FLOATS = {"float16": 1 << 11, "float32": 1 << 24, "float64": 1 << 53}  # whole numbers up to these convert without rounding
 
 
 def of_sum(an: Analyzer, s: Sum) -> Bounds:
@@ -71,7 +73,10 @@ def of_dtype(dtype: DType) -> Bounds:
 
 
 def _var(an: Analyzer, v: Var) -> Bounds:
-    return (0, inf) if v.size or v.dtype.kind == "uint" else of_dtype(v.dtype) if v.dtype.is_bool else EVERYTHING
+    if v.dtype.bits <= NARROW:
+        low, high = of_dtype(v.dtype)
+        return (0, high) if v.size else (low, high)
+    return (0, inf) if v.size or v.dtype.kind == "uint" else EVERYTHING
 
 
 def times(a: Number, b: Number) -> Number:
@@ -144,14 +149,23 @@ def _floormod(an: Analyzer, e: Expr) -> Bounds:
 
 
 def _truncdiv(an: Analyzer, e: Expr) -> Bounds:
-    a, b = an.bounds(e.a), an.bounds(e.b)
-    if a[0] >= 0 and b[0] >= 0:
-        return floor_quotient(a, b)
-    if b[0] > 0 and a[1] <= 0:
-        l, h = floor_quotient((-a[1], -a[0]), b)
-        return -h, -l
-    big = max(abs(a[0]), abs(a[1]))
-    return -big, big
+    (l, h), (m, n) = an.bounds(e.a), an.bounds(e.b)
+    if m <= 0 <= n:  # a divisor is not 0: what is below and what is above
+        parts = ([(m, -1)] if m < 0 else []) + ([(1, n)] if n > 0 else [])
+    else:
+        parts = [(m, n)]
+    ends = [_trunc(x, y) for part in parts for y in part for x in (l, h)]
+    return (min(ends), max(ends)) if ends else EVERYTHING
+
+
+def _trunc(x: Number, y: Number) -> Number:
+    """The quotient of two ends toward zero."""
+    if x in (inf, -inf):
+        return 0 if y in (inf, -inf) else x if y > 0 else -x
+    if y in (inf, -inf):
+        return 0
+    q = abs(x) // abs(y)
+    return q if (x < 0) == (y < 0) else -q
 
 
 def _truncmod(an: Analyzer, e: Expr) -> Bounds:
@@ -176,13 +190,21 @@ def _choice(an: Analyzer, e: Expr) -> Bounds:
 
 
 def _cast(an: Analyzer, e: Expr) -> Bounds:
-    if not (e.value.dtype.is_int or e.value.dtype.is_bool):
-        return of_dtype(e.dtype)
-    inner = an.bounds(e.value)
-    if e.is_index:
-        return inner
+    inner = _before_cast(an, e.value)
+    if inner is None or e.is_index:
+        return of_dtype(e.dtype) if inner is None else inner
     low, high = of_dtype(e.dtype)
     return inner if low <= inner[0] and inner[1] <= high else (low, high)
+
+
+def _before_cast(an: Analyzer, value: Expr) -> Bounds | None:
+    """What a converted value lies in: whole numbers, truth values, and whole numbers that went through floating point unrounded."""
+    if value.dtype.is_int or value.dtype.is_bool:
+        return an.bounds(value)
+    if type(value) is not tir.Cast or value.value.dtype.is_float:
+        return None
+    limit, found = EXACT_FLOATS.get(value.dtype.element, 0), _before_cast(an, value.value)
+    return found if found is not None and -limit <= found[0] and found[1] <= limit else None
 
 
 def _call(an: Analyzer, e: Expr) -> Bounds:
@@ -191,7 +213,7 @@ def _call(an: Analyzer, e: Expr) -> Bounds:
     if rule is None or not e.dtype.is_int:
         return low, high
     l, h = rule([an.bounds(a) for a in e.args])
-    if e.op in ("shift_left", "abs") and h > high:  # wraps
+    if e.op in _WRAP and (l < low or h > high):
         return low, high
     return max(low, l), min(high, h)
 
@@ -206,15 +228,42 @@ def _shift_left(args: list[Bounds]) -> Bounds:
     return (l << m, h << n) if 0 <= l and h != inf and 0 <= m <= n < 64 else EVERYTHING
 
 
+def _shift_right(args: list[Bounds]) -> Bounds:
+    (l, h), (m, n) = args
+    if l == -inf or h == inf or not 0 <= m <= n < 64:
+        return (0, h) if l >= 0 else EVERYTHING
+    ends = [l >> m, l >> n, h >> m, h >> n]
+    return min(ends), max(ends)
+
+
+def _bits_or(args: list[Bounds]) -> Bounds:
+    (l, h), (m, n) = args
+    if l < 0 or m < 0 or h == inf or n == inf:
+        return EVERYTHING
+    return max(l, m), (1 << max(h, n).bit_length()) - 1
+
+
+def _bits_xor(args: list[Bounds]) -> Bounds:
+    low, high = _bits_or(args)
+    return (0, high) if low >= 0 else EVERYTHING
+
+
 _CALLS: dict[str, Callable[[list[Bounds]], Bounds]] = {
     "bitwise_and": _bits_and,
+    "bitwise_or": _bits_or,
+    "bitwise_xor": _bits_xor,
+    "bitwise_not": lambda args: (-1 - args[0][1], -1 - args[0][0]),
     "shift_left": _shift_left,
+    "shift_right": _shift_right,
     "abs": lambda args: (0, max(abs(args[0][0]), abs(args[0][1]))),
     "popcount": lambda args: (0, 64),
     "clz": lambda args: (0, 64),
     "ctz": lambda args: (0, 64),
     "likely": lambda args: args[0],
 }
+
+
+_WRAP = ("shift_left", "abs", "bitwise_not")
 
 
 def _ramp(an: Analyzer, e: Expr) -> Bounds:

@@ -109,7 +109,7 @@ def _learn_inequation(an: Analyzer, e: Expr) -> None:
 
 def _learn_remainder(an: Analyzer, d: Sum) -> None:
     only = d.only()
-    if only is None or type(only[0]) is not tir.FloorMod:
+    if only is None or type(only[0]) not in (tir.FloorMod, tir.Mod):
         return
     an.facts.remainders = True
     inner = only[0].a
@@ -120,7 +120,8 @@ def _learn_remainder(an: Analyzer, d: Sum) -> None:
     x, r = an.sum(only[0].a), -d.const // only[1]
     part = x.only()
     if part is not None and part[1] == 1:
-        an.facts.modular[part[0]] = modular.normal(only[0].b.value, r - x.const)
+        new = modular.normal(abs(only[0].b.value), r - x.const)
+        an.facts.modular[part[0]] = modular.meet(an.facts.modular.get(part[0], modular.ANY), new) or new
 
 
 def _learn_value(an: Analyzer, d: Sum) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir import tir
 from ..ir.tir import Expr
+from . import bounds
 from .linear import Sum, factors
 
 if TYPE_CHECKING:
@@ -70,9 +71,92 @@ def _divide(an: Analyzer, e: Expr) -> Modular:
 
 
 def _floormod(an: Analyzer, e: Expr) -> Modular:
+    """A remainder, rounded either way, differs from the dividend by a multiple of the divisor."""
     c, b = an.modular(e.a)
     m, n = an.modular(e.b)
     return normal(gcd(c, m, n), b)
+
+
+def meet(a: Modular, b: Modular) -> Modular | None:
+    """What lies in both sets (Chinese remainder theorem); None where nothing does."""
+    (m, r), (n, s) = a, b
+    if m == 0 or n == 0:
+        exact, (coeff, base) = (a, b) if m == 0 else (b, a)
+        d = exact[1] - base
+        return exact if (d % coeff == 0 if coeff else d == 0) else None
+    g = gcd(m, n)
+    if (s - r) % g:
+        return None
+    step = (s - r) // g * pow(m // g, -1, n // g) if n > g else 0
+    return normal(m // g * n, r + m * step)
+
+
+def _call(an: Analyzer, e: Any) -> Modular:
+    rule = _CALLS.get(e.op) if isinstance(e.op, str) and e.dtype.is_int else None
+    return ANY if rule is None else rule(an, *e.args)
+
+
+def _bits_and(an: Analyzer, a: Expr, b: Expr) -> Modular:
+    """Low bits that are zero in one operand are zero in the result; with a mask of low bits it is a remainder."""
+    for x, y in ((a, b), (b, a)):
+        if type(y) is tir.IntImm and y.value >= 0 and y.value & (y.value + 1) == 0:
+            c, base = an.modular(x)
+            return normal(gcd(c, y.value + 1), base)
+    return normal(max(_power_of_two(an.modular(a)), _power_of_two(an.modular(b))), 0)
+
+
+def _power_of_two(m: Modular) -> int:
+    """The greatest power of two (up to 2 ** 62) that divides all values."""
+    g = gcd(*m)
+    return g & -g if g else 1 << 62
+
+
+def _shift_left(an: Analyzer, a: Expr, n: Expr) -> Modular:
+    if type(n) is not tir.IntImm or not 0 <= n.value < a.dtype.bits:
+        return ANY
+    c, b = an.modular(a)
+    return normal(gcd(c << n.value, 1 << a.dtype.bits), b << n.value)
+
+
+def _shift_right(an: Analyzer, a: Expr, n: Expr) -> Modular:
+    if type(n) is not tir.IntImm or not 0 <= n.value < a.dtype.bits:
+        return ANY
+    c, b = an.modular(a)
+    return normal(c >> n.value, b >> n.value) if c % (1 << n.value) == 0 else ANY
+
+
+_CALLS: dict[str, Callable[..., Modular]] = {
+    "bitwise_and": _bits_and,
+    "shift_left": _shift_left,
+    "shift_right": _shift_right,
+    "likely": lambda an, a: an.modular(a),
+}
+
+
+def _cast(an: Analyzer, e: Any) -> Modular:
+    """A value that the type holds is kept; one that wraps is known up to multiples of the width."""
+    if e.is_index:
+        return an.modular(e.value)
+    if e.dtype.lanes > 1 or not e.dtype.is_int:
+        return ANY
+    value = _unrounded(an, e.value)
+    if value is None:
+        return ANY
+    c, b = an.modular(value)
+    low, high = bounds.of_dtype(e.dtype)
+    l, h = an.bounds(value)
+    return normal(c, b) if low <= l and h <= high else normal(gcd(c, 1 << e.dtype.bits), b)
+
+
+def _unrounded(an: Analyzer, value: Expr) -> Expr | None:
+    """The whole number that is converted, where it may go through floating point without being rounded."""
+    if value.dtype.is_int:
+        return value
+    if type(value) is not tir.Cast or not value.value.dtype.is_int:
+        return None
+    l, h = an.bounds(value.value)
+    limit = bounds.EXACT_FLOATS.get(value.dtype.element, 0)
+    return value.value if -limit <= l and h <= limit else None
 
 
 def _either(an: Analyzer, e: Expr) -> Modular:
@@ -85,9 +169,11 @@ _RULES: dict[type, Callable[[Analyzer, Any], Modular]] = {
     tir.FloorDiv: _divide,
     tir.Div: _divide,
     tir.FloorMod: _floormod,
+    tir.Mod: _floormod,
     tir.Min: _either,
     tir.Max: _either,
     tir.Select: lambda an, e: join(an.modular(e.true_value), an.modular(e.false_value)),
     tir.IfThenElse: lambda an, e: join(an.modular(e.true_value), an.modular(e.false_value)),
-    tir.Cast: lambda an, e: an.modular(e.value) if e.is_index else ANY,
+    tir.Cast: _cast,
+    tir.Call: _call,
 }
