@@ -2,9 +2,10 @@
 """Exact integers: simplification, bounds, proofs, integer sets, affine iteration maps, regions of buffers."""
 
 from .analyzer import Analyzer
-from .block_access import block_access
+from .block_access import block_access, domain_touched
 from .bounds import Bounds
 from .closed_form import numpy_function
+from .common_subexpr import detect_common_subexpr
 from .effects import has_effect, reads_memory
 from .index_map import (
     compose,
@@ -12,10 +13,12 @@ from .index_map import (
     inverse_affine_iter_map,
     inverse_index_map,
     is_identity,
+    iter_map_simplify,
     map_shape,
 )
 from .int_set import Interval
 from .iter_map import IterMap, IterMark, IterSplit, IterSum, detect_iter_map, sum_expr
+from .linear_equation import deduce_bound, detect_clip_bound, detect_linear_equation
 from .region import (
     between,
     covers,
@@ -28,12 +31,15 @@ from .region import (
     same_region,
     union,
 )
+from .solve import IntConstraints, IntConstraintsTransform, smith_normal_form, solve_linear_equations
 from .subspace import Division, SubspaceDivision, subspace_divide
 
 __all__ = [
     "Analyzer",
     "Bounds",
     "Division",
+    "IntConstraints",
+    "IntConstraintsTransform",
     "Interval",
     "IterMap",
     "IterMark",
@@ -44,8 +50,13 @@ __all__ = [
     "block_access",
     "compose",
     "covers",
+    "deduce_bound",
+    "detect_clip_bound",
+    "detect_common_subexpr",
     "detect_iter_map",
+    "detect_linear_equation",
     "disjoint",
+    "domain_touched",
     "end",
     "estimate_region",
     "estimate_region_lower",
@@ -55,11 +66,14 @@ __all__ = [
     "inverse_index_map",
     "is_identity",
     "is_point",
+    "iter_map_simplify",
     "map_shape",
     "numpy_function",
     "reads_memory",
     "relax_range",
     "same_region",
+    "smith_normal_form",
+    "solve_linear_equations",
     "subspace_divide",
     "sum_expr",
     "union",

@@ -40,6 +40,17 @@ def block_access(
     return reads, writes
 
 
+def domain_touched(stmt: tir.Stmt, buffer: Buffer, loads: bool = True, stores: bool = True, an: Analyzer | None = None) -> tuple[Range, ...] | None:
+    """The box of indices at which a statement loads (and stores) elements of a buffer; None where it does not touch it.
+
+    Loops inside the statement are run over; a dimension without bound counts whole.
+    """
+    found = _Access(an or Analyzer(), {buffer.data: buffer})
+    found.visit(stmt)
+    boxes = [side[buffer] for side, wanted in ((found.reads, loads), (found.writes, stores)) if wanted and buffer in side]
+    return (boxes[0] if len(boxes) == 1 else rg.union(*boxes, found.an)) if boxes else None
+
+
 class _Access(Visitor):
     def __init__(self, an: Analyzer, pointers: dict[Var, Buffer]) -> None:
         self.an, self.pointers = an, pointers

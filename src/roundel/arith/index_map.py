@@ -14,6 +14,23 @@ from .int_set import interval
 from .iter_map import ONE, ZERO, IterMap, IterMark, IterSplit, IterSum, _inside, detect_iter_map
 
 
+def iter_map_simplify(
+    indices: Sequence[Expr], dom: Mapping[Var, Range], predicate: Expr | bool = True, *, check_bijective: bool = False, an: Analyzer | None = None
+) -> tuple[Expr, ...]:
+    """Indices simplified by what they are as an affine iteration map: ``x // n * n + x % n`` is ``x``, whatever n is. Indices that are no such
+    map (``detect_iter_map``) are simplified by themselves."""
+    an = an or Analyzer()
+    exprs = tuple(map(tir.as_index, indices))
+    with an.scope():
+        for v, r in dom.items():
+            an.bind(v, r)
+        try:
+            found = detect_iter_map(exprs, dom, predicate, check_bijective=check_bijective, surjective=not check_bijective, an=an).exprs(an)
+        except ArithError:
+            found = exprs
+        return tuple(an.simplify(e) for e in found)
+
+
 def inverse_affine_iter_map(found: IterMap, outputs: Sequence[Expr], an: Analyzer | None = None) -> dict[Var, Expr]:
     """The variables as expressions of the indices' values ``outputs``. Variables that no index uses are left out."""
     an = an or Analyzer()
@@ -143,7 +160,10 @@ def estimate_region_lower(
             out.append(Range(s.base, r.extent))
             continue
         (p,) = s.splits
-        if not an.prove(tir.ge(r.extent, p.scale)):
+        step = p.scale if an.prove(tir.ge(p.scale, 0)) else an.simplify(tir.sub(0, p.scale))
+        if not an.prove(tir.ge(r.extent, step)) or not an.prove(tir.ge(step, 0)):
             return None
-        out.append(Range(s.base, an.simplify(tir.add(tir.mul(p.scale, tir.sub(p.extent, ONE)), r.extent))))
+        reach = tir.mul(step, tir.sub(p.extent, ONE))
+        first = s.base if step is p.scale else an.simplify(tir.sub(s.base, reach))
+        out.append(Range(first, an.simplify(tir.add(reach, r.extent))))
     return tuple(out)

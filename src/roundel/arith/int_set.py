@@ -176,6 +176,27 @@ def _floormod(r: Relax, e: Expr, dtype: DType) -> Ends:
     return Sum({}, 0), by - 1
 
 
+def _truncdiv(r: Relax, e: Expr, dtype: DType) -> Ends:
+    """The quotient toward zero grows with the dividend too."""
+    by = _positive(r, e.b)
+    if by is None:
+        return UNBOUNDED
+    low, high = (None if s is None else r.an.sum(tir.truncdiv(r.an.expr(s, dtype), e.b)) for s in r.of(e.a))
+    return low, high
+
+
+def _truncmod(r: Relax, e: Expr, dtype: DType) -> Ends:
+    by = _positive(r, e.b)
+    if by is None:
+        return UNBOUNDED
+    low, high = r.of(e.a)
+    most, least = by - 1, by * -1 + 1
+    return (
+        Sum({}, 0) if low is not None and r.an.is_le(low * -1) else least,
+        Sum({}, 0) if high is not None and r.an.is_le(high) else most,
+    )
+
+
 def _extremum(r: Relax, e: Expr, dtype: DType) -> Ends:
     kind = type(e)
     (l, h), (m, n) = r.of(e.a), r.of(e.b)
@@ -235,6 +256,8 @@ _RULES: dict[type, Callable[[Relax, Any, DType], Ends]] = {
     tir.Var: _var,
     tir.FloorDiv: _floordiv,
     tir.FloorMod: _floormod,
+    tir.Div: _truncdiv,
+    tir.Mod: _truncmod,
     tir.Min: _extremum,
     tir.Max: _extremum,
     tir.Select: _choice,

@@ -14,11 +14,13 @@ from math import gcd
 from typing import Any
 
 from ..ir import free_vars, tir
+from ..ir.dtype import INT64
 from ..ir.errors import ArithError
 from ..ir.tir import Expr, Range, Var, index_const
 from . import compare
 from .analyzer import Analyzer
 from .linear import Sum, factors, monomial
+from .surjective import Windows, contiguous
 
 ZERO, ONE = index_const(0), index_const(1)
 
@@ -59,7 +61,7 @@ class IterMap:
     def exprs(self, an: Analyzer | None = None) -> tuple[Expr, ...]:
         """The indices as expressions again (normalised)."""
         an = an or Analyzer()
-        return tuple(an.simplify(sum_expr(s, self.starts)) for s in self.indices)
+        return tuple(an.simplify(sum_expr(_joined(s, an), self.starts)) for s in self.indices)
 
     def extents(self) -> tuple[Expr, ...]:
         """How many values each index takes."""
@@ -73,13 +75,15 @@ def detect_iter_map(
     *,
     check_bijective: bool = False,
     padding: bool = False,
+    surjective: bool = False,
     an: Analyzer | None = None,
 ) -> IterMap:
     """How ``indices`` split and fuse the variables of ``dom`` (where ``predicate`` holds).
 
     Raises ArithError when an index is not such a map or two indices share part of an iterator; with
     ``check_bijective`` also when some iterations are lost. ``padding`` lets factors that do not divide an extent round
-    it up (then the map is injective only).
+    it up (then the map is injective only). With ``surjective`` iterators may be padded, on either side, and overlap (``x * 7 + y`` over y < 8), as
+    long as every combination of values of the indices is taken.
     """
     an = an or Analyzer()
     with an.scope():
@@ -89,9 +93,9 @@ def detect_iter_map(
         attempts = [tuple(map(tir.as_index, indices)), tuple(an.simplify(i) for i in indices)]
         error: ArithError | None = None
         for exprs in dict.fromkeys(attempts):
-            for refine in (False, True):
+            for refine, onto in ((False, False), (True, False), *(((False, True), (True, True)) if surjective else ())):
                 try:
-                    return _Detect(an, dom, condition, padding, refine).run(exprs, check_bijective)
+                    return _Detect(an, dom, condition, padding, refine, onto).run(exprs, check_bijective)
                 except ArithError as e:
                     error = error or e
     assert error is not None
@@ -100,13 +104,15 @@ def detect_iter_map(
 
 class _Detect:
     """One attempt. ``refine`` cuts low iterators out of divisions: ``(i * 6 + j) // 4`` over j < 6 becomes
-    ``(i * 3 + j // 2) // 2``, which is what simplification leaves; without it the fused iterator stays whole.
+    ``(i * 3 + j // 2) // 2``, which is what simplification leaves; without it the fused iterator stays whole. ``onto``: iterators may be padded
+    and overlap where the map stays onto (``surjective``).
     """
 
-    def __init__(self, an: Analyzer, dom: Mapping[Var, Range], condition: Expr, padding: bool, refine: bool) -> None:
-        self.an, self.padding, self.dom, self.refine = an, padding, dom, refine
+    def __init__(self, an: Analyzer, dom: Mapping[Var, Range], condition: Expr, padding: bool, refine: bool, onto: bool = False) -> None:
+        self.an, self.padding, self.dom, self.refine, self.onto = an, padding, dom, refine, onto
+        self.padded: list[IterMark] = []
         self.starts = {v: r.min for v, r in dom.items()}
-        self.marks = {v: IterMark(v, an.simplify(r.extent)) for v, r in dom.items()}
+        self.marks = {v: IterMark(v, an.simplify(tir.cast(r.extent, INT64))) for v, r in dom.items()}
         self.bounded: list[
             tuple[IterSum, IterSplit, Expr]
         ] = []  # splits, what a condition makes of them, their new base
@@ -115,7 +121,11 @@ class _Detect:
     def run(self, exprs: Sequence[Expr], bijective: bool) -> IterMap:
         """The map of these indices, checked."""
         sums = tuple(self.fused(self.parse(e)) for e in exprs)
-        self.check(sums, bijective)
+        if self.onto:
+            Windows(self.an, self.padded, self.fail).check(sums)
+            self.check_bounded(sums)
+        else:
+            self.check(sums, bijective)
         return IterMap(sums, self.starts)
 
     def fail(self, what: str, e: Any) -> ArithError:
@@ -128,7 +138,7 @@ class _Detect:
         """Bounds on fused iterators from a conjunction of comparisons."""
         limits: dict[tuple[IterSplit, ...], list[Any]] = {}
         for c in _conjuncts(condition):
-            if type(c) is tir.IntImm:
+            if type(c) is tir.IntImm or free_vars(c).isdisjoint(self.dom):
                 continue
             if type(c) not in (tir.LT, tir.LE):
                 raise self.fail("the condition is not a comparison", c)
@@ -138,10 +148,10 @@ class _Detect:
             if not mine or not sign:
                 raise self.fail("the condition compares two iterators", c)
             rest = Sum({a: k for a, k in d.terms.items() if a not in mine}, d.const)
-            body = self.parse(self.an.expr(Sum({a: k * sign for a, k in mine.items()})))
+            body = self.parse(self.an.expr(Sum({a: k * sign for a, k in mine.items()}), c.a.dtype))
             limit = limits.setdefault(body.splits, [body, None, None])
             # sign > 0: body <= -rest;  sign < 0: body >= rest
-            limit[1 if sign < 0 else 2] = self.an.expr(rest if sign < 0 else rest * -1)
+            limit[1 if sign < 0 else 2] = tir.cast(self.an.expr(rest if sign < 0 else rest * -1, c.a.dtype), INT64)
         for body, low, high in sorted(limits.values(), key=lambda t: len(t[0].splits)):
             whole = self.fuse(IterSum(body.splits, ZERO))
             if whole.base is not ZERO or len(whole.splits) != 1 or whole.splits[0].scale is not ONE:
@@ -159,7 +169,7 @@ class _Detect:
     def parse(self, e: Expr) -> IterSum:
         """An expression as a sum of splits; raises ArithError where it is none."""
         if free_vars(e).isdisjoint(self.dom):
-            return IterSum((), self.an.simplify(e))
+            return IterSum((), self.an.simplify(tir.cast(e, INT64)))
         rule = _PARSE.get(type(e))
         if rule is None:
             raise self.fail(f"{type(e).__name__} of an iterator", e)
@@ -201,14 +211,16 @@ class _Detect:
         s = self.apply_bounds(s)
         if len(s.splits) < 2:
             return s
-        order = self.in_order(s.splits)
+        order, extent = self.in_order(s.splits), None
+        if order is None and self.onto:
+            order, extent = contiguous(self.an, s.splits) or (None, None)
         if order is None:
             return s
         scale = order[-1].scale
         splits = tuple(
             IterSplit(p.mark, p.lower, p.extent, self.an.simplify(tir.floordiv(p.scale, scale))) for p in order
         )
-        extent = self.an.simplify(tir.product_of([p.extent for p in splits]))
+        extent = self.an.simplify(tir.product_of([p.extent for p in splits])) if extent is None else extent
         mark = IterMark(IterSum(splits, ZERO), extent)
         whole = self.apply_bounds(IterSum((IterSplit(mark, ONE, extent, scale),), s.base))
         return whole
@@ -291,12 +303,12 @@ class _Detect:
 
     def divide(self, e: Expr) -> tuple[IterSum, IterSum]:
         """Quotient and remainder of a FloorDiv or FloorMod node's operands."""
-        by, x = self.an.simplify(e.b), self.apply_bounds(self.parse(e.a))
+        by, x = self.an.simplify(tir.cast(e.b, INT64)), self.apply_bounds(self.parse(e.a))
         if not free_vars(by).isdisjoint(self.dom) or not self.an.prove(by >= 0):
             raise self.fail("division by something that is not a positive constant", e)
         base = x.base
         if x.splits and not self.an.prove_equal(tir.floormod(base, by), 0):
-            x, base = self.shifted(x, e), ZERO
+            x, base = self.padded_left(x, by, e) if self.onto else (self.shifted(x, e), ZERO)
         high = self.an.simplify(tir.floordiv(base, by))
         if not x.splits:
             return IterSum((), high), IterSum((), self.an.simplify(tir.floormod(base, by)))
@@ -329,7 +341,7 @@ class _Detect:
             if self.an.prove(top.extent <= by):
                 return (), (self.scaled(top, below), *low)
             low.append(IterSplit(top.mark, top.lower, by, below))
-            if not self.padding and not self.an.prove_equal(tir.floormod(top.extent, by), 0):
+            if not (self.padding or self.onto) and not self.an.prove_equal(tir.floormod(top.extent, by), 0):
                 raise self.fail(f"the divisor does not divide the extent {top.extent!r}", e)
             order = [
                 IterSplit(
@@ -359,7 +371,24 @@ class _Detect:
         extent = self.an.simplify(p.extent + s.base)
         return IterSum((IterSplit(IterMark(IterSum((p,), s.base), extent), ONE, extent, ONE),), ZERO)
 
+    def padded_left(self, s: IterSum, by: Expr, e: Expr) -> tuple[IterSum, Expr]:
+        """``s + base`` as an iterator that begins ``base % by`` earlier, and the whole blocks of the base."""
+        (p,) = self.fused(IterSum(s.splits, ZERO)).splits
+        if p.scale is not ONE:
+            raise self.fail("an iterator with an offset and a scale is divided", e)
+        low = self.an.simplify(tir.floormod(s.base, by))
+        mark = IterMark(IterSum((p,), low), self.an.simplify(p.extent + low))
+        self.padded.append(mark)
+        return IterSum((IterSplit(mark, ONE, mark.extent, ONE),), ZERO), self.an.simplify(s.base - low)
+
     # --- checks
+
+    def check_bounded(self, sums: Sequence[IterSum]) -> None:
+        """What a condition bounds is used by its bounded iterator only."""
+        used = {m for s in sums for p in s.splits for m in (p.mark, *_inside(p.mark))}
+        for body, whole, _ in self.bounded:
+            if whole.mark not in used and any(p.mark in used for p in body.splits):
+                raise self.fail("a condition bounds iterators that are used apart", sum_expr(body, self.starts))
 
     def check(self, sums: Sequence[IterSum], bijective: bool) -> None:
         """No part of an iterator is used twice; with ``bijective`` every part is used."""
@@ -435,8 +464,8 @@ def _conjuncts(c: Expr) -> list[Expr]:
 def _variable(d: _Detect, v: Var) -> IterSum:
     mark = d.marks[v]
     if d.an.prove_equal(mark.extent, 1):
-        return IterSum((), d.an.simplify(d.starts[v]))
-    return IterSum((IterSplit(mark, ONE, mark.extent, ONE),), d.an.simplify(d.starts[v]))
+        return IterSum((), d.an.simplify(tir.cast(d.starts[v], INT64)))
+    return IterSum((IterSplit(mark, ONE, mark.extent, ONE),), d.an.simplify(tir.cast(d.starts[v], INT64)))
 
 
 def _multiply(d: _Detect, e: Expr) -> IterSum:
@@ -474,6 +503,25 @@ _PARSE: dict[type, Callable[[_Detect, Any], IterSum]] = {
 
 
 # --- back to expressions
+
+
+def _joined(s: IterSum, an: Analyzer) -> IterSum:
+    """A sum in which neighbouring parts of one iterator are one part, as ``x // n * n + x % n`` is x."""
+    out: list[IterSplit] = []
+    for p in s.splits:
+        if isinstance(p.mark.source, IterSum):
+            p = IterSplit(IterMark(_joined(p.mark.source, an), p.mark.extent), p.lower, p.extent, p.scale)
+        above = out[-1] if out else None
+        if (
+            above is not None
+            and above.mark == p.mark
+            and an.prove_equal(above.lower, p.lower * p.extent)
+            and an.prove_equal(above.scale, p.scale * p.extent)
+        ):
+            out[-1] = IterSplit(p.mark, p.lower, an.simplify(above.extent * p.extent), p.scale)
+        else:
+            out.append(p)
+    return IterSum(tuple(out), s.base)
 
 
 def mark_expr(m: IterMark, starts: Mapping[Var, Expr]) -> Expr:
