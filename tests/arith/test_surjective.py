@@ -64,6 +64,7 @@ def test_padded_and_overlapping_maps_are_onto(indices, extents):
         ([X * 9 + Y * 4], {X: 3, Y: 3}),
         ([X // 3, X % 4], {X: 30}),
         ([X, X % 3], {X: 30}),
+        ([(X + 1) % 2, ((X + 1) // 2 + 1) // 2], {X: 2}),
     ],
 )
 def test_maps_that_leave_values_out_are_refused(indices, extents):

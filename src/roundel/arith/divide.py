@@ -84,7 +84,7 @@ def _div_atom(an: Analyzer, x: Sum, m: int, dtype: DType) -> Sum:
         inner = only[0]
         if type(inner) is tir.FloorDiv:
             by = an.sum(inner.b)
-            if (by.terms or by.const) and (inner.is_index or (x.const == 0 and not by.terms)):  # of data, what is joined may wrap
+            if (by.terms or by.const) and (inner.is_index or (x.const == 0 and not by.terms and by.const > 0)):  # of data, what is joined may wrap
                 return floordiv(an, an.sum(inner.a).plus(by, x.const), by * m, dtype)
         if (
             type(inner) is tir.FloorMod

@@ -69,17 +69,19 @@ class Windows:
         for q in getattr(p.mark.source, "splits", ()):
             self.use(q, p.mark)
 
-    def window(self, mark: IterMark) -> tuple[Expr, bool]:
-        """How many values of a mark, one after the other, are taken; whether they are all of [0, extent)."""
+    def window(self, mark: IterMark) -> tuple[Expr, bool, bool]:
+        """How many values of a mark, one after the other, are taken whatever else is; whether they are all of [0, extent); whether they are all
+        that the mark was padded from."""
         if mark not in self.padded:
-            return mark.extent, True
+            return mark.extent, True, True
         (p,) = mark.source.splits  # type: ignore[union-attr]
-        return self.taken(type(p)(p.mark, p.lower, p.extent, index_const(1)))[0], False
+        count, whole = self.taken(type(p)(p.mark, p.lower, p.extent, index_const(1)))
+        return count, False, whole
 
     def taken(self, p: IterSplit) -> tuple[Expr, bool]:
         """How many values of a part are taken, whatever the other parts of its mark are; whether they are all of them."""
         order = self.in_order(p.mark)
-        count, whole = self.window(p.mark)
+        count, whole, solid = self.window(p.mark)
         top = order[-1]
         all_parts = tir.mul(top.lower, top.extent)
         if (whole and self.an.prove_equal(all_parts, p.mark.extent)) or self.an.prove(tir.le(all_parts, count)):
@@ -88,7 +90,8 @@ class Windows:
             if not self.an.prove(tir.le(top.lower, count)):
                 raise self.fail("an iterator is shorter than what divides it", p.mark)
             return p.extent, True
-        if len(order) == 1 and self.an.prove_equal(top.extent, tir.ceildiv(p.mark.extent, top.lower)) and not self.an.prove_equal(top.lower, 1):
+        quotient = self.an.prove_equal(top.extent, tir.ceildiv(p.mark.extent, top.lower)) and not self.an.prove_equal(top.lower, 1)
+        if len(order) == 1 and solid and quotient:
             return p.extent, True  # a quotient by itself: blocks that are cut count too
         return self.an.simplify(tir.floordiv(count - top.lower + 1, top.lower)), False
 
