@@ -95,7 +95,7 @@ def deduce_bound(
     a minimum, a load; a coefficient may be of either sign; an equality holds for no single value.
     """
     an = an or Analyzer()
-    if type(condition) not in _BOUNDS or not condition.a.dtype.is_int or condition.a.dtype.lanes > 1 or v not in free_vars(condition):
+    if type(condition) not in _BOUNDS or not condition.a.dtype.is_int or condition.a.dtype.lanes != 1 or v not in free_vars(condition):
         return None
     with an.scope():
         for known, interval in {**(hint or {}), **(relax or {})}.items():

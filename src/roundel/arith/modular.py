@@ -137,7 +137,7 @@ def _cast(an: Analyzer, e: Any) -> Modular:
     """A value that the type holds is kept; one that wraps is known up to multiples of the width."""
     if e.is_index:
         return an.modular(e.value)
-    if e.dtype.lanes > 1 or not e.dtype.is_int:
+    if e.dtype.lanes != 1 or not e.dtype.is_int:
         return ANY
     value = _unrounded(an, e.value)
     if value is None:

@@ -152,7 +152,7 @@ class _Equations:
 
     def row(self, e: Expr) -> list[Sum] | None:
         """Coefficients and rest of an equation whose coefficients are constants."""
-        if type(e) is not tir.EQ or not e.a.dtype.is_int or e.a.dtype.lanes > 1:
+        if type(e) is not tir.EQ or not e.a.dtype.is_int or e.a.dtype.lanes != 1:
             return None
         parts = coefficients(self.an.sum(e.a) - self.an.sum(e.b), self.src.variables)
         return None if parts is None or any(s.terms for s in parts[:-1]) else parts

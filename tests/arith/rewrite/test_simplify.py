@@ -150,3 +150,10 @@ def test_stable():
     for e in (MIN(A, B) + MAX(A, K) + A, (A * 7 + B) // 4 % 9 - K, tir.logical_and(A < B, tir.logical_or(K < A, B <= 3))):
         once = rewritten(e)
         assert rewritten(once) is once
+
+
+def test_scalable_vectors_have_no_last_lane():
+    """Of -4 lanes (four times what the machine has) it is not known that all have one quotient."""
+    e = tir.FloorDiv(ramp(A * 8 + 1, 1, -4), Broadcast(const(8), -4))
+    assert rewritten(e) is e
+    assert rewritten(tir.FloorDiv(ramp(A, 8, -4), Broadcast(const(4), -4))) is ramp(A // 4, 2, -4)

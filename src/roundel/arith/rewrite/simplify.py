@@ -77,7 +77,7 @@ class Rewriter:
 
     def data(self, e: Expr) -> Expr:
         """Data and vectors: the tables of vectors first, which keep more of what is written, then safe folding."""
-        if e.dtype.lanes > 1 and isinstance(e, tir.BinaryOp):
+        if e.dtype.lanes != 1 and isinstance(e, tir.BinaryOp):
             e = type(e)(self.simplify(e.a), self.simplify(e.b))
             new = self.apply(e)
             if new is not e:
@@ -95,7 +95,7 @@ class Rewriter:
 
     def apply(self, e: Expr) -> Expr:
         """The first step or rule that applies to an expression whose operands are rewritten."""
-        vector = e.dtype.lanes > 1
+        vector = e.dtype.lanes != 1
         if type(e) is IntImm or not (vector or e.is_index):
             return e
         new = self.by_rules(e, VECTOR, True) if vector else self.by_steps(e, steps.BEFORE)
@@ -131,7 +131,7 @@ class Rewriter:
             return None
         if exact and not all(v.is_index for v in found.values() if isinstance(v, Expr)):
             return None
-        if not exact and e.dtype.lanes > 1 and not e.dtype.is_int:
+        if not exact and e.dtype.lanes != 1 and not e.dtype.is_int:
             return None
         dtype = self.operand_type(e, found)
         try:

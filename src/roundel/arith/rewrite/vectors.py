@@ -19,10 +19,10 @@ ramp(x, c1, n) // broadcast(c2, n) -> ramp(x // c2, c1 // c2, n) if c2 != 0 and 
 ramp(x, c1, n) % broadcast(c2, n) -> broadcast(x % c2, n) if c2 != 0 and c1 % c2 == 0
 
 # all lanes have one quotient
-div(ramp(x, c1, n), broadcast(c2, n)) => broadcast(div(x, c2), n) if c2 > 0 and c1 >= 0 and x >= 0 and x % c2 + (n - 1) * c1 < c2
-mod(ramp(x, c1, n), broadcast(c2, n)) => ramp(mod(x, c2), c1, n) if c2 > 0 and c1 >= 0 and x >= 0 and x % c2 + (n - 1) * c1 < c2
-ramp(x, c1, n) // broadcast(c2, n) => broadcast(x // c2, n) if c2 > 0 and c1 >= 0 and x % c2 + (n - 1) * c1 < c2
-ramp(x, c1, n) % broadcast(c2, n) => ramp(x % c2, c1, n) if c2 > 0 and c1 >= 0 and x % c2 + (n - 1) * c1 < c2
+div(ramp(x, c1, n), broadcast(c2, n)) => broadcast(div(x, c2), n) if n > 0 and c2 > 0 and c1 >= 0 and x >= 0 and x % c2 + (n - 1) * c1 < c2
+mod(ramp(x, c1, n), broadcast(c2, n)) => ramp(mod(x, c2), c1, n) if n > 0 and c2 > 0 and c1 >= 0 and x >= 0 and x % c2 + (n - 1) * c1 < c2
+ramp(x, c1, n) // broadcast(c2, n) => broadcast(x // c2, n) if n > 0 and c2 > 0 and c1 >= 0 and x % c2 + (n - 1) * c1 < c2
+ramp(x, c1, n) % broadcast(c2, n) => ramp(x % c2, c1, n) if n > 0 and c2 > 0 and c1 >= 0 and x % c2 + (n - 1) * c1 < c2
 
 # remainders of a multiple of the divisor and a constant
 mod(ramp(x * c3 + c4, c1, n), broadcast(c2, n)) -> mod(ramp(c4 % c2, c1, n), broadcast(c2, n)) if c2 > 0 and c3 % c2 == 0 and c1 >= 0 and x * c3 + c4 >= 0
