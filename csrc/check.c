@@ -109,12 +109,12 @@ static int solve_symbols(Context *ctx, const DLTensor *const *inputs, DLTensor *
       int64_t value;
       if (!param->dims) continue;
       if (scalar_value(tensor, &value)) return BAD("parameter %d should be an integer", (int)p);
-      if (bind_symbol(ctx, (int32_t)(-1 - param->dims[0]), value, p, -1)) return ctx->status;
+      if (bind_symbol(ctx, (int32_t)(-1 - param->dims[0]), value, p, -1)) return ctx->shared.status;
     }
     for (int32_t i = 0; i < param->ndim; i++)
       if (param->dims[i] < 0 && param->dims[i] != RD_COMPUTED &&
           bind_symbol(ctx, (int32_t)(-1 - param->dims[i]), tensor->shape[i], p, i))
-        return ctx->status;
+        return ctx->shared.status;
   }
   for (int32_t s = 0; s < function->num_symbols; s++)
     if (ctx->symbols[s] == UNSOLVED)
@@ -167,15 +167,15 @@ int check_arguments(Context *ctx, const DLTensor *const *inputs, DLTensor *const
     const DLTensor *tensor = given(ctx, inputs, outputs, p);
     if (!tensor) return BAD("%s is missing", param_text(function, p, name));
     if (p >= function->num_inputs && !tensor->data) continue;
-    if (check_type(ctx, p, tensor)) return ctx->status;
+    if (check_type(ctx, p, tensor)) return ctx->shared.status;
   }
-  if (solve_symbols(ctx, inputs, outputs)) return ctx->status;
+  if (solve_symbols(ctx, inputs, outputs)) return ctx->shared.status;
   compute_dims(ctx);
   const int64_t *dims = ctx->dims;
   for (int32_t p = 0; p < count; p++) {
     const DLTensor *tensor = given(ctx, inputs, outputs, p);
     int absent = p >= function->num_inputs && !tensor->data;
-    if (compare_dims(ctx, p, absent ? NULL : tensor, dims)) return ctx->status;
+    if (compare_dims(ctx, p, absent ? NULL : tensor, dims)) return ctx->shared.status;
     if (function->params[p].ndim > 0) dims += function->params[p].ndim;
   }
   return 0;

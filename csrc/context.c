@@ -73,7 +73,9 @@ Context *context_acquire(RdModel *model, int32_t function) {
   }
   ctx->function = &model->library->functions[function];
   ctx->shared.constants = model->functions[function].constants;
-  ctx->status = ctx->raised = 0;
+  ctx->shared.status = ctx->raised = 0;
+  ctx->ask_at = 0;
+  atomic_store_explicit(&ctx->passing, 0, memory_order_relaxed);
   ctx->message[0] = '\0';
   return ctx;
 }
@@ -197,6 +199,7 @@ void rd_profile_end(RdContext *shared, int32_t kernel) {
 }
 
 int32_t rd_parallel_for(RdContext *shared, RdTask task, void **args, int64_t extent, int64_t grain) {
-  pool_run(task, args, extent, grain, shared ? atomic_load(&((Context *)shared)->model->num_threads) : pool_default_threads());
-  return 0;
+  if (shared && rd_status_of(shared)) return rd_status_of(shared);
+  pool_run(task, args, extent, grain, shared ? atomic_load(&((Context *)shared)->model->num_threads) : pool_default_threads(), shared);
+  return shared ? rd_status_of(shared) : 0;
 }

@@ -34,12 +34,12 @@ int rd_context_error(Context *ctx, int status, const char *format, ...) {
   va_list args;
   va_start(args, format);
   rd_lock(&ctx->lock);
-  if (!ctx->status) {
+  if (!ctx->shared.status) {
     vsnprintf(ctx->message, sizeof ctx->message, format, args);
     end_whole(ctx->message, sizeof ctx->message);
-    ctx->status = status;
+    __atomic_store_n(&ctx->shared.status, status, __ATOMIC_RELAXED); /* other threads look at it */
   }
-  status = ctx->status;
+  status = ctx->shared.status;
   rd_unlock(&ctx->lock);
   va_end(args);
   return status;
@@ -47,7 +47,7 @@ int rd_context_error(Context *ctx, int status, const char *format, ...) {
 
 int rd_publish_error(Context *ctx) {
   snprintf(last_error, sizeof last_error, "%s", ctx->message);
-  return ctx->status;
+  return ctx->shared.status;
 }
 
 int32_t rd_fail(RdContext *ctx, const char *message) {

@@ -170,6 +170,9 @@ static const char *kind_of(int status) {
   return status > 0 && status < 5 ? kinds[status] : "RuntimeError";
 }
 
+/* What a function of tvm-ffi returns: -2 where the error is Python's own. */
+static int failure(int status) { return status == RD_INTERRUPTED && rd_python_raise() ? -2 : raise_text(kind_of(status)); }
+
 /* Arguments as tensors; numbers stand for scalars. A plain pointer is a DLTensor that the call may fill in. */
 typedef struct { DLTensor tensor; union { int64_t i; double f; float f32; int32_t i32; uint8_t byte; } number; } Slot;
 
@@ -230,7 +233,7 @@ int rd_package_ffi(RdPackage *package, const char *name, const RdAny *args, int3
   const RdFunction *function = roundel_function(model, name);
   status = invoke(model, (int32_t)(function - model->library->functions), args, nargs, &raised);
   if (!status) return 0;
-  return raised ? -1 : raise_text(kind_of(status));
+  return raised ? -1 : failure(status);
 }
 
 typedef struct { RdModel *model; int32_t function; } Bound;
@@ -239,7 +242,7 @@ static int call_bound(void *self, const RdAny *args, int32_t nargs, RdAny *resul
   const Bound *bound = self;
   (void)result;
   int raised = 0, status = invoke(bound->model, bound->function, args, nargs, &raised);
-  return !status ? 0 : raised ? -1 : raise_text(kind_of(status));
+  return !status ? 0 : raised ? -1 : failure(status);
 }
 
 int rd_ffi_register(RdModel *model, int32_t function, const char *name) {

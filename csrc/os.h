@@ -27,6 +27,8 @@ void os_at_fork(void (*in_child)(void)); /* once for each function */
 void os_forget_waiters(void);            /* in a forked child, which has none of the threads that waited */
 
 int64_t os_time_ns(void);
+int64_t os_coarse_time_ns(void); /* the same clock, exact to some milliseconds, in less time */
+uint64_t os_this_thread(void);   /* its number in the system's thread library */
 int os_num_cpus(void); /* physical cores that this process may use */
 
 void *os_find_symbol(const char *name);                                /* in what the process has loaded globally */

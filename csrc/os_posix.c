@@ -91,6 +91,18 @@ int64_t os_time_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+int64_t os_coarse_time_ns(void) {
+#ifdef CLOCK_MONOTONIC_COARSE
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+#else
+  return os_time_ns();
+#endif
+}
+
+uint64_t os_this_thread(void) { return (uint64_t)(uintptr_t)pthread_self(); }
+
 void *os_find_symbol(const char *name) { return dlsym(RTLD_DEFAULT, name); }
 
 int os_folder_of(const void *address, int behind_links, char *folder, size_t capacity) {

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* The number changes whenever a structure below changes; code built for another number is refused at open. */
-#define RD_ABI 3u
+#define RD_ABI 4u
 
 /* ---- Tensors: DLPack's own structure, repeated here so that nothing else is needed ------------------------------- */
 #ifndef DLPACK_DLPACK_H_
@@ -98,6 +98,7 @@ typedef struct {
 struct RdContext {
   void *arena;            /* 64-byte aligned; contents undefined at the start of a run */
   const void **constants; /* one pointer for each RdConstant of the function */
+  int32_t status;         /* nonzero: the run has failed, and what finds that returns */
   /* ... private ... */
 };
 
@@ -108,8 +109,13 @@ typedef struct {
 } RdArg;
 
 /* Calls task on ranges of at most `grain` that cover [0, extent), on several threads; returns when all are done.
- * Serial (one call) with one thread, inside a task, or when one range covers all.  grain <= 0: chosen here.  Returns 0. */
+ * Serial (one call) with one thread, inside a task, or when one range covers all.  grain <= 0: chosen here.  Returns the run's
+ * status: where it has failed, ranges that nobody has begun are left out. */
 RD_API int32_t rd_parallel_for(RdContext *ctx, RdTask task, void **args, int64_t extent, int64_t grain);
+
+/* To be called every few milliseconds by what may take long: has a thread that called a model ask whether to go on, at most five times a
+ * second (roundel_set_interrupt). Returns the run's status; what called it returns where that is not 0. */
+RD_API int32_t rd_checkpoint(RdContext *ctx);
 
 /* Workspace of the calling thread, 64-byte aligned, valid until its next call; NULL (and the run fails) without memory. */
 RD_API void *rd_scratch(RdContext *ctx, int64_t nbytes);
@@ -145,7 +151,8 @@ typedef enum {
   RD_TYPE_ERROR = 3,     /* an argument has another type of element */
   RD_MEMORY_ERROR = 4,   /* not enough memory */
   RD_CALLBACK_ERROR = 5, /* a registered function failed */
-  RD_MACHINE_ERROR = 6   /* the code is for another CPU */
+  RD_MACHINE_ERROR = 6,  /* the code is for another CPU */
+  RD_INTERRUPTED = 7     /* the program ended the run */
 } RdStatus;
 #endif
 
@@ -187,6 +194,12 @@ RD_API int roundel_profile(RdModel *model, const char *function, int64_t *nanose
  * the cores that this process may use. Runs that are under way keep theirs. */
 RD_API int roundel_num_threads(const RdModel *model);
 RD_API int roundel_set_num_threads(RdModel *model, int num_threads);
+
+/* Runs that take longer than 0.2 s call this function about as often, on the thread that runs the model, until it returns something else than 0:
+ * then the run ends with RD_INTERRUPTED, and the model can be run again. NULL (at first): nobody is asked. It holds for all models of this runtime.
+ * `user` may not be freed while runs are under way. */
+typedef int (*RdInterrupt)(void *user);
+RD_API int roundel_set_interrupt(RdInterrupt ask, void *user);
 
 RD_API uint32_t roundel_abi(void); /* RD_ABI of the runtime that is linked in */
 

@@ -52,7 +52,7 @@ static int place_output(Context *ctx, int32_t index, const int64_t *dims) {
   int32_t ndim = param->ndim < 0 ? 0 : param->ndim;
   if (!output->data) {
     *buffer = NULL;
-    if (known(dims, ndim) && !(*buffer = output_allocate(ctx, index, ndim, dims))) return ctx->status;
+    if (known(dims, ndim) && !(*buffer = output_allocate(ctx, index, ndim, dims))) return ctx->shared.status;
     return 0;
   }
   if (repeats_memory(output))
@@ -67,7 +67,7 @@ static int place_output(Context *ctx, int32_t index, const int64_t *dims) {
     ctx->symbols[cache->symbol] = capacity - dims[cache->axis];
     return 0;
   }
-  if (!usable_in_place(output) && !(*buffer = stage(ctx, output, (param->flags & RD_INOUT) != 0))) return ctx->status;
+  if (!usable_in_place(output) && !(*buffer = stage(ctx, output, (param->flags & RD_INOUT) != 0))) return ctx->shared.status;
   return 0;
 }
 
@@ -79,7 +79,7 @@ static int place_input(Context *ctx, int32_t index, const DLTensor *input) {
   Extent extent = extent_of(input);
   for (int32_t i = 0; i < ctx->function->num_outputs && !copy; i++)
     copy = !ctx->allocated[i] && ctx->outputs[i]->data && overlap(extent, extent_of(ctx->outputs[i]));
-  if (copy && !(ctx->buffers[index] = stage(ctx, input, 1))) return ctx->status;
+  if (copy && !(ctx->buffers[index] = stage(ctx, input, 1))) return ctx->shared.status;
   return 0;
 }
 
@@ -91,26 +91,26 @@ static int place_arguments(Context *ctx, const DLTensor *const *inputs, DLTensor
   memset(ctx->allocated, 0, (size_t)function->num_outputs);
   for (int32_t i = 0; i < function->num_outputs; i++) ctx->outputs[i] = outputs[i];
   for (int32_t i = 0; i < function->num_outputs; i++) {
-    if (place_output(ctx, i, dims)) return ctx->status;
+    if (place_output(ctx, i, dims)) return ctx->shared.status;
     if (function->params[function->num_inputs + i].ndim > 0) dims += function->params[function->num_inputs + i].ndim;
   }
   for (int32_t i = 0; i < function->num_inputs; i++)
-    if (place_input(ctx, i, inputs[i])) return ctx->status;
+    if (place_input(ctx, i, inputs[i])) return ctx->shared.status;
   return 0;
 }
 
 static int execute(Context *ctx, const DLTensor *const *inputs) {
   const RdFunction *function = ctx->function;
-  if (context_reserve_arena(ctx, function->arena_size ? function->arena_size(ctx->symbols) : 0)) return ctx->status;
+  if (context_reserve_arena(ctx, function->arena_size ? function->arena_size(ctx->symbols) : 0)) return ctx->shared.status;
   int parallel = atomic_load(&ctx->model->num_threads) > 1;
   if (parallel) pool_begin_run();
   cache_fill(ctx, inputs);
   int32_t status = function->run(&ctx->shared, ctx->symbols, ctx->buffers);
   if (parallel) pool_end_run();
-  if (status && !ctx->status) rd_fail(&ctx->shared, "the model failed without a message");
-  for (int32_t i = 0; i < function->num_outputs && !ctx->status; i++)
+  if (status && !ctx->shared.status) rd_fail(&ctx->shared, "the model failed without a message");
+  for (int32_t i = 0; i < function->num_outputs && !ctx->shared.status; i++)
     if (!ctx->outputs[i]->data) rd_context_error(ctx, RD_RUNTIME_ERROR, "the model did not produce output %d", (int)i);
-  return ctx->status;
+  return ctx->shared.status;
 }
 
 int rd_run(RdModel *model, int32_t index, const DLTensor *const *inputs, DLTensor *const *outputs, int *raised) {
@@ -122,10 +122,10 @@ int rd_run(RdModel *model, int32_t index, const DLTensor *const *inputs, DLTenso
     placed = 1;
     if (!place_arguments(ctx, inputs, outputs)) execute(ctx, inputs);
   }
-  for (int32_t i = 0; i < function->num_outputs && !ctx->status; i++)
+  for (int32_t i = 0; i < function->num_outputs && !ctx->shared.status; i++)
     if (!ctx->allocated[i] && ctx->buffers[function->num_inputs + i] != tensor_data(outputs[i]))
       tensor_unpack(outputs[i], ctx->buffers[function->num_inputs + i]);
-  int status = ctx->status;
+  int status = ctx->shared.status;
   if (status) {
     if (placed) output_discard(ctx);
     if (raised) *raised = ctx->raised;

@@ -25,7 +25,9 @@ struct RdContextPrivate {
   RdBlock *blocks, *kept;                           /* used in this run; waiting for the next */
   size_t used_nbytes, kept_nbytes, most_nbytes;     /* of these; the most that was ever used */
   _Atomic uint32_t lock;                            /* of blocks and `message` */
-  int32_t status;
+  int64_t ask_at, looked_at; /* when to ask next whether to go on (0: not yet known), and when that was looked at */
+  int32_t pass;              /* so many checkpoints pass between two looks at the clock, */
+  _Atomic int32_t passing;   /* of which so many are left */
   int32_t raised; /* the error is tvm-ffi's raised error, not `message` */
   char message[RD_MESSAGE];
   int64_t *symbols;        /* num_symbols */
@@ -60,6 +62,19 @@ int rd_set_error(int status, const char *format, ...) __attribute__((format(prin
 int rd_context_error(Context *ctx, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int rd_whole_characters(const char *text, int most); /* bytes of UTF-8, at most so many, that cut no character */
 int rd_publish_error(Context *ctx); /* the context's error becomes the thread's; returns its status */
+
+/* interrupt.c */
+typedef struct {
+  int (*take_lock)(void);
+  void (*release_lock)(int state);
+  int (*check_signals)(void);
+  void (*fetch)(void **type, void **value, void **traceback);
+  void (*restore)(void *type, void *value, void *traceback);
+} RdPython; /* PyGILState_Ensure, PyGILState_Release, PyErr_CheckSignals, PyErr_Fetch, PyErr_Restore */
+void rd_set_interrupt(RdInterrupt ask, void *user, uint64_t thread); /* thread: the only one that asks; 0: any */
+RD_API void rd_python_signals(const RdPython *functions, uint64_t thread); /* runs of that thread see to signals; functions NULL: no longer */
+RD_API int rd_python_raise(void); /* behind RD_INTERRUPTED: what a signal's handler raised is raised in Python; 0: there was nothing */
+static inline int32_t rd_status_of(const RdContext *ctx) { return __atomic_load_n(&ctx->status, __ATOMIC_RELAXED); }
 
 /* context.c */
 Context *context_acquire(RdModel *model, int32_t function); /* NULL: error is set */

@@ -30,6 +30,7 @@ static struct {
   void **args;
   int64_t extent, grain;
   uint32_t chunks;
+  RdContext *ctx; /* of the run, or NULL */
   uint32_t step, first; /* chunk k of the claims is chunk (k * step + first) % chunks of the loop; step 0: the same one */
   _Alignas(NO_SHARING) _Atomic uint32_t signal; /* what sleeping workers wait on */
   _Atomic uint32_t sleepers;
@@ -72,8 +73,19 @@ void pool_set_default_threads(int count) { atomic_store(&default_threads, count 
 
 RdScratch *pool_worker_scratch(void) { return self ? &self->scratch : NULL; }
 
+int pool_is_worker(void) { return self != NULL; }
+
 static uint32_t place_of(uint32_t claim, uint32_t chunks, uint32_t step, uint32_t first) {
   return step ? (uint32_t)(((uint64_t)claim * step + first) % chunks) : claim;
+}
+
+static int failed(const RdContext *ctx) { return ctx && __atomic_load_n(&ctx->status, __ATOMIC_RELAXED) != 0; }
+
+/* Claims what is left of a job of which the caller has a chunk; returns how many chunks that are. */
+static uint32_t claim_rest(void) {
+  uint64_t state = atomic_load(&pool.state);
+  while ((uint32_t)state != 0 && !atomic_compare_exchange_weak(&pool.state, &state, state >> 32 << 32)) continue;
+  return (uint32_t)state;
 }
 
 /* Claim and run chunks until none is left; returns whether there was one. */
@@ -85,10 +97,17 @@ static int run_chunks(int id) {
       continue;
     int64_t begin = (int64_t)place_of(pool.chunks - (uint32_t)state, pool.chunks, pool.step, pool.first) * pool.grain;
     int64_t end = pool.extent - begin < pool.grain ? pool.extent : begin + pool.grain;
-    inside = any = 1;
-    pool.task(begin, end, pool.args);
-    inside = 0;
-    if (atomic_fetch_sub(&pool.pending, 1) == 1 && atomic_load(&pool.owner_sleeps)) os_wake(&pool.pending, 1);
+    uint32_t done = 1;
+    any = 1;
+    if (failed(pool.ctx)) {
+      done += claim_rest();
+    } else {
+      inside = 1;
+      pool.task(begin, end, pool.args);
+      inside = 0;
+      if (id == 0 && pool.ctx) rd_checkpoint(pool.ctx);
+    }
+    if (atomic_fetch_sub(&pool.pending, done) == done && atomic_load(&pool.owner_sleeps)) os_wake(&pool.pending, 1);
     state = atomic_load_explicit(&pool.state, memory_order_acquire);
   }
   return any;
@@ -160,6 +179,7 @@ static void wait_for_pending(void) {
       atomic_store(&pool.owner_sleeps, 1);
       if ((left = atomic_load(&pool.pending)) != 0) os_wait(&pool.pending, left, 1000);
       atomic_store(&pool.owner_sleeps, 0);
+      if (left && pool.ctx) rd_checkpoint(pool.ctx);
     }
   }
 }
@@ -207,7 +227,7 @@ static void run_here(RdTask task, void **args, int64_t extent) {
   inside = before;
 }
 
-void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_threads) {
+void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_threads, RdContext *ctx) {
   if (extent <= 0) return;
   if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
   if (grain <= 0) grain = extent / ((int64_t)num_threads * 8) + 1;
@@ -221,6 +241,7 @@ void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_t
   ensure_workers(num_threads - 1);
   pool.task = task;
   pool.args = args;
+  pool.ctx = ctx;
   pool.extent = extent;
   pool.grain = grain;
   pool.chunks = (uint32_t)chunks;

@@ -28,7 +28,7 @@ static void count(int64_t begin, int64_t end, void **args) {
 static void cover(int64_t extent, int64_t grain) {
   _Atomic int *seen = calloc((size_t)extent + 1, sizeof *seen);
   void *args[] = {(void *)seen};
-  pool_run(count, args, extent, grain, threads);
+  pool_run(count, args, extent, grain, threads, NULL);
   for (int64_t i = 0; i < extent; i++) CHECK(seen[i] == 1);
   free((void *)seen);
 }
@@ -36,6 +36,21 @@ static void cover(int64_t extent, int64_t grain) {
 static void nested(int64_t begin, int64_t end, void **args) {
   for (int64_t i = begin; i < end; i++) cover(17, 2);
   atomic_fetch_add((_Atomic int64_t *)args[0], end - begin);
+}
+
+static void fail_at(int64_t begin, int64_t end, void **args) {
+  atomic_fetch_add((_Atomic int64_t *)args[0], end - begin);
+  if (begin >= 1000) __atomic_store_n(&((RdContext *)args[1])->status, RD_RUNTIME_ERROR, __ATOMIC_RELAXED);
+}
+
+/* What nobody has begun when a run fails is left out, and the pool serves the next one. */
+static void leave_out(void) {
+  RdContext ctx = {0};
+  _Atomic int64_t done = 0;
+  void *args[] = {(void *)&done, &ctx};
+  pool_run(fail_at, args, INT64_C(1) << 40, 1 << 10, threads, &ctx);
+  CHECK(ctx.status && (threads == 1 || done < INT64_C(1) << 39));
+  cover(1000, 7);
 }
 
 static void *caller(void *argument) {
@@ -66,7 +81,7 @@ static void nothing(int64_t begin, int64_t end, void **args) { (void)begin, (voi
 static void measure(void) {
   double t = now();
   pool_begin_run();
-  for (int i = 0; i < 20000; i++) pool_run(nothing, NULL, 16, 1, 2);
+  for (int i = 0; i < 20000; i++) pool_run(nothing, NULL, 16, 1, 2, NULL);
   pool_end_run();
   printf("%.2f us for an empty region of 16 chunks\n", (now() - t) / 20000 * 1e6);
 }
@@ -78,8 +93,9 @@ int main(int argc, char **argv) {
   cover(1000000, 7);
   _Atomic int64_t done = 0;
   void *args[] = {(void *)&done};
-  pool_run(nested, args, 50, 1, threads);
+  pool_run(nested, args, 50, 1, threads, NULL);
   CHECK(done == 50);
+  for (int i = 0; i < 200; i++) leave_out();
   pthread_t callers[6];
   for (uintptr_t i = 0; i < 6; i++) CHECK(!pthread_create(&callers[i], NULL, caller, (void *)(i + 1)));
   for (int i = 0; i < 6; i++) pthread_join(callers[i], NULL);

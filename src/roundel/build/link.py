@@ -57,11 +57,11 @@ Blob = bytes | bytearray | memoryview | Path | Pieces
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
 _RUNTIME = {"roundel", "rd", "rd_package", "rd_ffi", "__tvm_ffi"}  # its functions begin like that
 _LONGEST_NAME = 100  # of a C function, without the model's name
-_TAKEN = re.compile(r"^(run|open|close|release|register|last_error|num_threads|set_num_threads|version|abi)$|_(in|out)puts?\d*$|_[0-9a-f]{8}$", re.IGNORECASE)
+_TAKEN = re.compile(r"^(run|open|close|release|register|last_error|num_threads|set_num_threads|set_interrupt|version|abi)$|_(in|out)puts?\d*$|_[0-9a-f]{8}$", re.IGNORECASE)
 _PLACE = hashlib.sha256(b"the place of the weights").digest()  # what the linker sees of them
 _NAME = hashlib.sha256(b"the name of the weights' file").digest()  # what lies before it
 _EXPORTS = (
-    "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_invoke; rd_ffi_*; __tvm_ffi_*; %s_*; local: *; };\n"
+    "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_invoke; rd_ffi_*; rd_python_*; __tvm_ffi_*; %s_*; local: *; };\n"
 )
 _LINK = (
     "-shared",
@@ -93,6 +93,7 @@ RD_API int {name}_register(const char *function, RdPacked packed, void *user) {{
 }}
 RD_API int {name}_set_num_threads(int num_threads) {{ return rd_package_set_num_threads(&roundel_package, num_threads); }}
 RD_API int {name}_num_threads(void) {{ return rd_package_num_threads(&roundel_package); }}
+RD_API int {name}_set_interrupt(RdInterrupt ask, void *user) {{ return roundel_set_interrupt(ask, user); }}
 RD_API void {name}_close(void) {{ rd_package_close(&roundel_package); }}
 RD_API const char *{name}_version(void) {{ return "{version}"; }}
 RD_API int {name}_abi(void) {{ return (int)roundel_abi(); }}
@@ -357,6 +358,10 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
         " * process may use. Returns 0, or RD_VALUE_ERROR for a negative number. */",
         f"int {name}_set_num_threads(int num_threads);",
         f"int {name}_num_threads(void);",
+        "",
+        "/* Runs that take longer than 0.2 s call this function about as often, on the thread that runs the model, until it returns something else",
+        " * than 0: then the run ends with RD_INTERRUPTED, and the model can be run again. NULL (at first): nobody is asked. */",
+        f"int {name}_set_interrupt(int (*ask)(void *user), void *user);",
         "",
         "/* Gives back memory and threads, when no run is under way; the next run opens the model again. Before dlclose it must be called. */",
         f"void {name}_close(void);",

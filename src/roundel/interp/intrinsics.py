@@ -267,6 +267,7 @@ _TABLE: dict[str, Callable] = {
     "tensor_view": _tensor_view,
     "constant_ptr": _constant,
     "parallel_for": _parallel_for,
+    "checkpoint": lambda ex, e: 0,
     "alloc_output": _alloc_output,
     "heap_alloc": _heap_alloc,
     "heap_free": lambda ex, e: 0,
@@ -278,6 +279,6 @@ _TABLE: dict[str, Callable] = {
     "ret": _ret,
 }
 _EFFECTS = frozenset(
-    "call_packed call_packed_into tensor_view constant_ptr parallel_for alloc_output arena_ptr ret "
+    "call_packed call_packed_into tensor_view constant_ptr parallel_for checkpoint alloc_output arena_ptr ret "
     "heap_alloc heap_free heap_keep heap_kept copy_bytes".split()
 )

@@ -11,12 +11,14 @@
 - vectorized loops become vector statements, unrolled loops are written out (``vectorize``, ``unroll``)
 - register tiles consist of whole vectors, buffers that can live in registers do, and parallel loops become tasks (``whole_vectors``,
   ``register_tiles``, ``outline_tasks``)
+- loops that may take long get places where the run can be ended (``checkpoints``)
 """
 
 from __future__ import annotations
 
 from roundel.ir import IRModule
 
+from .checkpoints import checkpoints
 from .explicit_shape_params import explicit_shape_params, shape_params
 from .finish import mark_kernels
 from .fixed_vectors import fixed_vectors
@@ -61,6 +63,7 @@ PIPELINE = [
     register_tiles,
     unmask_registers,
     outline_tasks,
+    checkpoints,
     mark_kernels,
 ]
 
@@ -75,6 +78,7 @@ def lower(mod: IRModule) -> IRModule:
 __all__ = [
     "PIPELINE",
     "check_flat",
+    "checkpoints",
     "explicit_shape_params",
     "flatten_accesses",
     "hoist_conditions",

@@ -18,7 +18,7 @@ import numpy as np
 from ..ir import escape, options
 from ..ir.dtype import DType
 from ..ir.errors import CallError, MachineError, RoundelError, RunError
-from . import boundary, caches, ffi, library, metadata, native, tensors, text
+from . import boundary, caches, ffi, interrupt, library, metadata, native, tensors, text
 from .metadata import FunctionInfo, Template
 
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
@@ -254,6 +254,8 @@ class BoundFunction:
         status = runtime.rd_invoke(self._owner.handle, self._index, pointers)
         if status == _CALLBACK_ERROR:
             _raise_callback_error(runtime)
+        if status == interrupt.STATUS:
+            interrupt.reraise(runtime)
         if status:
             raise _ERRORS.get(status, RunError)(runtime.roundel_last_error().decode(errors="replace"))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..ir import cache_entry, cache_folder
 from ..ir.errors import BuildError
-from . import printing, toolchain
+from . import interrupt, printing, toolchain
 from .native import RdFunction, RdOptions
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -27,6 +27,7 @@ _LIBRARIES = ("libroundel_rt.so", "libroundel_rt.a")
 # What generated code may call; code compiled in process is linked against these addresses.
 ENTRY_POINTS = (
     "rd_parallel_for",
+    "rd_checkpoint",
     "rd_scratch",
     "rd_fail",
     "rd_failf",
@@ -150,6 +151,7 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     printing.install(library)
+    interrupt.install(library)
     return library
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.dtype import DType
 
-ABI = 3
+ABI = 4
 COMPUTED = -(2**63)
 SCALAR = -1
 

@@ -122,6 +122,9 @@ class Emitter:
         self.tasks: set[str] = set()
         self.constants: dict[str, int] = {}  # key of a constant -> its index in the context's table
         self.stack_bytes = 0
+        self.work: str | None = None  # the variable that counts what may be done before the runtime is asked whether to go on
+        self.is_host = False
+        self.kernels = 0  # calls of kernels written
         self.streaming = 0  # loops around whose stores go past the caches
         self.streamed = False  # whether there were such stores
         self.function: tir.PrimFunc | None = None

@@ -158,7 +158,8 @@ def emit_function(
     result = "i32" if kind == "host" else llvm_type(func.ret_dtype)
     em = Emitter(platform, symbol, contract=bool(func.attrs.get("contract", True)))
     facts = facts or facts_of(func)
-    em.function, em.calls_out = func, kind == "host" or facts.calls_out
+    em.function, em.is_host = func, kind == "host"
+    em.calls_out = em.is_host or facts.calls_out
     em.fail = lambda code: em.line(
         f"ret i32 {code}" if kind == "host" else "ret void" if result == "void" else f"ret {result} zeroinitializer"
     )

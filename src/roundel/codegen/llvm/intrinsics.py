@@ -17,6 +17,7 @@ from ..expand.math import expand_call
 from .address import offset, packed_place, pointer
 from .arithmetic import build_vector, concat, extract_lanes, float_min_max, shuffle, zero
 from .emitter import CALLS, EXPR, Emitter, writes
+from .statements import ask, leave_with
 from .types import computes_in_float32, element_bytes, float_text, is_packed, is_storage_float, llvm_type, splat, suffix
 
 _INSTRUCTIONS = {  # LLVM intrinsics that are instructions, or short sequences, on the targets
@@ -87,8 +88,21 @@ def call_function(em: Emitter, e: tir.Call) -> str:
     symbol = em.declare(em.symbol(e.op.name), llvm_type(e.dtype), *types)
     if e.dtype == "void":
         em.line(f"call void {symbol}({params})")
+        _go_on(em)
         return ""
     return em.op(f"call {llvm_type(e.dtype)} {symbol}({params})")
+
+
+KERNELS = 16  # of a host function, from one question whether to go on to the next
+
+
+def _go_on(em: Emitter) -> None:
+    """Leave where the run has failed; every so many kernels the runtime is asked, too."""
+    em.kernels += 1
+    if em.kernels % KERNELS == 0:
+        ask(em)
+    else:
+        leave_with(em, em.op(f"load i32, ptr {em.op('getelementptr i8, ptr %ctx, i64 16')}, align 8"))
 
 
 def in_float32(rule: Callable[[Emitter, tir.Call], str]) -> Callable[[Emitter, tir.Call], str]:

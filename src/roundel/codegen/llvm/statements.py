@@ -13,6 +13,7 @@ from .types import element_bytes, is_packed, llvm_type
 
 STACK_LIMIT = 64 * 1024  # bytes of one allocation that may lie on the stack
 STACK_TOTAL = 256 * 1024  # bytes of all of a function's
+WORK = 1 << 20  # operations from one question whether to go on to the next, some tenths of a millisecond
 
 
 @writes(STMT, tir.Seq)
@@ -131,6 +132,8 @@ def _while(em: Emitter, s: tir.While) -> None:
     em.branch(em.value(s.condition), body, done)
     em.start(body)
     _scoped(em, s.body)
+    if em.is_host:
+        ask(em)
     em.jump(test)
     em.start(done)
     em.values.clear()
@@ -281,6 +284,38 @@ def _ret(em: Emitter, e: tir.Call) -> str:
     return ""
 
 
+def leave_with(em: Emitter, status: str) -> None:
+    """Leave the function where the run has failed: what comes behind would work with what was left undone."""
+    holds, fails = em.name("ok"), em.name("fails")
+    em.branch(em.op(f"icmp eq i32 {status}, 0"), holds, fails, ", !prof !3")
+    em.start(fails)
+    em.fail(status)
+    em.start(holds)
+
+
+def ask(em: Emitter) -> None:
+    """Ask the runtime whether to go on."""
+    leave_with(em, em.op(f"call i32 {em.declare('rd_checkpoint', 'i32', 'ptr')}(ptr %ctx)"))
+
+
+@writes(CALLS, "checkpoint")
+def _checkpoint(em: Emitter, e: tir.Call) -> str:
+    """(work): the runtime is asked once in `WORK` operations of this function, which takes a subtraction and a branch otherwise."""
+    if em.work is None:
+        em.work = em.alloca("i64, align 8")
+        em.entry.append(f"  store i64 {WORK}, ptr {em.work}, align 8")
+    left = em.op(f"sub i64 {em.op(f'load i64, ptr {em.work}, align 8')}, {em.value(tir.cast(e.args[0], INT64))}")
+    em.line(f"store i64 {left}, ptr {em.work}, align 8")
+    spent, on = em.name("spent"), em.name("on")
+    em.branch(em.op(f"icmp slt i64 {left}, 0"), spent, on, ", !prof !2")
+    em.start(spent)
+    em.line(f"store i64 {WORK}, ptr {em.work}, align 8")
+    ask(em)
+    em.jump(on)
+    em.start(on)
+    return ""
+
+
 # ---- fork --------------------------------------------------------------------------------------------------
 
 
@@ -299,4 +334,6 @@ def _parallel_for(em: Emitter, e: tir.Call) -> str:
     symbol = em.symbol(task.value if type(task) is tir.StringImm else task.name)
     em.tasks.add(symbol)
     numbers = f"i64 {em.value(tir.cast(extent, INT64))}, i64 {em.value(tir.cast(grain, INT64))}"
-    return em.op(f"call i32 {name}(ptr %ctx, ptr @{symbol}, ptr {slots}, {numbers})")
+    status = em.op(f"call i32 {name}(ptr %ctx, ptr @{symbol}, ptr {slots}, {numbers})")
+    leave_with(em, status)
+    return status

@@ -55,6 +55,7 @@ _define("copy_bytes", 3, Effect.OPAQUE, "void", "(target pointer, source pointer
 _define("call_llvm_pure_intrin", -1, Effect.PURE, "explicit", "(name, number of signature operands, operands...): an LLVM intrinsic said to be pure")
 _define("call_llvm_intrin", -1, Effect.OPAQUE, "explicit", "(name, number of signature operands, operands...): its effect is that of the LLVM intrinsic")
 _define("parallel_for", -1, Effect.OPAQUE, "int32", "(task GlobalVar is the op's first operand by name, extent, grain, operands...)")
+_define("checkpoint", 1, Effect.OPAQUE, "void", "(work): the run may end here; so much work was done, in operations, since the place was last passed")
 _define("alloc_output", -1, Effect.OPAQUE, "handle", "(index, extents...): memory for an output whose shape is known only now")
 _define("heap_alloc", 1, Effect.OPAQUE, "handle", "(bytes): memory until heap_free, or the end of the call")
 _define("heap_free", 1, Effect.OPAQUE, "void", "(pointer): give memory of heap_alloc back")
