@@ -74,11 +74,12 @@ def cubic_weight(d: Any, a: float, choose: Callable[..., Any]) -> Any:
 class Resize(OpDef):
     """data resized to ``size`` (one extent per dimension) by nearest, linear or cubic interpolation.
 
-    ``scales`` are the factors where they are not the ratios of the extents; coordinates and rounding are ONNX's;
-    ``roi`` (all starts, then all ends) and ``extrapolation_value`` are for tf_crop_and_resize.
+    ``scales`` are the factors where they are not the ratios of the extents; ``factors``, one number for each dimension, stands for those that
+    are None in it and known to the run only. Coordinates and rounding are ONNX's; ``roi`` (all starts, then all ends) and
+    ``extrapolation_value`` are for tf_crop_and_resize.
     """
 
-    name, operands, kind = "image.resize", ("data", "size"), FuseKind.INJECTIVE
+    name, operands, kind = "image.resize", ("data", "size", "factors?"), FuseKind.INJECTIVE
     (attributes,) = (
         {
             "scales": None,
@@ -120,13 +121,13 @@ class Resize(OpDef):
         return (attrs["roi"][k], attrs["roi"][k + ndim]) if attrs["roi"] else (0.0, 1.0)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        x, size = args
+        x, size, factors = args
         moved, wide = (
             self._moved(x.shape, size, attrs),
             te.accumulator(x.dtype) if x.dtype.is_float else DType("float32"),
         )
-        exact = {k: f for k in moved if (f := self._factor(x.shape[k], size[k], k, attrs)) is not None}
-        tables = {k: self._table(x.shape[k], size[k], k, len(x.shape), attrs) for k in moved if k not in exact}
+        exact = {k: f for k in moved if factors is None and (f := self._factor(x.shape[k], size[k], k, attrs)) is not None}
+        tables = {k: self._table(x.shape[k], size[k], k, len(x.shape), attrs, factors) for k in moved if k not in exact}
         taps = _TAPS[attrs["method"]]
 
         def sample(at: Any, tap: dict[int, int]) -> Any:
@@ -166,11 +167,11 @@ class Resize(OpDef):
         )
         return ratio if fits and _TAPS[attrs["method"]] == 1 else None
 
-    def _table(self, n: Any, m: Any, k: int, ndim: int, attrs: Attrs) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    def _table(self, n: Any, m: Any, k: int, ndim: int, attrs: Attrs, factors: Any) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
         """Per output position: the input positions of its taps, their weights, whether it lies outside."""
         taps, scale = _TAPS[attrs["method"]], (attrs["scales"] or {k: None})[k]
         nf, mf = te.cast(n, F64), te.cast(m, F64)
-        factor = mf / nf if scale is None else tir.const(scale, F64)
+        factor = tir.const(scale, F64) if scale is not None else mf / nf if factors is None else te.cast(factors(k), F64)
         choose = lambda c, a, b: te.select(c, tir.const(a, F64), tir.const(b, F64))
         where = lambda i: tir.const(
             coordinate(
@@ -208,9 +209,11 @@ class Resize(OpDef):
         return clamped, narrow, outside
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, size = args
+        data, size, factors = args
         out, mask = widen(data).astype(np.float64), np.zeros(size, bool)
-        scales = attrs["scales"] or (None,) * data.ndim
+        scales = list(attrs["scales"] or (None,) * data.ndim)
+        if factors is not None:
+            scales = [float(f) if s is None else s for s, f in zip(scales, factors)]
         for k, (n, m) in enumerate(zip(data.shape, size)):
             if k not in self._moved(data.shape, size, attrs):
                 continue
@@ -312,7 +315,7 @@ class Resize2D(OpDef):
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x, size = args
         sizes = tuple(s.value for s in self._sizes(x.shape, [tir.index_const(s) for s in size], attrs))
-        out = Resize().numpy((x, sizes), Attrs({**Resize.attributes, **self._general(x.ndim, attrs)}))
+        out = Resize().numpy((x, sizes, None), Attrs({**Resize.attributes, **self._general(x.ndim, attrs)}))
         return out.astype(DType(attrs["out_dtype"]).numpy) if attrs["out_dtype"] else out
 
 

@@ -160,3 +160,25 @@ def test_a_count_of_one_is_repeated():
     _agree(model, (np.ones(5, bool), k), (np.eye(1, 5, 3, dtype=bool)[0], k))
     with pytest.raises(rd.RoundelError, match="broadcast"):
         rd.compile(model)(np.array([True, True, False, False, False]), k)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("given", ["scales", "sizes"])
+def test_resize_to_what_the_run_tells(mode, given):
+    x, four = ("x", "float32", [1, 2, "h", "w"]), ("s", "float32" if given == "scales" else "int64", [4])
+    names = ["x", "", "s"] if given == "scales" else ["x", "", "", "s"]
+    for attrs in ({}, {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, {"coordinate_transformation_mode": "align_corners"}):
+        model = _model([x, four], [helper.make_node("Resize", names, ["out"], mode=mode, **attrs)])
+        cases = [(1, 1, 2, 2), (1, 1, 0.5, 1.3), (1, 1, 2.6, 0.7)] if given == "scales" else [(1, 2, 7, 3), (1, 2, 1, 1), (1, 2, 4, 5)]
+        session = onnxruntime.InferenceSession(model.SerializeToString())
+        compiled = rd.compile(model)
+        for case in cases:
+            feeds = {"x": _x(1, 2, 4, 5), "s": np.array(case, four[1])}
+            np.testing.assert_allclose(compiled(*feeds.values()), session.run(None, feeds)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_resize_by_scales_of_some_axes():
+    model = _model([("x", "float32", [2, "h", 3]), ("s", "float32", [1])], [helper.make_node("Resize", ["x", "", "s"], ["out"], mode="linear", axes=[1])])
+    _agree(model, (_x(2, 5, 3), np.array([1.7], "float32")), (_x(2, 4, 3), np.array([0.5], "float32")))
+    with pytest.raises(rd.RoundelError, match="sizes"):
+        rd.compile(model)(_x(2, 5, 3), np.array([-1], "float32"))

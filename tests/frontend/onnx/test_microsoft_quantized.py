@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
+
+import roundel as rd
 
 from .single_node import check as check_node
 
@@ -71,9 +74,22 @@ def test_block_weights(bits: int, has_zeros: bool) -> None:
     check("MatMulNBits", f32(2, 3, k), b, s, zeros, constant=[1, 2, 3], N=n, K=k, bits=bits, block_size=block, tolerance=1e-4)
 
 
-def test_gathered_blocks() -> None:
-    table, s = levels(np.uint8, 7, 16), np.abs(f32(7, 2))
-    check("GatherBlockQuantized", table, np.array([[1, 6], [0, 3]]), s, constant=[0, 2], gather_axis=0, quantize_axis=1, block_size=16, bits=4)
+@pytest.mark.parametrize("has_zeros", [False, True])
+@pytest.mark.parametrize("width", [16, 15, 9, 24])
+def test_gathered_blocks(width: int, has_zeros: bool) -> None:
+    """The last block of a row may be shorter than the others."""
+    blocks = -(-2 * width // 16)
+    table, s = levels(np.uint8, 7, width), np.abs(f32(7, blocks))
+    zeros = levels(np.uint8, 7, -(-blocks // 2)) if has_zeros else None
+    check("GatherBlockQuantized", table, np.array([[1, 6], [0, 3]]), s, zeros, constant=[0, 2, 3], gather_axis=0, quantize_axis=1, block_size=16, bits=4)
+
+
+def test_scales_that_are_not_one_for_each_block_are_refused() -> None:
+    infos = [helper.make_tensor_value_info(*info) for info in (("table", TensorProto.UINT8, [7, 16]), ("ids", TensorProto.INT64, [2]), ("s", TensorProto.FLOAT, [7, 3]))]
+    node = helper.make_node("GatherBlockQuantized", ["table", "ids", "s"], ["y"], domain="com.microsoft", gather_axis=0, quantize_axis=1, block_size=16)
+    model = helper.make_model(helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")]))
+    with pytest.raises(rd.RoundelError, match="scales of a row and blocks of 16 of its elements: 3 and 2"):
+        rd.compile(model)
 
 
 def test_networks() -> None:

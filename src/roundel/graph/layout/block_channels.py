@@ -401,10 +401,10 @@ def _reduce(self: _Block, call: graph.Call) -> Made:
 
 def _resize(self: _Block, call: graph.Call) -> Made:
     """The axes of space resampled; blocks and channels stay."""
-    data, size = call.args
+    data, size, *factors = call.args
     block, a = self.block_of(data), call.attrs
     scales = a["scales"] or (1.0, 1.0)
-    if not block or not isinstance(size, graph.ShapeExpr) or a["roi"] or tuple(scales[:2]) != (1.0, 1.0):
+    if not block or factors or not isinstance(size, graph.ShapeExpr) or a["roi"] or tuple(scales[:2]) != (1.0, 1.0):
         return None
     x = self.in_blocks(data, block)
     if any(have is not want for have, want in zip(data.sinfo.shape[:2], size.values[:2], strict=True)):

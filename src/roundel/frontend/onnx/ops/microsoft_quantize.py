@@ -191,8 +191,8 @@ def _matmul_nbits(node: NodeContext, a: Value, b: Value, scales: Value, zeros: V
 
 @converter("GatherBlockQuantized", domain=MS)
 def _gather_blocks(node: NodeContext, data: Value, indices: Value, scales: Value, zeros: Value | None = None) -> Any:
-    """Rows of a table whose last axis is quantised in blocks; what is read is widened, not the table."""
-    rank = data.expr.sinfo.ndim
+    """Rows of a table whose last axis is quantised in blocks, the last of which may be shorter; what is read is widened, not the table."""
+    rank, block = data.expr.sinfo.ndim, node.attr("block_size", 128)
     if node.attr("gather_axis", 0) % rank or node.attr("quantize_axis", 1) % rank != rank - 1:
         raise node.unsupported("gathering other than rows, or blocks along another axis than the last")
     dtype, bits = data.expr.sinfo.dtype, node.attr("bits", 4)
@@ -202,15 +202,21 @@ def _gather_blocks(node: NodeContext, data: Value, indices: Value, scales: Value
     *lead, width = levels.sinfo.shape
     scale = rows(scales)
     blocks = scale.sinfo.shape[-1]
-    split = lambda t: node.make("astype", reshaped(node, t, *lead, blocks, tir.floordiv(width, blocks)), dtype=scale.sinfo.dtype)
-    wide = lambda t: node.make("expand_dims", node.make("astype", t, dtype=scale.sinfo.dtype), axis=(levels.sinfo.ndim,))
-    out = split(levels)
+    node.same_size(blocks, tir.ceildiv(width, block), f"scales of a row and blocks of {block} of its elements")
+    out = node.make("astype", levels, dtype=scale.sinfo.dtype)
+
+    def wide(t: Any) -> Any:
+        """One number of each block for all its elements."""
+        t = node.make("expand_dims", node.make("astype", t, dtype=scale.sinfo.dtype), axis=(levels.sinfo.ndim,))
+        t = node.make("broadcast_to", t, graph.ShapeExpr((*lead, blocks, tir.index_const(block))))
+        return cut(node, reshaped(node, t, *lead, blocks * block), len(lead), 0, width)
+
     if zeros is not None:
         zero = rows(zeros)
         out = node.make("subtract", out, wide(cut(node, _unpacked(node, zero, bits), -1, 0, blocks) if is_packed else zero))
     elif is_packed:
         out = node.make("subtract", out, const_like(1 << (bits - 1), out))
-    return reshaped(node, node.make("multiply", out, wide(scale)), *lead, width)
+    return node.make("multiply", out, wide(scale))
 
 
 # ---- networks

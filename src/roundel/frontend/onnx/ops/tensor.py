@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -198,28 +199,26 @@ def _trilu(node: NodeContext, x: Value, k: Value | None = None) -> Any:
 
 @converter("Upsample", since=7)
 def _upsample(node: NodeContext, x: Value, scales: Value | None = None) -> Any:
-    factors = node.attr("scales") if scales is None else _factors(node, scales)
+    factors = node.attr("scales") if scales is None else _factors(scales)
     return _resize_to(node, x, factors, None, node.attr("mode", "nearest"), "asymmetric", "floor")
 
 
-def _factors(node: NodeContext, scales: Value) -> list[float]:
+def _factors(scales: Value) -> Sequence[float] | Value:
     known = scales.constant()
-    if known is None:
-        raise node.data_dependent("the scales")
-    return [float(v) for v in known]
+    return scales if known is None else [float(v) for v in known]
 
 
 @converter("Resize", since=10)
 def _resize_10(node: NodeContext, x: Value, scales: Value) -> Any:
-    return _resize_to(node, x, _factors(node, scales), None, node.attr("mode", "nearest"), "asymmetric", "floor")
+    return _resize_to(node, x, _factors(scales), None, node.attr("mode", "nearest"), "asymmetric", "floor")
 
 
 @converter("Resize", since=11)
 def _resize(node: NodeContext, x: Value, roi: Value | None = None, scales: Value | None = None, sizes: Value | None = None) -> Any:
-    factors = None if scales is None or scales.constant() is None or scales.constant().size == 0 else [float(v) for v in scales.constant()]
     target = None if sizes is None else node.ints(sizes, "the sizes")
-    if factors is None and target is None:
-        raise node.data_dependent("the scales")
+    if target is None and scales is None:
+        raise node.error("neither scales nor sizes are given")
+    factors = None if target is not None or scales is None else _factors(scales)
     return _resize_to(node, x, factors, target, node.attr("mode", "nearest"), node.attr("coordinate_transformation_mode", "half_pixel"),
                       node.attr("nearest_mode", "round_prefer_floor"), _region(node, roi))
 
@@ -234,12 +233,17 @@ def _region(node: NodeContext, roi: Value | None) -> np.ndarray | None:
     return known
 
 
-def _resize_to(node: NodeContext, x: Value, scales: list[float] | None, sizes: list[Any] | None, mode: str, coordinates: str, rounding: str,
+def _resize_to(node: NodeContext, x: Value, scales: Sequence[float] | Value | None, sizes: list[Any] | None, mode: str, coordinates: str, rounding: str,
                roi: np.ndarray | None = None) -> Any:
     shape = x.expr.sinfo.shape
     axes = [a % len(shape) for a in node.attr("axes", None) or range(len(shape))]
     full_scales: list[float | None] = [1.0] * len(shape)
     full_sizes: list[Any] = list(shape)
+    factors = None
+    if isinstance(scales, Value):
+        if node.attr("antialias", 0) and mode != "nearest":
+            raise node.data_dependent("the scales of an antialiased Resize")
+        factors, sizes = _run_time_factors(node, scales, shape, axes)
     for k, a in enumerate(axes):
         if sizes is not None:
             full_sizes[a], full_scales[a] = tir.as_index(sizes[k]), None
@@ -249,10 +253,22 @@ def _resize_to(node: NodeContext, x: Value, scales: list[float] | None, sizes: l
     _keep_aspect(node, shape, axes, full_sizes, full_scales)
     if node.attr("antialias", 0) and mode != "nearest":
         return antialiased(node, x.expr, full_sizes, full_scales, mode, coordinates)
-    return node.make("image.resize", x.expr, graph.ShapeExpr(tuple(full_sizes)), scales=tuple(full_scales), method=mode,
+    more = () if factors is None else (factors,)
+    return node.make("image.resize", x.expr, graph.ShapeExpr(tuple(full_sizes)), *more, scales=tuple(full_scales), method=mode,
                      coordinate_transformation_mode=coordinates, rounding_method=rounding, cubic_alpha=node.attr("cubic_coeff_a", -0.75),
                      cubic_exclude=bool(node.attr("exclude_outside", 0)), extrapolation_value=node.attr("extrapolation_value", 0.0),
                      roi=None if roi is None else _full_region(roi, axes, len(shape)))
+
+
+def _run_time_factors(node: NodeContext, scales: Value, shape: Any, axes: list[int]) -> tuple[Any, list[Any]]:
+    """A factor for every dimension, of those of some axes, and the sizes of these axes: all known to the run only."""
+    node.same_size(scales.expr.sinfo.shape[0], len(axes), "scales and axes")
+    factors = node.make("astype", scales.expr, dtype="float32")
+    old = node.make("astype", node.value([shape[a] for a in axes]).expr, dtype="float32")
+    sizes = Value(node.make("astype", node.make("floor", node.make("multiply", old, factors)), dtype="int64"))
+    padded = node.make("concat", graph.Tuple((factors, graph.Constant.of(np.ones(1, np.float32)))), axis=0)
+    places = [axes.index(a) if a in axes else len(axes) for a in range(len(shape))]
+    return node.make("take", padded, graph.Constant.of(np.array(places, np.int64)), axis=0), node.ints(sizes, "the sizes")
 
 
 def _full_region(roi: np.ndarray, axes: list[int], rank: int) -> tuple[float, ...]:
