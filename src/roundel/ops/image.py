@@ -121,7 +121,8 @@ class Resize(OpDef):
         return (attrs["roi"][k], attrs["roi"][k + ndim]) if attrs["roi"] else (0.0, 1.0)
 
     def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        x, size, factors = args
+        x, size, *more = args
+        factors = more[0] if more else None
         moved, wide = (
             self._moved(x.shape, size, attrs),
             te.accumulator(x.dtype) if x.dtype.is_float else DType("float32"),
@@ -209,7 +210,8 @@ class Resize(OpDef):
         return clamped, narrow, outside
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        data, size, factors = args
+        data, size, *more = args
+        factors = more[0] if more else None
         out, mask = widen(data).astype(np.float64), np.zeros(size, bool)
         scales = list(attrs["scales"] or (None,) * data.ndim)
         if factors is not None:
@@ -315,7 +317,7 @@ class Resize2D(OpDef):
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x, size = args
         sizes = tuple(s.value for s in self._sizes(x.shape, [tir.index_const(s) for s in size], attrs))
-        out = Resize().numpy((x, sizes, None), Attrs({**Resize.attributes, **self._general(x.ndim, attrs)}))
+        out = Resize().numpy((x, sizes), Attrs({**Resize.attributes, **self._general(x.ndim, attrs)}))
         return out.astype(DType(attrs["out_dtype"]).numpy) if attrs["out_dtype"] else out
 
 

@@ -85,7 +85,8 @@ def test_gathered_blocks(width: int, has_zeros: bool) -> None:
 
 
 def test_scales_that_are_not_one_for_each_block_are_refused() -> None:
-    infos = [helper.make_tensor_value_info(*info) for info in (("table", TensorProto.UINT8, [7, 16]), ("ids", TensorProto.INT64, [2]), ("s", TensorProto.FLOAT, [7, 3]))]
+    inputs = ("table", TensorProto.UINT8, [7, 16]), ("ids", TensorProto.INT64, [2]), ("s", TensorProto.FLOAT, [7, 3])
+    infos = [helper.make_tensor_value_info(*info) for info in inputs]
     node = helper.make_node("GatherBlockQuantized", ["table", "ids", "s"], ["y"], domain="com.microsoft", gather_axis=0, quantize_axis=1, block_size=16)
     model = helper.make_model(helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")]))
     with pytest.raises(rd.RoundelError, match="scales of a row and blocks of 16 of its elements: 3 and 2"):
