@@ -89,6 +89,9 @@ class IntImm(Expr):
         if not low <= value <= high:
             raise ConstantError(f"{value} is out of the range of {dtype}", why=f"{dtype} holds {low} to {high}")
 
+    def __int__(self) -> int:
+        return self.value
+
 
 @node(intern=True)
 class FloatImm(Expr):

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roundel under TVM's names: ``import roundel.compat.tvm as tvm`` instead of ``import tvm``, and the like for what is in it.
+
+    import roundel.compat.tvm as tvm
+    from roundel.compat.tvm import relax
+    from roundel.compat.tvm.script import ir as I, relax as R, tir as T
+
+There is no compiler in here: names are those of Roundel's rooms, and what TVM calls otherwise is a line or two. What has no counterpart is an
+AttributeError that says so. The page docs/from-tvm.md lists every public name of TVM's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import __version__
+from ...ir.errors import RoundelError as TVMError
+from ...runtime.registry import get_func as get_global_func
+from ...runtime.registry import register_func
+from ...runtime.registry import register_func as register_global_func
+from . import arith, contrib, error, ir, relax, rooms, runtime, script, target, te, testing, tir, topi, transform
+from .ir import IRModule
+from .rooms import missing
+from .running import build, compile, lower  # noqa: A004
+from .runtime import DataType, Device, cpu, cuda, device, gpu, nd
+
+rooms.install(__name__)
+
+__all__ = ["DataType", "Device", "IRModule", "TVMError", "__version__", "arith", "build", "compile", "contrib", "cpu", "cuda", "device", "error",
+           "get_global_func", "gpu", "ir", "lower", "nd", "register_func", "register_global_func", "relax", "runtime", "script", "target", "te", "testing",
+           "tir", "topi", "transform"]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing(f"tvm.{name}", name)

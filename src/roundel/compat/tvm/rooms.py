@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules of TVM that are modules of Roundel, so that ``from roundel.compat.tvm.relax.dpl import ...`` finds them; names that are missing."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+MODULES = {
+    "script.tir": "roundel.script.tir", "script.relax": "roundel.script.relax", "script.ir": "roundel.script.ir",
+    "script.parser.tir": "roundel.script.tir", "script.parser.relax": "roundel.script.relax", "script.parser.ir": "roundel.script.ir",
+    "relax.dpl": "roundel.relax.dpl", "tir.analysis": "roundel.tir.analysis", "tir.stmt_functor": "roundel.tir.stmt_functor",
+    "tir.schedule": "roundel.schedule",
+}
+"""Each is one module under both names."""
+
+
+def install(package: str) -> None:
+    """Let the import system find them under ``package``."""
+    for name, home in MODULES.items():
+        if find_spec(home) is not None:
+            sys.modules[f"{package}.{name}"] = import_module(home)
+
+
+def missing(full: str, name: str) -> AttributeError:
+    """What is raised for a name of TVM's that has no counterpart here."""
+    if name.startswith("__"):
+        return AttributeError(name)
+    return AttributeError(f"Roundel has nothing under the name {full}; docs/from-tvm.md lists TVM's names with what to use here")

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What TVM calls building and running: ``tvm.build``, ``relax.build``, modules with ``time_evaluator``, the virtual machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import api
+from ...driver import compile_module
+from ...ir.errors import OptionError, RoundelError
+from ...ir.module import IRModule
+from ...runtime.timing import Times, time_evaluator
+from ...target import Target
+
+
+def _target(target: Any) -> Any:
+    """A target as Roundel knows it; raises OptionError for one that is no processor."""
+    if target is None or isinstance(target, Target):
+        return target
+    kind = str(target).split()[0] if str(target).strip() else "llvm"
+    if kind not in ("llvm", "c") and not kind.startswith("{"):
+        raise OptionError(f"there is no code for the target {target}", hint='programs are built for the processor, target="llvm"; those with '
+                          "threads bound to a GPU's run in the interpreter, rd.interpret(mod)")
+    return None if str(target).strip() in ("llvm", "c") else str(target)
+
+
+def _out(value: Any) -> Any:
+    """A result with TVM's names on its arrays."""
+    from .runtime import Tensor
+
+    if isinstance(value, np.ndarray):
+        return value.view(Tensor)
+    return type(value)(map(_out, value)) if isinstance(value, tuple | list) else value
+
+
+class Module(Mapping[str, Callable[..., Any]]):
+    """Functions that are built, by name. ``time_evaluator`` gives the times of one, ``export_library`` writes them to a file."""
+
+    def __init__(self, functions: Mapping[str, Any], source: tuple[IRModule, Any] | None = None) -> None:
+        self._functions, self._source = functions, source
+
+    def get_function(self, name: str) -> Callable[..., Any]:
+        """A function by name, which gives arrays with TVM's names. Raises KeyError that names those there are."""
+        function = self._functions[name]
+        return lambda *args: _out(function(*args))
+
+    __getitem__ = get_function
+
+    def __iter__(self) -> Any:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    @property
+    def entry_name(self) -> str:
+        """The function ``main``, or else the first."""
+        return "main" if "main" in self._functions else next(iter(self._functions))
+
+    def __call__(self, *args: Any) -> Any:
+        return self[self.entry_name](*args)
+
+    def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0, **_: Any) -> Callable[..., Times]:
+        """Times of a function, ``.mean`` in seconds."""
+        return time_evaluator(self._functions[func_name], number, repeat, min_repeat_ms)
+
+    def export_library(self, file_name: str | Path, **_: Any) -> None:
+        """Write a shared library, which ``load_module`` reads. Raises RoundelError."""
+        if self._source is None:
+            raise RoundelError("this module was loaded from a file", hint="copy the file")
+        compile_module(self._source[0], target=self._source[1]).save(file_name)
+
+    @property
+    def mod(self) -> Module:
+        """This module: TVM's executables hold another."""
+        return self
+
+    jit = mod
+
+
+def build(mod: Any, target: Any = None, **_: Any) -> Module:
+    """Functions of a module, or one function, as native code."""
+    chosen = _target(target)
+    return Module(api.build(mod, target=chosen), (mod if isinstance(mod, IRModule) else IRModule({"main": mod}), chosen))
+
+
+compile = build  # noqa: A001
+
+
+def lower(mod: Any, *_: Any, **__: Any) -> Any:
+    """TVM 0.8's step between a schedule and ``build``, which does it all here."""
+    return mod
+
+
+def load_module(path: str | Path) -> Module:
+    """The functions of a file that ``export_library`` wrote."""
+    model = api.load(path)
+    return Module(model.executable if hasattr(model, "executable") else {"main": model})
+
+
+class VirtualMachine:
+    """``relax.VirtualMachine(ex, tvm.cpu())["main"](x)``: there is no machine in between, functions are native code."""
+
+    def __init__(self, rt_mod: Module, device: Any = None, memory_cfg: Any = None, profile: bool = False) -> None:
+        self.module = rt_mod
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self.module[name]
+
+    def invoke_stateful(self, func_name: str, *args: Any) -> None:
+        """Call a function and keep its result, which ``get_outputs`` gives."""
+        self._outputs = self._inputs if not args and hasattr(self, "_inputs") else args
+        self._outputs = self.module[func_name](*self._outputs)
+
+    def set_input(self, func_name: str, *args: Any) -> None:
+        """Arguments of the next ``invoke_stateful``."""
+        self._inputs = args
+
+    def get_outputs(self, func_name: str) -> Any:
+        """The result of ``invoke_stateful``."""
+        return self._outputs
+
+    def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0, **_: Any) -> Callable[..., Times]:
+        """Times of a function, ``.mean`` in seconds."""
+        return self.module.time_evaluator(func_name, dev, number, repeat, min_repeat_ms)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``tvm.transform`` and ``tvm.ir.transform``: passes of one's own, lists of them, and the context, which here has nothing to set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ...ir.module import IRModule
+
+
+class PassContext(AbstractContextManager["PassContext"]):
+    """``with PassContext(opt_level=3):``, which changes nothing: Roundel's options are arguments of ``rd.compile``."""
+
+    def __init__(self, opt_level: int = 2, **_: Any) -> None:
+        self.opt_level = opt_level
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+
+class Pass:
+    """A pass is a function from module to module; ``opt_level`` and ``name`` tell it."""
+
+    def __init__(self, function: Callable[[IRModule], IRModule], opt_level: int = 0, name: str = "") -> None:
+        self.function, self.opt_level, self.name = function, opt_level, name or getattr(function, "__name__", "pass")
+
+    def __call__(self, mod: IRModule) -> IRModule:
+        return self.function(mod)
+
+
+def Sequential(passes: Sequence[Any], opt_level: int = 0, name: str = "sequential", **_: Any) -> Pass:
+    """Passes one after another."""
+
+    def run(mod: IRModule) -> IRModule:
+        for p in passes:
+            mod = p(mod)
+        return mod
+
+    return Pass(run, opt_level, name)
+
+
+def module_pass(pass_func: Any = None, opt_level: int = 0, name: str = "", **_: Any) -> Any:
+    """A pass of a function ``(mod, ctx)``, or of a class with ``transform_module(self, mod, ctx)``, which is made before it is applied."""
+    if pass_func is None:
+        return lambda found: module_pass(found, opt_level, name)
+    if isinstance(pass_func, type):
+        return lambda *args, **kwargs: Pass(_with_context(pass_func(*args, **kwargs).transform_module), opt_level, name or pass_func.__name__)
+    return Pass(_with_context(pass_func), opt_level, name or pass_func.__name__)
+
+
+def _with_context(function: Callable[..., IRModule]) -> Callable[[IRModule], IRModule]:
+    return lambda mod: function(mod, PassContext())
+
+
+__all__ = ["Pass", "PassContext", "Sequential", "module_pass"]
