@@ -20,6 +20,7 @@ from .graph.algorithms.narrow_weights import narrow_weights
 from .graph.algorithms.strassen import strassen
 from .graph.algorithms.widen_convolutions import widen_convolutions
 from .graph.checks.bounds_checks import bounds_checks
+from .graph.checks.call_shapes import call_shapes
 from .graph.checks.checks_in_programs import checks_in_programs
 from .graph.checks.size_checks import size_checks
 from .graph.constant_bytes import constant_bytes
@@ -57,7 +58,7 @@ from .target.host import target_for
 Pass = Callable[[IRModule], IRModule]
 
 OPTIMIZE: list[Pass] = [
-    inline_functions, convert_to_dataflow, eliminate_dead_code, quantised_products, narrow_weights, decompose_batch_norm, fold_constants, simplify,
+    call_shapes, inline_functions, convert_to_dataflow, eliminate_dead_code, quantised_products, narrow_weights, decompose_batch_norm, fold_constants, simplify,
     fold_constants, eliminate_dead_code, fold_scale, fold_constants, eliminate_common_subexpressions, eliminate_dead_code,
 ]
 """Graph to graph: rewriting on operators."""

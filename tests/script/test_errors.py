@@ -62,14 +62,14 @@ TENSOR_ERRORS = [
     ("    T.realize(A, '')", 3, 5, "takes a region"),
 ]
 GRAPH_ERRORS = [
-    ("    return y", 3, 12, "'y' is not defined"),
+    ("    return y", 3, 12, "y ended with its dataflow block"),
     ("    y = R.nn.reluu(x)\n    return y", 3, 9, "no operator R.nn.reluu"),
     ("    y = R.add(x)\n    return y", 3, 9, "needs operand"),
     ("    y = R.nn.relu(x, foo=1)\n    return y", 3, 9, "no argument foo"),
     ("    y = R.add(x, x)", 2, 1, "does not return"),
     ('    y: R.Tensor((2, 4), "float32") = R.add(x, x)\n    return y', 3, 5, "annotated otherwise"),
     ('    y: R.Tensor((2, 3), "int8") = R.add(x, x)\n    return y', 3, 5, "annotated as int8, inferred as float32"),
-    ("    if c:\n        y = x\n    return x", 3, 5, "a branch ends with an assignment"),
+    ("    if c:\n        y = x\n    return x", 3, 5, "the if has no else"),
     ("    if c:\n        y = x\n    else:\n        z = x\n    return x", 3, 5, "different variables, y and z"),
     (
         "    with R.dataflow():\n        if c:\n            y = x\n        else:\n            y = x\n        R.output(y)\n    return x",
@@ -89,7 +89,7 @@ GRAPH_ERRORS = [
     ("    with R.dataflow():\n        y = R.add(x, x)\n        R.output(y)\n        z = R.add(y, y)\n    return y", 6, 9, "ends a dataflow block"),
     ("    with R.dataflow():\n        y = R.add(x, x)\n        R.output(y)\n        R.output(y)\n    return y", 6, 9, "ends a dataflow block"),
     ("    with R.dataflow():\n        y = R.add(x, x)\n        R.output(x, y)\n    return y", 5, 9, "not bound in it"),
-    ("    with R.dataflow():\n        y = R.add(x, x)\n        z = R.add(y, y)\n        R.output(z)\n    return y", 7, 12, "'y' is not defined"),
+    ("    with R.dataflow():\n        y = R.add(x, x)\n        z = R.add(y, y)\n        R.output(z)\n    return y", 7, 12, "y ended with its dataflow block"),
     ("    a = (x, x)\n    y = R.call_tir_inplace(I.GlobalVar('g'), a, [0], R.Tensor((2, 3)))\n    return y", 4, 9, "written out"),
 ]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Any
 
 import ml_dtypes
@@ -57,7 +58,9 @@ class DType(str):
             return cls._table[text]
         found = _PATTERN.match(text)
         if found is None or (found["kind"] not in ("bool", "handle", "void", "str") and not found["bits"]):
-            raise ValueError(f"unknown data type {name!r}; known are {', '.join(_NUMPY)}, handle, void, and vectors such as float32x8")
+            near = get_close_matches(text, _NUMPY, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise ValueError(f"unknown data type {name!r}; {meant}known are {', '.join(_NUMPY)}, handle, void, and vectors such as float32x8")
         self = super().__new__(cls, text)
         kind = found["kind"]
         self.kind = "float" if kind == "bfloat" else kind

@@ -34,6 +34,9 @@ class IRModule(Node):
             raise KeyError(f"the module has no function {name!r}; it has {', '.join(self.functions) or 'none'}")
         return self.functions[name]
 
+    def __setitem__(self, name: Any, func: Any) -> None:
+        raise TypeError("a module is not changed in place: mod = mod.with_functions({name: func}), or BlockBuilder(mod).update_func(name, func)")
+
     def __contains__(self, name: object) -> bool:
         return getattr(name, "name", name) in self.functions
 

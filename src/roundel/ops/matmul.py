@@ -55,7 +55,9 @@ class MatMul(OpDef):
             return graph.TensorInfo(None, dtype, ndim)
         inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
         if not same(a.shape[-1], inner):
-            fail(self, f"inner dimensions {dim_text(a.shape[-1])} and {dim_text(inner)} are not equal", *args)
+            turned = b.ndim > 1 and same(a.shape[-1], b.shape[-1])
+            hint = "the second operand turned would fit: R.permute_dims, or R.linear(x1, x2)" if turned else ""
+            fail(self, f"inner dimensions {dim_text(a.shape[-1])} and {dim_text(inner)} are not equal", *args, hint=hint)
         return graph.TensorInfo(self._shape(a.shape, b.shape, args), dtype)
 
     def _shape(self, a: Any, b: Any, infos: Any = ()) -> tuple[Any, ...]:

@@ -111,9 +111,11 @@ def comm_reducer(
 
     combiner = Combiner(name, wrapped, start)
 
-    def reducer(expr: Any, axis: Any, where: Any = None) -> Any:
+    def reducer(expr: Any, axis: Any = None, where: Any = None) -> Any:
         """``expr`` (or a tuple of them) reduced over ``axis`` (one or several reduce axes) where ``where`` holds; of two scalars,
         ``te.max(x, 0.0)``, just their combination."""
+        if axis is None:
+            raise RoundelError(f"{name} does not say over what it reduces", hint=f'k = te.reduce_axis((0, n), "k"); te.{name}(A[i, k], axis=k)')
         if isinstance(axis, tir.Expr | int | float):
             return wrapped((expr,), (axis,))[0]
         sources = tuple(tir.const(e) for e in (expr if isinstance(expr, tuple | list) else (expr,)))

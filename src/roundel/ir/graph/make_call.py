@@ -39,13 +39,20 @@ def make_call(op: OpDef, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | N
         given[name] = value
     unknown = [n for n in given if n not in order]
     if unknown:
-        raise RoundelError(f"{op!r} has no argument {', '.join(unknown)}", hint=f"it takes {', '.join(order)}")
+        raise RoundelError(f"{op!r} has no argument {', '.join(unknown)}", hint=_meant(unknown[0], order) + f"it takes {', '.join(order)}")
     operands = _operands(op, names, given)
     missing = [n for n, default in op.attributes.items() if default is ... and n not in given]
     if missing:
         raise RoundelError(f"{op!r} needs {', '.join(missing)}")
     attrs = Attrs({n: _typeless(n, _attribute(given.get(n, default)), default) for n, default in op.attributes.items()})
     return infer_call(Call(op, operands, attrs))
+
+
+def _meant(name: str, order: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, order, 1)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def infer_call(call: Call) -> Call:

@@ -85,6 +85,10 @@ class Scope:
                 return frame[name]
         return self.captured[name] if name in self.captured else vars(builtins)[name]
 
+    def has(self, name: str) -> bool:
+        """Whether the name has a value."""
+        return any(name in frame for frame in self.frames) or name in self.captured
+
     def define(self, name: str, value: Any) -> None:
         """Bind a name in the innermost frame."""
         self.frames[-1][name] = value
@@ -135,7 +139,8 @@ class Evaluator:
         except ScriptError:
             raise
         except RoundelError as e:
-            raise self.error(node, e.what, e.hint or e.why) from e
+            why = "" if "\n" in e.why else e.why  # a program would bury the place
+            raise self.error(node, e.what, "; ".join(filter(None, (why, e.hint))) or e.why) from e
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, ZeroDivisionError, AssertionError) as e:
             raise self.error(node, _message(e)) from e
 

@@ -10,6 +10,7 @@ from ...arith.struct_infos import contradiction, deduce, dimensions_of, erase, j
 from ...builder import make_program
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
+from ...ir.errors import RoundelError
 from ...ir.graph import (
     BindingBlock,
     DataflowBlock,
@@ -68,6 +69,7 @@ class GraphParser(Symbols):
         self.outputs: set[str] | None = None  # names that leave the dataflow block being read
         self.has_output = False  # whether R.output was met in it
         self.result: GraphExpr | None = None
+        self.ended: set[str] = set()  # names of dataflow blocks before
         self.inside = 0  # functions that are being read in place
 
     # ---- function
@@ -83,7 +85,7 @@ class GraphParser(Symbols):
         for n in node.body:
             self.visit(n)
         if self.result is None:
-            raise self.error(node, f"graph function {node.name} does not return a value")
+            raise self.error(node, f"graph function {node.name} does not return a value", "end it with: return y")
         body = SeqExpr(self._finish_blocks(), self.result)
         bare = isinstance(node.returns, ast.Attribute | ast.Name)  # -> R.Tensor: of a shape and type that follow from the value
         inferred = erase(self.result.sinfo, [p.sinfo for p in params])
@@ -124,6 +126,12 @@ class GraphParser(Symbols):
         self.bindings = []
 
     # ---- statements
+
+    @handles(ast.Name)
+    def _name(self, node: ast.Name) -> Any:
+        if node.id in self.ended and not self.scope.has(node.id):
+            raise self.error(node, f"{node.id} ended with its dataflow block", f"what is used behind it leaves by R.output({node.id})")
+        return super()._name(node)
 
     @handles(ast.Pass)
     def _pass(self, node: ast.Pass) -> None:
@@ -238,6 +246,7 @@ class GraphParser(Symbols):
         for frame in self.scope.frames:
             for name in [name for name, value in frame.items() if type(value) is DataflowVar]:
                 del frame[name]
+                self.ended.add(name)
         self._flush(DataflowBlock if isinstance(head, marks.DataflowHead) else BindingBlock, always=True)
 
     def _output(self, mark: marks.Output, node: ast.Expr) -> None:
@@ -252,6 +261,10 @@ class GraphParser(Symbols):
             if value not in bound:
                 raise self.error(node, f"{getattr(value, 'name', 'a value')} leaves the dataflow block, but is not bound in it")
 
+    @handles(ast.For, ast.While)
+    def _python_loop(self, node: ast.stmt) -> None:
+        raise self.error(node, "a graph function has no loops of Python", "R.while_loop repeats when the model runs; a BlockBuilder emits n layers")
+
     @handles(ast.If)
     def _if(self, node: ast.If) -> None:
         test = self.visit(node.test)
@@ -263,6 +276,8 @@ class GraphParser(Symbols):
             return
         if self.outputs is not None:
             raise self.error(node, "a dataflow block has no control flow", "put the if after the block")
+        if not node.orelse:
+            raise self.error(node, "the if has no else", "both branches give the result: if c: y = a  else: y = b")
         condition = self.leaf(test, node)
         name, then, annotated = self._branch(node, node.body)
         other, orelse, _ = self._branch(node, node.orelse)
@@ -504,8 +519,11 @@ class GraphParser(Symbols):
 
     def _result_info(self, fn: GlobalVar, args: tuple[GraphExpr, ...]) -> StructInfo:
         node = self.module.nodes.get(fn.name)
-        if node is None or self.module._decorator(node)[0] != "graph":
+        if node is None:
             return ObjectInfo()
+        if self.module._decorator(node)[0] != "graph":
+            hint = f'R.call_tir(cls.{fn.name}, (x, ...), out_sinfo=R.Tensor(...)); what it writes comes from there'
+            raise RoundelError(f"{fn.name} is a tensor program, it is called like a graph function", hint=hint)
         if node.returns is not None:
             params, ret = GraphParser(self.module).signature(node)
         else:

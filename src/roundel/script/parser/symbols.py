@@ -41,7 +41,7 @@ class Symbols(StaticEvaluator):
 
     def struct_info(self, node: ast.expr) -> StructInfo:
         """An annotation: struct info, or the bare name of a kind (``x: R.Tensor``)."""
-        value = self.annotation(node)
+        value = self._annotated_value(node)
         value = value() if callable(value) and not isinstance(value, StructInfo) else value
         try:
             value = self.resolve(value)
@@ -54,6 +54,16 @@ class Symbols(StaticEvaluator):
                 'use R.Tensor((n, 4), "float32"), R.Shape, R.Tuple, R.Prim, R.Callable or R.Object',
             )
         return value
+
+    def _annotated_value(self, node: ast.expr) -> Any:
+        try:
+            return self.annotation(node)
+        except ScriptError as e:
+            missing = e.what.startswith("name ") and e.what.endswith(" is not defined")
+            if not missing:
+                raise
+            name = e.what.split("'")[1]
+            raise self.error(node, e.what, f'a symbolic dimension is text, "{name}", or declared in the body: {name} = T.int64()') from None
 
     def resolve(self, value: Any) -> Any:
         """Textual dimensions read; anything else as it is."""

@@ -121,6 +121,8 @@ class TensorParser(Blocks):
         if node.value is None:
             return
         value = self.operand(self.visit(node.value))
+        if isinstance(value, tir.Buffer | tuple | list):
+            raise self.error(node, "a tensor program returns nothing, or one number", "it writes its results into buffers that are its parameters")
         if value is not None:
             self.body.add(tir.Evaluate(tir.call("ret", tir.const(value)), self.source.span(node)))
 
