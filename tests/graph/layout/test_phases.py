@@ -10,7 +10,8 @@ from roundel.driver import DEFAULT, compile_module, prepare
 from roundel.graph.layout.block_channels import block_channels
 from roundel.graph.layout.phases import Axis
 from roundel.interp import interpret
-from roundel.ir import graph
+from roundel.ir import Var, graph
+from roundel.ir.dtype import INT64
 from roundel.ops import make
 from roundel.target import Target
 
@@ -18,6 +19,7 @@ from ..functions import function
 
 RNG = np.random.default_rng(0)
 TARGET = Target("x86-64-v3")
+N = Var("n", INT64, True)
 
 
 def convolution(shape, outer, **attrs):
@@ -35,11 +37,12 @@ def convolution(shape, outer, **attrs):
     ((2, 8, 13, 11), {"dilation": (2, 3), "padding": (1, 4, 2, 5)}),  # phases of several sizes, padding that is no multiple of the dilation
     ((1, 16, 17, 10), {"dilation": (1, 4), "padding": (1, 4)}),
     ((1, 8, 9, 11), {"dilation": 3}),
+    ((N, 8, 7, 9), {"dilation": 2, "padding": 2}),
 ])
 def test_results_are_those_of_the_dilated_convolution(shape, attrs, algorithm):
     mod = convolution(shape, 16, **attrs)
     built = compile_module(mod, target=TARGET, choices={"*": algorithm})
-    x = RNG.standard_normal(shape).astype("float32")
+    x = RNG.standard_normal([3 if n is N else n for n in shape]).astype("float32")
     np.testing.assert_allclose(built.load()["main"](x), interpret(mod)["main"](x), rtol=1e-4, atol=1e-4)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...ir import graph, tir
 from ...ops import make
-from ...ops.dims import paddings, per_axis, static
+from ...ops.dims import paddings, per_axis, simplify, static
 from ..expectations import stand_in
 
 Emit = Callable[[graph.GraphExpr], graph.GraphExpr]
@@ -66,9 +66,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Phases:
-    """A dilated convolution as one of phases: ``data`` [N * d * d, C, H', W'] by ``kernel`` [O, C, Y, X] with the attributes ``attrs``."""
+    """A dilated convolution of so many ``images`` as one of phases: ``data`` [N * d * d, C, H', W'] by ``kernel`` [O, C, Y, X] with the attributes
+    ``attrs``; ``data`` is of one image where their number is not known."""
 
-    images: int
+    images: tir.Expr
     data: graph.TensorInfo
     kernel: graph.TensorInfo
     attrs: Mapping[str, Any]
@@ -82,8 +83,9 @@ class Phases:
     def copying(self, lanes: int) -> list[graph.Call]:
         """Calls that copy as much as taking a picture apart and putting the result together do, in blocks of so many channels."""
         channels, outer = (static(n) // lanes for n in (self.kernel.shape[1], self.kernel.shape[0]))
-        picture = (self.images, channels, *(n for a in self.axes for n in (a.pixels, a.dilation)), lanes)
-        phases = (self.images, *(a.dilation for a in self.axes), outer, *(a.results for a in self.axes), lanes)
+        images = static(self.images) or 1
+        picture = (images, channels, *(n for a in self.axes for n in (a.pixels, a.dilation)), lanes)
+        phases = (images, *(a.dilation for a in self.axes), outer, *(a.results for a in self.axes), lanes)
         return [make("permute_dims", stand_in("picture", picture), axes=APART), make("permute_dims", stand_in("phases", phases), axes=TOGETHER)]
 
     def weights(self, weight: graph.Constant) -> graph.Constant:
@@ -98,7 +100,8 @@ class Phases:
             picture = emit(make("nn.pad", picture, _shape(0, 0, 0, 0, *(n for end in ends for n in end), 0, 0)))
         cut = emit(make("reshape", picture, _shape(self.images, blocks, *(n for a in self.axes for n in (a.pixels, a.dilation)), lanes)))
         phases = emit(make("permute_dims", cut, axes=APART))
-        return emit(make("reshape", phases, _shape(static(self.data.shape[0]), blocks, *(a.pixels for a in self.axes), lanes)))
+        count = simplify(self.images * math.prod(a.dilation for a in self.axes))
+        return emit(make("reshape", phases, _shape(count, blocks, *(a.pixels for a in self.axes), lanes)))
 
     def restored(self, emit: Emit, phases: graph.GraphExpr) -> graph.GraphExpr:
         """The result of the convolution of phases ``[N * d * d, O/o, ...]`` as that of the picture ``[N, O/o, ...]``."""
@@ -117,20 +120,21 @@ TOGETHER = (0, 3, 4, 1, 5, 2, 6)  # [N, d, d, O/o, H', W', o] to [N, O/o, H', d,
 
 
 def as_phases(call: graph.Call) -> Phases | None:
-    """``nn.conv2d`` with constant weights as a convolution of phases; None where it has no dilation, or strides, or sizes are unknown or the result
-    is empty."""
+    """``nn.conv2d`` with constant weights as a convolution of phases; None where it has no dilation, or strides, or sizes of a picture are unknown or its
+    result is empty."""
     data, weight, a = call.args[0].sinfo, call.args[1], call.attrs
     dilations = per_axis(a["dilation"], 2)
-    sizes = [static(n) for n in (*data.shape, *call.sinfo.shape)]
+    images, *known = (*data.shape, *call.sinfo.shape[1:])
+    sizes = [static(n) for n in known]
     if set(dilations) == {1} or set(per_axis(a["strides"], 2)) != {1} or None in sizes or 0 in sizes or a["groups"] != 1:
         return None
     outer, inner, *kernel = weight.data.shape
-    axes = [Axis(*of, *ends) for *of, ends in zip(sizes[2:4], sizes[6:], dilations, kernel, paddings(a["padding"], 2), strict=True)]
+    axes = [Axis(*of, *ends) for *of, ends in zip(sizes[1:3], sizes[4:], dilations, kernel, paddings(a["padding"], 2), strict=True)]
     attrs = {"strides": 1, "dilation": 1, "padding": tuple(n for side in zip(*(a.padding for a in axes), strict=True) for n in side), "groups": 1}
     info = lambda *shape: graph.TensorInfo(tuple(map(tir.index_const, shape)), data.dtype)
-    pictures = info(sizes[0] * math.prod(dilations), sizes[1], *(a.pixels for a in axes))
-    return Phases(sizes[0], pictures, info(outer, inner, *kernel), attrs, (axes[0], axes[1]))
+    pictures = info((static(images) or 1) * math.prod(dilations), sizes[0], *(a.pixels for a in axes))
+    return Phases(images, pictures, info(outer, inner, *kernel), attrs, (axes[0], axes[1]))
 
 
-def _shape(*extents: int) -> graph.ShapeExpr:
-    return graph.ShapeExpr(tuple(map(tir.index_const, extents)))
+def _shape(*extents: int | tir.Expr) -> graph.ShapeExpr:
+    return graph.ShapeExpr(tuple(tir.index_const(n) if isinstance(n, int) else n for n in extents))
