@@ -62,7 +62,7 @@ TENSOR_ERRORS = [
     ("    T.realize(A, '')", 3, 5, "takes a region"),
 ]
 GRAPH_ERRORS = [
-    ("    return y", 3, 12, "y ended with its dataflow block"),
+    ("    return y", 3, 12, "'y' is not defined"),
     ("    y = R.nn.reluu(x)\n    return y", 3, 9, "no operator R.nn.reluu"),
     ("    y = R.add(x)\n    return y", 3, 9, "needs operand"),
     ("    y = R.nn.relu(x, foo=1)\n    return y", 3, 9, "no argument foo"),

@@ -111,9 +111,7 @@ class TensorParser(Blocks):
             return
         act = _ACTIONS.get(type(value))
         if act is None:
-            raise self.error(
-                node, f"{ast.unparse(node.value)} is not a statement", "assign it to a name, or use T.evaluate(...)"
-            )
+            raise self.error(node, f"{ast.unparse(node.value)} is not a statement", "assign it to a name, or use T.evaluate(...)")
         act(self, value, node)
 
     @handles(ast.Return)
@@ -141,14 +139,8 @@ class TensorParser(Blocks):
             for n in node.body if test else node.orelse:
                 self.visit(n)
             return
-        self.body.add(
-            tir.If(
-                tir.ops._truth(test),
-                self.statements(node.body),
-                self.statements(node.orelse) if node.orelse else None,
-                self.source.span(node),
-            )
-        )
+        otherwise = self.statements(node.orelse) if node.orelse else None
+        self.body.add(tir.If(tir.ops._truth(test), self.statements(node.body), otherwise, self.source.span(node)))
 
     @handles(ast.While)
     def _while(self, node: ast.While) -> None:
