@@ -52,3 +52,22 @@ def test_a_blank_area_is_exactly_zero(tile):
     data = rng.standard_normal((1, 32, 19, 17)).astype(np.float32)
     data[:, :, 4:11, 3:15] = 0
     assert not convolution.run[1](data)[:, :, 5:10, 4:14].any()
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+def test_results_that_are_not_finite_are_those_of_a_plain_sum(tile):
+    """Infinities of either sign, where they meet weights of either sign and zeros, and windows that overflow or nearly do."""
+    rng = np.random.default_rng(0)
+    kernel = rng.standard_normal((32, 16, 3, 3)).astype(np.float32) * (rng.random((32, 16, 3, 3)) < 0.8)
+    convolution = convolutions.compiled((1, 16, 18, 21), kernel.astype(np.float32), None, 1, tile)
+    data = rng.standard_normal((1, 16, 18, 21)).astype(np.float32)
+    data[0, 3, 4, 5], data[0, 7, 5, 6], data[0, 1, 12, 13], data[0, 2, 15, 2] = np.inf, -np.inf, np.inf, np.nan
+    data[0, 4, 10, 2], data[0, 4, 10, 4] = 3e38, 3e38
+    _, expected, _ = convolutions.reference(convolution, data)
+    special = ~np.isfinite(expected)
+    assert special.any() and np.isinf(expected).any() and np.isnan(expected).any()
+    for run in convolution.run.values():
+        got = np.asarray(run(data)).transpose(0, 2, 3, 1).astype(np.float64)
+        np.testing.assert_array_equal(got[special], expected[special])
+        far = np.abs(expected) < 1e30
+        np.testing.assert_allclose(got[far], expected[far], rtol=1e-3, atol=1e-3)
