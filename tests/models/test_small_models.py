@@ -133,3 +133,21 @@ def test_agrees_with_pytorch(name):
         for g, w in zip(got if isinstance(want, tuple) else [got], want if isinstance(want, tuple) else [want], strict=True):
             error = torch.linalg.vector_norm(torch.as_tensor(g).double() - w) / torch.linalg.vector_norm(w)
             assert error < 2e-5, f"{name} at {n}, {l}: {error:.2g}"
+
+
+class Projected(nn.Module):
+    """How attention ends in XLNet: an einsum whose result gets an axis of one element, and a sum."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(1024, 16, 64) * 0.1)
+
+    def forward(self, x, heads):
+        return torch.einsum("ibnd,hnd->ibh", heads, self.weight) + x
+
+
+def test_a_large_product_with_an_axis_of_one_element_behind_it():
+    torch.manual_seed(0)
+    model, args = Projected().eval(), (torch.randn(128, 1, 1024), torch.randn(128, 1, 16, 64))
+    with torch.no_grad():
+        torch.testing.assert_close(torch.as_tensor(rd.compile(model, args)(*args)), model(*args), rtol=1e-3, atol=1e-3)

@@ -237,7 +237,9 @@ def match_cast(host: HostBuilder, binding: graph.MatchCast) -> None:
             raise host.error(f"match_cast of {name} to {len(wanted)} dimensions", why=f"the value has {len(actual)}")
         node = binding.span is not None and not binding.span.line
         where = assertion(str(binding.span)) if node else f"match_cast of {name}"
-        _bind(host, wanted, actual, value.uppers if isinstance(value, Shape) else None, where)
+        alone = isinstance(value, Shape) and len(wanted) == 1  # a number that the model computes, called what it is
+        called = (lambda k: assertion(name.replace("_", " "))) if node and alone else lambda k: f"dimension {k}{_text(wanted[k])}"
+        _bind(host, wanted, actual, value.uppers if isinstance(value, Shape) else None, where, called)
         if isinstance(value, Tensor):
             value = host.view(value, info, name)
         elif isinstance(value, Shape):
@@ -245,7 +247,8 @@ def match_cast(host: HostBuilder, binding: graph.MatchCast) -> None:
     host.env[binding.var] = value
 
 
-def _bind(host: HostBuilder, wanted: tuple[tir.Expr, ...], actual: tuple[tir.Expr, ...], uppers: Any, where: str) -> None:
+def _bind(host: HostBuilder, wanted: tuple[tir.Expr, ...], actual: tuple[tir.Expr, ...], uppers: Any, where: str,
+          called: Callable[[int], str]) -> None:
     new: dict[tir.Var, tir.Expr] = {}
     bounds: dict[tir.Var, tir.Expr] = {}
     checks = []
@@ -264,11 +267,12 @@ def _bind(host: HostBuilder, wanted: tuple[tir.Expr, ...], actual: tuple[tir.Exp
             raise host.error(f"{where}: {', '.join(unknown)} in dimension {k} is not known",
                              hint="bind a new variable as a whole dimension first")
         if not host.an.prove_equal(dim, is_now):
-            host.emit(tir.Assert(tir.eq(dim, is_now), f"{where}: dimension {k} ({_text(dim)}) is {{1}}, not {{0}}"))
+            host.emit(tir.Assert(tir.eq(dim, is_now), f"{where}: {called(k)} is {{1}}, not {{0}}"))
 
 
 def _text(e: tir.Expr) -> str:
-    return e.name if isinstance(e, tir.Var) else e.script()
+    """What a dimension is called, in brackets; of a number, nothing."""
+    return "" if isinstance(e, tir.IntImm) else f" ({e.name if isinstance(e, tir.Var) else e.script()})"
 
 
 _CALLS: dict[str, Callable[[HostBuilder, graph.Call, graph.Var], Any]] = {
