@@ -283,14 +283,16 @@ def _test(sch: Schedule, stages: Stages, loop: Any | None, target: Target) -> No
         tile = sch.get_loops(even)[-1]
     for block in reversed(sums):
         sch.set_scope(block, 0, "local")
-        sch.compute_at(block, tile, preserve_unit_loops=True)
+        sch.compute_at(block, tile)
     if loop is not None:
         sch.compute_at(parts, loop, preserve_unit_loops=True, index=-2)
     squares, margins = sums
-    q, *_, lane, k = sch.get_loops(squares)[-6:]
-    sch.reorder(k, q, lane)
-    sch.unroll(q)
-    sch.vectorize(lane)
+    inside = sch.get_loops(squares)[len(sch.get_loops(even)) :]
+    at = len(inside) - 1 - (extent_of(stages.data.spatial[3]) != 1)  # of the lanes: a loop over a single block of channels, or a single sum, is gone
+    sch.reorder(*inside[at + 1 :], *inside[:at], inside[at])
+    for q in inside[:at]:
+        sch.unroll(q)
+    sch.vectorize(inside[at])
     sch.vectorize(sch.get_loops(margins)[-1])
 
 
