@@ -146,6 +146,17 @@ class BlockBuilder:
     def _end_block(self) -> graph.BindingBlock:
         return self.end_scope()
 
+    def body(self, build: Callable[[], Any], params: Sequence[graph.Var] = ()) -> graph.SeqExpr:
+        """What ``build`` emits, in blocks and with names of its own, and its result: a body for a function of these parameters."""
+        frame = _Frame("", tuple(params), Attrs(), True, names={p.name: 1 for p in params})
+        self._frames.append(frame)
+        try:
+            frame.output = self._atom(self.normalize(build()))
+            frame.close()
+            return graph.SeqExpr(tuple(frame.blocks), frame.output)
+        finally:
+            self._frames.pop()
+
     def sequence(self, build: Callable[[], Any]) -> graph.SeqExpr:
         """What ``build`` emits, and its result, as a nested sequence: a branch, or the body of a loop."""
         frame = self._frame()

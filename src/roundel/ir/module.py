@@ -54,6 +54,10 @@ class IRModule(Node):
         """Name and function pairs."""
         return self.functions.items()
 
+    def functions_items(self) -> list[tuple[GlobalVar, BaseFunc]]:
+        """Reference and function pairs."""
+        return [(GlobalVar(name), func) for name, func in self.functions.items()]
+
     def with_functions(self, changes: Mapping[str, BaseFunc | None]) -> IRModule:
         """A copy with functions added or replaced (None removes); the same object when nothing differs."""
         if all(self.functions.get(k) is f for k, f in changes.items()):

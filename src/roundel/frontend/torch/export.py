@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from inspect import signature
 from typing import Any
 
+from ...ir import graph
 from ...ir.errors import ModelError, UnsupportedError
 from ...ir.module import IRModule
 from .composite import parts_of
-from .dtypes import Sizes
+from .dtypes import Sizes, const_data
 from .importer import KEEP, convert_graph, decompositions
 
 
@@ -88,10 +89,13 @@ def _collect(value: Any, shapes: Any, found: list[Any]) -> None:
         found.append(shapes)
 
 
-def from_exported_program(program: Any, specifications: Sequence[Any] = ()) -> IRModule:
+def from_exported_program(program: Any, specifications: Sequence[Any] = (), *, keep_params_as_input: bool = False,
+                          unwrap_unit_return_tuple: bool = True) -> IRModule:
     """An exported program as a module with the graph function ``main``; parameters and buffers become constants.
 
-    ``specifications``: for each input torch.export's ``Dim`` of its axes, after which sizes are named.
+    ``specifications``: for each input torch.export's ``Dim`` of its axes, after which sizes are named. ``keep_params_as_input``: parameters and
+    buffers are inputs behind the others, of which ``num_input`` tells how many there are; ``relax.frontend.detach_params`` gives their values.
+    ``unwrap_unit_return_tuple``: whether a single result is returned as it is, or as a tuple of one.
     """
     parts = parts_of(program, decompositions(), KEEP)
     if parts is None:
@@ -104,14 +108,23 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = ()) -> I
     user = [n for n in placeholders if n.name in described.user_inputs and _is_given(n.meta.get("val"))]
     homes = {**described.inputs_to_parameters, **described.inputs_to_buffers, **described.inputs_to_lifted_tensor_constants}
     tensors = {**program.state_dict, **program.constants}
-    constants = {n: tensors[homes[n.name]] for n in placeholders if n.name in homes}
+    kept = [n for n in placeholders if keep_params_as_input and n.name in {**described.inputs_to_parameters, **described.inputs_to_buffers}]
+    constants = {n: tensors[homes[n.name]] for n in placeholders if n.name in homes and n not in kept}
     results, changed = _results(nodes, described, {n.name: k for k, n in enumerate(user)})
     if not results and not changed:
         raise ModelError("the program returns nothing", why="it has no tensor as its result and changes no input")
     updates = [(len(results) + k, place) for k, (_, place) in enumerate(changed)]
     sizes = Sizes(_symbol_names(placeholders, user, specifications))
-    return convert_graph(nodes, user, constants, [*results, *(n for n, _ in changed)], sizes, updates=updates, ranges=_ranges(program, user),
-                         parts=parts)
+    mod = convert_graph(nodes, [*user, *kept], constants, [*results, *(n for n, _ in changed)], sizes, updates=updates, ranges=_ranges(program, user),
+                        parts=parts)
+    main: Any = mod["main"]
+    if keep_params_as_input:
+        values = tuple(graph.Constant.of(const_data(tensors[homes[n.name]])) for n in kept)
+        main = main.with_attr({"num_input": len(user), "params": values})
+    if not unwrap_unit_return_tuple and len(results) + len(changed) == 1:
+        result = graph.Tuple((main.body.body,))
+        main = main.replace(body=main.body.replace(body=result), ret_sinfo=graph.TupleInfo((main.ret_sinfo,)))
+    return mod.with_functions({"main": main})
 
 
 _SPECIAL = 2

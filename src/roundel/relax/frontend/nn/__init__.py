@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models written as modules with parameters, as in PyTorch, and exported as graph functions that take the parameters behind their inputs.
+
+    class MLP(nn.Module):
+        def __init__(self):
+            self.fc1, self.fc2 = nn.Linear(784, 256), nn.Linear(256, 10)
+
+        def forward(self, x):
+            return self.fc2(nn.op.relu(self.fc1(x)))
+
+    mod, params = MLP().export_tvm({"forward": {"x": nn.spec.Tensor(("n", 784), "float32")}})
+    rd.build(mod)["forward"](x, *weights)
+"""
+
+from . import op, spec
+from .core import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
+from .layers import GELU, Conv1D, Conv2D, Conv3D, Embedding, GroupNorm, Identity, LayerNorm, Linear, ReLU, RMSNorm, SiLU
+
+__all__ = [
+    "GELU",
+    "Conv1D",
+    "Conv2D",
+    "Conv3D",
+    "Embedding",
+    "GroupNorm",
+    "Identity",
+    "LayerNorm",
+    "Linear",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "Parameter",
+    "RMSNorm",
+    "ReLU",
+    "Sequential",
+    "SiLU",
+    "Tensor",
+    "op",
+    "spec",
+]  # fmt: skip

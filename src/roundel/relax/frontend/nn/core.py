@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors and parameters of models written in Python, modules that hold them, and their export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from roundel.builder import BlockBuilder
+from roundel.ir import graph, tir
+from roundel.ir.dtype import INT64, DType
+from roundel.ir.errors import BuilderError
+from roundel.ir.module import IRModule
+
+from . import spec as specs
+
+
+class Tensor:
+    """A value of the function that is being exported; each operation binds a variable."""
+
+    def __init__(self, expr: graph.GraphExpr) -> None:
+        self._expr: Any = expr
+
+    @property
+    def expr(self) -> graph.GraphExpr:
+        """The graph value."""
+        return self._expr
+
+    @property
+    def shape(self) -> list[Any]:
+        """Dimensions: numbers, and expressions where they are symbolic."""
+        return [d.value if isinstance(d, tir.IntImm) else d for d in self.expr.sinfo.shape]  # type: ignore[attr-defined]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> str:
+        """The type of the elements."""
+        return str(self.expr.sinfo.dtype)  # type: ignore[attr-defined]
+
+    def __getattr__(self, name: str) -> Any:
+        """A method is the operator of that name: ``x.reshape(2, 3)`` takes one shape or its numbers."""
+        from . import op  # operators take and give tensors
+
+        if name.startswith("_"):
+            raise AttributeError(name)
+        call = getattr(op, name)
+        if name not in ("reshape", "permute_dims", "broadcast_to"):
+            return lambda *args, **kwargs: call(self, *args, **kwargs)
+        return lambda *dims, **kwargs: call(self, dims[0] if len(dims) == 1 and isinstance(dims[0], tuple | list) else dims, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.shape}, {self.dtype})"
+
+
+def _operator(name: str, swapped: bool) -> Any:
+    def apply(self: Tensor, *others: Any) -> Tensor:
+        from . import op
+
+        return getattr(op, name)(*(reversed((self, *others)) if swapped else (self, *others)))
+
+    return apply
+
+
+for _python, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "pow": "power", "mod": "mod",
+                       "matmul": "matmul", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "neg": "negative"}.items():
+    setattr(Tensor, f"__{_python}__", _operator(_name, False))
+    if _python in ("add", "sub", "mul", "truediv"):
+        setattr(Tensor, f"__r{_python}__", _operator(_name, True))
+
+
+class Parameter(Tensor):
+    """A weight: its shape and type, and its values (``data``) where they are set. A dimension that is text is symbolic."""
+
+    def __init__(self, shape: Sequence[Any], dtype: str | None = None) -> None:
+        self._shape, self._dtype, self._data = tuple(shape), dtype, None
+        self._expr = None
+
+    @property
+    def expr(self) -> graph.GraphExpr:
+        if self._expr is None:
+            raise BuilderError("a parameter has no value outside of an export", hint="module.export_tvm({...})")
+        return self._expr
+
+    @property
+    def shape(self) -> list[Any]:
+        return list(self._shape) if self._expr is None else super().shape
+
+    @property
+    def dtype(self) -> str:
+        return str(DType(self._dtype or "float32"))
+
+    @property
+    def data(self) -> np.ndarray | None:
+        """The values, None where there are none yet."""
+        return self._data
+
+    @data.setter
+    def data(self, values: Any) -> None:
+        array = np.asarray(values.numpy() if hasattr(values, "numpy") else values)
+        wrong = len(array.shape) != len(self._shape) or any(isinstance(d, int) and d != n for d, n in zip(self._shape, array.shape, strict=False))
+        if wrong or DType(array.dtype) != self.dtype:
+            raise BuilderError("the values do not fit the parameter", why=f"it is {self.dtype} {self._shape}, they are {array.dtype} {array.shape}")
+        self._data = array
+
+    def to(self, dtype: str) -> None:
+        """Make it of another type; values are converted."""
+        self._dtype = dtype
+        self._data = None if self._data is None else self._data.astype(DType(dtype).numpy)
+
+
+class Module:
+    """Base of models and their layers: assign parameters and modules in ``__init__``, compute in ``forward``."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
+        """Parameters of the module and those in it, with names such as ``layers.0.weight``; each once."""
+        yield from _once(self._named(prefix))
+
+    def _named(self, prefix: str) -> Iterator[tuple[str, Parameter]]:
+        for name, value in self._items():
+            full = f"{prefix}.{name}" if prefix else name
+            if isinstance(value, Parameter):
+                yield full, value
+            elif isinstance(value, Module):
+                yield from value._named(full)
+
+    def _items(self) -> Iterator[tuple[str, Any]]:
+        yield from vars(self).items()
+
+    def parameters(self) -> list[Parameter]:
+        """The parameters."""
+        return [p for _, p in self.named_parameters()]
+
+    def state_dict(self) -> dict[str, Parameter]:
+        """The parameters by name."""
+        return dict(self.named_parameters())
+
+    def load_state_dict(self, values: Mapping[str, Any], strict: bool = True) -> None:
+        """Set the parameters' values by name, from arrays or PyTorch's ``state_dict``. Raises BuilderError for names that do not fit where strict."""
+        own = self.state_dict()
+        if strict and (set(own) != set(values)):
+            missing, unknown = (", ".join(sorted(names)) or "none" for names in (set(own) - set(values), set(values) - set(own)))
+            raise BuilderError("the values are not those of the module", why=f"missing: {missing}; unknown: {unknown}")
+        for name in set(own) & set(values):
+            value = values[name]
+            own[name].data = getattr(value, "data", value) if isinstance(value, Parameter) else value
+
+    def to(self, dtype: str | None = None) -> Module:
+        """Make all parameters of this type."""
+        for p in self.parameters():
+            if dtype is not None:
+                p.to(dtype)
+        return self
+
+    def export_tvm(self, spec: Mapping[str, Mapping[str, Any]]) -> tuple[IRModule, list[tuple[str, Parameter]]]:
+        """A graph function for each method in ``spec``, which gives the method's arguments; and the parameters with their names.
+
+        Each function takes its arguments, then the parameters in that order (its attribute ``num_input`` tells how many arguments there are).
+        Raises BuilderError.
+        """
+        bb, params = BlockBuilder(), list(self.named_parameters())
+        for name, arguments in spec.items():
+            method = getattr(self, name, None)
+            if method is None:
+                raise BuilderError(f"{type(self).__name__} has no method {name}")
+            _export(bb, name, method, arguments, params)
+        return bb.finalize(), params
+
+    export = export_tvm
+
+
+def _once(named: Iterator[tuple[str, Parameter]]) -> Iterator[tuple[str, Parameter]]:
+    seen: set[int] = set()
+    for name, p in named:
+        if id(p) not in seen:
+            seen.add(id(p))
+            yield name, p
+
+
+def _export(bb: BlockBuilder, name: str, method: Any, arguments: Mapping[str, Any], params: Sequence[tuple[str, Parameter]]) -> None:
+    symbols: dict[str, tir.Var] = {}
+    dim = lambda d: symbols.setdefault(d, tir.Var(d, INT64, True)) if isinstance(d, str) else d
+    inputs = [graph.Var(n, _info(a, n, dim)) for n, a in arguments.items()]
+    weights = [graph.Var(n, graph.TensorInfo(tuple(map(dim, p._shape)), p.dtype)) for n, p in params]
+    with bb.function(name, [*inputs, *weights], {"num_input": len(inputs)}), _given(params, weights):
+        with bb.dataflow():
+            result = method(*(v.sinfo.value if isinstance(v.sinfo, graph.PrimInfo) else Tensor(v) for v in inputs))
+            made = bb.emit_output(_value(result))
+        bb.emit_func_output(made)
+
+
+def _info(argument: Any, name: str, dim: Any) -> graph.StructInfo:
+    if isinstance(argument, specs.Tensor):
+        return graph.TensorInfo(tuple(map(dim, argument.shape)), argument.dtype)
+    if isinstance(argument, specs.Int) or argument is int:
+        return graph.PrimInfo(INT64, dim(name))
+    if isinstance(argument, graph.StructInfo):
+        return argument
+    raise BuilderError(f"argument {name} is specified by {argument!r}", hint='nn.spec.Tensor(("n", 784), "float32") for a tensor, nn.spec.Int() for a number')
+
+
+def _value(result: Any) -> graph.GraphExpr:
+    if isinstance(result, Tensor):
+        return result.expr
+    if isinstance(result, tuple | list):
+        return graph.Tuple(tuple(map(_value, result)))
+    raise BuilderError(f"a method that is exported returns tensors, not {type(result).__name__}")
+
+
+@contextmanager
+def _given(params: Sequence[tuple[str, Parameter]], weights: Sequence[graph.Var]) -> Iterator[None]:
+    """Within, the parameters stand for these variables."""
+    for (_, p), w in zip(params, weights, strict=True):
+        p._expr = w
+    try:
+        yield
+    finally:
+        for _, p in params:
+            p._expr = None
+
+
+class ModuleList(Module):
+    """Modules in order; called, one after another."""
+
+    def __init__(self, modules: Sequence[Module] = ()) -> None:
+        self.modules = list(modules)
+
+    def _items(self) -> Iterator[tuple[str, Any]]:
+        return ((str(k), m) for k, m in enumerate(self.modules))
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self.modules)
+
+    def __getitem__(self, index: int) -> Module:
+        return self.modules[index]
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+    def append(self, module: Module) -> None:
+        """One more at the end."""
+        self.modules.append(module)
+
+    def forward(self, x: Any) -> Any:
+        """One module after another."""
+        for m in self.modules:
+            x = m(x)
+        return x
+
+
+class Sequential(ModuleList):
+    """``Sequential(Linear(4, 8), ReLU())``"""
+
+    def __init__(self, *modules: Module) -> None:
+        super().__init__(modules)
+
+
+class ModuleDict(Module):
+    """Modules by name."""
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        self.modules = dict(modules or {})
+
+    def _items(self) -> Iterator[tuple[str, Any]]:
+        yield from self.modules.items()
+
+    def __getitem__(self, name: str) -> Module:
+        return self.modules[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.modules)
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+
+__all__ = ["Module", "ModuleDict", "ModuleList", "Parameter", "Sequential", "Tensor"]
