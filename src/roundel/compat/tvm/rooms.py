@@ -10,7 +10,8 @@ from importlib.util import find_spec
 MODULES = {
     "script.tir": "roundel.script.tir", "script.relax": "roundel.script.relax", "script.ir": "roundel.script.ir",
     "script.parser.tir": "roundel.script.tir", "script.parser.relax": "roundel.script.relax", "script.parser.ir": "roundel.script.ir",
-    "relax.dpl": "roundel.relax.dpl", "tir.analysis": "roundel.tir.analysis", "tir.stmt_functor": "roundel.tir.stmt_functor",
+    "relax.dpl": "roundel.relax.dpl", "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend": "roundel.relax.frontend",
+    "relax.frontend.nn": "roundel.relax.frontend.nn", "tir.analysis": "roundel.tir.analysis", "tir.stmt_functor": "roundel.tir.stmt_functor",
     "tir.schedule": "roundel.schedule",
 }
 """Each is one module under both names."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from ...ir.graph import Function
 from ...ir.module import IRModule
 
 
@@ -50,8 +51,21 @@ def module_pass(pass_func: Any = None, opt_level: int = 0, name: str = "", **_: 
     return Pass(_with_context(pass_func), opt_level, name or pass_func.__name__)
 
 
+def function_pass(pass_func: Any = None, opt_level: int = 0, name: str = "", **_: Any) -> Any:
+    """A pass over the graph functions of a module: of a function ``(func, mod, ctx)``, or of a class with ``transform_function(self, func, mod, ctx)``."""
+    if pass_func is None:
+        return lambda found: function_pass(found, opt_level, name)
+    if isinstance(pass_func, type):
+        return lambda *args, **kwargs: function_pass(pass_func(*args, **kwargs).transform_function, opt_level, name or pass_func.__name__)
+
+    def run(mod: IRModule) -> IRModule:
+        return mod.with_functions({key: pass_func(func, mod, PassContext()) for key, func in mod.items() if isinstance(func, Function)})
+
+    return Pass(run, opt_level, name or getattr(pass_func, "__name__", "pass"))
+
+
 def _with_context(function: Callable[..., IRModule]) -> Callable[[IRModule], IRModule]:
     return lambda mod: function(mod, PassContext())
 
 
-__all__ = ["Pass", "PassContext", "Sequential", "module_pass"]
+__all__ = ["Pass", "PassContext", "Sequential", "function_pass", "module_pass"]

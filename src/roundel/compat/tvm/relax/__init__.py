@@ -13,8 +13,11 @@ from ....ir.module import IRModule
 from ....passes import get_pass
 from ....passes.well_formed import well_formed as _problems
 from ....relax import *  # noqa: F403
+from ....relax import analysis as _analysis
+from ....relax import frontend as _frontend
+from ....relax.expr_functor import PyExprMutator, PyExprVisitor, expr_functor, mutator, visitor
 from ..running import VirtualMachine, build
-from ..transform import Pass
+from ..transform import Pass, PassContext, Sequential, function_pass, module_pass
 
 Expr, StructInfo, Binding, BindingBlock, DataflowBlock = graph.GraphExpr, graph.StructInfo, graph.Binding, graph.BindingBlock, graph.DataflowBlock
 MatchCast = graph.MatchCast
@@ -48,10 +51,12 @@ transform = _Transforms(
     EliminateCommonSubexpr=_named("eliminate_common_subexpressions"), ConvertToDataflow=_named("convert_to_dataflow"),
     CanonicalizeBindings=_named("simplify"), DecomposeOpsForInference=_named("decompose"), InlinePrivateFunctions=_named("inline_functions"),
     FoldBatchnormToConv2D=_named("fold_scale"), FuseOps=_named("fuse"), FuseTIR=_nothing, AnnotateTIROpPattern=_nothing, Normalize=_nothing,
+    module_pass=module_pass, function_pass=function_pass, Sequential=Sequential, PassContext=PassContext,
 )
 """Passes. Roundel's ``fuse`` finds what may be merged and merges it: ``AnnotateTIROpPattern`` and ``FuseTIR`` have nothing left to do."""
 
 analysis = SimpleNamespace(
+    **{name: getattr(_analysis, name) for name in _analysis.__all__},
     well_formed=lambda value, check_struct_info=True: not _problems(value if isinstance(value, IRModule) else IRModule({"main": value})),
 )
 
@@ -68,7 +73,8 @@ def _from_exported_program(program: Any, **options: Any) -> IRModule:
     return from_exported_program(program, **options)
 
 
-frontend = SimpleNamespace(onnx=SimpleNamespace(from_onnx=_from_onnx), torch=SimpleNamespace(from_exported_program=_from_exported_program))
+frontend = SimpleNamespace(onnx=SimpleNamespace(from_onnx=_from_onnx), torch=SimpleNamespace(from_exported_program=_from_exported_program),
+                           nn=_frontend.nn, detach_params=_frontend.detach_params)
 
 
 def __getattr__(name: str) -> Any:
@@ -80,4 +86,5 @@ def __getattr__(name: str) -> Any:
         raise missing(f"tvm.relax.{name}", name) from None
 
 
-__all__ = ["Binding", "BindingBlock", "DataflowBlock", "Expr", "MatchCast", "StructInfo", "VirtualMachine", "analysis", "build", "frontend", "transform"]
+__all__ = ["Binding", "BindingBlock", "DataflowBlock", "Expr", "MatchCast", "PyExprMutator", "PyExprVisitor", "StructInfo", "VirtualMachine", "analysis",
+           "build", "expr_functor", "frontend", "mutator", "transform", "visitor"]
