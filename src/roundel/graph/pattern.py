@@ -33,6 +33,11 @@ class Pattern:
     def _fits(self, value: Any, m: Match) -> bool:
         raise NotImplementedError
 
+    @property
+    def operators(self) -> frozenset[str] | None:
+        """The operators whose calls it may match; None for any."""
+        return None
+
     def __or__(self, other: Pattern) -> Pattern:
         return Either(self, other)
 
@@ -95,6 +100,10 @@ class OpPattern(Pattern):
     def __call__(self, *args: Pattern, **attrs: Any) -> OpPattern:
         return OpPattern(self.name, args, attrs)
 
+    @property
+    def operators(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
     def _fits(self, value: Any, m: Match) -> bool:
         call = m.lookup(value) if isinstance(value, graph.Var) else value
         if not isinstance(call, graph.Call) or not isinstance(call.op, OpDef) or call.op.name != self.name:
@@ -112,6 +121,11 @@ class Either(Pattern):
     def __init__(self, *options: Pattern) -> None:
         self.options = options
 
+    @property
+    def operators(self) -> frozenset[str] | None:
+        each = [o.operators for o in self.options]
+        return None if None in each else frozenset().union(*each)
+
     def _fits(self, value: Any, m: Match) -> bool:
         for option in self.options:
             saved = dict(m.captured)
@@ -126,6 +140,10 @@ class Where(Pattern):
 
     def __init__(self, inner: Pattern, condition: Callable[[Any], bool]) -> None:
         self.inner, self.condition = inner, condition
+
+    @property
+    def operators(self) -> frozenset[str] | None:
+        return self.inner.operators
 
     def _fits(self, value: Any, m: Match) -> bool:
         return self.inner.match(value, m) and self.condition(value)
@@ -161,7 +179,8 @@ class PatternRewriter(GraphRewriter):
 
     def __init__(self, mod: IRModule, rules: list[tuple[Pattern, Callable[[Match], Any]]]) -> None:
         super().__init__(mod)
-        self.rules = rules
+        self.rules = [(p.operators, p, replacement) for p, replacement in rules]
+        self.of_operator: dict[str, list[tuple[Pattern, Callable[[Match], Any]]]] = {}  # the rules that may fit its calls
         self.use_count: dict[graph.Var, int] = {}
 
     def function(self, func: graph.Function) -> graph.Function:
@@ -169,7 +188,10 @@ class PatternRewriter(GraphRewriter):
         return super().function(func)
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
-        for pattern, replacement in self.rules:
+        name = call.op.name if isinstance(call.op, OpDef) else ""
+        if name not in self.of_operator:
+            self.of_operator[name] = [(p, made) for operators, p, made in self.rules if operators is None or name in operators]
+        for pattern, replacement in self.of_operator[name]:
             m = Match(self.producer, self.use_count)
             if pattern.match(call, m):
                 new = replacement(m)

@@ -76,8 +76,8 @@ class _Check(GraphRewriter):
             func, node = self.mod[name], str(binding.span or name)
             for info in call.sinfo.fields if isinstance(call.sinfo, graph.TupleInfo) else (call.sinfo,):
                 if isinstance(info, graph.TensorInfo) and info.shape is not None:
-                    self.require(self.possible.elements(info.shape), f"{assertion(node)}: a tensor of shape {_shape_text(info.shape)} would have more than "
-                                 f"{MOST_ELEMENTS} elements")
+                    self.require(self.possible.elements(info.shape), node, "a tensor of shape {} would have more than "
+                                 f"{MOST_ELEMENTS} elements", info.shape)
             if isinstance(func, tir.PrimFunc):
                 self.require_all(func, name, call, node)
         elif isinstance(call.op, OpDef) and call.op.name in VIEWS:
@@ -105,18 +105,18 @@ class _Check(GraphRewriter):
                     self.check(tir.le(substitute(declared, known), actual), _Place(node, actual, buffer, dim))
         for domain in self.domains[name]:
             domain = tuple(substitute(n, known) for n in domain)
-            self.require(self.possible.iterations(domain), f"{assertion(node)}: {_shape_text(domain)} iterations are more than {MOST_ITERATIONS}, which take "
-                         "years")
+            self.require(self.possible.iterations(domain), node, f"{{}} iterations are more than {MOST_ITERATIONS}, which take years", domain)
         for need in self.needs[name]:
             if need.condition is not None:  # otherwise a position is data: the business of ``bounds_checks``
                 size = None if need.buffer is None else substitute(need.buffer.shape[need.dim], known)
                 unless = tir.logical_or(substitute(need.unless, known), _no_results(call))
                 self.check(substitute(need.condition, known), _Place(node, size, need.buffer, need.dim), unless)
 
-    def require(self, condition: Expr | None, text: str) -> None:
-        """Assert a condition, if there is one. Raises LowerError where it is known not to hold and is always asked for."""
+    def require(self, condition: Expr | None, node: str, what: str, shape: Sequence[Expr]) -> None:
+        """Assert a condition on a shape, if there is one. Raises LowerError where it is known not to hold and is always asked for."""
         if condition is None:
             return
+        text = f"{assertion(node)}: {what.format(_shape_text(shape))}"
         if condition is FALSE and self.branches == 1:
             raise LowerError(text)
         self.emit(make("assert_op", graph.PrimValue(condition), format=text), "possible")

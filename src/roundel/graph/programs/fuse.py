@@ -8,7 +8,6 @@ blocks with their intermediate buffers; the schedule inlines or computes them in
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -41,12 +40,13 @@ _MAX_READS = 512  # for an element of the result, once everything is written out
 
 @dataclass(eq=False)
 class _Known:
-    """Of merged programs: their names, and for each rule whether it takes them. ``groups``: what to call for a group that computes the same
-    as one before (equal layers of a model, which then need no merging): the program's name and its sizes as parameters."""
+    """Of groups that were asked about: their programs, what to call for each (a name, and sizes as parameters) and which rules take it. A group
+    that computes the same as one before (equal layers of a model) needs neither merging nor scheduling again."""
 
     names: StructuralMap = field(default_factory=StructuralMap)
+    merged: dict[Any, tuple[tir.PrimFunc, tuple[tir.Var, ...]]] = field(default_factory=dict)
     groups: dict[Any, tuple[str, tuple[tir.Var, ...]]] = field(default_factory=dict)
-    scheduled: defaultdict[Rule, StructuralMap] = field(default_factory=lambda: defaultdict(StructuralMap))
+    scheduled: dict[Any, bool] = field(default_factory=dict)
     boundaries: Boundaries = field(default_factory=Boundaries)
 
 
@@ -295,8 +295,11 @@ def _has_schedule(mod: IRModule, group: _Group, known: _Known, rule: Rule = atte
     """Whether a rule takes the program of the group, with plain sizes as it will have them, and nothing else is asked for."""
     if not group.is_allowed:
         return False
-    func, _ = plain_sizes(_merged(mod, group)[0])
-    return known.scheduled[rule].setdefault(func, lambda: takes(rule, func, mod.attrs.get("target") or Target.host()))
+    key = rule, _structure(group)[1]
+    if key not in known.scheduled:
+        func, _ = plain_sizes(_merged(mod, group, known)[0])
+        known.scheduled[key] = takes(rule, func, mod.attrs.get("target") or Target.host())
+    return known.scheduled[key]
 
 
 def _only_here(call: _Call, members: dict[int, _Call]) -> bool:
@@ -433,7 +436,7 @@ def _emit(mod: IRModule, group: _Group, known: _Known) -> tuple[IRModule, graph.
     last, names = group.members[-1], [m.binding.value.args[0].name for m in group.members]
     inputs, computed = _structure(group)
     if computed not in known.groups:
-        func, inputs, scalars = _merged(mod, group)
+        func, scalars = _merged(mod, group, known)
         name = known.names.setdefault(func, lambda: mod.unique_name("fused_" + "_".join(n.removeprefix("fused_") for n in names)[:80]))
         mod = mod if name in mod else mod.with_functions({name: func})
         known.groups[computed] = name, scalars
@@ -458,8 +461,15 @@ def _structure(group: _Group) -> tuple[tuple[graph.GraphExpr, ...], Any]:
     return tuple(inputs), (tuple(computed), tuple((i.sinfo.shape, i.sinfo.dtype) for i in inputs))
 
 
-def _merged(mod: IRModule, group: _Group) -> tuple[tir.PrimFunc, tuple[graph.GraphExpr, ...], tuple[tir.Var, ...]]:
-    """The program of a group, its operands, and the sizes that it needs as parameters of their own."""
+def _merged(mod: IRModule, group: _Group, known: _Known) -> tuple[tir.PrimFunc, tuple[tir.Var, ...]]:
+    """The program of a group, and the sizes that it needs as parameters of their own."""
+    computed = _structure(group)[1]
+    if computed not in known.merged:
+        known.merged[computed] = _merge(mod, group)
+    return known.merged[computed]
+
+
+def _merge(mod: IRModule, group: _Group) -> tuple[tir.PrimFunc, tuple[tir.Var, ...]]:
     last = group.members[-1]
     inputs: dict[graph.GraphExpr, tir.Buffer] = {}
     produced: dict[graph.Var, tir.Buffer] = {}
@@ -480,7 +490,7 @@ def _merged(mod: IRModule, group: _Group) -> tuple[tir.PrimFunc, tuple[graph.Gra
     views = [p.get("view") for p in parts]
     if None not in views and len({m.info.dtype for m in group.members}) == 1:
         attrs = attrs | {"view": sum(views)}  # one after another: a value that two members read is not fused
-    return merge_programs(steps, params, scalars, temporaries, attrs), tuple(inputs), tuple(scalars)
+    return merge_programs(steps, params, scalars, temporaries, attrs), tuple(scalars)
 
 
 def _input(inputs: dict, value: graph.GraphExpr) -> tir.Buffer:
