@@ -26,7 +26,7 @@ def between(an: Analyzer, low: Expr, high: Expr) -> Range:
 
 def relax_range(an: Analyzer, r: Range, dom: Mapping[Var, Range], conditions: Sequence[Expr] = ()) -> Range | None:
     """The hull of a range while the variables of ``dom`` run; None where it is not bounded."""
-    if r.min.dtype.lanes == 1 and dom.keys().isdisjoint(free_vars(r.min)) and dom.keys().isdisjoint(free_vars(r.extent)):
+    if r.min.dtype.lanes == 1 and (not dom or (dom.keys().isdisjoint(free_vars(r.min)) and dom.keys().isdisjoint(free_vars(r.extent)))):
         return Range(an.simplify(r.min), an.simplify(r.extent))
     low = interval(an, r.min, dom, conditions).min
     high = interval(an, tir.sub(tir.add(r.min, r.extent), 1), dom, conditions).max

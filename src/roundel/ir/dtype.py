@@ -35,14 +35,19 @@ class DType(str):
 
     Attributes: ``element`` (the scalar type), ``kind`` (``bool int uint float complex handle void str``; bfloat16 is
     a ``float``), ``bits`` (of one element), ``lanes`` (1 for a scalar; -4 for ``float32xvscalex4``, which has four times as many lanes as
-    the machine's ``vscale`` is).
+    the machine's ``vscale`` is), ``is_float`` (of any width), ``is_int`` (signed or unsigned, bool excluded), ``is_bool``, ``is_handle`` (a
+    pointer).
     """
 
-    __slots__ = ("bits", "element", "kind", "lanes")
+    __slots__ = ("bits", "element", "is_bool", "is_float", "is_handle", "is_int", "kind", "lanes")
     element: DType
     kind: str
     bits: int
     lanes: int
+    is_float: bool
+    is_int: bool
+    is_bool: bool
+    is_handle: bool
     _table: dict[str, DType] = {}
     scalable_types = False  # whether the process has made any, or asked for vscale
 
@@ -64,31 +69,13 @@ class DType(str):
         self = super().__new__(cls, text)
         kind = found["kind"]
         self.kind = "float" if kind == "bfloat" else kind
+        self.is_float, self.is_int = self.kind == "float", self.kind in ("int", "uint")
+        self.is_bool, self.is_handle = self.kind == "bool", self.kind == "handle"
         self.bits = {"bool": 1, "handle": 64, "void": 0, "str": 0}.get(kind) or int(found["bits"] or 0)
         self.lanes = int(found["lanes"] or 1) * (-1 if found["scalable"] else 1)
         DType.scalable_types |= self.lanes < 0
         self.element = self if self.lanes == 1 and found["lanes"] is None else cls(found["element"])
         return cls._table.setdefault(text, self)
-
-    @property
-    def is_float(self) -> bool:
-        """Whether it is a floating-point type of any width."""
-        return self.kind == "float"
-
-    @property
-    def is_int(self) -> bool:
-        """Signed or unsigned integer (bool excluded)."""
-        return self.kind in ("int", "uint")
-
-    @property
-    def is_bool(self) -> bool:
-        """Whether it is a truth value."""
-        return self.kind == "bool"
-
-    @property
-    def is_handle(self) -> bool:
-        """Whether it is a pointer."""
-        return self.kind == "handle"
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .attrs import Attrs
 from .constants import ConstData
+from .dtype import DType
 from .errors import RoundelError
 from .graph.expr import DataflowVar, MatchCast, VarBinding, While
 from .graph.expr import Var as GraphVar
@@ -152,6 +153,9 @@ def _text(node: Any) -> str:
     return node.script() if isinstance(node, Node) else repr(node)
 
 
+_PLAIN = frozenset((str, int, bool, float, DType, type(None)))  # values that hash as they are
+
+
 class _Hash:
     """Of all but expressions: graph variables by number, in the order in which they appear."""
 
@@ -160,6 +164,8 @@ class _Hash:
         self.count = 0
 
     def of(self, v: Any) -> int:
+        if type(v) in _PLAIN:
+            return hash(v)
         if isinstance(v, Expr):
             return _of_expression(v)
         if isinstance(v, Node):

@@ -17,6 +17,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
 from . import above
@@ -67,6 +68,7 @@ class Node:
     _fields: tuple[str, ...] = ()
     _children: tuple[str, ...] = ()
     _hidden: tuple[str, ...] = ()  # fields that structural equality ignores
+    _values: Callable[[Any], tuple] = staticmethod(lambda node: ())  # those of a node, in the order of the fields
     _printer: Callable[[Any], str] | None = None  # installed by roundel.script
 
     def replace(self: Any, **changes: Any) -> Any:
@@ -76,7 +78,9 @@ class Node:
                 break
         else:
             return self
-        return type(self)(*[changes[f] if f in changes else getattr(self, f) for f in self._fields])
+        values = dict(zip(self._fields, self._values(self), strict=True))
+        values.update(changes)
+        return type(self)(*values.values())
 
     def _below(self) -> list[Node]:
         """Child nodes in field order (buffers are references, not children)."""
@@ -137,9 +141,10 @@ def _constructor(cls: type, fields: dict[str, str], defaults: dict[str, Any], de
     memo = ["self._facts = None"] if "_facts" in _all_slots(cls) else []
     check = [f"cls._check({names})"] if hasattr(cls, "_check") else []  # of a new one only: what is known already was right
     body = "\n    ".join([*check, "self = _new(cls)", *sets, *memo])
-    given = "\n    ".join([*lists, coerce] if coerce else lists) or "pass"
-    return (f"def __new__(cls, {args}):\n    {given}\n    key = {key}\n    slot = _table.get(key)\n    if slot is not None:\n"
-            f"        self = slot()\n        if self is not None: return self\n    {body}\n"
+    find = f"key = {key}\n    slot = _table.get(key)\n    if slot is not None:\n        self = slot()\n        if self is not None: return self"
+    first = [find] if getattr(cls, "_equal_as_given", False) else []  # what is given may be equal already to what it is taken for
+    given = "\n    ".join([*first, *lists, *([coerce] if coerce else []), find])
+    return (f"def __new__(cls, {args}):\n    {given}\n    {body}\n"
             f"    slot = _Slot(self, _forget)\n    slot.key = key\n    _table[key] = slot\n    return self\n")
 
 
@@ -198,6 +203,10 @@ def node(cls: T | None = None, *, intern: bool = False, derive: dict[str, str] |
         _children=cls.__dict__.get("_children") or tuple(f for f, kind in fields.items() if not _LEAF.match(kind)),
         _hidden=tuple(f for f, kind in fields.items() if kind.startswith(("Token", "Span"))) + hidden)
     space.setdefault("__qualname__", cls.__qualname__)
+    if len(fields) > 1:
+        space["_values"] = attrgetter(*fields)
+    elif fields:
+        space["_values"] = staticmethod(lambda n, only=attrgetter(*fields): (only(n),))
     made = type(cls)(cls.__name__, cls.__bases__, space)
     env = {"_new": object.__new__, "_table": _interned, "_Slot": _Slot, "_forget": _forget, "_Token": Token, "_nodes_in": nodes_in,
            **{f"_d_{k}": v for k, v in defaults.items()}, **vars(__import__("sys").modules[cls.__module__])}

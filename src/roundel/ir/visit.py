@@ -210,11 +210,15 @@ class Substitution(Rewriter):
         self.memo: dict[Any, Any] = {}
 
     def rewrite(self, node: Any) -> Any:
-        if not isinstance(node, te.Expr):
-            return super().rewrite(node)
         hit = self.memo.get(node)
         if hit is None:
-            hit = self.memo[node] = self.variables.get(node, node) if type(node) is te.Var else self.generic(node)
+            if not isinstance(node, te.Expr):
+                return super().rewrite(node)
+            if type(node) is te.Var:
+                hit = self.variables.get(node, node)
+            else:
+                hit = node if is_free_of(node, self.variables) else self.generic(node)
+            self.memo[node] = hit
         return hit
 
     def buffer(self, buffer: tb.Buffer) -> tb.Buffer:
@@ -234,7 +238,14 @@ def substitute(node: Any, variables: Mapping[Any, Any], buffers: Mapping[tb.Buff
     """``node`` with variables replaced by expressions and buffers by buffers (shapes of buffers are substituted too)."""
     if not variables and not buffers:
         return node
+    if isinstance(node, te.Expr) and is_free_of(node, variables):
+        return node
     return Substitution(variables, buffers or {}).rewrite(node)
+
+
+def is_free_of(expr: te.Expr, variables: Mapping[Any, Any]) -> bool:
+    """Whether an index expression has none of the variables (False for others: the buffers that they read have shapes)."""
+    return expr.is_index and variables.keys().isdisjoint(free_vars(expr))
 
 
 def free_vars(expr: te.Expr) -> frozenset[te.Var]:

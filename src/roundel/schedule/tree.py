@@ -63,19 +63,23 @@ class Tree:
         self.func = func
         self.decisions = decisions
         self.facts = facts
-        self.nodes: dict[Token, Any] = {}
-        self.parents: dict[Stmt, Stmt | None] = {func.body: None}
-        self.order: dict[Stmt, int] = {}
+        nodes: dict[Token, Any] = {}
+        parents: dict[Stmt, Stmt | None] = {func.body: None}
+        order: dict[Stmt, int] = {}
         stack = [func.body]
-        while stack:
-            s = stack.pop()
-            self.order[s] = len(self.order)
-            if type(s) in (For, Block):
-                self.nodes[s.token] = s
-            inside = child_stmts(s)
-            for c in inside:
-                self.parents[c] = s
-            stack.extend(reversed(inside))
+        while stack:  # one is made by every step of every schedule
+            s: Any = stack.pop()
+            order[s] = len(order)
+            kind = type(s)
+            if kind is For or kind is Block:
+                nodes[s.token] = s
+            inside = _INSIDE.get(kind)
+            if inside is not None:
+                below = inside(s)
+                for c in below:
+                    parents[c] = s
+                stack += below[::-1]
+        self.nodes, self.parents, self.order = nodes, parents, order
 
     # --- finding
 

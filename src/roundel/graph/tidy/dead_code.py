@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ...ir import graph, tir
 from ...ir.module import IRModule
 from ...ir.op import OpDef
@@ -84,15 +86,23 @@ def _reachable(mod: IRModule) -> set[str]:
         seen.add(name)
         func = mod[name]
         if isinstance(func, tir.PrimFunc):
-            for node in walk(func.body):
-                if type(node) is TirCall:
-                    if isinstance(node.op, graph.GlobalVar):
-                        roots.append(node.op.name)
-                    elif node.op == "parallel_for" and isinstance(node.args[0], tir.expr.StringImm):
-                        roots.append(node.args[0].value)
+            roots += _called(func.body)
         else:
             _callees(func.body, roots)
     return seen
+
+
+@lru_cache(maxsize=1024)
+def _called(body: tir.Stmt) -> tuple[str, ...]:
+    """The functions that a tensor program calls; statements are never changed, so it is read once and not in every pass."""
+    found = []
+    for node in walk(body):
+        if type(node) is TirCall:
+            if isinstance(node.op, graph.GlobalVar):
+                found.append(node.op.name)
+            elif node.op == "parallel_for" and isinstance(node.args[0], tir.expr.StringImm):
+                found.append(node.args[0].value)
+    return tuple(found)
 
 
 def _callees(value: object, roots: list[str]) -> None:

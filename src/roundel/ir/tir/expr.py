@@ -78,6 +78,7 @@ class IntImm(Expr):
 
     value: int
     dtype: DType
+    _equal_as_given = True
 
     @staticmethod
     def _coerce(value: Any, dtype: Any) -> tuple:

@@ -23,6 +23,8 @@ _DIVIDES = (e.FloorDiv, e.FloorMod, e.Div, e.Mod)
 
 def const(value: Any, dtype: Any = None) -> Expr:
     """A constant of ``dtype``; without one bool, int64 or float32 by the Python value's type. Vectors are broadcast."""
+    if type(value) is int and type(dtype) is DType and dtype.is_int and dtype.lanes == 1:
+        return IntImm(value, dtype)
     if isinstance(value, Expr):
         return value if dtype is None or value.dtype == dtype else cast(value, dtype)
     value = value.item() if hasattr(value, "item") else value
