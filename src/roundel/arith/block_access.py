@@ -97,7 +97,9 @@ class _Access(Visitor):
 
     def hidden(self, r: Range) -> bool:
         """Whether a range depends on memory that only the block sees."""
-        return any(type(n) is tir.BufferLoad and n.buffer in self.local for e in (r.min, r.extent) if reads_memory(e) for n in walk(e))
+        if not self.local or not (reads_memory(r.min) or reads_memory(r.extent)):
+            return False
+        return any(type(n) is tir.BufferLoad and n.buffer in self.local for e in (r.min, r.extent) for n in walk(e))
 
     def points(self, buffer: Buffer, indices: tuple[Expr, ...]) -> list[Range]:
         """Ranges of one access."""
@@ -121,6 +123,16 @@ class _Access(Visitor):
         self.record(self.writes, buffer, full)
 
     # --- visiting
+
+    def visit(self, node: Any) -> None:
+        """Dispatch on the node's type; index expressions touch no memory."""
+        if not (isinstance(node, Expr) and node.is_index):
+            super().visit(node)
+
+    def generic(self, node: Any) -> None:
+        """Visit the children."""
+        for child in node._below():
+            self.visit(child)
 
     @on(tir.BufferLoad)
     def _load(self, e: tir.BufferLoad) -> None:
@@ -168,21 +180,21 @@ class _Access(Visitor):
         self.visit(s.condition)
         self.under(s.condition, s.then_case)
         if s.else_case is not None:
-            self.under(tir.logical_not(s.condition), s.else_case)
+            self.under(s.condition, s.else_case, holds=False)
 
     @on(tir.IfThenElse)
     def _if_then_else(self, e: tir.IfThenElse) -> None:
         self.visit(e.condition)
         self.under(e.condition, e.true_value)
-        self.under(tir.logical_not(e.condition), e.false_value)
+        self.under(e.condition, e.false_value, holds=False)
 
-    def under(self, condition: Expr, node: Any) -> None:
-        """Visit where a condition holds; it tightens the loops that run there, not the block's own variables."""
+    def under(self, condition: Expr, node: Any, holds: bool = True) -> None:
+        """Visit where a condition holds, or does not; it tightens the loops that run there, not the block's own variables."""
         condition = substitute(condition, self.lets)
         if self.dom.keys().isdisjoint(free_vars(condition)):
             self.visit(node)
             return
-        self.conditions.append(self.an.simplify(condition))
+        self.conditions.append(self.an.simplify(condition if holds else tir.logical_not(condition)))
         self.visit(node)
         self.conditions.pop()
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..ir import tir
-from ..ir.tir import Effect, Expr
+from ..ir.tir import Buffer, Effect, Expr
 
 
 def parts(e: Expr) -> list[Expr]:
@@ -32,6 +32,20 @@ def _memo(e: Expr, name: str, own: bool, rule: object) -> bool:
 def has_effect(e: Expr) -> bool:
     """Whether some call in it has an effect (so it is not dropped, moved or duplicated)."""
     return _memo(e, "effect", type(e) is tir.Call and tir.effect(e) is Effect.OPAQUE, has_effect)
+
+
+def buffers_of(e: Expr) -> frozenset[Buffer]:
+    """The buffers that it loads from (memoised)."""
+    if e.is_index:
+        return frozenset()
+    facts = e._facts
+    if facts is None:
+        facts = e._facts = {}
+    hit = facts.get("buffers")
+    if hit is None:
+        own = (e.buffer,) if type(e) is tir.BufferLoad else ()
+        hit = facts["buffers"] = frozenset(own).union(*map(buffers_of, parts(e)))
+    return hit
 
 
 def reads_memory(e: Expr) -> bool:

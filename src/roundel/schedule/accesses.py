@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from roundel.ir import Buffer, Var, Visitor, on, substitute, tir, walk
@@ -167,6 +168,25 @@ def _points(indices: tuple[Expr, ...], buffer: Buffer) -> Region:
     return tuple(
         Range(i, tir.const(1, i.dtype)) if i.dtype.lanes == 1 else Range(tir.const(0, n.dtype), n) for i, n in zip(indices, buffer.shape)
     )
+
+
+@lru_cache(maxsize=4096)
+def memory_of(block: Block) -> frozenset[Var]:
+    """The pointers to all memory that a block, or one in it, refers to."""
+    found = {b.data for b in block.alloc_buffers}
+    stack = block._below()
+    while stack:
+        n = stack.pop()
+        if type(n) is Block:
+            found |= memory_of(n)
+        elif not (isinstance(n, Expr) and n.is_index):
+            buffer = getattr(n, "buffer", None)
+            if buffer is not None:
+                found.add(buffer.data)
+            elif type(n) is Var:
+                found.add(n)
+            stack += n._below()
+    return frozenset(found)
 
 
 def variables_of(node: Any) -> frozenset[Var]:

@@ -27,7 +27,7 @@ from .accesses import INIT, Access, accesses_of, loads_of, variables_of
 from .distance import Meeting, meet
 from .handed_on import covered
 from .regions import bindings
-from .tree import Tree, child_stmts
+from .tree import Tree, child_stmts, is_one
 
 _remembered = lru_cache(maxsize=4096)  # statements are never changed
 
@@ -217,17 +217,26 @@ def _instances(block: Block) -> Iterator[tuple[Access, Access, tuple[Var, ...], 
         if not (a.store or b.store) or a.buffer.data is not b.buffer.data:
             continue
         an = Analyzer()
-        copies: dict[Var, Var] = {}
-        for v, r in (*((iv.var, iv.dom) for iv in block.iter_vars), *a.inside.items()):
-            an.bind(v, r)
-        for v, r in (*((iv.var, iv.dom) for iv in block.iter_vars), *b.inside.items()):
-            here, copies[v] = Range(substitute(r.min, copies), substitute(r.extent, copies)), Var(v.name, v.dtype)
-            an.bind(copies[v], here)
-        there = [Range(substitute(r.min, copies), substitute(r.extent, copies)) for r in b.region]
-        met = meet(an, a.region, there, copies) if a.buffer is b.buffer else Meeting()
-        differing = tuple(iv.var for iv in block.iter_vars if an.bounds(iv.dom.extent)[1] > 1 and iv.var not in met.equal)
+        met = _met(an, block, a, b)
+        differing = tuple(iv.var for iv in block.iter_vars if iv.var not in met.equal and an.bounds(iv.dom.extent)[1] > 1)
         if met.possible and differing:
             yield a, b, differing, a.update is not None and b.update is not None and (a.update == b.update or INIT in (a.update, b.update))
+
+
+def _met(an: Analyzer, block: Block, a: Access, b: Access) -> Meeting:
+    """How an access of one instance of a block meets an access of another one."""
+    if a.buffer is not b.buffer:
+        return Meeting()
+    if all(x.min is y.min and type(x.min) is Var and is_one(x.extent) and is_one(y.extent) for x, y in zip(a.region, b.region)):
+        return Meeting(equal={x.min for x in a.region})  # the element B[i, j], as mostly
+    copies: dict[Var, Var] = {}
+    for v, r in (*((iv.var, iv.dom) for iv in block.iter_vars), *a.inside.items()):
+        an.bind(v, r)
+    for v, r in (*((iv.var, iv.dom) for iv in block.iter_vars), *b.inside.items()):
+        here, copies[v] = Range(substitute(r.min, copies), substitute(r.extent, copies)), Var(v.name, v.dtype)
+        an.bind(copies[v], here)
+    there = [Range(substitute(r.min, copies), substitute(r.extent, copies)) for r in b.region]
+    return meet(an, a.region, there, copies)
 
 
 # --- conflicts that do not count

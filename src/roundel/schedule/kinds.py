@@ -6,10 +6,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from roundel.ir import Buffer, substitute, tir
+from roundel.ir import Buffer, on, tir
 from roundel.ir.annotations import BUFFER_DIM_ALIGN
 from roundel.ir.tir import Block, For, ForKind
+from roundel.ir.visit import Substitution
 
+from .accesses import memory_of
 from .legality import check_parallel
 from .primitive import BlockToken, Change, Loop, Target, primitive, refuse
 from .tree import Tree
@@ -85,7 +87,15 @@ def unannotate(tree: Tree, block_or_loop: Target, ann_key: str) -> Change:
 
 def replace_buffers(node: Any, table: dict[Buffer, Buffer]) -> Any:
     """The statement, expression or function with buffers replaced, and pointers to their memory."""
-    return substitute(node, {old.data: new.data for old, new in table.items()}, table)
+    return _Replaced({old.data: new.data for old, new in table.items()}, table).rewrite(node)
+
+
+class _Replaced(Substitution):
+    """Blocks that do not refer to the memory stay as they are."""
+
+    @on(Block)
+    def _block(self, block: Block) -> Block:
+        return block if self.variables.keys().isdisjoint(memory_of(block)) else self.generic(block)
 
 
 def written_buffer(tree: Tree, block: Block, index: Any) -> Buffer:

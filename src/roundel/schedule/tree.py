@@ -57,7 +57,7 @@ class Tree:
     ``decisions`` are those left open, whose variables occur in the program; ``facts`` hold for them.
     """
 
-    __slots__ = ("decisions", "facts", "func", "nodes", "order", "parents")
+    __slots__ = ("_children", "decisions", "facts", "func", "nodes", "order", "parents")
 
     def __init__(self, func: PrimFunc, decisions: tuple[Decision, ...] = (), facts: tuple[Expr, ...] = ()) -> None:
         self.func = func
@@ -80,6 +80,7 @@ class Tree:
                     parents[c] = s
                 stack += below[::-1]
         self.nodes, self.parents, self.order = nodes, parents, order
+        self._children: dict[Block, list[BlockRealize]] = {}
 
     # --- finding
 
@@ -127,7 +128,10 @@ class Tree:
 
     def children(self, block: Block) -> list[BlockRealize]:
         """Realizes of the blocks directly inside a block, in program order."""
-        return self.realizes(block.body)
+        known = self._children.get(block)
+        if known is None:
+            known = self._children[block] = self.realizes(block.body)
+        return known
 
     def under(self, stmt: Stmt, top: Stmt) -> bool:
         """Whether ``stmt`` is ``top`` or inside it."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from roundel.arith.effects import buffers_of
 from roundel.ir import tir, walk
 from roundel.ir.tir import Block, BufferLoad, BufferStore, Expr
 
@@ -16,6 +17,8 @@ def family(store: BufferStore, block: Block | None = None) -> str | None:
 
     ``block`` is where the store stands: a choice between old and new values may be made by another store's (argmax).
     """
+    if store.buffer not in buffers_of(store.value):
+        return None
     acc = BufferLoad(store.buffer, store.indices)
     if any(type(n) is BufferLoad and n.buffer is store.buffer and n is not acc for n in walk(store.value)):
         return None

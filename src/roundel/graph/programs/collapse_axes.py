@@ -96,7 +96,7 @@ class _CollapseCalls(GraphRewriter):
 def _closed(func: tir.PrimFunc) -> bool:
     """Whether all sizes that the program uses are dimensions of its parameters, or parameters."""
     bound = {d for b in func.buffer_params for d in b.shape} | set(func.params)
-    return all(v in bound for n in walk(func.body) if isinstance(n, tir.Expr) for v in free_vars(n) if v.size)
+    return all(n in bound for n in walk(func.body) if type(n) is tir.Var and n.size)
 
 
 def merged(shape: tuple[tir.Expr, ...], groups: Groups) -> tuple[tir.Expr, ...]:

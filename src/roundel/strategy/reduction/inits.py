@@ -6,14 +6,14 @@ from __future__ import annotations
 from ...arith import Analyzer
 from ...ir import tir
 from ...ir.errors import ScheduleError
-from ...ir.visit import free_vars, walk
+from ...ir.visit import free_vars, statements
 from ...schedule import Schedule
 
 
 def separate_inits(sch: Schedule) -> None:
     """Put the init of every reduction whose extent is not known to be positive in front of its first reducing loop."""
     an = Analyzer()
-    for realize in [n for n in walk(sch.func.body) if type(n) is tir.BlockRealize and n.block.init is not None]:
+    for realize in [n for n in statements(sch.func.body) if type(n) is tir.BlockRealize and n.block.init is not None]:
         node = realize.block
         reduce = [i for i in node.iter_vars if i.kind is tir.IterKind.REDUCE]
         if all(an.prove(tir.gt(i.dom.extent, 0)) for i in reduce):
