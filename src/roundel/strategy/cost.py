@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -198,7 +199,6 @@ class _Body:
         cut = next((k for k in range(len(self.around), 0, -1) if self.around[k - 1].axis in moves), 0)
         self.tiles, self.reducing = self.around[:cut], self.around[cut:]
         self._times: dict[frozenset[Any], Column] = {}
-        self.work = self._work()
 
     def times(self, moves: frozenset[Any]) -> Column:
         """How many different values there are in the body of what moves so."""
@@ -217,7 +217,8 @@ class _Body:
             return 1
         return -(-self.lanes * max(bits, 8) // (self.target.vector_bytes * 8))
 
-    def _work(self) -> tuple[Column, Column, Column, Column, Column]:
+    @cached_property
+    def work(self) -> tuple[Column, Column, Column, Column, Column]:
         """Arithmetic, loads and stores; registers that hold what the statement makes; loads that are part of an arithmetic instruction."""
         arithmetic: Column = 0.0
         loads: Column = 0.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ class Operand:
     line_bytes: int
     constant: bool = False
     is_packed: bool = False
+
+    @cached_property
+    def axes(self) -> frozenset[Any]:
+        """Those along which it moves."""
+        return frozenset(axis for _, steps in self.sides for axis in steps or ())
 
     def bytes(self, inner: Mapping[Any, Column]) -> Column:
         """Of the cache lines of the box that loops with these extents (by axis) sweep."""
@@ -87,6 +93,13 @@ class Nest:
     operands: Sequence[Operand]
     inside: Mapping[Any, Column]
 
+    def _boxes(self, operand: Operand, swept: Sequence[Mapping[Any, Column]]) -> list[tuple[Column, Column, int]]:
+        """What an operand touches below each loop, the outermost first: more than below the loop inside only if it moves with the loop."""
+        found = [operand.box(swept[-1])]
+        for (axis, _), inner in zip(reversed(self.loops), reversed(swept[:-1]), strict=True):
+            found.append(operand.box(inner) if axis in operand.axes else found[-1])
+        return found[::-1]
+
     def traffic(self, capacities: Sequence[float], ways: Sequence[int]) -> list[Column]:
         """Bytes that cross into a cache of each capacity (and bytes of a way, 0 where lines are spread otherwise): where everything below the body
         of a loop fits, that loop brings what it touches once, as its iterations share what they touch together, and each iteration of the
@@ -95,7 +108,7 @@ class Nest:
         for axis, extent in reversed(self.loops):
             swept.append({**swept[-1], axis: swept[-1].get(axis, 1) * extent})
         swept.reverse()
-        boxes = [[o.box(inner) for o in self.operands] for inner in swept]
+        boxes = list(zip(*(self._boxes(o, swept) for o in self.operands), strict=True))
         touched = [sum(pieces * span for pieces, span, _ in found) for found in boxes]
         trips: list[Column] = [1]
         for _, extent in self.loops:
