@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from ..ir import graph, tir
@@ -162,8 +163,8 @@ class GraphRewriter:
         if isinstance(value, graph.Var):
             return self.env.get(value, value)
         if isinstance(value, graph.Tuple):
-            fields = tuple(self._operand(f) for f in value.fields)
-            return value if all(a is b for a, b in zip(fields, value.fields, strict=True)) else graph.Tuple(fields)
+            fields = tuple(map(self._operand, value.fields))
+            return value if all(map(is_, fields, value.fields)) else graph.Tuple(fields)
         if isinstance(value, graph.TupleGetItem):
             whole = self._operand(value.tuple_value)
             made = self.values.get(whole) if isinstance(whole, graph.Var) else whole
@@ -175,11 +176,11 @@ class GraphRewriter:
     def _flatten(self, value: graph.GraphExpr) -> graph.GraphExpr:
         """Nested calls inside operands are bound, so that the result is in A-normal form."""
         if isinstance(value, graph.Call):
-            args = tuple(self._atom(a) for a in value.args)
-            return value if all(a is b for a, b in zip(args, value.args, strict=True)) else value.replace(args=args)
+            args = tuple(map(self._atom, value.args))
+            return value if all(map(is_, args, value.args)) else value.replace(args=args)
         if isinstance(value, graph.Tuple):
-            fields = tuple(self._atom(f) for f in value.fields)
-            return value if all(a is b for a, b in zip(fields, value.fields, strict=True)) else graph.Tuple(fields)
+            fields = tuple(map(self._atom, value.fields))
+            return value if all(map(is_, fields, value.fields)) else graph.Tuple(fields)
         if isinstance(value, graph.TupleGetItem):
             return value.replace(tuple_value=self._atom(value.tuple_value))
         return value
@@ -191,9 +192,9 @@ class GraphRewriter:
 
 
 def _call(self: GraphRewriter, value: graph.Call) -> graph.Call:
-    args = tuple(self._operand(a) for a in value.args)
+    args = tuple(map(self._operand, value.args))
     op = self._operand(value.op) if isinstance(value.op, graph.Var) else value.op
-    if op is value.op and all(a is b for a, b in zip(args, value.args, strict=True)):
+    if op is value.op and all(map(is_, args, value.args)):
         return value
     made = value.replace(op=op, args=args)
     if isinstance(op, OpDef) and not made.sinfo_args and not _known(made.sinfo):  # an operand may have become known

@@ -74,13 +74,18 @@ def _touching(stmt: tir.Stmt, buffer: Buffer) -> list[tir.Stmt]:
 
 def _touches(s: tir.Stmt, buffer: Buffer) -> bool:
     """Whether a statement does so by itself, the statements in it aside."""
+    own: tuple[Any, ...] = (s,)
     if type(s) is BlockRealize:
-        if any(r.buffer.data is buffer.data for r in (*s.block.reads, *s.block.writes)):
-            return True
-        own: tuple[Any, ...] = tuple(e for e in (*s.iter_values, s.predicate) if type(e) not in (Var, tir.IntImm))
-    else:
-        own = tuple(v for name in s._children if isinstance(v := getattr(s, name), Expr)) if child_stmts(s) else (s,)
-    return any(n.buffer is buffer if type(n) in (BufferLoad, BufferStore) else n is buffer.data for e in own for n in walk(e))
+        for r in (*s.block.reads, *s.block.writes):
+            if r.buffer.data is buffer.data:
+                return True
+        own = (*s.iter_values, s.predicate)
+    elif type(s) is tir.For:
+        own = (s.min, s.extent)
+    elif child_stmts(s):
+        own = tuple(getattr(s, name) for name in s._children)
+    own = tuple(e for e in own if e is s or (isinstance(e, Expr) and not e.is_index))
+    return bool(own) and any(n.buffer is buffer if type(n) in (BufferLoad, BufferStore) else n is buffer.data for e in own for n in walk(e))
 
 
 def _single_store(tree: Tree, realize: BlockRealize, doing: str) -> BufferStore:

@@ -82,20 +82,20 @@ class _Call:
     site: str = ""              # the model's node that it computes, or a part of it
     alone: bool = False         # it is to be a kernel of its own
 
-    @property
+    @cached_property
     def info(self) -> graph.StructInfo:
         return self.binding.var.sinfo
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Of the program."""
         return self.binding.value.args[0].name
 
-    @property
+    @cached_property
     def args(self) -> tuple:
         return self.binding.value.args[1].fields
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[tir.Expr, ...]:
         """Sizes passed as numbers: those that no dimension of an operand is just."""
         rest = self.binding.value.args[2:]
@@ -303,7 +303,12 @@ def _has_schedule(mod: IRModule, group: _Group, known: _Known, rule: Rule = atte
 
 
 def _only_here(call: _Call, members: dict[int, _Call]) -> bool:
-    return not call.escapes and all(id(u) in members for u in call.users)
+    if call.escapes:
+        return False
+    for u in call.users:
+        if id(u) not in members:
+            return False
+    return True
 
 
 def _epilogues(mod: IRModule, call: _Call, known: _Known) -> None:
@@ -412,7 +417,7 @@ def _written_out(group: _Group) -> int:
 def _one_output(members: dict[int, _Call], sink: _Call) -> bool:
     """Only the last member's value is used outside the group."""
     last = max(members.values(), key=lambda m: m.index)
-    return all(m is last or (not m.escapes and all(id(u) in members for u in m.users)) for m in members.values())
+    return all(m is last or _only_here(m, members) for m in members.values())
 
 
 def _same_shape(a: _Call, b: _Call) -> bool:
