@@ -52,6 +52,7 @@ from .passes.garbage import rare_collection
 from .runtime import Executable
 from .strategy import schedule_module
 from .strategy.pins import pin_programs
+from .strategy.program import scheduled_once
 from .target import Target, TargetLike
 from .target.host import target_for
 
@@ -86,7 +87,7 @@ def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequen
         mod = mod.replace(choices=Choices.of(choices))
     if target is not None:
         mod = mod.replace(attrs=mod.attrs | {"target": target})
-    with shared_programs():
+    with shared_programs(), scheduled_once():
         return with_room(mod, lambda: run(mod, DEFAULT if pipeline is None else pipeline, observers=observers, verify=verify))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ..ir import tir
@@ -60,7 +61,7 @@ def choose(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (), 
     """
     if pins is not None:
         func = func.with_attr("decisions", dict(pins))
-    program, pinned = Program(func, target, constants), Pins.of(func)
+    program, pinned = Program.of(func, target, constants), Pins.of(func)
     others, met = [], False  # what was left out, whether an alternative did fit
     for group in competing(rules_in_order() if rules is None else rules):
         left_out, ranked = _proposals(group, program, pinned, must_fit=not met)
@@ -103,7 +104,7 @@ def takes(rule: Rule, func: tir.PrimFunc, target: Target) -> bool:
 
 def proposals(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = ()) -> Iterator[tuple[Sketch, dict[str, Any]]]:
     """The sketches that would be tried, each with its best choice, in the order in which ``choose`` tries them; none of them is scheduled."""
-    program, pinned = Program(func, target, constants), Pins.of(func)
+    program, pinned = Program.of(func, target, constants), Pins.of(func)
     for group in competing(rules_in_order()):
         yield from _proposals(group, program, pinned, must_fit=False)[1]
 
@@ -123,7 +124,7 @@ def _proposals(rules: Sequence[Rule], program: Program, pins: Pins, must_fit: bo
     ranked = []
     for r in rules:
         try:
-            proposed = r(program)
+            proposed = program.once(r, partial(r, program))
         except Exception as error:
             left_out.append(_dropped(program, r.name, error))
             continue
@@ -144,7 +145,7 @@ def _proposals(rules: Sequence[Rule], program: Program, pins: Pins, must_fit: bo
 
 def _scheduled(program: Program, sketch: Sketch, choice: Mapping[str, Any]) -> Alternative:
     try:
-        return Alternative(sketch.name, sketch, choice, sketch.schedule(choice))
+        return Alternative(sketch.name, sketch, choice, program.once((sketch, *choice.items()), partial(sketch.schedule, choice)))
     except Exception as error:
         return _dropped(program, sketch.name, error, sketch, choice)
 

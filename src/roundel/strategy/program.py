@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 from ..ir import tir
 from ..ir.errors import ScheduleError
@@ -13,6 +16,20 @@ from ..schedule.schedule import Schedule
 from ..target import Target
 from .match.accesses import BlockInfo, blocks_of
 from .pointwise.inline import inline_cheap, inline_producers
+
+T = TypeVar("T")
+
+_asked: ContextVar[dict[Any, Program] | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def scheduled_once() -> Iterator[None]:
+    """Within, a program is scheduled once, however often it is asked about: fusion asks whether a rule takes what it is about to make."""
+    token = _asked.set({})
+    try:
+        yield
+    finally:
+        _asked.reset(token)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +42,27 @@ class Program:
     func: tir.PrimFunc
     target: Target
     constants: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = ()) -> Program:
+        """The program; within ``scheduled_once`` the same one for all who ask, with what is known of it."""
+        known = _asked.get()
+        if known is None:
+            return Program(func, target, constants)
+        key = func.params, func.buffer_map, func.body, func.attrs, target, constants
+        if key not in known:
+            known[key] = Program(func, target, constants)
+        return known[key]
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """What was worked out for a key before, or else what ``make`` gives. An error is not kept."""
+        if key not in self._found:
+            self._found[key] = make()
+        return self._found[key]
+
+    @cached_property
+    def _found(self) -> dict[Any, Any]:
+        return {}
 
     @property
     def name(self) -> str:
