@@ -77,11 +77,21 @@ class _Collect(Visitor):
         self.visit(block.body)
         self.blocks.pop()
 
+    def visit(self, node: Any) -> None:
+        """Dispatch on the node's type; index expressions load nothing, unless a variable in them stands for a load."""
+        if self.lets or not (isinstance(node, Expr) and node.is_index):
+            super().visit(node)
+
+    def generic(self, node: Any) -> None:
+        """Visit the children."""
+        for child in node._below():
+            self.visit(child)
+
     def _range(self, r: Range) -> Range:
-        return Range(substitute(r.min, self.table), substitute(r.extent, self.table)) if self.table else r
+        return Range(substitute(r.min, self.table), substitute(r.extent, self.table))
 
     def _record(self, buffer: Buffer, region: Region, store: bool, update: str | None = None) -> None:
-        region = tuple(map(self._range, region))
+        region = tuple(map(self._range, region)) if self.table else region
         while buffer in self.views:
             source = self.views[buffer]
             lead = len(source.region) - len(region)
@@ -170,6 +180,9 @@ def _points(indices: tuple[Expr, ...], buffer: Buffer) -> Region:
     )
 
 
+_REFERRING = frozenset((BufferLoad, BufferStore, BufferRegion, tir.MatchBufferRegion, tir.Allocate, tir.DeclBuffer))
+
+
 @lru_cache(maxsize=4096)
 def memory_of(block: Block) -> frozenset[Var]:
     """The pointers to all memory that a block, or one in it, refers to."""
@@ -179,13 +192,12 @@ def memory_of(block: Block) -> frozenset[Var]:
         n = stack.pop()
         if type(n) is Block:
             found |= memory_of(n)
-        elif not (isinstance(n, Expr) and n.is_index):
-            buffer = getattr(n, "buffer", None)
-            if buffer is not None:
-                found.add(buffer.data)
-            elif type(n) is Var:
-                found.add(n)
-            stack += n._below()
+            continue
+        if type(n) in _REFERRING:
+            found.add(n.buffer.data)
+        elif type(n) is Var:
+            found.add(n)
+        stack += [c for c in n._below() if not (isinstance(c, Expr) and c.is_index)]
     return frozenset(found)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -463,14 +464,15 @@ def _is_likely(e: Any) -> bool:
     return type(e) in _CHOICES and type(e.condition) is tir.Call and e.condition.op == "likely"
 
 
-def _loads(store: tir.BufferStore) -> list[tir.BufferLoad]:
+@lru_cache(maxsize=1024)  # statements are never changed
+def _loads(store: tir.BufferStore) -> tuple[tir.BufferLoad, ...]:
     """Each different load of a store that usually happens, those in indices included."""
     found: dict[Any, None] = {}
     stack: list[Any] = [store.value, *store.indices]
     seen = set()
     while stack:
         e = stack.pop()
-        if e in seen or not isinstance(e, tir.Expr):
+        if e in seen or not isinstance(e, tir.Expr) or e.is_index:
             continue
         seen.add(e)
         if type(e) is tir.BufferLoad:
@@ -482,4 +484,4 @@ def _loads(store: tir.BufferStore) -> list[tir.BufferLoad]:
             for name in e._children:
                 value = getattr(e, name)
                 stack += value if isinstance(value, tuple) else (value,)
-    return list(found)
+    return tuple(found)
