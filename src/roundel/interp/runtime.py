@@ -43,12 +43,15 @@ class Runtime:
         order: random.Random | None = None,
     ) -> None:
         self.mod, self.machine, self.order = mod, machine or Machine(), order
+        symbols = {str(f.attrs.get("global_symbol", name)): name for name, f in mod.items()}
+        self._by_symbol = {symbol: name for symbol, name in symbols.items() if symbol not in mod}  # by which built modules know them
         self._packed = dict(packed or {})
         self._plans: dict[tuple, Plan] = {}
         self._plain_forms: dict[tir.PrimFunc, tir.PrimFunc] = {}
         self._constants: dict[str, Pointer] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
+        name = self._by_symbol.get(name, name)
         func = self.mod[name]
 
         def call(*args: Any) -> Any:
@@ -58,7 +61,7 @@ class Runtime:
         return call
 
     def __contains__(self, name: object) -> bool:
-        return name in self.mod
+        return name in self.mod or name in self._by_symbol
 
     def __call__(self, *args: Any) -> Any:
         """Call ``main``, or the only function."""

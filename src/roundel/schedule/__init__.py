@@ -4,6 +4,7 @@
 from .decisions import OPEN, Decision
 from .features import Features, Stage, Touch
 from .handles import BlockRV, ExprRV, LoopRV
+from .picture import Picture, picture
 from .primitive import PRIMITIVES, Change, primitive
 from .schedule import Schedule
 from .sketch import Sketch, sketches
@@ -19,11 +20,13 @@ __all__ = [
     "Features",
     "Instruction",
     "LoopRV",
+    "Picture",
     "Schedule",
     "Sketch",
     "Stage",
     "Touch",
     "Trace",
+    "picture",
     "primitive",
     "sketches",
 ]

@@ -354,7 +354,7 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False, 
                 loop,
                 f"cannot {doing} loop {loop.loop_var.name}",
                 f"in block {r.block.name} it binds to {wrong[0].var.name}, which is {wrong[0].kind.value} and not spatial",
-                hint="rfactor makes a reduction loop spatial",
+                hint="rfactor makes a reduction loop spatial" if wrong[0].kind is IterKind.REDUCE else "",
             )
         if not r.block.iter_vars and loop.loop_var in _used(r.block):
             refuse(
