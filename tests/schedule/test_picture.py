@@ -23,7 +23,7 @@ def total(A: T.Buffer((30, 7), "float32"), B: T.Buffer((30,), "float32")):
 
 def test_the_text_names_loops_blocks_and_how_they_run():
     sch = Schedule(total)
-    i, j = sch.get_loops("B")
+    i, _ = sch.get_loops("B")
     outer, inner = sch.split(i, factors=[None, 8])
     sch.parallel(outer)
     sch.bind(inner, "threadIdx.x")

@@ -15,7 +15,8 @@ from typing import Any
 from roundel.ir import IRModule, tir
 from roundel.ir.errors import ScheduleError
 
-_COLOURS = {"serial": "#eef1f5", "parallel": "#ffe3c2", "vectorized": "#d6ecd2", "unrolled": "#e4dcf5", "thread": "#f8d7da", "block": "#ffffff", "condition": "#f5f5dc"}
+_COLOURS = {"serial": "#eef1f5", "parallel": "#ffe3c2", "vectorized": "#d6ecd2", "unrolled": "#e4dcf5", "thread": "#f8d7da", "block": "#ffffff",
+            "condition": "#f5f5dc"}
 _LINE, _PAD, _WIDTH = 17, 6, 7.8  # pixels: height of a line, space around it, width of a letter
 _LONGEST = 60  # letters of a statement
 
@@ -87,9 +88,10 @@ def picture(*programs: Any, titles: Sequence[str] = ()) -> Picture:
             y += box.height + _PAD
         x, bottom = x + width + 4 * _PAD, max(bottom, y)
     text = "\n".join(line for title, boxes in columns for line in ([f"{title}:"] if title else []) + [t for b in boxes for t in _lines(b, 0)])
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{x:.0f}" height="{bottom:.0f}" viewBox="0 0 {x:.0f} {bottom:.0f}" role="img"'
-    body = "".join(parts)
-    return Picture(f'{head} aria-label="{escape(text.replace(chr(10), "; "), quote=True)}"><style>text {{ font: 12px monospace; fill: #20262e; }}</style>{body}</svg>', text)
+    size = f'width="{x:.0f}" height="{bottom:.0f}" viewBox="0 0 {x:.0f} {bottom:.0f}"'
+    label = escape(text.replace("\n", "; "), quote=True)
+    style = "<style>text { font: 12px monospace; fill: #20262e; }</style>"
+    return Picture(f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}">{style}{"".join(parts)}</svg>', text)
 
 
 def _lines(box: _Box, depth: int) -> list[str]:
@@ -103,7 +105,8 @@ def _boxes(s: tir.Stmt) -> list[_Box]:
     if isinstance(s, tir.For):
         return [_loop(s)]
     if isinstance(s, tir.If):
-        return [_Box((f"if {_short(s.condition)}",), _COLOURS["condition"], tuple(b for part in (s.then_case, s.else_case) if part is not None for b in _boxes(part)))]
+        cases = tuple(b for part in (s.then_case, s.else_case) if part is not None for b in _boxes(part))
+        return [_Box((f"if {_short(s.condition)}",), _COLOURS["condition"], cases)]
     if isinstance(s, tir.BlockRealize):
         if s.block.name == "root" and not s.block.iter_vars:
             return _boxes(s.block.body)
