@@ -3,6 +3,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from arith_brute import as_range, evaluate, grid
 from hypothesis import given, settings
@@ -111,3 +112,26 @@ def test_domains_of_narrow_integers():
     x, n, m = (Var(name, DType("int32"), name != "x") for name in "xnm")
     found = detect_iter_map([x // n, x % n], {x: Range(tir.const(0, "int32"), m * n)})
     assert [Analyzer().prove_equal(a, b) for a, b in zip(found.extents(), (m, n), strict=True)] == [True, True]
+
+
+Z = Var("z", INT64)
+
+
+@pytest.mark.parametrize(
+    "index, extents, conditions, expected",
+    [
+        (X * 7 + Y * 2 + Z, {X: 9, Y: 4, Z: 2}, [Y * 2 + Z >= 1], range(1, 64)),
+        (X * 7 + Y * 2 + Z, {X: 9, Y: 4, Z: 2}, [Y * 2 + Z >= 1, X * 7 + Y * 2 + Z >= 5, X * 7 + Y * 2 + Z < 31], range(5, 31)),
+        (X * 5 + Y, {X: 9, Y: 7}, [Y >= 1, Y < 6], range(1, 46)),
+        (X * 5 + Y, {X: 9, Y: 7}, [Y >= 1, Y < 6, X * 5 + Y < 17], range(1, 17)),
+    ],
+)
+def test_conditions_on_iterators_and_on_what_they_are_part_of(index, extents, conditions, expected):
+    dom = {v: as_range(range(n)) for v, n in extents.items()}
+    (s,) = detect_iter_map([index], dom, tir.logical_and(*conditions)).indices
+    an = Analyzer()
+    first = an.value(s.base)
+    assert range(first, first + an.value(s.splits[0].extent)) == expected
+    env = grid({v: range(n) for v, n in extents.items()})
+    holds = np.logical_and.reduce([evaluate(c, env) for c in conditions])
+    assert sorted(evaluate(index, env)[holds].tolist()) == list(expected)

@@ -154,15 +154,14 @@ class _Detect:
             limit[1 if sign < 0 else 2] = tir.cast(self.an.expr(rest if sign < 0 else rest * -1, c.a.dtype), INT64)
         for body, low, high in sorted(limits.values(), key=lambda t: len(t[0].splits)):
             whole = self.fuse(IterSum(body.splits, ZERO))
-            if whole.base is not ZERO or len(whole.splits) != 1 or whole.splits[0].scale is not ONE:
+            if len(whole.splits) != 1 or whole.splits[0].scale is not ONE:
                 raise self.fail("the condition does not bound one iterator", body)
-            first = ZERO if low is None else self.an.simplify(tir.max_(low - body.base, 0))
-            last = (
-                whole.splits[0].extent - 1 if high is None else tir.min_(high - body.base, whole.splits[0].extent - 1)
-            )
+            offset, end = body.base + whole.base, whole.splits[0].extent - 1
+            first = ZERO if low is None else self.an.simplify(tir.max_(low - offset, 0))
+            last = end if high is None else tir.min_(high - offset, end)
             extent = self.an.simplify(last - first + 1)
             mark = IterMark(IterSum(whole.splits, self.an.simplify(ZERO - first)), extent)
-            self.bounded.append((body, IterSplit(mark, ONE, extent, ONE), first))
+            self.bounded.append((body, IterSplit(mark, ONE, extent, ONE), self.an.simplify(first + whole.base)))
 
     # --- expressions to sums
 
