@@ -16,6 +16,7 @@ from .index_map import (
     iter_map_simplify,
     map_shape,
 )
+from .inequalities import deskew_ranges, solve_linear_inequalities
 from .int_set import Interval
 from .iter_map import IterMap, IterMark, IterSplit, IterSum, detect_iter_map, sum_expr
 from .linear_equation import deduce_bound, detect_clip_bound, detect_linear_equation
@@ -51,6 +52,7 @@ __all__ = [
     "compose",
     "covers",
     "deduce_bound",
+    "deskew_ranges",
     "detect_clip_bound",
     "detect_common_subexpr",
     "detect_iter_map",
@@ -74,6 +76,7 @@ __all__ = [
     "same_region",
     "smith_normal_form",
     "solve_linear_equations",
+    "solve_linear_inequalities",
     "subspace_divide",
     "sum_expr",
     "union",

@@ -260,6 +260,7 @@ _CALLS: dict[str, Callable[[list[Bounds]], Bounds]] = {
     "clz": lambda args: (0, 64),
     "ctz": lambda args: (0, 64),
     "likely": lambda args: args[0],
+    "vscale": lambda args: (1, inf),
 }
 
 

@@ -77,12 +77,17 @@ _FLOAT_OPS: dict[type, Callable] = {
 
 
 def _fold_float(kind: type, a: FloatImm, b: FloatImm, dtype: DType) -> Expr | None:
-    """Constant arithmetic as the machine does it (one rounding); types that are computed wider are left alone."""
+    """Constant arithmetic as the machine does it (one rounding); of float16, which is computed wider, only what needs none."""
     op = _FLOAT_OPS.get(kind)
-    if op is None or dtype not in _ROUNDED:
+    if op is None or dtype not in _IEEE:
         return None
     with np.errstate(all="ignore"):
-        value = float(op(dtype.numpy.type(a.value), dtype.numpy.type(b.value)))
+        if dtype in _ROUNDED:
+            value = float(op(dtype.numpy.type(a.value), dtype.numpy.type(b.value)))
+        else:
+            value = float(op(np.float64(a.value), np.float64(b.value)))
+            if any(float(dtype.numpy.type(v)) != v for v in (a.value, b.value, value)):
+                return None
     return None if math.isnan(value) else FloatImm(value, dtype)
 
 

@@ -75,7 +75,9 @@ def quotient_of_multiple(r: Rewriter, e: Expr) -> Expr | None:
 
 def known_remainder(r: Rewriter, e: Expr) -> Expr | None:
     """The remainder that the modular set of the dividend leaves, or the dividend where it is less than the divisor."""
-    if type(e.b) is not IntImm or e.b.value <= 0:
+    if type(e.b) is not IntImm:
+        return e.a if r.an.bounds(e.a)[0] >= 0 and r.an.prove(tir.lt(e.a, e.b)) else None
+    if e.b.value <= 0:
         return None
     c = e.b.value
     coefficient, base = r.an.modular(e.a)

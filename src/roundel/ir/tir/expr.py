@@ -322,5 +322,10 @@ class Call(Expr):
     args: tuple[Expr, ...]
     dtype: DType
 
+    @property
+    def is_index(self) -> bool:
+        """Of calls, only ``vscale()`` is: a small number that one machine keeps."""
+        return self.op == "vscale"
+
 
 _INDEX = {Var, IntImm, Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or, Not, Select, IfThenElse}
