@@ -5,7 +5,7 @@ import numpy as np
 from arith_brute import DOMAINS, ENV, SIZE, VARS, as_range, evaluate, indices
 from hypothesis import given, settings
 
-from roundel.arith import Analyzer, covers, disjoint, estimate_region, intersect, union
+from roundel.arith import Analyzer, Interval, covers, disjoint, estimate_region, intersect, union, union_lower_bound
 from roundel.ir import decl_buffer, tir
 from roundel.ir.dtype import INT64
 from roundel.ir.tir import Range, Var
@@ -73,3 +73,30 @@ def test_regions():
         tir.BufferRegion(buf, (Range(decl_buffer((4,), "int64")[I], tir.index_const(1)), Range.of(1))), {I: Range.of(4)}
     )
     assert loaded[0].extent is N
+
+
+def test_quotients_toward_zero():
+    x, n = Var("x", INT64), Var("n", INT64, True)
+    an = Analyzer()
+    quotient = an.int_set(tir.truncdiv(x, n), {x: Range(tir.index_const(-5), tir.index_const(20))})
+    assert an.prove_equal(quotient.min, tir.truncdiv(tir.index_const(-5), n)) and an.prove_equal(quotient.max, tir.truncdiv(tir.index_const(14), n))
+    rest = an.int_set(tir.truncmod(x, n), {x: Range(tir.index_const(-5), tir.index_const(20))})
+    assert an.prove_equal(rest.min, 1 - n) and an.prove_equal(rest.max, n - 1)
+    assert an.int_set(tir.truncmod(x, n), {x: Range(tir.index_const(0), tir.index_const(20))}).min.value == 0
+
+
+def test_scalable_vectors_are_open():
+    ramp = lambda stride: tir.Ramp(tir.index_const(7), tir.index_const(stride), -4)
+    up, down = Analyzer().int_set(ramp(2), {}), Analyzer().int_set(ramp(-2), {})
+    assert (up.min.value, up.max, down.min, down.max.value) == (7, None, None, 7)
+
+
+def test_unions_that_hold_for_certain():
+    n = Var("n", INT64, True)
+    at = lambda low, high: Interval(*(None if e is None else tir.as_index(e) for e in (low, high)))
+    an = Analyzer()
+    assert union_lower_bound(an, [at(None, 0), at(1, None)]) == Interval(None, None)
+    assert union_lower_bound(an, [at(0, 3), at(5, 9)]) == at(0, 3)
+    joined = union_lower_bound(an, [at(n, n + 3), at(n + 9, n + 9), at(n + 4, n + 8)])
+    assert an.prove_equal(joined.min, n) and an.prove_equal(joined.max, n + 9)
+    assert union_lower_bound(an, []) is None

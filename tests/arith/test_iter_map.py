@@ -15,6 +15,7 @@ from roundel.arith import (
     inverse_affine_iter_map,
     inverse_index_map,
     map_shape,
+    normalize_to_iter_sum,
     same_region,
     subspace_divide,
 )
@@ -247,3 +248,15 @@ def test_covered_regions_are_exact():
     region = [Range(I * 4, tir.index_const(4)), Range(J, tir.index_const(1))]
     assert same_region(estimate_region_lower(region, dom), estimate_region(region, dom))
     assert estimate_region_lower([Range(I * 4, tir.index_const(3))], dom) is None
+
+
+def test_an_index_as_a_sum_of_parts():
+    n, a = Var("n", INT64, True), Var("a", INT64, True)
+    dom = {I: as_range(range(9)), J: as_range(range(4)), K: as_range(range(3))}
+    found = normalize_to_iter_sum(K + (J + I * 4 + 2) * n + tir.max_(a, K) + 3, dom)
+    assert [p.mark.source for p in found.splits] == [I, J, K]
+    an = Analyzer()
+    assert all(an.prove_equal(p.scale, s) for p, s in zip(found.splits, (n * 4, n, 1), strict=True))
+    assert an.prove_equal(found.base, n * 2 + tir.max_(a, K) + 3)
+    (whole,) = normalize_to_iter_sum(I // 3 * 3 + I % 3, dom).splits
+    assert whole.mark.source is I and an.value(whole.extent) == 9

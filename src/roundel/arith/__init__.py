@@ -17,8 +17,9 @@ from .index_map import (
     map_shape,
 )
 from .inequalities import deskew_ranges, solve_linear_inequalities
-from .int_set import Interval
+from .int_set import Interval, union_lower_bound
 from .iter_map import IterMap, IterMark, IterSplit, IterSum, detect_iter_map, sum_expr
+from .iter_sum import normalize_to_iter_sum
 from .linear_equation import deduce_bound, detect_clip_bound, detect_linear_equation
 from .region import (
     between,
@@ -70,6 +71,7 @@ __all__ = [
     "is_point",
     "iter_map_simplify",
     "map_shape",
+    "normalize_to_iter_sum",
     "numpy_function",
     "reads_memory",
     "relax_range",
@@ -80,4 +82,5 @@ __all__ = [
     "subspace_divide",
     "sum_expr",
     "union",
+    "union_lower_bound",
 ]

@@ -124,18 +124,46 @@ def interval(an: Analyzer, e: Expr, dom: Mapping[Var, Range], conditions: Sequen
     relax = Relax(an, dom, conditions)
     low, high = relax.of(base)
     dtype = base.dtype
-    if reach and high is not None and low is not None:
-        low, high = (low, high + reach) if reach > 0 else (low + reach, high)
+    if reach == inf or reach == -inf:  # the machine says how many lanes there are
+        low, high = (low, None) if reach > 0 else (None, high)
+    elif reach and high is not None and low is not None:
+        low, high = (low, high + int(reach)) if reach > 0 else (low + int(reach), high)
     return Interval(None if low is None else an.expr(low, dtype), None if high is None else an.expr(high, dtype))
 
 
-def _vector_base(e: Expr) -> tuple[Expr | None, int]:
-    """Scalar base and reach (last lane less first) of a vector index."""
+def _vector_base(e: Expr) -> tuple[Expr | None, float]:
+    """Scalar base and reach (last lane less first; infinite for scalable vectors) of a vector index."""
     if type(e) is tir.Broadcast:
         return e.value, 0
-    if type(e) is tir.Ramp and type(e.stride) is tir.IntImm and e.lanes > 0:
-        return e.base, e.stride.value * (e.lanes - 1)
+    if type(e) is tir.Ramp and type(e.stride) is tir.IntImm:
+        step = e.stride.value
+        return e.base, step * (e.lanes - 1) if e.lanes > 0 else inf * step if step else 0
     return None, 0
+
+
+def union_lower_bound(an: Analyzer, intervals: Sequence[Interval]) -> Interval | None:
+    """An interval that the union of intervals holds for certain: of those that provably touch or overlap, joined; None where there is none."""
+    out: Interval | None = None
+    rest = list(intervals)
+    while rest:
+        found = next((i for i in rest if out is None or _touch(an, out, i)), None)
+        if found is None:
+            break
+        rest.remove(found)
+        out = found if out is None else _hull(an, out, found)
+    return out
+
+
+def _touch(an: Analyzer, a: Interval, b: Interval) -> bool:
+    """Whether no whole number lies between two intervals."""
+    below = lambda x, y: x is None or y is None or an.prove(tir.le(x, y + 1))
+    return below(a.min, b.max) and below(b.min, a.max)
+
+
+def _hull(an: Analyzer, a: Interval, b: Interval) -> Interval:
+    low = None if a.min is None or b.min is None else an.simplify(tir.min_(a.min, b.min))
+    high = None if a.max is None or b.max is None else an.simplify(tir.max_(a.max, b.max))
+    return Interval(low, high)
 
 
 # --- per kind of atom

@@ -534,7 +534,7 @@ def split_expr(p: IterSplit, starts: Mapping[Var, Expr]) -> Expr:
     """The value of a split, scale included."""
     e = tir.floordiv(mark_expr(p.mark, starts), p.lower)
     covered = tir.mul(p.lower, p.extent)
-    if covered is not p.mark.extent:
+    if covered is not p.mark.extent and (type(covered) is tir.IntImm or Analyzer().simplify(covered) is not p.mark.extent):
         e = tir.floormod(e, p.extent)
     return tir.mul(e, p.scale)
 
