@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roundel.arith import Analyzer
+from roundel.interp.numeric import INTEGER, Machine
 from roundel.ir import decl_buffer, tir
-from roundel.ir.dtype import INT64
+from roundel.ir.dtype import INT64, DType
 from roundel.ir.tir import Broadcast, Ramp, Range, Var, const
 
 I = Var("i", INT64)
@@ -167,3 +168,46 @@ def test_divisors_that_are_never_defined_end():
     never = tir.Mod(I, const(0))
     for kind in (tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod):
         Analyzer().simplify(kind(const(2), never))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("op", ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right", "popcount", "clz", "abs"])
+def test_calls_of_constants_are_what_the_interpreter_gives(op, dtype):
+    low, high = DType(dtype).limits
+    numbers = sorted({low, low + 1, -3, -1, 0, 1, 2, 5, 77, high - 1, high} & set(range(low, high + 1)))
+    amounts = range(DType(dtype).bits) if op.startswith("shift") else numbers
+    for a in numbers:
+        for b in amounts if op in ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right") else (None,):
+            args = tuple(const(v, dtype) for v in (a, b) if v is not None)
+            e = tir.Call(op, args, DType("int32") if op in ("popcount", "clz") else DType(dtype))
+            got = Analyzer().simplify(e)
+            assert type(got) is tir.IntImm and got.value == int(evaluated(e)), (e, got)
+
+
+def evaluated(e):
+    """The value of a call of constants by the interpreter's functions."""
+    operands = [np.asarray(a.value, a.dtype.numpy) for a in e.args]
+    with np.errstate(all="ignore"):
+        value = np.abs(operands[0]) if e.op == "abs" else INTEGER[e.op](*operands)
+    return np.asarray(value).astype(e.dtype.numpy)
+
+
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("to", ["int8", "uint8", "int32", "bool", "float16", "float32", "float64"])
+def test_conversions_of_constants_are_what_the_interpreter_gives(source, to):
+    for number in (0.0, -0.0, 1.0, -1.5, 2.75, 300.0, -300.0, 65504.0, 1e9):
+        with np.errstate(all="ignore"):
+            value = np.asarray(number, source)
+        if not np.isfinite(value):
+            continue
+        got = Analyzer().simplify(tir.Cast(DType(to), const(float(value), source)))
+        with np.errstate(all="ignore"):
+            expected = Machine().cast(value, DType(source), DType(to))
+        assert type(got) in (tir.IntImm, tir.FloatImm) and got.value == expected, (source, to, number, got)
+
+
+def test_shifts_take_the_amount_modulo_the_width():
+    e = tir.Call("shift_right", (B, const(9, "int8")), DType("int8"))
+    assert Analyzer().bounds(e) == (-128, 127)
+    e = tir.Call("shift_right", (B, const(3, "int8")), DType("int8"))
+    assert Analyzer().bounds(e) == (-16, 15)

@@ -115,7 +115,7 @@ def subject(kind: str) -> tuple[Expr, Expr, tuple[int, ...], dict[Expr, np.ndarr
 
 KINDS = ("index", "index bound", "index size", "data int8", "data uint8", "narrow int8", "narrow uint8")
 CASTS = ("", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
-INNER = (*ARITHMETIC, *BITS, "shift_left", "shift_right", *(f"cast {c}" for c in CASTS[1:]), "select", "negated")
+INNER = (*ARITHMETIC, *BITS, "bitwise_not", "shift_left", "shift_right", *(f"cast {c}" for c in CASTS[1:]), "select", "negated")
 OUTER = (*ARITHMETIC, *COMPARE, *BITS, "min of both", "select on both", "and", "or")
 LEAVES = 12  # of constants, and the two leaves
 FORMS = len(KINDS) * len(INNER) * len(OUTER) * LEAVES * LEAVES * 2
@@ -129,6 +129,8 @@ def made(op: Any, a: Expr, b: Expr) -> Expr:
         return tir.Cast(DType(op.split()[1]), a)
     if op.startswith("shift"):
         return tir.Call(op, (a, IntImm(abs(b.value) % 7 if isinstance(b, IntImm) else 3, a.dtype)), a.dtype)
+    if op == "bitwise_not":
+        return tir.Call(op, (a,), a.dtype)
     if op in BITS:
         return tir.Call(op, (a, b), a.dtype)
     if op == "negated":

@@ -212,7 +212,10 @@ def _call(an: Analyzer, e: Expr) -> Bounds:
     low, high = of_dtype(e.dtype)
     if rule is None or not e.dtype.is_int:
         return low, high
-    l, h = rule([an.bounds(a) for a in e.args])
+    found = [an.bounds(a) for a in e.args]
+    if e.op in _SHIFTS and not (0 <= found[1][0] and found[1][1] < e.dtype.bits):  # the amount is taken modulo the width
+        found[1] = (0, e.dtype.bits - 1)
+    l, h = rule(found)
     if e.op in _WRAP and (l < low or h > high):
         return low, high
     return max(low, l), min(high, h)
@@ -265,6 +268,7 @@ _CALLS: dict[str, Callable[[list[Bounds]], Bounds]] = {
 
 
 _WRAP = ("shift_left", "abs", "bitwise_not")
+_SHIFTS = ("shift_left", "shift_right")
 
 
 def _ramp(an: Analyzer, e: Expr) -> Bounds:
