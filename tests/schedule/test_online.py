@@ -42,8 +42,7 @@ def blocked(func: PrimFunc, span: int) -> tuple[Schedule, Any, Any]:
         spans, _ = sch.split(sch.get_loops(block)[-1], [None, span])
         part = sch.rfactor(spans, 0)
         sch.compute_at(block, rows, index=at)
-        *others, spans = sch.get_loops(block)[1:]
-        sch.reorder(spans, *others)
+        spans = sch.get_loops(block)[1]
         sch.compute_at(part, spans)
         sch.decompose_reduction(block, spans)
         loops.append(spans)

@@ -30,7 +30,8 @@ def block_access(
     found = _Access(an or Analyzer(), {b.data: b for b in buffers})
     with found.an.scope():
         for iv in block.iter_vars:
-            found.an.bind(iv.var, iv.dom)
+            if not (type(iv.dom.extent) is tir.IntImm and iv.dom.extent.value == 1):  # of which the variable stays in regions
+                found.an.bind(iv.var, iv.dom)
         found.enter(block)
     reads = found.collect(found.reads, found.local)
     writes = found.collect(found.writes, found.local)

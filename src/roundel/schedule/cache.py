@@ -37,7 +37,7 @@ def cache_read(
     legality.require_only_blocks(tree, realize, set(), {buffer}, f"cache {buffer.name} of block {node.name}")
     users = [tree.realize(t) for t in consumer_blocks or ()] or legality.readers(tree, scope, buffer)
     made = legality.writers(tree, scope, buffer)
-    site = place(tree, made, [realize], realize)
+    site = place(tree, made, [realize], realize, early=not made)
     if realize in made:
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} reads it and also writes it")
     users = after(site, [u for u in users if buffer in legality.reads_of(u.block)])
@@ -80,9 +80,7 @@ def cache_write(
         why = f"block {node.name} may leave out elements of the part of {buffer.name} that would be copied back"
         refuse(tree, realize, f"cannot cache {buffer.name}", why)
     users = [tree.realize(t) for t in consumer_blocks or ()]
-    later = [r for r in legality.readers(tree, scope, buffer) if r not in (realize, *users)]
-    beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
-    site = place(tree, [realize], beside, realize)
+    site = place(tree, [realize], legality.later_readers(tree, realize, buffer, users), realize)
     region = copied_region(site, [realize], buffer, written=True)
     cache = _like(buffer, known_scope(tree, realize, storage_scope))
     copy, token = copy_region(site, cache, buffer, region, f"{buffer.name}_{storage_scope}")

@@ -175,7 +175,7 @@ def _fill_padding(tree: Tree, buffer: Buffer, inverse: IndexMap, padding: Expr, 
     table = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
     nest = wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), substitute(padding, table), block))
     writers = legality.writers(tree, scope, buffer)
-    return place(tree, [], writers, writers[0]).insert(nest, {}, None)
+    return place(tree, [], writers, writers[0], early=True).insert(nest, {}, None)
 
 
 @primitive
@@ -272,7 +272,8 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     if writes and (reads_back or len(legality.writers(tree, tree.scope(realize), target)) > 1):
         refuse(tree, realize, f"cannot reindex {target.name}", "the block also reads it, or another writes it too")
     legality.require_only_blocks(tree, realize, {target} if writes else set(), {target}, f"reindex {target.name} of block {node.name}")
-    found = {_indices(n) for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target}
+    an = tree.analyzer(node, inside=True, units=False)
+    found = {tuple(map(an.simplify, n.indices)) for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target}
     if len(found) != 1:
         refuse(
             tree,
@@ -285,7 +286,7 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     ivs = [iv for iv in node.iter_vars if iv.var in used]
     if not ivs or used - {iv.var for iv in ivs} or any(not _is_zero(iv.dom.min) for iv in ivs):
         refuse(tree, realize, f"cannot reindex {target.name}", "its index is not made of the block's variables")
-    an = tree.analyzer(realize.block, inside=True)
+    an = tree.analyzer(node, inside=True)
     box = run_domain(tree, realize)
     if writes and (box is None or not all(same_region([box[iv.var]], [iv.dom], an) for iv in ivs)):
         refuse(tree, realize, f"cannot reindex {target.name}", "the block does not run on the whole domain of its variables")
@@ -300,16 +301,11 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     scope = tree.scope(realize)
     changes: dict[Stmt, Stmt | None] = {realize: realize.replace(block=Reindexed(target, new, tuple(iv.var for iv in ivs)).rewrite(node))}
     feeding = [] if writes else legality.writers(tree, scope, target)
-    later = [r for r in legality.readers(tree, scope, target) if r is not realize] if writes else [realize]
-    beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
-    site = place(tree, [realize] if writes else feeding, beside, realize)
+    later = legality.later_readers(tree, realize, target) if writes else [realize]
+    site = place(tree, [realize] if writes else feeding, later, realize)
     if site.loop is not None:
         refuse(tree, realize, f"cannot reindex {target.name}", "it is written and read in one loop nest")
     return Change(site.insert(nest, changes, new), token)
-
-
-def _indices(n: Any) -> tuple[Expr, ...]:
-    return n.indices
 
 
 class Reindexed(Rewriter):

@@ -77,6 +77,13 @@ def readers(tree: Tree, scope: Block, buffer: Buffer) -> list[BlockRealize]:
     return [r for r in tree.children(scope) if buffer in reads_of(r.block)]
 
 
+def later_readers(tree: Tree, realize: BlockRealize, buffer: Buffer, but: Sequence[BlockRealize] = ()) -> list[BlockRealize]:
+    """Blocks of the same scope that read a buffer after a block (in a loop around both, in the same iteration or a later one), ``but`` some."""
+    around = tree.loops(realize)
+    found = [r for r in readers(tree, tree.scope(realize), buffer) if r is not realize and r not in but]
+    return [r for r in found if tree.order[r] > tree.order[realize] or any(x in around for x in tree.loops(r))]
+
+
 def producers(tree: Tree, block: Block) -> list[BlockRealize]:
     """Blocks of the same scope, before this one, that write what it reads (or also writes)."""
     scope, me = tree.scope(tree.realize(block.token)), tree.realize(block.token)

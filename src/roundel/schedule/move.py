@@ -171,9 +171,8 @@ def _cut(an: Analyzer, iv: tir.IterVar, need: Range | None, name: str, keep_unit
         value, loop = an.simplify(start), None
     else:
         loop = serial(name, extent, iv.var)
-        if not is_one(extent):
-            an.bind(loop.loop_var, Range(loop.min, extent))
-        value = an.simplify(start + loop.loop_var)
+        an.bind(loop.loop_var, Range(loop.min, extent))
+        value = an.simplify(start) + loop.loop_var
     checks = [] if need is iv.dom else [value >= iv.dom.min, *_below(value, end(iv.dom))]
     if not exact or not an.prove_equal(extent, need.extent):
         checks += [value >= need.min, *_below(value, end(need))]

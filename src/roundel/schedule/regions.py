@@ -64,10 +64,17 @@ def regions_of(block: Block, buffer: Buffer, *, written: bool) -> list[BufferReg
 
 
 def with_access(tree: Tree, block: Block) -> Block:
-    """The block with ``reads`` and ``writes`` as its body has them."""
-    reads, writes = block_access(block, [b for _, b in tree.func.buffer_map])
+    """The block with ``reads`` and ``writes`` as its body has them, buffers in the order in which the block had them
+    where it gets no others."""
+    found = block_access(block, [b for _, b in tree.func.buffer_map])
+    reads, writes = _in_order(found[0], block.reads), _in_order(found[1], block.writes)
     told = [_told(block, key, old, new) for key, old, new in (("read", block.reads, reads), ("write", block.writes, writes))]
     return block.replace(reads=told[0], writes=told[1])
+
+
+def _in_order(new: tuple[BufferRegion, ...], old: tuple[BufferRegion, ...]) -> tuple[BufferRegion, ...]:
+    place = {r.buffer: k for k, r in enumerate(old)}
+    return tuple(sorted(new, key=lambda r: place[r.buffer])) if all(r.buffer in place for r in new) else tuple(new)
 
 
 def _told(block: Block, kind: str, old: tuple[BufferRegion, ...], new: tuple[BufferRegion, ...]) -> tuple[BufferRegion, ...]:
@@ -75,6 +82,7 @@ def _told(block: Block, kind: str, old: tuple[BufferRegion, ...], new: tuple[Buf
     numbers = [int(k.value if isinstance(k, IntImm) else k) for k in block.annotations.get(f"explicit_{kind}_region", ())]
     kept = {old[k].buffer: old[k] for k in numbers if k < len(old)}
     return tuple(kept.get(r.buffer, r) for r in new) if kept else new
+
 
 def run_domain(tree: Tree, realize: BlockRealize, within: For | None = None) -> dict[Var, Range] | None:
     """The box of variables for which a block really runs in its scope (in one iteration of the loop ``within``); None where that is not known

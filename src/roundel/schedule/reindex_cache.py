@@ -60,9 +60,7 @@ def reindex_cache_write(tree: Tree, block: BlockToken, write_buffer_index: int |
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} also reads it")
     if not legality.stores_all(tree, realize, buffer):
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} may leave out elements that would be copied back")
-    later = [r for r in legality.readers(tree, scope, buffer) if r is not realize]
-    beside = [r for r in later if any(x in tree.loops(realize) for x in tree.loops(r))]
-    return work.insert(place(tree, [realize], beside, realize))
+    return work.insert(place(tree, [realize], legality.later_readers(tree, realize, buffer), realize))
 
 
 class _Stage:

@@ -11,6 +11,7 @@ from roundel.ir.tir import (
     Block,
     BlockRealize,
     BufferLoad,
+    BufferRegion,
     BufferStore,
     Expr,
     For,
@@ -26,7 +27,7 @@ from .legality import is_reduction, mixed_loops, require_init_first, require_tru
 from .primitive import Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, with_access
-from .tree import Tree, conjuncts, unique_block_name
+from .tree import Tree, conjuncts, is_one, unique_block_name
 from .updates import family
 
 
@@ -60,7 +61,7 @@ def rfactor(tree: Tree, loop: Loop, factor_axis: int = 0) -> Change:
 class _Rfactor:
     def __init__(self, tree: Tree, realize: BlockRealize, target: For, axis: int) -> None:
         self.tree, self.realize, self.target = tree, realize, target
-        self.block = realize.block
+        self.block = _without_single_let(realize.block)
         self.values = bindings(realize)
         self.chain = sole_loops(tree, realize)
         self.lets: dict[Var, Expr] = {}
@@ -116,11 +117,14 @@ class _Rfactor:
         kinds = {iv.kind for iv in self.block.iter_vars if v in free_vars(self.values[iv.var])}
         if kinds != {IterKind.REDUCE}:
             self.refuse("the loop does not reduce" if IterKind.REDUCE not in kinds else "the loop is also part of a spatial variable")
-        reducing = {x for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE for x in free_vars(self.values[iv.var])}
+        reducing = self._reducing()
         if reducing & {x.loop_var for x in self.tree.loops(self.realize) if x not in self.chain}:
             self.refuse("loops of the reduction hold other statements too")
         if any(x.kind in (ForKind.PARALLEL, ForKind.VECTORIZED) for x in self.chain if x.loop_var in reducing):
             self.refuse("a loop of the reduction does not run in order")
+
+    def _reducing(self) -> set[Var]:
+        return {x for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE for x in free_vars(self.values[iv.var])}
 
     def run(self) -> Change:
         """Both stages in place of the nest."""
@@ -156,20 +160,26 @@ class _Rfactor:
                 ivs.append(IterVar(v, Range(x.min, x.extent), IterKind.REDUCE))
                 values.append(x.loop_var)
         inside = {iv.var: substitute(self.values[iv.var], table) for iv in reduce}
-        swap = _Swap(dict(zip((s.buffer for s in self.stores), buffers)), lambda at: self._at(at, factor))
+        partial = dict(zip((s.buffer for s in self.stores), buffers))
+        swap = _Swap(partial, lambda at: self._at(at, factor))
         assert self.block.init is not None
-        body = substitute(swap.rewrite(self.block.body), inside)
         predicate, guard = self._split_predicate(ivs, values)
+        alone = guard is None and all(iv.kind is IterKind.SPATIAL for iv in ivs)  # a partial result is one value
+        body = substitute(self._values_alone(swap) if alone else swap.rewrite(self.block.body), inside)
         block = Block(
             tuple(ivs),
-            (),
-            (),
+            self.block.reads,
+            tuple(BufferRegion(partial[w.buffer], w.region) for w in self.block.writes),
             unique_block_name(self.tree, self.block.name + "_rf"),
             body if guard is None else tir.If(guard, body),
-            swap.rewrite(self.block.init),
+            None if alone else swap.rewrite(self.block.init),
             annotations=self.block.annotations,
         )
         return BlockRealize(tuple(values), predicate, with_access(self.tree, block))
+
+    def _values_alone(self, swap: _Swap) -> Stmt:
+        """The body where nothing is combined: each partial result is its value."""
+        return tir.seq(*(swap.rewrite(s.replace(value=p)) for s, p in zip(self.stores, _partial_values(self))))
 
     def _split_predicate(self, ivs: list[IterVar], values: list[Expr]) -> tuple[Expr, Expr | None]:
         """What stays a predicate, and what guards the body: every partial result needs its init."""
@@ -194,12 +204,15 @@ class _Rfactor:
         body = _with_own_lets(_Replace(loads).rewrite(self.block.body))
         fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in spatial}
         ivs = (
-            *(iv.replace(var=fresh[iv.var]) for iv in spatial),
             IterVar(factor, Range(self.target.min, self.target.extent), IterKind.REDUCE),
+            *(iv.replace(var=fresh[iv.var]) for iv in spatial),
         )
-        new = self.block.replace(iter_vars=(), reads=(), writes=(), body=substitute(body, fresh), init=substitute(self.block.init, fresh))
+        partial = dict(zip((s.buffer for s in self.stores), buffers))
+        reads = tuple(BufferRegion(partial[w.buffer], w.region) for w in self.block.writes)
+        new = self.block.replace(iter_vars=(), reads=reads, body=substitute(body, fresh), init=substitute(self.block.init, fresh))
         block = with_access(self.tree, new.replace(iter_vars=ivs))
         used = frozenset().union(*(free_vars(self.values[iv.var]) for iv in spatial), {self.target.loop_var})
+        used |= {x.loop_var for x in self.chain if is_one(x.extent)} - self._reducing()
         loops = [
             x.replace(loop_var=Var(x.loop_var.name, x.loop_var.dtype), token=Token(), kind=ForKind.SERIAL, thread=None)
             for x in self.chain
@@ -209,8 +222,16 @@ class _Rfactor:
         loops = [x.replace(min=substitute(x.min, table), extent=substitute(x.extent, table)) for x in loops]
         gone = {x.loop_var for x in self.chain} - used
         predicate = tir.logical_and(*(substitute(c, table) for c in conjuncts(self.realize.predicate) if not free_vars(c) & (gone | {self.target.loop_var})))
-        values = tuple(substitute(v, table) for v in (*(self.values[iv.var] for iv in spatial), self.target.loop_var))
+        values = tuple(substitute(v, table) for v in (self.target.loop_var, *(self.values[iv.var] for iv in spatial)))
         return wrap(loops, BlockRealize(values, predicate, block))
+
+
+def _without_single_let(block: Block) -> Block:
+    """A block whose one value is not computed by a statement before its store."""
+    body = block.body
+    if type(body) is not tir.Let or type(body.body) is not BufferStore:
+        return block
+    return block.replace(body=substitute(body.body, {body.var: body.value}))
 
 
 def _with_own_lets(body: Stmt) -> Stmt:

@@ -58,8 +58,9 @@ def _holder(tree: Tree, top: For | Block, at: Stmt) -> Stmt:
         holder = part.body  # type: ignore[attr-defined]
 
 
-def place(tree: Tree, first: Sequence[BlockRealize], then: Sequence[BlockRealize], at: BlockRealize) -> Site:
-    """The place after the blocks ``first`` and before ``then``, as deep as some pair of them shares a loop.
+def place(tree: Tree, first: Sequence[BlockRealize], then: Sequence[BlockRealize], at: BlockRealize, *, early: bool = False) -> Site:
+    """The place after the blocks ``first`` and right before ``then`` (at the end without any; ``early``: right after ``first``), as deep as some
+    pair of them shares a loop.
 
     Raises ScheduleError (shown at ``at``) where they are interleaved.
     """
@@ -72,7 +73,7 @@ def place(tree: Tree, first: Sequence[BlockRealize], then: Sequence[BlockRealize
     low, high = 1 + max(holds(first), default=-1), min(holds(then), default=len(parts))
     if low > high:
         refuse(tree, at, "there is no place for a copy", "blocks that write and blocks that read are interleaved")
-    return Site(tree, scope, top, low, holder)
+    return Site(tree, scope, top, low if early else high, holder)
 
 
 def after(site: Site, blocks: Sequence[BlockRealize]) -> list[BlockRealize]:

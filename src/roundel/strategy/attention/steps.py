@@ -14,6 +14,7 @@ from ...schedule import Schedule
 from ...target import Target
 from ..match.accesses import Access, extent_of
 from ..parallelism import parallelize
+from ..partial import partial_results
 from .stages import Stages
 
 UNROLLED_FMAS = 224   # multiply-adds in the body of an inner loop
@@ -122,7 +123,7 @@ class Steps:
         """The block of sums over one block of keys each."""
         sch = self.sch
         spans, _ = sch.split(sch.get_loops(block)[-1], [None, self.span])
-        part = sch.rfactor(spans, 0)
+        part = partial_results(sch, block, spans)
         sch.set_scope(part, 0, "local")
         return part
 

@@ -20,6 +20,7 @@ from ...ir import tir
 from ...schedule import Schedule
 from ..match.accesses import BlockInfo
 from ..match.contraction import Contraction, match
+from ..partial import partial_results
 from .register_tile import Tile, multiply_in_registers
 
 
@@ -27,7 +28,7 @@ def cut_reduction(sch: Schedule, c: Contraction, blocks: int) -> tuple[Contracti
     """Partial sums of ``blocks`` pieces of the first axis of the reduction, and the block that adds them."""
     total = sch.get_block(c.info.name)
     outer = sch.split(sch.get_loops(total)[c.reduce[0]], [blocks, None])[0]
-    partial = sch.rfactor(outer, 0)
+    partial = partial_results(sch, total, outer)
     sch.set_scope(partial, 0, "local")
     found = match(BlockInfo(sch.get(partial)))
     assert found is not None

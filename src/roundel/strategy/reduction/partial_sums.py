@@ -19,6 +19,7 @@ from typing import Any
 from ...ir import tir
 from ...schedule import Schedule
 from ..match.accesses import BlockInfo, extent_of
+from ..partial import partial_results
 
 LONG = 128      # additions
 ASSUMED = 1024  # steps of an axis whose extent is not a number
@@ -43,7 +44,7 @@ def sum_in_parts(sch: Schedule, info: BlockInfo) -> Any:
     loop, length = loops[info.reduce[longest].var], _length(extents[longest], math.isqrt(math.prod(extents)) // beside)
     if length > 1:
         loop, _ = sch.split(loop, [None, length])
-    return sch.rfactor(loop, 0)
+    return partial_results(sch, block, loop)
 
 
 def _length(extent: int, wanted: int) -> int:

@@ -20,6 +20,7 @@ from ...target import Target
 from ..candidates import Candidates
 from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product, vector_lanes
 from ..parallelism import loop_extent, parallelize
+from ..partial import partial_results
 from ..pointwise.streams import fetch_ahead, stream
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
@@ -188,7 +189,7 @@ def _chains(reduced: Sequence[tuple[int, int | None]]) -> np.ndarray:
 def _partial_sums(sch: Schedule, block: Any, loop: Any, width: int, chunk: Any) -> None:
     """Reduce into ``width`` partial results, in the loop ``chunk`` where there is one, then across them."""
     inner = sch.split(loop, [None, width])[1]
-    partial = sch.rfactor(inner, 0)
+    partial = partial_results(sch, block, inner)
     sch.set_scope(partial, 0, "local")
     steps = next(x for x in sch.get_loops(partial) if _reduces(sch, partial, x))
     if chunk is not None:

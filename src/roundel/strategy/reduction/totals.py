@@ -15,6 +15,7 @@ from ...target import Target
 from ...target.target import L2
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product, vector_lanes
 from ..parallelism import parallelize
+from ..partial import partial_results
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .rows import chains_of, in_vectors, long_axes
@@ -54,7 +55,7 @@ def _reduce(sch: Schedule, info: BlockInfo, target: Target) -> None:
     before = sch.get_loops(sch.get_block(info.name))[: tokens.index(sch.get(loop).token)]  # of one iteration
     part, within = sch.split(loop, [None, length])
     sch.reorder(part, *before, within)
-    block = sch.rfactor(part, 0)
+    block = partial_results(sch, sch.get_block(info.name), part)
     sch.cache_write(block, 0, "local")
     name = sch.get(block).name
     sch.reverse_compute_at(sch.get_consumers(block)[0], part)
