@@ -35,7 +35,7 @@ def test_rfactor_of_argmax():
     k = te.reduce_axis((0, 20), "k")
     argmax = te.comm_reducer(
         lambda x, y: (tir.select(x[1] >= y[1], x[0], y[0]), tir.select(x[1] >= y[1], x[1], y[1])),
-        lambda t0, t1: (tir.const(-1, t0), te.min_value(t1)),
+        lambda t0, t1: (tir.const(-1, t0), te.lowest(t1)),
     )
     index, value = te.compute((6,), lambda i: argmax((k.var, a[i, k]), axis=k), "V")
     func = te.create_prim_func([a, index, value])

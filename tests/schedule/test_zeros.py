@@ -36,7 +36,7 @@ def test_terms_of_the_border_are_left_out():
 def test_maxima_and_minima(least: bool):
     n, k = 9, 3
     a, r = te.placeholder((n,), "int32", "A"), te.reduce_axis((0, k), "r")
-    fill = te.max_value("int32") if least else te.min_value("int32")
+    fill = te.highest("int32") if least else te.lowest("int32")
     padded = te.compute((n + 2,), lambda i: te.if_then_else(te.logical_and(i >= 1, i < n + 1), a[i - 1], fill), "padded")
     over = te.min if least else te.max
     func = te.create_prim_func([a, te.compute((n,), lambda i: over(padded[i + r.var], axis=r), "C")])

@@ -52,7 +52,7 @@ def test_a_tuple_reduction_writes_all_its_outputs():
     k = te.reduce_axis(7, "k")
     argmax = te.comm_reducer(
         lambda x, y: (te.select(x[1] >= y[1], x[0], y[0]), te.max_(x[1], y[1])),
-        lambda i, v: (te.const(-1, i), te.min_value(v)),
+        lambda i, v: (te.const(-1, i), te.lowest(v)),
         "argmax",
     )
     at, value = te.compute((3,), lambda i: argmax((k.var, A[i, k]), axis=k), name="best")

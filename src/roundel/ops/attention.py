@@ -134,7 +134,7 @@ class SoftmaxMatMul(OpDef):
 
         if reach is not None:
             given = scores
-            scores = te.compute(given.shape, lambda *at: seen(given(*at), te.min_value(given.dtype), at), "attention_seen")
+            scores = te.compute(given.shape, lambda *at: seen(given(*at), te.lowest(given.dtype), at), "attention_seen")
         top = te.compute(below, lambda *at: te.max_finite(te.cast(scores[(*at[:-1], n.var, at[-1])], wide), axis=n), "attention_max")
 
         def exponential(*at: Any) -> Any:  # of -infinity it is zero, also where there is nothing else

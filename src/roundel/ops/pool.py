@@ -98,7 +98,7 @@ class Pool(_Pooling):
         for c, k, s, (lo, hi), d in geometry:
             over = simplify((result[c] - 1) * s + ((k - 1) * d + 1 - lo) - sizes[c]) if attrs["ceil_mode"] else hi
             pads[c] = (lo, over if not isinstance(over, tir.IntImm) else max(over.value, 0))
-        fill = te.min_value(x.dtype) if self.how == "max" else tir.const(0, x.dtype)
+        fill = te.lowest(x.dtype) if self.how == "max" else tir.const(0, x.dtype)
         padded = pad_spatial(x, layout, pads, fill, label(self) + "_pad")
         window = {c: te.reduce_axis(k, "r" + c.lower()) for c, k, *_ in geometry}
 

@@ -80,7 +80,7 @@ class Quantize(_Quantizing):
 
 
 def _clamp(v: Any, dtype: DType, least: Callable[..., Any], most: Callable[..., Any]) -> Any:
-    low, high = te.min_value(dtype).value, te.max_value(dtype).value
+    low, high = te.lowest(dtype).value, te.highest(dtype).value
     return least(most(v, float(low)), float(high))
 
 

@@ -188,8 +188,8 @@ _root = lambda v, n: te.sqrt(v) if v.dtype.is_float else te.cast(te.sqrt(te.cast
 for _op in (
     Reduction("sum", te.sum, 0, _sum),
     Reduction("prod", te.prod, 1, lambda x, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype)),
-    Reduction("max", te.max, te.min_value, _extreme("max")),
-    Reduction("min", te.min, te.max_value, _extreme("min")),
+    Reduction("max", te.max, te.lowest, _extreme("max")),
+    Reduction("min", te.min, te.highest, _extreme("min")),
     Reduction("mean", te.sum, 0, _np_mean, after=_mean),
     Reduction("reduce_l1", te.sum, 0, _np(_sum, np.abs), before=_abs),
     Reduction("reduce_l2", te.sum, 0, _np(_sum, np.square, np.sqrt), before=lambda v: v * v, after=_root),
@@ -245,7 +245,7 @@ register(
     _Centred(
         "reduce_log_sum_exp",
         te.max_number,  # a NaN reaches the sum through its exponential
-        te.min_value,
+        te.lowest,
         lambda v, top, n: te.exp(v - _finite(top)),
         lambda v, top, n: te.log(v) + _finite(top),
         _logsumexp,

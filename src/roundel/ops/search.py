@@ -53,7 +53,7 @@ class _Arg(OpDef):
             left, inner = iter(rest), iter(ks)
             v = byte(x(*[next(inner).var if k in axes else next(left) for k in range(len(x.shape))]))
             found = tir.eq(v, extreme(*rest))
-            return te.min(te.select(te.logical_or(found, te.isnan(v)) if v.dtype.is_float else found, at, te.max_value(place)), axis=ks)
+            return te.min(te.select(te.logical_or(found, te.isnan(v)) if v.dtype.is_float else found, at, te.highest(place)), axis=ks)
 
         index = te.compute(extreme.shape, first, self.name + "_first")
         shape = reduced_shape(x.shape, axes, attrs["keepdims"])

@@ -89,7 +89,7 @@ def _limit(bound: Any, dtype: DType) -> tir.Expr:
     value = getattr(bound, "value", None)
     if dtype.is_float or value is None:
         return te.cast(tir.const(bound), dtype)
-    low, high = te.min_value(dtype).value, te.max_value(dtype).value
+    low, high = te.lowest(dtype).value, te.highest(dtype).value
     return tir.const(low if value < low else high if value > high else int(value), dtype)
 
 
@@ -117,7 +117,7 @@ def convert(array: np.ndarray, dtype: DType) -> np.ndarray:
     if not (source.is_float and dtype.is_int):
         with np.errstate(all="ignore"):
             return array.astype(dtype.numpy)
-    low, high = te.min_value(dtype).value, te.max_value(dtype).value
+    low, high = te.lowest(dtype).value, te.highest(dtype).value
     wide = np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
     clipped = np.trunc(np.clip(wide, low, high))
     out = np.where(clipped >= high, high, np.where(clipped <= low, low, 0)).astype(

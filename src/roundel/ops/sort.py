@@ -184,7 +184,7 @@ class Selection:
     def number(self, j: Any) -> tir.Expr:
         """An element; in ascending order a NaN, which comes last, counts as the largest number."""
         v = self.key(j)
-        return v if self.descending or not v.dtype.is_float else te.select(te.isnan(v), te.max_value(v.dtype), v)
+        return v if self.descending or not v.dtype.is_float else te.select(te.isnan(v), te.highest(v.dtype), v)
 
 
 def np_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:

@@ -9,11 +9,11 @@ from typing import Any
 
 from roundel.ir import tir
 from roundel.ir.attrs import Attrs
-from roundel.ir.dtype import INT64
 from roundel.ir.errors import RoundelError
 from roundel.ir.visit import children, substitute
 
 from .reduce import Reduce
+from .tag import current_tag
 from .tensor import Compute, Extern, Literal, Tensor, make_tensor
 
 
@@ -31,17 +31,14 @@ def compute(
     attribute ``tag``.
     """
     shape = shape if isinstance(shape, tuple | list) else (shape,)
-    axes = tuple(
-        tir.IterVar(tir.Var(n, INT64), tir.Range.of(s), tir.IterKind.SPATIAL)
-        for n, s in zip(_axis_names(fcompute, len(shape)), shape)
-    )
+    axes = tuple(_axis(n, s) for n, s in zip(_axis_names(fcompute, len(shape)), shape))
     made = fcompute(*(a.var for a in axes))
     bodies = tuple(_element(b) for b in (made if isinstance(made, tuple | list) else (made,)))
     _check(bodies, name)
     stage = Compute(
         axes,
         bodies,
-        Attrs({**(attrs or {}), **({"tag": tag} if tag else {})}),
+        Attrs({**(attrs or {}), **({"tag": tag or current_tag()} if tag or current_tag() else {})}),
         tuple(dict.fromkeys(t for b in bodies for e in (b, *_of_combiner(b)) for t in _tensors(e))),
     )
     outs = tuple(
@@ -49,6 +46,11 @@ def compute(
         for k, b in enumerate(bodies)
     )
     return outs if isinstance(made, tuple | list) else outs[0]
+
+
+def _axis(name: str, size: Any) -> tir.IterVar:
+    extent = tir.as_index(size)
+    return tir.IterVar(tir.Var(name, extent.dtype), tir.Range(tir.const(0, extent.dtype), extent), tir.IterKind.SPATIAL)
 
 
 def _axis_names(fcompute: Callable[..., Any], ndim: int) -> list[str]:
@@ -134,7 +136,7 @@ def extern(
         outputs, made = list(zip(shapes, kinds, strict=True)), build
         build = lambda ins, outs, scratch: _statement(made(ins, outs))
     axes = tuple(
-        tir.IterVar(tir.Var(f"i{k}", INT64), tir.Range.of(s), tir.IterKind.SPATIAL) for k, s in enumerate(over)
+        _axis(f"i{k}", s) for k, s in enumerate(over)
     )
     buffers = tuple(tir.decl_buffer(tuple(s), d, f"{name}_scratch{k}") for k, (s, d) in enumerate(scratch))
     stage = Extern(axes, build, buffers, Attrs(attrs), tuple(map(_in_memory, inputs)))

@@ -9,20 +9,26 @@ from typing import Any
 from roundel.arith import block_access
 from roundel.ir import tir
 from roundel.ir.attrs import Attrs
-from roundel.ir.dtype import BOOL, HANDLE
+from roundel.ir.dtype import BOOL, HANDLE, DType
 from roundel.ir.errors import RoundelError
 from roundel.ir.visit import free_vars, substitute
 
 from .reduce import Reduce
-from .tensor import Compute, Definition, Extern, Placeholder, Tensor
+from .tensor import Compute, Definition, Extern, Placeholder, Scan, Tensor
 
 
 def create_prim_func(
-    args: Sequence[Tensor | tir.Var], name: str | None = "main", attrs: Mapping[str, Any] | None = None
+    args: Sequence[Tensor | tir.Var],
+    index_dtype_override: Any = None,
+    *,
+    name: str | None = "main",
+    attrs: Mapping[str, Any] | None = None,
 ) -> tir.PrimFunc:
     """A tensor program with these tensors (and scalars) as parameters, in order; other stages become ``alloc_buffers``.
 
-    Variables of shapes are bound by the buffers' shapes, others have to be in ``args``. ``name`` exports the program.
+    Variables of shapes are bound by the buffers' shapes, others have to be in ``args``. ``name`` exports the program. A parameter that a
+    stage's attribute ``layout_free_placeholders`` names counts in the program's attribute ``layout_free_buffers``. Indices are of the type of
+    their sizes (int64 where these are numbers); ``index_dtype_override`` is the type that all have to have.
     """
     tensors = [a for a in args if isinstance(a, Tensor)]
     stages = _in_order(tensors)
@@ -35,7 +41,7 @@ def create_prim_func(
                 hint="add the placeholder to create_prim_func's list",
             )
     body = tir.seq(*(_stage(stage, outs, buffers) for stage, outs in stages if not isinstance(stage, Placeholder)))
-    root = tir.Block((), (), (), "root", body, alloc_buffers=tuple(b for t, b in buffers.items() if t not in given))
+    root = tir.Block((), (), (), "root", body, alloc_buffers=_inner(buffers, given))
     params, pairs = [], []
     for a in args:
         if isinstance(a, Tensor):
@@ -43,13 +49,46 @@ def create_prim_func(
             pairs.append((params[-1], buffers[a]))
         else:
             params.append(a)
+    if index_dtype_override is not None:
+        _require_sizes(buffers, DType(index_dtype_override))
     symbol = {} if name is None else {"global_symbol": name}
-    return tir.PrimFunc(
+    func = tir.PrimFunc(
         tuple(params),
         tir.BlockRealize((), tir.IntImm(1, BOOL), root),
         tuple(pairs),
-        Attrs({**symbol, "noalias": True, **(attrs or {})}),
+        Attrs({**symbol, "tir.noalias": True, **_layout_free(tensors, stages), **(attrs or {})}),
     )
+    return _with_sizes(func)
+
+
+def _inner(buffers: Mapping[Tensor, tir.Buffer], given: set[Tensor]) -> tuple[tir.Buffer, ...]:
+    """The buffers of no parameter."""
+    outside = {buffers[t] for t in given}
+    return tuple(b for b in dict.fromkeys(buffers.values()) if b not in outside)
+
+
+def _with_sizes(func: tir.PrimFunc) -> tir.PrimFunc:
+    """The program in which the variables that shapes bind are known to be sizes, at least 0."""
+    shapes = {n for b in func.buffer_params for n in b.shape if type(n) is tir.Var and not n.size}
+    bound = shapes.difference(func.params)
+    return substitute(func, {v: tir.Var(v.name, v.dtype, True) for v in bound}) if bound else func
+
+
+def _require_sizes(buffers: Mapping[Tensor, tir.Buffer], dtype: DType) -> None:
+    for b in buffers.values():
+        for n in b.shape:
+            if n.dtype is not dtype:
+                raise RoundelError(f"a size of tensor {b.name} is of type {n.dtype}, not {dtype}", hint=f"make its variable with te.var(dtype={str(dtype)!r})")
+
+
+def _layout_free(params: Sequence[Tensor], stages: list[tuple[Definition, list[Tensor]]]) -> dict[str, Any]:
+    """The positions of the parameters whose layout stages leave to the compiler."""
+    named = [t for stage, _ in stages if isinstance(stage, Compute) for t in stage.attrs.get(_LAYOUT_FREE, ())]
+    found = sorted({params.index(t) for t in named if t in params})
+    return {"layout_free_buffers": tuple(found)} if found else {}
+
+
+_LAYOUT_FREE = "layout_free_placeholders"
 
 
 def _in_order(outputs: Sequence[Tensor]) -> list[tuple[Definition, list[Tensor]]]:
@@ -93,6 +132,8 @@ def _buffers(params: Sequence[Tensor], stages: list[tuple[Definition, list[Tenso
 def _stage(stage: Any, outs: list[Tensor], buffers: dict[Tensor, tir.Buffer]) -> tir.Stmt:
     if isinstance(stage, Extern):
         return _extern_block(stage, outs, buffers)
+    if isinstance(stage, Scan):
+        return _scan(stage, outs, buffers)
     if any(type(b) is Reduce for b in stage.bodies):
         return _compute_block(stage, _all_outputs(stage, outs, buffers), buffers)
     return tir.seq(*(_compute_block(stage, [t], buffers) for t in outs))
@@ -111,6 +152,7 @@ class _Axes:
     """Block variables for a stage's axes, and the loops around the block."""
 
     def __init__(self, axes: Sequence[tir.IterVar]) -> None:
+        self.alone = not axes
         axes = axes or (tir.IterVar(tir.Var("i", tir.index_const(0).dtype), tir.Range.of(1), tir.IterKind.SPATIAL),)
         self.variables = [tir.Var("v_" + a.var.name, a.var.dtype) for a in axes]
         self.iter_vars = tuple(tir.IterVar(v, a.dom, a.kind) for v, a in zip(self.variables, axes))
@@ -119,7 +161,9 @@ class _Axes:
         self.doms = [a.dom for a in axes]
 
     def nest(self, block: tir.Block) -> tir.Stmt:
-        """The block realized inside one serial loop per axis."""
+        """The block realized inside one serial loop per axis (none without axes)."""
+        if self.alone:
+            return tir.BlockRealize((tir.index_const(0),), tir.IntImm(1, BOOL), block)
         body: tir.Stmt = tir.BlockRealize(tuple(self.loops), tir.IntImm(1, BOOL), block)
         for v, dom in zip(reversed(self.loops), reversed(self.doms)):
             body = tir.For(v, dom.min, dom.extent, tir.ForKind.SERIAL, body)
@@ -144,7 +188,7 @@ def _block(
 def _compute_block(stage: Compute, outs: list[Tensor], buffers: Mapping[Tensor, tir.Buffer]) -> tir.Stmt:
     bodies = [stage.bodies[t.value_index] for t in outs]
     targets = [buffers[t] for t in outs]
-    attrs = _with_buffers(stage.attrs, buffers)
+    attrs = _with_buffers(_of_block(stage.attrs), buffers)
     if type(bodies[0]) is Reduce:
         return _reduction(stage, bodies[0], targets, attrs, buffers)
     axes = _Axes(stage.axes)
@@ -189,6 +233,44 @@ def _start_and_update(
     for v, value in zip(reversed(held), reversed(values)):
         body = tir.Let(v, value, body)
     return init, body
+
+
+def _of_block(attrs: Attrs) -> Attrs:
+    """A stage's attributes without the parameters among its tensors of free layout, which the program's attribute names."""
+    if _LAYOUT_FREE not in attrs:
+        return attrs
+    inner = tuple(t for t in attrs[_LAYOUT_FREE] if not isinstance(t.definition, Placeholder))
+    rest = {k: v for k, v in attrs.items() if k != _LAYOUT_FREE}
+    return Attrs({**rest, **({_LAYOUT_FREE: inner} if inner else {})})
+
+
+def _scan(stage: Scan, outs: list[Tensor], buffers: dict[Tensor, tir.Buffer]) -> tir.Stmt:
+    """The first rows of all states, and a loop over further rows."""
+    made = {t.value_index: buffers[t] for t in outs}
+    for k, s in enumerate(stage.state):
+        buffers[s] = made[k] if k in made else buffers.setdefault(s, tir.decl_buffer(s.shape, s.dtype, f"{outs[0].name}_{k}"))
+    first = []
+    for init, s in zip(stage.init, stage.state):
+        axes = _Axes(tuple(tir.IterVar(tir.Var(f"i{k}", n.dtype), tir.Range(tir.const(0, n.dtype), n), tir.IterKind.SPATIAL) for k, n in enumerate(init.shape)))
+        at = tuple(axes.variables)
+        first.append(_block(axes, f"{buffers[s].name}_init", tir.BufferStore(buffers[s], buffers[init][at], at), None, Attrs()))
+    rows = stage.state[0].shape[0]
+    start = stage.init[0].shape[0]
+    t = tir.Var("t", rows.dtype)
+    steps = [_row(u, buffers[s], t, start, buffers) for u, s in zip(stage.update, stage.state)]
+    return tir.seq(*first, tir.For(t, start, rows - start, tir.ForKind.SERIAL, tir.seq(*steps)))
+
+
+def _row(update: Tensor, target: tir.Buffer, t: tir.Var, start: tir.Expr, buffers: Mapping[Tensor, tir.Buffer]) -> tir.Stmt:
+    """The nest that makes row ``t`` of one state."""
+    stage = update.definition
+    assert isinstance(stage, Compute)
+    row = stage.axes[0].replace(dom=tir.Range(start, stage.axes[0].dom.extent - start), kind=tir.IterKind.SCAN)
+    axes = _Axes((row, *stage.axes[1:]))
+    value = substitute(stage.bodies[update.value_index], axes.table, buffers)
+    nest = _block(axes, target.name, tir.BufferStore(target, value, tuple(axes.variables)), None, _with_buffers(_of_block(stage.attrs), buffers))
+    assert type(nest) is tir.For
+    return substitute(nest.body, {nest.loop_var: t})
 
 
 def _with_buffers(value: Any, buffers: Mapping[Tensor, tir.Buffer]) -> Any:

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from roundel.ir import tir
-from roundel.ir.dtype import BOOL, INT64, DType
+from roundel.ir.dtype import BOOL, DType
 from roundel.ir.errors import RoundelError
 from roundel.ir.node import node
 
@@ -39,11 +39,13 @@ class Reduce(tir.Expr):
 def reduce_axis(dom: Any, name: str = "k") -> tir.IterVar:
     """A reduction axis over ``[begin, end)``; ``dom`` is (begin, end), an extent, or a tir.Range."""
     if isinstance(dom, tuple | list):
-        begin, end = tir.as_index(dom[0]), tir.as_index(dom[1])
+        end = tir.as_index(dom[1])
+        begin = tir.const(dom[0], end.dtype) if isinstance(dom[0], int) else tir.as_index(dom[0])
         dom = tir.Range(begin, end - begin)
     elif not isinstance(dom, tir.Range):
-        dom = tir.Range.of(dom)
-    return _Axis(tir.Var(name, INT64), dom, tir.IterKind.REDUCE)
+        extent = tir.as_index(dom)
+        dom = tir.Range(tir.const(0, extent.dtype), extent)
+    return _Axis(tir.Var(name, dom.extent.dtype), dom, tir.IterKind.REDUCE)
 
 
 @node
@@ -79,20 +81,28 @@ class _Axis(tir.IterVar):
         return self.var % other
 
 
+def lowest(dtype: Any) -> tir.Expr:
+    """The least value of a dtype: -inf of floats."""
+    d = DType(dtype)
+    return tir.const(-np.inf, d) if d.is_float else min_value(d)
+
+
+def highest(dtype: Any) -> tir.Expr:
+    """The greatest value of a dtype: inf of floats."""
+    d = DType(dtype)
+    return tir.const(np.inf, d) if d.is_float else max_value(d)
+
+
 def min_value(dtype: Any) -> tir.Expr:
-    """The smallest value of a dtype (-inf of floats)."""
-    return _limit(DType(dtype), lowest=True)
+    """The least finite value of a dtype."""
+    d = DType(dtype)
+    return tir.const(float(ml_dtypes.finfo(d.numpy).min), d) if d.is_float else tir.IntImm(d.limits[0], d)
 
 
 def max_value(dtype: Any) -> tir.Expr:
-    """The largest value of a dtype (inf of floats)."""
-    return _limit(DType(dtype), lowest=False)
-
-
-def _limit(dtype: DType, lowest: bool) -> tir.Expr:
-    if dtype.is_float:
-        return tir.const(-np.inf if lowest else np.inf, dtype)
-    return tir.IntImm(dtype.limits[0 if lowest else 1], dtype)
+    """The greatest finite value of a dtype."""
+    d = DType(dtype)
+    return tir.const(float(ml_dtypes.finfo(d.numpy).max), d) if d.is_float else tir.IntImm(d.limits[1], d)
 
 
 def comm_reducer(
@@ -124,7 +134,7 @@ def comm_reducer(
             raise RoundelError(f"{name} reduces over axes made by te.reduce_axis, not {axes}")
         if not axes:
             return sources if isinstance(expr, tuple | list) else sources[0]
-        condition = tir.IntImm(1, BOOL) if where is None else tir.const(where)
+        condition = tir.IntImm(1, BOOL) if where is None else where.asexpr() if hasattr(where, "asexpr") else tir.const(where)
         made = tuple(Reduce(combiner, sources, axes, condition, k) for k in range(len(sources)))
         return made if isinstance(expr, tuple | list) else made[0]
 
@@ -138,11 +148,11 @@ def _sum(x: tir.Expr, y: tir.Expr) -> tir.Expr:
 
 sum_over = comm_reducer(_sum, lambda d: 0, "sum")
 prod_over = comm_reducer(lambda x, y: x * y, lambda d: 1, "prod")
-max_over = comm_reducer(tir.max_, min_value, "max")
-min_over = comm_reducer(tir.min_, max_value, "min")
-max_number_over = comm_reducer(lambda x, y: tir.select(x < y, y, x), min_value, "max_number")
+max_over = comm_reducer(tir.max_, lowest, "max")
+min_over = comm_reducer(tir.min_, highest, "min")
+max_number_over = comm_reducer(lambda x, y: tir.select(x < y, y, x), lowest, "max_number")
 """The largest of those that are numbers, -inf without any: one instruction, where ``max``, which keeps NaNs, takes three or four."""
-max_finite_over = comm_reducer(lambda x, y: tir.select(x < y, y, x), lambda d: tir.const(float(ml_dtypes.finfo(d.numpy).min), d), "max_finite")
+max_finite_over = comm_reducer(lambda x, y: tir.select(x < y, y, x), min_value, "max_finite")
 """The largest of those that are numbers and not -inf, the smallest finite one without any: its difference to -inf is -inf, not NaN."""
 all_over = comm_reducer(tir.logical_and, lambda d: 1, "all")
 any_over = comm_reducer(tir.logical_or, lambda d: 0, "any")

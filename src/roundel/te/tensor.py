@@ -42,6 +42,11 @@ class Tensor(Buffer):
             raise RoundelError(f"tensor {self.name} has {self.ndim} dimensions and stands where a scalar is needed", hint="index it")
         return self[()]
 
+    @property
+    def op(self) -> Operation:
+        """The stage that makes the tensor: its name, attributes, axes, bodies and inputs."""
+        return _OPERATIONS[type(self.definition)](self)
+
     def __repr__(self) -> str:
         return f"Tensor({self.name}: {self.dtype}[{', '.join(map(_short, self.shape))}])"
 
@@ -104,6 +109,90 @@ class Extern(Definition):
     scratch: tuple[Buffer, ...] = ()
     attrs: Attrs = EMPTY
     inputs: tuple[Tensor, ...] = ()
+
+
+@dataclass(eq=False)
+class Scan(Definition):
+    """Rows one after another: the first are those of ``init``, each further one is what ``update`` makes of the rows of ``state`` before it."""
+
+    init: tuple[Tensor, ...]
+    update: tuple[Tensor, ...]
+    state: tuple[Tensor, ...]
+    inputs: tuple[Tensor, ...] = ()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A stage seen from one of its tensors."""
+
+    tensor: Tensor
+
+    @property
+    def name(self) -> str:
+        """The stage's name: the tensor's, without the number of the output."""
+        return self.tensor.name.removesuffix(f"_v{self.tensor.value_index}")
+
+    @property
+    def attrs(self) -> Attrs:
+        """The attributes it was made with, but the tag."""
+        return Attrs({k: v for k, v in getattr(self.tensor.definition, "attrs", EMPTY).items() if k != "tag"})
+
+    @property
+    def tag(self) -> str:
+        """The tag it was made with, or nothing."""
+        return str(getattr(self.tensor.definition, "attrs", EMPTY).get("tag", ""))
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """The axes of its outputs."""
+        return getattr(self.tensor.definition, "axes", ())
+
+    @property
+    def body(self) -> tuple[Expr, ...]:
+        """The elements of its outputs, by ``axis``."""
+        return getattr(self.tensor.definition, "bodies", ())
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """The axes it reduces over."""
+        return next((b.axes for b in self.body if hasattr(b, "axes")), ())
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors it reads."""
+        return self.tensor.definition.inputs
+
+    @property
+    def num_outputs(self) -> int:
+        """How many tensors it makes."""
+        return len(self.body) or len(getattr(self.tensor.definition, "update", ())) or 1
+
+    def output(self, index: int) -> Tensor:
+        """The tensor of one of its outputs."""
+        if index == self.tensor.value_index:
+            return self.tensor
+        if not 0 <= index < len(self.body):
+            raise RoundelError(f"{self.name} has {self.num_outputs} outputs, not an output {index}")
+        return self.tensor.replace(name=f"{self.name}_v{index}", dtype=self.body[index].dtype, value_index=index)
+
+
+class PlaceholderOp(Operation):
+    """That of a tensor given from outside."""
+
+
+class ComputeOp(Operation):
+    """That of elements by expressions."""
+
+
+class ExternOp(Operation):
+    """That of a statement."""
+
+
+class ScanOp(Operation):
+    """That of rows one after another."""
+
+
+_OPERATIONS: dict[type, type[Operation]] = {Placeholder: PlaceholderOp, Literal: ComputeOp, Compute: ComputeOp, Extern: ExternOp, Scan: ScanOp}
 
 
 def make_tensor(definition: Definition, shape: Sequence[Any], dtype: Any, name: str, value_index: int = 0) -> Tensor:

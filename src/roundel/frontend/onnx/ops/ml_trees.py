@@ -133,7 +133,7 @@ def _evaluate(node: NodeContext, x: Any, t: _Trees, targets: int, aggregate: str
     unused = {"mode": len(modes) <= 1, "missing": not any(t.missing), "target": one_target, "start": one_weight}
     tables = {k: np.asarray([*c, *c[:1]], dtype.numpy if k in ("split", "weight") else np.int32)  # at least two: one alone would count as a number
               for k, c in names.items() if not unused.get(k)}
-    start = {"MIN": te.max_value, "MAX": te.min_value}.get(aggregate, lambda d: tir.const(0.0, d))(dtype)
+    start = {"MIN": te.highest, "MAX": te.lowest}.get(aggregate, lambda d: tir.const(0.0, d))(dtype)
     join = {"MIN": tir.min_, "MAX": tir.max_}.get(aggregate, lambda a, b: a + b)
     index = lambda e: te.cast(e, "int64")
 

@@ -173,7 +173,7 @@ def _positions(node: NodeContext, x: Any, out: Any) -> Any:
             for k in order:
                 flat = flat * shape[2 + k] + safe[k]
             plane = (b * shape[1] + c) * tir.product_of(shape[2:])
-            return _first_largest()((plane + flat, te.select(inside, data(b, c, *safe), te.min_value(x.sinfo.dtype))), axis=axes)
+            return _first_largest()((plane + flat, te.select(inside, data(b, c, *safe), te.lowest(x.sinfo.dtype))), axis=axes)
 
         return te.compute(size, body, "positions")[0]
 
@@ -185,7 +185,7 @@ def _first_largest() -> Any:
         keep = te.logical_or(a[1] > b[1], te.logical_and(tir.eq(a[1], b[1]), a[0] < b[0]))
         return te.select(keep, a[0], b[0]), te.select(keep, a[1], b[1])
 
-    return te.comm_reducer(combine, lambda i, v: (te.max_value(i), te.min_value(v)), "first_largest")
+    return te.comm_reducer(combine, lambda i, v: (te.highest(i), te.lowest(v)), "first_largest")
 
 
 @converter("LpPool", since=2)

@@ -125,7 +125,7 @@ def _roi_adaptive(x: Any, rois: Any, batch: Any, rows: int, cols: int, scale: fl
                 old = load(out, (r, c, i, j))
                 return store(out, (r, c, i, j), tir.max_(old, new) if mode == "max" else old + new)
 
-            start = te.min_value("float32") if mode == "max" else 0.0
+            start = te.lowest("float32") if mode == "max" else 0.0
             counts = [tir.min_(count_y - first_y, _most(data.shape[2])), tir.min_(count_x - first_x, _most(data.shape[3]))]
             steps = [store(out, (r, c, i, j), start), for_each(counts, visit)]
             found = load(out, (r, c, i, j))
@@ -292,7 +292,7 @@ def _max_roi_pool(node: NodeContext, x: Value, rois: Value) -> Any:
             top, bottom, left, right = region(r, i, j)
             inside = te.logical_and(rows.var >= top, rows.var < bottom, columns.var >= left, columns.var < right)
             value = data(image(r), c, rows.var, columns.var)
-            return te.max(te.select(inside, value, te.min_value(data.dtype)), axis=[rows, columns])
+            return te.max(te.select(inside, value, te.lowest(data.dtype)), axis=[rows, columns])
 
         out = te.compute((boxes.shape[0], data.shape[1], tir.index_const(height), tir.index_const(width)), largest, "max_roi_pool")
 
