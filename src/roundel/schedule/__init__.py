@@ -3,7 +3,7 @@
 
 from .decisions import OPEN, Decision
 from .features import Features, Stage, Touch
-from .handles import BlockRV, ExprRV, LoopRV
+from .handles import BlockRV, ExprRV, HandleError, LoopRV, StmtSRef
 from .picture import Picture, picture
 from .primitive import PRIMITIVES, Change, primitive
 from .schedule import Schedule
@@ -18,12 +18,14 @@ __all__ = [
     "Decision",
     "ExprRV",
     "Features",
+    "HandleError",
     "Instruction",
     "LoopRV",
     "Picture",
     "Schedule",
     "Sketch",
     "Stage",
+    "StmtSRef",
     "Touch",
     "Trace",
     "picture",

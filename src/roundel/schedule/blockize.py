@@ -14,7 +14,7 @@ from .legality import require_no_idle
 from .primitive import Change, Target, primitive, refuse
 from .rebind import serial, wrap
 from .regions import domain, with_access
-from .tree import TRUE, Tree, is_one, is_true, unique_block_name
+from .tree import TRUE, Tree, is_one, is_true, is_zero, unique_block_name
 
 
 @primitive
@@ -28,8 +28,8 @@ def blockize(tree: Tree, target: Target, preserve_unit_iters: bool = True) -> Ch
                 B(vi, vj)                                        with block("B"):
                                                                      B(vi_o * 16 + vi_i, vj_o * 16 + vj_i)
 
-    Given a block, it is wrapped into one that does a single instance. An init goes to the outer block. Without
-    ``preserve_unit_iters`` the outer block has no variables for axes that lie in the tile as a whole.
+    Given a block, it is wrapped into one that does a single instance. An init goes to the outer block. With
+    ``preserve_unit_iters`` loops of one iteration stay bound to the outer block's variables.
     """
     node = tree.nodes[target]
     top: Stmt = node if type(node) is For else tree.realize(target)
@@ -42,11 +42,16 @@ def blockize(tree: Tree, target: Target, preserve_unit_iters: bool = True) -> Ch
     if any(tree.parents[x] is not y for x, y in zip([*inner[1:], realize], inner)):
         refuse(tree, top, "cannot blockize this loop", "there are other statements between it and the block")
     divisions, outer_predicate, inner_predicate = _divide(tree, realize, loops, inner, top)
-    inner_only = [not preserve_unit_iters and _inner_only(d) for d in divisions]
-    made = _outer_block(tree, realize, divisions, inner_only, inner, inner_predicate)
-    outside = [d for d, gone in zip(divisions, inner_only) if not gone]
-    new = BlockRealize(tuple(d.outer for d in outside), outer_predicate, made)
-    return Change(tree.edit({top: new}), made.token)
+    made = _outer_block(tree, realize, divisions, inner, inner_predicate)
+    outside = [x for x in loops if x not in inner] if preserve_unit_iters else []
+    values = tuple(_outer_value(d.outer, v, outside) for v, d in zip(realize.iter_values, divisions))
+    return Change(tree.edit({top: BlockRealize(values, outer_predicate, made)}), made.token)
+
+
+def _outer_value(outer: Expr, value: Expr, outside: list[For]) -> Expr:
+    """What the outer block's variable is bound to: also a loop of one iteration, where the block's own variable was bound to that."""
+    found = [x for x in outside if x.loop_var in free_vars(value)]
+    return found[0].loop_var if is_zero(outer) and len(found) == 1 and is_one(found[0].extent) and is_zero(found[0].min) else outer
 
 
 def _divide(tree: Tree, realize: BlockRealize, loops: list[For], inner: list[For], top: Stmt) -> tuple[tuple[Division, ...], Expr, Expr]:
@@ -61,22 +66,16 @@ def _divide(tree: Tree, realize: BlockRealize, loops: list[For], inner: list[For
     return found.bindings, found.outer_predicate, found.inner_predicate
 
 
-def _inner_only(d: Division) -> bool:
-    return is_one(d.outer_extent) and not is_one(d.inner_extent) and type(d.outer) is tir.IntImm and d.outer.value == 0
-
-
 def _outer_block(
-    tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner_only: list[bool], inner: list[For], predicate: Expr
+    tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner: list[For], predicate: Expr
 ) -> Block:
     block = realize.block
     outer_ivs, inner_ivs, values = [], [], []
     table: dict[Var, Expr] = {}
-    for iv, d, gone in zip(block.iter_vars, divisions, inner_only):
-        at: Expr = tir.const(0, iv.var.dtype)
-        if not gone:
-            v = Var(iv.var.name + "_o", iv.var.dtype)
-            outer_ivs.append(IterVar(v, _domain(iv, d), iv.kind))
-            at = v * d.inner_extent
+    for iv, d in zip(block.iter_vars, divisions):
+        v = Var(iv.var.name + "_o", iv.var.dtype)
+        outer_ivs.append(IterVar(v, _domain(iv, d), iv.kind))
+        at = v * d.inner_extent if not is_one(d.outer_extent) or is_one(d.inner_extent) else tir.const(0, iv.var.dtype)
         if not is_one(d.inner_extent):
             v = Var(iv.var.name + "_i", iv.var.dtype)
             inner_ivs.append(IterVar(v, Range.of(d.inner_extent), iv.kind))
@@ -86,7 +85,7 @@ def _outer_block(
         table[iv.var] = at
     body = substitute(block.replace(iter_vars=(), reads=(), writes=(), init=None), table).replace(iter_vars=tuple(inner_ivs))
     update = with_access(tree, body)
-    seen = {d.outer: iv.var for iv, d in zip(outer_ivs, (d for d, gone in zip(divisions, inner_only) if not gone))}
+    seen = {d.outer: iv.var for iv, d in zip(outer_ivs, divisions)}
     predicate = _Replace(seen).rewrite(predicate)
     hidden = {x.loop_var for x in tree.loops(realize) if x not in inner} & free_vars(predicate)
     if hidden:

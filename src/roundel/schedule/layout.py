@@ -19,7 +19,7 @@ from .primitive import BlockToken, Change, primitive, refuse
 from .rebind import serial, wrap
 from .regions import run_domain, with_access
 from .stages import copy_nest, place
-from .tree import Tree, is_true, unique_block_name
+from .tree import Tree, is_true, is_zero, unique_block_name
 
 
 def as_index_map(given: IndexMap | Callable, ndim: int) -> IndexMap:
@@ -189,7 +189,7 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Cha
     index_map = as_index_map(index_map, len(node.iter_vars))
     shape = tuple(iv.dom.extent for iv in node.iter_vars)
     legality.require_true_axes(tree, node, "transform the domain of")
-    if any(not _is_zero(iv.dom.min) for iv in node.iter_vars):
+    if any(not is_zero(iv.dom.min) for iv in node.iter_vars):
         refuse(tree, realize, f"cannot transform the domain of block {node.name}", "a variable does not start at 0")
     chain = sole_loops(tree, realize)
     if not loops_are_variables(realize, chain):
@@ -253,10 +253,6 @@ def sole_loops(tree: Tree, realize: BlockRealize) -> list[For]:
     return chain[::-1]
 
 
-def _is_zero(e: Expr) -> bool:
-    return type(e) is tir.IntImm and e.value == 0
-
-
 @primitive
 def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     """Put a stage between a block and a buffer so that the block's own variables index it; gives back its block.
@@ -284,7 +280,7 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     at = found.pop()
     used = frozenset().union(*map(free_vars, at)) if at else frozenset()
     ivs = [iv for iv in node.iter_vars if iv.var in used]
-    if not ivs or used - {iv.var for iv in ivs} or any(not _is_zero(iv.dom.min) for iv in ivs):
+    if not ivs or used - {iv.var for iv in ivs} or any(not is_zero(iv.dom.min) for iv in ivs):
         refuse(tree, realize, f"cannot reindex {target.name}", "its index is not made of the block's variables")
     an = tree.analyzer(node, inside=True)
     box = run_domain(tree, realize)

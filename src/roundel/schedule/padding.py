@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Padding of an einsum's domain to multiples of a tile (pad_einsum), and a pad as fill and copy (decompose_padding)."""
+"""Padding of an einsum's domain to multiples of a tile: pad_einsum."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundel.ir import Buffer, Var, decl_buffer, free_vars, substitute, tir, walk
+from roundel.ir import Buffer, Var, decl_buffer, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
 from . import legality
 from .kinds import replace_buffers
 from .layout import loops_are_variables, sole_loops
-from .primitive import BlockToken, Change, Loop, primitive, refuse
-from .rebind import wrap
-from .regions import bindings, with_access
+from .primitive import BlockToken, Change, primitive, refuse
+from .regions import with_access
 from .stages import copy_nest
-from .tree import TRUE, Tree, fresh_copy, unique_block_name
+from .tree import Tree
 
 
 @primitive
@@ -135,40 +134,3 @@ def _product(e: Expr) -> list[Expr]:
 
 def _uncast(e: Expr) -> Expr:
     return _uncast(e.value) if type(e) is tir.Cast else e
-
-
-@primitive
-def decompose_padding(tree: Tree, block: BlockToken, loop: Loop) -> Change:
-    """Split a padding block into a block that fills with the pad value, in front of ``loop``, and a copy of the inside.
-
-    for i: P[i] = if_then_else(1 <= i < n + 1, A[i - 1], 0)    ->    for i: P[i] = 0
-                                                                     for i: if 1 <= i < n + 1: P[i] = A[i - 1]
-    """
-    node: Block = tree.nodes[block]
-    realize = tree.realize(block)
-    at: For = tree.nodes[loop]
-    store = node.body
-    if type(store) is not BufferStore or type(store.value) not in (tir.IfThenElse, tir.Select) or not legality.is_complete(node):
-        refuse(tree, realize, f"block {node.name} is no padding", "it does not store if_then_else(inside, value, pad)")
-    legality.require_true_axes(tree, node, "decompose")
-    choice = store.value
-    pad = choice.false_value
-    if free_vars(pad) or any(type(n) is BufferLoad for n in walk(pad)):
-        refuse(tree, realize, f"block {node.name} is no padding", "the value outside is not a constant")
-    loops = tree.loops(realize)
-    if at not in loops:
-        refuse(tree, realize, f"loop {at.loop_var.name} is not around block {node.name} in its scope")
-    inner = loops[loops.index(at) :]
-    if any(tree.parents[x] is not y for x, y in zip([*inner[1:], realize], inner)):
-        refuse(tree, realize, f"cannot decompose block {node.name} here", "there are other statements in the loops between")
-    values = bindings(realize)
-    fill = with_access(tree, node.replace(body=store.replace(value=pad), name=unique_block_name(tree, node.name + "_pad_const")))
-    front, _ = fresh_copy(wrap(inner, realize.replace(block=fill)), lambda b: b.name)
-    an = tree.analyzer(realize)
-    inside = an.simplify(tir.logical_and(realize.predicate, substitute(choice.condition, values)))
-    copy = with_access(tree, node.replace(body=store.replace(value=choice.true_value)))
-    changed = tree.edit({realize: realize.replace(block=copy, predicate=TRUE if an.prove(inside) else inside)})
-    outer = changed.nodes[loop]
-    changed = changed.edit({outer: tir.seq(front, outer)})
-    made = next(b.token for b in changed.blocks() if b.token not in tree.nodes)
-    return Change(changed, made)

@@ -17,6 +17,7 @@ from . import (
     blockize,
     cache,
     chosen,
+    decompose_padding,
     find,
     inline,
     kinds,
@@ -37,7 +38,7 @@ from . import (
 )
 from .decisions import OPEN, Decision
 from .features import Features, features
-from .handles import BlockRV, LoopRV
+from .handles import BlockRV, HandleError, LoopRV, StmtSRef
 from .primitive import PRIMITIVES, Primitive
 from .trace import Instruction, Trace, flatten, has_handles
 from .tree import Tree, with_own_tokens
@@ -154,6 +155,10 @@ class Schedule:
             return self._tree_of(token)[1].nodes[token]
         return self._resolve(handle)
 
+    def get_sref(self, handle: BlockRV | LoopRV) -> StmtSRef:
+        """Where a handle points now."""
+        return StmtSRef(self.get(handle))
+
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
         """The block of this name, in ``func_name`` or the function worked on."""
         if func_name is None and sum(isinstance(f, PrimFunc) for f in self._mod.functions.values()) > 1:
@@ -207,7 +212,7 @@ class Schedule:
     transform_block_layout = method(layout.transform_block_layout)
     reindex = method(layout.reindex)
     pad_einsum = method(padding.pad_einsum)
-    decompose_padding = method(padding.decompose_padding)
+    decompose_padding = method(decompose_padding.decompose_padding)
     annotate_buffer_access = method(unsafe.annotate_buffer_access)
     unsafe_hide_buffer_access = method(unsafe.unsafe_hide_buffer_access)
     unsafe_set_dtype = method(unsafe.unsafe_set_dtype)
@@ -282,7 +287,7 @@ class Schedule:
         if isinstance(found, Token):
             return found
         what = "block" if isinstance(handle, BlockRV) else "loop"
-        raise ScheduleError(f"this {what} is no longer there", why=found or "the handle is of another schedule")
+        raise HandleError(f"this {what} is no longer there", why=found or "the handle is of another schedule")
 
     def _function(self) -> str:
         if self._working_on is not None:

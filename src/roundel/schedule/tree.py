@@ -245,6 +245,11 @@ def is_one(extent: Expr) -> bool:
     return type(extent) is tir.IntImm and extent.value == 1
 
 
+def is_zero(e: Expr) -> bool:
+    """Whether an expression is the constant 0."""
+    return type(e) is tir.IntImm and e.value == 0
+
+
 TRUE = tir.const(True)
 
 
