@@ -248,10 +248,9 @@ def _private(tree: Tree, chain: Sequence[For], buffer: Buffer, mine: list[Place]
     if buffer not in scope.alloc_buffers or any(type(p.stmt) is not BlockRealize for p in mine):
         return False
     users = list(dict.fromkeys(p.stmt for p in mine))
-    outside = [r for r in tree.children(scope) if r not in users and any(x.buffer.data is buffer.data for x in (*r.block.reads, *r.block.writes))]
-    if outside or any(p.access.buffer is not buffer for p in mine):
+    if any(p.access.buffer is not buffer for p in mine) or not covered(tree, chain, buffer, users):  # type: ignore[arg-type]
         return False
-    return covered(tree, chain, buffer, users)  # type: ignore[arg-type]
+    return all(p.stmt in users or p.access.buffer.data is not buffer.data for p in places_under(tree, scope.body))
 
 
 def _recomputed(tree: Tree, chain: Sequence[For], found: list[Conflict], places: list[Place]) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundel.arith import Analyzer, end, union
+from roundel.arith import Analyzer, end, reads_memory, union
 from roundel.ir import Buffer, free_vars, tir
 from roundel.ir.tir import BlockRealize, For, IterKind
 
+from .accesses import loads_of
 from .regions import Region, regions_of, touched
 from .tree import Tree
 
@@ -18,8 +19,10 @@ def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[Bl
     top = chain[-1]
     an = tree.analyzer(top, inside=True)
     users = sorted(users, key=lambda r: tree.order[r])
+    if any(a.buffer.data is buffer.data for r in users for a in loads_of(*r.iter_values, r.predicate)):
+        return False  # whether and where a block runs depends on it
     for k, reader in enumerate(users):
-        before = [w for w in users[:k] if regions_of(w.block, buffer, written=True)]
+        before = [w for w in users[:k] if regions_of(w.block, buffer, written=True) and not reads_memory(w.predicate)]
         if any(w.block.init is not None and reduces_over(w, chain) for w in users[: k + 1] if regions_of(w.block, buffer, written=True)):
             return False
         read = regions_of(reader.block, buffer, written=False)

@@ -267,6 +267,8 @@ def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
     reads_back = target in legality.reads_of(node) and not legality.is_reduction(node)
     if writes and (reads_back or len(legality.writers(tree, tree.scope(realize), target)) > 1):
         refuse(tree, realize, f"cannot reindex {target.name}", "the block also reads it, or another writes it too")
+    if writes:
+        legality.require_true_axes(tree, node, f"reindex {target.name} of")
     legality.require_only_blocks(tree, realize, {target} if writes else set(), {target}, f"reindex {target.name} of block {node.name}")
     an = tree.analyzer(node, inside=True, units=False)
     found = {tuple(map(an.simplify, n.indices)) for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target}

@@ -311,6 +311,16 @@ def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:
             refuse(tree, realize, f"cannot {doing}", f"different iterations of {names} may be one of its instances: its init may run twice")
 
 
+def require_single_updates(tree: Tree, realize: BlockRealize, doing: str) -> None:
+    """A reduction with an init updates once: no loop that does not show in its variables lies inside of one that reduces."""
+    if realize.block.init is None:
+        return
+    reducing = {v for iv, value in zip(realize.block.iter_vars, realize.iter_values) if iv.kind is not IterKind.SPATIAL for v in free_vars(value)}
+    loops = tree.loops(realize)
+    first = next((k for k, x in enumerate(loops) if x.loop_var in reducing and not is_one(x.extent)), len(loops))
+    require_no_idle(tree, realize, loops[first:], doing)
+
+
 def require_all_run(tree: Tree, realize: BlockRealize, loops: Sequence[For], doing: str) -> None:
     """A block that runs in some iterations only of a loop that none of its variables uses (``run_once``) makes something for the others."""
     asked = free_vars(realize.predicate).difference(*map(free_vars, realize.iter_values))

@@ -34,6 +34,7 @@ def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: b
         return compute_inline(tree, block) if loop.value == -2 else Change(tree)
     move = _Move(tree, block, loop)
     legality.require_pure(tree, move.block, "move")
+    legality.require_single_updates(tree, move.realize, "move")
     legality.require_inner_buffers(tree, move.block, "move")
     users = legality.consumers(tree, move.block)
     for user in users:
@@ -66,6 +67,7 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_
         return Change(tree)
     move = _Move(tree, block, loop)
     legality.require_pure(tree, move.block, "move")
+    legality.require_single_updates(tree, move.realize, "move")
     sources = [p for p in legality.producers(tree, move.block) if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)]
     if not sources:
         move.refuse(f"no block under loop {move.loop.loop_var.name} writes what it reads")

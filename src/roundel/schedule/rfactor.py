@@ -23,7 +23,7 @@ from roundel.ir.tir import (
 )
 
 from .layout import sole_loops
-from .legality import is_reduction, mixed_loops, require_init_first, require_true_axes
+from .legality import is_reduction, mixed_loops, require_init_first, require_single_updates, require_true_axes
 from .primitive import Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, with_access
@@ -53,6 +53,7 @@ def rfactor(tree: Tree, loop: Loop, factor_axis: int = 0) -> Change:
             "there is not just one reduction with an init inside",
         )
     require_true_axes(tree, found[0].block, f"rfactor loop {target.loop_var.name} of")
+    require_single_updates(tree, found[0], "rfactor")
     require_init_first(tree, found[0], f"rfactor loop {target.loop_var.name}")
     work = _Rfactor(tree, found[0], target, factor_axis)
     return work.run()
