@@ -44,7 +44,7 @@ def make_program(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     if len(set(outs)) < len(outs):
         outs = [t if t not in outs[:k] else _copy(t) for k, t in enumerate(outs)]
     used = [(a, t) for a, t in inputs.tensors.items() if isinstance(t.definition, te.Placeholder)]
-    func = te.create_prim_func([*(t for _, t in used), *outs], None, attrs)
+    func = te.create_prim_func([*(t for _, t in used), *outs], name=None, attrs=attrs)
     extra = _unbound(func)
     func = func.replace(params=(*func.params, *extra))
     back = {new: old for old, new in inputs.fresh.items()}

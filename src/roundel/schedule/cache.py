@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundel.ir import Buffer, decl_buffer
-from roundel.ir.tir import Block, BlockRealize, Stmt
+from roundel.arith import Analyzer
+from roundel.ir import Buffer, Rewriter, decl_buffer, on
+from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, Range, Stmt
 
 from . import legality
 from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
-from .stages import after, copied_region, copy_region, place
+from .regions import Region
+from .stages import after, copied_region, copy_part, copy_region, place, scope_region
 from .tree import Tree
 
 
@@ -42,9 +44,10 @@ def cache_read(
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} reads it and also writes it")
     users = after(site, [u for u in users if buffer in legality.reads_of(u.block)])
     region = copied_region(site, users, buffer, written=False)
-    cache = _like(buffer, known_scope(tree, realize, storage_scope))
-    copy, token = copy_region(site, buffer, cache, region, cache.name)
-    return Change(site.insert(copy, _replaced(users, {buffer: cache}), cache), token)
+    box = scope_region(site, buffer, region, written=False)
+    cache = _like(buffer, known_scope(tree, realize, storage_scope), box)
+    copied = copy_region(site, buffer, cache, region, cache.name) if box is None else copy_part(site, buffer, cache, region, box, cache.name)
+    return Change(site.insert(copied[0], _replaced(users, buffer, cache, box), cache), copied[1])
 
 
 @primitive
@@ -82,15 +85,47 @@ def cache_write(
     users = [tree.realize(t) for t in consumer_blocks or ()]
     site = place(tree, [realize], legality.later_readers(tree, realize, buffer, users), realize)
     region = copied_region(site, [realize], buffer, written=True)
-    cache = _like(buffer, known_scope(tree, realize, storage_scope))
-    copy, token = copy_region(site, cache, buffer, region, f"{buffer.name}_{storage_scope}")
-    return Change(site.insert(copy, _replaced([realize, *users], {buffer: cache}), cache), token)
+    box = scope_region(site, buffer, region, written=True)
+    cache = _like(buffer, known_scope(tree, realize, storage_scope), box)
+    copied = copy_region(site, cache, buffer, region, cache.name) if box is None else copy_part(site, cache, buffer, region, box, cache.name)
+    return Change(site.insert(copied[0], _replaced([realize, *users], buffer, cache, box), cache), copied[1])
 
 
-def _like(buffer: Buffer, scope: str) -> Buffer:
-    """A contiguous buffer of the same shape in another scope."""
-    return decl_buffer(buffer.shape, buffer.dtype, f"{buffer.name}_{scope}", scope=scope)
+def _like(buffer: Buffer, scope: str, box: Region | None) -> Buffer:
+    """A contiguous buffer of the same shape, or that of a box, in another scope."""
+    shape = buffer.shape if box is None else tuple(r.extent for r in box)
+    return decl_buffer(shape, buffer.dtype, f"{buffer.name}_{scope}", scope=scope)
 
 
-def _replaced(users: Sequence[BlockRealize], table: dict[Buffer, Buffer]) -> dict[Stmt, Stmt | None]:
-    return {u: u.replace(block=replace_buffers(u.block, table)) for u in users}
+def _replaced(users: Sequence[BlockRealize], old: Buffer, new: Buffer, box: Region | None) -> dict[Stmt, Stmt | None]:
+    """The blocks with the copy in place of the buffer, of which it holds a box."""
+    if box is None:
+        return {u: u.replace(block=replace_buffers(u.block, {old: new})) for u in users}
+    return {u: u.replace(block=_InBox(old, new, box).rewrite(u.block)) for u in users}
+
+
+class _InBox(Rewriter):
+    """Accesses of a buffer go to one that holds a box of it."""
+
+    def __init__(self, old: Buffer, new: Buffer, box: Region) -> None:
+        self.old, self.new, self.box, self.an = old, new, box, Analyzer()
+
+    def within(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple(self.an.simplify(i - o.min) for i, o in zip(indices, self.box))
+
+    @on(BufferRegion)
+    def _region(self, region: BufferRegion) -> BufferRegion:
+        if region.buffer is not self.old:
+            return self.generic(region)
+        starts = self.within([r.min for r in region.region])
+        return BufferRegion(self.new, tuple(Range(i, r.extent) for i, r in zip(starts, region.region)))
+
+    @on(BufferLoad)
+    def _load(self, load: BufferLoad) -> Expr:
+        load = self.generic(load)
+        return load.replace(buffer=self.new, indices=self.within(load.indices)) if load.buffer is self.old else load
+
+    @on(BufferStore)
+    def _store(self, store: BufferStore) -> Stmt:
+        store = self.generic(store)
+        return store.replace(buffer=self.new, indices=self.within(store.indices)) if store.buffer is self.old else store

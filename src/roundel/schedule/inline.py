@@ -48,7 +48,11 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     if _touching(changed.nodes[scope.token].body, buffer):
         refuse(tree, realize, f"cannot inline block {node.name}", f"{buffer.name} is read through a view or a pointer")
     for r in changed.children(changed.nodes[scope.token]):
-        if r.block is not tree.nodes[r.block.token] and legality.writes_of(r.block) & legality.reads_of(node):
+        if r.block is tree.nodes[r.block.token]:
+            continue
+        if any(n is buffer.data for n in walk(r.block)):
+            refuse(tree, realize, f"cannot inline block {node.name}", f"block {r.block.name} uses the pointer of {buffer.name}")
+        if legality.writes_of(r.block) & legality.reads_of(node):
             legality.require_own_elements(changed, r, f"inline block {node.name}")
     return Change(_without(changed, scope, buffer), None, {block: "inlined into its consumers"})
 
@@ -200,7 +204,8 @@ def _instance_of(tree: Tree, realize: BlockRealize, node: Block, at: tuple[Expr,
         missing = [v for v in variables if v not in plain]
         if missing:
             refuse(tree, realize, what, f"its variable {missing[0].name} does not index {_buffer_at(tree, realize, at)}")
-        return unit | {i: k for i, k in zip(at, made) if type(i) is Var and i in plain}
+        mine = {iv.var for iv in node.iter_vars}
+        return unit | {i: k for i, k in zip(at, made) if type(i) is Var and i in mine}
     doms = {iv.var: iv.dom for iv in node.iter_vars}
     if any(not an.prove_equal(doms[v].min, 0) for v in variables):
         refuse(tree, realize, what, "its index is not affine in variables that start at 0")

@@ -133,13 +133,21 @@ def known_scope(tree: Tree, at: Any, scope: str) -> str:
 
 @primitive
 def set_scope(tree: Tree, block: BlockToken, buffer_index: int | str, storage_scope: str) -> Change:
-    """Change the scope of a buffer that the block writes, e.g. to "local" (registers)."""
+    """Change the scope of a buffer that the block writes, and of views of it, e.g. to "local" (registers)."""
     buffer = written_buffer(tree, tree.nodes[block], buffer_index)
     if not any(buffer in b.alloc_buffers for b in tree.blocks()):
         refuse(tree, block, f"cannot set the scope of {buffer.name}", "it is a parameter of the function")
     known_scope(tree, block, storage_scope)
-    new = buffer.replace(scope=storage_scope, data=tir.Var(buffer.data.name, buffer.data.dtype))
-    return Change(tree.with_func(replace_buffers(tree.func, {buffer: new})))
+    table = {b: b.replace(scope=storage_scope, data=tir.Var(b.data.name, b.data.dtype)) for b in (buffer, *views_of(tree, buffer))}
+    return Change(tree.with_func(replace_buffers(tree.func, table)))
+
+
+def views_of(tree: Tree, buffer: Buffer) -> list[Buffer]:
+    """What blocks match to a buffer, or to such a view of it."""
+    found: dict[Buffer, None] = {}
+    for b in tree.blocks():
+        found.update({m.buffer: None for m in b.match_buffers if m.source.buffer is buffer or m.source.buffer in found})
+    return list(found)
 
 
 @primitive

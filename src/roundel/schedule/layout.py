@@ -19,7 +19,7 @@ from .primitive import BlockToken, Change, primitive, refuse
 from .rebind import serial, wrap
 from .regions import run_domain, with_access
 from .stages import copy_nest, place
-from .tree import Tree, is_true, is_zero, unique_block_name
+from .tree import Tree, bind_loop, is_true, is_zero, unique_block_name
 
 
 def as_index_map(given: IndexMap | Callable, ndim: int) -> IndexMap:
@@ -132,7 +132,7 @@ class _Relayout(Rewriter):
         return self.new if buffer is self.old else buffer
 
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(self.an.simplify(i) for i in self.map.map_indices(indices))
+        return tuple(i if type(i) is Var else self.an.simplify(i) for i in self.map.map_indices(indices))
 
     @on(BufferLoad)
     def _load(self, load: BufferLoad) -> Expr:
@@ -150,7 +150,7 @@ class _Relayout(Rewriter):
     @on(For)
     def _for(self, loop: For) -> Stmt:
         with self.an.scope():
-            self.an.bind(loop.loop_var, Range(loop.min, loop.extent))
+            bind_loop(self.an, loop)
             return self.generic(loop)
 
     @on(Block)
@@ -209,7 +209,9 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Cha
     ivs = tuple(tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), kind) for k, (n, kind) in enumerate(zip(extents, kinds)))
     loops = [serial(f"ax{k}", n, n) for k, n in enumerate(extents)]
     new_vars = dict(zip(inverse.initial_indices, (iv.var for iv in ivs)))
-    table = {iv.var: substitute(e, new_vars) for iv, e in zip(node.iter_vars, inverse.final_indices)}
+    plain = {v: iv.var for v, iv in zip(index_map.final_indices, ivs) if type(v) is Var}
+    old_vars = dict(zip((iv.var for iv in node.iter_vars), index_map.initial_indices))
+    table = {iv.var: plain.get(old_vars[iv.var], substitute(e, new_vars)) for iv, e in zip(node.iter_vars, inverse.final_indices)}
     new = substitute(node.replace(iter_vars=()), table).replace(iter_vars=ivs)
     outside = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
     inside = Analyzer().simplify(tir.logical_not(substitute(padding, outside)))

@@ -53,8 +53,8 @@ def rfactor(tree: Tree, loop: Loop, factor_axis: int = 0) -> Change:
             "there is not just one reduction with an init inside",
         )
     require_true_axes(tree, found[0].block, f"rfactor loop {target.loop_var.name} of")
-    require_single_updates(tree, found[0], "rfactor")
     require_init_first(tree, found[0], f"rfactor loop {target.loop_var.name}")
+    require_single_updates(tree, found[0], "rfactor")
     work = _Rfactor(tree, found[0], target, factor_axis)
     return work.run()
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from roundel.arith import Analyzer, end, union
-from roundel.ir import Buffer, Token, Var, free_vars, tir
+from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
 from .primitive import refuse
@@ -90,6 +90,39 @@ def copied_region(site: Site, users: Sequence[BlockRealize], buffer: Buffer, *, 
     for other in found[1:]:
         region = union(region, other, an)
     return region
+
+
+def scope_region(site: Site, buffer: Buffer, region: Region, *, written: bool) -> Region | None:
+    """What of a buffer the scope says it touches in one of its instances, where that is a smaller box of a size of its own around ``region``."""
+    found = regions_of(site.scope, buffer, written=written)
+    if len(found) != 1 or site.scope is site.tree.root:
+        return None
+    box, an = found[0].region, site.tree.analyzer(site.top, inside=True)
+    if any(not v.size for r in box for v in free_vars(r.extent)) or all(map(an.prove_equal, (r.extent for r in box), buffer.shape)):
+        return None
+    if not all(an.prove(o.min <= r.min) and an.prove(end(r) <= end(o)) for o, r in zip(box, region)):
+        return None
+    return tuple(Range(r.min, tir.index_const(r.extent.value) if type(r.extent) is tir.IntImm else r.extent) for r in box)
+
+
+def copy_part(site: Site, source: Buffer, target: Buffer, region: Region, box: Region, name: str) -> tuple[Stmt, Token]:
+    """A nest that copies a region of a buffer between it and a buffer of the size of ``box`` around; and its block's token."""
+    an = site.tree.analyzer(site.top, inside=True)
+    extents = [o.extent if an.prove_equal(r.extent, o.extent) else an.simplify(r.extent) for r, o in zip(region, box)]
+    loops = [serial(f"ax{k}", n, n) for k, n in enumerate(extents)]
+    ivs = [IterVar(Var(f"v{k}", o.extent.dtype), Range.of(o.extent), IterKind.SPATIAL) for k, o in enumerate(box)]
+    values = tuple(an.simplify(r.min - o.min) + x.loop_var for r, o, x in zip(region, box, loops))
+    part = tuple(iv.var for iv in ivs)
+    whole = tuple(tir.add(an.simplify(o.min), v) for o, v in zip(box, part))
+    outer = target if len(target.shape) and all(map(an.prove_equal, source.shape, (o.extent for o in box))) else source
+    store = BufferStore(target, source[part], whole) if outer is target else BufferStore(target, source[whole], part)
+    block = _copy_block(site.tree, ivs, store, name)
+    inside = [c for i, n in zip(whole, outer.shape) for c in (i >= 0, i < n)]
+    at = dict(zip(part, values))
+    for x in loops:
+        an.bind(x.loop_var, Range(x.min, x.extent))
+    predicate = an.simplify(tir.logical_and(*(substitute(c, at) for c in inside)))
+    return wrap(loops, BlockRealize(values, TRUE if an.prove(predicate) else predicate, block)), block.token  # type: ignore[return-value]
 
 
 def copy_region(site: Site, source: Buffer, target: Buffer, region: Region, name: str) -> tuple[Stmt, Token]:
