@@ -152,7 +152,6 @@ class _Axes:
     """Block variables for a stage's axes, and the loops around the block."""
 
     def __init__(self, axes: Sequence[tir.IterVar]) -> None:
-        self.alone = not axes
         axes = axes or (tir.IterVar(tir.Var("i", tir.index_const(0).dtype), tir.Range.of(1), tir.IterKind.SPATIAL),)
         self.variables = [tir.Var("v_" + a.var.name, a.var.dtype) for a in axes]
         self.iter_vars = tuple(tir.IterVar(v, a.dom, a.kind) for v, a in zip(self.variables, axes))
@@ -161,9 +160,7 @@ class _Axes:
         self.doms = [a.dom for a in axes]
 
     def nest(self, block: tir.Block) -> tir.Stmt:
-        """The block realized inside one serial loop per axis (none without axes)."""
-        if self.alone:
-            return tir.BlockRealize((tir.index_const(0),), tir.IntImm(1, BOOL), block)
+        """The block realized inside one serial loop per axis."""
         body: tir.Stmt = tir.BlockRealize(tuple(self.loops), tir.IntImm(1, BOOL), block)
         for v, dom in zip(reversed(self.loops), reversed(self.doms)):
             body = tir.For(v, dom.min, dom.extent, tir.ForKind.SERIAL, body)
