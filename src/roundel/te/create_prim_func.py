@@ -56,7 +56,7 @@ def create_prim_func(
         tuple(params),
         tir.BlockRealize((), tir.IntImm(1, BOOL), root),
         tuple(pairs),
-        Attrs({**symbol, "tir.noalias": True, **_layout_free(tensors, stages), **(attrs or {})}),
+        Attrs({**symbol, "noalias": True, **_layout_free(tensors, stages), **(attrs or {})}),
     )
     return _with_sizes(func)
 
