@@ -253,3 +253,96 @@ def test_padding_does_not_win_over_the_last_element():
 
     with pytest.raises(ScheduleError, match="order matters"):
         Schedule(last).pad_einsum("W", [1, 4])
+
+
+@T.prim_func
+def updated_twice(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    C = T.sblock_alloc_buffer((4,), "float32")
+    for i, k, t in T.grid(4, 8, 2):
+        with T.sblock("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+    for i in range(4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = C[vi]
+
+
+def test_a_reduction_whose_updates_are_repeated_stays():
+    sch = Schedule(updated_twice)
+    for change in (lambda: sch.rfactor(sch.get_loops("C")[1], 0), lambda: sch.compute_at("C", sch.get_loops("B")[0])):
+        with pytest.raises(ScheduleError, match="computed again in each iteration of t"):
+            change()
+
+
+@T.prim_func
+def stored_over(A: T.Buffer((3,), "float32"), B: T.Buffer((3,), "float32")):
+    for j, i in T.grid(6, 3):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[(vi + vj) % 3] = A[vi]
+
+
+def test_stores_that_overwrite_one_another_are_not_reindexed():
+    with pytest.raises(ScheduleError, match="their order matters"):
+        Schedule(stored_over).reindex("B", ("write", 0))
+
+
+@T.prim_func
+def asked_outside(A: T.Buffer((6, 2), "int32"), Y: T.Buffer((6, 2), "int32"), W: T.Buffer((2,), "int32")):
+    B = T.sblock_alloc_buffer((2,), "int32")
+    for i in range(6):
+        for j in range(2):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj] = A[vi, vj]
+        for j in range(2):
+            with T.sblock("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = B[vj]
+    for i in range(2):
+        with T.sblock("W"):
+            vi = T.axis.spatial(2, i)
+            T.where(B[i] > 0)
+            W[vi] = 1
+
+
+@T.prim_func
+def asked_and_stored(A: T.Buffer((6,), "int32"), W: T.Buffer((6,), "int32")):
+    for t, i in T.grid(2, 6):
+        with T.sblock("W"):
+            vi = T.axis.spatial(6, i)
+            T.where(W[5] > 0)
+            W[vi] = A[vi]
+
+
+@pytest.mark.parametrize(("func", "block"), [(asked_outside, "B"), (asked_and_stored, "W")])
+def test_what_a_condition_reads_counts(func, block):
+    for k in (0, -1):
+        sch = Schedule(func)
+        if func is asked_outside or k == -1:
+            with pytest.raises(ScheduleError, match="cannot parallel"):
+                sch.parallel(sch.get_loops(block)[0 if func is asked_outside else k])
+
+
+@T.prim_func
+def by_pointer(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.sblock_alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            T.reads(B[0:8])
+            T.writes(C[0:8])
+            T.evaluate(B.access_ptr("r", extent=8))
+            C[vi] = B[vi] + T.float32(1)
+
+
+def test_a_value_that_a_pointer_reads_stays():
+    with pytest.raises(ScheduleError, match="pointer of B"):
+        Schedule(by_pointer).compute_inline("B")

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from roundel.arith import Analyzer, end, intersect, union
+from roundel.arith import Analyzer, end, estimate_region, intersect, union
 from roundel.arith.int_set import interval
-from roundel.ir import Buffer, Var, free_vars, substitute, tir
-from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, Range, Stmt
+from roundel.ir import Buffer, Var, free_vars, substitute, tir, walk
+from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, IterKind, Range, Stmt
 
 from . import legality
 from .inline import compute_inline
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
-from .regions import Region, regions_of, run_domain, touched
-from .tree import TRUE, Tree, is_one
+from .regions import Region, domain, regions_of, run_domain, touched
+from .tree import TRUE, Tree, conjuncts, is_one
 
 
 @primitive
@@ -157,8 +157,8 @@ class _Move:
                 checks += inside
                 values.append(value)
             table = dict(zip((iv.var for iv in self.block.iter_vars), values))
-            predicate = an.simplify(tir.logical_and(*(substitute(c, table) for c in checks)))
-            return tuple(values), loops, TRUE if an.prove(predicate) else predicate
+            found = [c for check in checks for c in conjuncts(substitute(check, table)) if not an.prove(c)]
+            return tuple(values), loops, tir.logical_and(*(_unless_reordered(an, c) for c in found)) if found else TRUE
 
 
 def _cut(an: Analyzer, iv: tir.IterVar, need: Range | None, name: str, keep_units: bool) -> tuple[Expr, For | None, list[Expr]]:
@@ -179,6 +179,13 @@ def _cut(an: Analyzer, iv: tir.IterVar, need: Range | None, name: str, keep_unit
     if not exact or not an.prove_equal(extent, need.extent):
         checks += [value >= need.min, *_below(value, end(need))]
     return value, loop, checks
+
+
+def _unless_reordered(an: Analyzer, condition: Expr) -> Expr:
+    """A condition in simple form; as it is, where that is the same in another order."""
+    simple = an.simplify(condition)
+    parts = lambda e: sorted(repr(n) if type(n) in (Var, tir.IntImm) else type(n).__name__ for n in walk(e))
+    return condition if parts(simple) == parts(condition) else simple
 
 
 def _below(value: Expr, limit: Expr) -> list[Expr]:
@@ -222,8 +229,10 @@ def _needed(move: _Move, users: list[BlockRealize]) -> dict[Var, Range]:
     for written in move.block.writes:
         region: Region | None = None
         for user in users:
+            together = _running_together(move, written.buffer)
             for r in regions_of(user.block, written.buffer, written=False):
                 box = touched(move.tree, user, r, move.loop, move.an)
+                box = estimate_region(BufferRegion(r.buffer, box), domain(together), an=move.an) if together else box
                 region = box if region is None else union(region, box, move.an)
         if region is None:
             continue
@@ -233,11 +242,24 @@ def _needed(move: _Move, users: list[BlockRealize]) -> dict[Var, Range]:
     return found
 
 
+_SHARING = {"shared": ("threadIdx", "vthread"), "global": ("blockIdx", "threadIdx", "vthread")}
+"""Threads that have memory of a scope together, by the beginning of their names."""
+
+
+def _running_together(move: _Move, buffer: Buffer) -> list[For]:
+    """Loops around the place whose iterations are threads that have the buffer together: each makes what all of them need."""
+    sharing = _SHARING.get(buffer.scope.split(".")[0], ())
+    return [x for x in (*move.tree.loops(move.loop), move.loop) if x.thread is not None and x.thread.startswith(sharing) and x not in move.shared]
+
+
 def solve(an: Analyzer, block: Block, at: Range, need: Range) -> dict[Var, Range]:
     """Domains (hulls) of the spatial variables in ``at`` for which it meets ``need``; others are not limited."""
     spatial = {iv.var: iv.dom for iv in block.iter_vars if iv.kind is IterKind.SPATIAL}
     form = an.sum(at.min)
     movers = [(a, k) for a, k in form.terms.items() if free_vars(a) & spatial.keys()]
+    if len(movers) == 1 and movers[0][1] == -1 and type(movers[0][0]) is Var and is_one(at.extent):
+        start = an.expr(form + an.sum(movers[0][0]), at.min.dtype)  # a variable counted down from here
+        return {movers[0][0]: Range(an.simplify(start - end(need) + 1), need.extent)}
     if not movers or any(free_vars(a) - spatial.keys() for a, _ in movers) or any(k <= 0 for _, k in movers):
         return {}
     with an.scope():
