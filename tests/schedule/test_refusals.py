@@ -258,7 +258,7 @@ def test_padding_does_not_win_over_the_last_element():
 @T.prim_func
 def updated_twice(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
     C = T.sblock_alloc_buffer((4,), "float32")
-    for i, k, t in T.grid(4, 8, 2):
+    for i, k, _t in T.grid(4, 8, 2):
         with T.sblock("C"):
             vi, vk = T.axis.remap("SR", [i, k])
             with T.init():
@@ -273,7 +273,7 @@ def updated_twice(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
 def test_a_reduction_whose_updates_are_repeated_stays():
     sch = Schedule(updated_twice)
     for change in (lambda: sch.rfactor(sch.get_loops("C")[1], 0), lambda: sch.compute_at("C", sch.get_loops("B")[0])):
-        with pytest.raises(ScheduleError, match="computed again in each iteration of t"):
+        with pytest.raises(ScheduleError, match="computed again in each iteration of _t"):
             change()
 
 
@@ -311,7 +311,7 @@ def asked_outside(A: T.Buffer((6, 2), "int32"), Y: T.Buffer((6, 2), "int32"), W:
 
 @T.prim_func
 def asked_and_stored(A: T.Buffer((6,), "int32"), W: T.Buffer((6,), "int32")):
-    for t, i in T.grid(2, 6):
+    for _t, i in T.grid(2, 6):
         with T.sblock("W"):
             vi = T.axis.spatial(6, i)
             T.where(W[5] > 0)
