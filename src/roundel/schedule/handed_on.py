@@ -11,7 +11,7 @@ from roundel.ir.tir import BlockRealize, For, IterKind
 
 from .accesses import loads_of
 from .regions import Region, regions_of, touched
-from .tree import Tree
+from .tree import Tree, conjuncts
 
 
 def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[BlockRealize]) -> bool:
@@ -22,15 +22,35 @@ def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[Bl
     if any(a.buffer.data is buffer.data for r in users for a in loads_of(*r.iter_values, r.predicate)):
         return False  # whether and where a block runs depends on it
     for k, reader in enumerate(users):
-        before = [w for w in users[:k] if regions_of(w.block, buffer, written=True) and not reads_memory(w.predicate)]
+        before = [w for w in users[:k] if regions_of(w.block, buffer, written=True)]
         if any(w.block.init is not None and reduces_over(w, chain) for w in users[: k + 1] if regions_of(w.block, buffer, written=True)):
             return False
         read = regions_of(reader.block, buffer, written=False)
         if reader.block.init is not None and regions_of(reader.block, buffer, written=True):
             continue  # its init comes first
-        if not all(_covered(tree, an, before, reader, region, top) for region in read):
-            return False
+        always = [w for w in before if not reads_memory(w.predicate)]
+        together = [w for w in before if w not in always and _where(tree, w, reader)]
+        for region in read:
+            if not _covered(tree, an, always, reader, region, top) and not any(_covered_there(tree, w, reader, region, top) for w in together):
+                return False
     return True
+
+
+def _where(tree: Tree, writer: BlockRealize, reader: BlockRealize) -> bool:
+    """Whether a block runs in every iteration of the loops around both in which the other does, although memory decides that."""
+    asked = [c for c in conjuncts(writer.predicate) if reads_memory(c)]
+    shared = {x.loop_var for x in tree.loops(writer) if x in tree.loops(reader)}
+    if not set(asked) <= set(conjuncts(reader.predicate)) or any(v not in shared and not v.size for c in asked for v in free_vars(c)):
+        return False
+    read = {a.buffer.data for a in loads_of(*asked)}
+    between = [r for r in tree.children(tree.scope(writer)) if tree.order[writer] <= tree.order[r] < tree.order[reader]]
+    return not any(w.buffer.data in read for r in between for w in r.block.writes)
+
+
+def _covered_there(tree: Tree, writer: BlockRealize, reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
+    """Whether one iteration of the innermost loop around both stores all that is read in it."""
+    inner = [x for x in tree.loops(writer) if x in tree.loops(reader) and tree.under(x, top)][-1]
+    return _covered(tree, tree.analyzer(inner, inside=True), [writer], reader, region, inner)
 
 
 def written(tree: Tree, realize: BlockRealize, buffer: Buffer, top: For | None) -> list[Region]:
