@@ -213,3 +213,55 @@ def test_sizes_of_int32():
     func = te.create_prim_func([a, te.compute((m,), lambda i: a[i] + 1.0, "b")])
     for found in run_both(func, np.arange(5, dtype="float32"), np.zeros(5, "float32")):
         np.testing.assert_array_equal(found, np.arange(1, 6))
+
+
+def test_a_tag_belongs_to_every_stage_made_in_its_scope():
+    A = te.placeholder((4,), name="A")
+
+    @te.tag_scope("injective")
+    def twice(x):
+        return te.compute(x.shape, lambda i: x[i] * 2.0, name="B", attrs={"hello": 1})
+
+    B = twice(A)
+    assert B.op.tag == "injective" and dict(B.op.attrs) == {"hello": 1}
+    assert te.compute((4,), lambda i: B[i]).op.tag == ""
+    with te.tag_scope("a"), pytest.raises(ValueError, match="inside of tag_scope 'a'"):
+        twice(A)
+
+
+def test_the_operation_of_a_tensor():
+    A = te.placeholder((4, 5), name="A")
+    k = te.reduce_axis((0, 5), "k")
+    S = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="S")
+    P, Q = te.compute((4,), lambda i: (S[i] + 1.0, S[i] * 2.0), name="T")
+    assert isinstance(A.op, te.PlaceholderOp) and isinstance(S.op, te.ComputeOp)
+    assert [a.var.name for a in S.op.axis] == ["i"] and S.op.reduce_axis == (k,) and S.op.input_tensors == (A,)
+    assert Q.op.name == "T" and Q.op.num_outputs == 2 and Q.op.output(1) is Q and Q.op.output(0).name == P.name
+    with pytest.raises(RoundelError, match="not an output 2"):
+        Q.op.output(2)
+
+
+def test_limits_of_types():
+    assert te.min_value("float32").value == np.finfo("float32").min and te.max_value("int8").value == 127
+    assert te.lowest("float32").value == -np.inf and te.highest("uint8").value == 255
+
+
+def test_indices_are_of_the_type_of_their_sizes():
+    n = te.var("n", "int32")
+    A = te.placeholder((n, 3), name="A")
+    f = te.create_prim_func([A, te.compute((n, 3), lambda i, j: A[i, j], name="B")])
+    loop = f.root_block.body
+    assert str(loop.loop_var.dtype) == "int32" and str(loop.body.loop_var.dtype) == "int64"
+    assert loop.extent.size
+    with pytest.raises(RoundelError, match="of type int32, not int64"):
+        te.create_prim_func([A], "int64")
+
+
+def test_tensors_of_free_layout():
+    A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
+    C = te.compute((4,), lambda i: A[i] + B[i], name="C", attrs={"layout_free_placeholders": [B]})
+    D = te.compute((4,), lambda i: C[i] * 2.0, name="D", attrs={"layout_free_placeholders": [C]})
+    f = te.create_prim_func([A, B, D])
+    assert tuple(f.attrs["layout_free_buffers"]) == (1,)
+    c, d = f.root_block.body.stmts
+    assert not c.body.block.annotations and d.body.block.annotations["layout_free_placeholders"][0].name == "C"
