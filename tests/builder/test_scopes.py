@@ -72,6 +72,19 @@ def test_sequences_are_emitted_binding_by_binding(inner_dataflow, outer_dataflow
     assert [b.var.name for b in made.body.bindings] == ["a", inner.body.name, "e", made.body.body.name]
 
 
+def test_a_sequence_that_parts_a_dataflow_block_hides_its_variables():
+    bb = relax.BlockBuilder()
+    with bb.function("func", [relax.Var("p", INFO)]):
+        bb.emit_func_output(bb.emit(relax.op.add(bb._frames[-1].params[0], relax.const(1.0, "float32")), "a"))
+    func = bb.finalize()["func"]
+    bb = relax.BlockBuilder()
+    with pytest.raises(BuilderError, match="a uses local, which ends with its dataflow block"), bb.function("main", [relax.Var("x", INFO)]):
+        with bb.dataflow():
+            local = bb.emit(bb._frames[-1].params[0] * 2.0, "local")
+            out = bb.emit_output(func.bind_params({"p": local}).body, "f")
+        bb.emit_func_output(out)
+
+
 def graph_module(func):
     from roundel.ir import IRModule
 

@@ -24,6 +24,7 @@ from roundel.ir.equal import StructuralMap
 from roundel.ir.errors import BuilderError, RoundelError
 from roundel.ir.node import Span
 from roundel.ir.op import OpDef
+from roundel.ir.visit import walk
 
 from .emit_te import make_program
 
@@ -44,6 +45,7 @@ class _Frame:
     dataflow: bool = False
     names: dict[str, int] = field(default_factory=dict)  # those taken, with the number to try next where one is wanted again
     output: graph.GraphExpr | None = None
+    parted: bool = False  # whether a sequence that was emitted has parted a dataflow block
 
     def close(self) -> None:
         """End the current block."""
@@ -232,6 +234,8 @@ class BlockBuilder:
             if frame.params is not None:
                 raise BuilderError(f"the parameters of function {frame.name} were given twice")
             frame.params = _variables(params)
+        if frame.parted:
+            _require_visible([*frame.blocks, graph.BindingBlock(tuple(frame.current))])
         frame.output = self._atom(self.normalize(value))
         return graph.GlobalVar(frame.name)
 
@@ -312,6 +316,7 @@ class BlockBuilder:
         apart = frame.dataflow != isinstance(block, graph.DataflowBlock)
         if apart:
             frame.close()
+            frame.parted |= frame.dataflow
             frame.dataflow = not frame.dataflow
         for binding in block.bindings:
             self.emit_normalized(binding)
@@ -359,6 +364,17 @@ class BlockBuilder:
             names[hint] += 1
         names[name] = 1
         return name
+
+
+def _require_visible(blocks: Sequence[graph.BindingBlock]) -> None:
+    """Raises BuilderError for a variable of a dataflow block that is used behind it."""
+    for block in blocks:
+        bound = {b.var for b in block.bindings}
+        for b in block.bindings:
+            hidden = next((v for v in walk(b.value) if type(v) is graph.DataflowVar and v not in bound), None)  # type: ignore[attr-defined]
+            if hidden is not None:
+                raise BuilderError(f"Malformed AST: {b.var.name} uses {hidden.name}, which ends with its dataflow block",
+                                   why="a sequence with a block of its own was emitted between the two", hint="bind it by emit_output")
 
 
 def _variables(params: Sequence[graph.Var] | graph.Var) -> tuple[graph.Var, ...]:

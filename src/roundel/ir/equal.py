@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
-from .attrs import Attrs
 from .constants import ConstData
 from .dtype import DType
 from .errors import RoundelError
@@ -67,8 +66,7 @@ class _Compare:
         if isinstance(a, tuple):
             return (len(a) == len(b) and all(self.step(f"[{k}]", x, y) for k, (x, y) in enumerate(zip(a, b, strict=True)))) or self.fail(a, b)
         if isinstance(a, Mapping):
-            same_keys = set(a) == set(b) if isinstance(a, Attrs) else list(a) == list(b)
-            return (same_keys and all(self.step(f".{k}", a[k], b[k]) for k in a)) or self.fail(a, b)
+            return (set(a) == set(b) and all(self.step(f".{k}", a[k], b[k]) for k in a)) or self.fail(a, b)
         return a == b or self.fail(a, b)
 
     def step(self, name: str, a: Any, b: Any) -> bool:

@@ -14,7 +14,7 @@ from . import nn
 
 _SAME = ("abs", "acos", "acosh", "add", "argsort", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
          "broadcast_to", "ceil", "cos", "cosh", "cumprod", "cumsum", "divide", "einsum", "equal", "erf", "exp", "expand_dims", "flip", "floor",
-         "floor_divide", "floor_mod", "full", "full_like", "gather_nd", "greater", "greater_equal", "isfinite", "isinf", "isnan", "left_shift",
+         "floor_divide", "floor_mod", "full_like", "gather_nd", "greater", "greater_equal", "isfinite", "isinf", "isnan", "left_shift",
          "less", "less_equal", "log", "log10", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod",
          "multiply", "negative", "not_equal", "power", "repeat", "reshape", "right_shift", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sort",
          "sqrt", "squeeze", "stack", "subtract", "take", "tan", "tanh", "tile", "topk", "trunc", "where")
@@ -39,6 +39,12 @@ def _reduction(name: str) -> Callable[..., Any]:
 globals().update({name: _same(name) for name in _SAME if name in all_ops()})
 globals().update({name: _reduction(name) for name in ("sum", "max", "min", "prod", "all", "any", "argmax", "argmin")})
 fast_exp, fast_tanh, fast_erf, div = _same("exp"), _same("tanh"), _same("erf"), _same("divide")
+
+
+def full(shape: Any, dtype: str, fill_value: Any) -> Any:
+    """A tensor of one value."""
+    value = getattr(fill_value, "value", fill_value)
+    return on_tensors("full", tuple(shape), int(value) if DType(dtype).is_int else value, dtype=dtype)
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
