@@ -153,7 +153,7 @@ def _scheduled(program: Program, sketch: Sketch, choice: Mapping[str, Any]) -> A
 def _contest(program: Program, found: Alternative) -> tuple[Alternative, Alternative | None]:
     """What a program is scheduled by where a rule took it, and the alternative that this leaves out."""
     assert found.applied is not None
-    champion = Champion(found.name, found.applied.func, found.expected)
+    champion = Champion(found.name, found.applied.func)
     if not is_contested(champion, program.func, program.target):
         return found, None
     for sketch in generic(program):

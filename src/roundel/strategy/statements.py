@@ -18,6 +18,7 @@ from ..ir.annotations import GRAIN
 from ..ir.visit import free_vars
 from ..schedule.operations import ELEMENTARY
 from ..target import Target
+from .guards import share_asked
 from .nest import Operand
 
 Column = Any  # an array with a value for each candidate, or one number for all
@@ -100,7 +101,7 @@ def statement_of(block: tir.Block, lane_axis: int, target: Target, asks: bool = 
     """The store of a block whose loops are still to be chosen: what it touches and computes, by the positions of the block's axes. ``asks``: its
     conditions are asked for each element; otherwise loops are cut where they change."""
     reader = _Reader(None, {}, target.line_bytes)
-    site = _Site((), block.body, {axis.var: {k: 1} for k, axis in enumerate(block.iter_vars)})
+    site = _Site((), block.body, {axis.var: {k: 1} for k, axis in enumerate(block.iter_vars)}, _NONE)
     read = _Accesses(reader, site, {})
     read.lanes = lane_axis
     read.extents = {k: reader.number(axis.dom.extent) for k, axis in enumerate(block.iter_vars)}
@@ -128,6 +129,9 @@ def in_parts(s: Statement, axis: Any, width: Column) -> Statement:
     return replace(s, touches=touches, operations=operations, in_parts=True)
 
 
+_NONE: Mapping[Any, Any] = MappingProxyType({})
+
+
 @dataclass
 class _Site:
     """A store in the program: its loops (with where each is in the tree), and its accesses by the axes of these."""
@@ -135,6 +139,7 @@ class _Site:
     loops: tuple[tir.For, ...]
     store: tir.BufferStore
     values: Mapping[tir.Var, dict[Any, float] | None]
+    first: Mapping[tir.Var, int]  # the values of variables in the first iteration of all loops, where it is not 0
 
 
 @dataclass
@@ -149,29 +154,31 @@ class _Reader:
         """The value of an extent."""
         return number(e, self.sizes, self.middle)
 
-    def read(self, stmt: Any, loops: tuple[tir.For, ...], values: Mapping[tir.Var, Any] | None = None) -> None:
+    def read(self, stmt: Any, loops: tuple[tir.For, ...], values: Mapping[tir.Var, Any] = _NONE, first: Mapping[tir.Var, int] = _NONE) -> None:
         """Find all stores of a statement."""
-        values = values or {}
         kind = type(stmt)
         if kind is tir.For:
             self.middle[stmt.loop_var] = max(1, self.number(stmt.extent) // 2)
-            self.read(stmt.body, (*loops, stmt), values)
+            begins = at_first(stmt.min, first)
+            self.read(stmt.body, (*loops, stmt), values, {**first, stmt.loop_var: begins} if begins else first)
         elif kind is tir.BlockRealize:
             extents = {x.loop_var: self.number(x.extent) for x in loops}
-            inner = {**values, **{i.var: steps(v, values, extents) for i, v in zip(stmt.block.iter_vars, stmt.iter_values, strict=True)}}
+            bound = list(zip((i.var for i in stmt.block.iter_vars), stmt.iter_values, strict=True))
+            inner = {**values, **{var: steps(v, values, extents) for var, v in bound}}
+            begun = {**first, **{var: at_first(v, first) for var, v in bound}}
             if stmt.block.init is not None:
-                self.read(stmt.block.init, self._before(stmt, loops), inner)
-            self.read(stmt.block.body, loops, inner)
+                self.read(stmt.block.init, self._before(stmt, loops), inner, begun)
+            self.read(stmt.block.body, loops, inner, begun)
         elif kind is tir.BufferStore:
-            self.sites.append(_Site(loops, stmt, values))
+            self.sites.append(_Site(loops, stmt, values, first))
         elif kind is tir.Seq:
             for s in stmt.stmts:
-                self.read(s, loops, values)
+                self.read(s, loops, values, first)
         else:
             for name in ("body", "then_case", "else_case"):
                 part = getattr(stmt, name, None)
                 if part is not None:
-                    self.read(part, loops, values)
+                    self.read(part, loops, values, first)
 
     def _before(self, realize: tir.BlockRealize, loops: tuple[tir.For, ...]) -> tuple[tir.For, ...]:
         """The loops around an init once it stands in front of what reduces."""
@@ -223,6 +230,15 @@ def number(e: tir.Expr, sizes: Mapping[str, int], middle: Mapping[tir.Var, int] 
     if type(e) in _FOLDS:
         return max(1, _FOLDS[type(e)](number(e.a, sizes, middle), number(e.b, sizes, middle)))
     return ASSUMED
+
+
+def at_first(e: tir.Expr, first: Mapping[tir.Var, int]) -> int:
+    """The value of an index in the first iteration of every loop, ``first`` says where variables begin that do not at 0."""
+    if isinstance(e, tir.IntImm):
+        return e.value
+    if isinstance(e, tir.Var):
+        return first.get(e, ASSUMED if e.size else 0)
+    return _FOLDS[type(e)](at_first(e.a, first), at_first(e.b, first)) if type(e) in _FOLDS else 0
 
 
 def _shared(chains: Sequence[tuple[tir.For, ...]]) -> int:
@@ -402,7 +418,9 @@ class _Accesses:
             seen.add(e)
             if type(e) is tir.BufferLoad:
                 continue
-            count = instructions(e) if asks or type(e) is not tir.IfThenElse else 0.0
+            count = instructions(e)
+            if type(e) in _CHOICES:
+                count *= self._asked(e.condition) if asks or type(e) is not tir.IfThenElse else 0.0
             if count:
                 fused = self._fused(e)
                 if fused is not None:
@@ -411,6 +429,13 @@ class _Accesses:
                 out.append(Operation(count, self.moves(e), e.dtype.bits))
             stack += children(e)
         return tuple(out)
+
+    def _asked(self, condition: tir.Expr) -> float:
+        """The share of iterations in which a condition is asked; of a statement whose loops are still to be chosen, all."""
+        if not self.site.loops:
+            return 1.0
+        moved, first = lambda e: steps(e, self.site.values, self.extents), lambda e: at_first(e, self.site.first)
+        return share_asked(condition, self.site.loops, lambda axis: _extent(axis, self.extents), moved, first)
 
     def _fused(self, e: tir.Expr) -> Any:
         """The product that is one instruction with the sum it goes into."""

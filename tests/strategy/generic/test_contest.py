@@ -61,7 +61,7 @@ def test_a_sketch_is_not_scheduled_where_it_expects_no_gain(monkeypatch, asked):
     func = pixels(97, 64, 97)
     best = schedule_program(func, FIXED, pins={"sketch": "generic"})[0]
     (sketch,) = generic(Program(func, FIXED))
-    assert is_promising(sketch, Champion("contraction", func, None), FIXED)  # not scheduled at all
+    assert is_promising(sketch, Champion("contraction", func), FIXED)  # not scheduled at all
     monkeypatch.setattr(CHOOSE, "is_contested", lambda *_: True)
     monkeypatch.setattr("roundel.strategy.generic.contest.expected_cycles", lambda *_, **__: sketch.expected(sketch.best()))
     asked.update(sketches=0, schedules=0)

@@ -24,18 +24,14 @@ LITTLE = 20_000  # cycles, in which there is nothing to gain
 
 @dataclass(frozen=True)
 class Champion:
-    """What a rule has made of a program. ``expected``: the cycles that the rule's table expects (None: it has none). A table knows where lowering
-    cuts loops at the borders of padding, which the scheduled program does not show; so the lower of the two figures counts."""
+    """What a rule has made of a program."""
 
     rule: str
     scheduled: tir.PrimFunc
-    expected: float | None
 
     def cycles(self, target: Target, cores: int = 1) -> float:
         """Of the scheduled program."""
-        alone = expected_cycles(self.scheduled, target, cores=1)
-        spent = alone if cores == 1 else expected_cycles(self.scheduled, target, cores=cores)
-        return spent if self.expected is None else spent * min(1.0, self.expected / max(alone, 1.0))
+        return expected_cycles(self.scheduled, target, cores=cores)
 
 
 def is_contested(champion: Champion, func: tir.PrimFunc, target: Target) -> bool:

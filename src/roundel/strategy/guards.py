@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often a condition of a scheduled program is asked once lowering has cut the loops around it.
+
+``lower/partition_loops`` splits a serial loop where a condition that is linear in its variable begins or ceases to hold for all iterations inside,
+and puts one test into each iteration of other loops; in the larger part nothing is asked any more. What is left is asked in the iterations at the
+borders, unless all that the condition depends on is written out there, so that it is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..arith.compare import SLACK
+from ..ir import tir
+from ..ir.annotations import EDGE, WINDOW
+from ..ir.visit import free_vars
+
+_CUT, _WRITTEN_OUT = (tir.ForKind.SERIAL, tir.ForKind.PARALLEL), tir.ForKind.UNROLLED
+_ENDS = (tir.EQ, tir.NE)
+
+Extent = Callable[[Any], int]
+Steps = Callable[[tir.Expr], Mapping[Any, float] | None]
+First = Callable[[tir.Expr], int]
+
+
+@dataclass(frozen=True)
+class Around:
+    """A loop on which a condition depends: how far the difference of the condition's sides moves with an iteration, how many there are, whether it is a
+    serial loop of which the difference is linear, and the annotations that say how lowering treats it."""
+
+    step: float
+    extent: int
+    kind: tir.ForKind
+    is_linear: bool = True
+    is_edge: bool = False
+    is_window: bool = False
+
+
+def share_asked(condition: tir.Expr, loops: Sequence[tir.For], extent: Extent, steps: Steps, first: First) -> float:
+    """The share of a statement's iterations in which any part of a condition is asked. ``loops`` are those around the statement, the outermost
+    first. ``extent`` is that of a loop's variable or of a quotient or remainder of it, ``steps`` says how far an index moves along each of these (None:
+    it is not linear), ``first`` what it is in the first iteration of all loops."""
+    never = 1.0
+    for part in _parts(condition):
+        never *= 1.0 - _share(part, loops, extent, steps, first)
+    return 1.0 - never
+
+
+def _parts(condition: tir.Expr) -> list[tir.Expr]:
+    return [*_parts(condition.a), *_parts(condition.b)] if type(condition) is tir.And else [condition]
+
+
+def _share(c: tir.Expr, loops: Sequence[tir.For], extent: Extent, steps: Steps, first: First) -> float:
+    if type(c) in _ENDS and c.is_index:  # holds, or does not, at one end of a loop
+        moved = steps(c.a - c.b)
+        return 1.0 if moved is None or len(moved) != 1 else 1.0 / max(extent(next(iter(moved))), 1)
+    if type(c) not in SLACK or not c.is_index:
+        return 1.0
+    slack = SLACK[type(c)](c)
+    moved = steps(slack)
+    if moved is None:
+        return 1.0
+    around = []
+    for loop in loops:
+        for axis, step in moved.items():
+            if step and (axis is loop.loop_var or (not isinstance(axis, tir.Var) and loop.loop_var in free_vars(axis))):
+                notes = loop.annotations or {}
+                is_linear = axis is loop.loop_var and loop.kind is tir.ForKind.SERIAL
+                around.append(Around(step, extent(axis), loop.kind, is_linear, EDGE in notes, WINDOW in notes))
+    return _asked(first(slack), around, True)
+
+
+def _asked(slack: float, loops: Sequence[Around], is_known: bool) -> float:
+    """The share of iterations in which it is asked whether ``slack``, the difference in the first of them all, is below zero. ``is_known``: the
+    variables of loops outside are numbers."""
+    if slack + _fall(loops) >= 0:
+        return 0.0
+    for k, loop in enumerate(loops):
+        inside = loops[k + 1 :]
+        if loop.kind not in _CUT or any(x.is_edge for x in inside) or not (loop.is_linear or inside):
+            continue
+        others = [*loops[:k], *inside]
+        reach = slack + _fall(others)
+        kept = -reach / loop.step if loop.step > 0 else reach / -loop.step + 1  # iterations from which on, or up to which, it holds
+        lost = min(max(int(-(-kept // 1)), 0), loop.extent) if loop.step > 0 else loop.extent - min(max(int(kept // 1), 0), loop.extent)
+        at = (lost - 1) // 2 if loop.step > 0 else loop.extent - 1 - (lost - 1) // 2
+        there = slack + loop.step * at
+        if not loop.is_linear:
+            left = _asked(there, others, False)
+        elif not others:
+            left = 0.0  # each of the parts has one answer
+        elif any(x.is_window for x in inside) or all(x.kind is _WRITTEN_OUT for x in others):
+            left = _asked(there, others, is_known and lost == 1)
+        else:
+            left = 1.0
+        return lost / loop.extent * left
+    return 0.0 if is_known and all(x.kind is _WRITTEN_OUT for x in loops) else 1.0
+
+
+def _fall(loops: Sequence[Around]) -> float:
+    """By how much the difference falls at most below that in the first iteration."""
+    return sum(min(0.0, x.step * (x.extent - 1)) for x in loops)
