@@ -44,7 +44,7 @@ def asked(func):
 
 def split(func, *, vector=False, unroll=False):
     sch = Schedule(func)
-    outer, inner = sch.split(sch.get_loops(sch.get_block("Y"))[0], [None, 10])
+    _, inner = sch.split(sch.get_loops(sch.get_block("Y"))[0], [None, 10])
     if vector:
         sch.vectorize(inner)
     if unroll:

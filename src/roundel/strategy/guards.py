@@ -66,7 +66,7 @@ def _share(c: tir.Expr, loops: Sequence[tir.For], extent: Extent, steps: Steps, 
     for loop in loops:
         for axis, step in moved.items():
             if step and (axis is loop.loop_var or (not isinstance(axis, tir.Var) and loop.loop_var in free_vars(axis))):
-                notes = loop.annotations or {}
+                notes: Mapping[str, Any] = loop.annotations or {}
                 is_linear = axis is loop.loop_var and loop.kind is tir.ForKind.SERIAL
                 around.append(Around(step, extent(axis), loop.kind, is_linear, EDGE in notes, WINDOW in notes))
     return _asked(first(slack), around, True)

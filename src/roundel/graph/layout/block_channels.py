@@ -10,6 +10,7 @@ where something needs the plain tensor. Weights are laid out at compile time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from ...ir.constants import ConstData
 from ...ir.module import IRModule
 from ...ir.op import FuseKind, OpDef
 from ...ops import make
-from ...ops.dims import paddings, per_axis, shape_text, simplify
+from ...ops.dims import paddings, per_axis, shape_text, simplify, static
 from ...passes import pass_
 from ...target import Target
 from ..algorithms.winograd import NAMES, convolution_algorithms, direct_cycles, fastest, is_transformable, winograd_weight
@@ -30,6 +31,7 @@ from ..rewriter import GraphRewriter
 from .chains import ORDERS, PLAIN, Chain, chains
 from .films import Pictures, as_pictures
 from .phases import Phases, as_phases
+from .wanted import wanted_in_blocks
 
 
 @pass_("block_channels")
@@ -56,11 +58,13 @@ class _Block(GraphRewriter):
         self.expectations = Expectations.of(mod)
         self.blocked: dict[graph.Var, _Blocked] = {}
         self.chains: dict[graph.Var, Chain] = {}
+        self.wanted: frozenset[graph.Var] = frozenset()
         self.var: graph.Var | None = None  # that is being computed
 
     def function(self, func: graph.Function) -> graph.Function:
         keeps = lambda call: isinstance(call.op, OpDef) and (call.op.name in _OPS or is_pointwise(call))
-        self.chains = chains(func, self.may_be_blocked, keeps)
+        takes_blocks = lambda call: self.may_be_blocked(call) and _divides(call.args[0].sinfo.shape[1], self.lanes)
+        self.chains, self.wanted = chains(func, self.may_be_blocked, keeps), wanted_in_blocks(func, takes_blocks, keeps)
         return super().function(func)
 
     def may_be_blocked(self, call: graph.Call) -> bool:
@@ -400,9 +404,11 @@ def _reduce(self: _Block, call: graph.Call) -> Made:
 
 
 def _resize(self: _Block, call: graph.Call) -> Made:
-    """The axes of space resampled; blocks and channels stay."""
+    """The axes of space resampled; blocks and channels stay. What is wanted in blocks and grows comes into blocks before."""
     data, size, *factors = call.args
-    block, a = self.block_of(data), call.attrs
+    before, after = (math.prod(static(n) or 1 for n in shape) for shape in (data.sinfo.shape, call.sinfo.shape))
+    enters = self.var in self.wanted and before <= after and _divides(data.sinfo.shape[1], self.lanes)
+    block, a = self.block_of(data) or (self.lanes if enters else 0), call.attrs
     scales = a["scales"] or (1.0, 1.0)
     if not block or factors or not isinstance(size, graph.ShapeExpr) or a["roi"] or tuple(scales[:2]) != (1.0, 1.0):
         return None
@@ -416,16 +422,15 @@ def _resize(self: _Block, call: graph.Call) -> Made:
 
 def _concat(self: _Block, call: graph.Call) -> Made:
     fields = call.args[0].fields if isinstance(call.args[0], graph.Tuple) else ()
-    blocks = {self.block_of(f) for f in fields}
-    rank = call.sinfo.ndim
-    if not fields or call.attrs["axis"] % rank != 1 or 0 in blocks:
+    held, rank = [self.block_of(f) for f in fields], call.sinfo.ndim
+    if self.var in self.wanted and set(held) == {0, self.lanes} and all(_divides(f.sinfo.shape[1], self.lanes) for f in fields):
+        held = [self.lanes] * len(fields)  # the others come into blocks here instead of the result
+    if not fields or call.attrs["axis"] % rank != 1 or 0 in held:
         return None
-    if all(_divides(f.sinfo.shape[1], self.block_of(f)) and f.sinfo.shape[1].value == self.block_of(f) for f in fields):  # one block each
-        return make("concat", graph.Tuple(tuple(self.in_blocks(f, self.block_of(f)) for f in fields)), axis=rank), sum(map(self.block_of, fields))
-    if len(blocks) != 1:
-        return None
-    block = blocks.pop()
-    return make("concat", graph.Tuple(tuple(self.in_blocks(f, self.block_of(f)) for f in fields)), axis=_axis(rank, 1)), block
+    parts = lambda: graph.Tuple(tuple(self.in_blocks(f, block) for f, block in zip(fields, held, strict=True)))
+    if all(_divides(f.sinfo.shape[1], block) and f.sinfo.shape[1].value == block for f, block in zip(fields, held, strict=True)):  # one block each
+        return make("concat", parts(), axis=rank), sum(held)
+    return (make("concat", parts(), axis=_axis(rank, 1)), held[0]) if len(set(held)) == 1 else None
 
 
 _OPS: dict[str, Callable[[_Block, graph.Call], Made]] = {

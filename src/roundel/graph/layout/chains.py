@@ -8,7 +8,7 @@ chain has to be converted. Where converting is next to nothing beside the chain'
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...ops import make
 from ...ops.dims import static
 from ..algorithms.winograd import convolution_algorithms
 from ..expectations import Expectations, stand_in
-from ..rewriter import operands
+from .wanted import variables
 
 PLAIN = 0  # instead of the size of a block
 LITTLE = 0.0075  # of a chain's arithmetic, below which what is converted counts for nothing: it is moved at a fraction of the rate of its level
@@ -94,7 +94,7 @@ def chains(func: graph.Function, is_convolution: Callable[[graph.Call], bool], k
     found: dict[graph.Var, Chain] = {}
     for binding in (b for block in func.body.blocks for b in block.bindings):
         value, info = binding.value, binding.var.sinfo
-        before = [v for v in _variables(value) if v in found]
+        before = [v for v in variables(value) if v in found]
         inside = isinstance(value, graph.Call) and isinstance(info, graph.TensorInfo) and info.shape is not None and info.ndim in ORDERS
         if inside and is_convolution(value):
             chain = _joined([found[v] for v in before[:1]])
@@ -107,7 +107,7 @@ def chains(func: graph.Function, is_convolution: Callable[[graph.Call], bool], k
         else:
             for v in before:
                 found[v].whole.ends.append(_sizes(v.sinfo))
-    for v in _variables(func.body.body):
+    for v in variables(func.body.body):
         if v in found:
             found[v].whole.ends.append(_sizes(v.sinfo))
     return {v: chain.whole for v, chain in found.items()}
@@ -121,14 +121,6 @@ def _joined(parts: Sequence[Chain]) -> Chain:
         first.ends += other.ends
         other.part_of = first
     return first
-
-
-def _variables(value: Any) -> Iterator[graph.Var]:
-    for part in operands(value) if not isinstance(value, graph.Var) else [value]:
-        if isinstance(part, graph.Var):
-            yield part
-        elif isinstance(part, graph.Tuple | graph.SeqExpr):
-            yield from _variables(part)
 
 
 def _sizes(info: graph.TensorInfo) -> list[int]:
