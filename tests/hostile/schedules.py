@@ -16,6 +16,7 @@ from roundel.ir import IRModule, tir
 from roundel.ir.equal import StructuralMap
 from roundel.lower import lower
 from roundel.strategy import choose, schedule_program
+from roundel.strategy.cost import expected_cycles
 from roundel.target import Target
 from roundel.target.machines import MACHINES
 from tests.fuzz.tensor_programs import Drawn, draw
@@ -41,6 +42,8 @@ def problems(drawn: Drawn, run: bool, targets: tuple[str, ...] = tuple(MACHINES)
         with failures() as noted:
             try:
                 func, _ = schedule_program(drawn.func, target, drawn.constants)
+                if not 0 < expected_cycles(func, target) < 1e12:
+                    noted.append(f"{func.attrs['scheduled']} is expected to take {expected_cycles(func, target)} cycles")
                 made.setdefault(func, lambda func=func, target=target: lowered(func, target))
             except Exception as error:
                 noted.append(f"{type(error).__name__}: {error}".split("\n")[0])

@@ -84,7 +84,7 @@ def explained_with_choices(model: Any, *, target: TargetLike | None = None, thre
         out.append({
             "kernel": e.name, "calls": e.calls, "rule": e.rule, "decisions": dict(e.decisions), "mflop": e.cost.flops / 1e6, "mbytes": e.cost.bytes / 1e6,
             "intensity": e.cost.intensity, "limit": bound.limit, "bound_ms": bound.seconds * 1e3,
-            "predicted_ms": None if predicted is None else predicted * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
+            "predicted_ms": predicted * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
             "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
             "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
             "nodes": places.nodes(e.name), "pin_at": places.pin_at(e.name), "pin": e.pin, "space": e.sketch.space,
@@ -183,7 +183,7 @@ def table(rows: list[dict[str, Any]], title: str) -> Any:
         out.add_column(name, justify="right")
     for r in rows:
         chosen = " ".join([r["rule"], *(f"{k}={v}" for k, v in r["decisions"].items())])
-        times = [f"{r['calls'] * r['bound_ms']:.3f} {r['limit'][0]}", "" if r["predicted_ms"] is None else f"{r['calls'] * r['predicted_ms']:.3f}"]
+        times = [f"{r['calls'] * r['bound_ms']:.3f} {r['limit'][0]}", f"{r['calls'] * r['predicted_ms']:.3f}"]
         times += [f"{r['calls'] * r['measured_ms']:.3f}", f"{r['roofline']:.0%}"] if "measured_ms" in r else ["", ""]
         how = "\n".join(filter(None, (chosen, passed_over(r))))
         out.add_row(markup(r["kernel"]), how, str(r["calls"]), f"{r['mflop']:.1f}", f"{r['mbytes']:.2f}", *times)
@@ -218,9 +218,9 @@ def _print_kernel(rows: list[dict[str, Any]], kernel: str, as_json: bool) -> Non
     if as_json:
         print_json(row)
         return
-    expected = "" if row["predicted_ms"] is None else f", predicted {row['predicted_ms']:.4f} ms"
     typer.echo(f"# {kernel}: rule {row['rule']}, {row['decisions'] or 'no free choices'}\n"
-               f"# {row['mflop']:.2f} MFLOP, {row['mbytes']:.3f} MB, bound {row['bound_ms']:.4f} ms by {row['limit']}{expected}")
+               f"# {row['mflop']:.2f} MFLOP, {row['mbytes']:.3f} MB, bound {row['bound_ms']:.4f} ms by {row['limit']}, "
+               f"predicted {row['predicted_ms']:.4f} ms")
     for rule, why in row["passed_over"].items():
         typer.echo(f"# passed over {rule}: {why}")
     if row["alternatives"]:

@@ -15,6 +15,7 @@ from ..ir.visit import free_vars, substitute
 from ..target import Target
 from .candidates import Candidates
 from .choose import choose
+from .cost import expected_cycles
 from .pack_constants import calls_of, constant_params
 from .parallelism import GRAIN
 from .pins import SKETCH, is_packed
@@ -26,7 +27,8 @@ from .sketch import Sketch
 class Explanation:
     """One kernel. ``calls``: places in the graph that call it. ``rule``: the name of the sketch that was taken; ``passed_over``: for each one
     tried before it, why it was not. ``decisions``: what was chosen freely, ``candidates`` out of what, in cycles at the sizes that are
-    assumed where they are ``symbolic``. ``schedule``: the primitives as Python."""
+    assumed where they are symbolic. ``schedule``: the primitives as Python. ``cycles``: what is expected of it on one core at the sizes asked
+    about."""
 
     name: str
     calls: int
@@ -36,7 +38,7 @@ class Explanation:
     schedule: str
     cost: Cost
     sketch: Sketch
-    symbolic: bool = False
+    cycles: float
 
     @property
     def pin(self) -> dict[str, Any]:
@@ -96,27 +98,27 @@ def explain_program(func: tir.PrimFunc, target: Target, name: str = "main", call
                     sizes: Mapping[str, int] | None = None) -> Explanation:
     """Schedule one program as the compiler does, and record why."""
     cost = program_cost(func, constants, sizes)
-    symbolic = any(free_vars(d) for b in func.buffer_params for d in b.shape)
     passed: dict[str, str] = {}
     for found in choose(func, target, constants):
         if found.applied is not None and found.sketch is not None:
             applied = found.applied
-            return Explanation(name, calls, found.name, applied.decisions, passed, str(applied.schedule.trace), cost, found.sketch, symbolic)
+            asked = {v.name: (sizes or {}).get(v.name, 1) for b in func.buffer_params for n in b.shape for v in free_vars(n)}
+            cycles = expected_cycles(applied.func, target, asked, cores=1) if asked or found.expected is None else found.expected
+            return Explanation(name, calls, found.name, applied.decisions, passed, str(applied.schedule.trace), cost, found.sketch, cycles)
         passed[found.name] = found.why_not
     raise AssertionError("the last rule takes no step")
 
 
-def predicted_seconds(found: Explanation, target: Target, machine: Rates, constants: float | None = None) -> float | None:
-    """What the model of the target expects of one call: the cycles of the chosen decisions at the machine's rate, no less than the roofline.
-    None where they depend on symbolic sizes."""
-    if found.symbolic and found.candidates is not None:
-        return None
-    return max(modelled_seconds(found, target, machine), roofline(found.cost, machine, constants).seconds)
+def predicted_seconds(found: Explanation, target: Target, machine: Rates, constants: float | None = None) -> float:
+    """What the model of the target expects of one call: the cycles of the schedule at the machine's rate, no less than the roofline."""
+    return max(_at_rate(found.cycles, target, machine), roofline(found.cost, machine, constants).seconds)
 
 
 def modelled_seconds(found: Explanation, target: Target, machine: Rates) -> float:
-    """What the sketch expects of the chosen decisions, as it does of those that were passed over; 0 where it expects nothing."""
-    return _at_rate(found.sketch.expected(found.decisions) or 0.0, target, machine)
+    """What the sketch expects of the chosen decisions, as it does of those that were passed over; of a sketch without candidates, what is expected of
+    its schedule."""
+    own = found.sketch.expected(found.decisions)
+    return _at_rate(found.cycles if own is None else own, target, machine)
 
 
 def alternatives(found: Explanation, target: Target, machine: Rates, most: int = 8) -> list[tuple[Mapping[str, Any], float]]:

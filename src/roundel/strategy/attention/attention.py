@@ -36,6 +36,7 @@ from .steps import EXP_CYCLES, Steps
 
 SPANS = (64, 96, 120, 128, 168, 240, 336)  # keys of a block: numbers of many divisors
 ASSUMED = (32, 128, 512, 2048)  # keys or rows whose number is not known
+ASSUMED_HEADS = 8     # ... and of batches of heads
 LOAD_CYCLES = 0.1     # what a broadcast costs beside the multiply-adds that hide most of it
 STREAMED = 0.8        # of the time that a vector takes from the second-level cache
 TURN_CYCLES = 16.0    # for a vector of queries
@@ -88,7 +89,7 @@ def candidates(stages: Stages, target: Target) -> Candidates:
 
     c = combinations(domains, legal)
     times = [_cycles(stages, target, c, size) for size in (ASSUMED if None in (extent_of(stages.row), extent_of(stages.key)) else (1,))]
-    return Candidates(c, np.exp(np.mean(np.log(times), axis=0)))
+    return Candidates(c, product(heads, ASSUMED_HEADS) * np.exp(np.mean(np.log(times), axis=0)))
 
 
 def _cycles(stages: Stages, target: Target, c: Columns, unknown: int) -> np.ndarray:
