@@ -7,7 +7,7 @@ chosen. What is only used where a condition that is said to be likely does not h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -409,26 +409,19 @@ class _Accesses:
 
     def operations(self, asks: bool = True) -> tuple[Operation, ...]:
         """What is computed, each different value once."""
-        out, seen = [], set()
-        stack = [self.site.store.value]
-        while stack:
-            e = stack.pop()
-            if e in seen or not isinstance(e, tir.Expr):
-                continue
-            seen.add(e)
-            if type(e) is tir.BufferLoad:
-                continue
-            count = instructions(e)
-            if type(e) in _CHOICES:
-                count *= self._asked(e.condition) if asks or type(e) is not tir.IfThenElse else 0.0
-            if count:
-                fused = self._fused(e)
-                if fused is not None:
-                    seen.add(fused)
-                    stack += [fused.a, fused.b]
-                out.append(Operation(count, self.moves(e), e.dtype.bits))
-            stack += children(e)
-        return tuple(out)
+        def parts(e: tir.Expr) -> list[tir.Expr]:
+            fused = self._fused(e)
+            inner = [] if type(e) is tir.BufferLoad else children(e)
+            return inner if fused is None else [*(x for x in inner if x is not fused), fused.a, fused.b]
+
+        counts = ((e, self._instructions(e, asks)) for e in each([self.site.store.value], parts))
+        return tuple(Operation(count, self.moves(e), e.dtype.bits) for e, count in counts if count)
+
+    def _instructions(self, e: tir.Expr, asks: bool) -> float:
+        """Of one node, as a mean over the iterations."""
+        if type(e) not in _CHOICES:
+            return instructions(e)
+        return instructions(e) * self._asked(e.condition) if asks or type(e) is not tir.IfThenElse else 0.0
 
     def _asked(self, condition: tir.Expr) -> float:
         """The share of iterations in which a condition is asked; of a statement whose loops are still to be chosen, all."""
@@ -475,13 +468,7 @@ def children(e: tir.Expr) -> list[tir.Expr]:
     """The values that a node is usually computed from; conditions and indices count for nothing."""
     if _is_likely(e):
         return [e.true_value]
-    out: list[tir.Expr] = []
-    for name in e._children:
-        if name == "condition" and type(e) in _CHOICES:
-            continue
-        value = getattr(e, name)
-        out += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, tir.Expr)]
-    return out
+    return _parts(e, (n for n in e._children if n != "condition") if type(e) in _CHOICES else e._children)
 
 
 def _is_likely(e: Any) -> bool:
@@ -489,24 +476,31 @@ def _is_likely(e: Any) -> bool:
     return type(e) in _CHOICES and type(e.condition) is tir.Call and e.condition.op == "likely"
 
 
+def each(roots: Sequence[tir.Expr], parts: Callable[[tir.Expr], Sequence[tir.Expr]]) -> Iterator[tir.Expr]:
+    """Each different expression among the roots, their parts, the parts of these and so on, once."""
+    seen: set[tir.Expr] = set()
+    left = list(roots)
+    while left:
+        e = left.pop()
+        if e not in seen:
+            seen.add(e)
+            yield e
+            left += parts(e)
+
+
 @lru_cache(maxsize=1024)  # statements are never changed
 def _loads(store: tir.BufferStore) -> tuple[tir.BufferLoad, ...]:
-    """Each different load of a store that usually happens, those in indices included."""
-    found: dict[Any, None] = {}
-    stack: list[Any] = [store.value, *store.indices]
-    seen = set()
-    while stack:
-        e = stack.pop()
-        if e in seen or not isinstance(e, tir.Expr) or e.is_index:
-            continue
-        seen.add(e)
-        if type(e) is tir.BufferLoad:
-            found[e] = None
-            stack += e.indices
-        elif _is_likely(e):
-            stack += [e.condition, e.true_value]
-        else:
-            for name in e._children:
-                value = getattr(e, name)
-                stack += value if isinstance(value, tuple) else (value,)
-    return tuple(found)
+    """Each different load of a store that usually happens, those in indices and conditions included."""
+    roots = [e for e in (store.value, *store.indices) if not e.is_index]
+    return tuple(e for e in each(roots, _usual_parts) if type(e) is tir.BufferLoad)
+
+
+def _usual_parts(e: tir.Expr) -> list[tir.Expr]:
+    """What a node is made of and may have loads, but for what is seldom chosen."""
+    found = [e.condition, e.true_value] if _is_likely(e) else _parts(e, e._children)
+    return [x for x in found if not x.is_index]
+
+
+def _parts(e: tir.Expr, names: Iterable[str]) -> list[tir.Expr]:
+    values = [getattr(e, name) for name in names]
+    return [x for v in values for x in (v if isinstance(v, tuple) else (v,)) if isinstance(x, tir.Expr)]
