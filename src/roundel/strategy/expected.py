@@ -13,9 +13,6 @@ from .choose import choose, proposals
 from .cost import expected_cycles
 from .statements import number
 
-COLD_SHARE = 0.83  # of the rate of a level, at which constants come from it that a run has not touched before
-EXPOSED = 0.4      # of the shorter of working and waiting for such constants, that the longer does not hide
-
 
 @dataclass(frozen=True)
 class Setting:
@@ -36,8 +33,8 @@ def expected(func: tir.PrimFunc, setting: Setting, constants: Sequence[int] = ()
     level = target.level_of(setting.constant_bytes)
     if not fixed or level <= target.level_of(sum(sizes)):
         return warm
-    waiting = sum(sizes[k] for k in fixed) / (COLD_SHARE * target.bytes_per_cycle(level))
-    return max(warm, waiting) + EXPOSED * min(warm, waiting)
+    waiting = sum(sizes[k] for k in fixed) / (target.cold_share * target.bytes_per_cycle(level))
+    return max(warm, waiting) + target.cold_exposed * min(warm, waiting)
 
 
 def _best(func: tir.PrimFunc, target: Target, constants: tuple[int, ...]) -> float:

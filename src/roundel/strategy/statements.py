@@ -115,7 +115,7 @@ def in_registers(s: Statement) -> Statement:
 
 
 def in_parts(s: Statement, axis: Any, width: Column) -> Statement:
-    """A sum along an axis as ``width`` sums of every so manieth value; the axis ``PARTS`` counts these."""
+    """A sum along an axis as ``width`` sums, each of every ``width``-th value; the axis ``PARTS`` counts these."""
     def parted(t: Touch) -> Touch:
         if axis not in t.moves:
             return t

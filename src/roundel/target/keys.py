@@ -76,6 +76,8 @@ FIGURES: dict[str, Number] = {
     "forwarding": Number(0, 100, whole=False),
     "entry_cycles": Number(0, 1000, whole=False),
     "gather_instructions": Number(1, 100, whole=False),
+    "cold_share": Number(1e-3, 1, whole=False),
+    "cold_exposed": Number(0, 1, whole=False),
     "cores": Number(1, 64 * K),
     "frequency_ghz": Number(1e-3, 100, whole=False),
     "dram_gbs": Number(1e-3, 1e5, whole=False),

@@ -27,7 +27,8 @@ _RISCV, _WASM = "riscv64-unknown-linux-gnu", "wasm32-unknown-unknown"
 class _Core:
     """What is alike in all machines with a kind of core: vector loads and instructions per cycle, instructions of the reorder buffer, ways of
     both caches, bytes per cycle from the first, second and last cache, bytes of a line; vector stores per cycle, what a miss in the first cache,
-    a store that is loaded again and an inner loop cost (cycles), and a lane that is loaded by itself (instructions)."""
+    a store that is loaded again and an inner loop cost (cycles), and a lane that is loaded by itself (instructions); of constants that a run has
+    not touched before, at what share of a level's rate they come, and what share of working or waiting for them the longer does not hide."""
 
     loads: int
     issue: int
@@ -43,6 +44,8 @@ class _Core:
     forwarding: float = 4.0
     entry_cycles: float = 1.0
     gather_instructions: float = 2.0
+    cold_share: float = 0.83
+    cold_exposed: float = 0.4
 
 
 # fmt: off
