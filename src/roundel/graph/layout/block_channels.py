@@ -406,8 +406,7 @@ def _reduce(self: _Block, call: graph.Call) -> Made:
 def _resize(self: _Block, call: graph.Call) -> Made:
     """The axes of space resampled; blocks and channels stay. What is wanted in blocks and grows comes into blocks before."""
     data, size, *factors = call.args
-    before, after = (math.prod(static(n) or 1 for n in shape) for shape in (data.sinfo.shape, call.sinfo.shape))
-    enters = self.var in self.wanted and before <= after and _divides(data.sinfo.shape[1], self.lanes)
+    enters = self.var in self.wanted and _fills_blocks(data, self.lanes) and _elements(data) <= _elements(call)
     block, a = self.block_of(data) or (self.lanes if enters else 0), call.attrs
     scales = a["scales"] or (1.0, 1.0)
     if not block or factors or not isinstance(size, graph.ShapeExpr) or a["roi"] or tuple(scales[:2]) != (1.0, 1.0):
@@ -420,10 +419,20 @@ def _resize(self: _Block, call: graph.Call) -> Made:
     return make("image.resize", x, sizes, **{**a, "scales": (*_ordered(scales), 1.0) if a["scales"] else None}), block
 
 
+def _fills_blocks(value: graph.GraphExpr, block: int) -> bool:
+    """Whether the shape of a value is known and its channels divide into blocks."""
+    return value.sinfo.shape is not None and _divides(value.sinfo.shape[1], block)
+
+
+def _elements(value: graph.GraphExpr) -> int:
+    """Of a value; each size that is not known counts as 1."""
+    return math.prod(static(n) or 1 for n in value.sinfo.shape or ())
+
+
 def _concat(self: _Block, call: graph.Call) -> Made:
     fields = call.args[0].fields if isinstance(call.args[0], graph.Tuple) else ()
     held, rank = [self.block_of(f) for f in fields], call.sinfo.ndim
-    if self.var in self.wanted and set(held) == {0, self.lanes} and all(_divides(f.sinfo.shape[1], self.lanes) for f in fields):
+    if self.var in self.wanted and set(held) == {0, self.lanes} and all(_fills_blocks(f, self.lanes) for f in fields):
         held = [self.lanes] * len(fields)  # the others come into blocks here instead of the result
     if not fields or call.attrs["axis"] % rank != 1 or 0 in held:
         return None
