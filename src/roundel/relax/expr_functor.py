@@ -200,5 +200,5 @@ def visitor(cls: C) -> C:
     return cls
 
 
-mutator = expr_functor = visitor
-__all__ = ["ExprFunctor", "PyExprMutator", "PyExprVisitor", "expr_functor", "mutator", "visitor"]
+mutator = visitor
+__all__ = ["ExprFunctor", "PyExprMutator", "PyExprVisitor", "mutator", "visitor"]

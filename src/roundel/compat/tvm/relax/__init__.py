@@ -14,8 +14,9 @@ from ....passes import get_pass
 from ....passes.well_formed import well_formed as _problems
 from ....relax import *  # noqa: F403
 from ....relax import analysis as _analysis
+from ....relax import expr_functor
 from ....relax import frontend as _frontend
-from ....relax.expr_functor import PyExprMutator, PyExprVisitor, expr_functor, mutator, visitor
+from ....relax.expr_functor import PyExprMutator, PyExprVisitor, mutator, visitor
 from ..running import VirtualMachine, build
 from ..transform import Pass, PassContext, Sequential, function_pass, module_pass
 
