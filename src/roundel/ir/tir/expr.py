@@ -59,6 +59,10 @@ class Var(Expr):
     dtype: DType
     size: bool = False
 
+    @staticmethod
+    def _coerce(name: str, dtype: Any, size: bool) -> tuple:
+        return name, dtype if type(dtype) is DType else DType(dtype), size
+
     @property
     def is_index(self) -> bool:
         """Whether it is a whole number of one lane."""
