@@ -241,7 +241,12 @@ def _info(
         )
     places = {p.var: i for i, p in enumerate([*inputs, *outputs])}
     return FunctionInfo(
-        name, "tensor", tuple(map(tensor, inputs)), tuple(map(tensor, outputs)), tuple(places[p.var] for p in params)
+        name,
+        "tensor",
+        tuple(map(tensor, inputs)),
+        tuple(map(tensor, outputs)),
+        tuple(places[p.var] for p in params),
+        extra={"returns": True} if attrs.get("returns") else {},
     )
 
 

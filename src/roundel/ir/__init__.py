@@ -5,7 +5,7 @@ from . import graph, tir
 from .attrs import Attrs
 from .constants import ConstData
 from .dtype import DType
-from .equal import assert_structural_equal, structural_equal, structural_hash
+from .equal import assert_structural_equal, structural_equal, structural_hash, structural_mismatch
 from .graph import Function, GlobalVar
 from .module import IRModule
 from .node import Node, Span, Token, node
@@ -16,4 +16,5 @@ from .visit import Rewriter, Visitor, children, free_vars, map_functions, on, su
 
 __all__ = ["Attrs", "BaseFunc", "Buffer", "ConstData", "DType", "Expr", "Function", "FuseKind", "GlobalVar", "IRModule", "Node", "OpDef", "PrimFunc",
            "Rewriter", "Span", "Token", "Var", "Visitor", "all_ops", "assert_structural_equal", "children", "decl_buffer", "free_vars", "get_op", "graph",
-           "load_json", "map_functions", "node", "on", "register", "save_json", "structural_equal", "structural_hash", "substitute", "tir", "walk"]
+           "load_json", "map_functions", "node", "on", "register", "save_json", "structural_equal", "structural_hash", "structural_mismatch",
+           "substitute", "tir", "walk"]

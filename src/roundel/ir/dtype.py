@@ -23,6 +23,7 @@ _NUMPY: dict[str, Any] = {
 }
 _ALIASES = {"float": "float32", "double": "float64", "half": "float16", "int": "int64", "uint": "uint64",
             "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "float8_e4m3": "float8_e4m3fn", "boolean": "bool"}
+_LARGEST: dict[str, float] = {}
 _FROM_NUMPY = {np.dtype(v): k for k, v in _NUMPY.items()}
 _PATTERN = re.compile(
     r"^(?P<element>(?P<kind>bool|bfloat|float|complex|uint|int|handle|void|str)(?P<bits>\d*)(?:_\w+?)?)(?:x(?P<scalable>vscalex)?(?P<lanes>\d+))?$"
@@ -84,6 +85,15 @@ class DType(str):
             return 0, 1
         bits = self.bits if self.is_int else 64
         return (0, (1 << bits) - 1) if self.kind in ("uint", "handle") else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+    @property
+    def largest(self) -> float:
+        """The largest number of a floating-point type, as it may be written (3.4028235e+38 of float32 is its shortest text)."""
+        known = _LARGEST.get(self.element)
+        if known is None:
+            most = ml_dtypes.finfo(self.numpy).max if self.element in _NUMPY else float("inf")
+            known = _LARGEST[self.element] = max(float(most), float(str(most)))
+        return known
 
     @property
     def numpy(self) -> np.dtype:

@@ -13,12 +13,12 @@ from .dtype import DType
 from .errors import RoundelError
 from .graph.expr import DataflowVar, MatchCast, VarBinding, While
 from .graph.expr import Var as GraphVar
-from .graph.struct_info import StructInfo
+from .graph.struct_info import FuncInfo, StructInfo
 from .node import Node
 from .op import OpDef
 from .tir import stmt as ts
 from .tir.buffer import Buffer
-from .tir.expr import Expr, FloatImm, Var
+from .tir.expr import Expr, FloatImm, IntImm, Var
 from .tir.func import BaseFunc
 from .visit import walk
 
@@ -60,11 +60,12 @@ class _Compare:
         if a is b and not isinstance(a, Node):
             return True
         if type(a) is not type(b) and not (isinstance(a, str) and isinstance(b, str)):  # a DType is the string that names it
-            return self.fail(a, b)
+            return (_does_nothing(a) and _does_nothing(b)) or self.fail(a, b)
         if isinstance(a, Node):
             return self.nodes(a, b)
         if isinstance(a, tuple):
-            return (len(a) == len(b) and all(self.step(f"[{k}]", x, y) for k, (x, y) in enumerate(zip(a, b, strict=True)))) or self.fail(a, b)
+            same = all(self.step(f"[{k}]", x, y) for k, (x, y) in enumerate(zip(a, b)))  # lengths are compared behind the items
+            return same and (len(a) == len(b) or self.ends(a, b))
         if isinstance(a, Mapping):
             return (set(a) == set(b) and all(self.step(f".{k}", a[k], b[k]) for k in a)) or self.fail(a, b)
         return a == b or self.fail(a, b)
@@ -75,6 +76,14 @@ class _Compare:
         self.path.pop()
         return ok
 
+    def ends(self, a: tuple, b: tuple) -> bool:
+        """One of two tuples goes on where the other has ended."""
+        k = min(len(a), len(b))
+        self.path.append(f"[{k}]")
+        self.fail(*(t[k] if len(t) > k else None for t in (a, b)))
+        self.path.pop()
+        return False
+
     def nodes(self, a: Any, b: Any) -> bool:
         if type(a) in _BY_IDENTITY:
             return self.identities(a, b)
@@ -83,11 +92,15 @@ class _Compare:
         if isinstance(a, BaseFunc):
             return self.functions(a, b)
         if isinstance(a, StructInfo):
-            outer, self.in_info = self.in_info, True
+            outer = self.in_info, self.map_free
+            self.in_info, self.map_free = True, self.map_free or isinstance(a, FuncInfo)  # a function's type has variables of its own
             same = self.fields(a, b)
-            self.in_info = outer
+            self.in_info, self.map_free = outer
             return same
-        return self.binds(_bound(a), _bound(b)) and self.fields(a, b)
+        outer, self.in_info = self.in_info, self.in_info or type(a) is ts.Let  # its value says whether it is a size
+        bound = self.binds(_bound(a), _bound(b))
+        self.in_info = outer
+        return bound and self.fields(a, b)
 
     def functions(self, a: Any, b: Any) -> bool:
         """Variables belong to their function: two functions may use the same ones. The signature binds before the body is looked at.
@@ -124,9 +137,14 @@ class _Compare:
             return self.fail(a, b)
         self.left[a], self.right[b] = b, a
         if isinstance(a, Var):
-            return (a.dtype is b.dtype and (a.size == b.size or self.in_info)) or self.fail(a, b)
+            return self.step(".dtype", a.dtype, b.dtype) and (a.size == b.size or self.in_info or self.fail(a, b))
         skip = (*a._hidden, "name")
         return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in skip)
+
+
+def _does_nothing(s: Any) -> bool:
+    """Whether a statement is ``pass``, for which ``T.evaluate(0)`` stands too."""
+    return (type(s) is ts.Seq and not s.stmts) or (type(s) is ts.Evaluate and type(s.value) is IntImm and s.value.value == 0)
 
 
 def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
@@ -137,12 +155,18 @@ def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
     return _Compare(map_free_vars).same(a, b)
 
 
+def structural_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> tuple[str, Any, Any] | None:
+    """The first place where two programs differ, as a path (``".body.stmts[1].value"``) with what stands there in each; None for equal ones."""
+    compare = _Compare(map_free_vars)
+    return None if compare.same(a, b) else compare.mismatch or ("", a, b)
+
+
 def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
     """Raises RoundelError that shows the first difference and both programs (see ``structural_equal``)."""
-    compare = _Compare(map_free_vars)
-    if compare.same(a, b):
+    found = structural_mismatch(a, b, map_free_vars)
+    if found is None:
         return
-    path, left, right = compare.mismatch or ("", a, b)
+    path, left, right = found
     why = f"left:  {_text(left)}\nright: {_text(right)}\n--- left\n{_text(a)}\n--- right\n{_text(b)}"
     raise RoundelError(f"programs differ at {path or 'the top'}", why=why)
 
@@ -179,6 +203,8 @@ class _Hash:
         return hash(v.value) if isinstance(v, Enum) else hash(v)
 
     def node(self, v: Node) -> int:
+        if _does_nothing(v):
+            return hash("pass")
         if isinstance(v, Buffer):
             return self.fields(v, (*v._hidden, "name"))
         if isinstance(v, BaseFunc):

@@ -27,6 +27,11 @@ class _Folding(Substitution):
         return made if fold is None or made is node else fold(made.a, made.b)
 
 
+def substitute_and_fold(expr: tir.Expr, table: Mapping[tir.Var, tir.Expr]) -> tir.Expr:
+    """An expression with others in the place of variables; what becomes constant is computed."""
+    return _Folding(table, {}).rewrite(expr)
+
+
 def specialize(func: tir.PrimFunc, params: Mapping[tir.Var, Any]) -> tir.PrimFunc:
     """The program for given parameters: a number or expression for a scalar, a buffer for a handle, whose shape, strides, offset and
     pointer take the place of the parameter's. Parameters that are known thereby are left out. The same function where nothing changes.

@@ -3,7 +3,8 @@
 
 ``lower(mod)`` runs ``PIPELINE``, a plain list of passes in the order in which they are read here:
 
-- scalable vectors get the machine's length, jumps become conditions (``fixed_vectors``)
+- scalable vectors get the machine's length, jumps become conditions, returned scalars stores (``fixed_vectors``,
+  ``returned_values``)
 - indices become int64, shapes parameters, blocks loops and stores (``widen_indices``, ``explicit_shape_params``,
   ``lower_blocks``)
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
@@ -32,6 +33,7 @@ from .partition_loops import partition_loops
 from .place_allocations import place_allocations
 from .prefetch import prefetch
 from .register_tiles import register_tiles
+from .returned_values import returned_values
 from .serial_threads import serial_threads
 from .simplify import simplify
 from .split_vectors import split_vectors
@@ -43,6 +45,7 @@ from .widen_indices import widen_indices
 
 PIPELINE = [
     fixed_vectors,
+    returned_values,
     widen_indices,
     explicit_shape_params,
     lower_blocks,

@@ -150,6 +150,7 @@ class BoundFunction:
         self._out_types = [DType(t.dtype) for t in info.outputs]
         self._flat = list(info.arguments) == list(range(len(info.inputs)))
         self._shapes: dict[tuple, tuple] = {}
+        self._returns = bool(info.extra.get("returns"))
         text.learn(info.extra.get("texts", ()))
         self._caches = {c.output: c for c in (described.caches[k] for k in range(described.num_caches))}
         self._has_scalars = any(t.scalar for t in info.inputs)
@@ -166,17 +167,18 @@ class BoundFunction:
         """Names of the arguments, as they may be given by keyword."""
         info = self.info
         everything = info.inputs if info.kind == "graph" else info.inputs + info.outputs
-        return info.names or tuple(everything[_first(a)].name for a in info.arguments)
+        names = info.names or tuple(everything[_first(a)].name for a in info.arguments)
+        return names[:-1] if self._returns else names
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         if named:
             args = self._positional(args, named)
-        if len(args) != len(self.info.arguments):
-            count = len(self.info.arguments)
+        if len(args) != len(self.info.arguments) - self._returns:
+            count = len(self.info.arguments) - self._returns
             wanted = f"{count} argument{'s' if count != 1 else ''} ({', '.join(self.argument_names)})"
             raise CallError(f"{self.info.name} takes {wanted}, {len(args)} were given")
         if self.info.kind != "graph":
-            return self._call_program(args)
+            return self._call_returning(args) if self._returns else self._call_program(args)
         results = None if self._plain_types is None else self._call_plain(args, self._plain_types)
         return self._call_graph(args) if results is None else _assemble(self.info.result, results)
 
@@ -236,6 +238,13 @@ class BoundFunction:
                 outputs.append(made)
             self._run([tensors.view(v) for v in (*inputs, *outputs)])
         return outputs
+
+    def _call_returning(self, args: tuple) -> Any:
+        """A tensor program that returns a scalar: it stores it into an array without dimensions behind its arguments."""
+        place = (self._in_types + self._out_types)[_first(self.info.arguments[-1])]
+        result = np.zeros((), place.numpy)
+        self._call_program((*args, result))
+        return result.item()
 
     def _call_program(self, args: tuple) -> None:
         flat = _flatten(self.info.arguments, args, len(self.info.inputs) + len(self.info.outputs))

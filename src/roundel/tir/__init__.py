@@ -11,17 +11,50 @@ Nodes and their constructors are those of ``roundel.ir.tir``; intrinsics and fun
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..ir import tir as _nodes
 from ..ir.dtype import DType
+from ..ir.errors import ConstantError
 from ..ir.tir import *  # noqa: F403
+from ..ir.tir.ops import exact_const as const
 from ..script import tir as _script
 from . import analysis, stmt_functor
 from .data_layout import BijectiveLayout, Layout, bijective_layout, layout
 from .stmt_functor import stmt_list
 
-_HERE = ["BijectiveLayout", "DType", "Layout", "analysis", "bijective_layout", "layout", "stmt_functor", "stmt_list"]
+_HERE = [
+    "BijectiveLayout",
+    "DType",
+    "Layout",
+    "analysis",
+    "bijective_layout",
+    "const",
+    "floordiv",
+    "floormod",
+    "layout",
+    "stmt_functor",
+    "stmt_list",
+    "truncdiv",
+    "truncmod",
+]
+
+
+def _divides(build: Callable[[Any, Any], _nodes.Expr]) -> Callable[[Any, Any], _nodes.Expr]:
+    """A division as a person writes it: one by the constant 0 is an error (passes may meet one in code that never runs)."""
+
+    def divide(a: Any, b: Any) -> _nodes.Expr:
+        made = build(a, b)
+        if isinstance(made, _nodes.BinaryOp) and isinstance(made.b, _nodes.IntImm) and made.b.value == 0:
+            raise ConstantError(f"{made.script()} divides by zero")
+        return made
+
+    divide.__name__, divide.__doc__ = build.__name__, build.__doc__
+    return divide
+
+
+floordiv, floormod, truncdiv, truncmod = map(_divides, (_nodes.floordiv, _nodes.floormod, _nodes.truncdiv, _nodes.truncmod))
 
 
 def __getattr__(name: str) -> Any:

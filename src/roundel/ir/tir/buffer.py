@@ -88,6 +88,7 @@ def decl_buffer(shape: Any, dtype: Any = "float32", name: str = "buffer", *, str
                 scope: str = "global", data: Var | None = None, align: int = 64, offset_factor: int = 1) -> Buffer:
     """A new buffer; numbers in ``shape`` and ``strides`` become int64 constants."""
     shape = shape if isinstance(shape, tuple | list) else (shape,)
-    elem_offset = None if isinstance(elem_offset, IntImm) and elem_offset.value == 0 else elem_offset
+    offset = None if elem_offset is None else as_index(elem_offset)
+    offset = None if isinstance(offset, IntImm) and offset.value == 0 else offset
     return Buffer(name, DType(dtype), tuple(as_index(s) for s in shape), tuple(as_index(s) for s in strides or ()),
-                  None if elem_offset is None else as_index(elem_offset), scope, Var(name + "_data", HANDLE) if data is None else data, align, offset_factor)
+                  offset, scope, Var(name + "_data", HANDLE) if data is None else data, align, offset_factor)

@@ -272,6 +272,21 @@ class IfThenElse(Expr):
     false_value: Expr
 
 
+def check_predicate(predicate: Expr, value: DType, what: str) -> None:
+    """Raises TypeError for a predicate that has no truth value for each lane of what is loaded or stored."""
+    mask = predicate.dtype
+    other, vector = ("value dtype", "value") if what == "store" else ("load indices", "vector")
+    if (mask.lanes < 0) != (value.lanes < 0):
+        raise TypeError(f"Predicate mask dtype and {other} must both be scalable. Here they are {mask} and {value}")
+    if mask.lanes != value.lanes:
+        raise TypeError(
+            f"Got a predicate mask with {abs(mask.lanes)} lanes, but trying to {what} a {vector} with {abs(value.lanes)} lanes. "
+            "The number of lanes must match."
+        )
+    if not mask.is_bool:
+        raise TypeError(f"Predicate mask elements must be boolean values, but got {mask.element}.")
+
+
 @node(intern=True)
 class BufferLoad(Expr):
     """``buffer[indices]``. The last index may be a vector (Ramp); ``predicate`` is a bool vector or None.
@@ -290,7 +305,10 @@ class BufferLoad(Expr):
         lanes = 1
         for i in indices:
             lanes *= i.dtype.lanes
-        return buffer, tuple(indices), predicate, buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(lanes * buffer.dtype.lanes)
+        dtype = buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(lanes * buffer.dtype.lanes)
+        if predicate is not None:
+            check_predicate(predicate, dtype, "load")
+        return buffer, tuple(indices), predicate, dtype
 
 
 @node(intern=True, derive={"dtype": "base.dtype.with_lanes(lanes)"})

@@ -71,10 +71,11 @@ class PrimFunc(BaseFunc):
     def struct_info(self) -> Any:
         """What callers know of it: tensors and scalars go in, nothing or a scalar comes back."""
         from ..graph.struct_info import FuncInfo, PrimInfo, TensorInfo, TupleInfo  # those are made of expressions
+        from ..purity import effects
 
         found = self.buffers
         params = tuple(TensorInfo(found[p].shape, found[p].dtype) if p in found else PrimInfo(p.dtype) for p in self.params)
-        return FuncInfo(params, TupleInfo(()) if self.ret_dtype is VOID else PrimInfo(self.ret_dtype), False)
+        return FuncInfo(params, TupleInfo(()) if self.ret_dtype is VOID else PrimInfo(self.ret_dtype), not effects(self))
 
     @property
     def root_block(self) -> Block | None:

@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dtype import INT64
+from ..dtype import INT64, DType
 from ..node import Node, node
 from .expr import Expr, Var
-from .ops import as_index
+from .ops import as_index, const
 
 
 @node
@@ -24,15 +24,15 @@ class IndexMap(Node):
     AXIS_SEPARATOR = "axis_separator"
 
     @staticmethod
-    def from_func(fn: Callable[..., Any], ndim: int | None = None) -> IndexMap:
-        """From a Python function of index variables, e.g. ``lambda i, j: (i // 4, j, i % 4)``; ``*args`` need ``ndim``."""
+    def from_func(fn: Callable[..., Any], ndim: int | None = None, index_dtype: Any = INT64) -> IndexMap:
+        """From a Python function of index variables (of type ``index_dtype``), e.g. ``lambda i, j: (i // 4, j, i % 4)``; ``*args`` need ``ndim``."""
         names: list[str] = []
         for p in inspect.signature(fn).parameters.values():
             if p.kind is inspect.Parameter.VAR_POSITIONAL:
                 names += [f"{p.name}_{k}" for k in range((ndim or 0) - len(names))]
             else:
                 names.append(p.name)
-        variables = tuple(Var(n, INT64) for n in names)
+        variables = tuple(Var(n, DType(index_dtype)) for n in names)
         out = fn(*variables)
         items: Sequence[Any] = out if isinstance(out, list | tuple) else (out,)
         exprs: list[Expr] = []
@@ -46,7 +46,8 @@ class IndexMap(Node):
 
     def map_indices(self, indices: Sequence[Any]) -> tuple[Expr, ...]:
         """The map applied to index expressions."""
-        from ..visit import substitute
+        from ..specialize import substitute_and_fold  # it rewrites functions, too
 
-        table = dict(zip(self.initial_indices, map(as_index, indices), strict=True))
-        return tuple(substitute(f, table) for f in self.final_indices)
+        exprs = (const(i, v.dtype) if isinstance(i, int) else as_index(i) for v, i in zip(self.initial_indices, indices, strict=True))
+        table = dict(zip(self.initial_indices, exprs))
+        return tuple(substitute_and_fold(f, table) for f in self.final_indices)

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..dtype import BOOL, FLOAT32, INT64, DType
+from ..errors import ConstantError
 from . import expr as e
 from .expr import Expr, FloatImm, IntImm
 
@@ -34,6 +38,19 @@ def const(value: Any, dtype: Any = None) -> Expr:
     if kind.lanes != 1:
         return e.Broadcast(const(value, kind.element), kind.lanes)
     return FloatImm(value, kind) if kind.is_float else IntImm(value, kind)
+
+
+def exact_const(value: Any, dtype: Any = None) -> Expr:
+    """``const`` as a person writes it: raises ConstantError for a number too large for float16 or float32 (infinity is ``float("inf")``)."""
+    made = const(value, dtype)
+    number = made.value if isinstance(made, e.Broadcast) else made
+    if isinstance(number, FloatImm) and number.dtype in _LIMITED and number.dtype.largest < abs(number.value) != float("inf"):
+        why = f"its largest number is {number.dtype.largest}"
+        raise ConstantError(f"{number.value} is out of the range of {number.dtype}", why=why, hint="infinity is float('inf')")
+    return made
+
+
+_LIMITED = (DType("float16"), DType("float32"))
 
 
 def index_const(value: int) -> IntImm:
@@ -193,10 +210,18 @@ def cast(value: Any, dtype: Any) -> Expr:
         if dtype.is_int or dtype.is_bool:
             return wrap(value.value if not dtype.is_bool else value.value != 0, dtype)
     if type(value) is FloatImm and dtype.is_float and dtype.lanes == 1:
-        return FloatImm(value.value, dtype)
+        return FloatImm(rounded(value.value, dtype), dtype)
     if type(value) is e.Broadcast:
         return e.Broadcast(cast(value.value, dtype.element), dtype.lanes)
     return e.Cast(dtype, value)
+
+
+def rounded(value: float, dtype: DType) -> float:
+    """A number too large for a type, as the conversion to it gives it: infinity."""
+    if abs(value) <= dtype.largest or value != value:
+        return value
+    with np.errstate(over="ignore"):
+        return float(np.array(value).astype(dtype.numpy))
 
 
 def logical_and(*conditions: Any) -> Expr:
@@ -274,9 +299,27 @@ def product_of(items: Sequence[Any]) -> Expr:
     return out
 
 
+def check_bits(name: str, a: Expr, b: Expr) -> None:
+    """Raises TypeError for an operator of bits between other than integers, ConstantError for a shift by more bits than there are."""
+    if not name.startswith(("bitwise_", "shift_")):
+        return
+    if a.dtype.is_float or b.dtype.is_float:
+        raise TypeError(f"{name} is of integers, not of {a.dtype} and {b.dtype}")
+    if name.startswith("shift_") and type(b) is IntImm and not 0 <= b.value < a.dtype.bits:
+        raise ConstantError(f"a {a.dtype} cannot be shifted by {b.value} bits", why=f"it has {a.dtype.bits}")
+
+
+_BITS: dict[str, Callable[[int, int], int]] = {
+    "shift_left": operator.lshift, "shift_right": operator.rshift, "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+}
+
+
 def _shift(name: str) -> Callable[[Any, Any], Expr]:
     def build(a: Any, b: Any) -> Expr:
         a, b = _pair(a, b)
+        check_bits(name, a, b)
+        if type(a) is IntImm and type(b) is IntImm and a.dtype.is_int:
+            return wrap(_BITS[name](a.value, b.value), a.dtype)
         return e.Call(name, (a, b), a.dtype)
 
     return build

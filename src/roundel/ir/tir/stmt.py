@@ -10,7 +10,7 @@ from ..attrs import EMPTY, Attrs
 from ..dtype import INT64
 from ..node import Node, Span, Token, node
 from .buffer import Buffer
-from .expr import Expr, IntImm, Var
+from .expr import Expr, IntImm, Var, check_predicate
 
 
 class ForKind(Enum):
@@ -92,6 +92,12 @@ class BufferStore(Stmt):
     indices: tuple[Expr, ...]
     predicate: Expr | None = None
     span: Span | None = None
+
+    @staticmethod
+    def _coerce(buffer: Buffer, value: Expr, indices: tuple, predicate: Expr | None, span: Any) -> tuple:
+        if predicate is not None:
+            check_predicate(predicate, value.dtype, "store")
+        return buffer, value, indices, predicate, span
 
 
 @node

@@ -28,6 +28,8 @@ class Blocks(StaticEvaluator):
     blocks: list[BlockParts]
     body: Body
     loops: dict[Var, Range]
+    pointers: set[Buffer]
+    said_nothing: Block | None = None  # the last block that left its regions to be detected
     around: list[Var]  # variables of the loops around, inside the innermost block
 
     def statements(self, nodes: list[ast.stmt]) -> Stmt:
@@ -92,6 +94,7 @@ class Blocks(StaticEvaluator):
                 reads=reads if parts.reads is None else block.reads,
                 writes=writes if parts.writes is None else block.writes,
             )
+            self.said_nothing = block if parts.reads is None and parts.writes is None else None
         return BlockRealize(tuple(parts.values), parts.predicate, block)
 
     def with_root(self, body: Stmt) -> Stmt:
@@ -99,7 +102,8 @@ class Blocks(StaticEvaluator):
         root = self.parts.root
         has_root = isinstance(body, BlockRealize) and not body.block.iter_vars
         if has_root and not root.allocs and not root.annotations:
-            return body
+            found = body.block is self.said_nothing  # a root has no regions unless the script gives it some, written out or not
+            return body.replace(block=body.block.replace(reads=(), writes=())) if found else body
         if not (
             root.allocs
             or root.annotations
@@ -221,6 +225,8 @@ class Blocks(StaticEvaluator):
 
 
 def _allocate(p: Blocks, buffer: Buffer, spec: marks.BufferSpec, node: ast.AST) -> None:
+    if spec.role == "allocate":
+        p.pointers = p.pointers | {buffer}
     span = p.source.span(node)
     p.body.wrap(lambda rest: tir.Allocate(buffer, rest, Attrs(spec.annotations), span))
 

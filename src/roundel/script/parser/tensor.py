@@ -29,6 +29,7 @@ class TensorParser(Blocks):
 
     returns: dict[str, DType]
     threads: dict[Var, str]  # axes named by T.env_thread
+    pointers: set[Buffer] = set()  # what T.allocate gave
     inside_loops = 0  # how many loops are around, as far as break and continue reach
 
     # ---- function
@@ -444,6 +445,13 @@ class TensorParser(Blocks):
             return METHODS[node.attr](value)
         return super().attribute(node, value)
 
+    def _with_buffers(self, made: Any, node: ast.AST) -> Any:
+        """An object whose making declared buffers: they are allocated here."""
+        for name, value in vars(made).items() if hasattr(made, "__dict__") and not isinstance(made, marks.BufferSpec) else ():
+            if isinstance(value, marks.BufferSpec) and value.role == "alloc":
+                setattr(made, name, self.bind_buffer(name, value, node))
+        return made
+
     def call(self, node: ast.Call, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Calls; a function of the module makes a Call, a macro is read in place."""
         if isinstance(fn, GlobalVar):
@@ -452,6 +460,8 @@ class TensorParser(Blocks):
         if hasattr(fn, "expand"):
             fn.expand(self, args, kwargs)
             return None
+        if isinstance(fn, type):
+            return self._with_buffers(super().call(node, fn, args, kwargs), node)
         if isinstance(getattr(fn, "__self__", None), Expr):
             args = [self.operand(getattr(a, "dtype", a)) if fn.__name__ == "astype" else a for a in args]
         return super().call(node, fn, args, kwargs)
@@ -552,8 +562,8 @@ def _act_assert(p: TensorParser, mark: marks.AssertHead, node: ast.AST) -> None:
 
 
 def _evaluated(p: TensorParser, value: Any) -> Expr:
-    """What is evaluated; of a buffer, as of other operands of calls, the pointer."""
-    return value.data if isinstance(value, Buffer) else tir.const(p.operand(value))
+    """What is evaluated; of memory from ``T.allocate``, which is a pointer too, that."""
+    return value.data if isinstance(value, Buffer) and value in p.pointers else tir.const(p.operand(value))
 
 
 def _act_bind(p: TensorParser, mark: marks.LetHead, node: ast.AST) -> None:

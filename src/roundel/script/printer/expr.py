@@ -118,8 +118,13 @@ class ExprPrinter:
         return f"T.{e.dtype}({bool(e.value) if e.dtype.is_bool else e.value})"
 
     def float_imm(self, e: FloatImm, level: int = 0) -> str:
-        """Always with its type."""
-        return f"T.{e.dtype}({float_text(e.value)})"
+        """Always with its type; a number that the type does not hold, as one that is not finite, as a text."""
+        return f"T.{e.dtype}({self.number(e)})"
+
+    def number(self, e: FloatImm) -> str:
+        """The value of a constant."""
+        text = float_text(e.value)
+        return text if text.startswith('"') or abs(e.value) <= e.dtype.largest else f'"{text}"'
 
     # ---- operators
 
@@ -226,7 +231,8 @@ class ExprPrinter:
         if text is not None:
             return text
         if e.op in intrin.REGISTRY and _gives(e, getattr(script, e.op), *e.args):
-            return f"T.{e.op}({self.args(e.args)})"
+            both = len(e.args) == 2 and intrin.REGISTRY[e.op].arity == 2 and intrin.REGISTRY[e.op].result == "first"
+            return f"T.{e.op}({self._pair(*e.args) if both else self.args(e.args)})"
         return f'T.call_intrin("{e.dtype}", {python_string(e.op)}{self._rest(e.args)})'
 
     def args(self, args: tuple[Expr, ...]) -> str:
@@ -267,6 +273,11 @@ class ExprPrinter:
         return f"T.tvm_access_ptr({python_string(e.args[0].value)}{self._rest(e.args[1:])})"
 
 
+def _raw(p: ExprPrinter, e: tir.Call) -> str:
+    """A call that its function in ``T`` would make something else."""
+    return f'T.call_intrin("{e.dtype}", {python_string(str(e.op))}{p._rest(e.args)})'
+
+
 def _lanes(lanes: int) -> str:
     return str(lanes) if lanes > 0 else f"T.vscale() * {-lanes}"
 
@@ -298,7 +309,7 @@ _CALLS: dict[str, Callable[[ExprPrinter, Any], str | None]] = {
     "call_llvm_intrin": ExprPrinter.typed_call,
     "call_llvm_pure_intrin": ExprPrinter.typed_call,
     "get_active_lane_mask": ExprPrinter.typed_call,
-    "reinterpret": lambda p, e: p.typed_call(e) if len(e.args) == 1 else None,
+    "reinterpret": lambda p, e: p.typed_call(e) if len(e.args) == 1 and e.args[0].dtype is not e.dtype else _raw(p, e),
     "call_packed": ExprPrinter.packed_call,
     "access_ptr": ExprPrinter.access_ptr,
     "ret": lambda p, e: f"T.ret({p.expr(e.args[0])})" if len(e.args) == 1 and e.dtype is VOID else None,

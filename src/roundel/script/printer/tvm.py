@@ -11,7 +11,6 @@ from ...ir.escape import python_string
 from ...ir.module import IRModule
 from ...ir.tir import Buffer, FloatImm, IntImm, Range, Seq, StringImm, Var
 from ...ir.visit import walk
-from ..literals import float_text
 from .declare import Declarations, shape_vars
 from .doc import Doc
 from .expr import _COMPARE, _FUNCTIONS, _OPERATORS, _UNARY, ExprPrinter
@@ -41,7 +40,7 @@ class TvmExpressions(ExprPrinter):
 
     def float_imm(self, e: FloatImm, level: int = 0) -> str:
         """With its type, unless that is ``float_dtype``."""
-        text = float_text(e.value)
+        text = self.number(e)
         return text if str(e.dtype) == self.doc.options.float_dtype and not text.startswith('"') else f"T.{e.dtype}({text})"
 
     def string(self, e: StringImm, level: int = 0) -> str:

@@ -25,6 +25,9 @@ from .buffers import (
     sblock_alloc_buffer,
 )
 from .calls import (
+    FOREIGN,
+    address_of,
+    assume,
     call,
     call_extern,
     call_intrin,
@@ -32,8 +35,11 @@ from .calls import (
     call_llvm_pure_intrin,
     call_packed,
     call_pure_extern,
+    call_tir,
     foreign,
     intrinsic,
+    likely,
+    llvm_lookup_intrinsic_id,
     reinterpret,
     ret,
     string,
@@ -137,7 +143,7 @@ def __getattr__(name: str) -> Any:
     name = _ALIASES.get(name, name)
     if name in intrin.REGISTRY:
         made: Any = intrinsic(name)
-    elif name.startswith(_FOREIGN):
+    elif name.startswith(_FOREIGN) or name in FOREIGN:
         made = foreign(name)
     else:
         try:

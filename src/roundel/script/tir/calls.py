@@ -55,6 +55,30 @@ def call_packed(name: str, *args: Any, dtype: Any = INT32) -> tir.Expr:
     return call_intrin(dtype, "call_packed", name, *(_tensor(a) if isinstance(a, tir.Buffer) else a for a in args))
 
 
+call_tir = call
+
+
+def address_of(place: Any, dtype: Any = HANDLE) -> tir.Expr:
+    """The pointer to an element; of a buffer, to its first."""
+    place = tir.BufferLoad(place, (tir.index_const(0),) * place.ndim) if isinstance(place, tir.Buffer) else operand(place)
+    return tir.Call("address_of", (place,), HANDLE)
+
+
+def llvm_lookup_intrinsic_id(name: str) -> tir.Expr:
+    """An LLVM intrinsic, as an operand of ``T.call_llvm_intrin``: here its name."""
+    return tir.StringImm(name)
+
+
+def likely(cond: Any, dtype: Any = None) -> tir.Expr:
+    """A condition that is almost always true."""
+    return tir.call("likely", operand(cond))
+
+
+def assume(cond: Any, dtype: Any = None) -> tir.Expr:
+    """A fact that holds here and that the compiler may use."""
+    return tir.call("assume", operand(cond))
+
+
 def _tensor(b: tir.Buffer) -> tir.Expr:
     """A buffer as a tensor operand."""
     if b.strides and tuple(b.strides) != tuple(tir.product_of(b.shape[k + 1 :]) for k in range(b.ndim)):
@@ -83,7 +107,9 @@ def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any
 
 def reinterpret(first: Any, value: Any = None, *, dtype: Any = None) -> tir.Expr:
     """The bits of a value as another dtype: ``T.reinterpret("int32", x)`` or ``T.reinterpret(x, dtype="int32")``."""
-    return call_intrin(first, "reinterpret", value) if dtype is None else call_intrin(dtype, "reinterpret", first)
+    dtype, value = (first, value) if dtype is None else (dtype, first)
+    (bits,) = _exprs((value,))
+    return bits if bits.dtype == DType(getattr(dtype, "dtype", dtype)) else call_intrin(dtype, "reinterpret", bits)
 
 
 def ret(value: Any, dtype: Any = VOID) -> tir.Expr:
@@ -110,20 +136,28 @@ def intrinsic(name: str) -> Callable[..., tir.Expr]:
         items: Sequence[Any] = [operand(a.data if isinstance(a, tir.Buffer) else a) for a in args]
         if found.arity == 2 and found.result == "first":
             items = pair(*items)
+            tir.ops.check_bits(name, *items)
         return tir.call(name, *items, dtype=dtype)
 
     build.__name__, build.__doc__ = name, found.doc or f"The intrinsic {name}."
     return build
 
 
+FOREIGN = {  # device and runtime functions outside of the families, with the types of their results
+    "isnullptr": "bool", "lookup_param": "handle", "create_barriers": "int32", "dp4a": "int32",
+    "TVMBackendAllocWorkspace": "handle", "TVMBackendFreeWorkspace": "int32",
+}
+
+
 def foreign(name: str) -> Callable[..., tir.Expr]:
     """A device intrinsic that is not in the table, kept as an opaque call."""
 
     def build(*args: Any, dtype: Any = None) -> tir.Expr:
-        typed = dtype is None and bool(args) and isinstance(args[0], str) and not name.startswith("tvm_")
+        typed = dtype is None and bool(args) and isinstance(args[0], str) and not name.startswith("tvm_") and name not in FOREIGN
         if dtype is None and name.startswith("tvm_warp_shuffle"):
             dtype = operand(args[1]).dtype  # the value of another lane
-        return call_intrin(args[0] if typed else dtype or HANDLE, name, *args[typed:])
+        dtype = FOREIGN.get(name) if dtype is None else dtype
+        return call_intrin(args[0] if typed else HANDLE if dtype is None else dtype, name, *args[typed:])
 
     build.__name__, build.__doc__ = name, f"A call of the device intrinsic {name}."
     return build

@@ -148,7 +148,11 @@ def comm_reducer(combine: Callable[..., Any], identity: Sequence[Any]) -> tir.Co
 
 
 def Let(expr: Any, where: Mapping[tir.Var, Any]) -> tir.Expr:
-    """``expr`` with variables replaced by what they stand for (expressions bind nothing themselves)."""
+    """``expr`` with variables replaced by what they stand for (expressions bind nothing themselves). Raises TypeError for a value of
+    another type."""
+    for v, x in where.items():
+        if isinstance(x, tir.Expr) and x.dtype is not v.dtype:
+            raise TypeError(f"variable {v.name} is {v.dtype}, its value {x.dtype}: cast it, T.Cast({str(v.dtype)!r}, ...)")
     return substitute(tir.const(operand(expr)), {v: tir.cast(tir.const(operand(x)), v.dtype) for v, x in where.items()})
 
 

@@ -31,7 +31,7 @@ class ScalarType:
             return NewVar(self.dtype, is_size_var and self.dtype.is_int)
         if isinstance(value, str):
             return tir.FloatImm(float_of(value), self.dtype)
-        return tir.const(operand(value), self.dtype)
+        return tir.ops.exact_const(operand(value), self.dtype)
 
     def __repr__(self) -> str:
         return f"T.{self.dtype}"
