@@ -32,7 +32,8 @@ from . import marks
 from . import tir as script
 from .parser.core import Scope
 from .parser.frames import BlockParts, Body, FunctionParts
-from .parser.tensor import _ACTIONS, TensorParser, _loop_parts
+from .parser.loops import loop_parts
+from .parser.tensor import _ACTIONS, TensorParser
 from .tir.types import ScalarType
 
 _NOWHERE = ast.Pass()  # where a statement stands: nowhere in a text
@@ -141,7 +142,7 @@ class IRBuilder:
     def loops(self, spec: marks.Loops) -> Iterator[Any]:
         """A nest of loops; gives its variable or variables."""
         read = self.reader
-        made = [_loop_parts("i", loop) for loop in spec.loops]
+        made = [loop_parts("i", loop) for loop in spec.loops]
         for var, low, extent, _ in made:
             read.loops[var] = nodes.Range(low, extent)
         outside, read.around = read.around, [*read.around, *(m[0] for m in made)]

@@ -21,6 +21,7 @@ from .blocks import Blocks
 from .buffer_methods import METHODS
 from .core import BINARY, handles
 from .frames import BlockParts, Body, FunctionParts
+from .loops import loop_parts
 from .macros import Macro, is_macro
 
 
@@ -198,7 +199,7 @@ class TensorParser(Blocks):
     def _nest(self, node: ast.For, loops: list[marks.Loop]) -> Stmt:
         names = self._loop_names(node.target, len(loops))
         hints = [f"{n}_{k}" if several else n for n, count, several in names for k in range(count)]
-        made = [_loop_parts(hint, spec) for hint, spec in zip(hints, loops)]
+        made = [loop_parts(hint, spec) for hint, spec in zip(hints, loops)]
         variables = tuple(m[0] for m in made)
         rest = iter(variables)
         held: dict[str, Any] = {n: tuple(islice(rest, count)) if several else next(rest) for n, count, several in names}
@@ -465,23 +466,6 @@ class TensorParser(Blocks):
         if isinstance(getattr(fn, "__self__", None), Expr):
             args = [self.operand(getattr(a, "dtype", a)) if fn.__name__ == "astype" else a for a in args]
         return super().call(node, fn, args, kwargs)
-
-
-def _loop_parts(name: str, spec: marks.Loop) -> tuple[Var, Expr, Expr, Expr | None]:
-    """Loop variable, minimum, extent and step, of one dtype unless the script says otherwise."""
-    low, extent = tir.as_index(spec.start), tir.as_index(spec.extent)
-    if spec.dtype is not None:
-        return Var(name, spec.dtype), low, extent, None if spec.step is None else tir.as_index(spec.step)
-    if not isinstance(spec.start, Expr) or not isinstance(spec.extent, Expr):
-        dtype = extent.dtype if isinstance(spec.extent, Expr) and not isinstance(spec.start, Expr) else low.dtype
-    else:
-        dtype = tir.promote(low.dtype, extent.dtype)
-    step = (
-        None
-        if spec.step is None or (isinstance(spec.step, int) and spec.step == 1)
-        else tir.cast(tir.as_index(spec.step), dtype)
-    )
-    return Var(name, dtype), tir.cast(low, dtype), tir.cast(extent, dtype), step
 
 
 def _is_size(annotation: ast.expr) -> bool:
