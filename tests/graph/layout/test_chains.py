@@ -8,6 +8,7 @@ import pytest
 
 from roundel.builder import BlockBuilder
 from roundel.driver import DEFAULT, compile_module, prepare
+from roundel.graph.layout.chains import Convolution
 from roundel.interp import interpret
 from roundel.ir import graph
 from roundel.ir.errors import OptionError
@@ -51,6 +52,13 @@ def test_long_chains_are_in_blocks_without_asking():
     found = layouts(network(*[(64, 64, 3, 1)] * 4))
     assert {c.taken for c in found.values()} == {"NCHW16c"} and set(found["/0"].possible) == {"NCHW16c", "NCHW32c", "NCHW"}
     assert set(found["/0"].possible.values()) == {None}
+
+
+def test_a_chain_is_looked_at_once_however_long_it_is(monkeypatch):
+    looked, known = [], Convolution.is_known
+    monkeypatch.setattr(Convolution, "is_known", property(lambda one: looked.append(one) or known.__get__(one)))
+    layouts(network(*[(16, 16, 3, 1)] * 12))
+    assert len(looked) <= 2 * 12
 
 
 def test_a_convolution_by_itself_is_compared_with_its_conversions():

@@ -39,7 +39,6 @@ class Convolution:
         data, kernel, result = ([static(n) or 1 for n in info.shape] for info in infos)
         return data, kernel, result
 
-
     @property
     def is_known(self) -> bool:
         """Whether all sizes but the number of pictures are known."""
@@ -55,6 +54,7 @@ class Chain:
     ends: list[list[int]] = field(default_factory=list)
     known: dict[int, float] = field(default_factory=dict)
     part_of: Chain | None = None
+    worth: bool | None = None  # asking, once that is known
 
     @property
     def whole(self) -> Chain:
@@ -62,7 +62,12 @@ class Chain:
         return self if self.part_of is None else self.part_of.whole
 
     def is_worth_asking(self, target: Any) -> bool:
-        """Whether its sizes are known, and conversions at its ends may decide."""
+        """Whether its sizes are known, and conversions at its ends may decide. For a whole chain; it is found out once."""
+        if self.worth is None:
+            self.worth = self._conversions_may_decide(target)
+        return self.worth
+
+    def _conversions_may_decide(self, target: Any) -> bool:
         if not all(one.is_known for one in self.convolutions):
             return False
         arithmetic = 0.0
