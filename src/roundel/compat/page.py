@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import tomllib
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..ir.op import all_ops
+from . import tvm
 
 _NAMES = Path(__file__).with_name("from_tvm.toml")
 _OPERATORS = ("tvm.relax.op", "tvm.relax.op.nn", "tvm.relax.op.image")
@@ -88,7 +88,7 @@ def _by_text(names: dict[str, str]) -> list[tuple[str, list[str]]]:
 
 
 def _find(path: str) -> Any:
-    value: Any = import_module("roundel.compat.tvm")
+    value: Any = tvm
     for name in path.split(".")[1:]:
         value = getattr(value, name)
     return value
