@@ -53,6 +53,16 @@ def test_an_object_may_declare_buffers_as_it_is_made():
     assert [b.name for b in func.body.block.alloc_buffers] == ["memory"]
 
 
+def test_several_names_of_one_meta_value_bind_nothing():
+    func = program("n, m = T.meta_var(A.shape)\nfor i, j in T.grid(n, m):\n    A[i, j] = 1.0")
+    assert_structural_equal(func, program("for i, j in T.grid(4, 4):\n    A[i, j] = 1.0"))
+
+
+def test_an_attribute_may_be_about_several_things():
+    func = program('B = T.decl_buffer((4,), "float32")\nT.attr([A, B], "buffer_bind_scope", 1)\nB[0] = A[0, 0]')
+    assert_structural_equal(parse(func.script()), func)
+
+
 @pytest.mark.parametrize("body, returns, pure", [("return A[0, 0]", " -> T.float32", True), ("A[0, 0] = 1.0", "", False)])
 def test_callers_know_whether_a_program_has_effects(body, returns, pure):
     assert program(body, returns=returns).struct_info.pure == pure

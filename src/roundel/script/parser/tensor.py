@@ -278,7 +278,7 @@ class TensorParser(Blocks):
 
     def _assign_to(self, target: ast.expr, value: Any, node: ast.stmt) -> None:
         if isinstance(value, marks.Meta) and not isinstance(target, ast.Name):
-            value = value.value
+            value = [marks.Meta(v) for v in value.value] if isinstance(target, ast.Tuple | ast.List) else value.value
         if isinstance(target, ast.Subscript):
             self._store(target, value, node)
         elif isinstance(target, ast.Name):
@@ -529,7 +529,7 @@ def _merge(p: TensorParser, known: dict[str, Any], more: Mapping[str, Any], node
 
 def _act_attr(p: TensorParser, mark: marks.AttrHead, node: ast.AST) -> None:
     value, span = tir.const(p.operand(mark.value)), p.source.span(node)
-    subject = mark.subject
+    subject = tuple(mark.subject) if isinstance(mark.subject, list) else mark.subject
     if isinstance(subject, marks.ThreadVar):
         var = Var(subject.var.name, subject.var.dtype)  # a loop variable, whatever it was declared as
         p.scope.replace(subject.var, var)
