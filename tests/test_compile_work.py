@@ -38,7 +38,8 @@ class Model:
         return self.nodes[-1].output[0]
 
     def proto(self):
-        ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape), helper.make_tensor_value_info(self.nodes[-1].output[0], TensorProto.FLOAT, None)]
+        given = (("x", self.shape), (self.nodes[-1].output[0], None))
+        ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in given]
         graph = helper.make_graph(self.nodes, "g", ends[:1], ends[1:], self.weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
@@ -70,7 +71,8 @@ def transformer():
         seen = m("Reshape", m("Transpose", m("MatMul", scores, v), perm=[0, 2, 1, 3]), joined)
         x = m("Add", x, m("MatMul", seen, m.weight(width, width)))
         wide = m("MatMul", m("LayerNormalization", x, m.weight(width), m.weight(width)), m.weight(width, 4 * width))
-        half = m("Mul", m("Mul", wide, m("Add", m("Erf", m("Div", wide, m.constant(np.float32(2**0.5)))), m.constant(np.float32(1)))), m.constant(np.float32(0.5)))
+        error = m("Erf", m("Div", wide, m.constant(np.float32(2**0.5))))
+        half = m("Mul", m("Mul", wide, m("Add", error, m.constant(np.float32(1)))), m.constant(np.float32(0.5)))
         x = m("Add", x, m("MatMul", half, m.weight(4 * width, width)))
     return m.proto()
 
