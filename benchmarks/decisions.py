@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from roundel import driver
 from roundel.build import Built
@@ -100,9 +101,10 @@ def variants(layer: Layer, target: Target) -> list[Variant]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "layer.onnx"
         layer.save(path)
+        model = onnx.load(path)  # constants of a model by its path are read from the file when they are needed
         for settings in ALGORITHMS:
             with options.override(**settings):
-                mod = driver.prepare(from_onnx(str(path)), target=target, pipeline=before)
+                mod = driver.prepare(from_onnx(model), target=target, pipeline=before)
             kernels = explain_module(mod, target)
             main = max(kernels, key=lambda e: e.cost.flops)
             working = frozenset(e.name for e in kernels if e.cost.flops) or frozenset({main.name})
