@@ -59,7 +59,14 @@ def test_several_names_of_one_meta_value_bind_nothing():
 
 
 def test_an_attribute_may_be_about_several_things():
-    func = program('B = T.decl_buffer((4,), "float32")\nT.attr([A, B], "buffer_bind_scope", 1)\nB[0] = A[0, 0]')
+    for declared in ('B = T.decl_buffer((4,), "float32")', 'B = T.Buffer((4,), "float32")'):
+        func = program(f'{declared}\nT.attr([A, B], "buffer_bind_scope", 1)\nT.evaluate(A[0, 0])')
+        assert_structural_equal(parse(func.script()), func)
+
+
+def test_an_attribute_may_be_about_a_pointer_that_is_bound_below():
+    func = program('B = T.Buffer((4,), "float32")\nT.attr(B.data, "storage_scope", "global")\n'
+                   "with T.LetStmt(T.TVMBackendAllocWorkspace(1, 0, T.uint64(64), 2, 32), var=B.data):\n    B[0] = A[0, 0]")
     assert_structural_equal(parse(func.script()), func)
 
 

@@ -57,8 +57,11 @@ class Declarations:
                 variables[n] = None
                 before |= set() if n in defined else {n}
             elif type(n) is tir.AttrStmt:
-                subject = n.subject.buffer if isinstance(n.subject, tir.BufferRegion) else n.subject
-                (buffers if isinstance(subject, Buffer) else variables if isinstance(subject, Var) else {}).setdefault(subject, None)
+                for part in n.subject if isinstance(n.subject, tuple) else (n.subject,):
+                    subject = part.buffer if isinstance(part, tir.BufferRegion) else part
+                    if isinstance(subject, Buffer | Var):
+                        (buffers if isinstance(subject, Buffer) else variables).setdefault(subject, None)  # type: ignore[arg-type]
+                        before |= {subject} if isinstance(subject, Var) and subject not in defined else set()
             elif type(n) is tir.Block:
                 buffers.update(dict.fromkeys(n.alloc_buffers))
             elif type(n) is tir.PrimFunc:
@@ -72,7 +75,7 @@ class Declarations:
         self.free_vars = [v for v in variables if (v not in defined or v in early or v in before) and v not in self.pointers]
         self.free_buffers = [b for b in buffers if b not in defined]
         self.over = {v: [b for b in buffers if b.data is v] for v in self.free_vars if v.dtype.is_handle}
-        self.provided = {v for v in defined if isinstance(v, Var)} | {b.data for b in defined if isinstance(b, Buffer)}
+        self.provided = {v for v in defined if isinstance(v, Var) and v not in before} | {b.data for b in defined if isinstance(b, Buffer)}
 
     def needs(self, b: Buffer) -> frozenset[Var]:
         """What must be declared before ``b`` can be."""
