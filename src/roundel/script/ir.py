@@ -11,6 +11,11 @@ from .marks import ConstantsFile
 from .parser.entry import ir_module
 
 
+def pyfunc(fn: Any) -> Any:
+    """A Python function of the module: it takes and returns arrays, as a method also ``self``, by which it calls the module's functions."""
+    return fn
+
+
 def module_attrs(attrs: dict[str, Any], overwrite: bool = False) -> dict[str, Any]:
     """Attributes of the module."""
     return dict(attrs)
@@ -50,5 +55,6 @@ __all__ = [
     "module_constants",
     "module_get_attrs",
     "module_global_infos",
+    "pyfunc",
     "vdevice",
 ]

@@ -264,6 +264,11 @@ def call_dps_packed(func: Any, args: Any = (), out_sinfo: Any = None, *, dtype: 
     return graph.Call(CALL_DPS_PACKED, (func, _args(args)), sinfo_args=(out,), sinfo=out)
 
 
+def call_py_func(func_name: builtins.str, args: Any, out_sinfo: Any) -> graph.Call:
+    """A call of a Python function of the module (``@I.pyfunc``), or of one that is registered and writes into arrays behind its operands."""
+    return call_dps_packed(func_name, args, out_sinfo)
+
+
 def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **attrs: Any) -> graph.Call:
     """A call of a function known to the FFI, which returns its result."""
     infos = (

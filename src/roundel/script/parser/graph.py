@@ -490,6 +490,11 @@ class GraphParser(Symbols):
         keep = getattr(fn, "__name__", "") in ("typed", "emit")  # these take the call itself
         args = [self._argument(a, node, keep) for a in args]
         kwargs = {k: self._argument(v, node) for k, v in kwargs.items()}
+        if getattr(fn, "__name__", "") == "call_py_func" and args and args[0] in self.module.python.functions:
+            made = fn(*args, **kwargs)
+            results = len(made.sinfo.fields) if isinstance(made.sinfo, TupleInfo) else 1
+            symbol = self.module.python.symbol(args[0], results)
+            return made.replace(args=(graph.ExternFunc(symbol), *made.args[1:]))
         if isinstance(fn, LocalFunction):
             return self._read_in_place(fn.node, args, node)
         if isinstance(fn, Macro):

@@ -24,6 +24,7 @@ from ..marks import ConstantsFile
 from .core import Scope, StaticEvaluator, handles
 from .frames import Body
 from .macros import Macro, is_hygienic, is_macro
+from .python_functions import PythonFunctions
 from .source import Source
 from .tensor import TensorParser
 
@@ -51,6 +52,7 @@ class ModuleParser:
         self.returns: dict[str, DType] = {}
         self.added: dict[str, BaseFunc] = {}
         self.constants: dict[str, ConstData] = {}
+        self.python = PythonFunctions()
         self.alone = False
 
     # ---- entry points
@@ -67,7 +69,9 @@ class ModuleParser:
         names: dict[str, str] = {}
         self.captured.update({node.name: ModuleRef(names), "cls": ModuleRef(names)})
         for item in node.body:
-            if isinstance(item, ast.FunctionDef):
+            if isinstance(item, ast.FunctionDef) and self._is_python(item):
+                self.python.add(self.source, item, self.captured)
+            elif isinstance(item, ast.FunctionDef):
                 _, options = self._decorator(item)
                 name = options.get("name") or item.name
                 if name in self.nodes:
@@ -79,7 +83,8 @@ class ModuleParser:
                 self._module_item(item, attrs)
         made = {name: self.function(name) for name in self.nodes}
         mod = IRModule({**made, **self.added}, Attrs(attrs))
-        return mod.replace(constants=self.constants) if self.constants else mod
+        self.python.mod = mod = mod.replace(constants=self.constants) if self.constants else mod
+        return mod
 
     def add(self, func: BaseFunc, hint: str) -> GlobalVar:
         """A function that the script makes on the way (``R.emit_te``), under a free name; an equal one is shared."""
@@ -121,6 +126,10 @@ class ModuleParser:
         from .graph import GraphParser  # read on first use: tensor programs alone do not need it
 
         return GraphParser(self).function(node, private, name, bool(options.get("pure", True)))
+
+    def _is_python(self, node: ast.FunctionDef) -> bool:
+        values = (StaticModule(self.source, Scope(self.captured)).visit(d) for d in node.decorator_list)
+        return any(getattr(v, "__name__", "") == "pyfunc" for v in values)
 
     def _decorator(self, node: ast.FunctionDef) -> tuple[str, dict[str, Any]]:
         for d in node.decorator_list:
