@@ -79,6 +79,7 @@ def cache_write(
             hint="cache_write before decompose_reduction",
         )
     legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
+    legality.require_own_condition(tree, realize, f"cache {buffer.name} of block {node.name}")
     if not legality.stores_all(tree, realize, buffer):
         why = f"block {node.name} may leave out elements of the part of {buffer.name} that would be copied back"
         refuse(tree, realize, f"cannot cache {buffer.name}", why)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from roundel.arith import detect_iter_map, disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
 from roundel.ir.errors import ArithError
-from roundel.ir.tir import Block, BlockRealize, For, IterKind, Stmt
+from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, Stmt
 
-from .accesses import INIT, Access, accesses_of
+from .accesses import INIT, Access, accesses_of, loads_of
 from .dependence import conflicts, instance_conflicts, places_under, same_instance, stays_before
 from .handed_on import reduces_over, written
 from .primitive import refuse
@@ -77,10 +77,21 @@ def readers(tree: Tree, scope: Block, buffer: Buffer) -> list[BlockRealize]:
     return [r for r in tree.children(scope) if buffer in reads_of(r.block)]
 
 
+def asked_of(realize: BlockRealize) -> set[Buffer]:
+    """Buffers on whose contents it depends whether and where a block runs."""
+    return {a.buffer for a in loads_of(*realize.iter_values, realize.predicate)}
+
+
+def require_own_condition(tree: Tree, realize: BlockRealize, doing: str) -> None:
+    """What a block stores does not decide whether and where its instances run."""
+    for buffer in asked_of(realize) & writes_of(realize.block):
+        refuse(tree, realize, f"cannot {doing}", f"whether or where block {realize.block.name} runs depends on {buffer.name}, which it stores")
+
+
 def later_readers(tree: Tree, realize: BlockRealize, buffer: Buffer, but: Sequence[BlockRealize] = ()) -> list[BlockRealize]:
     """Blocks of the same scope that read a buffer after a block (in a loop around both, in the same iteration or a later one), ``but`` some."""
     around = tree.loops(realize)
-    found = [r for r in readers(tree, tree.scope(realize), buffer) if r is not realize and r not in but]
+    found = [r for r in tree.children(tree.scope(realize)) if r is not realize and r not in but and (buffer in reads_of(r.block) or buffer in asked_of(r))]
     return [r for r in found if tree.order[r] > tree.order[realize] or any(x in around for x in tree.loops(r))]
 
 
@@ -183,6 +194,20 @@ def require_only_blocks(tree: Tree, realize: BlockRealize, stored: set[Buffer], 
         for a in accesses_of(s):
             if a.buffer in stored or (a.store and a.buffer in read):
                 refuse(tree, realize, f"cannot {doing}", f"a statement outside of blocks touches {a.buffer.name}")
+    for a in loads_of(*_asked(tree.scope(realize).body)) if stored else ():
+        if a.buffer in stored:
+            refuse(tree, realize, f"cannot {doing}", f"a condition outside of blocks reads {a.buffer.name}")
+
+
+def _asked(stmt: Stmt) -> list[Expr]:
+    """The conditions, bounds and values of the statements around blocks."""
+    out, stack = [], [stmt]
+    while stack:
+        s = stack.pop()
+        if type(s) is not BlockRealize:
+            out += [e for name in ("condition", "min", "extent", "value") if isinstance(e := getattr(s, name, None), Expr) and child_stmts(s)]
+            stack.extend(child_stmts(s))
+    return out
 
 
 def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool:
@@ -297,6 +322,7 @@ def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:
 
     (A condition on sizes alone says that there is nothing to reduce over; then the result is the init.)
     """
+    require_own_condition(tree, realize, doing)
     loops = {x.loop_var: x for x in tree.loops(realize)}
     reducing = [v for iv, v in zip(realize.block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE]
     mine = {v: loops[v].min for e in reducing for v in free_vars(e) if v in loops}

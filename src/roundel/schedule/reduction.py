@@ -6,6 +6,7 @@ from __future__ import annotations
 from roundel.ir import Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
+from .handed_on import covered
 from .legality import require_init_first, require_no_idle
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
@@ -44,6 +45,7 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
             )
     require_no_idle(tree, realize, inner, "take out an init")
     require_init_first(tree, realize, f"take out the init of block {node.name}")
+    _require_alone(tree, realize, at)
     start = _init_nest(tree, realize, inner, reducing)
     update = node.replace(init=None, name=unique_block_name(tree, node.name + "_update"))
     update = with_access(tree, update)
@@ -52,6 +54,15 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
     changed = first.edit({outer: tir.seq(start, outer)})
     made = next(b.token for b in changed.blocks() if b.token not in tree.nodes)
     return Change(changed, made)
+
+
+def _require_alone(tree: Tree, realize: BlockRealize, at: For) -> None:
+    """Whatever else in the loop touches the result reads what the reduction has finished in the same iteration."""
+    for w in realize.block.writes:
+        users = [r for r in tree.realizes(at) if r is not realize and any(x.buffer.data is w.buffer.data for x in (*r.block.reads, *r.block.writes))]
+        if any(x.buffer.data is w.buffer.data for r in users for x in r.block.writes) or (users and not covered(tree, [at], w.buffer, [realize, *users])):
+            why = f"block {users[0].block.name} also touches {w.buffer.name} in that loop"
+            refuse(tree, realize, f"cannot put the init of block {realize.block.name} in front of loop {at.loop_var.name}", why)
 
 
 def _init_nest(tree: Tree, realize: BlockRealize, inner: list[For], reducing: set[Var]) -> Stmt:

@@ -119,17 +119,20 @@ class _Stage:
         values = dict(zip((iv.var for iv in self.block.iter_vars), self.realize.iter_values))
         used = frozenset().union(*(free_vars(values[iv.var]) for iv in self.ivs)) if self.ivs else frozenset()
         loops, table = [], {}
-        for x in self.tree.loops(self.realize):
-            if self.tree.under(x, site.top) and x is not site.top and x.loop_var in used:
+        inner = [x for x in self.tree.loops(self.realize) if self.tree.under(x, site.top) and x is not site.top]
+        hidden = {x.loop_var for x in inner} - used
+        for x in inner:
+            if x.loop_var in used:
                 table[x.loop_var] = Var(x.loop_var.name, x.loop_var.dtype)
                 bounds = (substitute(x.min, table), substitute(x.extent, table))
+                if any(v in hidden for e in bounds for v in free_vars(e)):
+                    self.refuse(f"the range of loop {x.loop_var.name} depends on loops that the copy has not")
                 loops.append(For(table[x.loop_var], bounds[0], bounds[1], tir.ForKind.SERIAL, tir.Seq(())))
         fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in self.ivs}
         ivs = tuple(iv.replace(var=fresh[iv.var], kind=IterKind.SPATIAL) for iv in self.ivs)
         here, there = (tuple(substitute(e, fresh) for e in index) for index in (self.at, self.there))
         store = BufferStore(self.buffer, BufferLoad(self.cache, there), here) if self.written else BufferStore(self.cache, BufferLoad(self.buffer, here), there)
         block = with_access(self.tree, Block(ivs, (), (), unique_block_name(self.tree, self.cache.name), store))
-        hidden = {x.loop_var for x in self.tree.loops(self.realize) if self.tree.under(x, site.top)} - table.keys()
         asked = [c for c in conjuncts(self.realize.predicate) if free_vars(c).isdisjoint(hidden)]
         an = self.tree.analyzer(site.top, inside=True)
         for x in loops:
