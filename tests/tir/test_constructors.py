@@ -31,3 +31,12 @@ def test_everything_is_found_by_its_name():
         assert getattr(tir, name) is not None
     with pytest.raises(AttributeError):
         tir.nothing_of_this_name
+
+
+def test_conditions_are_joined():
+    x = tir.Var("x", INT32)
+    assert tir.all(x > 1, x < 5, True).script() == "x > 1 and x < 5" and tir.any(x > 1, False).script() == "x > 1"
+    for join in (tir.all, tir.any):
+        with pytest.raises(ValueError, match="one at least"):
+            join()
+    assert tir.multiply(x, 2).script() == "x * 2" and tir.indexdiv(x, 2).script() == "x // 2"

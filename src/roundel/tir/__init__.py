@@ -25,6 +25,12 @@ from .data_layout import BijectiveLayout, Layout, bijective_layout, layout
 from .stmt_functor import stmt_list
 
 _HERE = [
+    "subtract",
+    "multiply",
+    "indexmod",
+    "indexdiv",
+    "any",
+    "all",
     "BijectiveLayout",
     "DType",
     "Layout",
@@ -55,6 +61,22 @@ def _divides(build: Callable[[Any, Any], _nodes.Expr]) -> Callable[[Any, Any], _
 
 
 floordiv, floormod, truncdiv, truncmod = map(_divides, (_nodes.floordiv, _nodes.floormod, _nodes.truncdiv, _nodes.truncmod))
+indexdiv, indexmod = floordiv, floormod
+multiply, subtract = _nodes.mul, _nodes.sub
+
+
+def all(*conditions: Any) -> _nodes.Expr:  # noqa: A001  # TVM's name
+    """Whether all of one or more conditions hold. Raises ValueError for none."""
+    if not conditions:
+        raise ValueError("all of no conditions: give one at least")
+    return _nodes.logical_and(*conditions)
+
+
+def any(*conditions: Any) -> _nodes.Expr:  # noqa: A001  # TVM's name
+    """Whether one of one or more conditions holds. Raises ValueError for none."""
+    if not conditions:
+        raise ValueError("any of no conditions: give one at least")
+    return _nodes.logical_or(*conditions)
 
 
 def __getattr__(name: str) -> Any:
