@@ -196,3 +196,14 @@ def test_a_condition_that_holds_again_knows_what_was_bound_since():
     with an.constraint(I < 8):
         assert an.value(K) is None and not an.prove(I < 2)
     assert not an.prove(I < 8)
+
+
+def test_products_are_greatest_at_a_corner():
+    x, y, z = (Var(n, INT64) for n in "xyz")
+    an = Analyzer()
+    for v in (x, y, z):
+        an.bind(v, Range(tir.index_const(1), tir.index_const(15)))
+    assert an.prove(x * y < (x + y) * 8)
+    assert an.prove(x * y * z < (x * y + y * z + z * x) * 6)
+    assert not an.prove(x * y < (x + y) * 7)
+    assert not an.prove(x * x * y < x * y * 15)

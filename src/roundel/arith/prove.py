@@ -9,7 +9,8 @@ inequalities, products of symbols are bounded factor by factor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import gcd, inf
+from itertools import product
+from math import gcd, inf, prod
 from typing import TYPE_CHECKING, Any
 
 from ..ir import tir
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Goals = tuple[Sum, ...]
 LONGEST = 24  # terms of a goal that is still pursued
+MOST_CORNERS = 4  # atoms of a form whose corners are looked at
 SHORT = 8  # steps of the proof that a factor is not negative
 
 
@@ -38,7 +40,7 @@ class Search:
         if g > 1:
             s = Sum({a: k // g for a, k in s.terms.items()}, -(-s.const // g))
         low, high = bounds.of_sum(self.an, s)
-        if high <= 0:
+        if high <= 0 or at_corners(self.an, s) <= 0:
             return True
         key = (frozenset(s.terms.items()), s.const)
         if low > 0 or self.fuel <= 0 or key in self.seen or len(s.terms) > LONGEST:
@@ -72,6 +74,28 @@ class Search:
 def at_most_zero(an: Analyzer, s: Sum, fuel: int) -> bool:
     """Whether s <= 0 could be shown within ``fuel`` steps."""
     return Search(an, fuel).at_most_zero(s)
+
+
+def at_corners(an: Analyzer, s: Sum) -> float:
+    """The greatest value of a form with products of bounded atoms, each at most to the first power: it is taken at a corner of their box. So
+    ``x * y < (x + y) * 8`` for x and y from 1 to 15, which bounds of each term do not show. Infinite where it is not known so."""
+    if not any(type(a) is tir.Mul for a in s.terms):
+        return inf
+    terms, ends = [], {}
+    for atom, k in s.terms.items():
+        parts = factors(atom)
+        if len(set(parts)) < len(parts):
+            return inf
+        terms.append((parts, k))
+        for f in parts:
+            ends[f] = an.bounds(f)
+    if len(ends) > MOST_CORNERS or any(end in (inf, -inf) for pair in ends.values() for end in pair):
+        return inf
+    best = -inf
+    for corner in product(*ends.values()):
+        at = dict(zip(ends, corner, strict=True))
+        best = max(best, s.const + sum(k * prod(at[f] for f in parts) for parts, k in terms))
+    return best
 
 
 def _cancel(s: Sum, f: Sum, atom: Expr) -> Sum | None:
