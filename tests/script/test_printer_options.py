@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from roundel import Schedule
 from roundel.ir import structural_equal
 from roundel.script import parse, print_script
 
@@ -22,6 +23,20 @@ def below(text, line):
     """The line of ``^`` under a line of the text."""
     lines = text.split("\n")
     return lines[next(k for k, t in enumerate(lines) if t.strip().startswith(line)) + 1]
+
+
+def test_whatever_is_printed_shows_script():
+    block = parse('''
+@T.prim_func
+def f(A: T.Buffer((8,), "int32")):
+    with T.block("b"):
+        V = T.match_buffer(A[2:6], (4,), "int32")
+        V[0] = 1
+''').body.block
+    assert repr(block.match_buffers[0]) == 'V = T.match_buffer(A[2:6], (4,), "int32")'
+    assert repr(Schedule(STEPS)) == repr(Schedule(STEPS).mod) and "for i in range(8)" in repr(Schedule(STEPS))
+    for node in (STEPS, STEPS.body, STEPS.body.stmts[0], STEPS.body.stmts[0].value, STEPS.params[1], STEPS.buffer_params[0], block.match_buffers[0].source):
+        assert "object at" not in repr(node) and "unprintable" not in repr(node) and repr(node) == str(node)
 
 
 def test_an_unknown_option_names_the_one_that_was_meant():

@@ -91,6 +91,9 @@ class Schedule:
 
     # --- state
 
+    def __repr__(self) -> str:
+        return self.mod.script(imports=False)
+
     @property
     def mod(self) -> IRModule:
         """The program as it is now."""

@@ -44,6 +44,9 @@ class NewVar:
     name: str | None = None
     variable: Var | None = None
 
+    def __repr__(self) -> str:
+        return f"T.{self.dtype}()"
+
     def asexpr(self) -> Var:
         """The variable."""
         if self.variable is None:

@@ -128,7 +128,11 @@ class Dialect:
 
     def expression(self, e: Any) -> None:
         """An expression, index map, reducer or region."""
-        self.doc.line(self.tensor(self.names()).node(e))
+        printer = self.tensor(self.names())
+        if isinstance(e, tir.MatchBufferRegion):
+            printer.declare(e.buffer, f"T.match_buffer({printer.region(e.source)}, {{}})", again=False)
+        else:
+            self.doc.line(printer.node(e))
 
     def buffer(self, b: tir.Buffer) -> None:
         """The declaration of a buffer."""
