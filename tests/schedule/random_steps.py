@@ -131,6 +131,7 @@ STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "compute_inline": lambda s, sch: sch.compute_inline(s.block()),
     "reverse_compute_inline": lambda s, sch: sch.reverse_compute_inline(s.block()),
     "decompose_reduction": lambda s, sch: (lambda b: sch.decompose_reduction(b, s.loop(b)))(s.block()),
+    "fuse_reduction_epilogue": lambda s, sch: sch.fuse_reduction_epilogue(s.block(), s.block()),
     "drop_neutral": lambda s, sch: (lambda b: sch.drop_neutral(b, s.loop(b)))(s.block()),
     "rfactor": lambda s, sch: sch.rfactor(s.loop(), s.pick(0, 1, -1)),
     "blockize": lambda s, sch: sch.blockize(s.pick(s.loop(), s.block())),

@@ -346,3 +346,73 @@ def by_pointer(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
 def test_a_value_that_a_pointer_reads_stays():
     with pytest.raises(ScheduleError, match="pointer of B"):
         Schedule(by_pointer).compute_inline("B")
+
+
+@T.prim_func
+def asked_after(A: T.Buffer((3, 4), "int32"), Z: T.Buffer((3,), "int32"), Y: T.Buffer((3,), "int32")):
+    for i, k in T.grid(3, 4):
+        with T.sblock("Z"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                Z[vi] = 0
+            Z[vi] = Z[vi] + A[vi, vk]
+    for i in range(3):
+        with T.sblock("Y"):
+            vi = T.axis.spatial(3, i)
+            T.where(Z[i] > 0)
+            Y[vi] = 1
+
+
+def test_a_copy_is_back_before_a_condition_asks():
+    sch = Schedule(asked_after)
+    sch.cache_write("Z", 0, "local")
+    names = [sch.get(b).name for b in sch.get_child_blocks(sch.get_block("root"))]
+    assert names == ["Z", "Z_local", "Y"]
+    check(sch, asked_after)
+
+
+@T.prim_func
+def asks_for_itself(A: T.Buffer((4, 3), "int32"), Z: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 3):
+        with T.sblock("Z"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where(Z[i] > 0)
+            with T.init():
+                Z[vi] = -100
+            Z[vi] = T.max(Z[vi], A[vi, vk])
+
+
+def test_a_condition_on_its_own_result_keeps_a_block_whole():
+    sch = Schedule(asks_for_itself)
+    _, k = sch.get_loops("Z")
+    for change in (lambda: sch.decompose_reduction("Z", k), lambda: sch.rfactor(k, 0), lambda: sch.cache_write("Z", 0, "local")):
+        with pytest.raises(ScheduleError, match="which it stores"):
+            change()
+
+
+@T.prim_func
+def two_in_turns(A: T.Buffer((2, 4), "int32"), Z: T.Buffer((2,), "int32"), Y: T.Buffer((2,), "int32")):
+    for i in range(2):
+        for k in range(4):
+            with T.sblock("first"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    Z[vi] = 1
+                Z[vi] = Z[vi] * 2 + A[vi, vk]
+        with T.sblock("Y"):
+            vi = T.axis.spatial(2, i)
+            Y[vi] = Z[vi]
+        for k in range(4):
+            with T.sblock("second"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    Z[vi] = 0
+                Z[vi] = Z[vi] + A[vi, vk]
+
+
+def test_an_init_does_not_pass_others_that_touch_the_result():
+    sch = Schedule(two_in_turns)
+    with pytest.raises(ScheduleError, match="also touches Z"):
+        sch.decompose_reduction("second", sch.get_loops("second")[0])
+    sch.decompose_reduction("second", sch.get_loops("second")[1])
+    check(sch, two_in_turns)

@@ -53,6 +53,7 @@ DOCUMENTED = {
     "transform_layout": "block buffer index_map pad_value assume_injective_transform",
     "transform_block_layout": "block index_map",
     "decompose_padding": "block loop",
+    "fuse_reduction_epilogue": "reduction_block epilogue_block",
     "pad_einsum": "block padding",
 }
 

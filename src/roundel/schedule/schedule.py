@@ -18,6 +18,7 @@ from . import (
     cache,
     chosen,
     decompose_padding,
+    epilogue,
     find,
     inline,
     kinds,
@@ -201,6 +202,7 @@ class Schedule:
     reverse_compute_at = method(move.reverse_compute_at)
     compute_inline = method(inline.compute_inline)
     reverse_compute_inline = method(inline.reverse_compute_inline)
+    fuse_reduction_epilogue = method(epilogue.fuse_reduction_epilogue)
     decompose_reduction = method(reduction.decompose_reduction)
     drop_neutral = method(neutral.drop_neutral)
     drop_unused = method(neutral.drop_unused)
