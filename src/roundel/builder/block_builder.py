@@ -234,9 +234,9 @@ class BlockBuilder:
             if frame.params is not None:
                 raise BuilderError(f"the parameters of function {frame.name} were given twice")
             frame.params = _variables(params)
+        frame.output = self._atom(self.normalize(value))
         if frame.parted:
             _require_visible([*frame.blocks, graph.BindingBlock(tuple(frame.current))])
-        frame.output = self._atom(self.normalize(value))
         return graph.GlobalVar(frame.name)
 
     # -- the module
@@ -367,11 +367,10 @@ class BlockBuilder:
 
 
 def _require_visible(blocks: Sequence[graph.BindingBlock]) -> None:
-    """Raises BuilderError for a variable of a dataflow block that is used behind it."""
+    """Raises BuilderError for a variable of a dataflow block that is used outside of one."""
     for block in blocks:
-        bound = {b.var for b in block.bindings}
-        for b in block.bindings:
-            hidden = next((v for v in walk(b.value) if type(v) is graph.DataflowVar and v not in bound), None)  # type: ignore[attr-defined]
+        for b in block.bindings if not isinstance(block, graph.DataflowBlock) else ():
+            hidden = next((v for v in walk(b.value) if type(v) is graph.DataflowVar), None)  # type: ignore[attr-defined]
             if hidden is not None:
                 raise BuilderError(f"Malformed AST: {b.var.name} uses {hidden.name}, which ends with its dataflow block",
                                    why="a sequence with a block of its own was emitted between the two", hint="bind it by emit_output")
