@@ -12,6 +12,7 @@ from roundel.graph.programs.legalize import legalize
 from roundel.graph.rewriter import is_call
 from roundel.ir import graph, tir
 from roundel.ir.dtype import INT64
+from roundel.ir.errors import LowerError
 from roundel.ops import make
 from roundel.ops.dims import assuming
 from roundel.script import ir as I
@@ -245,3 +246,40 @@ def test_errors_of_sizes_are_sentences_that_name_the_node(pads, text):
                               ir_version=10, opset_imports=[helper.make_opsetid("", 20)])
     with pytest.raises(rd.RoundelError, match=text):
         rd.compile(proto, threads=1)(np.zeros(7, np.float32), np.array(pads))
+
+
+@pytest.mark.parametrize("axis", (0, None))
+@pytest.mark.parametrize("ordered", (True, False))
+def test_all_positions_are_proven_or_depend_on_data(axis, ordered):
+    """Merging runs of ``1 << p`` elements in pairs stays inside of what is sorted; how many groups there are is data."""
+    model = rd.compile(module("unique", (N, 3), axis=axis, sorted=ordered))
+    for rows in (1, 2, 7, 16):
+        x = (np.arange(rows * 3).reshape(rows, 3) // 6 % 3).astype(np.float32)
+        found = np.asarray(model(x))
+        expected = np.unique(x, axis=axis)
+        np.testing.assert_array_equal(found if ordered else np.unique(found, axis=axis), expected)
+
+
+@I.ir_module
+class Scattered:
+    @T.prim_func
+    def mix(a: T.handle, b: T.handle):
+        n = T.int64()
+        A, B = T.match_buffer(a, (n,)), T.match_buffer(b, (n,))
+        for i in range(n):
+            with T.block("mix"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[T.bitwise_xor(vi, T.int64(1))]
+
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")):
+        n = T.int64()
+        with R.dataflow():
+            z = R.call_tir(Scattered.mix, (x,), R.Tensor((n,), "float32"))
+            R.output(z)
+        return z
+
+
+def test_what_no_condition_on_sizes_keeps_inside_is_refused():
+    with pytest.raises(LowerError, match="an access outside of dimension 0 of A cannot be excluded for all sizes in the program mix"):
+        size_checks(legalize(Scattered))

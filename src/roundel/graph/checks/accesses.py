@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from ...arith import Analyzer, bounds, compare, reads_memory
@@ -31,7 +32,7 @@ class Need:
     """``condition`` on sizes has to hold, ``unless`` the place is not reached, so that dimension ``dim`` of ``buffer`` is accessed inside (without
     a buffer: so that nothing is divided by zero).
 
-    ``condition`` is None where sizes cannot tell; ``by_data``: the position depends on data.
+    ``condition`` is None where sizes cannot tell; ``by_data``: the position depends on data, or on a loop as long as data tells.
     """
 
     condition: Expr | None
@@ -162,6 +163,7 @@ class _Accesses(Visitor):
         self.sizes = {p for p in func.params if p not in func.buffers}
         for buffer in func.buffer_params:
             self.sizes.update(*(free_vars(n) for n in buffer.shape))
+        self.estimated: set[tir.Var] = set()  # variables that may never be one of their bounds
         self.values = _Unknown(_tables(func, self.sizes))
 
     @contextmanager
@@ -225,8 +227,17 @@ class _Accesses(Visitor):
     def _let(self, let: tir.Let) -> None:
         self.visit(let.value)
         scalar = let.var.dtype.is_int and let.var.dtype.lanes == 1
-        with self.within((let.var, self.values.rewrite(let.value)) if scalar else TRUE):
+        with self.within(self.bound(let.var, self.values.rewrite(let.value)) if scalar else TRUE):
             self.visit(let.body)
+
+    def bound(self, var: tir.Var, value: Expr) -> Fact:
+        """What a variable is: its value or, where arithmetic of data computes that (``1 << p``), a number in its bounds. What indices multiply by
+        such a value counts as data, of which nothing is proven, for it may wrap; what they multiply by a variable does not."""
+        low, high = (0, inf) if value.is_index or any(map(self.is_data, free_vars(value))) else self.place.an.bounds(value)
+        if not 0 <= high - low < var.dtype.limits[1]:
+            return var, value
+        self.estimated.add(var)
+        return var, Range(tir.const(low, var.dtype), tir.const(high - low + 1, var.dtype))
 
     @on(tir.If)
     def _if(self, branch: tir.If) -> None:
@@ -293,7 +304,7 @@ class _Accesses(Visitor):
         """What has to hold of sizes so that one expression is less than another in every iteration."""
         an, is_size = self.place.an, self.sizes.__contains__
         difference = an.sum(less - more + 1)
-        condition = an.size_needs(difference, is_size, self.is_data)
+        condition = an.size_needs(difference, is_size, lambda v: v in self.estimated or self.is_data(v))
         if condition is TRUE or self.is_guarded(less, buffer):
             return
         if condition is not None and buffer is not None:
@@ -303,7 +314,7 @@ class _Accesses(Visitor):
             condition = some if enough else condition
             if divides and not enough:
                 buffer = None
-        by_data = any(not free_vars(atom).isdisjoint(self.values.made) for atom in difference.terms)
+        by_data = any(map(self.is_data, (v for atom in difference.terms for v in free_vars(atom))))
         self.needs.append(Need(condition, self.place.unreached(is_size), buffer, dim, by_data))
 
     def is_guarded(self, index: Expr, buffer: tir.Buffer | None) -> bool:
