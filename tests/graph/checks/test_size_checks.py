@@ -260,6 +260,12 @@ def test_all_positions_are_proven_or_depend_on_data(axis, ordered):
         np.testing.assert_array_equal(found if ordered else np.unique(found, axis=axis), expected)
 
 
+def test_an_access_that_holds_for_any_value_of_a_computed_size_needs_nothing():
+    """Here half of n // 3 + 1 elements, which the analysis sees as half of a size of its own."""
+    shape = (N // 3 + 1, 4)
+    assert not asserted(module("nn.adaptive_avg_pool2d", (1, 3, *shape), output_size=(2, 2)))
+
+
 @I.ir_module
 class Scattered:
     @T.prim_func

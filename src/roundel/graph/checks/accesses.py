@@ -64,9 +64,11 @@ class _ForAny(Substitution):
     """Expressions of sizes become sizes of their own, which may have any value."""
 
     def rewrite(self, node: Any) -> Any:
-        if isinstance(node, Expr) and node in self.variables:
-            return self.variables[node]
-        return super().rewrite(node)
+        if not isinstance(node, Expr):
+            return super().rewrite(node)
+        if node not in self.memo:  # not left to ``Substitution``, which looks for variables alone
+            self.memo[node] = self.variables[node] if node in self.variables else self.generic(node)
+        return self.memo[node]
 
 
 Fact = Expr | tuple[tir.Var, Range | Expr]
