@@ -159,3 +159,17 @@ def test_what_is_missing_says_where_to_look():
         topi.nn.bitserial_dense
     with pytest.raises(tvm.TVMError, match="processor"):
         tvm.build(IRModule({}), target="cuda")
+
+
+def test_constructors_take_the_arguments_of_tvm_in_its_order():
+    from roundel.compat.tvm import arith, ir, tir
+
+    x = tir.Var("x", "int32")
+    assert isinstance(tir.IntImm("int32", 3), tir.IntImm) and int(tir.IntImm("int32", 3)) == 3
+    assert not isinstance(tir.FloatImm("float32", 1.5), tir.IntImm)
+    analyzer = arith.Analyzer()
+    analyzer.bind(x, ir.Range(2, 8))
+    assert analyzer.prove(x + 1 < 9) and not analyzer.prove(x < 7)
+    assert str(ir.Range(8).extent) == "8" and str(ir.Range.from_min_extent(2, 8).extent) == "8"
+    axis = tir.IterVar(ir.Range(0, 4), x, tir.IterVar.CommReduce if hasattr(tir.IterVar, "CommReduce") else 2)
+    assert axis.kind.value == "reduce" and axis.var is x

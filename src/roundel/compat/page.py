@@ -14,7 +14,7 @@ _NAMES = Path(__file__).with_name("from_tvm.toml")
 _OPERATORS = ("tvm.relax.op", "tvm.relax.op.nn", "tvm.relax.op.image")
 _HEAD = '''# From TVM to Roundel
 
-A program written for TVM runs with its imports changed:
+A program written for TVM runs with its imports changed, as far as the tables below go:
 
 ```python
 import numpy as np

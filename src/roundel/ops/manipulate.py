@@ -294,6 +294,10 @@ def _flattened(x: te.Tensor) -> te.Tensor:
     return te.compute((tir.product_of(x.shape),), lambda i: x(*unravel(i, x.shape)), "flat")
 
 
+_MOST_PARTS = 1 << 16
+"""Of a split: each part is a tensor with a name."""
+
+
 @register
 class Split(OpDef):
     """x cut along ``axis`` into a number of parts (the last may be smaller), or at the given positions."""
@@ -320,6 +324,8 @@ class Split(OpDef):
 
     def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         x, cuts = tensor_info(self, args[0], args), attrs["indices_or_sections"]
+        if isinstance(cuts, int) and not 0 < cuts <= _MOST_PARTS:
+            fail(self, f"x cannot be cut into {cuts} parts, at least 1 and at most {_MOST_PARTS} are possible", *args)
         if x.shape is None:
             count = len(cuts) + 1 if isinstance(cuts, tuple | list) else cuts
             return graph.TupleInfo((graph.TensorInfo(None, x.dtype, x.ndim),) * count)

@@ -15,6 +15,7 @@ from typing import Any
 from roundel.builder import BlockBuilder
 from roundel.ir import graph
 from roundel.ir.dtype import DType
+from roundel.ir.foreign_names import named_like
 from roundel.ir.graph import (
     BindingBlock,
     Call,
@@ -65,24 +66,7 @@ class _Operators:
 op = _Operators()
 
 
-class _Kind(type):
-    """A class of TVM's names: called, it makes a node; ``isinstance`` asks whether something is one."""
-
-    node: type
-    make: Callable[..., Any]
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return cls.make(*args, **kwargs)
-
-    def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, cls.node)
-
-
-def _kind(node: type) -> Callable[[Callable[..., Any]], Any]:
-    return lambda make: _Kind(make.__name__, (), {"node": node, "make": staticmethod(make), "__doc__": make.__doc__})
-
-
-@_kind(graph.Var)
+@named_like(graph.Var)
 def Var(name_hint: str, struct_info: Any = None) -> graph.Var:
     """A variable of a graph function."""
     if struct_info is not None and not isinstance(struct_info, graph.StructInfo):
@@ -90,7 +74,7 @@ def Var(name_hint: str, struct_info: Any = None) -> graph.Var:
     return graph.Var(name_hint, graph.ObjectInfo() if struct_info is None else struct_info)
 
 
-@_kind(graph.TensorInfo)
+@named_like(graph.TensorInfo)
 def TensorStructInfo(shape: Any = None, dtype: Any = "float32", vdevice: Any = None, ndim: int = -1) -> graph.TensorInfo:
     """What is known of a tensor: its shape, or only the number of its dimensions; ``dtype=""``: of any type."""
     if shape is not None and ndim != -1:
@@ -100,7 +84,7 @@ def TensorStructInfo(shape: Any = None, dtype: Any = "float32", vdevice: Any = N
     return graph.TensorInfo(None if values is None else tuple(map(as_index, values)), dtype, ndim, vdevice)
 
 
-@_kind(graph.ShapeInfo)
+@named_like(graph.ShapeInfo)
 def ShapeStructInfo(values: Sequence[Any] | None = None, ndim: int = -1) -> graph.ShapeInfo:
     """What is known of a shape: its dimensions, or only their number."""
     if values is not None and ndim != -1:
@@ -108,20 +92,20 @@ def ShapeStructInfo(values: Sequence[Any] | None = None, ndim: int = -1) -> grap
     return graph.ShapeInfo(None if values is None else tuple(map(as_index, values)), ndim)
 
 
-@_kind(graph.TupleInfo)
+@named_like(graph.TupleInfo)
 def TupleStructInfo(fields: Sequence[graph.StructInfo]) -> graph.TupleInfo:
     """What is known of a tuple."""
     return graph.TupleInfo(tuple(fields))
 
 
-@_kind(graph.PrimInfo)
+@named_like(graph.PrimInfo)
 def PrimStructInfo(dtype: Any = None, value: Any = None) -> graph.PrimInfo:
     """What is known of a scalar."""
     value = None if value is None else as_index(value)
     return graph.PrimInfo(DType(dtype) if value is None else value.dtype, value)
 
 
-@_kind(graph.FuncInfo)
+@named_like(graph.FuncInfo)
 def FuncStructInfo(params: Sequence[graph.StructInfo] | None, ret: graph.StructInfo, purity: bool = True) -> graph.FuncInfo:
     """What is known of a function."""
     return graph.FuncInfo(None if params is None else tuple(params), ret, purity)
@@ -147,7 +131,7 @@ def ShapeType(ndim: int = -1) -> graph.ShapeInfo:
     return graph.ShapeInfo(None, ndim)
 
 
-@_kind(graph.ObjectInfo)
+@named_like(graph.ObjectInfo)
 def ObjectStructInfo() -> graph.ObjectInfo:
     """Nothing is known."""
     return graph.ObjectInfo()

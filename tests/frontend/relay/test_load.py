@@ -30,13 +30,27 @@ X = "%x: Tensor[(2, 3), float32]"
     (HEAD + f"def @main({X}) {{ %x.1 }}", ["field 1"]),
     (HEAD + f"def @main({X}) {{ add(%x, meta[relay.Constant][0]) }}", ["meta[relay.Constant][0]", "JSON"]),
     (HEAD + "def @main(%x) { %x }", ["%x", "no type"]),
+    (HEAD + f"def @main({X}) {{ split(%x, indices_or_sections=1000000007, axis=0) }}", ["split", "1000000007 parts"]),
+    (HEAD + f"def @main({X}) {{ reshape(%x, newshape=[-1, -1]) }}", ["reshape", "more than one -1"]),
+    (HEAD + f"def @main({X}) {{ if (less(%x, 5f)) {{ %x }} else {{ %x }} }}", ["condition", "one truth value"]),
+    (HEAD + f"def @main({X}) {{ if (less(sum(%x), 5f)) {{ (%x, %x) }} else {{ %x }} }}", ["branches", "forms"]),
+    (HEAD + f"def @main({X}) {{ if (less(sum(%x), 5f)) {{ sum(%x) }} else {{ %x }} }}", ["branches", "0 and 2 dimensions"]),
+    (HEAD + f"def @main({X}) {{ if ((%x, 0f)) {{ %x }} else {{ %x }} }}", ["condition", "a tuple"]),
+    (HEAD + f"def @main({X}) {{ 5f8 }}", ["'5f8'", "no number"]), (HEAD + f"def @main({X}) {{ %x.5f }}", ["number of a field", "'5f'"]),
+    (HEAD + f"def @main({X}) {{ cast(%x, dtype=\"float8\") }}", ["cast", "float8"]), (HEAD + "def @main(%x: Tensor[(2), float8]) { %x }", ["float8"]),
+    (HEAD + "def @main(%x: Tensor[(2), float32", ["']'", "the end of the text"]), (HEAD + "match @main(%x)", ["a bracket"]),
+    (HEAD + "def @loop(%i: int32, %x: int32) { if (less(%i, 5)) { @loop(add(%i, 1)) } else { %x } }\ndef @main(%x: int32) { @loop(0, %x) }",
+     ["@loop", "1 and 2 operands"]),
+    (HEAD + "def @loop(%i: int32, %x: int32) { if (less(%i, 5)) { @loop(add(%i, 1), (%x, %x)) } else { %x } }\ndef @main(%x: int32) { @loop(0, %x) }",
+     ["@loop", "other operands"]),
     (HEAD + "type List[A] { Nil }\ndef @main(%x: List[float32]) { match (%x) { Nil => 1f } }", ["%x", "List"]),
-    (HEAD + "/* open", ["comment", "line 2"]), (HEAD + "def @main() { $ }", ["'$'"]), (HEAD, ["no function"]), ("", ["no function"]),
+    (HEAD + "/* open", ["comment", "line 2"]), (HEAD + "def @main() { $ }", ["'$'"]), (HEAD, ["no function"]), ("", ["no function"]), ("no-such-file.relay", ["cannot be read"]),
+    ("[]", ["returns nothing"]),
     ("{}", ["no JSON file of TVM's"]), ('{"root": 0, "nodes": [{"type_key": "relay.Call"}]}', ["node 0", "damaged"]),
 ])
 def test_what_is_told_of_a_text(text, words):
     with pytest.raises(RoundelError) as error:
-        rd.import_relay(text + ("" if "\n" in text or "{" in text else "\n"))
+        rd.import_relay(text)
     for word in words:
         assert word in str(error.value), str(error.value)
 
@@ -120,3 +134,10 @@ def test_every_unsupported_operator_is_listed():
     with pytest.raises(UnsupportedError, match="2 operators") as error:
         rd.import_relay(f"def @main({X}) {{ %0 = vision.roi_pool(%x); %1 = foo.bar(%0); foo.bar(%1) }}")
     assert "foo.bar, 2 calls" in str(error.value)
+
+
+def test_branches_of_different_sizes_have_a_size_that_the_run_tells():
+    text = "def @main(%x: Tensor[(4, 3), float32]) { %0 = if (greater(sum(%x), 0f)) { strided_slice(%x, begin=[0], end=[2]) } else { %x }; sum(%0, axis=[1]) }"
+    run = rd.compile(rd.import_relay(text))
+    for x in (np.ones((4, 3), np.float32), -np.ones((4, 3), np.float32)):
+        np.testing.assert_array_equal(run(x), (x[:2] if x.sum() > 0 else x).sum(1))

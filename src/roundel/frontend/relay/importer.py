@@ -62,6 +62,10 @@ class NodeContext(ModelNode):
         """An attribute that is true or false."""
         return bool(self.attr(name, default))
 
+    def dtype(self, default: Any = _MISSING, name: str = "dtype") -> DType:
+        """An attribute that is a type of elements."""
+        return dtype_of(self.attr(name, default))
+
     def ints(self, name: str, default: Any = _MISSING) -> tuple[int, ...]:
         """An attribute that is a list of integers (one integer counts as a list)."""
         value = self.attr(name, default)
@@ -228,15 +232,32 @@ class RelayImporter(ModelImporter):
     def branch(self, node: relay.If) -> Any:
         """One of two values, by a condition; a condition that is known leaves one branch."""
         condition = self.values[node.condition]
-        if isinstance(condition, graph.Constant):
+        if isinstance(condition, graph.Constant) and condition.data.numpy().size == 1:
             return self.inside(node.then if condition.data.numpy().reshape(-1)[0] else node.otherwise)
+        flag = self.flag(condition)
         shapes: list[Any] = []
         sequences = [self.bb.sequence(lambda b=b: self.flat(self.inside(b), shapes)) for b in (node.then, node.otherwise)]
+        if shapes[0] != shapes[1]:
+            raise ModelError("the branches of the Relay model give tuples of different forms")
         infos = [_either(a, b) for a, b in zip(*(s.sinfo.fields for s in sequences), strict=True)]
-        flag = condition if condition.sinfo.ndim == 0 else self.emit(make("reshape", condition, graph.ShapeExpr(())))
         out = self.bb.emit(graph.If(flag, *sequences, graph.TupleInfo(tuple(infos))), "if_")
-        fields = iter([self.bb.emit(graph.TupleGetItem(out, k), "if_result") for k in range(len(infos))])
-        return _nested(shapes[0], fields)
+        fields = [self.bb.emit(graph.TupleGetItem(out, k), "if_result") for k in range(len(infos))]
+        return _nested(shapes[0], iter([self.with_sizes(f) for f in fields]))
+
+    def flag(self, value: Any) -> graph.GraphExpr:
+        """A condition as a tensor without dimensions; raises ModelError for what is none."""
+        info = getattr(value, "sinfo", None)
+        if not isinstance(info, graph.TensorInfo) or info.shape is None or any(not isinstance(d, tir.IntImm) or d.value != 1 for d in info.shape):
+            raise ModelError("a condition of the Relay model is not one truth value", why=f"it is {info if info is not None else 'a tuple or a function'}")
+        return value if info.ndim == 0 else self.emit(make("reshape", value, graph.ShapeExpr(())))
+
+    def with_sizes(self, value: graph.GraphExpr) -> graph.GraphExpr:
+        """A tensor whose sizes depend on data, with variables for them."""
+        info = value.sinfo
+        if info.shape is not None:
+            return value
+        sizes = tuple(tir.Var(f"size_{k}", INT64, True) for k in range(info.ndim))
+        return self.bb.match_cast(value, graph.TensorInfo(sizes, info.dtype), "sized")
 
     def inside(self, node: relay.Expr) -> Any:
         """The value of a branch or a body: what it computes is not known outside of it."""
@@ -274,7 +295,19 @@ def _nested(shape: Any, fields: Iterator[Any]) -> Any:
 def _either(a: graph.TensorInfo, b: graph.TensorInfo) -> graph.TensorInfo:
     if a.dtype != b.dtype:
         raise ModelError(f"the branches of the Relay model give {a.dtype} and {b.dtype}")
-    return a if a is b else graph.TensorInfo(None, a.dtype, a.ndim if a.ndim == b.ndim else -1)
+    if a.ndim != b.ndim:
+        raise UnsupportedError(f"the branches of the Relay model give tensors of {a.ndim} and {b.ndim} dimensions", why="a value has one number of dimensions")
+    return a if a is b else graph.TensorInfo(None, a.dtype, a.ndim)
+
+
+def dtype_of(name: str) -> DType:
+    """A type of elements; raises UnsupportedError for one that no tensor has."""
+    try:
+        found = DType(name)
+        return found if found.lanes == 1 and found.numpy is not None else DType("")
+    except (RoundelError, ValueError, TypeError, AttributeError) as error:
+        raise UnsupportedError(f"the Relay model has elements of the type {name}",
+                               why="tensors hold truth values, integers and floating-point numbers") from error
 
 
 def tensor_info(type_: Any, name: str) -> graph.TensorInfo:
@@ -282,10 +315,7 @@ def tensor_info(type_: Any, name: str) -> graph.TensorInfo:
     if not isinstance(type_, relay.TensorType):
         what = "has no type" if type_ is None else f"is a {type_.text}" if isinstance(type_, relay.OtherType) else "is a tuple"
         raise UnsupportedError(f"the parameter %{name} of the Relay model {what}", hint="parameters are tensors with a type")
-    try:
-        dtype = DType(type_.dtype)
-    except (RoundelError, ValueError) as error:
-        raise UnsupportedError(f"the parameter %{name} of the Relay model has the dtype {type_.dtype}") from error
+    dtype = dtype_of(type_.dtype)
     if any(d is not relay.ANY and (not isinstance(d, int) or d < 0) for d in type_.shape):
         raise ModelError(f"the parameter %{name} of the Relay model has the shape {type_.shape}")
     dims = (tir.Var(f"{_identifier(name)}_{k}", INT64, True) if d is relay.ANY else tir.index_const(d) for k, d in enumerate(type_.shape))

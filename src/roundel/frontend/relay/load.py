@@ -33,7 +33,7 @@ def from_relay(model: str | bytes | os.PathLike[str], params: Mapping[str, Any] 
 
 
 def _text(model: Any) -> str:
-    if isinstance(model, os.PathLike) or (isinstance(model, str) and "\n" not in model and "{" not in model):
+    if isinstance(model, os.PathLike) or (isinstance(model, str) and _is_path(model)):
         model = _content(model, "the Relay model")
     if not isinstance(model, str | bytes | bytearray):
         raise ModelError(f"this is no Relay model: {type(model).__name__}", hint="give mod.astext(), tvm.ir.save_json(mod), or the path of a file with either")
@@ -43,6 +43,11 @@ def _text(model: Any) -> str:
         return str(model, "utf-8")
     except UnicodeDecodeError as error:
         raise ModelError("the Relay model is no text", why=str(error), hint="mod.astext() and tvm.ir.save_json(mod) give texts") from error
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text names a file: neither has it the signs of a model nor is it empty."""
+    return bool(text.strip()) and not any(sign in text for sign in "\n{}[]()%@;")
 
 
 def _arrays(params: Any) -> Mapping[str, np.ndarray]:

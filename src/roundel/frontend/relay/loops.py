@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...ir import graph
-from ...ir.errors import UnsupportedError
+from ...ir.errors import ModelError, UnsupportedError
 from ...ops import make
 from . import expr as relay
 
@@ -44,20 +44,22 @@ class Loop:
 
         def condition() -> Any:
             entered(variables)
-            flag = importer.value(self.condition)
-            flag = flag if flag.sinfo.ndim == 0 else importer.emit(make("reshape", flag, graph.ShapeExpr(())))
+            flag = importer.flag(importer.value(self.condition))
             return flag if self.wanted else importer.emit(make("logical_not", flag))
 
         def body() -> graph.Tuple:
             entered(variables)
             operands = importer.value(_again(self.body))
+            if tuple(map(_form, operands)) != tuple(map(_form, args)):
+                raise ModelError(f"{self.name} of the Relay model calls itself with other operands than it was called with",
+                                 why=f"{len(operands)} and {len(args)} operands, or tuples of different forms")
             return graph.Tuple(tuple(t for o in operands for t in _flat(o)))
 
         checked = set(importer.checked)
         first, again = importer.bb.sequence(condition), importer.bb.sequence(body)
         importer.checked = checked
         for old, new in zip(variables, again.sinfo.fields, strict=True):
-            if old.sinfo.dtype != new.dtype or old.sinfo.ndim != new.ndim:
+            if not isinstance(new, graph.TensorInfo) or old.sinfo.dtype != new.dtype or old.sinfo.shape != new.shape:
                 raise UnsupportedError(f"the loop {self.name} of the Relay model changes the type of its state", why=f"{old.sinfo} and {new}")
         out = importer.bb.emit(graph.While(variables, tuple(start), first, again, graph.TupleInfo(tuple(v.sinfo for v in variables))), "loop")
         entered([importer.bb.emit(graph.TupleGetItem(out, k), "loop_result") for k in range(len(variables))])
@@ -124,6 +126,11 @@ def _calls(root: relay.Expr, function: relay.Function, name: str) -> bool:
 
 def _flat(value: Any) -> list[Any]:
     return [t for v in value for t in _flat(v)] if isinstance(value, tuple) else [value]
+
+
+def _form(value: Any) -> Any:
+    """How a value is nested."""
+    return tuple(map(_form, value)) if isinstance(value, tuple) else None
 
 
 def _like(value: Any, fields: Any) -> Any:

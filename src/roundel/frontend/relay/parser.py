@@ -17,6 +17,7 @@ _BINARY = {"*": ("multiply", 12), "/": ("divide", 12), "+": ("add", 10), "-": ("
            ">": ("greater", 8), ">=": ("greater_equal", 8), "==": ("equal", 7), "!=": ("not_equal", 7)}
 _SCALARS = re.compile(r"(bool|u?int\d+|float\d+|bfloat16)$")
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
+_WIDTHS = {("f", "16"), ("f", "32"), ("f", "64"), ("i", "8"), ("i", "16"), ("i", "32"), ("i", "64")}
 _DEEPEST = 200  # nested expressions: what a program wrote is nearly flat
 _METADATA = re.compile(r"^#\[metadata\]", re.MULTILINE)
 
@@ -58,8 +59,13 @@ class _Parser:
         return self.tokens[self.at]
 
     def next(self) -> Token:
-        self.at += 1
-        return self.tokens[self.at - 1]
+        token = self.tokens[self.at]
+        self.at = min(self.at + 1, len(self.tokens) - 1)  # the end stays the end
+        return token
+
+    def ahead(self, text: str) -> bool:
+        """Whether the token after the next one is this sign."""
+        return self.tokens[min(self.at + 1, len(self.tokens) - 1)].text == text
 
     def sees(self, *texts: str) -> bool:
         """Whether the next token is one of these words or signs."""
@@ -85,6 +91,8 @@ class _Parser:
 
     def skip_group(self) -> None:
         """Skip a bracket and what it holds."""
+        if not self.sees(*_CLOSING):
+            raise self.error(f"a bracket is expected, not {self.token.text!r}")
         closing = [_CLOSING[self.next().text]]
         while closing:
             token = self.next()
@@ -163,7 +171,7 @@ class _Parser:
             elif self.takes("free_var"):
                 self.free.append(self.variable(scope))
                 self.expect(";")
-            elif self.token.kind == "graph" and self.tokens[self.at + 1].text == "=":
+            elif self.token.kind == "graph" and self.ahead("="):
                 name = self.next().text
                 self.next()
                 scope.names[name] = self.expression(scope)
@@ -201,9 +209,10 @@ class _Parser:
                     found = relay.Refused("a reference")
                 else:
                     found = relay.Call(found, args, attrs)
-            elif self.sees(".") and self.tokens[self.at + 1].kind == "number":
-                self.next()
-                for index in self.next().text.split("."):
+            elif self.takes("."):
+                for index in self.kind("number", "the number of a field").split("."):
+                    if not index.isdigit():
+                        raise self.error(f"the number of a field is expected, not {index!r}")
                     found = relay.Item(self.whole(found), int(index))
             else:
                 return self.whole(found)
@@ -218,7 +227,7 @@ class _Parser:
         args: list[relay.Expr] = []
         attrs: dict[str, Any] = {}
         while not self.takes(")"):
-            if self.token.kind == "word" and self.tokens[self.at + 1].text == "=":
+            if self.token.kind == "word" and self.ahead("="):
                 name = self.next().text
                 self.next()
                 attrs[name] = self.value()
@@ -371,10 +380,16 @@ def _scalar(text: str) -> np.ndarray:
     if match is None:
         raise ModelError(f"{text!r} is no number of Relay's text")
     literal, kind, width = match.groups()
+    if (width and (kind, width) not in _WIDTHS) or (kind == "i" and not literal.isdigit()):
+        raise ModelError(f"{text!r} is no number of Relay's text")
     if kind == "f" or (kind is None and not literal.isdigit()):
-        value = float(literal)
+        try:
+            value = float(literal)
+        except ValueError as error:
+            raise ModelError(f"{text!r} is no number of Relay's text") from error
         return np.asarray(-value if negative else value, f"float{width or 32}")
     number = -int(literal) if negative else int(literal)
-    if not -2 ** 63 <= number < 2 ** 63:
-        raise ModelError(f"the integer {text} does not fit into 64 bits")
+    bits = int(width or 64)
+    if not -2 ** (bits - 1) <= number < 2 ** (bits - 1):
+        raise ModelError(f"the integer {text} does not fit into {bits} bits")
     return np.asarray(number, f"int{width}" if width else "int32" if -2 ** 31 <= number < 2 ** 31 else "int64")

@@ -77,12 +77,14 @@ def load_metadata(text: str) -> dict[str, list[Any]]:
 def _read(text: str) -> Any:
     try:
         document = json.loads(text)
+        if not isinstance(document, dict) or not {"nodes", "root"} <= document.keys():
+            raise TypeError("it has no 'nodes' and 'root'")
         nodes, root = document["nodes"], int(document["root"])
         arrays = document.get("b64ndarrays", [])
         if not (isinstance(nodes, list) and isinstance(arrays, list) and all(isinstance(n, dict) for n in nodes)):
             raise TypeError("'nodes' and 'b64ndarrays' have to be lists")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ModelError("this is no JSON file of TVM's", why=f"{type(error).__name__}: {error}") from error
+        raise ModelError("this is no JSON file of TVM's", why=str(error)) from error
     if "tvm.relay" not in text and "relay." not in text:
         raise ModelError("the JSON file has no Relay in it", hint="modules of TVM 0.8 to 0.14 are read; later ones are written as TVMScript")
     version = document.get("attrs", {}).get("tvm_version", "") if isinstance(document.get("attrs"), dict) else ""

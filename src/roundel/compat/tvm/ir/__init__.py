@@ -7,9 +7,27 @@ from typing import Any
 
 from .... import ir as _ir
 from ....ir import BaseFunc, GlobalVar, IRModule, assert_structural_equal, get_op, load_json, save_json, structural_equal, structural_hash
+from ....ir import tir as _tir
+from ....ir.foreign_names import named_like
 from ....ir.tir import Expr as PrimExpr
-from ....ir.tir import Range
 from .. import transform
+
+
+@named_like(_tir.Range)
+def Range(begin: Any, end: Any = None, span: Any = None) -> _tir.Range:
+    """The values from ``begin`` to before ``end``; given one number, from 0 to before it."""
+    if end is None:
+        return _tir.Range.of(begin)
+    first, last = _tir.as_index(begin), _tir.as_index(end)
+    return _tir.Range(first, last - first)
+
+
+def _from_min_extent(min_value: Any, extent: Any, span: Any = None) -> _tir.Range:
+    """``extent`` values from ``min_value`` on."""
+    return _tir.Range(_tir.as_index(min_value), _tir.as_index(extent))
+
+
+Range.from_min_extent = staticmethod(_from_min_extent)
 
 
 class Op:

@@ -30,12 +30,32 @@ def _on_function(name: str, change: Any) -> Pass:
 
 def _named(name: str) -> Any:
     """A pass of Roundel's that does what one of TVM's does, whose options it does not need."""
-    return lambda *_, **__: Pass(get_pass(name), name=name)
+
+    def make(*_: Any, **__: Any) -> Pass:
+        return Pass(get_pass(name), name=name)
+
+    make.__doc__ = f"The pass `{name}`"
+    return make
 
 
-def _nothing(*_: Any, **__: Any) -> Pass:
-    """What another pass does in one step, or what there is no need of here."""
-    return Pass(lambda mod: mod, name="nothing")
+def _nothing(why: str) -> Any:
+    """What there is no need of here."""
+
+    def make(*_: Any, **__: Any) -> Pass:
+        return Pass(lambda mod: mod, name="nothing")
+
+    make.__doc__ = why
+    return make
+
+
+def _bind_params(func_name: str, params: Any) -> Pass:
+    """Parameters given for good: `roundel.builder.bind_params`"""
+    return _on_function(func_name, lambda f: bind_params(f, params))
+
+
+def _bind_symbolic_vars(binding_map: Any, func_name: str | None = None) -> Pass:
+    """Symbolic dimensions given for good: `roundel.builder.bind_symbolic_vars`"""
+    return _on_function(func_name or "main", lambda f: bind_symbolic_vars(f, binding_map))
 
 
 class _Transforms(SimpleNamespace):
@@ -46,12 +66,13 @@ class _Transforms(SimpleNamespace):
 
 
 transform = _Transforms(
-    BindParams=lambda func_name, params: _on_function(func_name, lambda f: bind_params(f, params)),
-    BindSymbolicVars=lambda binding_map, func_name=None: _on_function(func_name or "main", lambda f: bind_symbolic_vars(f, binding_map)),
+    BindParams=_bind_params, BindSymbolicVars=_bind_symbolic_vars,
     LegalizeOps=_named("legalize"), FoldConstant=_named("fold_constants"), DeadCodeElimination=_named("eliminate_dead_code"),
     EliminateCommonSubexpr=_named("eliminate_common_subexpressions"), ConvertToDataflow=_named("convert_to_dataflow"),
     CanonicalizeBindings=_named("simplify"), DecomposeOpsForInference=_named("decompose"), InlinePrivateFunctions=_named("inline_functions"),
-    FoldBatchnormToConv2D=_named("fold_scale"), FuseOps=_named("fuse"), FuseTIR=_nothing, AnnotateTIROpPattern=_nothing, Normalize=_nothing,
+    FoldBatchnormToConv2D=_named("fold_scale"), FuseOps=_named("fuse"),
+    FuseTIR=_nothing("Nothing: `FuseOps` merges what it finds"), AnnotateTIROpPattern=_nothing("Nothing: `FuseOps` looks itself"),
+    Normalize=_nothing("Nothing: functions are in normal form"),
     module_pass=module_pass, function_pass=function_pass, Sequential=Sequential, PassContext=PassContext,
 )
 """Passes. Roundel's ``fuse`` finds what may be merged and merges it: ``AnnotateTIROpPattern`` and ``FuseTIR`` have nothing left to do."""

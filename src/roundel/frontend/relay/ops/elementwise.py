@@ -75,7 +75,7 @@ def _clip(node: NodeContext, x: Any) -> Any:
 
 @converter("cast")
 def _cast(node: NodeContext, x: Any) -> Any:
-    return node.make("astype", x, dtype=node.attr("dtype"))
+    return node.make("astype", x, dtype=node.dtype())
 
 
 @converter("cast_like")
@@ -120,7 +120,7 @@ def _dropout(node: NodeContext, x: Any) -> Any:
 
 @converter("full")
 def _full(node: NodeContext, value: Any) -> Any:
-    dtype = node.attr("dtype", value.sinfo.dtype)
+    dtype = node.dtype(value.sinfo.dtype)
     return node.make("broadcast_to", node.reshape(node.make("astype", value, dtype=dtype), ()), graph.ShapeExpr(node.ints("shape")))
 
 
@@ -131,4 +131,4 @@ def _full_like(node: NodeContext, like: Any, value: Any) -> Any:
 
 @converter("zeros", "ones")
 def _filled(node: NodeContext) -> Any:
-    return node.make(node.kind, graph.ShapeExpr(node.ints("shape", ())), dtype=node.attr("dtype", "float32"))
+    return node.make(node.kind, graph.ShapeExpr(node.ints("shape", ())), dtype=node.dtype("float32"))

@@ -46,6 +46,8 @@ def _new_shape(node: NodeContext, dims: list[Any], wanted: list[Any]) -> list[An
             out.append(dims[at])
             at += 1
         elif w == -1:
+            if rest is not None:
+                raise node.error("the new shape has more than one -1")
             rest = len(out)
             out.append(None)
             at += 1
@@ -67,6 +69,8 @@ def _new_shape(node: NodeContext, dims: list[Any], wanted: list[Any]) -> list[An
         else:
             out.append(tir.as_index(w))
             at += 1
+    if at > len(dims) and rest is None:
+        raise node.error(f"the new shape takes {at} dimensions of a tensor that has {len(dims)}")
     if rest is not None:
         known = size_of([d for d in out if d is not None])
         out[rest] = Analyzer().simplify(tir.floordiv(size_of(dims), known))
