@@ -44,7 +44,8 @@ X = "%x: Tensor[(2, 3), float32]"
     (HEAD + "def @loop(%i: int32, %x: int32) { if (less(%i, 5)) { @loop(add(%i, 1), (%x, %x)) } else { %x } }\ndef @main(%x: int32) { @loop(0, %x) }",
      ["@loop", "other operands"]),
     (HEAD + "type List[A] { Nil }\ndef @main(%x: List[float32]) { match (%x) { Nil => 1f } }", ["%x", "List"]),
-    (HEAD + "/* open", ["comment", "line 2"]), (HEAD + "def @main() { $ }", ["'$'"]), (HEAD, ["no function"]), ("", ["no function"]), ("no-such-file.relay", ["cannot be read"]),
+    (HEAD + "/* open", ["comment", "line 2"]),
+    (HEAD + "def @main() { $ }", ["'$'"]), (HEAD, ["no function"]), ("", ["no function"]), ("no-such-file.relay", ["cannot be read"]),
     ("[]", ["returns nothing"]),
     ("{}", ["no JSON file of TVM's"]), ('{"root": 0, "nodes": [{"type_key": "relay.Call"}]}', ["node 0", "damaged"]),
 ])
