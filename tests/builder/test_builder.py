@@ -9,6 +9,7 @@ import pytest
 from roundel import te
 from roundel.builder import BlockBuilder
 from roundel.ir import graph
+from roundel.ir.equal import assert_structural_equal
 from roundel.ir.errors import RoundelError
 
 
@@ -54,6 +55,14 @@ def test_a_variable_that_is_no_dimension_is_passed_as_scalar():
     mod = build(bb, x, lambda t: te.compute((t.shape[0] // 2,), lambda i: t[i * 2], "even"))
     call = mod["main"].body.bindings[0].value
     assert call.args[2].values == (n,) and len(mod["compute"].params) == 3
+
+
+def test_a_variable_that_the_function_itself_holds_is_that_of_the_operands():
+    n = te.size_var("n")
+    programs = [build(BlockBuilder(), graph.Var("x", graph.TensorInfo((n,), "float32")), fn)["compute"] for fn in (
+        lambda t: te.compute((n,), lambda i: t(n - 1 - i)), lambda t: te.compute(t.shape, lambda i: t(t.shape[0] - 1 - i)))]
+    assert_structural_equal(*programs)
+    assert len(programs[0].params) == 2
 
 
 def test_constants_of_one_element_are_literals_and_operands_are_not_repeated():

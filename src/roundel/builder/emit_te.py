@@ -36,7 +36,8 @@ def make_program(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
 
     Tensors become placeholders (one per distinct operand; constants of one element become literals), shapes tuples of
     expressions, scalars expressions, tuples Python tuples; anything else is passed as it is. Shape variables are renewed,
-    so that equal programs are structurally equal; one that no buffer's shape has as a dimension becomes a parameter.
+    also those that ``fn`` itself holds, so that equal programs are structurally equal; one that no buffer's shape has as a dimension
+    becomes a parameter.
     """
     inputs = _Inputs()
     result = fn(*map(inputs.convert, args), **{k: inputs.convert(v) for k, v in (kwargs or {}).items()})
@@ -45,7 +46,13 @@ def make_program(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
         outs = [t if t not in outs[:k] else _copy(t) for k, t in enumerate(outs)]
     used = [(a, t) for a, t in inputs.tensors.items() if isinstance(t.definition, te.Placeholder)]
     func = te.create_prim_func([*(t for _, t in used), *outs], name=None, attrs=attrs)
-    extra = _unbound(func)
+    renewed = set(inputs.fresh.values())
+    free = _variables(func)
+    if held := {v: inputs.expr(v) for v in free if v not in renewed}:
+        func = substitute(func, held)
+        free = _variables(func)
+    bound = {d for b in func.buffer_params for d in b.shape if isinstance(d, tir.Var)}
+    extra = tuple(v for v in free if v not in bound)
     func = func.replace(params=(*func.params, *extra))
     back = {new: old for old, new in inputs.fresh.items()}
     infos = tuple(graph.TensorInfo(tuple(substitute(s, back) for s in t.shape), t.dtype) for t in outs)
@@ -166,14 +173,13 @@ class _Variables(Visitor):
             self.visit(dim)
 
 
-def _unbound(func: tir.PrimFunc) -> tuple[tir.Var, ...]:
-    """Variables that are not a dimension of any buffer parameter."""
+def _variables(func: tir.PrimFunc) -> tuple[tir.Var, ...]:
+    """Integer variables that nothing in the body defines, in the order in which they appear."""
     found = _Variables()
     for b in func.buffer_params:
         found.shape(b)
     found.visit(func.body)
-    bound = {d for b in func.buffer_params for d in b.shape if isinstance(d, tir.Var)}
-    return tuple(v for v in found.used if v not in bound and v not in found.defined)
+    return tuple(v for v in found.used if v not in found.defined)
 
 
 def program_attrs(kind: int, **more: Any) -> Attrs:

@@ -51,6 +51,9 @@ CASES = {
     "largest of parts": (lambda x: F.adaptive_max_pool2d(x, (3, 2)), [[(2, 3, 4, 5)], [(1, 3, 7, 9)], [(4, 3, 3, 2)]]),
     "bags": (lambda x: F.embedding_bag((x.abs() * 3).long().clamp(max=63), TABLE[0], mode="sum"), [[(3, 4)], [(1, 7)], [(9, 2)]]),
     "stacked": (lambda x, y: torch.cat([x[:1], y, x[1:]]) + x.mean(0, keepdim=True), [[(3, 4), (5, 4)], [(2, 4), (1, 4)], [(64, 4), (7, 4)]]),
+    "written rows": (lambda x, y: x.slice_scatter(y, 0, 1), [[(5, 3), (4, 3)], [(8, 2), (7, 2)]]),
+    "every other row written": (lambda x, y: x.slice_scatter(y, 0, 1, None, 2), [[(5, 3), (2, 3)], [(8, 3), (4, 3)], [(9, 2), (4, 2)]]),
+    "every third column written": (lambda x, y: x.slice_scatter(y, 1, 0, -1, 3), [[(5, 8), (5, 3)], [(2, 12), (2, 4)]]),
     "window": (lambda x: x.unfold(1, 2, 1).sum(-1) + x[:, :1], [[(2, 5)], [(3, 2)], [(1, 64)]]),
 }
 
@@ -84,3 +87,15 @@ def test_any_number_of_arguments():
     model = rd.compile(Sum(), (torch.zeros(4, 3), torch.zeros(4, 5)), dynamic=True)
     x, y = np.ones((6, 2), np.float32), np.ones((6, 9), np.float32)
     np.testing.assert_array_equal(model(x, y), x + 1)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_what_is_written_over_a_slice_has_its_size(step):
+    class Written(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.slice_scatter(x, y, 0, 1, None, step)
+
+    run = rd.compile(Written(), (torch.zeros(5, 3), torch.zeros(4 // step, 3)), dynamic=True)
+    for rows in (3, 100):
+        with pytest.raises(rd.RoundelError, match="slice_scatter.* the source has another size than the slice"):
+            run(torch.zeros(8, 3), torch.zeros(rows, 3))

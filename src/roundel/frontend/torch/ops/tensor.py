@@ -9,6 +9,7 @@ from .... import te
 from ....arith import Analyzer
 from ....ir import graph, tir
 from ....ops import make
+from ....ops.dims import equal
 from ..importer import NodeContext
 from ..registry import converter
 from .math import scalar, tensor
@@ -105,10 +106,12 @@ def _select(node: NodeContext, x: Any, dim: int, index: Any) -> Any:
 def _slice_scatter(node: NodeContext, x: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
     n = x.sinfo.shape[dim]
     begin, src = _place(start, n, 0), tensor(node, src, x.sinfo.dtype)
-    end = tir.max_(_place(end, n, n), begin)
+    end, axis = tir.max_(_place(end, n, n), begin), dim % x.sinfo.ndim
+    sliced = (*x.sinfo.shape[:axis], Analyzer().simplify(tir.ceildiv(end - begin, step)), *x.sinfo.shape[axis + 1:])
+    node.importer.check_sizes([(a, b) for a, b in zip(src.sinfo.shape, sliced, strict=True) if not equal(a, b)],
+                              f"{node.title}: the source has another size than the slice")
     if step == 1:
         return _between(node, x, dim, begin, src, end)
-    axis = dim % x.sinfo.ndim
 
     def strided(x: Any, src: Any) -> Any:
         def element(*at: tir.Expr) -> tir.Expr:
