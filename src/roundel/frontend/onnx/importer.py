@@ -72,6 +72,21 @@ class NodeContext(ModelNode):
             raise self.error(f"the attribute {name!r} is {value}: 1 is the least possible")
         return value
 
+    def axis(self, value: int, rank: int, *, end: bool = False) -> int:
+        """An axis of a tensor of ``rank`` dimensions, counted from the first; raises ModelError unless it is in [-rank, rank), with ``end``
+        in [-rank, rank]. A tensor without dimensions counts as one of one dimension."""
+        rank = max(rank, 1)
+        if not -rank <= value < rank + end:
+            raise self.error(f"axis {value} is out of range for {rank} dimension{'s' * (rank > 1)}: it must be from {-rank} to {rank - 1 + end}")
+        return int(value) + rank if value < 0 else int(value)
+
+    def axes(self, values: Sequence[int], rank: int) -> tuple[int, ...]:
+        """Axes like ``axis``; raises ModelError for one that is given twice."""
+        found = tuple(self.axis(v, rank) for v in values)
+        if len(set(found)) < len(found):
+            raise self.error(f"the axes {list(values)} of {rank} dimensions name one of them twice")
+        return found
+
     @property
     def node_attributes(self) -> Collection[str]:
         """Names of the attributes that are given."""

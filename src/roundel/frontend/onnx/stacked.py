@@ -135,7 +135,7 @@ def concatenated(node: NodeContext, s: StackedValue, axis: int, new_axis: bool) 
     """All items along ``axis``, which is a new one or theirs."""
     rows = exact(node, s).rows
     rank = rows.sinfo.ndim
-    axis %= rank if new_axis else rank - 1
+    axis = node.axis(axis, rank if new_axis else rank - 1)
     moved = node.make("permute_dims", rows, axes=(*range(1, axis + 1), 0, *range(axis + 1, rank))) if axis else rows
     if new_axis:
         return moved

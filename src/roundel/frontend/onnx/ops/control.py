@@ -301,7 +301,7 @@ def _scan(node: NodeContext, *inputs: Value) -> Any:
 
 
 def _scanned(node: NodeContext, body: Any, state: list[Any], xs: list[Any], axes: Sequence[int], backwards: Sequence[int]) -> tuple[list[Any], list[Any]]:
-    axes = [a % x.sinfo.ndim for a, x in zip(axes, xs, strict=True)]
+    axes = [node.axis(a, x.sinfo.ndim) for a, x in zip(axes, xs, strict=True)]
     xs = [node.make("flip", x, axis=a) if back else x for x, a, back in zip(xs, axes, backwards, strict=True)]
 
     def step(i: Any, now: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -314,7 +314,7 @@ def _scanned(node: NodeContext, body: Any, state: list[Any], xs: list[Any], axes
 
 def _moved(node: NodeContext, y: Any, axis: int) -> Any:
     """The first axis moved to ``axis``."""
-    axis %= y.sinfo.ndim
+    axis = node.axis(axis, y.sinfo.ndim)
     order = [*range(1, axis + 1), 0, *range(axis + 1, y.sinfo.ndim)]
     return y if axis == 0 else node.make("permute_dims", y, axes=tuple(order))
 

@@ -27,7 +27,7 @@ def _bit_cast(node: NodeContext, x: Value) -> Any:
 
 @converter("CumProd", since=26)
 def _cumprod(node: NodeContext, x: Value, axis: Value) -> Any:
-    k = int(node.static_ints(axis, "the axis")[0]) % max(x.expr.sinfo.ndim, 1)
+    k = node.axis(node.static_ints(axis, "the axis")[0], x.expr.sinfo.ndim)
     v, back = x.expr, bool(node.attr("reverse", 0))
     v = node.make("flip", v, axis=k) if back else v
     out = node.make("cumprod", v, axis=k, exclusive=bool(node.attr("exclusive", 0)))
@@ -113,7 +113,7 @@ def inverse(x: Any) -> Any:
 def _tensor_scatter(node: NodeContext, cache: Value, update: Value, start: Value | None = None) -> Any:
     """The update written into the cache along ``axis`` from each batch element's position on."""
     v, new, circular = cache.expr, update.expr, node.attr("mode", "linear") == "circular"
-    axis = node.attr("axis", -2) % v.sinfo.ndim
+    axis = node.axis(node.attr("axis", -2), v.sinfo.ndim)
     batch, room = v.sinfo.shape[0], v.sinfo.shape[axis] - new.sinfo.shape[axis]
     for k, (a, b) in enumerate(zip(v.sinfo.shape, new.sinfo.shape, strict=True)):
         if k != axis:

@@ -35,13 +35,13 @@ def known_wrapped(indices: Any, extent: Any) -> Any:
 
 @converter("Gather")
 def _gather(node: NodeContext, x: Value, indices: Value) -> Any:
-    axis = node.attr("axis", 0) % x.expr.sinfo.ndim
+    axis = node.axis(node.attr("axis", 0), x.expr.sinfo.ndim)
     return node.make("take", x.expr, known_wrapped(indices.expr, x.expr.sinfo.shape[axis]), axis=axis)
 
 
 @converter("GatherElements")
 def _gather_elements(node: NodeContext, x: Value, indices: Value) -> Any:
-    axis = node.attr("axis", 0) % x.expr.sinfo.ndim
+    axis = node.axis(node.attr("axis", 0), x.expr.sinfo.ndim)
     return node.make("gather_elements", x.expr, known_wrapped(indices.expr, x.expr.sinfo.shape[axis]), axis=axis)
 
 
@@ -52,7 +52,7 @@ def _gather_nd(node: NodeContext, x: Value, indices: Value) -> Any:
 
 @converter("Scatter", "ScatterElements")
 def _scatter_elements(node: NodeContext, x: Value, indices: Value, updates: Value) -> Any:
-    axis = node.attr("axis", 0) % x.expr.sinfo.ndim
+    axis = node.axis(node.attr("axis", 0), x.expr.sinfo.ndim)
     if indices.expr.sinfo.ndim != x.expr.sinfo.ndim:
         raise node.error(f"data has {x.expr.sinfo.ndim} dimensions, indices {indices.expr.sinfo.ndim}")
     for k, (a, b) in enumerate(zip(x.expr.sinfo.shape, indices.expr.sinfo.shape, strict=True)):
@@ -81,4 +81,4 @@ def _one_hot(node: NodeContext, indices: Value, depth: Value, values: Value) -> 
     index = indices.expr
     index = node.make("astype", index, dtype="int64") if index.sinfo.dtype != "int64" else index
     return node.make("one_hot", wrapped(node, index, tir.index_const(n)), graph.PrimValue(tir.const(on.item(), str(known.dtype))),
-                     graph.PrimValue(tir.const(off.item(), str(known.dtype))), depth=n, axis=node.attr("axis", -1))
+                     graph.PrimValue(tir.const(off.item(), str(known.dtype))), depth=n, axis=node.axis(node.attr("axis", -1), index.sinfo.ndim + 1))

@@ -247,7 +247,10 @@ def _swish(node: NodeContext, x: Value) -> Any:
 @converter("Gelu")
 @converter("Gelu", domain="com.microsoft")
 def _gelu(node: NodeContext, x: Value) -> Any:
-    return node.make("nn.gelu_tanh" if node.attr("approximate", "none") == "tanh" else "nn.gelu", x.expr)
+    kinds, kind = {"none": "nn.gelu", "tanh": "nn.gelu_tanh"}, node.attr("approximate", "none")
+    if kind not in kinds:
+        raise node.error(f"the attribute 'approximate' is {kind!r}: it must be 'none' or 'tanh'")
+    return node.make(kinds[kind], x.expr)
 
 
 @converter("Shrink")

@@ -70,7 +70,7 @@ def _wide(node: NodeContext, x: Any) -> Any:
 
 def normalised(node: NodeContext, x: Any, gamma: Value, beta: Value | None, *, centre: bool, axis: int = -1) -> tuple[Any, Any, Any]:
     """Layer normalisation (root mean square without ``centre``) over the axes from ``axis`` on: result, mean, 1 / deviation."""
-    v, axes = _wide(node, x), tuple(range(axis % x.sinfo.ndim, x.sinfo.ndim))
+    v, axes = _wide(node, x), tuple(range(node.axis(axis, x.sinfo.ndim), x.sinfo.ndim))
     eps = node.attr("epsilon", 1e-12 if centre else 1e-5)
     simple = centre and x.sinfo.dtype.bits >= 32 and beta is not None and not any(node.node.output[1:3]) and len(axes) == 1
     if simple:
@@ -247,7 +247,7 @@ def _nhwc_conv(node: NodeContext, x: Value, w: Value, bias: Value | None = None,
 
 @converter("ExpandDims", domain=MS)
 def _expand_dims(node: NodeContext, x: Value, axis: Value) -> Any:
-    return node.make("expand_dims", x.expr, axis=(int(node.static_ints(axis, "the axis")[0]) % (x.expr.sinfo.ndim + 1),))
+    return node.make("expand_dims", x.expr, axis=(node.axis(node.static_ints(axis, "the axis")[0], x.expr.sinfo.ndim + 1),))
 
 
 @converter("Unique", domain=MS)

@@ -58,7 +58,7 @@ def _softmax(node: NodeContext, x: Any) -> Any:
 
 def _mean(node: NodeContext, x: Any) -> Any:
     axes = node.attr("axes", None)
-    return node.make("mean", x, axis=None if axes is None else tuple(axes), keepdims=bool(node.attr("keepdims", 1)))
+    return node.make("mean", x, axis=None if axes is None else node.axes(axes, x.sinfo.ndim), keepdims=bool(node.attr("keepdims", 1)))
 
 
 for _name, _fn in {
@@ -88,7 +88,8 @@ for _name, _op in {"QLinearAdd": "add", "QLinearMul": "multiply"}.items():
 @converter("QLinearConcat", domain=MS)
 def _concat(node: NodeContext, scale: Value, zero: Value, *parts: Value) -> Any:
     values = [real(node, parts[k].expr, parts[k + 1], parts[k + 2]) for k in range(0, len(parts), 3)]
-    return quantised(node, node.make("concat", graph.Tuple(tuple(values)), axis=node.attr("axis")), scale, zero, zero.expr.sinfo.dtype)
+    axis = node.axis(node.attr("axis"), values[0].sinfo.ndim)
+    return quantised(node, node.make("concat", graph.Tuple(tuple(values)), axis=axis), scale, zero, zero.expr.sinfo.dtype)
 
 
 @converter("QLinearWhere", domain=MS)
@@ -193,7 +194,7 @@ def _matmul_nbits(node: NodeContext, a: Value, b: Value, scales: Value, zeros: V
 def _gather_blocks(node: NodeContext, data: Value, indices: Value, scales: Value, zeros: Value | None = None) -> Any:
     """Rows of a table whose last axis is quantised in blocks, the last of which may be shorter; what is read is widened, not the table."""
     rank, block = data.expr.sinfo.ndim, node.attr("block_size", 128)
-    if node.attr("gather_axis", 0) % rank or node.attr("quantize_axis", 1) % rank != rank - 1:
+    if node.axis(node.attr("gather_axis", 0), rank) or node.axis(node.attr("quantize_axis", 1), rank) != rank - 1:
         raise node.unsupported("gathering other than rows, or blocks along another axis than the last")
     dtype, bits = data.expr.sinfo.dtype, node.attr("bits", 4)
     is_packed = dtype == "uint8"

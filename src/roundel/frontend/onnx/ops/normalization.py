@@ -50,7 +50,7 @@ def _batch_norm_training(node: NodeContext, x: Any, scale: Any, bias: Any, mean:
 @converter("LayerNormalization")
 def _layer_norm(node: NodeContext, x: Value, scale: Value, bias: Value | None = None) -> Any:
     v = x.expr
-    axis = node.attr("axis", -1) % v.sinfo.ndim
+    axis = node.axis(node.attr("axis", -1), v.sinfo.ndim)
     axes = tuple(range(axis, v.sinfo.ndim))
     eps = node.attr("epsilon", 1e-5)
     if len([o for o in node.node.output if o]) == 1 and v.sinfo.dtype.bits >= 32:
@@ -72,7 +72,7 @@ def _layer_norm(node: NodeContext, x: Value, scale: Value, bias: Value | None = 
 @converter("RMSNormalization")
 def _rms_norm(node: NodeContext, x: Value, scale: Value) -> Any:
     v = x.expr
-    axes = tuple(range(node.attr("axis", -1) % v.sinfo.ndim, v.sinfo.ndim))
+    axes = tuple(range(node.axis(node.attr("axis", -1), v.sinfo.ndim), v.sinfo.ndim))
     wide = node.make("astype", v, dtype="float32") if v.sinfo.dtype.bits < 32 else v
     mean = node.make("mean", node.make("multiply", wide, wide), axis=axes, keepdims=True)
     out = node.make("multiply", wide, node.make("rsqrt", node.make("add", mean, const_like(node.attr("epsilon", 1e-5), mean))))
@@ -120,9 +120,11 @@ def _group_norm(node: NodeContext, x: Value, scale: Value, bias: Value) -> Any:
 
 @converter("LpNormalization")
 def _lp_norm(node: NodeContext, x: Value) -> Any:
-    axis, p = node.attr("axis", -1), node.attr("p", 2)
+    axis, p = node.axis(node.attr("axis", -1), x.expr.sinfo.ndim), node.attr("p", 2)
+    if p not in (1, 2):
+        raise node.error(f"the attribute 'p' is {p}: it must be 1 or 2")
     inner = node.make("abs", x.expr) if p == 1 else node.make("multiply", x.expr, x.expr)
-    total = node.make("sum", inner, axis=(axis % x.expr.sinfo.ndim,), keepdims=True)
+    total = node.make("sum", inner, axis=(axis,), keepdims=True)
     norm = total if p == 1 else node.make("sqrt", total)
     zero = const_like(0, norm)
     return node.make("where", node.make("equal", norm, zero), node.make("multiply", x.expr, zero), node.make("divide", x.expr, norm))
@@ -130,7 +132,7 @@ def _lp_norm(node: NodeContext, x: Value) -> Any:
 
 @converter("MeanVarianceNormalization")
 def _mvn(node: NodeContext, x: Value) -> Any:
-    axes = tuple(node.attr("axes", [0, 2, 3]))
+    axes = node.axes(node.attr("axes", [0, 2, 3]), x.expr.sinfo.ndim)
     mean = node.make("mean", x.expr, axis=axes, keepdims=True)
     centred = node.make("subtract", x.expr, mean)
     var = node.make("mean", node.make("multiply", centred, centred), axis=axes, keepdims=True)
@@ -182,7 +184,7 @@ def _lrn(node: NodeContext, x: Value) -> Any:
 
 def _softmax(op: str) -> Callable[..., Any]:
     def convert(node: NodeContext, x: Value) -> Any:
-        axis = node.attr("axis", -1)
+        axis = node.axis(node.attr("axis", -1), x.expr.sinfo.ndim)
         if op == "nn.softmax" and x.expr.sinfo.dtype.bits < 32:
             return _stepwise_softmax(node, x.expr, axis)
         return node.make(op, x.expr, axis=axis)
@@ -193,7 +195,7 @@ def _softmax(op: str) -> Callable[..., Any]:
 def _stepwise_softmax(node: NodeContext, x: Any, axis: int) -> Any:
     """As the standard's function defines it for types of less than 32 bits: every step is rounded to that type; with strict
     accuracy every addition of bfloat16 numbers too, as in the standard's reference."""
-    axes = (axis % x.sinfo.ndim,)
+    axes = (axis,)
     raised = node.make("exp", node.make("subtract", x, node.make("max", x, axis=axes, keepdims=True)))
     if x.sinfo.dtype == "bfloat16" and options.get("accuracy") == "strict":
         total = node.te(_rounded_sum, raised, axes[0])
@@ -226,7 +228,7 @@ def _hardmax(node: NodeContext, x: graph.GraphExpr, axis: int) -> graph.GraphExp
 
 @converter("Hardmax", since=13)
 def _hardmax_of_axis(node: NodeContext, x: Value) -> Any:
-    return _hardmax(node, x.expr, node.attr("axis", -1))
+    return _hardmax(node, x.expr, node.axis(node.attr("axis", -1), x.expr.sinfo.ndim))
 
 
 def _flat(build: Callable[[NodeContext, graph.GraphExpr, int], graph.GraphExpr]) -> Callable[..., Any]:
@@ -234,8 +236,7 @@ def _flat(build: Callable[[NodeContext, graph.GraphExpr, int], graph.GraphExpr])
 
     def convert(node: NodeContext, x: Value) -> Any:
         shape = x.expr.sinfo.shape
-        axis = node.attr("axis", 1)
-        axis = axis + len(shape) if axis < 0 else axis
+        axis = node.axis(node.attr("axis", 1), len(shape), end=True)
         if axis == len(shape) - 1:
             return build(node, x.expr, -1)
         flat = node.make("reshape", x.expr, graph.ShapeExpr((tir.product_of(shape[:axis]), tir.product_of(shape[axis:]))))

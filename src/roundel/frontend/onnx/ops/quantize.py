@@ -28,11 +28,15 @@ def _along(node: NodeContext, v: Any, x: Any, axis: int, block: int) -> Any:
     return node.make("reshape", v, graph.ShapeExpr(tuple(shape)))
 
 
+def _axis(node: NodeContext, x: Any, scale: Any) -> int:
+    """The axis of the scales; one scale for all has none, whatever the attribute says."""
+    return node.axis(node.attr("axis", 1), x.sinfo.ndim) if scale.sinfo.ndim and x.sinfo.ndim else 0
+
+
 @converter("QuantizeLinear", since=10)
 def _quantize(node: NodeContext, x: Value, scale: Value, zero: Value | None = None) -> Any:
     v = x.expr
-    axis = node.attr("axis", 1)
-    axis = axis % v.sinfo.ndim if v.sinfo.ndim else 0
+    axis = _axis(node, v, scale.expr)
     code = node.attr("output_dtype", 0)
     dtype = zero.expr.sinfo.dtype if zero is not None else dtype_of(code) if code else dtype_of(2)
     wide = "float32" if v.sinfo.dtype.bits < 64 else v.sinfo.dtype
@@ -52,8 +56,7 @@ def _quantize(node: NodeContext, x: Value, scale: Value, zero: Value | None = No
 @converter("DequantizeLinear", since=10)
 def _dequantize(node: NodeContext, x: Value, scale: Value, zero: Value | None = None) -> Any:
     v, s = x.expr, scale.expr
-    axis = node.attr("axis", 1)
-    axis = axis % v.sinfo.ndim if v.sinfo.ndim else 0
+    axis = _axis(node, v, scale.expr)
     block = node.attr("block_size", 0)
     code = node.attr("output_dtype", 0)
     out_dtype = dtype_of(code) if code else s.sinfo.dtype

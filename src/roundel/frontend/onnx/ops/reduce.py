@@ -17,7 +17,7 @@ def _axes(node: NodeContext, x: graph.GraphExpr, axes: Value | None) -> tuple[in
     given = node.static_ints(axes, "the reduced axes") if axes is not None else node.attr("axes", [])
     if not given and node.attr("noop_with_empty_axes", 0):
         return None
-    return tuple(int(a) % max(x.sinfo.ndim, 1) for a in given) or tuple(range(x.sinfo.ndim))
+    return node.axes(given, x.sinfo.ndim) or tuple(range(x.sinfo.ndim))
 
 
 def _reduction(build: Callable[[NodeContext, Any, tuple[int, ...], bool], Any], elementwise: Callable[[NodeContext, Any], Any]) -> Callable[..., Any]:
@@ -73,9 +73,7 @@ for _name, (_build, _alone) in {
 
 def _arg(op: str) -> Callable[..., Any]:
     def convert(node: NodeContext, x: Value) -> Any:
-        axis, keep = node.attr("axis", 0), bool(node.attr("keepdims", 1))
-        if not -x.expr.sinfo.ndim <= axis < max(x.expr.sinfo.ndim, 1):
-            raise node.error(f"axis {axis} is out of range for {x.expr.sinfo.ndim} dimensions")
+        axis, keep = node.axis(node.attr("axis", 0), x.expr.sinfo.ndim), bool(node.attr("keepdims", 1))
         for size in x.expr.sinfo.shape[axis:][:1]:
             node.same_size(tir.max_(size, 1), size, "the axis must have at least one element, it has fewer")
         if not node.attr("select_last_index", 0):
@@ -93,7 +91,7 @@ converter("ArgMin")(_arg("argmin"))
 
 @converter("CumSum")
 def _cumsum(node: NodeContext, x: Value, axis: Value) -> Any:
-    k = int(node.static_ints(axis, "the axis")[0])
+    k = node.axis(node.static_ints(axis, "the axis")[0], x.expr.sinfo.ndim)
     v = x.expr
     if node.attr("reverse", 0):
         v = node.make("flip", v, axis=k)
@@ -104,6 +102,7 @@ def _cumsum(node: NodeContext, x: Value, axis: Value) -> Any:
 @converter("TopK")
 def _topk(node: NodeContext, x: Value, k: Value | None = None) -> Any:
     """Before opset 10 ``k`` is an attribute."""
-    count = tir.as_index(node.attr("k")) if k is None else node.ints(k, "k", upper=x.expr.sinfo.shape[node.attr("axis", -1)])[0]
-    out = node.make("topk", x.expr, k=count, axis=node.attr("axis", -1), ret_type="both", largest=bool(node.attr("largest", 1)), dtype="int64")
+    axis = node.axis(node.attr("axis", -1), x.expr.sinfo.ndim)
+    count = tir.as_index(node.attr("k")) if k is None else node.ints(k, "k", upper=x.expr.sinfo.shape[axis])[0]
+    out = node.make("topk", x.expr, k=count, axis=axis, ret_type="both", largest=bool(node.attr("largest", 1)), dtype="int64")
     return node.emit(graph.TupleGetItem(out, 0)), node.emit(graph.TupleGetItem(out, 1))

@@ -97,16 +97,16 @@ def _concat(node: NodeContext, items: SequenceValue) -> Any:
         return stacked.concatenated(node, items, axis, is_new)
     items = stacked.listed(items)
     tensors = [v.expr for v in items.items]
+    axis = node.axis(axis, tensors[0].sinfo.ndim + is_new)
     if not is_new:
         return node.make("concat", graph.Tuple(tuple(tensors)), axis=axis)
-    rank = tensors[0].sinfo.ndim + 1
-    grown = tuple(node.make("expand_dims", t, axis=(axis % rank,)) for t in tensors)
-    return node.make("concat", graph.Tuple(grown), axis=axis % rank)
+    grown = tuple(node.make("expand_dims", t, axis=(axis,)) for t in tensors)
+    return node.make("concat", graph.Tuple(grown), axis=axis)
 
 
 @converter("SplitToSequence")
 def _split(node: NodeContext, x: Value, sizes: Value | None = None) -> Any:
-    axis = node.attr("axis", 0) % x.expr.sinfo.ndim
+    axis = node.axis(node.attr("axis", 0), x.expr.sinfo.ndim)
     extent, keep = x.expr.sinfo.shape[axis], bool(node.attr("keepdims", 1))
     if sizes is None or not _shape(sizes):
         step = 1 if sizes is None else node.ints(sizes, "the size of a piece")[0]
@@ -195,7 +195,7 @@ def _get_element(node: NodeContext, value: Any) -> Any:
 @converter("ReverseSequence")
 def _reverse_sequence(node: NodeContext, x: Value, lengths: Value) -> Any:
     """The first ``lengths[b]`` elements along the time axis, reversed, of each batch element."""
-    v, time, batch = x.expr, node.attr("time_axis", 0), node.attr("batch_axis", 1)
+    v, time, batch = x.expr, *(node.axis(node.attr(f"{name}_axis", k), x.expr.sinfo.ndim) for k, name in enumerate(("time", "batch")))
     rank, an = v.sinfo.ndim, Analyzer()
     n, b = v.sinfo.shape[time], v.sinfo.shape[batch]
     ramp = node.make("arange", graph.PrimValue(tir.index_const(0)), graph.PrimValue(n), graph.PrimValue(tir.index_const(1)), dtype="int64")

@@ -106,8 +106,7 @@ def _quotient(node: NodeContext, total: tir.Expr, rest: tir.Expr) -> tir.Expr:
 @converter("Flatten")
 def _flatten(node: NodeContext, x: Value) -> Any:
     shape = x.expr.sinfo.shape
-    axis = node.attr("axis", 1)
-    axis = axis + len(shape) if axis < 0 else axis
+    axis = node.axis(node.attr("axis", 1), len(shape), end=True)
     return node.make("reshape", x.expr, dims([tir.product_of(shape[:axis]), tir.product_of(shape[axis:])]))
 
 
@@ -126,17 +125,22 @@ def _squeeze_axes(node: NodeContext, x: Value, axes: list[int] | None) -> Any:
         if not isinstance(size, tir.IntImm) and not Analyzer().prove(tir.ne(size, 1)):
             is_one = tir.select(tir.eq(size, 1), tir.index_const(1), tir.index_const(0))
             check(node, is_one, tir.index_const(0), f"squeeze_without_axes_where_dimension_{k}_is_1")
-    return node.make("squeeze", x.expr, axis=None if axes is None else tuple(axes))
+    return node.make("squeeze", x.expr, axis=None if axes is None else node.axes(axes, x.expr.sinfo.ndim))
 
 
 @converter("Unsqueeze")
 def _unsqueeze_attribute(node: NodeContext, x: Value) -> Any:
-    return node.make("expand_dims", x.expr, axis=tuple(node.attr("axes")))
+    return node.make("expand_dims", x.expr, axis=_added(node, x, node.attr("axes")))
 
 
 @converter("Unsqueeze", since=13)
 def _unsqueeze(node: NodeContext, x: Value, axes: Value) -> Any:
-    return node.make("expand_dims", x.expr, axis=tuple(node.static_ints(axes, "the axes")))
+    return node.make("expand_dims", x.expr, axis=_added(node, x, node.static_ints(axes, "the axes")))
+
+
+def _added(node: NodeContext, x: Value, axes: list[int]) -> tuple[int, ...]:
+    """Axes of the result, which has that many dimensions more."""
+    return node.axes(axes, x.expr.sinfo.ndim + len(axes))
 
 
 @converter("Expand")

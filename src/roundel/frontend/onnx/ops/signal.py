@@ -78,7 +78,7 @@ def _dft(node: NodeContext, x: Value, length: Value | None = None, axis: Value |
 
 def _dft_along(node: NodeContext, x: Value, length: Value | None, axis: int) -> Any:
     v, inverse, onesided = x.expr, bool(node.attr("inverse", 0)), bool(node.attr("onesided", 0))
-    axis = axis + v.sinfo.ndim if axis < 0 else axis
+    axis = node.axis(axis, v.sinfo.ndim)
     re, im = (None if p is None else _swap(node, p, axis) for p in _parts(node, v))
     n = re.sinfo.shape[-1]
     whole_from_half = inverse and onesided

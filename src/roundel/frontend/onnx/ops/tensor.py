@@ -24,13 +24,15 @@ _BEYOND = 1 << 48
 
 @converter("Transpose")
 def _transpose(node: NodeContext, x: Value) -> Any:
-    axes = node.attr("perm", None)
+    axes, rank = node.attr("perm", None), x.expr.sinfo.ndim
+    if axes is not None and sorted(axes) != list(range(rank)):
+        raise node.error(f"perm is {axes}: it must have each of the {rank} dimensions once")
     return node.make("permute_dims", x.expr, axes=None if axes is None else tuple(axes))
 
 
 @converter("Concat")
 def _concat(node: NodeContext, *xs: Value) -> Any:
-    return node.make("concat", graph.Tuple(tuple(x.expr for x in xs)), axis=node.attr("axis"))
+    return node.make("concat", graph.Tuple(tuple(x.expr for x in xs)), axis=node.axis(node.attr("axis"), xs[0].expr.sinfo.ndim))
 
 
 def cut(node: NodeContext, x: Any, axis: int, begin: Any, end: Any) -> Any:
@@ -39,12 +41,17 @@ def cut(node: NodeContext, x: Any, axis: int, begin: Any, end: Any) -> Any:
                      strides=(tir.index_const(1),), assume_inbound=True)
 
 
-def _split_at(node: NodeContext, x: Value, sizes: list[Any] | None, count: int) -> Any:
-    axis = node.attr("axis", 0) % x.expr.sinfo.ndim
-    extent = x.expr.sinfo.shape[axis]
+def _split_at(node: NodeContext, x: Value, axis: int, sizes: list[Any] | None) -> Any:
+    extent, count = x.expr.sinfo.shape[axis], len(node.node.output)
+    if node.attr("num_outputs", count) != count:
+        raise node.error(f"num_outputs is {node.attr('num_outputs')}, the node has {count} outputs")
     if sizes is None:
         part = Analyzer().simplify(tir.ceildiv(extent, count))
         sizes = [part] * (count - 1)
+    elif len(sizes) != count or any(isinstance(s, int) and s < 0 for s in sizes):
+        raise node.error(f"the sizes of the parts are {', '.join(map(str, sizes))}: {count} sizes of at least 0 are needed, one for each output")
+    else:
+        node.same_size(sum(sizes[1:], sizes[0]), extent, "the sizes of the parts do not add up to the dimension")
     edges, at = [tir.index_const(0)], tir.index_const(0)
     for s in sizes[:count - 1]:
         at = at + s
@@ -56,29 +63,31 @@ def _split_at(node: NodeContext, x: Value, sizes: list[Any] | None, count: int) 
 
 @converter("Split")
 def _split_attribute(node: NodeContext, x: Value) -> Any:
-    return _split_at(node, x, node.attr("split", None), len(node.node.output))
+    return _split_at(node, x, node.axis(node.attr("axis", 0), x.expr.sinfo.ndim), node.attr("split", None))
 
 
 @converter("Split", since=13)
 def _split(node: NodeContext, x: Value, sizes: Value | None = None) -> Any:
-    return _split_at(node, x, None if sizes is None else node.ints(sizes, "the sizes"), len(node.node.output))
+    axis = node.axis(node.attr("axis", 0), x.expr.sinfo.ndim)
+    return _split_at(node, x, axis, None if sizes is None else node.ints(sizes, "the sizes", upper=x.expr.sinfo.shape[axis]))
 
 
 @converter("Slice")
 def _slice_attributes(node: NodeContext, x: Value) -> Any:
     starts = node.attr("starts")
-    return _slice_at(node, x, starts, node.attr("ends"), node.attr("axes", list(range(len(starts)))), [1] * len(starts))
+    return _slice_at(node, x, starts, node.attr("ends"), node.axes(node.attr("axes", range(len(starts))), x.expr.sinfo.ndim), [1] * len(starts))
 
 
 @converter("Slice", since=10)
 def _slice(node: NodeContext, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None) -> Any:
     begin, end = node.ints(_near(node, starts), "the starts", signed=True), node.ints(_near(node, ends), "the ends", signed=True)
     where = list(range(len(begin))) if axes is None else node.static_ints(axes, "the axes")
+    where = node.axes(where, x.expr.sinfo.ndim)
     every = [1] * len(begin) if steps is None else node.ints(steps, "the steps", signed=True)
     fixed = [k for k, s in enumerate(every) if isinstance(s, int)]
     for k in range(len(every)):
         if k not in fixed:
-            x = Value(_picked(node, x, begin[k], end[k], where[k] % x.expr.sinfo.ndim, every[k]), is_text=x.is_text)
+            x = Value(_picked(node, x, begin[k], end[k], where[k], every[k]), is_text=x.is_text)
     begin, end, where, every = ([v[k] for k in fixed] for v in (begin, end, where, every))
     return _slice_at(node, x, begin, end, where, every) if fixed else x.expr
 
@@ -102,7 +111,7 @@ def _picked(node: NodeContext, x: Value, begin: Any, end: Any, axis: int, step: 
     return node.make("take", x.expr, at, axis=axis)
 
 
-def _slice_at(node: NodeContext, x: Value, begin: list[Any], end: list[Any], axes: list[int], steps: list[int]) -> Any:
+def _slice_at(node: NodeContext, x: Value, begin: list[Any], end: list[Any], axes: Sequence[int], steps: list[int]) -> Any:
     shape = x.expr.sinfo.shape
     an = Analyzer()
     starts, stops = [], []
@@ -111,7 +120,7 @@ def _slice_at(node: NodeContext, x: Value, begin: list[Any], end: list[Any], axe
         low = 0 if s > 0 else -1
         starts.append(sized(node, _clamped(an, b, n, low, s), "start", signed=s < 0))
         stops.append(sized(node, _clamped(an, e, n, low, s), "end", signed=s < 0))
-    return node.make("strided_slice", x.expr, axes=tuple(a % len(shape) for a in axes), begin=tuple(starts), end=tuple(stops),
+    return node.make("strided_slice", x.expr, axes=tuple(axes), begin=tuple(starts), end=tuple(stops),
                      strides=tuple(tir.index_const(s) for s in steps), assume_inbound=True)
 
 
@@ -142,9 +151,9 @@ def _pad(node: NodeContext, x: Value, pads: Value, value: Value | None = None, a
     return _pad_by(node, x.expr, node.ints(pads, "the pads", signed=True), fill, None if axes is None else node.static_ints(axes, "the axes"))
 
 
-def _pad_by(node: NodeContext, x: Any, pads: list[Any], fill: Any, axes: list[int] | None) -> Any:
+def _pad_by(node: NodeContext, x: Any, pads: list[Any], fill: Any, axes: Sequence[int] | None) -> Any:
     ndim = x.sinfo.ndim
-    axes = list(range(ndim)) if axes is None else [a % ndim for a in axes]
+    axes = list(range(ndim)) if axes is None else node.axes(axes, ndim)
     width: list[Any] = [0] * (2 * ndim)
     for k, a in enumerate(axes):
         width[2 * a], width[2 * a + 1] = pads[k], pads[k + len(axes)]
@@ -236,7 +245,7 @@ def _region(node: NodeContext, roi: Value | None) -> np.ndarray | None:
 def _resize_to(node: NodeContext, x: Value, scales: Sequence[float] | Value | None, sizes: list[Any] | None, mode: str, coordinates: str, rounding: str,
                roi: np.ndarray | None = None) -> Any:
     shape = x.expr.sinfo.shape
-    axes = [a % len(shape) for a in node.attr("axes", None) or range(len(shape))]
+    axes = node.axes(node.attr("axes", None) or range(len(shape)), len(shape))
     full_scales: list[float | None] = [1.0] * len(shape)
     full_sizes: list[Any] = list(shape)
     factors = None
