@@ -33,6 +33,11 @@ class Buffer(Node):
 
     __hash__ = object.__hash__
 
+    @staticmethod
+    def _coerce(name: str, dtype: DType, shape: Any, strides: Any, elem_offset: Expr | None, *rest: Any) -> tuple:
+        none = type(elem_offset) is IntImm and elem_offset.value == 0  # type: ignore[union-attr]
+        return name, dtype, shape, strides, None if none else elem_offset, *rest
+
     READ, WRITE = 1, 2  # what an access pointer is for
 
     @property
@@ -89,6 +94,5 @@ def decl_buffer(shape: Any, dtype: Any = "float32", name: str = "buffer", *, str
     """A new buffer; numbers in ``shape`` and ``strides`` become int64 constants."""
     shape = shape if isinstance(shape, tuple | list) else (shape,)
     offset = None if elem_offset is None else as_index(elem_offset)
-    offset = None if isinstance(offset, IntImm) and offset.value == 0 else offset
     return Buffer(name, DType(dtype), tuple(as_index(s) for s in shape), tuple(as_index(s) for s in strides or ()),
                   offset, scope, Var(name + "_data", HANDLE) if data is None else data, align, offset_factor)
