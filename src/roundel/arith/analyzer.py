@@ -127,7 +127,10 @@ class Analyzer:
     # --- questions
 
     def simplify(self, e: Any) -> Expr:
-        """The canonical form of an index expression or condition; data expressions get safe folding only."""
+        """The canonical form of an index expression or condition; data expressions get safe folding only. A division by the constant 0 stays.
+
+        Raises NotAnIndexError, an ArithError, for what is neither a number nor an expression.
+        """
         if not isinstance(e, Expr):
             return tir.as_index(e)
         hit = self._simple.get(e)

@@ -182,7 +182,7 @@ def _divide_symbolic(an: Analyzer, a: Sum, b: Sum, dtype: DType) -> Sum:
     if inner is not None and inner[1] == 1 and type(inner[0]) is tir.FloorDiv and inner[0].is_index and bounds.of_sum(an, b)[0] >= 0:
         by = an.sum(inner[0].b)  # (x // c) // n -> x // (c * n)
         whole, shift = multiply(b, by), by * r.const
-        if whole is not None:
+        if whole is not None and (whole.terms or whole.const):
             return q + floordiv(an, an.sum(inner[0].a) + shift, whole, dtype)
     return q + an.atom(tir.FloorDiv(an.expr(r, dtype), an.expr(b, dtype)))
 

@@ -69,6 +69,8 @@ def _unfuse(s: IterSum, value: Expr) -> list[tuple[IterSplit, Expr]]:
 
 def domain(index_map: IndexMap, shape: Sequence[Expr]) -> dict[Var, Range]:
     """The initial indices over a shape."""
+    if len(index_map.initial_indices) != len(shape):
+        raise ArithError(f"an index map of {len(index_map.initial_indices)} indices over a shape of {len(shape)} dimensions", why=repr(index_map))
     return {v: Range.of(n) for v, n in zip(index_map.initial_indices, shape, strict=True)}
 
 

@@ -68,7 +68,7 @@ class _Compare:
             return same and (len(a) == len(b) or self.ends(a, b))
         if isinstance(a, Mapping):
             return (set(a) == set(b) and all(self.step(f".{k}", a[k], b[k]) for k in a)) or self.fail(a, b)
-        return a == b or self.fail(a, b)
+        return a == b or (a != a and b != b) or self.fail(a, b)  # NaN is NaN here
 
     def step(self, name: str, a: Any, b: Any) -> bool:
         self.path.append(name)
@@ -187,7 +187,7 @@ class _Hash:
 
     def of(self, v: Any) -> int:
         if type(v) in _PLAIN:
-            return hash(v)
+            return hash(v) if v == v else hash("nan")
         if isinstance(v, Expr):
             return _of_expression(v)
         if isinstance(v, Node):

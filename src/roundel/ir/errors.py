@@ -55,6 +55,10 @@ class ArithError(RoundelError):
     """An integer fact could not be derived."""
 
 
+class NotAnIndexError(ArithError, TypeError):
+    """Something else than an integer or an expression stands where an index is needed."""
+
+
 class LowerError(RoundelError):
     """A tensor program cannot be lowered (for example a register tile with a dynamic index)."""
 

@@ -13,7 +13,7 @@ from roundel.ir.visit import Substitution
 
 from .accesses import memory_of
 from .legality import check_parallel
-from .primitive import BlockToken, Change, Loop, Target, primitive, refuse
+from .primitive import BlockToken, Change, Loop, Printable, Target, primitive, refuse
 from .tree import Tree
 
 THREAD_AXES = frozenset({f"{a}.{x}" for a in ("blockIdx", "threadIdx", "vthread", "clusterCtaIdx") for x in "xyz"} | {"vthread"})
@@ -63,7 +63,7 @@ def _annotated(tree: Tree, target: Target, annotations: Any) -> Change:
 
 
 @primitive
-def annotate(tree: Tree, block_or_loop: Target, ann_key: str, ann_val: Any) -> Change:
+def annotate(tree: Tree, block_or_loop: Target, ann_key: str, ann_val: Printable) -> Change:
     """Set an annotation of a loop or block."""
     return _annotated(tree, block_or_loop, tree.nodes[block_or_loop].annotations | {ann_key: ann_val})
 

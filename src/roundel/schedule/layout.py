@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 from roundel.arith import Analyzer, inverse_index_map, map_shape, reads_memory, same_region
 from roundel.ir import Buffer, Rewriter, Var, decl_buffer, free_vars, on, substitute, tir, walk
 from roundel.ir.dtype import INT64
-from roundel.ir.errors import ArithError
+from roundel.ir.errors import ArithError, ScheduleError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
 
 from . import legality
+from .arguments import applied
 from .kinds import read_buffer, written_buffer
-from .primitive import BlockToken, Change, primitive, refuse
+from .primitive import BlockToken, BufferName, Change, Fill, Map, primitive, refuse
 from .rebind import serial, wrap
 from .regions import run_domain, with_access
 from .stages import copy_nest, place
@@ -24,14 +26,25 @@ from .tree import Tree, bind_loop, is_true, is_zero, unique_block_name
 
 def as_index_map(given: IndexMap | Callable, ndim: int) -> IndexMap:
     """An index map, also from a Python function of ``ndim`` indices; ``lambda *indices, k: ...`` has the last one as ``k``."""
-    if isinstance(given, IndexMap):
-        return given
-    found = inspect.signature(given).parameters.values()
-    named = [p.name for p in found if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    try:
+        found = given if isinstance(given, IndexMap) else _from_function(given, ndim)
+    except ArithError as e:
+        raise ScheduleError("this is no index map", why=str(e)) from e
+    if len(found.initial_indices) != ndim:
+        raise ScheduleError(f"an index map of {len(found.initial_indices)} indices where there are {ndim}", why=repr(found))
+    return found
+
+
+def _from_function(given: Callable, ndim: int) -> IndexMap:
+    try:
+        parameters = inspect.signature(given).parameters.values()
+    except ValueError as e:
+        raise ArithError(f"{given!r} is no function of indices", why=str(e)) from e
+    named = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
     if not named:
         return IndexMap.from_func(given, ndim)
     variables = [Var(f"i{k}", INT64) for k in range(ndim - len(named))] + [Var(n, INT64) for n in named]
-    out = given(*variables[: -len(named)], **dict(zip(named, variables[-len(named) :])))
+    out = applied(given, variables[: -len(named)], "the index map", **dict(zip(named, variables[-len(named) :])))
     return IndexMap(tuple(variables), tuple(map(tir.as_index, out if isinstance(out, list | tuple) else (out,))))
 
 
@@ -53,7 +66,7 @@ def named_buffer(tree: Tree, block: Block, buffer: Any) -> Buffer:
 
 @primitive
 def transform_layout(
-    tree: Tree, block: BlockToken, buffer: Any, index_map: Any, pad_value: Any = None, assume_injective_transform: bool = False
+    tree: Tree, block: BlockToken, buffer: BufferName, index_map: Map, pad_value: Fill = None, assume_injective_transform: bool = False
 ) -> Change:
     """Store a buffer in another order: every access of it in the function goes through ``index_map``.
 
@@ -91,7 +104,7 @@ def transform_layout(
     changed = tree.with_func(func)
     recorded = {"index_map": index_map, "buffer": (*_numbered(node, old),)}
     if callable(pad_value) and not isinstance(pad_value, IndexMap):
-        recorded["pad_value"] = IndexMap(inverse.initial_indices, (tir.as_index(pad_value(*inverse.initial_indices)),))  # type: ignore[assignment]
+        recorded["pad_value"] = IndexMap(inverse.initial_indices, (fill,))  # type: ignore[assignment]
     if padded and fill is not None and any(new in b.alloc_buffers for b in changed.blocks()):
         changed = _fill_padding(changed, new, inverse, padding, fill)
     return Change(changed, None, recorded=recorded if isinstance(buffer, Buffer) else {k: v for k, v in recorded.items() if k != "buffer"})
@@ -110,7 +123,9 @@ def _padding_value(tree: Tree, block: Block, buffer: Buffer, given: Any, at: tup
     if isinstance(given, IndexMap):
         given = given.map_indices(at)[0]
     elif callable(given):
-        given = given(*at)
+        given = applied(given, at, "pad_value")
+    if not isinstance(given, Expr | Real):
+        refuse(tree, block, f"the padding {given!r} is no number")
     if isinstance(given, float) and not buffer.dtype.is_float:
         refuse(tree, block, f"the padding {given} is no number of {buffer.name}'s type {buffer.dtype}")
     if isinstance(given, Expr) and not free_vars(given) & set(at) and given.dtype is not buffer.dtype:
@@ -179,7 +194,7 @@ def _fill_padding(tree: Tree, buffer: Buffer, inverse: IndexMap, padding: Expr, 
 
 
 @primitive
-def transform_block_layout(tree: Tree, block: BlockToken, index_map: Any) -> Change:
+def transform_block_layout(tree: Tree, block: BlockToken, index_map: Map) -> Change:
     """Iterate over a block's domain in other variables; the loops around it are replaced by one per variable.
 
     for i, j: B(i, j)           ->  for f in range(n * m): B(f // m, f % m)     # lambda i, j: i * m + j
@@ -256,7 +271,7 @@ def sole_loops(tree: Tree, realize: BlockRealize) -> list[For]:
 
 
 @primitive
-def reindex(tree: Tree, block: BlockToken, buffer: Any) -> Change:
+def reindex(tree: Tree, block: BlockToken, buffer: BufferName) -> Change:
     """Put a stage between a block and a buffer so that the block's own variables index it; gives back its block.
 
     for i, j: C[i] += A[i + 1, j // 2]    ->    for ax0, ax1: A_reindex[ax0, ax1] = A[ax0 + 1, ax1 // 2]
@@ -331,7 +346,7 @@ class Reindexed(Rewriter):
 
 
 @primitive
-def reorder_block_iter_var(tree: Tree, block: BlockToken, new_order: list[int]) -> Change:
+def reorder_block_iter_var(tree: Tree, block: BlockToken, new_order: Sequence[int]) -> Change:
     """Put a block's iteration variables into another order (new_order[k] is the old position of the k-th)."""
     node: Block = tree.nodes[block]
     realize = tree.realize(block)

@@ -13,7 +13,7 @@ from roundel.ir.tir import Expr, For, ForKind, IterKind, Stmt
 
 from .decisions import holds_always
 from .legality import check_merged, check_order, require_no_idle
-from .primitive import Change, Loop, Target, primitive, refuse
+from .primitive import Change, Factor, Loop, Target, primitive, refuse
 from .rebind import rebind, serial, wrap
 from .tree import TRUE, Tree, fresh_copy, is_one, unique_block_name
 
@@ -66,7 +66,7 @@ def infer_factors(tree: Tree, loop: For, factors: Sequence[Any]) -> tuple[list[E
 def split(
     tree: Tree,
     loop: Loop,
-    factors: Sequence[Any],
+    factors: Sequence[Factor],
     preserve_unit_iters: bool = True,
     disable_predication: bool = False,
     mode: str = "tile",
@@ -212,7 +212,7 @@ def _plain(value: Any) -> Any:
 
 
 @primitive
-def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Any], preserve_unit_iters: bool = True) -> Change:
+def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Factor], preserve_unit_iters: bool = True) -> Change:
     """Cut a loop's range into consecutive sibling loops with the given extents; one may be None (the rest). What is left over is one more loop.
 
         for i in range(n):            for i_0 in range(4): S(i_0)

@@ -13,14 +13,21 @@ from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, IterKin
 
 from . import legality
 from .inline import compute_inline
-from .primitive import BlockToken, Change, Loop, primitive, refuse
+from .primitive import BlockToken, Change, Loop, Place, primitive, refuse
 from .rebind import serial, wrap
 from .regions import Region, domain, regions_of, run_domain, touched
 from .tree import TRUE, Tree, conjuncts, is_one
 
 
+def _sampled(tree: Tree, block: BlockToken, place: tir.Expr) -> int:
+    """-1 or -2, as sample_compute_location gives them in place of a loop."""
+    if type(place) is not tir.IntImm or place.value not in (-1, -2):
+        refuse(tree, block, f"{place!r} is no loop", hint="a loop, or what sample_compute_location gave")
+    return place.value
+
+
 @primitive
-def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: bool = False, index: int = -1) -> Change:
+def compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit_loops: bool = False, index: int = -1) -> Change:
     """Compute what one iteration of ``loop`` needs of a block right there, where its consumers are.
 
         for i: B(i)                    for i0:
@@ -30,8 +37,8 @@ def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: b
     ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible.
     For ``loop`` also -1 (leave the block where it is) and -2 (inline it), which sample_compute_location gives.
     """
-    if type(loop) is tir.IntImm:
-        return compute_inline(tree, block) if loop.value == -2 else Change(tree)
+    if isinstance(loop, tir.Expr):
+        return compute_inline(tree, block) if _sampled(tree, block, loop) == -2 else Change(tree)
     move = _Move(tree, block, loop)
     legality.require_pure(tree, move.block, "move")
     legality.require_single_updates(tree, move.realize, "move")
@@ -54,7 +61,7 @@ def compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: b
 
 
 @primitive
-def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_loops: bool = False, index: int = -1) -> Change:
+def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit_loops: bool = False, index: int = -1) -> Change:
     """Run a block on what one iteration of ``loop`` has produced, right after its producers.
 
         for i0, i1: B(i0 * 4 + i1)     for i0:
@@ -63,7 +70,8 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Loop, preserve_unit_
 
     ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible.
     """
-    if type(loop) is tir.IntImm:
+    if isinstance(loop, tir.Expr):
+        _sampled(tree, block, loop)
         return Change(tree)
     move = _Move(tree, block, loop)
     legality.require_pure(tree, move.block, "move")

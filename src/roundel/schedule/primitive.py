@@ -20,9 +20,17 @@ from roundel.ir.errors import ScheduleError
 
 from .tree import Tree
 
-Loop = Token  # annotations of a primitive's parameters: the token of a loop, of a block
+Loop = Token  # annotations of a primitive's parameters (``arguments`` says what is taken for each): the token of a loop, of a block
 BlockToken = Token
 Target = Token  # a loop or a block
+Place = Any  # the token of a loop, or -1 or -2 from sample_compute_location
+Factor = Any  # a number, an expression over sampled values, or None for what is left
+BufferName = Any  # a buffer, its name, ("read", number) or ("write", number)
+Map = Any  # an IndexMap, or a function of indices
+Fill = Any  # what padding holds: a number, an expression, a function of indices
+Printable = Any  # what script can show
+Choice = Any  # what a sampling primitive chose: a position
+Tile = Any  # what it chose: factors
 
 
 @dataclass

@@ -14,7 +14,7 @@ from . import legality
 from .distance import meet
 from .kinds import known_scope, read_buffer, written_buffer
 from .layout import Reindexed, as_index_map
-from .primitive import BlockToken, Change, primitive, refuse
+from .primitive import BlockToken, Change, Map, primitive, refuse
 from .rebind import wrap
 from .regions import regions_of, with_access
 from .stages import Site, place
@@ -22,7 +22,7 @@ from .tree import Tree, conjuncts, is_one, unique_block_name
 
 
 @primitive
-def reindex_cache_read(tree: Tree, block: BlockToken, read_buffer_index: int | str, storage_scope: str, index_map: Any) -> Change:
+def reindex_cache_read(tree: Tree, block: BlockToken, read_buffer_index: int | str, storage_scope: str, index_map: Map) -> Change:
     """Copy what a block reads of a buffer to places given by a map of the block's variables, and read it there; gives back the copying block.
 
         for i, j: B[i, j] = A[i, j]    ->    for i, j: A_local[j, i] = A[i, j]          # lambda vi, vj: (vj, vi)
@@ -42,7 +42,7 @@ def reindex_cache_read(tree: Tree, block: BlockToken, read_buffer_index: int | s
 
 
 @primitive
-def reindex_cache_write(tree: Tree, block: BlockToken, write_buffer_index: int | str, storage_scope: str, index_map: Any) -> Change:
+def reindex_cache_write(tree: Tree, block: BlockToken, write_buffer_index: int | str, storage_scope: str, index_map: Map) -> Change:
     """Let a block write to places given by a map of its variables, and copy that to the buffer after; gives back the copying block.
 
         for i, j: B[i, j] = A[i, j]    ->    for i, j: B_local[j, i] = A[i, j]          # lambda vi, vj: (vj, vi)

@@ -7,8 +7,8 @@ Numbers may stay open (``decision="open"``): the result is then a variable of th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from random import Random
-from typing import Any
 
 from roundel.ir import Token
 from roundel.ir.errors import ScheduleError
@@ -16,15 +16,17 @@ from roundel.ir.tir import For
 
 from . import legality, move
 from .decisions import OPEN, Decision, categorical_decision, tile_decision
-from .primitive import BlockToken, Change, Loop, primitive, refuse
+from .primitive import BlockToken, Change, Choice, Loop, Tile, primitive, refuse
 from .tree import Tree, has_reduction, is_one
 
 
 @primitive
-def sample_categorical(tree: Tree, candidates: Sequence[int], probs: Sequence[float], decision: Any = None, rng: Random | None = None) -> Change:
+def sample_categorical(tree: Tree, candidates: Sequence[int], probs: Sequence[float], decision: Choice = None, rng: Random | None = None) -> Change:
     """One of ``candidates``; the decision is its position."""
     if len(candidates) != len(probs) or not candidates:
         refuse(tree, tree.root, "sample_categorical needs as many probabilities as candidates")
+    if not 0 < sum(map(float, probs)) < inf or min(map(float, probs)) < 0:
+        refuse(tree, tree.root, "sample_categorical needs probabilities that are not negative, and not all zero", f"they are {list(probs)}")
     if decision == OPEN:
         return _left_open(tree, categorical_decision(_name(tree, "choice"), candidates), many=False)
     if decision is None:
@@ -36,7 +38,7 @@ def sample_categorical(tree: Tree, candidates: Sequence[int], probs: Sequence[fl
 
 
 @primitive
-def knob(tree: Tree, name: str, values: Sequence[int], decision: Any = None, rng: Random | None = None) -> Change:
+def knob(tree: Tree, name: str, values: Sequence[int], decision: Choice = None, rng: Random | None = None) -> Change:
     """One of ``values``, the first unless another is asked for. The decision has this name, and is the position of the value.
 
     A schedule with knobs is a template: whoever replays it chooses by name (``roundel.strategy.template``).
@@ -54,7 +56,7 @@ def knob(tree: Tree, name: str, values: Sequence[int], decision: Any = None, rng
 
 
 @primitive
-def sample_perfect_tile(tree: Tree, loop: Loop, n: int, max_innermost_factor: int = 16, decision: Any = None, rng: Random | None = None) -> Change:
+def sample_perfect_tile(tree: Tree, loop: Loop, n: int, max_innermost_factor: int = 16, decision: Tile = None, rng: Random | None = None) -> Change:
     """``n`` factors (the decision) whose product is the loop's extent, the last at most ``max_innermost_factor``.
 
     A decision recorded for another extent is brought to the nearest factors of this one.
@@ -69,6 +71,8 @@ def sample_perfect_tile(tree: Tree, loop: Loop, n: int, max_innermost_factor: in
             "its extent is not a constant",
             hint="sample_categorical, and split by the result",
         )
+    if not 1 <= n <= MOST_FACTORS or max_innermost_factor < 1:
+        refuse(tree, node, f"sample_perfect_tile needs 1 to {MOST_FACTORS} factors and a positive limit of the last, and not {n} and {max_innermost_factor}")
     if decision == OPEN:
         rows = tiles(extent, n, max_innermost_factor)
         if not rows:
@@ -79,6 +83,7 @@ def sample_perfect_tile(tree: Tree, loop: Loop, n: int, max_innermost_factor: in
     return Change(tree, factors, decision=factors)
 
 
+MOST_FACTORS = 64  # more than any extent has that are not 1
 CAN_STAY_OPEN = ("knob", "sample_categorical", "sample_perfect_tile")
 
 
@@ -149,7 +154,7 @@ def locations(tree: Tree, block: BlockToken) -> list[Token]:
 
 
 @primitive
-def sample_compute_location(tree: Tree, block: BlockToken, decision: Any = None, rng: Random | None = None) -> Change:
+def sample_compute_location(tree: Tree, block: BlockToken, decision: Choice = None, rng: Random | None = None) -> Change:
     """A loop for compute_at, -1 (leave the block) or -2 (inline it); the decision is the loop's position, -1 or -2."""
     if decision == OPEN:
         why, hint = "it is part of the program's structure", "sketches(func, rule) makes a sketch for each place"

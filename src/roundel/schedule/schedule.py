@@ -37,6 +37,7 @@ from . import (
     unsafe,
     zeros,
 )
+from .arguments import as_numbers, check_arguments
 from .decisions import OPEN, Decision
 from .features import Features, features
 from .handles import BlockRV, HandleError, LoopRV, StmtSRef
@@ -148,8 +149,8 @@ class Schedule:
 
     def work_on(self, func_name: str) -> None:
         """Blocks are looked up by name in this function from now on."""
-        if not isinstance(self._mod[func_name], PrimFunc):
-            raise ScheduleError(f"{func_name} is no tensor program")
+        if not isinstance(func_name, str) or not isinstance(self._mod.functions.get(func_name), PrimFunc):
+            raise ScheduleError(f"there is no tensor program {func_name!r}", why=f"the module has {', '.join(self._mod.functions)}")
         self._working_on = func_name
 
     def get(self, handle: Any) -> Any:
@@ -242,6 +243,7 @@ class Schedule:
         """Do a primitive by name, with its arguments by parameter name, and record it."""
         primitive = PRIMITIVES[kind]
         values = self._by_name(primitive, {**inputs, **attrs})
+        check_arguments(primitive, {**values, **({} if decision is None else {"decision": decision})})
         func_name, tree = self._where(values)
         if decision is None and self.unresolved and kind in sampling.CAN_STAY_OPEN:
             decision = OPEN
@@ -269,7 +271,7 @@ class Schedule:
         return self.get_block(value) if isinstance(value, str) else value
 
     def _keywords(self, primitive: Primitive, values: Mapping[str, Any], decision: Any) -> dict[str, Any]:
-        out = {k: self._resolve(v) for k, v in values.items() if k != _variadic(primitive)}
+        out = {k: as_numbers(primitive, k, self._resolve(v)) for k, v in values.items() if k != _variadic(primitive)}
         if primitive.samples:
             out.update(decision=decision, rng=self._random)
         return out
@@ -323,6 +325,8 @@ class Schedule:
             if isinstance(value, BlockRV | LoopRV):
                 return self._tree_of(self._token(value))
         name = values.get("func_name") or self._function()
+        if not isinstance(self._mod.functions.get(name), PrimFunc):
+            raise ScheduleError(f"there is no tensor program {name!r}", why=f"the module has {', '.join(self._mod.functions)}")
         return name, self._tree(name)
 
     def _handles(self, made: Any, tree: Tree) -> Any:

@@ -9,11 +9,13 @@ from typing import Any
 from roundel.arith import Analyzer
 from roundel.ir import Buffer, Rewriter, Var, on, tir
 from roundel.ir.dtype import DType
+from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Block, BufferLoad, BufferRegion, BufferStore, Expr, IndexMap, Range, Stmt
 
 from .accesses import accesses_of
+from .arguments import applied
 from .kinds import read_buffer, written_buffer
-from .primitive import BlockToken, Change, primitive, refuse
+from .primitive import BlockToken, Change, Map, primitive, refuse
 from .tree import Tree
 
 
@@ -25,7 +27,7 @@ def _kind(tree: Tree, block: Block, kind: str) -> bool:
 
 
 @primitive
-def annotate_buffer_access(tree: Tree, block: BlockToken, buffer_index: int, buf_type: str, gen_new_ranges: Callable | IndexMap) -> Change:
+def annotate_buffer_access(tree: Tree, block: BlockToken, buffer_index: int, buf_type: str, gen_new_ranges: Map) -> Change:
     """Say what region of a buffer a block reads or writes, where its index tells too little; later primitives go by it.
 
         with block("B"):                            with block("B"):
@@ -54,16 +56,22 @@ def annotate_buffer_access(tree: Tree, block: BlockToken, buffer_index: int, buf
 
 def _region(given: Callable | IndexMap, variables: Sequence[Var], ndim: int) -> tuple[Range, ...]:
     """A region from a function of a block's variables: per dimension an index or two ends, or all ends in a row, as traces record it."""
-    found = list(given.map_indices(tuple(variables)) if isinstance(given, IndexMap) else given(*variables))
+    found = list(given.map_indices(tuple(variables)) if isinstance(given, IndexMap) else _listed(applied(given, variables, "gen_new_ranges")))
     if len(found) == 2 * ndim and not any(isinstance(x, tuple | list) for x in found):
         found = list(zip(found[::2], found[1::2]))
     return tuple(map(_range, found))
+
+
+def _listed(found: Any) -> Sequence[Any]:
+    return found if isinstance(found, tuple | list) else (found,)
 
 
 def _range(given: Any) -> Range:
     if not isinstance(given, tuple | list):
         i = tir.as_index(given)
         return Range(i, tir.const(1, i.dtype))
+    if len(given) != 2:
+        raise ScheduleError(f"{given!r} is no range", hint="an index, or a pair (begin, end)")
     low, high = map(tir.as_index, given)
     return Range(low, Analyzer().simplify(tir.sub(high, low)))
 

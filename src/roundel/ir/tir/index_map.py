@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtype import INT64, DType
+from ..errors import ArithError
 from ..node import Node, node
 from .expr import Expr, Var
 from .ops import as_index, const
@@ -38,7 +39,7 @@ class IndexMap(Node):
         exprs: list[Expr] = []
         cuts: list[int] = []
         for item in items:
-            if isinstance(item, str):
+            if isinstance(item, str) and item == IndexMap.AXIS_SEPARATOR:
                 cuts.append(len(exprs))
             else:
                 exprs.append(as_index(item))
@@ -48,6 +49,8 @@ class IndexMap(Node):
         """The map applied to index expressions."""
         from ..specialize import substitute_and_fold  # it rewrites functions, too
 
+        if len(self.initial_indices) != len(indices):
+            raise ArithError(f"an index map of {len(self.initial_indices)} indices is given {len(indices)}", why=repr(self))
         exprs = (const(i, v.dtype) if isinstance(i, int) else as_index(i) for v, i in zip(self.initial_indices, indices, strict=True))
         table = dict(zip(self.initial_indices, exprs))
         return tuple(substitute_and_fold(f, table) for f in self.final_indices)

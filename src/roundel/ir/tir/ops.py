@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import BOOL, FLOAT32, INT64, DType
-from ..errors import ConstantError
+from ..errors import ConstantError, NotAnIndexError
 from . import expr as e
 from .expr import Expr, FloatImm, IntImm
 
@@ -59,12 +59,19 @@ def index_const(value: int) -> IntImm:
 
 
 def as_index(value: Any) -> Expr:
-    """A number or expression as an index expression; raises TypeError for anything else."""
+    """A number or expression as an index expression; raises NotAnIndexError (an ArithError and a TypeError) for anything else."""
     if isinstance(value, Expr):
         return value
-    if isinstance(value, str):
-        raise TypeError(f"an index is a number or an expression, not the text {value!r}")
-    return value.asexpr() if hasattr(value, "asexpr") else IntImm(int(value), INT64)
+    if type(value) is int:
+        return IntImm(value, INT64)
+    if hasattr(value, "asexpr"):
+        return value.asexpr()
+    try:
+        if not isinstance(value, str | bytes) and int(value) == value:
+            return IntImm(int(value), INT64)
+    except (TypeError, ValueError, OverflowError):  # what is no number, NaN, infinity
+        pass
+    raise NotAnIndexError(f"an index is an integer or an expression, and not {value!r} ({type(value).__name__})")
 
 
 def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
