@@ -58,7 +58,7 @@ def wanted(functions: Sequence[FunctionInfo], name: str = "model") -> list[str]:
     for info in functions:
         entry = entry_name(name, info.name)
         out += [entry, *(f"{entry}_input{i}" for i in range(len(info.inputs))), *(f"{entry}_output{i}" for i in range(len(info.outputs)))]
-    return [*out, *(f"{name}_{what}" for what in ("last_error", "release", "set_num_threads", "num_threads", "close", "version", "abi"))]
+    return [*out, *(f"{name}_{what}" for what in ("last_error", "release", "set_num_threads", "num_threads", "set_interrupt", "close", "version", "abi"))]
 
 
 def problems(header: Path, functions: Sequence[FunctionInfo]) -> Iterator[str]:
