@@ -55,7 +55,7 @@ def test_an_annotation_in_the_wrong_place_is_named():
     sch = Schedule(te.create_prim_func([a, te.compute((64,), lambda i: a[i] * 2.0, "B")]))
     sch.annotate(sch.get_block("B"), "grain", 4)
     assert well_formed(sch.mod) == ["main: block B: annotation grain stands on a block, and belongs on a parallel loop"]
-    sch.annotate(sch.get_block("B"), "pragma_of_a_user", object)
+    sch.annotate(sch.get_block("B"), "pragma_of_a_user", [1, "two"])
     assert len(well_formed(sch.mod)) == 1  # names that are not in the table belong to others
 
 

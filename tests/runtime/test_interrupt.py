@@ -116,6 +116,7 @@ def test_a_saved_model_ends_too(tmp_path, alarm):
 
 def test_control_c_ends_a_program_with_its_own_exception():
     script = ("import os, signal, threading, time\nfrom runtime.test_interrupt import counting\nimport roundel as rd\n"
+              "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which a process in the background does not have
               "model, long, short, expected = counting()\nmodel = rd.compile(model)\n"
               "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
               "try:\n    model(*long)\nexcept KeyboardInterrupt as error:\n    assert model(*short) == expected\n    print('interrupted', error)\n")

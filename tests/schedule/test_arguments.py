@@ -111,7 +111,7 @@ def test_an_object_is_no_argument(primitive: str, parameter: str, bad: Any):
         (lambda s, b, l: s.transform_layout(b, ("write", 0), lambda i: (i,)), "1 indices where there are 2"),
         (lambda s, b, l: s.transform_layout(b, ("write", 0), lambda i, j, k: (i, j, k)), "3 indices where there are 2"),
         (lambda s, b, l: s.transform_layout(b, ("write", 0), lambda i, j: None), "not None"),
-        (lambda s, b, l: s.transform_layout(b, ("write", 0), lambda i, j: "abc"), "not 'abc'"),
+        (lambda s, b, l: s.transform_layout(b, ("write", 0), lambda i, j: "abc"), "not the text 'abc'"),
         (lambda s, b, l: s.transform_layout(b, ("write", 0), "abc"), "a function of indices"),
         (lambda s, b, l: s.transform_block_layout(b, lambda i: (i,)), "1 indices where there are 2"),
         (lambda s, b, l: s.annotate(b, "x", object()), "which script can show"),

@@ -71,7 +71,7 @@ def as_index(value: Any) -> Expr:
             return IntImm(int(value), INT64)
     except (TypeError, ValueError, OverflowError):  # what is no number, NaN, infinity
         pass
-    raise NotAnIndexError(f"an index is an integer or an expression, and not {value!r} ({type(value).__name__})")
+    raise NotAnIndexError(f"an index is an integer or an expression, and not {'the text ' if isinstance(value, str) else ''}{value!r}")
 
 
 def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:

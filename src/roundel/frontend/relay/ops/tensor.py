@@ -69,8 +69,6 @@ def _new_shape(node: NodeContext, dims: list[Any], wanted: list[Any]) -> list[An
         else:
             out.append(tir.as_index(w))
             at += 1
-    if at > len(dims) and rest is None:
-        raise node.error(f"the new shape takes {at} dimensions of a tensor that has {len(dims)}")
     if rest is not None:
         known = size_of([d for d in out if d is not None])
         out[rest] = Analyzer().simplify(tir.floordiv(size_of(dims), known))
