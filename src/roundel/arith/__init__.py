@@ -5,7 +5,7 @@ from .analyzer import Analyzer
 from .block_access import block_access, domain_touched
 from .bounds import Bounds
 from .closed_form import numpy_function
-from .common_subexpr import detect_common_subexpr
+from .detect_common_subexpr import detect_common_subexpr
 from .effects import has_effect, reads_memory
 from .index_map import (
     compose,

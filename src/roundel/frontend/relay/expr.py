@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 
-class Any_:
+class UnknownSize:
     """The dimension ``?`` of a type: a size that only the run tells, another one at each place."""
 
     def __repr__(self) -> str:
         return "?"
 
 
-ANY = Any_()
+ANY = UnknownSize()
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from ...ops.dims import assuming, differ, dim_text, equal
 from ..common.importer import ModelImporter, ModelNode, is_tiny
 from . import expr as relay
 from .loops import as_loop
+from .nested import form, nested, tensors
 from .registry import find
 
 _MISSING = object()
@@ -242,7 +243,7 @@ class RelayImporter(ModelImporter):
         infos = [_either(a, b) for a, b in zip(*(s.sinfo.fields for s in sequences), strict=True)]
         out = self.bb.emit(graph.If(flag, *sequences, graph.TupleInfo(tuple(infos))), "if_")
         fields = [self.bb.emit(graph.TupleGetItem(out, k), "if_result") for k in range(len(infos))]
-        return _nested(shapes[0], iter([self.with_sizes(f) for f in fields]))
+        return nested(shapes[0], iter([self.with_sizes(f) for f in fields]))
 
     def flag(self, value: Any) -> graph.GraphExpr:
         """A condition as a tensor without dimensions; raises ModelError for what is none."""
@@ -270,26 +271,8 @@ class RelayImporter(ModelImporter):
 
     def flat(self, value: Any, shapes: list[Any]) -> graph.Tuple:
         """A value as a tuple of its tensors; how they are nested is appended to ``shapes``."""
-        shapes.append(_shape(value))
-        return graph.Tuple(tuple(_tensors(value)))
-
-
-def _tensors(value: Any) -> Iterator[graph.GraphExpr]:
-    if isinstance(value, tuple):
-        for v in value:
-            yield from _tensors(v)
-    elif isinstance(value, Closure):
-        raise UnsupportedError("a function is the result of a branch or of the model", why="a compiled model gives tensors")
-    else:
-        yield value
-
-
-def _shape(value: Any) -> Any:
-    return tuple(map(_shape, value)) if isinstance(value, tuple) else None
-
-
-def _nested(shape: Any, fields: Iterator[Any]) -> Any:
-    return next(fields) if shape is None else tuple(_nested(s, fields) for s in shape)
+        shapes.append(form(value))
+        return graph.Tuple(tuple(tensors(value)))
 
 
 def _either(a: graph.TensorInfo, b: graph.TensorInfo) -> graph.TensorInfo:
@@ -372,7 +355,7 @@ def convert_module(module: relay.Module, params: Mapping[str, np.ndarray], entry
     importer.calls.append(function)
     with bb.function("main", [v for _, v in inputs], attrs=attrs):
         result = importer.value(function.body)
-        fields = tuple(_tensors(result))
+        fields = tuple(tensors(result))
         if not fields:
             raise ModelError("the Relay model returns nothing")
         bb.emit_func_output(bb.emit(graph.Tuple(fields) if isinstance(result, tuple) else fields[0], "result"))

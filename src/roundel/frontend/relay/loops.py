@@ -11,6 +11,7 @@ from ...ir import graph
 from ...ir.errors import ModelError, UnsupportedError
 from ...ops import make
 from . import expr as relay
+from .nested import form, nested, tensors
 
 if TYPE_CHECKING:
     from .importer import RelayImporter
@@ -32,13 +33,11 @@ class Loop:
     def emitted(self, importer: RelayImporter, args: Sequence[Any]) -> Any:
         """The loop's result, for these operands."""
         outside = importer.values
-        shapes = [_flat(a) for a in args]
-        start = [t for s in shapes for t in s]
+        start, shape = list(tensors(tuple(args))), form(tuple(args))
         variables = tuple(graph.Var(f"s{k}", t.sinfo) for k, t in enumerate(start))
 
         def entered(state: Sequence[Any]) -> None:
-            fields = iter(state)
-            importer.values = {**outside, **dict(zip(self.function.params, (_like(a, fields) for a in args), strict=True))}
+            importer.values = {**outside, **dict(zip(self.function.params, nested(shape, iter(state)), strict=True))}
             for var, value in self.lets:
                 importer.values[var] = importer.value(value)
 
@@ -50,10 +49,10 @@ class Loop:
         def body() -> graph.Tuple:
             entered(variables)
             operands = importer.value(_again(self.body))
-            if tuple(map(_form, operands)) != tuple(map(_form, args)):
+            if form(operands) != shape:
                 raise ModelError(f"{self.name} of the Relay model calls itself with other operands than it was called with",
                                  why=f"{len(operands)} and {len(args)} operands, or tuples of different forms")
-            return graph.Tuple(tuple(t for o in operands for t in _flat(o)))
+            return graph.Tuple(tuple(tensors(operands)))
 
         checked = set(importer.checked)
         first, again = importer.bb.sequence(condition), importer.bb.sequence(body)
@@ -122,17 +121,3 @@ def _calls(root: relay.Expr, function: relay.Function, name: str) -> bool:
             return True
         waiting.extend(relay.parts(node))
     return False
-
-
-def _flat(value: Any) -> list[Any]:
-    return [t for v in value for t in _flat(v)] if isinstance(value, tuple) else [value]
-
-
-def _form(value: Any) -> Any:
-    """How a value is nested."""
-    return tuple(map(_form, value)) if isinstance(value, tuple) else None
-
-
-def _like(value: Any, fields: Any) -> Any:
-    return tuple(_like(v, fields) for v in value) if isinstance(value, tuple) else next(fields)
-

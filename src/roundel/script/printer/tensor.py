@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from ...ir import tir
+from ...ir.attrs import Attrs
 from ...ir.dtype import INT64, VOID
 from ...ir.escape import python_string
 from ...ir.jumps import BREAK, CONTINUE, jump
@@ -87,6 +88,10 @@ class TensorPrinter(ExprPrinter):
         if not implicit and func.root_block is None and any(isinstance(n, BlockRealize) for n in walk(func.body)):
             options.append("root=False")
         self.doc.line(f"@T.prim_func({', '.join(options)})" if options else "@T.prim_func")
+        self.definition(func, name, attrs, lambda: self.root(func.root_block) if implicit else self.stmt(func.body, True))
+
+    def definition(self, func: tir.PrimFunc, name: str, attrs: Attrs, body: Callable[[], None]) -> None:
+        """What follows the decorator: the signature, attributes, declarations, and what ``body`` prints."""
         self.found = Declarations(func)
         with self.names.frame():
             params, matches = self._parameters(func)
@@ -98,10 +103,7 @@ class TensorPrinter(ExprPrinter):
                 for handle, b in matches:
                     self.declare(b, f"T.match_buffer({handle}, {{}})")
                 self.declare_pending()
-                if implicit:
-                    self.root(func.root_block)
-                else:
-                    self.stmt(func.body, True)
+                body()
 
     def _parameters(self, func: tir.PrimFunc) -> tuple[list[str], list[tuple[str, Buffer]]]:
         buffers, params, matches = dict(func.buffer_map), [], []

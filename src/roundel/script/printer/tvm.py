@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir import graph, tir
-from ...ir.dtype import INT32, INT64, VOID
+from ...ir.dtype import INT32, INT64
 from ...ir.escape import python_string
 from ...ir.module import IRModule
 from ...ir.tir import Buffer, FloatImm, IntImm, Range, Seq, StringImm, Var
@@ -111,22 +111,15 @@ class TvmTensorPrinter(TvmExpressions, TensorPrinter):
         """``@T.prim_func``: buffers that are simple and used by their name alone are parameters."""
         attrs = func.attrs.without("global_symbol")
         self.doc.line("@T.prim_func" if "global_symbol" in func.attrs else "@T.prim_func(private=True)")
-        self.found = Declarations(func)
-        with self.names.frame():
-            params, matches = self._parameters(func)
-            returns = "" if func.ret_dtype is VOID else f" -> T.{func.ret_dtype}"
-            with self.doc.body(f"def {name}({', '.join(params)}){returns}:"):
-                if attrs:
-                    self.doc.line(f"T.func_attr({self.attrs(attrs)})")
-                self.free_variables()
-                for handle, b in matches:
-                    self.declare(b, f"T.match_buffer({handle}, {{}})")
-                self.declare_pending()
-                if self.doc.options.syntax_sugar and func.root_block is not None and has_implicit_root(func):
-                    self.doc.line(f'# with T.{self.doc.options.block}("root"):')
-                    self.root(func.root_block)
-                else:
-                    self.stmt(func.body, True)
+
+        def body() -> None:
+            if self.doc.options.syntax_sugar and func.root_block is not None and has_implicit_root(func):
+                self.doc.line(f'# with T.{self.doc.options.block}("root"):')
+                self.root(func.root_block)
+            else:
+                self.stmt(func.body, True)
+
+        self.definition(func, name, attrs, body)
 
     def _parameters(self, func: tir.PrimFunc) -> tuple[list[str], list[tuple[str, Buffer]]]:
         buffers, params, matches = dict(func.buffer_map), [], []
