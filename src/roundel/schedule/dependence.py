@@ -76,18 +76,22 @@ def places_under(tree: Tree, stmt: Stmt) -> list[Place]:
     stack: list[tuple[Stmt, dict[Var, Any]]] = [(stmt, {})]
     while stack:
         s, lets = stack.pop()
-        if type(s) is BlockRealize:
-            found = list(_of_realize(s))
-        elif child_stmts(s):
-            found = list(loads_of(*_conditions(s)))
+        children = () if type(s) is BlockRealize else child_stmts(s)
+        if children:
             inside = {**lets, s.var: substitute(s.value, lets)} if type(s) is tir.Let else lets
-            stack.extend((c, inside) for c in reversed(child_stmts(s)))
-        else:
-            found = list(accesses_of(s))
-        around = tuple(tree.loops(s))
-        put = Substitution(lets, {})
-        out += [Place(s, _placed(a, put) if lets else a, around) for a in found]
+            stack.extend((c, inside) for c in reversed(children))
+        found = _own_accesses(s, bool(children))
+        if found:
+            around, put = tuple(tree.loops(s)), Substitution(lets, {})
+            out += [Place(s, _placed(a, put) if lets else a, around) for a in found]
     return out
+
+
+def _own_accesses(s: Stmt, has_children: bool) -> Sequence[Access]:
+    """What a statement touches itself: a block all that is in it, a loop or condition what its own expressions load."""
+    if type(s) is BlockRealize:
+        return _of_realize(s)
+    return loads_of(*_conditions(s)) if has_children else accesses_of(s)
 
 
 @_remembered
@@ -124,10 +128,14 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
     stored = dict.fromkeys(p.access.buffer for p in places if p.access.store)
     for buffer in _with_aliases(stored):
         mine = [p for p in places if p.access.buffer.data is buffer.data]
-        if (own is None or buffer.scope.split(".")[0] in own) and _private(tree, chain, buffer, mine):
+        may_be_own = own is None or buffer.scope.split(".")[0] in own
+        many = len(mine) > 4  # which of the two questions takes less time is asked first
+        if many and may_be_own and _private(tree, chain, buffer, mine):
             continue
         found = [c for a, b in combinations_with_replacement(mine, 2) if (c := conflict(tree, moving, a, b)) is not None]
-        if found and not _recomputed(tree, chain, found, places):
+        if not found or (not many and may_be_own and _private(tree, chain, buffer, mine)):
+            continue
+        if not _recomputed(tree, chain, found, places):
             yield from found
 
 
@@ -250,7 +258,21 @@ def _private(tree: Tree, chain: Sequence[For], buffer: Buffer, mine: list[Place]
     users = list(dict.fromkeys(p.stmt for p in mine))
     if any(p.access.buffer is not buffer for p in mine) or not covered(tree, chain, buffer, users):  # type: ignore[arg-type]
         return False
-    return all(p.stmt in users or p.access.buffer.data is not buffer.data for p in places_under(tree, scope.body))
+    return not _touched_besides(scope.body, buffer, users)
+
+
+def _touched_besides(stmt: Stmt, buffer: Buffer, users: list[Stmt]) -> bool:
+    """Whether a statement at or under ``stmt`` touches the memory of a buffer, ``users`` left aside."""
+    if stmt not in users and buffer.data in _memory_of(stmt):
+        return True
+    return type(stmt) is not BlockRealize and any(_touched_besides(s, buffer, users) for s in child_stmts(stmt))
+
+
+@_remembered
+def _memory_of(s: Stmt) -> frozenset[Var]:
+    """The memory that a statement touches itself (see ``_own_accesses``)."""
+    found = (*_of_block(s.block), *loads_of(*s.iter_values, s.predicate)) if type(s) is BlockRealize else _own_accesses(s, bool(child_stmts(s)))
+    return frozenset(a.buffer.data for a in found)
 
 
 def _recomputed(tree: Tree, chain: Sequence[For], found: list[Conflict], places: list[Place]) -> bool:
