@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .ir import cache_entry, cache_folder, extensions, options
 from .ir.errors import RoundelError
+from .ir.sources import sources
 from .model_files import ModelFiles
 
 _MODELS = "models"
@@ -27,7 +28,7 @@ def model_key(files: ModelFiles | None, parts: Iterable[str]) -> str | None:
     if files is None or extensions.added() or cache_folder.folder(make=True) is None:
         return None
     digest = hashlib.sha256(files.content.encode())
-    for part in (*parts, _sources(), options.shaping_code(), _machine()):
+    for part in (*parts, sources(), options.shaping_code(), _machine()):
         digest.update(b"\0" + str(part).encode())
     return digest.hexdigest()[:40]
 
@@ -78,17 +79,6 @@ def _evict(newest: str) -> None:
         if left < 0:
             with suppress(OSError):
                 cache_folder.remove(path)
-
-
-@cache
-def _sources() -> str:
-    """The identity of Roundel's own code."""
-    root = Path(__file__).parent
-    digest = hashlib.sha256()
-    for p in sorted(root.rglob("*.py")):
-        facts = p.stat()
-        digest.update(f"{p.relative_to(root)}|{facts.st_size}|{facts.st_mtime_ns}".encode())
-    return digest.hexdigest()
 
 
 @cache

@@ -22,7 +22,7 @@ from .tir.expr import Expr, FloatImm, IntImm, Var
 from .tir.func import BaseFunc
 from .visit import walk
 
-_BY_IDENTITY = (Var, GraphVar, DataflowVar, Buffer)
+BY_IDENTITY = (Var, GraphVar, DataflowVar, Buffer)
 _BINDS: dict[type, Callable[[Any], tuple]] = {  # a variable may be bound again elsewhere: loops that were duplicated
     ts.For: lambda n: (n.loop_var,), ts.Let: lambda n: (n.var,), ts.IterVar: lambda n: (n.var,), ts.DeclBuffer: lambda n: (n.buffer,),
     ts.Allocate: lambda n: (n.buffer, n.buffer.data),
@@ -31,7 +31,8 @@ _BINDS: dict[type, Callable[[Any], tuple]] = {  # a variable may be bound again 
 }
 
 
-def _bound(node: Any) -> tuple:
+def bound(node: Any) -> tuple:
+    """The variables and buffers that a node binds, in order."""
     binds = _BINDS.get(type(node))
     return binds(node) if binds else ()
 
@@ -60,7 +61,7 @@ class _Compare:
         if a is b and not isinstance(a, Node):
             return True
         if type(a) is not type(b) and not (isinstance(a, str) and isinstance(b, str)):  # a DType is the string that names it
-            return (_does_nothing(a) and _does_nothing(b)) or self.fail(a, b)
+            return (does_nothing(a) and does_nothing(b)) or self.fail(a, b)
         if isinstance(a, Node):
             return self.nodes(a, b)
         if isinstance(a, tuple):
@@ -85,7 +86,7 @@ class _Compare:
         return False
 
     def nodes(self, a: Any, b: Any) -> bool:
-        if type(a) in _BY_IDENTITY:
+        if type(a) in BY_IDENTITY:
             return self.identities(a, b)
         if isinstance(a, FloatImm):
             return a is b or self.fail(a, b)
@@ -98,9 +99,9 @@ class _Compare:
             self.in_info, self.map_free = outer
             return same
         outer, self.in_info = self.in_info, self.in_info or type(a) is ts.Let  # its value says whether it is a size
-        bound = self.binds(_bound(a), _bound(b))
+        matched = self.binds(bound(a), bound(b))
         self.in_info = outer
-        return bound and self.fields(a, b)
+        return matched and self.fields(a, b)
 
     def functions(self, a: Any, b: Any) -> bool:
         """Variables belong to their function: two functions may use the same ones. The signature binds before the body is looked at.
@@ -142,7 +143,7 @@ class _Compare:
         return all(self.step("." + f, getattr(a, f), getattr(b, f)) for f in a._fields if f not in skip)
 
 
-def _does_nothing(s: Any) -> bool:
+def does_nothing(s: Any) -> bool:
     """Whether a statement is ``pass``, for which ``T.evaluate(0)`` stands too."""
     return (type(s) is ts.Seq and not s.stmts) or (type(s) is ts.Evaluate and type(s.value) is IntImm and s.value.value == 0)
 
@@ -203,14 +204,14 @@ class _Hash:
         return hash(v.value) if isinstance(v, Enum) else hash(v)
 
     def node(self, v: Node) -> int:
-        if _does_nothing(v):
+        if does_nothing(v):
             return hash("pass")
         if isinstance(v, Buffer):
             return self.fields(v, (*v._hidden, "name"))
         if isinstance(v, BaseFunc):
             return _Hash().fields(v, v._hidden)
-        if type(v) not in _BY_IDENTITY:
-            for x in _bound(v):
+        if type(v) not in BY_IDENTITY:
+            for x in bound(v):
                 self.numbers.pop(x, None)
             return self.fields(v, (*v._hidden, "name", "reads", "writes") if type(v) is ts.Block else v._hidden)  # which follow from the body
         if v in self.numbers:
@@ -244,8 +245,8 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     if map_free_vars or not isinstance(node, Expr | ts.Stmt):
         return known
     nodes = list(walk(node))
-    bound = {x for n in nodes for x in _bound(n)}
-    return hash((known, frozenset(n for n in nodes if isinstance(n, Var) and n not in bound)))
+    inside = {x for n in nodes for x in bound(n)}
+    return hash((known, frozenset(n for n in nodes if isinstance(n, Var) and n not in inside)))
 
 
 class StructuralMap:

@@ -107,6 +107,11 @@ class Schedule:
         return self._mod[self._function()]  # type: ignore[return-value]
 
     @property
+    def block_names(self) -> list[str]:
+        """Those of the function worked on, in the order in which the blocks stand, the root's first."""
+        return [b.name for b in self._tree(self._function()).blocks()]
+
+    @property
     def decisions(self) -> tuple[Decision, ...]:
         """The decisions of the function worked on that are open."""
         return self._tree(self._function()).decisions

@@ -83,15 +83,20 @@ class Trace:
         chosen = iter(decisions)
         return Trace([replace(i, decision=next(chosen)) if i.samples else i for i in self.instructions])
 
-    def apply_to(self, sch: Schedule, *, decide: Callable[[Instruction], Any] | None = None) -> dict[Any, Any]:
+    def apply_to(self, sch: Schedule, *, decide: Callable[[Instruction], Any] | None = None,
+                 arguments: Callable[[Schedule, str, Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] | None = None) -> dict[Any, Any]:
         """Do the same to another schedule; gives back where each handle of this trace went.
 
-        ``decide`` may choose at sampling instructions (None keeps the recorded decision).
+        ``decide`` may choose at sampling instructions (None keeps the recorded decision). ``arguments(sch, kind, inputs, attrs)`` may give an
+        instruction other plain arguments than its ``attrs``, just before it is done.
         """
         table: dict[Any, Any] = {}
         for i in self.instructions:
             decision = decide(i) if decide is not None and i.samples else None
-            made = sch.perform(i.kind, _translate(dict(i.inputs), table), dict(i.attrs), i.decision if decision is None else decision)
+            inputs, attrs = _translate(dict(i.inputs), table), dict(i.attrs)
+            if arguments is not None:
+                attrs = dict(arguments(sch, i.kind, inputs, attrs))
+            made = sch.perform(i.kind, inputs, attrs, i.decision if decision is None else decision)
             flat = flatten(made)
             if len(flat) != len(i.outputs):
                 raise ScheduleError(
@@ -125,28 +130,26 @@ class Trace:
 
     def as_json(self) -> str:
         """A text that ``from_json`` reads."""
-        names = _Names()
-        return json.dumps(
-            [
-                [
-                    i.kind,
-                    encode(dict(i.inputs), names),
-                    encode(dict(i.attrs), names),
-                    encode(list(i.outputs), names),
-                    encode(i.decision, names),
-                ]
-                for i in self.instructions
-            ]
-        )
+        return json.dumps(self.as_data())
 
     @staticmethod
     def from_json(text: str) -> Trace:
         """The trace that ``as_json`` wrote."""
-        handles: dict[str, Any] = {}
+        return Trace.from_data(json.loads(text))
+
+    def as_data(self, sizes: Sequence[Var] = ()) -> list[Any]:
+        """What ``as_json`` writes, as lists and dictionaries. ``sizes`` are variables of the program, which are written by their position."""
+        names = _Names()
+        names.names.update((v, f"n{k}") for k, v in enumerate(sizes))
+        write = lambda x: encode(x, names)
+        return [[i.kind, write(dict(i.inputs)), write(dict(i.attrs)), write(list(i.outputs)), write(i.decision)] for i in self.instructions]
+
+    @staticmethod
+    def from_data(data: Sequence[Any], sizes: Sequence[Var] = ()) -> Trace:
+        """The trace that ``as_data`` wrote, for a program with these sizes."""
+        handles: dict[str, Any] = {f"n{k}": v for k, v in enumerate(sizes)}
         read = lambda x: decode(x, handles)
-        return Trace(
-            [Instruction(kind, read(inputs), read(attrs), tuple(read(outputs)), read(decision)) for kind, inputs, attrs, outputs, decision in json.loads(text)]
-        )
+        return Trace([Instruction(kind, read(inputs), read(attrs), tuple(read(outputs)), read(decision)) for kind, inputs, attrs, outputs, decision in data])
 
 
 def flatten(made: Any) -> list[Any]:
@@ -296,3 +299,13 @@ def decode(value: Any, handles: dict[str, Any]) -> Any:
     if "map" in value:
         return IndexMap(tuple(map(read, value["map"])), tuple(map(read, value["to"])), tuple(value["cut"]))
     return {k: read(v) for k, v in value["dict"].items()}
+
+
+def index_map_data(index_map: IndexMap) -> Any:
+    """An index map as JSON."""
+    return encode(index_map, _Names())
+
+
+def index_map_from(data: Any) -> IndexMap:
+    """What ``index_map_data`` wrote."""
+    return decode(data, {})

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules as records keep them: the steps of a trace without any name of the program, done again on a program that is equal but for names.
+
+Blocks that are looked up by name are kept by their position in the program as it is at that step, buffers by their position among those of
+the block (or the program), symbolic sizes by theirs among the parameters. Steps that nobody checks (``unsafe_...``) are neither kept nor done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..ir import tir
+from ..ir.annotations import PREFETCH, PREFETCH_LINES
+from ..ir.equal import structural_equal
+from ..ir.errors import ScheduleError
+from ..ir.visit import statements
+from ..schedule.schedule import Schedule
+from ..schedule.trace import Trace, index_map_data, index_map_from
+from .program import Program
+from .records import Record, Rival, Timing, key_of, sizes_of
+from .sketch import Applied
+
+_UNCHECKED = ("annotate_buffer_access", "unsafe_hide_buffer_access", "unsafe_set_dtype")
+_READ, _WRITTEN = ("read_buffer_index",), ("write_buffer_index", "buffer_index")  # parameters that name a buffer of the block
+_BY_BUFFER = ("transform_layout", "reindex")  # primitives with a parameter that does, or says whether it is read or written
+
+
+def record_of(program: Program, sketch: str, applied: Applied, *, threads: int, timings: Sequence[Timing], decisions: Mapping[str, Any] | None = None,
+              default: float | None = None, second: Sequence[Rival] = ()) -> Record:
+    """The record of a schedule that was measured. Raises ScheduleError for a schedule that cannot be kept: one that the program's trace alone
+    does not give again, or with a step that nobody checks."""
+    trace = applied.schedule.trace
+    positions: list[Mapping[str, Any]] = []
+
+    def noted(sch: Schedule, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+        positions.append(_without_names(sch, kind, inputs, attrs))
+        return attrs
+
+    again = program.fork()
+    trace.apply_to(again, arguments=noted)
+    if not structural_equal(again.func, applied.func):
+        raise program.error(f"the schedule of sketch {sketch} cannot be kept", why="its trace leads to another program")
+    steps = Trace([replace(i, attrs=attrs) for i, attrs in zip(trace, positions, strict=True)]).as_data(sizes_of(program.func))
+    layouts = {str(position): index_map_data(m) for position, m in applied.layouts.items()}
+    return Record(key_of(program, threads), sketch, dict(applied.decisions if decisions is None else decisions), steps, layouts, tuple(timings),
+                  default=default, second=tuple(second), name=program.name)
+
+
+def replay(program: Program, record: Record) -> Applied:
+    """The program under a recorded schedule. Raises ScheduleError where it does not fit, and for a record that holds none."""
+    sch, sizes = program.fork(), sizes_of(program.func)
+    try:
+        if record.trace is None:
+            raise ScheduleError("it holds no schedule")
+        Trace.from_data(record.trace, sizes).apply_to(sch, arguments=_with_names)
+        layouts = {int(position): index_map_from(m) for position, m in record.layouts.items()}
+    except ScheduleError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:  # it was not written by `record_of`
+        raise ScheduleError("it cannot be read", why=f"{type(error).__name__}: {error}") from error
+    if not set(layouts) <= set(program.constants):
+        raise ScheduleError("it wants other parameters to be constants")
+    return Applied(sch, layouts, record.decisions)
+
+
+def _without_names(sch: Schedule, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a step with positions for names."""
+    _check(kind)
+    if kind == "get_block":
+        return {**attrs, "name": sch.block_names.index(attrs["name"])}
+    if kind == "annotate" and attrs.get("ann_key") in (PREFETCH, PREFETCH_LINES):
+        name, *rest = attrs["ann_val"]
+        return {**attrs, "ann_val": [[b.name for b in _buffers(sch)].index(str(name)), *rest]}
+    if any(isinstance(attrs.get(n), str) for n in (*_READ, *_WRITTEN)):
+        block = sch.get(inputs["block"])
+        regions = {n: block.reads if n in _READ else block.writes for n in (*_READ, *_WRITTEN)}
+        return {n: [r.buffer.name for r in regions[n]].index(v) if n in regions and isinstance(v, str) else v for n, v in attrs.items()}
+    if kind in _BY_BUFFER and isinstance(attrs.get("buffer"), str):
+        block = sch.get(inputs["block"])
+        sides = (("read", block.reads), ("write", block.writes))
+        return {**attrs, "buffer": next((side, k) for side, regions in sides for k, r in enumerate(regions) if r.buffer.name == attrs["buffer"])}
+    return attrs
+
+
+def _with_names(sch: Schedule, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a step with the names that are at those positions now."""
+    _check(kind)
+    if kind == "get_block":
+        return {**attrs, "name": sch.block_names[attrs["name"]]}
+    if kind == "annotate" and attrs.get("ann_key") in (PREFETCH, PREFETCH_LINES):
+        position, *rest = attrs["ann_val"]
+        return {**attrs, "ann_val": (_buffers(sch)[position].name, *rest)}
+    return attrs
+
+
+def _check(kind: str) -> None:
+    if kind in _UNCHECKED:
+        raise ScheduleError(f"a recorded schedule cannot have the step {kind}", why="nobody checks what it says of the program")
+
+
+def _buffers(sch: Schedule) -> list[tir.Buffer]:
+    """The buffers of a program: its parameters, then those that its blocks declare, in order."""
+    inside = [b for n in statements(sch.func.body) if type(n) is tir.Block for b in (*n.alloc_buffers, *(m.buffer for m in n.match_buffers))]
+    return [*sch.func.buffer_params, *inside]
