@@ -15,7 +15,7 @@ from .tir.func import BaseFunc
 
 @node(hidden=("constants", "choices"))
 class IRModule(Node):
-    """An immutable set of functions by name. ``mod["main"]`` gets one; ``with_functions`` makes a changed copy.
+    """A set of functions by name. ``mod["main"]`` gets one; ``with_functions`` makes a changed copy. No pass or primitive changes a module.
 
     ``constants`` keeps the data of constants alive that host functions name by key (None: none do). ``choices`` are the algorithms that
     passes have chosen and those that are asked for. Neither is part of the program's text or equality.
@@ -35,7 +35,16 @@ class IRModule(Node):
         return self.functions[name]
 
     def __setitem__(self, name: Any, func: Any) -> None:
-        raise TypeError("a module is not changed in place: mod = mod.with_functions({name: func}), or BlockBuilder(mod).update_func(name, func)")
+        raise TypeError("a module is not changed in place: mod = mod.with_functions({name: func}); programs written for TVM: mod.update_func(name, func)")
+
+    def update_func(self, var: Any, func: BaseFunc) -> None:
+        """Put a function into this object, as programs written for TVM do; modules made from it before keep theirs. New code: ``with_functions``."""
+        object.__setattr__(self, "functions", {**self.functions, getattr(var, "name", var): func})
+
+    def update(self, other: Mapping[Any, BaseFunc]) -> None:
+        """Put all functions of another module into this object, as programs written for TVM do."""
+        for name, func in other.items():
+            self.update_func(name, func)
 
     def __contains__(self, name: object) -> bool:
         return getattr(name, "name", name) in self.functions

@@ -25,6 +25,19 @@ class FuseKind(IntEnum):
     OPAQUE = 8        # not fused (call_tir of unknown kind, sort, packed calls)
 
 
+class OpName(str):
+    """The name of an operator, which equals TVM's name of it too: ``nn.relu`` and ``relax.nn.relu``."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other) is True or (isinstance(other, str) and other.startswith("relax.") and str.__eq__(self, other[6:]) is True)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 class OpDef:
     """One operator, defined in one place: subclass, fill in, decorate with ``ops.register``.
 
@@ -86,6 +99,7 @@ _loaded = False
 def register(op: OpDef | type[OpDef]) -> Any:
     """Add an operator to the table (also usable as a class decorator)."""
     instance = op() if isinstance(op, type) else op
+    instance.name = OpName(instance.name)
     _table[instance.name] = instance
     extensions.note(type(instance))
     return op

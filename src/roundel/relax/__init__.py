@@ -121,14 +121,16 @@ def _opaque_func(*, ret: graph.StructInfo | None = None, derive_func: Any = None
 FuncStructInfo.opaque_func = _opaque_func
 
 
-def TensorType(ndim: int = -1, dtype: Any = "float32") -> graph.TensorInfo:
-    """A tensor of so many dimensions (-1: any)."""
-    return graph.TensorInfo(None, None if not dtype else DType(dtype), ndim)
+@named_like(graph.TensorInfo)
+def TensorType(shape: Any = None, dtype: Any = "float32", vdevice: Any = None, ndim: int = -1) -> graph.TensorInfo:
+    """``TensorStructInfo`` by its name since TVM 0.24; a number instead of a shape is that of dimensions (-1: any), as before."""
+    return TensorStructInfo(None, dtype, vdevice, shape) if isinstance(shape, int) else TensorStructInfo(shape, dtype, vdevice, ndim)
 
 
-def ShapeType(ndim: int = -1) -> graph.ShapeInfo:
-    """A shape of so many dimensions (-1: any)."""
-    return graph.ShapeInfo(None, ndim)
+@named_like(graph.ShapeInfo)
+def ShapeType(values: Any = None, ndim: int = -1) -> graph.ShapeInfo:
+    """``ShapeStructInfo`` by its name since TVM 0.24; a number instead of values is that of dimensions (-1: any), as before."""
+    return ShapeStructInfo(None, values) if isinstance(values, int) else ShapeStructInfo(values, ndim)
 
 
 @named_like(graph.ObjectInfo)

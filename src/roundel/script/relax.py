@@ -7,6 +7,7 @@ Every operator of the table is here too, by ``__getattr__``: ``R.add``, ``R.nn.r
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable as Function
 from typing import Any
 
@@ -205,6 +206,18 @@ TupleGetItem, ShapeExpr = get_item, shape
 # ---- calls
 
 
+_NEWER = {"out_ty": "out_sinfo", "ty_args": "sinfo_args", "struct_info_args": "sinfo_args"}
+"""Names of arguments since TVM 0.24, where struct info is called type."""
+
+
+def _newer(call: Function[..., Any]) -> Function[..., Any]:
+    @functools.wraps(call)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **{_NEWER.get(k, k): v for k, v in kwargs.items()})
+
+    return named
+
+
 def _args(args: Any) -> graph.GraphExpr:
     if isinstance(args, list | builtins.tuple):
         return tuple(*args)
@@ -225,6 +238,7 @@ def _out(out_sinfo: Any, dtype: Any) -> StructInfo:
     return out_sinfo
 
 
+@_newer
 def call_tir(
     func: Any, args: Any = (), out_sinfo: Any = None, tir_vars: Any = None, *, dtype: Any = None
 ) -> graph.Call:
@@ -236,6 +250,7 @@ def call_tir(
     return graph.Call(CALL_TIR, (func, _args(args), *extra), sinfo_args=(out,), sinfo=out)
 
 
+@_newer
 def call_tir_with_grad(
     func: Any, args: Any, out_sinfo: Any, te_grad_name: builtins.str, te_grad_kwargs: dict[builtins.str, Any] | None = None, tir_vars: Any = None
 ) -> graph.Call:
@@ -244,6 +259,7 @@ def call_tir_with_grad(
     return made.replace(op=CALL_TIR_WITH_GRAD, attrs=Attrs({"te_grad_name": te_grad_name, "te_grad_kwargs": te_grad_kwargs or {}}))
 
 
+@_newer
 def call_tir_inplace(
     func: Any, args: Any, inplace_indices: Any = (), out_sinfo: Any = None, tir_vars: Any = None
 ) -> graph.Call:
@@ -257,6 +273,7 @@ def call_tir_inplace(
     return graph.Call(CALL_TIR_INPLACE, (func, _args(args), *extra), attrs, (out,), out)
 
 
+@_newer
 def call_dps_packed(func: Any, args: Any = (), out_sinfo: Any = None, *, dtype: Any = None) -> graph.Call:
     """A call of a function known to the FFI, destination passing."""
     out = _out(out_sinfo, dtype)
@@ -264,11 +281,13 @@ def call_dps_packed(func: Any, args: Any = (), out_sinfo: Any = None, *, dtype: 
     return graph.Call(CALL_DPS_PACKED, (func, _args(args)), sinfo_args=(out,), sinfo=out)
 
 
+@_newer
 def call_py_func(func_name: builtins.str, args: Any, out_sinfo: Any) -> graph.Call:
     """A call of a Python function of the module (``@I.pyfunc``), or of one that is registered and writes into arrays behind its operands."""
     return call_dps_packed(func_name, args, out_sinfo)
 
 
+@_newer
 def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **attrs: Any) -> graph.Call:
     """A call of a function known to the FFI, which returns its result."""
     infos = (
@@ -346,6 +365,7 @@ def make_closure(func: Any, args: Any = ()) -> Closure:
     return Closure(func, builtins.tuple(args) if isinstance(args, list | builtins.tuple) else builtins.tuple(args.fields))
 
 
+@_newer
 def invoke_closure(closure: Closure, args: Any = (), sinfo_args: Any = None) -> graph.Call:
     """Calls a closure with the rest of its arguments."""
     rest = args.fields if isinstance(args, graph.Tuple) else args

@@ -18,17 +18,18 @@ from ...ir.errors import RoundelError as TVMError
 from ...runtime.registry import get_func as get_global_func
 from ...runtime.registry import register_func
 from ...runtime.registry import register_func as register_global_func
-from . import arith, contrib, error, ir, relax, rooms, runtime, script, target, te, testing, tir, topi, transform
+from . import arith, contrib, error, ir, relax, rooms, rpc, runtime, s_tir, script, support, target, te, testing, tir, topi, transform
 from .ir import IRModule
 from .rooms import missing
 from .running import build, compile, lower  # noqa: A004
 from .runtime import DataType, Device, cpu, cuda, device, gpu, nd
 
+tirx = tir
 rooms.install(__name__)
 
 __all__ = ["DataType", "Device", "IRModule", "TVMError", "__version__", "arith", "build", "compile", "contrib", "cpu", "cuda", "device", "error",
-           "get_global_func", "gpu", "ir", "lower", "nd", "register_func", "register_global_func", "relax", "runtime", "script", "target", "te", "testing",
-           "tir", "topi", "transform"]
+           "get_global_func", "gpu", "ir", "lower", "nd", "register_func", "register_global_func", "relax", "rpc",
+           "runtime", "s_tir", "script", "support", "target", "te", "testing", "tir", "tirx", "topi", "transform"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``tvm.contrib``: nothing of it is here; files of libraries are linked by ``Built.save``, kernels of libraries called by name."""
+"""``tvm.contrib``: folders for a while. Files of libraries are linked by ``Built.save``, kernels of libraries called by name."""
 
 from typing import Any
 
 from .rooms import missing
+from .support import utils
 
 
 def __getattr__(name: str) -> Any:
     raise missing(f"tvm.contrib.{name}", name)
+
+
+__all__ = ["utils"]

@@ -8,11 +8,13 @@ from importlib import import_module
 from importlib.util import find_spec
 
 MODULES = {
-    "script.tir": "roundel.script.tir", "script.relax": "roundel.script.relax", "script.ir": "roundel.script.ir",
-    "script.parser.tir": "roundel.script.tir", "script.parser.relax": "roundel.script.relax", "script.parser.ir": "roundel.script.ir",
-    "relax.dpl": "roundel.relax.dpl", "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend": "roundel.relax.frontend",
-    "relax.frontend.nn": "roundel.relax.frontend.nn", "tir.analysis": "roundel.tir.analysis", "tir.stmt_functor": "roundel.tir.stmt_functor",
-    "tir.schedule": "roundel.schedule",
+    "tirx": "roundel.compat.tvm.tir",
+    **{f"script.{parser}{name}": f"roundel.script.{home}" for parser in ("", "parser.") for name, home in
+       {"tir": "tir", "tirx": "tir", "relax": "relax", "ir": "ir"}.items()},
+    "relax.dpl": "roundel.relax.dpl", "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend.nn": "roundel.relax.frontend.nn",
+    "relax.expr": "roundel.relax", "relax.struct_info": "roundel.relax",
+    "tir.analysis": "roundel.tir.analysis", "tir.stmt_functor": "roundel.tir.stmt_functor", "tir.schedule": "roundel.schedule",
+    "tirx.analysis": "roundel.tir.analysis", "tirx.stmt_functor": "roundel.tir.stmt_functor", "s_tir.schedule": "roundel.schedule",
 }
 """Each is one module under both names."""
 

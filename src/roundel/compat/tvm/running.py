@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,17 +17,21 @@ from ...ir.errors import OptionError, RoundelError
 from ...ir.module import IRModule
 from ...runtime.timing import Times, time_evaluator
 from ...target import Target
+from .target import Target as CompatTarget
+
+_IN_ARCHIVE = "model.so"
 
 
 def _target(target: Any) -> Any:
     """A target as Roundel knows it; raises OptionError for one that is no processor."""
-    if target is None or isinstance(target, Target):
+    target = CompatTarget.current() if target is None else target
+    if target is None or (isinstance(target, Target) and target.is_host_like):
         return target
-    kind = str(target).split()[0] if str(target).strip() else "llvm"
+    kind = target.kind if isinstance(target, Target) else str(target).split()[0] if str(target).strip() else "llvm"
     if kind not in ("llvm", "c") and not kind.startswith("{"):
         raise OptionError(f"there is no code for the target {target}", hint='programs are built for the processor, target="llvm"; those with '
                           "threads bound to a GPU's run in the interpreter, rd.interpret(mod)")
-    return None if str(target).strip() in ("llvm", "c") else str(target)
+    return None if str(target).strip() in ("llvm", "c") else target
 
 
 def _out(value: Any) -> Any:
@@ -69,10 +75,16 @@ class Module(Mapping[str, Callable[..., Any]]):
         return time_evaluator(self._functions[func_name], number, repeat, min_repeat_ms)
 
     def export_library(self, file_name: str | Path, **_: Any) -> None:
-        """Write a shared library, which ``load_module`` reads. Raises RoundelError."""
+        """Write a shared library, or an archive with it (``.tar``), which ``load_module`` reads. Raises RoundelError."""
         if self._source is None:
             raise RoundelError("this module was loaded from a file", hint="copy the file")
-        compile_module(self._source[0], target=self._source[1]).save(file_name)
+        built = compile_module(self._source[0], target=self._source[1])
+        if Path(file_name).suffix != ".tar":
+            built.save(file_name)
+            return
+        with TemporaryDirectory() as folder, tarfile.open(file_name, "w") as archive:
+            built.save(library := Path(folder, _IN_ARCHIVE))
+            archive.add(library, _IN_ARCHIVE)
 
     @property
     def mod(self) -> Module:
@@ -98,6 +110,10 @@ def lower(mod: Any, *_: Any, **__: Any) -> Any:
 
 def load_module(path: str | Path) -> Module:
     """The functions of a file that ``export_library`` wrote."""
+    if Path(path).suffix == ".tar":
+        with TemporaryDirectory() as folder, tarfile.open(path) as archive:
+            archive.extract(_IN_ARCHIVE, folder, filter="data")
+            return load_module(Path(folder, _IN_ARCHIVE))
     model = api.load(path)
     return Module(model.executable if hasattr(model, "executable") else {"main": model})
 

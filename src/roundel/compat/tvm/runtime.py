@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtype import DType as DataType
+from ...ir.tir import as_index
 from .running import Module, load_module
 
 
@@ -91,6 +92,13 @@ def empty(shape: Sequence[int], dtype: str = "float32", device: Device | None = 
     return np.empty(tuple(int(n) for n in shape), DataType(dtype).numpy).view(Tensor)
 
 
+def convert(value: Any, span: Any = None) -> Any:
+    """A number as an expression, a list as a tuple; functions and texts stay what they are."""
+    if isinstance(value, list | tuple):
+        return tuple(map(convert, value))
+    return as_index(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _on_processor(where: Device | None) -> None:
     if where is not None and not where.exist:
         raise ValueError(f"there are no arrays on {where.device_type}: Roundel's programs run on the processor, tvm.cpu()")
@@ -103,4 +111,4 @@ def from_dlpack(source: Any) -> Tensor:
 
 nd = SimpleNamespace(array=tensor, empty=empty, NDArray=Tensor, cpu=cpu, cuda=cuda, device=device, from_dlpack=from_dlpack)
 
-__all__ = ["DataType", "Device", "Module", "NDArray", "Tensor", "cpu", "cuda", "device", "empty", "from_dlpack", "load_module", "nd", "tensor"]
+__all__ = ["DataType", "Device", "Module", "NDArray", "Tensor", "convert", "cpu", "cuda", "device", "empty", "from_dlpack", "load_module", "nd", "tensor"]

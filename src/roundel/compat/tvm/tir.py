@@ -12,6 +12,7 @@ from ...ir.tir import Expr as PrimExpr
 from ...ir.tir import Seq
 from ...schedule import BlockRV, LoopRV, Schedule, Trace
 from ...tir import *  # noqa: F403
+from .running import build
 
 SBlockRV = BlockRV
 _AXES = (_nodes.IterKind.SPATIAL, None, _nodes.IterKind.REDUCE, _nodes.IterKind.SCAN, _nodes.IterKind.OPAQUE)
@@ -46,7 +47,8 @@ def SeqStmt(seq: Any, span: Any = None) -> Seq:
     return Seq(tuple(seq))
 
 
-__all__ = ["BlockRV", "FloatImm", "IntImm", "IterVar", "LoopRV", "PrimExpr", "SBlockRV", "Schedule", "ScheduleError", "SeqStmt", "TensorIntrin", "Trace"]
+__all__ = ["BlockRV", "FloatImm", "IntImm", "IterVar", "LoopRV", "PrimExpr", "SBlockRV", "Schedule", "ScheduleError", "SeqStmt", "TensorIntrin", "Trace",
+           "build"]
 
 
 def __getattr__(name: str) -> Any:

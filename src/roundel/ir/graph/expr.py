@@ -42,6 +42,11 @@ class Var(GraphExpr):
     def __reduce__(self) -> tuple:
         return type(self), (self.name, self.sinfo)
 
+    @property
+    def name_hint(self) -> str:
+        """``name``, by TVM's name."""
+        return self.name
+
 
 @node
 class DataflowVar(Var):
@@ -53,6 +58,11 @@ class GlobalVar(Node):
     """A function of the module, by name."""
 
     name: str
+
+    @property
+    def name_hint(self) -> str:
+        """``name``, by TVM's name."""
+        return self.name
 
 
 @node

@@ -99,3 +99,6 @@ class Operators:
     def struct_info(self) -> Any:
         """``sinfo``, by TVM's name."""
         return self.sinfo  # type: ignore[attr-defined]
+
+    ty = struct_info
+    """The name since TVM 0.24."""

@@ -5,4 +5,6 @@ from ....script import from_source, ir, parse, relax, tir
 from ....script.ir import ir_module
 from . import parser
 
-__all__ = ["from_source", "ir", "ir_module", "parse", "parser", "relax", "tir"]
+tirx = tir
+
+__all__ = ["from_source", "ir", "ir_module", "parse", "parser", "relax", "tir", "tirx"]

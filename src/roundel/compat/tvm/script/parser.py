@@ -4,4 +4,5 @@
 from ....script import from_source, ir, parse, relax, tir
 from ....script.ir import ir_module
 
-__all__ = ["from_source", "ir", "ir_module", "parse", "relax", "tir"]
+tirx = tir
+__all__ = ["from_source", "ir", "ir_module", "parse", "relax", "tir", "tirx"]

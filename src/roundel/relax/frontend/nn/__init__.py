@@ -12,9 +12,22 @@
     rd.build(mod)["forward"](x, *weights)
 """
 
+from typing import Any
+
+from roundel.ir.errors import RoundelError
+
 from . import op, spec
 from .core import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
 from .layers import GELU, Conv1D, Conv2D, Conv3D, Embedding, GroupNorm, Identity, LayerNorm, Linear, ReLU, RMSNorm, SiLU
+
+
+def __getattr__(name: str) -> Any:
+    """Operators are found here too: ``nn.extern`` is ``nn.op.extern``."""
+    try:
+        return getattr(op, name)
+    except RoundelError as error:
+        raise AttributeError(str(error)) from None
+
 
 __all__ = [
     "GELU",

@@ -24,6 +24,11 @@ class Tensor:
     def __init__(self, expr: graph.GraphExpr) -> None:
         self._expr: Any = expr
 
+    @staticmethod
+    def placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "tensor") -> Tensor:
+        """A tensor that stands for what a call makes (``op.extern``, ``op.tensor_ir_op``): shape and type count."""
+        return Tensor(graph.Var(name, graph.TensorInfo(tuple(map(tir.as_index, shape)), dtype)))
+
     @property
     def expr(self) -> graph.GraphExpr:
         """The graph value."""

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from roundel.builder import BlockBuilder
-from roundel.ir import graph
+from roundel.ir import graph, tir
 from roundel.ir.errors import BuilderError
 from roundel.ir.op import all_ops, get_op
+from roundel.script.relax import call_dps_packed, call_tir
 
 from .core import Tensor
 
@@ -67,6 +68,24 @@ def split(x: Tensor, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, .
 def tensor_expr_op(function: Callable[..., Any], name_hint: str, args: Sequence[Any], **attrs: Any) -> Any:
     """What a function of tensor expressions computes."""
     return wrap(_builder().call_te(function, *map(_plain, args), primfunc_name_hint=name_hint, **attrs))
+
+
+def extern(name: str, args: Sequence[Any], out: Any) -> Any:
+    """The call of a function known to the FFI by name, destination passing; ``out`` are the tensors it makes, as ``Tensor.placeholder``."""
+    return wrap(call_dps_packed(name, [_plain(a) for a in args], _infos(out)))
+
+
+def tensor_ir_op(func: Any, name_hint: str, args: Sequence[Any], out: Any) -> Any:
+    """The call of a tensor program, which joins the module; ``out`` are the tensors it makes, as ``Tensor.placeholder``. Whole numbers among
+    ``args`` are behind the tensors."""
+    values = [_plain(a) for a in args]
+    numbers = [v for v in values if isinstance(v, int | tir.Expr)]
+    tensors = [v for v in values if not isinstance(v, int | tir.Expr)]
+    return wrap(call_tir(_builder().add_func(func, name_hint), tensors, _infos(out), numbers or None))
+
+
+def _infos(out: Any) -> Any:
+    return [o.expr.sinfo for o in out] if isinstance(out, tuple | list) else out.expr.sinfo
 
 
 def __getattr__(name: str) -> Callable[..., Any]:

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``tvm.relax.transform``: passes. Roundel's ``fuse`` finds what may be merged and merges it, so that several of TVM's have nothing left to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....builder import bind_params, bind_symbolic_vars
+from ....passes import get_pass
+from ..rooms import missing
+from ..transform import Pass, PassContext, Sequential, function_pass, module_pass
+
+
+def _on_function(name: str, change: Any) -> Pass:
+    return Pass(lambda mod: mod.with_functions({name: change(mod[name])}), name=name)
+
+
+def _named(*names: str) -> Any:
+    """Passes of Roundel's that do what one of TVM's does, whose options they do not need."""
+
+    def make(*_: Any, **__: Any) -> Pass:
+        return Sequential([get_pass(name) for name in names], name=names[-1])
+
+    make.__doc__ = "The pass " + ", then ".join(f"`{name}`" for name in names)
+    return make
+
+
+def _nothing(why: str) -> Any:
+    """What there is no need of here."""
+
+    def make(*_: Any, **__: Any) -> Pass:
+        return Pass(lambda mod: mod, name="nothing")
+
+    make.__doc__ = f"Nothing: {why}"
+    return make
+
+
+def BindParams(func_name: str, params: Any) -> Pass:
+    """Parameters given for good: `roundel.builder.bind_params`"""
+    return _on_function(func_name, lambda f: bind_params(f, params))
+
+
+def BindSymbolicVars(binding_map: Any, func_name: str | None = None) -> Pass:
+    """Symbolic dimensions given for good: `roundel.builder.bind_symbolic_vars`"""
+    return _on_function(func_name or "main", lambda f: bind_symbolic_vars(f, binding_map))
+
+
+# `FuseOps` merges what it finds, tensor programs too: after it `FuseTIR` drops those that were merged
+LegalizeOps = _named("decompose", "legalize")
+FoldConstant = _named("fold_constants")
+DeadCodeElimination = _named("eliminate_dead_code")
+EliminateCommonSubexpr = _named("eliminate_common_subexpressions")
+ConvertToDataflow = _named("convert_to_dataflow")
+CanonicalizeBindings = _named("simplify")
+DecomposeOpsForInference = _named("decompose")
+InlinePrivateFunctions = _named("inline_functions")
+FoldBatchnormToConv2D = _named("fold_scale")
+FuseOps = _named("fuse")
+FuseTIR = _named("eliminate_dead_code")
+AnnotateTIROpPattern = _nothing("`FuseOps` looks itself")
+Normalize = _nothing("functions are in normal form")
+FuseTransposeMatmul = _nothing("a transposition is part of the product's strategy")
+RewriteDataflowReshape = _nothing("a reshape is a view of the same memory")
+ToNonDataflow = RemovePurityChecking = CallTIRRewrite = StaticPlanBlockMemory = LowerAllocTensor = _nothing("`build` lowers and plans memory")
+KillAfterLastUse = LowerRuntimeBuiltin = VMShapeLower = AttachGlobalSymbol = ComputePrimValue = _nothing("`build` lowers and plans memory")
+
+
+def __getattr__(name: str) -> Any:
+    raise missing(f"tvm.relax.transform.{name}", name)
+
+
+__all__ = ["PassContext", "function_pass", "module_pass"]

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``tvm_ffi`` as TVM's programs use it: comparison of modules, functions by name, shapes. The table of functions is that of apache-tvm-ffi itself."""
+
+from __future__ import annotations
+
+from ..ir import structural_equal, structural_hash
+from ..runtime.registry import get_func as get_global_func
+from ..runtime.registry import register_func as register_global_func
+
+Array = tuple
+"""What functions with several results return."""
+
+
+def Shape(values: list[int] | tuple[int, ...]) -> tuple[int, ...]:
+    """A shape: a tuple of numbers."""
+    return tuple(values)
+
+
+__all__ = ["Array", "Shape", "get_global_func", "register_global_func", "structural_equal", "structural_hash"]
