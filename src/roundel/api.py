@@ -38,7 +38,7 @@ _MOST_SIZE = 1 << 46  # of a dimension: what processors of today can address
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
             hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, bounds_checks: bool | None = None,
-            choices: Mapping[str, Any] | None = None, observers: Sequence[Any] = (), profile: bool = False) -> Model:
+            choices: Mapping[str, Any] | None = None, records: Any = None, observers: Sequence[Any] = (), profile: bool = False) -> Model:
     """Native code for a model.
 
     ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),
@@ -50,11 +50,14 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     ``bounds_checks``: whether indices that are data are checked at run time (default yes; without, what is out of range reads or writes
     foreign memory). ``choices``: by the names of nodes or patterns of them algorithms, such as ``{"/layer1/*": "direct"}``, and decisions of
     their kernels, such as ``{"/fc/MatMul": {"sketch": "contraction", "rows": 6}}``, that are not left to the models of the machine; what
-    cannot be had is an error. Raises RoundelError.
+    cannot be had is an error. ``records``: a database of measurements or its path (default: the option ``records``, or else the user's own in the
+    folder of the cache; False for none); kernels that were measured on such a machine with so many threads get the fastest schedule that was.
+    Raises RoundelError.
     """
     from . import cache
     from .ir.choice import Choices
     from .target.host import target_for
+    from .tune.measured import measured_for
 
     options.check_environment()
     begun = time.perf_counter()
@@ -67,7 +70,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
         _get_ready(files)
     machine = target if files is None else target_for(target, files.nbytes)  # else the module tells whether it is worth measuring
     with options.override(**given):
-        key = cache.model_key(files, (str(machine), repr(dynamic), repr(hot), repr(Choices.of(choices)))) if kept else None
+        measured = measured_for(records, machine, threads)
+        known = (str(machine), repr(dynamic), repr(hot), repr(Choices.of(choices)), *([] if measured is None else [measured.digest]))
+        key = cache.model_key(files, known) if kept else None
     if (found := _from_cache(key, threads)) is not None:
         _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
         return found
@@ -79,10 +84,11 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
 
         return specialize(import_model(model, example_inputs, dynamic=dynamic), hot)
 
-    settings = {"target": machine, "pipeline": pipeline, "verify": verify, "observers": observers, "profile": profile, "choices": choices}
+    settings = {"target": machine, "pipeline": pipeline, "verify": verify, "observers": observers, "profile": profile, "choices": choices,
+                "records": measured}
     with options.override(**given):
         built, entry = _built(model, files, key, module, settings)
-    _log.info("compiled %s in %.2f s", _name(model), time.perf_counter() - begun)
+    _log.info("compiled %s in %.2f s%s", _name(model), time.perf_counter() - begun, f", {measured}" if measured is not None else "")
     loaded = _of_entry(entry, threads)  # its weights are mapped, where linking in memory needs a copy of them
     return loaded if loaded is not None else _in_memory(built, files, threads, profile)
 
@@ -111,11 +117,15 @@ def _built(model: Any, files: ModelFiles | None, key: str | None, module: Callab
     from .passes.garbage import rare_collection
     from .passes.progress import shown
 
-    asked = {"choices": dict(settings["choices"])} if settings["choices"] else {}
+    asked, measured = {"choices": dict(settings["choices"])} if settings["choices"] else {}, settings["records"]
+
+    def notes() -> dict[str, Any]:
+        return {"source": source.result(), **asked, **({"records": measured.summary()} if measured is not None else {})}
+
     with cache_folder.new_folder() if key is not None else nullcontext() as folder:
         with shown(f"compiling {_name(model)}"), rare_collection(), ThreadPoolExecutor(1, "roundel-source") as thread:
             source = thread.submit(_source, model, files)
-            built = compile_module(module(), weights_file=folder and folder / "weights", notes=lambda: {"source": source.result(), **asked}, **settings)
+            built = compile_module(module(), weights_file=folder and folder / "weights", notes=notes, **settings)
         if key is None or folder is None or files is None:
             return built, None
         from .build.kept import keep

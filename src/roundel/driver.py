@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ from .runtime import Executable
 from .strategy import schedule_module
 from .strategy.pins import pin_programs
 from .strategy.program import scheduled_once
+from .strategy.records import Records
 from .target import Target, TargetLike
 from .target.host import target_for
 
@@ -80,11 +82,13 @@ DEFAULT: list[Pass] = [*OPTIMIZE, *LOWER, *FINISH]
 
 @rare_collection()
 def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
-            choices: Mapping[str, Any] | None = None) -> IRModule:
+            choices: Mapping[str, Any] | None = None, records: Records | None = None) -> IRModule:
     """The module after the pipeline (default ``DEFAULT``): host functions and scheduled kernels. ``choices`` are those asked for, as of
-    ``rd.compile``; those that were made are in the module's ``choices``."""
+    ``rd.compile``; those that were made are in the module's ``choices``. ``records`` are measurements, which go before what models expect."""
     if choices is not None:
         mod = mod.replace(choices=Choices.of(choices))
+    if records is not None:
+        mod = mod.replace(choices=replace(mod.choices, records=records))
     if target is not None:
         mod = mod.replace(attrs=mod.attrs | {"target": target})
     with shared_programs(), scheduled_once():
@@ -93,14 +97,14 @@ def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequen
 
 def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (),
                    verify: bool = False, profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict,
-                   choices: Mapping[str, Any] | None = None) -> Built:
-    """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``, ``choices`` as for
-    ``rd.compile``. Raises RoundelError."""
+                   choices: Mapping[str, Any] | None = None, records: Records | None = None) -> Built:
+    """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``, ``choices`` and ``records`` as for
+    ``prepare``. Raises RoundelError."""
     target = target_of(target, mod)
 
     def made() -> Built:
         with working_ahead(machine_spec(target) if start_processes(mod) else None):
-            prepared = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify, choices=choices)
+            prepared = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify, choices=choices, records=records)
             return build_objects(prepared, profile=profile, weights_file=weights_file, notes=notes)
 
     return with_room(mod, made)

@@ -16,6 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 import typer
 
+from ..ir import options
 from ..ir.dtype import DType
 from ..ir.errors import CallError, OptionError
 from ..ir.escape import short_name
@@ -33,6 +34,16 @@ CHOOSE = typer.Option([], "--choose", metavar="NODE=CHOICE", help="Compute a nod
                       'direct, winograd4, plain, strassen, bfloat16, separate, unpacked, or its kernel with decisions of JSON, {"rows": 6}; '
                       "`roundel explain --json` lists them. May be given several times.")
 
+
+def _compile_from(ctx: typer.Context, database: str | None) -> str | None:
+    """Make a database the one that is compiled from while the command runs."""
+    if database is not None:
+        ctx.with_resource(options.override(records=database))
+    return database
+
+
+DB = typer.Option(None, "--db", callback=_compile_from, show_default=False, help="Database of measured schedules, as `roundel tune` makes it, to compile "
+                  "from; off for none. Default: the user's own.")
 MOST_SIZE = 1 << 46  # of a dimension, and bytes of a random input: what processors of today can address
 
 

@@ -12,7 +12,7 @@ import typer
 from ..ir.errors import CallError, ModelError
 from ..ir.escape import markup, message
 from ..passes.progress import shown
-from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
+from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DB, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
 from .json_output import JSON, print_json, tensor_facts
 
 
@@ -21,6 +21,7 @@ def compile_command(
     output: Path = typer.Option(None, "-o", "--output", help="The library (.so) or object to link (.o) to write. Default: the model's name with .so."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, hot: list[str] = HOT, verify: bool = VERIFY,
     accuracy: str = ACCURACY, weights: str = WEIGHTS, bounds_checks: bool = BOUNDS_CHECKS, choose: list[str] = CHOOSE,
+    db: str = DB,
     header: bool = typer.Option(False, "--header", help="Also write a C header beside the library."),
     side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
     as_json: bool = JSON,
@@ -52,6 +53,8 @@ def compile_command(
     if activations is not None:
         sizes += f", activations {activations / 1e6:.1f} MB"
     console.print(f"[bold]{markup(str(path))}[/]  {sizes}, {time.perf_counter() - start:.1f} s")
+    if records := compiled.metadata.get("records"):
+        console.print(f"  {records['kernels']} kernels from records of {markup(records['database'])}", highlight=False)
     for kind, infos in (("in ", compiled.inputs), ("out", compiled.outputs)):
         for info in infos:
             console.print(message(f"  {kind} {info}"), highlight=False, markup=False)

@@ -11,9 +11,10 @@ import typer
 
 from ..ir import options
 from ..ir.escape import markup, short_name
+from ..ir.record import EXPECTED, MEASURED
 from ..passes.progress import shown
 from ..target import TargetLike
-from .arguments import CHOOSE, DIM, TARGET, THREADS, chosen, dims, duration, gather_inputs, known_dims
+from .arguments import CHOOSE, DB, DIM, TARGET, THREADS, chosen, dims, duration, gather_inputs, known_dims
 from .json_output import JSON, print_json
 
 
@@ -21,7 +22,7 @@ def explain_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
     kernel: str = typer.Option(None, "--kernel", "-f", help="Only this kernel: its schedule as Python, and what was passed over."),
     measure: bool = typer.Option(True, "--measure/--no-measure", help="Also run the model (random inputs) and time each kernel."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE,
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE, db: str = DB,
     seconds: float = typer.Option(1.0, "--seconds", callback=duration, help="For how long to measure."),
     top: int = typer.Option(25, "--top", min=1, help="Kernels to show, the most expensive first."),
     as_json: bool = JSON,
@@ -69,12 +70,13 @@ def explained_with_choices(model: Any, *, target: TargetLike | None = None, thre
     from ..strategy.schedule_module import schedule_module
     from ..target import Target
     from ..target.profile import this_machine
+    from ..tune.measured import measured_for
 
     mod = api.import_model(model)
     machine = driver.target_of(target, mod)
     last = driver.DEFAULT.index(schedule_module)
     known_dims((v.name for p in mod["main"].params for v in dims_of(p.sinfo)), sizes or {})
-    mod = driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:last], choices=choices)
+    mod = driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:last], choices=choices, records=measured_for(None, machine, threads))
     found, places = explain_module(mod, machine, sizes), _Places(mod)
     speed = rates(machine, threads, this_machine() if machine == Target.host() and options.get("rates") == "measured" else None)
     constants = sum(e.calls * e.cost.constant_bytes for e in found)
@@ -87,7 +89,8 @@ def explained_with_choices(model: Any, *, target: TargetLike | None = None, thre
             "predicted_ms": predicted * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
             "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
             "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
-            "nodes": places.nodes(e.name), "pin_at": places.pin_at(e.name), "pin": e.pin, "space": e.sketch.space,
+            "nodes": places.nodes(e.name), "pin_at": places.pin_at(e.name), "pin": e.pin, "space": e.space,
+            "reason": e.reason, "pinned": dict(e.pinned), "record": _of_record(e.record),
         })
     cycles_to_ms = machine.flops_per_cycle() / speed.gflops * 1e-6
     return out, [{
@@ -95,6 +98,16 @@ def explained_with_choices(model: Any, *, target: TargetLike | None = None, thre
         "expected_ms": {name: None if cycles is None else cycles * cycles_to_ms for name, cycles in c.possible.items()},
         "why_not": {name: why for name, why in c.alternatives.items() if isinstance(why, str)},
     } for c in mod.choices.made]
+
+
+def _of_record(record: Any) -> dict[str, Any] | None:
+    """What is known of a measured schedule: milliseconds of a call at each combination of sizes, of the untuned one, and of those that came behind."""
+    if record is None:
+        return None
+    return {"by": record.by, "at": record.at, "origin": record.origin, "ms": record.seconds * 1e3, "versions": dict(record.versions),
+            "sizes": [{"sizes": list(t.sizes), "ms": t.seconds * 1e3, "spread": t.spread, "runs": t.runs} for t in record.timings],
+            "untuned_ms": None if record.default is None else record.default * 1e3,
+            "second": [{"rule": r.sketch, "decisions": dict(r.decisions), "ms": r.seconds * 1e3} for r in record.second]}
 
 
 def pins(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -185,9 +198,23 @@ def table(rows: list[dict[str, Any]], title: str) -> Any:
         chosen = " ".join([r["rule"], *(f"{k}={v}" for k, v in r["decisions"].items())])
         times = [f"{r['calls'] * r['bound_ms']:.3f} {r['limit'][0]}", f"{r['calls'] * r['predicted_ms']:.3f}"]
         times += [f"{r['calls'] * r['measured_ms']:.3f}", f"{r['roofline']:.0%}"] if "measured_ms" in r else ["", ""]
-        how = "\n".join(filter(None, (chosen, passed_over(r))))
+        how = "\n".join(filter(None, (chosen, f"[dim]{markup(decided(r))}[/dim]" if r["reason"] != EXPECTED else passed_over(r))))
         out.add_row(markup(r["kernel"]), how, str(r["calls"]), f"{r['mflop']:.1f}", f"{r['mbytes']:.2f}", *times)
     return out
+
+
+def decided(row: dict[str, Any]) -> str:
+    """Why a kernel's schedule was taken where no model decided: when and by whom it was measured and what came second, or what was pinned."""
+    record = row["record"]
+    if record is None:
+        return f"pinned: {_words(row['pinned'])}" if row["pinned"] else ""
+    gain = f", {record['untuned_ms'] / record['ms']:.2f} times as fast as untuned" if record["untuned_ms"] and record["ms"] else ""
+    behind = [f"{r['rule']} {_words(r['decisions'])} {r['ms'] / record['ms'] - 1:+.1%}" for r in record["second"] if record["ms"]]
+    return f"{record['origin']}: {record['ms']:.4f} ms{gain}" + (f"; then {'; then '.join(behind)}" if behind else "")
+
+
+def _words(decisions: Mapping[str, Any]) -> str:
+    return " ".join(f"{k}={v}" for k, v in decisions.items())
 
 
 def passed_over(row: dict[str, Any]) -> str:
@@ -203,6 +230,8 @@ def summary(rows: list[dict[str, Any]]) -> str:
     """All kernels together, and how to see more."""
     bound, measured = (sum(r["calls"] * r.get(k, 0.0) for r in rows) for k in ("bound_ms", "measured_ms"))
     count = "1 kernel" if len(rows) == 1 else f"{len(rows)} kernels"
+    known = sum(r["reason"] == MEASURED for r in rows)
+    count += f" ({known} from records)" if known else ""
     text = f"{count}, {sum(r['calls'] * r['mflop'] for r in rows) / 1e3:.2f} GFLOP; bound {bound:.3f} ms (c: by arithmetic, m: by memory)"
     if measured:
         text += f", measured {measured:.3f} ms: {bound / measured:.0%} of the roofline"
@@ -221,6 +250,8 @@ def _print_kernel(rows: list[dict[str, Any]], kernel: str, as_json: bool) -> Non
     typer.echo(f"# {kernel}: rule {row['rule']}, {row['decisions'] or 'no free choices'}\n"
                f"# {row['mflop']:.2f} MFLOP, {row['mbytes']:.3f} MB, bound {row['bound_ms']:.4f} ms by {row['limit']}, "
                f"predicted {row['predicted_ms']:.4f} ms")
+    if why := decided(row):
+        typer.echo(f"# {why}")
     for rule, why in row["passed_over"].items():
         typer.echo(f"# passed over {rule}: {why}")
     if row["alternatives"]:

@@ -48,11 +48,13 @@ class Choice:
 @dataclass(frozen=True)
 class Choices:
     """The choices of a module. ``asked``: names or patterns of sites with the alternative asked for; ``pins``: names or patterns of sites or
-    tensor programs with decisions of schedules; ``made``: what was decided so far."""
+    tensor programs with decisions of schedules; ``made``: what was decided so far. ``records``: measurements that go before what models expect
+    (`roundel.strategy.records.Records`)."""
 
     asked: tuple[tuple[str, str], ...] = ()
     pins: tuple[tuple[str, Attrs], ...] = ()
     made: tuple[Choice, ...] = ()
+    records: Any = None
 
     @staticmethod
     def of(given: Mapping[str, Any] | None) -> Choices:

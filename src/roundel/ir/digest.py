@@ -12,6 +12,7 @@ from typing import Any
 from .constants import ConstData
 from .dtype import DType
 from .equal import BY_IDENTITY, bound, does_nothing
+from .graph.struct_info import StructInfo
 from .node import Node
 from .op import OpDef
 from .tir import stmt as ts
@@ -43,6 +44,7 @@ class _Writer:
         self.numbers: dict[Any, int] = {}  # of variables and buffers
         self.count = 0
         self.inner: dict[Expr, int] | None = None  # parts of the expression that is being written, each of which is written once
+        self.size_is_known = False  # here: what a variable is bound to, or where it stands, tells whether it is a size
 
     def put(self, v: Any) -> None:
         write = _WRITE.get(type(v))
@@ -75,11 +77,15 @@ class _Writer:
         elif isinstance(v, BaseFunc):
             self.function(v)
         else:
+            outer = self.size_is_known
+            self.size_is_known = outer or type(v) is ts.Let or isinstance(v, StructInfo)
             for x in bound(v):
                 self.numbers.pop(x, None)
             for x in bound(v):
                 self.put(x)
+            self.size_is_known = outer or isinstance(v, StructInfo)
             self.fields(v, ("name",) if type(v) is ts.Block else ())
+            self.size_is_known = outer
 
     def expression(self, e: Any) -> None:
         """Expressions are graphs: what occurs in one for the second time is named by its number."""
@@ -99,7 +105,7 @@ class _Writer:
             return
         self.numbers[v] = self.count = self.count + 1
         if isinstance(v, Var):
-            self.parts.append(f"Var {v.dtype} {int(v.size)};")
+            self.parts.append(f"Var {v.dtype} {int(v.size and not self.size_is_known)};")
         else:
             outer, self.inner = self.inner, None
             self.fields(v, ("name",))

@@ -106,6 +106,11 @@ def shaping_code() -> tuple[tuple[str, Any], ...]:
     return tuple((name, get(name)) for name, option in sorted(REGISTRY.items()) if option.shapes_code)
 
 
+def of_schedules() -> str:
+    """The options, as text, that decide which schedules of a program may be taken: what was measured under others does not count."""
+    return f"accuracy={get('accuracy')}"
+
+
 def check_environment() -> None:
     """Raises OptionError for a variable of the environment that cannot have its value, also where it would not be asked for now. Logs a
     warning for each that nothing reads, once in a process."""
@@ -162,6 +167,7 @@ define("max_folded_bytes", int, 256 << 20, "bytes that what is computed at compi
        "computed at every run", least=0, shapes_code=True)
 define("rates", str, "measured", "what cost models take the speed of this machine's caches and memory from: measured once and kept on disk, "
        "or the table of machines", ("measured", "table"), shapes_code=True)
+define("records", str, None, "file of measured schedules that is compiled from (default: the user's own, tuned.jsonl in the folder of the cache); off for none")
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
 define("cache_size", int, 8 << 30, "bytes that compiled models may take on disk; the least recently used go first", least=0)

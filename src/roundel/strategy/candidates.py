@@ -36,6 +36,10 @@ class Candidates:
         cycles = np.zeros(len(self)) if self.cycles is None else self.cycles
         return self.decisions(int(np.argmin(cycles if among is None else np.where(among, cycles, np.inf))))
 
+    def holds(self, decisions: Mapping[str, Any]) -> bool:
+        """Whether there is a candidate with these decisions."""
+        return all(n in decisions for n in self.columns) and bool(np.logical_and.reduce([self.columns[n] == decisions[n] for n in self.columns]).any())
+
     def expected(self, decisions: Mapping[str, Any]) -> float | None:
         """Cycles of the candidate with these decisions; None where nothing is expected. Raises IndexError where there is no such candidate."""
         if self.cycles is None:

@@ -17,11 +17,14 @@ from typing import Any
 
 from ..ir import tir
 from ..ir.errors import ScheduleError
+from ..ir.record import Record
 from ..target import Target
 from .generic.contest import Champion, is_contested, is_faster, is_promising
 from .generic.generic import generic
 from .pins import Pins
 from .program import Program
+from .records import Records, program_digest
+from .replay import replay
 from .rules import rules_in_order
 from .sketch import Applied, Rule, Sketch
 
@@ -32,7 +35,8 @@ _log = logging.getLogger("roundel.schedule")
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to schedule a program, or why it is none. ``name`` is the sketch's, or that of the rule which proposed none."""
+    """One way to schedule a program, or why it is none. ``name`` is the sketch's, or that of the rule which proposed none. ``record``: the measurement
+    that it comes from; then there is no ``sketch``, but the steps that were recorded."""
 
     name: str
     sketch: Sketch | None = None
@@ -40,6 +44,7 @@ class Alternative:
     applied: Applied | None = None
     why_not: str = ""
     was_dropped: bool = False
+    record: Record | None = None
 
     @property
     def fits(self) -> bool:
@@ -53,16 +58,21 @@ class Alternative:
 
 
 def choose(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (), pins: Mapping[str, Any] | None = None,
-           rules: Sequence[Rule] | None = None) -> Iterator[Alternative]:
+           rules: Sequence[Rule] | None = None, records: Records | None = None) -> Iterator[Alternative]:
     """The alternatives of a program, one after another as they are asked for: the first one that fits is the compiler's choice.
 
     ``constants`` are the positions of the buffer parameters that are constants, ``pins`` decisions that are made already (default: those of
-    the program's attribute ``decisions``), ``rules`` who may propose (default: all). Raises ScheduleError where pins cannot be had.
+    the program's attribute ``decisions``), ``rules`` who may propose (default: all). What was measured, according to ``records``, goes before
+    what is expected, and behind what is pinned. Raises ScheduleError where pins cannot be had.
     """
     if pins is not None:
         func = func.with_attr("decisions", dict(pins))
     program, pinned = Program.of(func, target, constants), Pins.of(func)
     others, met = [], False  # what was left out, whether an alternative did fit
+    if records is not None and not func.attrs.get("decisions") and (record := records.best(program_digest(program))) is not None:
+        found = _replayed(program, record)
+        met = found.fits
+        yield found
     for group in competing(rules_in_order() if rules is None else rules):
         left_out, ranked = _proposals(group, program, pinned, must_fit=not met)
         others += left_out
@@ -141,6 +151,13 @@ def _proposals(rules: Sequence[Rule], program: Program, pins: Pins, must_fit: bo
                     raise
                 left_out.append(Alternative(sketch.name, sketch, why_not=error.what))
     return left_out, sorted(ranked, key=lambda pair: _cycles(*pair)) if len(ranked) > 1 else ranked
+
+
+def _replayed(program: Program, record: Record) -> Alternative:
+    try:
+        return Alternative(record.sketch, None, record.decisions, replay(program, record), record=record)
+    except ScheduleError as error:
+        return Alternative(record.sketch, None, record.decisions, None, f"its record cannot be replayed: {error.what}", was_dropped=True, record=record)
 
 
 def _scheduled(program: Program, sketch: Sketch, choice: Mapping[str, Any]) -> Alternative:

@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why each kernel of a module has its schedule: the sketch that was taken, its decisions, the alternatives that were passed over, and the least
-time that the kernel can take."""
+"""Why each kernel of a module has its schedule: whether that was measured, pinned or expected to be the fastest, the sketch that was taken, its
+decisions, the alternatives that were passed over, and the least time that the kernel can take."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.module import IRModule
+from ..ir.record import EXPECTED, MEASURED, PINNED, Record
 from ..ir.visit import free_vars, substitute
 from ..target import Target
 from .candidates import Candidates
-from .choose import choose
+from .choose import Alternative, choose, proposals
 from .cost import expected_cycles
 from .pack_constants import calls_of, constant_params
 from .parallelism import GRAIN
 from .pins import SKETCH, is_packed
+from .records import Records
 from .roofline import Cost, Rates, program_cost, roofline
 from .sketch import Sketch
 
@@ -28,7 +30,8 @@ class Explanation:
     """One kernel. ``calls``: places in the graph that call it. ``rule``: the name of the sketch that was taken; ``passed_over``: for each one
     tried before it, why it was not. ``decisions``: what was chosen freely, ``candidates`` out of what, in cycles at the sizes that are
     assumed where they are symbolic. ``schedule``: the primitives as Python. ``cycles``: what is expected of it on one core at the sizes asked
-    about."""
+    about. ``record``: the measurement that it was taken from. ``sketch``: None where the record's is proposed no more. ``pinned``: decisions that
+    were asked for."""
 
     name: str
     calls: int
@@ -37,19 +40,31 @@ class Explanation:
     passed_over: Mapping[str, str]
     schedule: str
     cost: Cost
-    sketch: Sketch
+    sketch: Sketch | None
     cycles: float
+    record: Record | None = None
+    pinned: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def reason(self) -> str:
+        """What decided: a measurement, who compiled, or the model of the machine."""
+        return MEASURED if self.record is not None else PINNED if self.pinned else EXPECTED
+
+    @property
+    def space(self) -> dict[str, list[int]]:
+        """The values of each decision that can be pinned."""
+        return {} if self.sketch is None else self.sketch.space
 
     @property
     def pin(self) -> dict[str, Any]:
         """What pins these decisions: a program's attribute ``decisions``, or what ``rd.compile(choices=...)`` takes for a kernel."""
-        names = [n for n in (*self.sketch.space, GRAIN) if n in self.decisions]
+        names = [n for n in (*self.space, GRAIN) if n in self.decisions]
         return {SKETCH: self.rule, **{n: self.decisions[n] for n in names}}
 
     @property
     def candidates(self) -> Candidates | None:
         """What the sketch could have decided."""
-        return self.sketch.candidates
+        return None if self.sketch is None else self.sketch.candidates
 
 
 def explain_module(mod: IRModule, target: Target, sizes: Mapping[str, int] | None = None) -> list[Explanation]:
@@ -60,7 +75,8 @@ def explain_module(mod: IRModule, target: Target, sizes: Mapping[str, int] | Non
     calls: dict[str, list[graph.Call]] = {}
     for _, value in calls_of(mod, values.decided):
         calls.setdefault(value.args[0].name, []).append(value)
-    return [explain_program(mod[n], target, n, len(made), constants.get(n, ()) if is_packed(mod[n]) else (), values.of_program(mod[n], made[0]))
+    return [explain_program(mod[n], target, n, len(made), constants.get(n, ()) if is_packed(mod[n]) else (), values.of_program(mod[n], made[0]),
+                            mod.choices.records)
             for n, made in calls.items() if mod[n].root_block is not None]
 
 
@@ -95,18 +111,28 @@ class _Values:
 
 
 def explain_program(func: tir.PrimFunc, target: Target, name: str = "main", calls: int = 1, constants: tuple[int, ...] = (),
-                    sizes: Mapping[str, int] | None = None) -> Explanation:
+                    sizes: Mapping[str, int] | None = None, records: Records | None = None) -> Explanation:
     """Schedule one program as the compiler does, and record why."""
-    cost = program_cost(func, constants, sizes)
+    cost, pinned = program_cost(func, constants, sizes), func.attrs.get("decisions") or {}
     passed: dict[str, str] = {}
-    for found in choose(func, target, constants):
-        if found.applied is not None and found.sketch is not None:
-            applied = found.applied
+    for found in choose(func, target, constants, records=records):
+        if found.applied is not None:
+            applied, sketch = found.applied, found.sketch if found.record is None else _sketch_of(found, func, target, constants)
             asked = {v.name: (sizes or {}).get(v.name, 1) for b in func.buffer_params for n in b.shape for v in free_vars(n)}
             cycles = expected_cycles(applied.func, target, asked, cores=1) if asked or found.expected is None else found.expected
-            return Explanation(name, calls, found.name, applied.decisions, passed, str(applied.schedule.trace), cost, found.sketch, cycles)
+            steps = str(applied.schedule.trace)
+            return Explanation(name, calls, found.name, applied.decisions, passed, steps, cost, sketch, cycles, found.record, pinned)
         passed[found.name] = found.why_not
     raise AssertionError("the last rule takes no step")
+
+
+def _sketch_of(found: Alternative, func: tir.PrimFunc, target: Target, constants: tuple[int, ...]) -> Sketch | None:
+    """The sketch that a record's decisions are of; None where no rule proposes one that has them."""
+    for sketch, _ in proposals(func, target, constants):
+        table = sketch.candidates
+        if sketch.name == found.name and (table is None or table.holds(found.choice)):
+            return sketch
+    return None
 
 
 def predicted_seconds(found: Explanation, target: Target, machine: Rates, constants: float | None = None) -> float:
@@ -117,7 +143,7 @@ def predicted_seconds(found: Explanation, target: Target, machine: Rates, consta
 def modelled_seconds(found: Explanation, target: Target, machine: Rates) -> float:
     """What the sketch expects of the chosen decisions, as it does of those that were passed over; of a sketch without candidates, what is expected of
     its schedule."""
-    own = found.sketch.expected(found.decisions)
+    own = None if found.sketch is None else found.sketch.expected(found.decisions)
     return _at_rate(found.cycles if own is None else own, target, machine)
 
 

@@ -15,11 +15,12 @@ from ..ir import tir
 from ..ir.annotations import PREFETCH, PREFETCH_LINES
 from ..ir.equal import structural_equal
 from ..ir.errors import ScheduleError
+from ..ir.record import Record, Rival, Timing
 from ..ir.visit import statements
 from ..schedule.schedule import Schedule
 from ..schedule.trace import Trace, index_map_data, index_map_from
 from .program import Program
-from .records import Record, Rival, Timing, key_of, sizes_of
+from .records import key_of, sizes_of
 from .sketch import Applied
 
 _UNCHECKED = ("annotate_buffer_access", "unsafe_hide_buffer_access", "unsafe_set_dtype")

@@ -14,19 +14,22 @@ from ..target import Target
 from .choose import choose
 from .pack_constants import constant_params, repack
 from .pins import is_packed
+from .records import Records
 from .sketch import Applied
 
 
 @pass_("schedule")
 def schedule_module(mod: IRModule) -> IRModule:
     """Schedule each program in block form that has no schedule yet by the first of its alternatives that fits, and lay constants out as the
-    schedules want them. The attribute ``scheduled`` names the sketch."""
+    schedules want them. The attribute ``scheduled`` names the sketch.
+
+    What was measured, according to the records of the module's choices, is taken as it is; a record that does not fit is warned of."""
     target = mod.attrs.get("target") or Target.host()
     constants = constant_params(mod)
     changes, layouts = {}, {}
     for name, func in mod.items():
         if isinstance(func, tir.PrimFunc) and func.root_block is not None and "scheduled" not in func.attrs:
-            changes[name], wanted = schedule_program(func, target, constants.get(name, ()) if is_packed(func) else ())
+            changes[name], wanted = schedule_program(func, target, constants.get(name, ()) if is_packed(func) else (), records=mod.choices.records, name=name)
             offer(name, changes[name])
             if wanted:
                 layouts[name] = wanted
@@ -34,18 +37,24 @@ def schedule_module(mod: IRModule) -> IRModule:
 
 
 def schedule_program(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (),
-                     pins: Mapping[str, Any] | None = None) -> tuple[tir.PrimFunc, Mapping[int, tir.IndexMap]]:
-    """The program under the first alternative that fits, and the layouts it wants for the constant parameters ``constants``.
+                     pins: Mapping[str, Any] | None = None, records: Records | None = None,
+                     name: str = "main") -> tuple[tir.PrimFunc, Mapping[int, tir.IndexMap]]:
+    """The program under the first alternative that fits, and the layouts it wants for the constant parameters ``constants``. ``records`` as for
+    ``choose``; ``name`` is what messages call it.
 
     Alternatives that were dropped, because a step was illegal or something failed, are noted in the attribute ``schedule_notes``. Raises
     ScheduleError where decisions are pinned (``pins``, or the attribute ``decisions``) that cannot be had.
     """
     notes: list[str] = []
-    for found in choose(func, target, constants, pins):
+    for found in choose(func, target, constants, pins, records=records):
         if found.applied is not None:
+            if found.record is not None and records is not None:
+                records.taken(name, found.record)
             return finished(found.name, found.applied, notes), found.applied.layouts
         if found.was_dropped:
             notes.append(f"{found.name}: {found.why_not}")
+        if found.record is not None and records is not None:
+            records.tell(f"kernel {name} is not compiled from its record ({found.record.origin}): {found.why_not}")
     raise AssertionError("the last rule takes no step")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..ir import escape
+from ..ir.digest import structural_digest
 from ..ir.errors import OptionError
 from . import keys
 from .machines import MACHINES
@@ -147,6 +148,13 @@ class Target:
     def bandwidth_gbs(self, nbytes: float, cores: int = 1) -> float:
         """Estimated read bandwidth (GB/s) of each of ``cores`` cores for a working set of that size."""
         return self.bytes_per_cycle(self.level_of(nbytes), cores) * self.frequency_ghz
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of what code the machine can run, by which measurements of it are found. Rates, cores and sizes of caches do not count: what
+        was measured holds however a model explains it."""
+        features, attrs = tuple(sorted(self.features)), tuple((k, str(v)) for k, v in self.attrs)
+        return structural_digest((self.kind, self.triple, self.cpu, features, self.vector_bytes, self.vector_registers, attrs))[:16]
 
     @property
     def folds_loads(self) -> bool:

@@ -28,8 +28,8 @@ from typing import Any
 
 from ..ir import cache_folder
 from ..ir.errors import OptionError
+from ..ir.record import Key, Record, Rival, Timing
 from ..ir.sources import sources
-from ..strategy.records import Key, Record, Rival, Timing
 
 FORMAT = 1
 NAME = "tuned.jsonl"  # of the user's own database, in the cache's folder
@@ -58,7 +58,7 @@ class Database:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         if path is not None and not isinstance(path, str | os.PathLike):
             raise OptionError(f"a database cannot be {path!r}", hint="give the path of a file")
-        self.path = Path(path) if path is not None else default_path()
+        self.path = Path(path) if path is not None else default_path(make=True)
         self.skipped: Counter[str] = Counter()
         self._lines: dict[tuple[str, str], list[_Line]] = {}
         self._count = 0
@@ -167,9 +167,10 @@ class Database:
             _log.warning("%s", message)
 
 
-def default_path() -> Path | None:
-    """Where the user's own database is, in the folder of the cache; None where there is no such folder, or others may write to it."""
-    place = cache_folder.folder(make=True)
+def default_path(make: bool = False) -> Path | None:
+    """Where the user's own database is, in the folder of the cache, which is made if need be with ``make``; None where there is no such folder,
+    or others may write to it."""
+    place = cache_folder.folder(make=make)
     return None if place is None else place / NAME
 
 
