@@ -32,6 +32,7 @@ from . import (
     reduction,
     reindex_cache,
     rfactor,
+    rolling,
     sampling,
     tensorize,
     unsafe,
@@ -206,6 +207,7 @@ class Schedule:
     reindex_cache_write = method(reindex_cache.reindex_cache_write)
     compute_at = method(move.compute_at)
     reverse_compute_at = method(move.reverse_compute_at)
+    rolling_buffer = method(rolling.rolling_buffer)
     compute_inline = method(inline.compute_inline)
     reverse_compute_inline = method(inline.reverse_compute_inline)
     fuse_reduction_epilogue = method(epilogue.fuse_reduction_epilogue)
