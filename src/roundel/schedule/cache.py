@@ -13,7 +13,7 @@ from . import legality
 from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import Region
-from .stages import after, copied_region, copy_part, copy_region, place, scope_region
+from .stages import after, copied_region, copy_part, copy_region, place, scope_region, stored_region
 from .tree import Tree
 
 
@@ -80,12 +80,12 @@ def cache_write(
         )
     legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
     legality.require_own_condition(tree, realize, f"cache {buffer.name} of block {node.name}")
-    if not legality.stores_all(tree, realize, buffer):
-        why = f"block {node.name} may leave out elements of the part of {buffer.name} that would be copied back"
-        refuse(tree, realize, f"cannot cache {buffer.name}", why)
     users = [tree.realize(t) for t in consumer_blocks or ()]
     site = place(tree, [realize], legality.later_readers(tree, realize, buffer, users), realize)
-    region = copied_region(site, [realize], buffer, written=True)
+    if not legality.stores_all(tree, realize, buffer, site.loop):
+        why = f"block {node.name} may leave out elements of the part of {buffer.name} that would be copied back"
+        refuse(tree, realize, f"cannot cache {buffer.name}", why)
+    region = stored_region(site, realize, buffer)
     box = scope_region(site, buffer, region, written=True)
     cache = _like(buffer, known_scope(tree, realize, storage_scope), box)
     copied = copy_region(site, cache, buffer, region, cache.name) if box is None else copy_part(site, cache, buffer, region, box, cache.name)

@@ -307,6 +307,8 @@ def reindex(tree: Tree, block: BlockToken, buffer: BufferName) -> Change:
         refuse(tree, realize, f"cannot reindex {target.name}", "the block does not run on the whole domain of its variables")
     if not all(an.prove(i >= 0) and an.prove(i < n) for i, n in zip(at, target.shape)):
         refuse(tree, realize, f"cannot reindex {target.name}", "its index may lie outside of the buffer, under a condition")
+    if any(m.source.buffer is target and m.buffer.ndim > len(ivs) for b in walk(node) if type(b) is Block for m in b.match_buffers):
+        refuse(tree, realize, f"cannot reindex {target.name}", "a view of it has more dimensions")
     new = decl_buffer(tuple(iv.dom.extent for iv in ivs), target.dtype, target.name + "_reindex", scope=target.scope)
     fresh = [iv.replace(var=Var(f"v{k}", iv.var.dtype), kind=IterKind.SPATIAL) for k, iv in enumerate(ivs)]
     there = tuple(substitute(i, {a.var: b.var for a, b in zip(ivs, fresh)}) for i in at)

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from roundel.arith import detect_iter_map, disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
 from roundel.ir.errors import ArithError
-from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, Stmt
+from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, Range, Stmt
 
 from .accesses import INIT, Access, accesses_of, loads_of
 from .dependence import conflicts, instance_conflicts, places_under, same_instance, stays_before
@@ -80,6 +80,11 @@ def readers(tree: Tree, scope: Block, buffer: Buffer) -> list[BlockRealize]:
 def asked_of(realize: BlockRealize) -> set[Buffer]:
     """Buffers on whose contents it depends whether and where a block runs."""
     return {a.buffer for a in loads_of(*realize.iter_values, realize.predicate)}
+
+
+def needed_by(realize: BlockRealize) -> set[Buffer]:
+    """Buffers that a block reads, or whose contents decide whether and where it runs."""
+    return reads_of(realize.block) | asked_of(realize)
 
 
 def require_own_condition(tree: Tree, realize: BlockRealize, doing: str) -> None:
@@ -172,11 +177,11 @@ def passed(tree: Tree, moving: BlockRealize, place: Stmt) -> list[BlockRealize]:
 def require_no_conflict(tree: Tree, moving: BlockRealize, passed: list[BlockRealize], doing: str) -> None:
     """The moving block neither feeds, nor is fed by, nor overwrites (or shares outputs with) the blocks it passes."""
     me = moving.block
-    require_only_blocks(tree, moving, writes_of(me), reads_of(me), f"{doing} block {me.name}")
+    require_only_blocks(tree, moving, writes_of(me), needed_by(moving), f"{doing} block {me.name}")
     for other in passed:
         if other is moving:
             continue
-        clash = (writes_of(me) & reads_of(other.block)) | (reads_of(me) & writes_of(other.block))
+        clash = (writes_of(me) & needed_by(other)) | (needed_by(moving) & writes_of(other.block))
         clash |= {b for b in writes_of(me) & writes_of(other.block) if not _apart(tree, moving, other, b)}
         if clash:
             names = ", ".join(b.name for b in clash)
@@ -215,22 +220,24 @@ def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool
     return all(disjoint(x, y, an) for x in written(tree, a, buffer, None) for y in written(tree, b, buffer, None))
 
 
-def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
-    """Whether a block stores every element of the region it is said to write of a buffer: no condition, no gap."""
+def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer, within: For | None = None) -> bool:
+    """Whether a block stores every element of the region it is said to write of a buffer in its scope (in one iteration of ``within``): no
+    condition, no gap."""
     block = realize.block
     reducing = {x for iv, v in zip(block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE and block.init is not None for x in free_vars(v)}
     asked = [c for c in conjuncts(realize.predicate) if free_vars(c).isdisjoint(reducing)]  # (the init runs whatever is reduced over)
-    if any(reads_memory(c) for c in conjuncts(realize.predicate)) or (asked and run_domain(tree, realize) is None):
+    box = run_domain(tree, realize, within)
+    if any(reads_memory(c) for c in conjuncts(realize.predicate)) or ((asked or within is not None) and box is None):
         return False
     mine = [a for a in accesses_of(block) if a.store and a.buffer is buffer and (block.init is None or a.update == INIT)]
     part = block.body if block.init is None else block.init
     unconditional = not any(type(n) in (tir.If, tir.While) or (type(n) is BlockRealize and not is_true(n.predicate)) for n in walk(part))
-    return bool(mine) and unconditional and any(_without_gaps(tree, realize, a) for a in mine)
+    return bool(mine) and unconditional and any(_without_gaps(tree, realize, a, box or {}) for a in mine)
 
 
-def _without_gaps(tree: Tree, realize: BlockRealize, a: Access) -> bool:
+def _without_gaps(tree: Tree, realize: BlockRealize, a: Access, box: Mapping[Var, Range]) -> bool:
     """Whether the indices of a store take every value between their least and greatest, in all combinations."""
-    doms = {**{iv.var: iv.dom for iv in realize.block.iter_vars}, **a.inside}
+    doms = {**{iv.var: box.get(iv.var, iv.dom) for iv in realize.block.iter_vars}, **a.inside}
     points = [r.min for r in a.region if is_one(r.extent)]
     if all(type(i) is Var for i in points) and len(set(points)) == len(points):
         return True

@@ -56,7 +56,9 @@ def compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit_loops: 
     passed += [r for p in parts[:at] for r in tree.realizes(p)]
     legality.require_no_conflict(tree, move.realize, passed, "move")
     for user in users:
-        move.require_apart(user, legality.writes_of(user.block) & legality.reads_of(move.block))
+        move.require_apart(user, legality.writes_of(move.block) & legality.asked_of(user))
+    for other in (r for p in parts[at:] for r in tree.realizes(p)):
+        move.require_apart(other, legality.writes_of(other.block) & legality.needed_by(move.realize))
     return move.to(at, _needed(move, users), [], preserve_unit_loops)
 
 
@@ -88,7 +90,9 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
     passed += [r for p in parts[at:] for r in tree.realizes(p)]
     legality.require_no_conflict(tree, move.realize, passed, "move")
     for source in sources:
-        move.require_apart(source, legality.writes_of(move.block) & (legality.reads_of(source.block) | legality.writes_of(source.block)))
+        move.require_apart(source, legality.writes_of(source.block) & legality.asked_of(move.realize))
+    for other in (r for p in parts[:at] for r in tree.realizes(p)):
+        move.require_apart(other, legality.writes_of(move.block) & (legality.needed_by(other) | legality.writes_of(other.block)))
     _require_finished(move, sources)
     doms, conditions = _provided(move, sources)
     return move.to(at, doms, conditions, preserve_unit_loops)

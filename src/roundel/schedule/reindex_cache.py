@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from roundel.arith import Analyzer, map_shape
-from roundel.ir import Buffer, Token, Var, decl_buffer, free_vars, substitute, tir
+from roundel.ir import Buffer, Token, Var, decl_buffer, free_vars, substitute, tir, walk
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
 
@@ -86,6 +86,8 @@ class _Stage:
             shape = map_shape(IndexMap(tuple(place.values()), self.there), [iv.dom.extent for iv in block.iter_vars], an)
         except ArithError as e:
             self.refuse(f"the shape of the copy is not known: {e}")
+        if any(m.source.buffer is buffer and m.buffer.ndim > len(shape) for b in walk(block) if type(b) is Block for m in b.match_buffers):
+            self.refuse("a view of it has more dimensions than the copy")
         self.cache = decl_buffer(shape, buffer.dtype, f"{buffer.name}_{scope}", scope=scope)
 
     def refuse(self, why: str) -> None:

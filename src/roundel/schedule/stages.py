@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from roundel.arith import Analyzer, end, union
+from roundel.arith import Analyzer, end, estimate_region, union
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
 from .primitive import refuse
 from .rebind import serial, wrap
-from .regions import Region, regions_of, touched
+from .regions import Region, regions_of, run_domain, touched
 from .tree import TRUE, Tree, unique_block_name
 
 
@@ -90,6 +90,17 @@ def copied_region(site: Site, users: Sequence[BlockRealize], buffer: Buffer, *, 
     for other in found[1:]:
         region = union(region, other, an)
     return region
+
+
+def stored_region(site: Site, realize: BlockRealize, buffer: Buffer) -> Region:
+    """What a block stores of a buffer in one iteration of the site's loop, or in the scope; conditions on its variables make it smaller."""
+    region, box = copied_region(site, [realize], buffer, written=True), run_domain(site.tree, realize, site.loop)
+    found = regions_of(realize.block, buffer, written=True)
+    if box is None or len(found) != 1:
+        return region
+    an = site.tree.analyzer(site.top, inside=True)
+    exact = estimate_region(found[0], box, an=an)
+    return tuple(r if an.prove(x.min <= r.min) and an.prove(end(r) <= end(x)) else x for r, x in zip(region, exact))
 
 
 def scope_region(site: Site, buffer: Buffer, region: Region, *, written: bool) -> Region | None:
