@@ -128,6 +128,8 @@ STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "reindex_cache": lambda s, sch: _reindexed_copy(s, sch),
     "compute_at": lambda s, sch: sch.compute_at(s.block(), s.loop(), s.pick(False, True), s.pick(-1, -2)),
     "reverse_compute_at": lambda s, sch: sch.reverse_compute_at(s.block(), s.loop(), s.pick(False, True), s.pick(-1, -2)),
+    "rolling_buffer": lambda s, sch: sch.rolling_buffer(s.block(), 0),
+    "set_axis_separator": lambda s, sch: sch.set_axis_separator(s.block(), (s.pick("read", "write"), 0), [s.pick(0, 1)]),
     "compute_inline": lambda s, sch: sch.compute_inline(s.block()),
     "reverse_compute_inline": lambda s, sch: sch.reverse_compute_inline(s.block()),
     "decompose_reduction": lambda s, sch: (lambda b: sch.decompose_reduction(b, s.loop(b)))(s.block()),

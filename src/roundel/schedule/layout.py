@@ -16,7 +16,7 @@ from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, F
 
 from . import legality
 from .arguments import applied
-from .kinds import read_buffer, written_buffer
+from .kinds import read_buffer, replace_buffers, views_of, written_buffer
 from .primitive import BlockToken, BufferName, Change, Fill, Map, primitive, refuse
 from .rebind import serial, wrap
 from .regions import run_domain, with_access
@@ -79,6 +79,9 @@ def transform_layout(
     node: Block = tree.nodes[block]
     old = named_buffer(tree, node, buffer)
     index_map = as_index_map(index_map, old.ndim)
+    if index_map.final_indices == index_map.initial_indices and index_map.separators:
+        cut = set_axis_separator(tree, block, buffer, index_map.separators)
+        return Change(cut.tree, recorded={**cut.recorded, "index_map": index_map})
     an = Analyzer()
     try:
         inverse, padding = inverse_index_map(index_map, old.shape, an)
@@ -99,7 +102,7 @@ def transform_layout(
     if any(m.source.buffer is old for b in tree.blocks() for m in b.match_buffers):
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "a match_buffer views it")
     fill = _padding_value(tree, node, old, pad_value, inverse.initial_indices)
-    new = decl_buffer(shape, old.dtype, old.name, scope=old.scope, align=old.align)
+    new = decl_buffer(shape, old.dtype, old.name, scope=old.scope, align=old.align, axis_separators=index_map.separators)
     func = _Relayout(tree, old, new, index_map).rewrite(tree.func)
     changed = tree.with_func(func)
     recorded = {"index_map": index_map, "buffer": (*_numbered(node, old),)}
@@ -108,6 +111,28 @@ def transform_layout(
     if padded and fill is not None and any(new in b.alloc_buffers for b in changed.blocks()):
         changed = _fill_padding(changed, new, inverse, padding, fill)
     return Change(changed, None, recorded=recorded if isinstance(buffer, Buffer) else {k: v for k, v in recorded.items() if k != "buffer"})
+
+
+@primitive
+def set_axis_separator(tree: Tree, block: BlockToken, buffer: BufferName, axis_separators: Sequence[int]) -> Change:
+    """Cut the dimensions of a buffer into groups, each of which is one dimension of the memory (where memory has several, as textures have).
+
+        B = alloc_buffer((8, 8, 4))    ->    B = alloc_buffer((8, 8, 4), axis_separators=[2])
+
+    ``buffer`` is ("read", n), ("write", n), a name or a buffer. Views of it get as many separators.
+    """
+    old = named_buffer(tree, tree.nodes[block], buffer)
+    cuts = tuple(map(int, axis_separators))
+    if list(cuts) != sorted(cuts) or any(not 0 <= k <= old.ndim for k in cuts):
+        refuse(tree, block, f"{list(cuts)} are no places to cut {old.ndim} dimensions at", hint="rising, each from 0 to the number of dimensions")
+    if any(old is m.buffer for b in tree.blocks() for m in b.match_buffers):
+        refuse(tree, block, f"cannot cut the dimensions of {old.name}", "it is a view of another buffer")
+    table = {}
+    for b in (old, *views_of(tree, old)):
+        own = cuts if b.ndim == old.ndim else tuple(min(k, b.ndim) for k in (max(0, k - old.ndim + b.ndim) for k in cuts))
+        table[b] = b.replace(axis_separators=own, data=Var(b.data.name, b.data.dtype))
+    recorded = {"buffer": _numbered(tree.nodes[block], old)} if isinstance(buffer, Buffer) else {}
+    return Change(tree.with_func(replace_buffers(tree.func, table)), recorded=recorded)
 
 
 def _numbered(block: Block, buffer: Buffer) -> tuple[str, int]:

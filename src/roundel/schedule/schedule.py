@@ -222,6 +222,7 @@ class Schedule:
     tensorize = method(tensorize.tensorize)
 
     transform_layout = method(layout.transform_layout)
+    set_axis_separator = method(layout.set_axis_separator)
     transform_block_layout = method(layout.transform_block_layout)
     reindex = method(layout.reindex)
     pad_einsum = method(padding.pad_einsum)

@@ -232,8 +232,10 @@ def python(value: Any, names: _Names) -> str:
         return _expression(value, names)
     if isinstance(value, IndexMap):
         table = {v: Var(v.name, v.dtype) for v in value.initial_indices}
-        text = ", ".join(_expression(e, names, keep=set(table)) for e in value.final_indices)
-        return f"lambda {', '.join(v.name for v in value.initial_indices)}: ({text},)"
+        items = [_expression(e, names, keep=set(table)) for e in value.final_indices]
+        for at in reversed(value.separators):
+            items.insert(at, repr(IndexMap.AXIS_SEPARATOR))
+        return f"lambda {', '.join(v.name for v in value.initial_indices)}: ({', '.join(items)},)"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(python(v, names) for v in value) + "]"
     return repr(value)

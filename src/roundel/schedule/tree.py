@@ -365,6 +365,7 @@ def substitute_buffer(buffer: tir.Buffer, table: Mapping[Var, Expr]) -> tir.Buff
         buffer.data,
         buffer.align,
         buffer.offset_factor,
+        buffer.axis_separators,
         buffer.span,
     )
 

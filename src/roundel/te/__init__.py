@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor expressions: the notation in which operators are defined."""
 
+from roundel.ir.tir import IndexMap
+
 from .arithmetic import elementwise
 from .compute import compute, extern, extern_primfunc
 from .create_prim_func import create_prim_func
@@ -34,5 +36,7 @@ from .tensor import (
     size_var,
     var,
 )
+
+AXIS_SEPARATOR = IndexMap.AXIS_SEPARATOR
 
 __all__ = [n for n in dir() if not n.startswith("_")]

@@ -17,7 +17,8 @@ class Buffer(Node):
 
     ``shape`` in elements; ``strides`` in elements (empty: C-contiguous); ``elem_offset`` in elements from ``data``
     (None: 0); ``scope`` ``"global"``, ``"local"`` (registers / private), ``"shared"``, ...; ``data`` the pointer
-    variable (buffers with one ``data`` alias); ``align`` in bytes. Make one with ``decl_buffer``.
+    variable (buffers with one ``data`` alias); ``align`` in bytes; ``axis_separators`` where the dimensions are cut into groups,
+    each of which is one dimension of the memory (of texture memory; elsewhere memory has one). Make one with ``decl_buffer``.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Buffer(Node):
     data: Var
     align: int = 64
     offset_factor: int = 1
+    axis_separators: tuple[int, ...] = ()
     span: Span | None = None
 
     __hash__ = object.__hash__
@@ -82,17 +84,23 @@ class Buffer(Node):
         return sum_of([*(i * s for i, s in zip(items, strides, strict=True)), *(() if self.elem_offset is None else (self.elem_offset,))])
 
     def get_flattened_buffer(self) -> Buffer:
-        """The same memory as a buffer of one dimension (itself where it has one)."""
+        """The same memory as a buffer of one dimension (itself where it has one), or of one for each group between ``axis_separators``."""
         if self.ndim == 1 and not self.strides:
             return self
+        if self.axis_separators and not self.strides:
+            cuts = (0, *self.axis_separators, self.ndim)
+            groups = tuple(product_of(self.shape[a:b]) for a, b in zip(cuts, cuts[1:]))
+            return self.replace(shape=groups, axis_separators=tuple(range(1, len(groups))))
         whole = self.strides[0] * self.shape[0] if self.strides else product_of(self.shape)
         return self.replace(shape=(whole,), strides=())
 
 
 def decl_buffer(shape: Any, dtype: Any = "float32", name: str = "buffer", *, strides: Any = (), elem_offset: Any = None,
-                scope: str = "global", data: Var | None = None, align: int = 64, offset_factor: int = 1) -> Buffer:
+                scope: str = "global", data: Var | None = None, align: int = 64, offset_factor: int = 1,
+                axis_separators: Any = ()) -> Buffer:
     """A new buffer; numbers in ``shape`` and ``strides`` become int64 constants."""
     shape = shape if isinstance(shape, tuple | list) else (shape,)
     offset = None if elem_offset is None else as_index(elem_offset)
     return Buffer(name, DType(dtype), tuple(as_index(s) for s in shape), tuple(as_index(s) for s in strides or ()),
-                  offset, scope, Var(name + "_data", HANDLE) if data is None else data, align, offset_factor)
+                  offset, scope, Var(name + "_data", HANDLE) if data is None else data, align, offset_factor,
+                  tuple(int(k) for k in axis_separators or ()))

@@ -195,6 +195,7 @@ class Blocks(StaticEvaluator):
             data=data,
             align=o["align"] if o.get("align", 0) > 0 else 64,
             offset_factor=factor or 1,
+            axis_separators=o.get("axis_separators") or (),
         )
 
     def _stride(self, stride: Any) -> Any:

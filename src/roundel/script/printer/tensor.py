@@ -175,6 +175,8 @@ class TensorPrinter(ExprPrinter):
             parts.append(f"align={b.align}")
         if b.offset_factor != 1:
             parts.append(f"offset_factor={b.offset_factor}")
+        if b.axis_separators:
+            parts.append(f"axis_separators={list(b.axis_separators)}")
         return ", ".join(parts)
 
     def _shape(self, items: tuple[Expr, ...]) -> str:

@@ -157,6 +157,7 @@ class TvmTensorPrinter(TvmExpressions, TensorPrinter):
         parts += [f"scope={python_string(b.scope)}"] if b.scope != "global" else []
         parts += [f"align={b.align}"] if b.align != 64 else []
         parts += [f"offset_factor={b.offset_factor}"] if b.offset_factor != 1 else []
+        parts += [f"axis_separators={list(b.axis_separators)}"] if b.axis_separators else []
         return ", ".join(parts)
 
     # ---- statements
@@ -298,7 +299,7 @@ def _alike(a: Buffer, b: Buffer) -> bool:
 
 def _is_simple(b: Buffer) -> bool:
     """Whether shape and type are all that there is to say of a buffer."""
-    usual = b.scope == "global" and b.align == 64 and b.offset_factor == 1
+    usual = b.scope == "global" and b.align == 64 and b.offset_factor == 1 and not b.axis_separators
     return usual and not b.strides and b.elem_offset is None and not shape_vars(b)
 
 

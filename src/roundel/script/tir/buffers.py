@@ -38,6 +38,7 @@ class _BufferType:
             scope=scope,
             align=align,
             offset_factor=offset_factor,
+            axis_separators=axis_separators,
         )
 
     def __getitem__(self, key: Any) -> BufferSpec:
@@ -84,6 +85,7 @@ def match_buffer(
         scope=scope or "global",
         align=align,
         offset_factor=offset_factor,
+        axis_separators=axis_separators,
     )
 
 
@@ -110,6 +112,7 @@ def alloc_buffer(
         scope=scope,
         align=align,
         offset_factor=offset_factor,
+        axis_separators=axis_separators,
     )
 
 
@@ -167,6 +170,7 @@ def decl_buffer(
         scope=scope,
         align=align,
         offset_factor=offset_factor,
+        axis_separators=axis_separators,
     )
 
 
