@@ -34,6 +34,7 @@ GOOD = {
     "Loop": lambda b, loop: loop,
     "Place": lambda b, loop: loop,
     "Target": lambda b, loop: loop,
+    "Target | Sequence[BlockToken]": lambda b, loop: loop,
     "Sequence[BlockToken] | None": lambda b, loop: None,
     "int": lambda b, loop: 1,
     "int | str": lambda b, loop: 0,

@@ -120,6 +120,7 @@ KINDS: dict[str, tuple[Test, str]] = {
     "Loop": (_is(LoopRV), "a loop"),
     "Place": (lambda v: isinstance(v, LoopRV) or (isinstance(v, Expr) and _number(v)), "a loop, or what sample_compute_location gave"),
     "Target": (_is(BlockRV, LoopRV), "a block or a loop"),
+    "Target | Sequence[BlockToken]": (lambda v: isinstance(v, BlockRV | LoopRV) or _many(_BLOCK)(v), "a block, a loop, or a list of blocks"),
     "Sequence[BlockToken] | None": (_maybe(_many(_BLOCK)), "a list of blocks, or of names of blocks"),
     "int": (_number, "an integer"),
     "int | str": (lambda v: _number(v) or isinstance(v, str), "the number of a buffer, or its name"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from roundel.arith import Analyzer, Division, subspace_divide
@@ -10,15 +11,16 @@ from roundel.ir import Rewriter, Var, free_vars, substitute, tir
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
 
-from .legality import require_no_idle
-from .primitive import Change, Target, primitive, refuse
+from .legality import bare_statements, require_no_idle
+from .primitive import BlockToken, Change, Target, primitive, refuse
 from .rebind import serial, wrap
 from .regions import domain, with_access
+from .stages import parts_of
 from .tree import TRUE, Tree, is_one, is_true, is_zero, unique_block_name
 
 
 @primitive
-def blockize(tree: Tree, target: Target, preserve_unit_iters: bool = True) -> Change:
+def blockize(tree: Tree, target: Target | Sequence[BlockToken], preserve_unit_iters: bool = True) -> Change:
     """Make the nest at a loop a block of its own, whose instances are tiles; gives back that block.
 
         for i0, j0, i1, j1:                          for i0, j0:
@@ -29,8 +31,11 @@ def blockize(tree: Tree, target: Target, preserve_unit_iters: bool = True) -> Ch
                                                                      B(vi_o * 16 + vi_i, vj_o * 16 + vj_i)
 
     Given a block, it is wrapped into one that does a single instance. An init goes to the outer block. With
-    ``preserve_unit_iters`` loops of one iteration stay bound to the outer block's variables.
+    ``preserve_unit_iters`` loops of one iteration stay bound to the outer block's variables. Given a list of blocks, their statements below
+    the innermost loop around all of them become one block.
     """
+    if isinstance(target, list | tuple):
+        return _blockize_together(tree, [tree.realize(t) for t in target], preserve_unit_iters)
     node = tree.nodes[target]
     top: Stmt = node if type(node) is For else tree.realize(target)
     found = tree.realizes(top)
@@ -70,12 +75,28 @@ def _outer_block(
     tree: Tree, realize: BlockRealize, divisions: tuple[Division, ...], inner: list[For], predicate: Expr
 ) -> Block:
     block = realize.block
-    outer_ivs, inner_ivs, values = [], [], []
+    outer_ivs = tuple(IterVar(Var(iv.var.name + "_o", iv.var.dtype), _domain(iv, d), iv.kind) for iv, d in zip(block.iter_vars, divisions))
+    update, table, inner_ivs = _tile(tree, realize, divisions, outer_ivs, inner, predicate, together=False)
+    require_no_idle(tree, realize, inner, "blockize")
+    if block.init is not None and not is_true(predicate):
+        why = f"its init would run outside of the condition {realize.predicate.script()}"
+        refuse(tree, realize, f"cannot divide block {block.name} into tiles here", why, "decompose_reduction first")
+    init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)
+    outer = Block(outer_ivs, (), (), unique_block_name(tree, block.name + "_o"), wrap(inner, update), init)
+    return with_access(tree, outer)
+
+
+def _tile(
+    tree: Tree, realize: BlockRealize, divisions: Sequence[Division], outer_ivs: Sequence[IterVar], inner: list[For], predicate: Expr, together: bool
+) -> tuple[BlockRealize, dict[Var, Expr], list[IterVar]]:
+    """The block in terms of the outer block's variables and those of its own; what its variables were; and its own variables."""
+    block = realize.block
+    inner_ivs, values = [], []
     table: dict[Var, Expr] = {}
-    for iv, d in zip(block.iter_vars, divisions):
-        v = Var(iv.var.name + "_o", iv.var.dtype)
-        outer_ivs.append(IterVar(v, _domain(iv, d), iv.kind))
-        at = v * d.inner_extent if not is_one(d.outer_extent) or is_one(d.inner_extent) else tir.const(0, iv.var.dtype)
+    for iv, outer_iv, d in zip(block.iter_vars, outer_ivs, divisions):
+        v = outer_iv.var
+        alone = is_one(d.inner_extent) and not (together and is_zero(d.outer))
+        at = v * d.inner_extent if not is_one(d.outer_extent) or alone else tir.const(0, iv.var.dtype)
         if not is_one(d.inner_extent):
             v = Var(iv.var.name + "_i", iv.var.dtype)
             inner_ivs.append(IterVar(v, Range.of(d.inner_extent), iv.kind))
@@ -83,8 +104,8 @@ def _outer_block(
             values.append(tree.analyzer(realize).simplify(d.inner - base))
             at = at + base + v
         table[iv.var] = at
-    body = substitute(block.replace(iter_vars=(), reads=(), writes=(), init=None), table).replace(iter_vars=tuple(inner_ivs))
-    update = with_access(tree, body)
+    body = block.replace(iter_vars=(), reads=(), writes=(), init=block.init if together else None)
+    update = with_access(tree, substitute(body, table).replace(iter_vars=tuple(inner_ivs)))
     seen = {d.outer: iv.var for iv, d in zip(outer_ivs, divisions)}
     predicate = _Replace(seen).rewrite(predicate)
     hidden = {x.loop_var for x in tree.loops(realize) if x not in inner} & free_vars(predicate)
@@ -95,14 +116,59 @@ def _outer_block(
             f"cannot divide block {block.name} into tiles here",
             f"its condition {realize.predicate.script()} mixes loops of the tile with others",
         )
-    require_no_idle(tree, realize, inner, "blockize")
-    if block.init is not None and not is_true(predicate):
-        why = f"its init would run outside of the condition {realize.predicate.script()}"
-        refuse(tree, realize, f"cannot divide block {block.name} into tiles here", why, "decompose_reduction first")
-    nest = wrap(inner, BlockRealize(tuple(values), predicate, update))
-    init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)
-    outer = Block(tuple(outer_ivs), (), (), unique_block_name(tree, block.name + "_o"), nest, init)
-    return with_access(tree, outer)
+    return BlockRealize(tuple(values), predicate, update), table, inner_ivs
+
+
+def _blockize_together(tree: Tree, realizes: list[BlockRealize], keep_units: bool) -> Change:
+    """The statements that hold some blocks, below the innermost loop around all of them, become one block."""
+    if not realizes or len({tree.scope(r) for r in realizes}) > 1:
+        refuse(tree, realizes[0] if realizes else tree.root, "cannot blockize these blocks", "they are not in the same block scope")
+    shared = [x for x in tree.loops(realizes[0]) if all(x in tree.loops(r) for r in realizes)]
+    top: For | Block = shared[-1] if shared else tree.scope(realizes[0])
+    parts = parts_of(top.body)
+    mine = [k for k, p in enumerate(parts) if any(tree.under(r, p) for r in realizes)]
+    first, last = mine[0], mine[-1]
+    others = [r.block.name for p in parts[first : last + 1] for r in tree.realizes(p) if r not in realizes]
+    if others or any(bare_statements(p) for p in parts[first : last + 1]):
+        refuse(tree, realizes[0], "cannot blockize these blocks", f"{', '.join(others) or 'a statement outside of blocks'} stands among them")
+    outer_ivs: list[IterVar] = []
+    outer_values: list[Expr] = []
+    changes: dict[Stmt, Stmt | None] = {}
+    for realize in sorted(realizes, key=lambda r: tree.order[r]):
+        loops = tree.loops(realize)
+        inner = loops[len(shared) :]
+        divisions, outside, inside = _divide(tree, realize, loops, inner, realize)
+        if not is_true(outside):
+            refuse(tree, realize, "cannot blockize these blocks", f"block {realize.block.name} runs in some iterations only: {outside.script()}")
+        require_no_idle(tree, realize, inner, "blockize")
+        kept = shared if keep_units else []
+        values = [_outer_value(d.outer, v, kept) for v, d in zip(realize.iter_values, divisions)]
+        ivs = _bound(realize.block, divisions, values, outer_ivs, outer_values)
+        reducing = any(iv.kind is IterKind.REDUCE and not is_one(d.outer_extent) for iv, d in zip(realize.block.iter_vars, divisions))
+        if realize.block.init is not None and reducing:
+            refuse(tree, realize, "cannot blockize these blocks", f"block {realize.block.name} is reducing in the loops around", "decompose_reduction first")
+        changes[realize] = _tile(tree, realize, divisions, ivs, inner, inside, together=True)[0]
+    changed = tree.edit(changes)
+    body = (changed.root if top is tree.root else changed.nodes[top.token]).body
+    parts = parts_of(body)
+    name = unique_block_name(tree, "outer_" + "".join(f"{r.block.name}_" for r in realizes))
+    outer = with_access(tree, Block(tuple(outer_ivs), (), (), name, tir.seq(*parts[first : last + 1])))
+    made = BlockRealize(tuple(outer_values), TRUE, outer)
+    return Change(changed.edit({body: tir.seq(*parts[:first], made, *parts[last + 1 :])}), outer.token)
+
+
+def _bound(block: Block, divisions: Sequence[Division], values: Sequence[Expr], ivs: list[IterVar], bound: list[Expr]) -> list[IterVar]:
+    """The outer variables for those of a block: what is bound already to the same values, and new ones (which are added)."""
+    found: list[IterVar] = []
+    for iv, d, value in zip(block.iter_vars, divisions, values):
+        dom = Range.of(d.outer_extent) if is_zero(d.outer) else _domain(iv, d)
+        known = [o for o, v in zip(ivs, bound) if v is value and o.kind is iv.kind and o.dom.extent is dom.extent and o not in found]
+        if not known:
+            known = [IterVar(Var(iv.var.name + "_o", iv.var.dtype), dom, iv.kind)]
+            ivs += known
+            bound.append(value)
+        found += known[:1]
+    return found
 
 
 def _base(tree: Tree, realize: BlockRealize, d: Division, inner: list[For]) -> Expr:

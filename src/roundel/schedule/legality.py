@@ -220,13 +220,13 @@ def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool
     return all(disjoint(x, y, an) for x in written(tree, a, buffer, None) for y in written(tree, b, buffer, None))
 
 
-def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer, within: For | None = None) -> bool:
-    """Whether a block stores every element of the region it is said to write of a buffer in its scope (in one iteration of ``within``): no
-    condition, no gap."""
+def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer, within: For | None = None, box: Mapping[Var, Range] | None = None) -> bool:
+    """Whether a block stores every element of the region it is said to write of a buffer in its scope (in one iteration of ``within``, or
+    where its variables are in ``box``): no condition, no gap."""
     block = realize.block
     reducing = {x for iv, v in zip(block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE and block.init is not None for x in free_vars(v)}
     asked = [c for c in conjuncts(realize.predicate) if free_vars(c).isdisjoint(reducing)]  # (the init runs whatever is reduced over)
-    box = run_domain(tree, realize, within)
+    box = run_domain(tree, realize, within) if box is None else box
     if any(reads_memory(c) for c in conjuncts(realize.predicate)) or ((asked or within is not None) and box is None):
         return False
     mine = [a for a in accesses_of(block) if a.store and a.buffer is buffer and (block.init is None or a.update == INIT)]

@@ -241,7 +241,7 @@ def _needed(move: _Move, users: list[BlockRealize]) -> dict[Var, Range]:
     for written in move.block.writes:
         region: Region | None = None
         for user in users:
-            together = _running_together(move, written.buffer)
+            together = running_together(move.tree, move.loop, written.buffer, move.shared)
             for r in regions_of(user.block, written.buffer, written=False):
                 box = touched(move.tree, user, r, move.loop, move.an)
                 box = estimate_region(BufferRegion(r.buffer, box), domain(together), an=move.an) if together else box
@@ -258,10 +258,10 @@ _SHARING = {"shared": ("threadIdx", "vthread"), "global": ("blockIdx", "threadId
 """Threads that have memory of a scope together, by the beginning of their names."""
 
 
-def _running_together(move: _Move, buffer: Buffer) -> list[For]:
-    """Loops around the place whose iterations are threads that have the buffer together: each makes what all of them need."""
+def running_together(tree: Tree, loop: For, buffer: Buffer, but: Sequence[For] = ()) -> list[For]:
+    """Loops from ``loop`` outwards (``but`` some) whose iterations are threads that have the buffer together: each makes what all of them need."""
     sharing = _SHARING.get(buffer.scope.split(".")[0], ())
-    return [x for x in (*move.tree.loops(move.loop), move.loop) if x.thread is not None and x.thread.startswith(sharing) and x not in move.shared]
+    return [x for x in (*tree.loops(loop), loop) if x.thread is not None and x.thread.startswith(sharing) and x not in but]
 
 
 def solve(an: Analyzer, block: Block, at: Range, need: Range) -> dict[Var, Range]:

@@ -59,20 +59,15 @@ def knob(tree: Tree, name: str, values: Sequence[int], decision: Choice = None, 
 def sample_perfect_tile(tree: Tree, loop: Loop, n: int, max_innermost_factor: int = 16, decision: Tile = None, rng: Random | None = None) -> Change:
     """``n`` factors (the decision) whose product is the loop's extent, the last at most ``max_innermost_factor``.
 
-    A decision recorded for another extent is brought to the nearest factors of this one.
+    A decision recorded for another extent is brought to the nearest factors of this one. Of a loop whose extent is no constant the factors are
+    None (what is left) and ones.
     """
     node: For = tree.nodes[loop]
     extent = tree.analyzer(node).value(node.extent)
-    if extent is None:
-        refuse(
-            tree,
-            node,
-            f"cannot sample a perfect tile of loop {node.loop_var.name}",
-            "its extent is not a constant",
-            hint="sample_categorical, and split by the result",
-        )
     if not 1 <= n <= MOST_FACTORS or max_innermost_factor < 1:
         refuse(tree, node, f"sample_perfect_tile needs 1 to {MOST_FACTORS} factors and a positive limit of the last, and not {n} and {max_innermost_factor}")
+    if extent is None:  # whatever else it is a multiple of is not known
+        return Change(tree, [None] + [1] * (n - 1), decision=[1] * n)
     if decision == OPEN:
         rows = tiles(extent, n, max_innermost_factor)
         if not rows:

@@ -17,6 +17,7 @@ from . import (
     blockize,
     cache,
     chosen,
+    copy_at,
     decompose_padding,
     epilogue,
     find,
@@ -203,6 +204,8 @@ class Schedule:
 
     cache_read = method(cache.cache_read)
     cache_write = method(cache.cache_write)
+    read_at = method(copy_at.read_at)
+    write_at = method(copy_at.write_at)
     reindex_cache_read = method(reindex_cache.reindex_cache_read)
     reindex_cache_write = method(reindex_cache.reindex_cache_write)
     compute_at = method(move.compute_at)

@@ -205,7 +205,8 @@ def _line(i: Instruction, names: _Names) -> str:
         args = [f"{k}={python(v, names)}" for k, v in values.items()]
     if i.decision is not None:
         args.append(f"decision={python(i.decision, names)}")
-    outputs = ", ".join(map(names, i.outputs))
+    known = i.kind != "sample_perfect_tile" or len(i.outputs) == values.get("n", 0)
+    outputs = ("" if known else "_, ") + ", ".join(map(names, i.outputs))
     if i.outputs and _many(i):
         outputs += "," if len(i.outputs) == 1 else ""
     return (f"{outputs} = " if outputs else "") + f"sch.{i.kind}({', '.join(args)})"

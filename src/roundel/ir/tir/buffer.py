@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from ..dtype import HANDLE, DType
@@ -89,7 +90,7 @@ class Buffer(Node):
             return self
         if self.axis_separators and not self.strides:
             cuts = (0, *self.axis_separators, self.ndim)
-            groups = tuple(product_of(self.shape[a:b]) for a, b in zip(cuts, cuts[1:]))
+            groups = tuple(product_of(self.shape[a:b]) for a, b in pairwise(cuts))
             return self.replace(shape=groups, axis_separators=tuple(range(1, len(groups))))
         whole = self.strides[0] * self.shape[0] if self.strides else product_of(self.shape)
         return self.replace(shape=(whole,), strides=())
