@@ -2,13 +2,15 @@
 """PyTorch's operators with every size symbolic: right at sizes of 0, 1 and odd ones, or an error in words of the model, never in those of Python.
 
 The operators are the cases of the tests of the importer, which has one at least for each, exported with each dimension of each tensor dynamic;
-what PyTorch makes fixed stays fixed, and what it cannot export so is not looked at.
+what PyTorch makes fixed stays fixed. How many operators it cannot export so, how many are refused and how many calls it refuses itself is told
+on standard error.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,13 +26,14 @@ SIZES = (0, 1, 3, 5, 7)
 
 def attack(count: int, seed: int) -> Iterator[str]:
     """So many operators, one after another in a random order, each called with sizes that it was not exported with."""
-    rng = np.random.default_rng(seed)
+    rng, counts = np.random.default_rng(seed), Counter[str]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = _cases()
         names = list(cases)
         for k in rng.permutation(np.arange(count) % len(names)):
-            yield from _findings(names[k], cases[names[k]][0], cases[names[k]][1:], rng)
+            yield from _findings(names[k], cases[names[k]][0], cases[names[k]][1:], rng, counts)
+    print(f"symbolic_torch: {count} operators: {', '.join(f'{n} {what}' for what, n in counts.most_common())}", file=sys.stderr, flush=True)
 
 
 def _cases() -> dict[str, Any]:
@@ -43,13 +46,14 @@ def _cases() -> dict[str, Any]:
     return CASES
 
 
-def _findings(name: str, function: Any, args: Any, rng: np.random.Generator) -> Iterator[str]:
+def _findings(name: str, function: Any, args: Any, rng: np.random.Generator, counts: Counter[str]) -> Iterator[str]:
     import torch
 
     import roundel as rd
 
     program = _exported(function, args)
     if program is None:
+        counts["operators that PyTorch cannot export so"] += 1
         return
     shapes = [tuple(t.shape) for t in _tensors(args)]
     try:
@@ -57,6 +61,7 @@ def _findings(name: str, function: Any, args: Any, rng: np.random.Generator) -> 
     except RoundelError as error:
         if PYTHON.search(str(error)):
             yield f"{name} of {shapes}: {' / '.join(str(error).splitlines())[:300]}"
+        counts["operators that are refused"] += 1
         return
     except Exception as error:
         yield f"{name} of {shapes}: {type(error).__name__}: {str(error)[:300]}"
@@ -67,15 +72,18 @@ def _findings(name: str, function: Any, args: Any, rng: np.random.Generator) -> 
             with torch.no_grad():
                 expected = function(*torch.utils._pytree.tree_map(_copy, given))
         except Exception:
-            continue  # PyTorch refuses these sizes
+            counts["calls that PyTorch refuses"] += 1
+            continue
         try:
             found = model(*_tensors(given))
         except RoundelError as error:
+            counts["calls that are refused where PyTorch has a result"] += 1
             if PYTHON.search(str(error)):
                 yield f"{called}: {str(error)[:300]}"
         except Exception as error:
             yield f"{called}: {type(error).__name__}: {str(error)[:300]}"
         else:
+            counts["calls that are compared"] += 1
             yield from _differences(called, expected, found)
 
 

@@ -6,6 +6,7 @@ import pytest
 from . import symbolic_torch
 
 
-def test_short_form():
+def test_short_form(capsys):
     pytest.importorskip("torch")
     assert list(symbolic_torch.attack(6, seed=0)) == []
+    assert "6 operators: " in capsys.readouterr().err  # and what became of them

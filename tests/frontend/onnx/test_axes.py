@@ -82,11 +82,21 @@ def test_parts_of_a_split_are_the_whole(given):
         from_onnx(model("Split", (X, *sizes), 2, axis=0 if sizes else 1, **given))
 
 
-def numbers(op, inputs, outputs, **attrs):
+def numbers(op, inputs, outputs, opset=20, **attrs):
     infos = [helper.make_tensor_value_info(n, t, s) for n, t, s in inputs]
     outs = [helper.make_tensor_value_info(n, t, None) for n, t in outputs]
     node = helper.make_node(op, [i.name for i in infos], [o.name for o in outs], name="/it", **attrs)
-    return rd.compile(helper.make_model(helper.make_graph([node], "g", infos, outs), opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
+    return rd.compile(helper.make_model(helper.make_graph([node], "g", infos, outs), opset_imports=[helper.make_opsetid("", opset)], ir_version=10))
+
+
+@pytest.mark.parametrize("opset", (2, 13))
+def test_a_dimension_is_cut_into_equal_parts_before_the_last_could_be_smaller(opset):
+    run = numbers("Split", [("x", 1, ["n"])], [(n, 1) for n in "abc"], opset)
+    assert [v.tolist() for v in run(np.arange(6, dtype=np.float32))] == [[0, 1], [2, 3], [4, 5]]
+    with pytest.raises(rd.RoundelError, match="Split /it: the dimension does not divide into 3 equal parts, the remainder is not zero: 1 and 0"):
+        run(np.arange(7, dtype=np.float32))
+    with pytest.raises(rd.RoundelError, match="/it.*does not divide into 3 equal parts"):
+        numbers("Split", [("x", 1, [7])], [(n, 1) for n in "abc"], opset)
 
 
 def test_parts_that_the_run_tells_are_the_whole():

@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import roundel as rd
@@ -15,10 +15,10 @@ RNG = np.random.default_rng(2)
 _TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
 
 
-def _model(inputs, nodes, outputs=("out",)):
+def _model(inputs, nodes, outputs=("out",), constants=(), opset=18):
     infos = [helper.make_tensor_value_info(n, _TYPES[d], s) for n, d, s in inputs]
-    graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name=o) for o in outputs])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name=o) for o in outputs], list(constants))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
 
 
 def _agree(model, *cases):
@@ -181,5 +181,17 @@ def test_resize_to_what_the_run_tells(mode, given):
 def test_resize_by_scales_of_some_axes():
     model = _model([("x", "float32", [2, "h", 3]), ("s", "float32", [1])], [helper.make_node("Resize", ["x", "", "s"], ["out"], mode="linear", axes=[1])])
     _agree(model, (_x(2, 5, 3), np.array([1.7], "float32")), (_x(2, 4, 3), np.array([0.5], "float32")))
-    with pytest.raises(rd.RoundelError, match="sizes"):
-        rd.compile(model)(_x(2, 5, 3), np.array([-1], "float32"))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 0, -1, -0.0])
+@pytest.mark.parametrize("operator", ["Resize", "Upsample"])
+def test_scales_that_are_none(operator, wrong):
+    names = ["x", "", "s"] if operator == "Resize" else ["x", "s"]
+    inputs, opset = [("x", "float32", ["n", "h"]), ("s", "float32", [2])], 13 if operator == "Resize" else 9
+    node, scales = helper.make_node(operator, names, ["out"], name="/it", mode="nearest"), np.array([1, wrong], "float32")
+    run = rd.compile(_model(inputs, [node], opset=opset))
+    assert run(_x(2, 3), np.array([1, 2], "float32")).shape == (2, 6)
+    with pytest.raises(rd.RoundelError, match=f"{operator} /it: scales are finite and greater than 0, which does not hold"):
+        run(_x(2, 3), scales)
+    with pytest.raises(rd.RoundelError, match="/it.*they must be finite and greater than 0"):
+        rd.compile(_model(inputs[:1], [node], constants=[numpy_helper.from_array(scales, "s")], opset=opset))

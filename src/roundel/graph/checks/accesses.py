@@ -23,6 +23,7 @@ from ...ir.node import Node
 from ...ir.tir import Expr, Range
 from ...ir.visit import Rewriter, Substitution, Visitor, free_vars, on, statements, substitute, walk
 from .index_ranges import static
+from .iterations import Fact, always
 
 TRUE, FALSE = tir.const(True), tir.const(False)
 
@@ -71,10 +72,6 @@ class _ForAny(Substitution):
         return self.memo[node]
 
 
-Fact = Expr | tuple[tir.Var, Range | Expr]
-"""A condition, or what a variable is."""
-
-
 class Place:
     """A place in a program: within a loop or block, or under a condition. ``held``: conditions that are known to hold there."""
 
@@ -88,6 +85,11 @@ class Place:
         """Whether only what was ``read`` tells if this place is reached."""
         mine = isinstance(self.fact, Expr) and not free_vars(self.fact).isdisjoint(read)
         return mine or (self.parent is not None and self.parent.by_data(read))
+
+    def facts(self) -> list[Fact]:
+        """What is known here, from the outside in."""
+        outer = self.parent.facts() if self.parent is not None else []
+        return outer if self.fact is None else [*outer, self.fact]
 
     @cached_property
     def an(self) -> Analyzer:
@@ -317,6 +319,8 @@ class _Accesses(Visitor):
             if divides and not enough:
                 buffer = None
         by_data = any(map(self.is_data, (v for atom in difference.terms for v in free_vars(atom))))
+        if (condition is None or condition is FALSE) and not by_data and always(tir.lt(less, more), self.place.facts()):
+            return
         self.needs.append(Need(condition, self.place.unreached(is_size), buffer, dim, by_data))
 
     def is_guarded(self, index: Expr, buffer: tir.Buffer | None) -> bool:

@@ -86,8 +86,7 @@ class _Check(GraphRewriter):
         return call
 
     def require_all(self, func: tir.PrimFunc, name: str, call: graph.Call, node: str) -> None:
-        """Assert what a program needs, in sizes of the graph. Raises LowerError where sizes are symbolic and no condition on them
-        was found that is enough."""
+        """Assert what a program needs, in sizes of the graph. Raises LowerError where no condition on them was found that is enough."""
         if name not in self.needs:
             self.needs[name], self.domains[name] = needs(func), list(domains(func))
         shapes = list(_shapes(func, call))
@@ -109,7 +108,7 @@ class _Check(GraphRewriter):
             self.require(self.possible.iterations(domain), node, f"{{}} iterations are more than {MOST_ITERATIONS}, which take years", domain)
         for need in self.needs[name]:
             size = None if need.buffer is None else substitute(need.buffer.shape[need.dim], known)
-            if need.condition is None and not need.by_data and not _is_static(func):
+            if need.condition is None and not need.by_data and not self.an.prove(substitute(need.unless, known)):
                 raise LowerError(_Place(node, size, need.buffer, need.dim).unproven(name))
             if need.condition is not None:  # otherwise a position is data: the business of ``bounds_checks``
                 unless = tir.logical_or(substitute(need.unless, known), _no_results(call))
@@ -163,8 +162,8 @@ class _Place:
     def unproven(self, program: str) -> str:
         """The message where no condition on sizes was found."""
         what = "a division by zero" if self.buffer is None else f"an access outside of dimension {self.dim} of {assertion(self.buffer.name)}"
-        return (f"{assertion(self.node)}: {what} cannot be excluded for all sizes in the program {assertion(program)}; "
-                "write the access under a condition that keeps it inside, or give the program known sizes")
+        return (f"{assertion(self.node)}: {what} cannot be excluded in the program {assertion(program)}; "
+                "write the access under a condition that keeps it inside, or give the program small, known sizes")
 
     def text(self, least: Expr | None) -> str:
         """The message."""
@@ -188,11 +187,6 @@ def _shapes(func: tir.PrimFunc, call: graph.Call) -> Iterator[tuple[tir.Buffer, 
     for buffer, info in zip(func.buffer_params, tensors, strict=False):
         if info.shape is not None and len(info.shape) == buffer.ndim:
             yield buffer, info.shape
-
-
-def _is_static(func: tir.PrimFunc) -> bool:
-    """Whether all sizes of a program's buffers are numbers."""
-    return all(static(n) is not None for buffer in func.buffer_params for n in buffer.shape)
 
 
 def _shape_text(shape: Sequence[Expr]) -> str:

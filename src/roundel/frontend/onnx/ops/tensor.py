@@ -14,12 +14,13 @@ from ....ir import graph, tir
 from ....ir.dtype import INT64
 from ..importer import NodeContext, Value
 from ..registry import converter
-from ..run_time_sizes import check, sized, unsure
+from ..run_time_sizes import check, require, sized, unsure
 from .math import const_like
 from .resampling import antialiased
 
 _FAR = 1 << 31
 _BEYOND = 1 << 48
+_SCALES = "scales are finite and greater than 0"
 
 
 @converter("Transpose")
@@ -46,6 +47,8 @@ def _split_at(node: NodeContext, x: Value, axis: int, sizes: list[Any] | None) -
     if node.attr("num_outputs", count) != count:
         raise node.error(f"num_outputs is {node.attr('num_outputs')}, the node has {count} outputs")
     if sizes is None:
+        if node.opset < 18:  # from then on the last part may be smaller
+            node.same_size(tir.floormod(extent, count), 0, f"the dimension does not divide into {count} equal parts, the remainder is not zero")
         part = Analyzer().simplify(tir.ceildiv(extent, count))
         sizes = [part] * (count - 1)
     elif len(sizes) != count or any(isinstance(s, int) and s < 0 for s in sizes):
@@ -208,18 +211,24 @@ def _trilu(node: NodeContext, x: Value, k: Value | None = None) -> Any:
 
 @converter("Upsample", since=7)
 def _upsample(node: NodeContext, x: Value, scales: Value | None = None) -> Any:
-    factors = node.attr("scales") if scales is None else _factors(scales)
+    factors = node.attr("scales") if scales is None else _factors(node, scales)
     return _resize_to(node, x, factors, None, node.attr("mode", "nearest"), "asymmetric", "floor")
 
 
-def _factors(scales: Value) -> Sequence[float] | Value:
+def _factors(node: NodeContext, scales: Value) -> Sequence[float] | Value:
+    """The scales as numbers where the model knows them; finite and greater than 0, or an error, of the run where only the run knows."""
     known = scales.constant()
-    return scales if known is None else [float(v) for v in known]
+    if known is not None:
+        return [float(v) for v in known]
+    infinity, zero = (graph.Constant.of(np.array(v, scales.expr.sinfo.dtype.numpy)) for v in (np.inf, 0))
+    right = node.make("logical_and", node.make("greater", scales.expr, zero), node.make("less", scales.expr, infinity))
+    require(node, node.make("all", right), _SCALES)
+    return scales
 
 
 @converter("Resize", since=10)
 def _resize_10(node: NodeContext, x: Value, scales: Value) -> Any:
-    return _resize_to(node, x, _factors(scales), None, node.attr("mode", "nearest"), "asymmetric", "floor")
+    return _resize_to(node, x, _factors(node, scales), None, node.attr("mode", "nearest"), "asymmetric", "floor")
 
 
 @converter("Resize", since=11)
@@ -227,7 +236,7 @@ def _resize(node: NodeContext, x: Value, roi: Value | None = None, scales: Value
     target = None if sizes is None else node.ints(sizes, "the sizes")
     if target is None and scales is None:
         raise node.error("neither scales nor sizes are given")
-    factors = None if target is not None or scales is None else _factors(scales)
+    factors = None if target is not None or scales is None else _factors(node, scales)
     return _resize_to(node, x, factors, target, node.attr("mode", "nearest"), node.attr("coordinate_transformation_mode", "half_pixel"),
                       node.attr("nearest_mode", "round_prefer_floor"), _region(node, roi))
 
@@ -249,6 +258,8 @@ def _resize_to(node: NodeContext, x: Value, scales: Sequence[float] | Value | No
     full_scales: list[float | None] = [1.0] * len(shape)
     full_sizes: list[Any] = list(shape)
     factors = None
+    if not isinstance(scales, Value) and not all(0 < s < np.inf for s in scales or ()):
+        raise node.error(f"scales are {', '.join(map(str, scales))}: they must be finite and greater than 0")
     if isinstance(scales, Value):
         if node.attr("antialias", 0) and mode != "nearest":
             raise node.data_dependent("the scales of an antialiased Resize")
