@@ -121,8 +121,7 @@ static int store_result(Context *ctx, const char *name, const RdAny *any, DLTens
     if (tensor->shape[i] != result->shape[i])
       return rd_context_error(ctx, RD_VALUE_ERROR, "function '%s' returned dimension %d = %lld, expected %lld", name, (int)i,
                               (long long)tensor->shape[i], (long long)result->shape[i]);
-  tensor_pack(tensor, tensor_data(result));
-  return 0;
+  return tensor_pack(tensor, tensor_data(result), &ctx->shared);
 }
 
 int ffi_call_global(Context *ctx, const char *name, int32_t nargs, const RdArg *args, DLTensor *result) {

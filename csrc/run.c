@@ -20,7 +20,7 @@ static void *stage(Context *ctx, const DLTensor *tensor, int copy_in) {
   tensor_nbytes(tensor->ndim, tensor->shape, tensor->dtype, &nbytes);
   void *memory = block_alloc(ctx, (size_t)nbytes);
   if (!memory) rd_context_error(ctx, RD_MEMORY_ERROR, "no memory for a copy of %lld bytes", (long long)nbytes);
-  else if (copy_in) tensor_pack(tensor, memory);
+  else if (copy_in && tensor_pack(tensor, memory, &ctx->shared)) return NULL;
   return memory;
 }
 
@@ -124,7 +124,7 @@ int rd_run(RdModel *model, int32_t index, const DLTensor *const *inputs, DLTenso
   }
   for (int32_t i = 0; i < function->num_outputs && !ctx->shared.status; i++)
     if (!ctx->allocated[i] && ctx->buffers[function->num_inputs + i] != tensor_data(outputs[i]))
-      tensor_unpack(outputs[i], ctx->buffers[function->num_inputs + i]);
+      tensor_unpack(outputs[i], ctx->buffers[function->num_inputs + i], &ctx->shared);
   int status = ctx->shared.status;
   if (status) {
     if (placed) output_discard(ctx);

@@ -93,8 +93,8 @@ const char *dtype_text(DLDataType dtype, char text[32]);
 int tensor_nbytes(int32_t ndim, const int64_t *shape, DLDataType dtype, int64_t *nbytes); /* nonzero: overflow */
 int tensor_is_compact(const DLTensor *tensor);
 int tensor_extent(const DLTensor *tensor, uintptr_t *low, uintptr_t *high); /* bytes it touches; nonzero: overflow */
-void tensor_pack(const DLTensor *tensor, void *compact);
-void tensor_unpack(const DLTensor *tensor, const void *compact);
+int32_t tensor_pack(const DLTensor *tensor, void *compact, RdContext *run); /* nonzero: interrupted, as is the run that it belongs to */
+int32_t tensor_unpack(const DLTensor *tensor, const void *compact, RdContext *run);
 static inline char *tensor_data(const DLTensor *tensor) { return (char *)tensor->data + tensor->byte_offset; }
 
 /* output.c */

@@ -66,25 +66,37 @@ int tensor_extent(const DLTensor *tensor, uintptr_t *low, uintptr_t *high) {
   return 0;
 }
 
-/* Copies row by row (the innermost axis); `pack` from the tensor to the compact memory, else back. */
-static void copy_strided(const DLTensor *tensor, char *compact, int pack) {
-  int64_t index[RD_MAX_RANK] = {0}, steps[RD_MAX_RANK], size = element_bytes(tensor);
+#define PART (1 << 20) /* elements that are copied without asking whether to go on: milliseconds, wherever they lie */
+
+static void copy_row(char *at, char *compact, int64_t count, int64_t step, int64_t size, int pack) {
+  if (step == size) {
+    pack ? memmove(compact, at, (size_t)(count * size)) : memmove(at, compact, (size_t)(count * size));
+  } else if (size == 4) {
+    for (int64_t j = 0; j < count; j++)
+      pack ? memcpy(compact + j * 4, at + j * step, 4) : memcpy(at + j * step, compact + j * 4, 4);
+  } else {
+    for (int64_t j = 0; j < count; j++)
+      pack ? memcpy(compact + j * size, at + j * step, (size_t)size) : memcpy(at + j * step, compact + j * size, (size_t)size);
+  }
+}
+
+/* Copies parts of rows (the innermost axis); `pack` from the tensor to the compact memory, else back. */
+static int32_t copy_strided(const DLTensor *tensor, char *compact, int pack, RdContext *run) {
+  int64_t index[RD_MAX_RANK] = {0}, steps[RD_MAX_RANK], size = element_bytes(tensor), copied = 0;
   int32_t last = tensor->ndim - 1;
   for (int32_t i = 0; i <= last; i++) {
-    if (tensor->shape[i] == 0) return;
+    if (tensor->shape[i] == 0) return RD_OK;
     steps[i] = tensor->shape[i] == 1 ? size : tensor->strides[i] * size; /* the stride of an extent of 1 means nothing and may be anything */
   }
   int64_t row = tensor->shape[last], step = steps[last];
   char *at = tensor_data(tensor);
   for (;;) {
-    if (step == size) {
-      pack ? memcpy(compact, at, (size_t)(row * size)) : memcpy(at, compact, (size_t)(row * size));
-    } else if (size == 4) {
-      for (int64_t j = 0; j < row; j++)
-        pack ? memcpy(compact + j * 4, at + j * step, 4) : memcpy(at + j * step, compact + j * 4, 4);
-    } else {
-      for (int64_t j = 0; j < row; j++)
-        pack ? memcpy(compact + j * size, at + j * step, (size_t)size) : memcpy(at + j * step, compact + j * size, (size_t)size);
+    for (int64_t begin = 0; begin < row; begin += PART) {
+      int64_t count = row - begin < PART ? row - begin : PART;
+      copy_row(at + begin * step, compact + begin * size, count, step, size, pack);
+      if ((copied += count) < PART) continue;
+      copied = 0;
+      if (rd_checkpoint(run)) return run->status;
     }
     compact += row * size;
     int32_t axis = last - 1;
@@ -94,20 +106,19 @@ static void copy_strided(const DLTensor *tensor, char *compact, int pack) {
       at -= steps[axis] * tensor->shape[axis];
       index[axis] = 0;
     }
-    if (axis < 0) return;
+    if (axis < 0) return RD_OK;
   }
 }
 
-static void copy_tensor(const DLTensor *tensor, char *compact, int pack) {
-  if (!tensor_is_compact(tensor)) {
-    copy_strided(tensor, compact, pack);
-    return;
-  }
-  int64_t nbytes;
-  if (tensor_nbytes(tensor->ndim, tensor->shape, tensor->dtype, &nbytes) || nbytes == 0) return;
-  pack ? memmove(compact, tensor_data(tensor), (size_t)nbytes) : memmove(tensor_data(tensor), compact, (size_t)nbytes);
+/* A compact tensor is a row of bytes. */
+static int32_t copy_tensor(const DLTensor *tensor, char *compact, int pack, RdContext *run) {
+  int64_t nbytes, one = 1;
+  if (!tensor_is_compact(tensor)) return copy_strided(tensor, compact, pack, run);
+  if (tensor_nbytes(tensor->ndim, tensor->shape, tensor->dtype, &nbytes) || nbytes == 0) return RD_OK;
+  DLTensor bytes = {tensor_data(tensor), tensor->device, 1, {kDLUInt, 8, 1}, &nbytes, &one, 0};
+  return copy_strided(&bytes, compact, pack, run);
 }
 
-void tensor_pack(const DLTensor *tensor, void *compact) { copy_tensor(tensor, compact, 1); }
+int32_t tensor_pack(const DLTensor *tensor, void *compact, RdContext *run) { return copy_tensor(tensor, compact, 1, run); }
 
-void tensor_unpack(const DLTensor *tensor, const void *compact) { copy_tensor(tensor, (char *)(uintptr_t)compact, 0); }
+int32_t tensor_unpack(const DLTensor *tensor, const void *compact, RdContext *run) { return copy_tensor(tensor, (char *)(uintptr_t)compact, 0, run); }

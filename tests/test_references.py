@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of Roundel in tests, benchmarks and examples, also in what only a slow test or a command runs: every one of them is there."""
+"""Names of Roundel in tests, benchmarks and examples, also in what only a slow test or a command runs: every one of them is there. So is every test
+and attack that a page of the documentation names."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -71,3 +73,23 @@ def test_names_of_roundel_are_there(path):
         except (ImportError, AttributeError) as error:
             missing.append(f"line {line}: {name} ({error})")
     assert not missing
+
+
+def _defined(path: Path) -> set[str]:
+    return {n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
+def test_tests_that_a_page_names_are_there(page):
+    for file, name in re.findall(r"\b(tests/[\w/]+\.py)(?:::(\w+))?", page.read_text()):
+        assert (ROOT / file).is_file(), file
+        assert not name or name in _defined(ROOT / file), f"{file}::{name}"
+
+
+def test_each_danger_has_tests_and_each_attack_a_danger():
+    rows = [line.split("|")[1:-1] for line in (ROOT / "docs" / "security.md").read_text().splitlines() if line.startswith("|") and "::test_" in line]
+    named = {name for row in rows for name in re.findall(r"`(\w+)\.py`", row[1])}
+    hostile = {p.stem for p in (ROOT / "tests" / "hostile").glob("*.py") if "attack" in _defined(p)}
+    assert len(rows) > 15
+    assert named <= hostile
+    assert hostile - named <= {"arithmetic", "generic_schedules", "primitives", "schedules", "vector_widths"}  # of what nobody else writes

@@ -139,6 +139,21 @@ def test_a_handler_that_returns_lets_the_run_go_on():
     assert set(rings) == {3}
 
 
+@pytest.mark.slow
+def test_handlers_run_while_arguments_are_copied():
+    """Columns of 512 MB that lie as rows: the copy takes most of the call."""
+    first = graph([node("Gather", ["x", "zero"], ["y"])], [value("x", F32, ["n", "m"])], [value("y", F32, ["m"])], [helper.make_tensor("zero", I64, [], [0])])
+    model, columns, rings = rd.compile(first, threads=1), np.ones((2**13, 2**14), np.float32).T, []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: rings.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    try:
+        np.testing.assert_array_equal(model(columns), np.ones(2**13, np.float32))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(rings) > 2  # one would be the last, when the call is over
+
+
 def test_runs_of_other_threads_are_not_ended(alarm):
     """Python runs handlers in its main thread, which alone asks."""
     model = rd.compile(counting()[0])
