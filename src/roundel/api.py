@@ -36,9 +36,10 @@ _MOST_SIZE = 1 << 46  # of a dimension: what processors of today can address
 
 
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None,  # noqa: A001
-            pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | bool | None = None, verify: bool | None = None,
-            hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, bounds_checks: bool | None = None,
-            choices: Mapping[str, Any] | None = None, records: Any = None, observers: Sequence[Any] = (), profile: bool = False) -> Model:
+            pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | Sequence[Any] | bool | None = None,
+            verify: bool | None = None, hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None,
+            bounds_checks: bool | None = None, choices: Mapping[str, Any] | None = None, records: Any = None,
+            observers: Sequence[Any] = (), profile: bool = False) -> Model:
     """Native code for a model.
 
     ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),

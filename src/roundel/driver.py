@@ -47,7 +47,7 @@ from .ir.choice import Choices
 from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
-from .passes import run
+from .passes import Pass, run
 from .passes.depth import with_room
 from .passes.garbage import rare_collection
 from .runtime import Executable
@@ -58,7 +58,7 @@ from .strategy.records import Records
 from .target import Target, TargetLike
 from .target.host import target_for
 
-Pass = Callable[[IRModule], IRModule]
+Transform = Callable[[IRModule], IRModule]
 
 OPTIMIZE: list[Pass] = [
     call_shapes, inline_functions, convert_to_dataflow, eliminate_dead_code, quantised_products, narrow_weights, decompose_batch_norm, fold_constants, simplify,
@@ -81,8 +81,8 @@ DEFAULT: list[Pass] = [*OPTIMIZE, *LOWER, *FINISH]
 
 
 @rare_collection()
-def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (), verify: bool = False,
-            choices: Mapping[str, Any] | None = None, records: Records | None = None) -> IRModule:
+def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Transform] | None = None, observers: Sequence[Any] = (),
+            verify: bool = False, choices: Mapping[str, Any] | None = None, records: Records | None = None) -> IRModule:
     """The module after the pipeline (default ``DEFAULT``): host functions and scheduled kernels. ``choices`` are those asked for, as of
     ``rd.compile``; those that were made are in the module's ``choices``. ``records`` are measurements, which go before what models expect."""
     if choices is not None:
@@ -95,7 +95,7 @@ def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequen
         return with_room(mod, lambda: run(mod, DEFAULT if pipeline is None else pipeline, observers=observers, verify=verify))
 
 
-def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Pass] | None = None, observers: Sequence[Any] = (),
+def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Transform] | None = None, observers: Sequence[Any] = (),
                    verify: bool = False, profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict,
                    choices: Mapping[str, Any] | None = None, records: Records | None = None) -> Built:
     """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``, ``choices`` and ``records`` as for

@@ -28,7 +28,7 @@ class IRModule(Node):
 
     __hash__ = object.__hash__
 
-    def __getitem__(self, name: Any) -> BaseFunc:
+    def __getitem__(self, name: Any) -> Any:
         name = getattr(name, "name", name)
         if name not in self.functions:
             raise KeyError(f"the module has no function {name!r}; it has {', '.join(self.functions) or 'none'}")

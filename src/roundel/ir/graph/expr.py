@@ -249,6 +249,7 @@ class Binding(Node):
 
     __slots__ = ()
     var: Var
+    value: GraphExpr
 
 
 @node

@@ -346,7 +346,7 @@ def _install() -> None:
         setattr(Expr, f"__r{name}__", _flip(fn))
     for name, fn in {"lt": lt, "le": le, "gt": gt, "ge": ge}.items():
         setattr(Expr, f"__{name}__", fn)
-    Expr.__neg__ = lambda self: sub(const(0, self.dtype), self) if not self.dtype.is_float else e.Call("neg", (self,), self.dtype)  # type: ignore[attr-defined]
+    Expr.__neg__ = lambda self: sub(const(0, self.dtype), self) if not self.dtype.is_float else e.Call("neg", (self,), self.dtype)  # type: ignore[method-assign]
     Expr.__invert__ = lambda self: logical_not(self) if self.dtype.is_bool else e.Call("bitwise_not", (self,), self.dtype)  # type: ignore[attr-defined]
     Expr.astype = lambda self, dtype: cast(self, dtype)  # type: ignore[attr-defined]
 
