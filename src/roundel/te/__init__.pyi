@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from ..ir.tir import Expr
+from ..ir.tir import AXIS_SEPARATOR, Expr, IndexMap
 from .arithmetic import elementwise
 from .compute import compute, extern, extern_primfunc
 from .create_prim_func import create_prim_func
@@ -98,12 +98,14 @@ def neg(x: Any) -> Expr: ...
 def sign(x: Any) -> Expr: ...
 
 __all__ = [
+    "AXIS_SEPARATOR",
     "Combiner",
     "Compute",
     "ComputeOp",
     "Definition",
     "Extern",
     "ExternOp",
+    "IndexMap",
     "Literal",
     "Operation",
     "Placeholder",
