@@ -146,13 +146,17 @@ def random_layers(
     folder: str = typer.Option("", help="Where compiled candidates wait for the race; default: a folder of the cache."),
     compile_for: float = typer.Option(1e9, help="Seconds of compiling; the next command goes on from there. Other processes may share the machine meanwhile."),
     race_for: float = typer.Option(1e9, help="Seconds of timing, which needs the machine for itself; 0: only compile."),
+    machine: str = typer.Option("own", help="This machine as it is (own), or as if it had AVX2 only (avx2) or SSE only (sse)."),
+    threads: int = typer.Option(1, help="Number of threads."),
+    keep: bool = typer.Option(False, "--keep", help="Leave what is compiled in the folder, for another number of threads."),
 ) -> None:
-    """Random layers: the decisions that the target's model chooses against the best of those measured."""
+    """Random layers: what the target's model chooses against the best of the candidates of all sketches that are measured."""
     from roundel.ir import options
 
     from .race import run_random
 
-    run_random(seed, count, candidates, only, Path(folder) if folder else options.cache_dir() / "random-layers", compile_for, race_for)
+    run_random(seed, count, candidates, only, Path(folder) if folder else options.cache_dir() / "random-layers", compile_for, race_for, machine,
+               threads, keep)
 
 
 @app.command()

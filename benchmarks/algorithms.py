@@ -33,6 +33,7 @@ from roundel.target import Target
 from roundel.target.host import described
 from roundel.target.profile import measure
 
+from .decisions import restricted
 from .layers import Layer, convolution
 
 K3 = (3, 3)
@@ -101,11 +102,7 @@ def _condition(name: str) -> Iterator[Target]:
             finally:
                 other.kill()
         return
-    target = measure(described()).of(described())
-    if name != "own":
-        width, wide = (32, ("avx512", "evex512")) if name == "avx2" else (16, ("avx", "fma", "f16c", "evex512", "vaes", "vpclmul"))
-        target = target.with_(vector_bytes=width, vector_registers=16, features=tuple(f for f in target.features if not f.startswith(wide)))
-    yield target
+    yield restricted(measure(described()).of(described()), name)
 
 
 def compare(layer: Layer, target: Target, seconds: float) -> Result | None:

@@ -2,8 +2,8 @@
 """Random layers: candidates for what a layer's kernel may look like, compiled ahead and kept in a folder until ``race`` times them.
 
 A layer's algorithms (direct, Winograd, Strassen) are those that the compiler takes under different options; of the kernel that
-does the work in each, the candidates are those of the sketch that is taken, the model's favourites and a random sample. Equal programs
-are compiled once.
+does the work in each, the candidates are those of all sketches that fit it: of each the model's favourites and a random sample. A kernel without
+reductions has random loop nests beside the sketch. Equal programs are compiled once.
 """
 
 from __future__ import annotations
@@ -23,20 +23,25 @@ import onnx
 from roundel import driver
 from roundel.build import Built
 from roundel.frontend.onnx import from_onnx
-from roundel.ir import ConstData, Rewriter, graph, on, options
+from roundel.ir import ConstData, Rewriter, graph, on, options, tir
 from roundel.ir.equal import StructuralMap
 from roundel.ir.errors import ScheduleError
 from roundel.ir.module import IRModule
+from roundel.ir.visit import walk
+from roundel.strategy.choose import proposals
 from roundel.strategy.explain import Explanation, explain_module
-from roundel.strategy.pack_constants import repack
+from roundel.strategy.pack_constants import constant_params, repack
+from roundel.strategy.pins import is_packed
 from roundel.strategy.schedule_module import finished, schedule_module
+from roundel.strategy.sketch import Sketch
 from roundel.target import Target
 
 from .layers import Layer
+from .program_race import random_schedule
 
 FAVOURITES = 0.6            # share of the measured candidates that the model puts first
 ALGORITHMS: tuple[dict[str, Any], ...] = ({}, {"weight_growth": 1.8}, {"weight_growth": 1.0}, {"accuracy": "strict"})
-OTHERS = 3                  # a third as many candidates of each algorithm that was not chosen
+OTHERS = 3                  # a third as many candidates of each algorithm, and of each sketch, that was not chosen
 
 
 @dataclass
@@ -61,16 +66,29 @@ class Candidate:
     kernels: frozenset[str]
 
 
-def build(layer: Layer, most: int, seed: int, path: Path) -> int:
+def machine(condition: str = "own") -> Target:
+    """This machine as it is (``own``), or as if it had AVX2 only (``avx2``) or SSE only (``sse``)."""
+    return restricted(Target.host(), condition)
+
+
+def restricted(target: Target, condition: str) -> Target:
+    """The target without the instructions that a condition leaves out."""
+    if condition == "own":
+        return target
+    width, wide = (32, ("avx512", "evex512")) if condition == "avx2" else (16, ("avx", "fma", "f16c", "evex512", "vaes", "vpclmul"))
+    return target.with_(vector_bytes=width, vector_registers=16, features=tuple(f for f in target.features if not f.startswith(wide)))
+
+
+def build(layer: Layer, most: int, seed: int, path: Path, condition: str = "own") -> int:
     """Compile up to ``most`` candidates of a layer into a file, the compiler's choice first; how many there are."""
-    target = Target.host()
+    target = machine(condition)
     found: list[Candidate] = []
     libraries: list[Any] = []
     rule = ""
     for variant in variants(layer, target):
         rule = rule or variant.main.rule
-        programs = _programs(variant, max(most if not found else most // OTHERS, 1), seed)
-        built = _compiled(variant, [p.func for p in programs], [p.layouts for p in programs])
+        programs = _programs(variant, max(most if not found else most // OTHERS, 1), seed, target)
+        built = _compiled(variant, [p.func for p in programs], [p.layouts for p in programs], target)
         for k, p in enumerate(programs):
             kernels = (variant.working - {variant.main.name}) | {f"{variant.main.name}_c{k}"}
             found.append(Candidate(p.text, p.cycles, len(libraries), f"main_c{k}", kernels))
@@ -83,14 +101,14 @@ def build(layer: Layer, most: int, seed: int, path: Path) -> int:
     return len(found)
 
 
-def load(path: Path) -> tuple[str, list[Candidate], list[Any]]:
+def load(path: Path, threads: int = 1) -> tuple[str, list[Candidate], list[Any]]:
     """What ``build`` kept: the rule that was chosen, the candidates, and for each its function, to be called with the input."""
     with path.open("rb") as file:
         rule, found, libraries = pickle.load(file)
     loaded = []
     for objects, functions, weights, offsets, nbytes, target in libraries:
         constants = {key: ConstData(array) for key, array in weights.items()}
-        loaded.append(Built(objects, functions, constants, offsets, nbytes, target, {}).load(threads=1, profile=True))
+        loaded.append(Built(objects, functions, constants, offsets, nbytes, target, {}).load(threads=threads, profile=True))
     return rule, found, [loaded[c.library][c.function] for c in found]
 
 
@@ -122,14 +140,24 @@ class _Program:
     cycles: float | None
 
 
-def _programs(v: Variant, most: int, seed: int) -> list[_Program]:
+def _programs(v: Variant, most: int, seed: int, target: Target) -> list[_Program]:
     """Different schedules of one algorithm's kernel, the model's choice first."""
-    table = v.main.candidates
-    picked = [0] if table is None else pick(table.ranking(), most, seed)
     label = " ".join(f"{k}={x}" for k, x in v.options.items())
     programs = StructuralMap()
-    sketch = v.main.sketch
-    for k in picked:
+    fixed = constant_params(v.mod).get(v.main.name, ()) if is_packed(v.mod[v.main.name]) else ()
+    others = [sketch for sketch, _ in proposals(v.mod[v.main.name], target, fixed) if sketch.name != v.main.rule]
+    for sketch in [v.main.sketch, *others]:
+        _add(programs, sketch, max(most if sketch is v.main.sketch else most // OTHERS, 1), seed, label)
+    if not any(type(e) is tir.IterVar and e.kind is tir.IterKind.REDUCE for e in walk(v.mod[v.main.name].body)):
+        for made in _nests(v.mod[v.main.name], target, most, seed):
+            programs.setdefault(made, partial(_Program, made, {}, f"{label} random", None))
+    return programs.values()
+
+
+def _add(programs: StructuralMap, sketch: Sketch, most: int, seed: int, label: str) -> None:
+    """The candidates of a sketch."""
+    table = sketch.candidates
+    for k in [0] if table is None else pick(table.ranking(), most, seed):
         decisions = {} if table is None else table.decisions(k)
         try:
             applied = sketch.schedule(decisions)
@@ -139,7 +167,12 @@ def _programs(v: Variant, most: int, seed: int) -> list[_Program]:
         text = " ".join([*([label] if label else []), sketch.name, *(f"{n}={x}" for n, x in decisions.items())])
         expected = None if table is None or table.cycles is None else float(table.cycles[k])
         programs.setdefault(made, partial(_Program, made, applied.layouts, text, expected))
-    return programs.values()
+
+
+def _nests(func: tir.PrimFunc, target: Target, count: int, seed: int) -> list[tir.PrimFunc]:
+    """Random loop nests of a program without reductions."""
+    rng = random.Random(seed)
+    return [made for _ in range(count) if (made := random_schedule(func, target, rng, func.attrs.get("global_symbol", "main"))) is not None]
 
 
 def pick(ranking: np.ndarray, most: int, seed: int) -> list[int]:
@@ -162,7 +195,7 @@ class _Calling(Rewriter):
         return graph.GlobalVar(self.new) if name.name == self.old else name
 
 
-def _compiled(v: Variant, programs: Sequence[Any], layouts: Sequence[Any]) -> Built:
+def _compiled(v: Variant, programs: Sequence[Any], layouts: Sequence[Any], target: Target) -> Built:
     """A function for each program in place of the main kernel, all in one module."""
     name, main = v.main.name, v.mod["main"]
     changes: dict[str, Any] = {name: None, "main": None}
@@ -170,4 +203,4 @@ def _compiled(v: Variant, programs: Sequence[Any], layouts: Sequence[Any]) -> Bu
         changes[f"{name}_c{k}"] = func
         changes[f"main_c{k}"] = _Calling(name, f"{name}_c{k}").rewrite(main).with_attr("global_symbol", f"main_c{k}")
     mod = repack(v.mod.with_functions(changes), {f"{name}_c{k}": wanted for k, wanted in enumerate(layouts) if wanted})
-    return driver.build_objects(driver.prepare(mod, target=Target.host(), pipeline=driver.FINISH), profile=True)
+    return driver.build_objects(driver.prepare(mod, target=target, pipeline=driver.FINISH), profile=True)

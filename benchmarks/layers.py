@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,14 @@ import numpy as np
 
 from .models import Case, onnx_file
 
+Step = tuple[str, tuple[str, ...], Mapping[str, Any]]
+
 
 @dataclass(frozen=True)
 class Layer:
     """``node`` is an ONNX operator with attributes; ``shape`` that of its input ``x``, ``constants`` those of its weights.
-    ``flops`` and ``bytes`` are what it must compute and move."""
+    ``flops`` and ``bytes`` are what it must compute and move. ``steps``: several operators in place of the one, each with its inputs (``x``, the weights
+    ``w0``, ``w1``, ... or the results ``t0``, ``t1``, ... of those before) and its attributes. ``is_symbolic``: compiled for any first dimension."""
 
     family: str
     name: str
@@ -26,6 +29,8 @@ class Layer:
     constants: tuple[tuple[int, ...], ...]
     attributes: tuple[tuple[str, Any], ...]
     flops: float
+    steps: tuple[Step, ...] = ()
+    is_symbolic: bool = False
 
     @property
     def bytes(self) -> float:
@@ -46,9 +51,12 @@ class Layer:
         from onnx import TensorProto, helper, numpy_helper
 
         weights = [numpy_helper.from_array(w, f"w{k}") for k, w in enumerate(self.arrays()[1])]
-        node = helper.make_node(self.node, ["x", *(w.name for w in weights)], ["y"], **dict(self.attributes))
-        value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-        graph = helper.make_graph([node], "layer", [value("x", self.shape)], [value("y", self.out)], weights)
+        steps = self.steps or ((self.node, ("x", *(w.name for w in weights)), dict(self.attributes)),)
+        nodes = [_onnx_node(k, op, inputs, attributes) for k, (op, inputs, attributes) in enumerate(steps)]
+        nodes[-1].output[0] = "y"
+        shapes = [("n", *shape[1:]) if self.is_symbolic else shape for shape in (self.shape, self.out)]
+        given, made = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in zip("xy", shapes, strict=True))
+        graph = helper.make_graph(nodes, "layer", [given], [made], weights)
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), str(path))
 
     def torch_module(self) -> Any:
@@ -57,6 +65,15 @@ class Layer:
 
         weights = [torch.from_numpy(w) for w in self.arrays()[1]]
         return _torch_class()(TORCH[self.node](self, weights), weights)
+
+
+def _onnx_node(number: int, op: str, inputs: Sequence[str], attributes: Mapping[str, Any]) -> Any:
+    """A node with the results ``t{number}``, ``t{number}_1`` and ``t{number}_2`` where its operator has several; arrays become tensors."""
+    from onnx import helper, numpy_helper
+
+    count = 3 if op == "DynamicQuantizeLinear" else 1
+    values = {n: numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for n, v in attributes.items()}
+    return helper.make_node(op, list(inputs), [f"t{number}" + (f"_{k}" if k else "") for k in range(count)], **values)
 
 
 def _torch_class() -> type:

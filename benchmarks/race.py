@@ -29,6 +29,7 @@ from .results import machine, merge, read
 
 BLOCK = 2e-4  # seconds of a block of calls
 ROUNDS: tuple[tuple[int, float], ...] = ((40, 0.004), (12, 0.012), (6, 0.05))  # how many go on after a first look, and seconds for each of them
+USUAL = {"condition": "own", "threads": 1}  # of results from before there were others
 
 
 @dataclass
@@ -50,26 +51,30 @@ class Runner:
         self.seconds = min(self.seconds, sum(s / n for name, (n, s) in times.items() if n and name in self.candidate.kernels))
 
 
-def run_random(seed: int, count: int, most: int, only: str, folder: Path, compile_for: float, race_for: float) -> None:
-    """``count`` layers drawn by ``seed``, up to ``most`` candidates of each, compiled into ``folder`` on all cores and then raced. What is compiled,
-    or in the results, is not done again. After so many seconds no further layer is begun."""
+def run_random(seed: int, count: int, most: int, only: str, folder: Path, compile_for: float, race_for: float, condition: str = "own",
+               threads: int = 1, keep: bool = False) -> None:
+    """``count`` layers drawn by ``seed``, up to ``most`` candidates of each, compiled into ``folder`` on all cores and then raced by ``threads`` threads.
+    What is compiled, or in the results, is not done again. After so many seconds no further layer is begun. ``condition``: see
+    ``decisions.machine``. ``keep``: what is compiled stays in the folder, for another number of threads."""
     folder.mkdir(parents=True, exist_ok=True)
-    done = {e["number"] for e in read("random") if e["seed"] == seed}
+    under = {"condition": condition, "threads": threads}
+    done = {e["number"] for e in read("random") if e["seed"] == seed and all(e.get(k, USUAL[k]) == v for k, v in under.items())}
     layers = {n: x for n, x in zip(range(count), draw(random.Random(seed))) if only in f"{x.family} {x.name}" and n not in done}
-    paths = {n: folder / f"{seed}-{n}.pickle" for n in layers}
-    _compile({n: x for n, x in layers.items() if not paths[n].exists()}, paths, most, seed, compile_for)
+    paths = {n: folder / f"{seed}-{condition}-{n}.pickle" for n in layers}
+    _compile({n: x for n, x in layers.items() if not paths[n].exists()}, paths, most, seed, compile_for, condition)
     end = time.perf_counter() + race_for
     for number, layer in layers.items():
         if time.perf_counter() < end and paths[number].exists():
-            entry, runners = race(layer, paths[number])
-            merge("random", [entry | {"seed": seed, "number": number, "machine": machine()}], ("seed", "number"))
+            entry, runners = race(layer, paths[number], threads)
+            merge("random", [entry | {"seed": seed, "number": number, **under, "machine": machine()}], ("seed", "number", "condition", "threads"))
             found = [(r.candidate.text, r.candidate.cycles, r.seconds) for r in runners]
-            paths[number].with_suffix(".json").write_text(json.dumps(found, indent=0))
-            paths[number].unlink()
+            paths[number].with_suffix(f".{threads}.json").write_text(json.dumps(found, indent=0))
+            if not keep:
+                paths[number].unlink()
             print(describe(number, entry), flush=True)
 
 
-def _compile(layers: dict[int, Layer], paths: dict[int, Path], most: int, seed: int, seconds: float) -> None:
+def _compile(layers: dict[int, Layer], paths: dict[int, Path], most: int, seed: int, seconds: float, condition: str) -> None:
     """Compile the candidates of layers, a process for each core."""
     end = time.perf_counter() + seconds
     with ProcessPoolExecutor(usable_cores(), multiprocessing.get_context("spawn")) as pool:
@@ -77,7 +82,7 @@ def _compile(layers: dict[int, Layer], paths: dict[int, Path], most: int, seed: 
         for number, layer in layers.items():
             if time.perf_counter() >= end:
                 break
-            waiting[pool.submit(_build_alone, layer, most, seed, paths[number])] = number
+            waiting[pool.submit(_build_alone, layer, most, seed, paths[number], condition)] = number
             if len(waiting) >= usable_cores():
                 _finished(waiting, layers)
         while waiting:
@@ -90,9 +95,9 @@ def _finished(waiting: dict[Future[int], int], layers: dict[int, Layer]) -> None
         print(f"{number:3d} {layers[number].node} {layers[number].name}: {future.result()} candidates compiled", flush=True)
 
 
-def _build_alone(layer: Layer, most: int, seed: int, path: Path) -> int:
+def _build_alone(layer: Layer, most: int, seed: int, path: Path, condition: str) -> int:
     with options.override(workers=1):
-        return build(layer, most, seed, path)
+        return build(layer, most, seed, path, condition)
 
 
 def describe(number: int, entry: dict[str, Any]) -> str:
@@ -101,9 +106,9 @@ def describe(number: int, entry: dict[str, Any]) -> str:
             f"{entry['chosen_us'] / entry['best_us'] - 1:6.1%}   {entry['chosen']} | {entry['best']}")
 
 
-def race(layer: Layer, path: Path) -> tuple[dict[str, Any], list[Runner]]:
+def race(layer: Layer, path: Path, threads: int = 1) -> tuple[dict[str, Any], list[Runner]]:
     """Time the candidates of a layer: the entry for the results, and all of them, the chosen one first, with the times of their last round."""
-    rule, found, functions = load(path)
+    rule, found, functions = load(path, threads)
     runners = [Runner(c, f) for c, f in zip(found, functions, strict=True)]
     x = layer.arrays()[0]
     for r in runners:

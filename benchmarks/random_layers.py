@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers drawn at random: matrix products, convolutions of all kinds, reductions. The same seed draws the same layers."""
+"""Layers drawn at random: matrix products, convolutions of all kinds, reductions, attention, products of 8-bit numbers, transpositions, chains of
+elementwise operators. The same seed draws the same layers."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -119,9 +122,68 @@ def _mean(rng: random.Random) -> Layer:
     return Layer("mean", name, "ReduceMean", shape, out, (), (("axes", axes), ("keepdims", 0)), 1.0 * float(np.prod(shape)))
 
 
+def _attention(rng: random.Random) -> Layer:
+    """Of one sequence with itself: queries, keys and values are all the input."""
+    heads, rows, width = _size(rng, 1, 12), _size(rng, 8, 400), 16 * _size(rng, 1, 6)
+    shape = (1, heads, rows, width)
+    scale = np.array(width**-0.5, np.float32)
+    steps = (("Transpose", ("x",), {"perm": (0, 1, 3, 2)}), ("MatMul", ("x", "t0"), {}), ("Constant", (), {"value": scale}), ("Mul", ("t1", "t2"), {}),
+             ("Softmax", ("t3",), {"axis": -1}), ("MatMul", ("t4", "x"), {}))
+    return Layer("attention", f"{heads}x{rows}x{width}", "Attention", shape, shape, (), (), 4.0 * heads * rows * rows * width, steps)
+
+
+def _eight_bits(rng: random.Random) -> Layer:
+    """A product of the input, quantised, with constant weights of signed bytes."""
+    m, n, k = _size(rng, 1, 600), _size(rng, 16, 1500), _size(rng, 16, 1500)
+    weights = np.random.default_rng(0).integers(-127, 128, (k, n)).astype(np.int8)
+    steps = (("DynamicQuantizeLinear", ("x",), {}), ("Constant", (), {"value": weights}), ("MatMulInteger", ("t0", "t1", "t0_2"), {}),
+             ("Cast", ("t2",), {"to": 1}), ("Mul", ("t3", "t0_1"), {}))
+    return Layer("8-bit", f"{m}x{n}x{k}", "MatMulInteger", (m, k), (m, n), (), (), 2.0 * m * n * k, steps)
+
+
+def _transposition(rng: random.Random) -> Layer:
+    shape = tuple(_size(rng, 3, 160) for _ in range(rng.choice((2, 3, 4))))
+    perm = list(range(len(shape)))
+    while perm == sorted(perm):
+        rng.shuffle(perm)
+    name = f"{'x'.join(map(str, shape))} to {','.join(map(str, perm))}"
+    return Layer("transpose", name, "Transpose", shape, tuple(shape[k] for k in perm), (), (("perm", tuple(perm)),), 1.0 * float(np.prod(shape)))
+
+
+def _chain(rng: random.Random) -> Layer:
+    """Some elementwise operators, one with a row of weights, and half of the time a sum over an axis."""
+    shape = tuple(_size(rng, 4, 300) for _ in range(rng.choice((2, 3))))
+    ops = [rng.choice(("Relu", "Tanh", "Sigmoid", "Exp", "Abs", "Erf")) for _ in range(_size(rng, 1, 5))]
+    steps: list[Any] = [(rng.choice(("Mul", "Add")), ("x", "w0"), {})]
+    steps += [(op, (f"t{k}",), {}) for k, op in enumerate(ops)]
+    out, name = shape, f"{'x'.join(map(str, shape))} {steps[0][0]} {' '.join(ops)}"
+    if rng.random() < 0.5:
+        axis = rng.randrange(len(shape))
+        steps.append(("ReduceMean", (f"t{len(ops)}",), {"axes": (axis,), "keepdims": 0}))
+        out, name = tuple(n for k, n in enumerate(shape) if k != axis), f"{name} mean over {axis}"
+    return Layer("chain", name, "chain", shape, out, ((shape[-1],),), (), len(steps) * float(np.prod(shape)), tuple(steps))
+
+
+def _symbolic(rng: random.Random) -> Layer:
+    """One of the others whose first dimension may be anything, compiled for any."""
+    layer = rng.choice((_matmul, _eight_bits, _chain, _norm, _softmax))(rng)
+    while layer.shape[0] != layer.out[0]:
+        layer = rng.choice((_matmul, _norm, _softmax))(rng)
+    return replace(layer, name=f"{layer.name} symbolic", is_symbolic=True)
+
+
+def _softmax(rng: random.Random) -> Layer:
+    return softmax(*_shape(rng))
+
+
+def _norm(rng: random.Random) -> Layer:
+    return layer_norm(*_shape(rng))
+
+
 KINDS: dict[str, Callable[[random.Random], Layer]] = {
     "matrix product": _matmul, "vector": _vector, "batched": _batched, "1x1": _convolution((1,)), "3x3": _convolution((3,)), "5x5": _convolution((5,)),
     "strided": _convolution((1, 3, 5), (2,)), "dilated": _convolution((3,), dilation=2), "grouped": _grouped, "depthwise": _depthwise,
     "few channels": _few_channels, "transposed": _transposed, "1-D": _one_axis, "3-D": _three_axes,
-    "softmax": lambda rng: softmax(*_shape(rng)), "mean": _mean, "layer norm": lambda rng: layer_norm(*_shape(rng)),
+    "softmax": _softmax, "mean": _mean, "layer norm": _norm, "attention": _attention, "8-bit": _eight_bits, "transposition": _transposition,
+    "chain": _chain, "symbolic": _symbolic,
 }

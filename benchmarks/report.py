@@ -138,14 +138,16 @@ def operators_summary(entries: Sequence[dict[str, Any]], most: int = 10) -> str:
 
 
 def random_summary(entries: Sequence[dict[str, Any]]) -> str:
-    """How far the model's choice is from the best measured decision, by seed, and where it is furthest."""
+    """How far the model's choice is from the best measured decision, by seed, machine and number of threads, and where it is furthest."""
     behind = lambda x: x["chosen_us"] / x["best_us"] - 1
+    under = lambda x: (x["seed"], x.get("condition", "own"), x.get("threads", 1))
     lines = []
-    for seed in sorted({x["seed"] for x in entries}):
-        mine = [x for x in entries if x["seed"] == seed]
+    for seed, condition, threads in sorted(set(map(under, entries))):
+        mine = [x for x in entries if under(x) == (seed, condition, threads)]
         losses, counts = sorted(map(behind, mine)), [x["candidates"] for x in mine]
         ninth = losses[max(0, math.ceil(0.9 * len(losses)) - 1)]
-        lines.append(f"- seed {seed}: {len(mine)} random layers, {min(counts)} to {max(counts)} candidates each (median {median(counts):.0f}): "
+        where = (", " + condition if condition != "own" else "") + (f", {threads} threads" if threads > 1 else "")
+        lines.append(f"- seed {seed}{where}: {len(mine)} random layers, {min(counts)} to {max(counts)} candidates each (median {median(counts):.0f}): "
                      f"the chosen decisions are {median(losses):.1%} behind the best measured ones as a median, "
                      f"at most {ninth:.1%} for nine in ten, {losses[-1]:.0%} at worst")
     worst = sorted(entries, key=behind)[:-11:-1]
