@@ -19,8 +19,8 @@ from ..ir import tir
 from ..ir.errors import ScheduleError
 from ..ir.record import Record
 from ..target import Target
-from .generic.contest import Champion, is_contested, is_faster, is_promising
-from .generic.generic import generic
+from .contest import CONTENDERS, Champion, is_contested, is_faster, is_promising
+from .cost import expected_cycles
 from .pins import Pins
 from .program import Program
 from .records import Records, program_digest
@@ -53,8 +53,13 @@ class Alternative:
 
     @property
     def expected(self) -> float | None:
-        """Cycles on one core, where the sketch expects some."""
+        """Cycles on one core, where the sketch expects some before it is scheduled."""
         return None if self.sketch is None else self.sketch.expected(self.choice)
+
+    def cycles(self, target: Target) -> float:
+        """Cycles on one core: what the sketch expects, or else what is expected of the scheduled program. For alternatives that fit."""
+        assert self.applied is not None
+        return expected_cycles(self.applied.func, target, cores=1) if self.expected is None else self.expected
 
 
 def choose(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (), pins: Mapping[str, Any] | None = None,
@@ -170,16 +175,18 @@ def _scheduled(program: Program, sketch: Sketch, choice: Mapping[str, Any]) -> A
 def _contest(program: Program, found: Alternative) -> tuple[Alternative, Alternative | None]:
     """What a program is scheduled by where a rule took it, and the alternative that this leaves out."""
     assert found.applied is not None
-    champion = Champion(found.name, found.applied.func)
-    if not is_contested(champion, program.func, program.target):
+    first = Champion(found.name, found.applied.func)
+    if not is_contested(first, program.func, program.target):
         return found, None
-    for sketch in generic(program):
-        if not is_promising(sketch, champion, program.target):
-            continue
-        other = _scheduled(program, sketch, sketch.best())
-        if other.applied is not None and is_faster(other.applied.func, champion, program.target):
-            return other, replace(found, applied=None, why_not=f"sketch {other.name} is expected to be faster")
-    return found, None
+    best, least = found, first.cycles(program.target)
+    for r in (r for name in CONTENDERS for r in rules_in_order() if r.name == name != found.name):
+        for sketch, choice in _proposals([r], program, Pins(), must_fit=False)[1]:
+            if not is_promising(sketch, least):
+                continue
+            other = _scheduled(program, sketch, choice)
+            if other.applied is not None and is_faster(other.applied.func, first, least, program.target):
+                best, least = other, expected_cycles(other.applied.func, program.target, cores=1)
+    return best, None if best is found else replace(found, applied=None, why_not=f"sketch {best.name} is expected to be faster")
 
 
 def _dropped(program: Program, name: str, error: Exception, sketch: Sketch | None = None, choice: Mapping[str, Any] | None = None) -> Alternative:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from ..ir import tir
 from ..target import Target
 from .choose import choose, proposals
-from .cost import expected_cycles
 from .statements import number
 
 
@@ -43,6 +42,4 @@ def _best(func: tir.PrimFunc, target: Target, constants: tuple[int, ...]) -> flo
         if cycles is not None:
             return cycles
         break
-    found = next(a for a in choose(func, target, constants) if a.fits)
-    assert found.applied is not None  # it fits
-    return expected_cycles(found.applied.func, target, cores=1)
+    return next(a for a in choose(func, target, constants) if a.fits).cycles(target)

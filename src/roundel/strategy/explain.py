@@ -119,7 +119,7 @@ def explain_program(func: tir.PrimFunc, target: Target, name: str = "main", call
         if found.applied is not None:
             applied, sketch = found.applied, found.sketch if found.record is None else _sketch_of(found, func, target, constants)
             asked = {v.name: (sizes or {}).get(v.name, 1) for b in func.buffer_params for n in b.shape for v in free_vars(n)}
-            cycles = expected_cycles(applied.func, target, asked, cores=1) if asked or found.expected is None else found.expected
+            cycles = expected_cycles(applied.func, target, asked, cores=1) if asked else found.cycles(target)
             steps = str(applied.schedule.trace)
             return Explanation(name, calls, found.name, applied.decisions, passed, steps, cost, sketch, cycles, found.record, pinned)
         passed[found.name] = found.why_not
@@ -141,20 +141,20 @@ def predicted_seconds(found: Explanation, target: Target, machine: Rates, consta
 
 
 def modelled_seconds(found: Explanation, target: Target, machine: Rates) -> float:
-    """What the sketch expects of the chosen decisions, as it does of those that were passed over; of a sketch without candidates, what is expected of
-    its schedule."""
+    """What the sketch expects of the chosen decisions, as it does of those that were passed over; of a sketch that expects nothing, what is expected
+    of its schedule."""
     own = None if found.sketch is None else found.sketch.expected(found.decisions)
     return _at_rate(found.cycles if own is None else own, target, machine)
 
 
 def alternatives(found: Explanation, target: Target, machine: Rates, most: int = 8) -> list[tuple[Mapping[str, Any], float]]:
     """Decisions that were passed over, the most promising first, with the seconds that the model expects of each."""
-    table = found.candidates
-    if table is None or table.cycles is None:
+    table, sketch = found.candidates, found.sketch
+    if sketch is None or table is None or table.cycles is None:
         return []
     chosen = {n: found.decisions[n] for n in table.columns}
     picked = [k for k in table.ranking()[: most + 1].tolist() if table.decisions(k) != chosen]
-    return [(table.decisions(k), _at_rate(float(table.cycles[k]), target, machine)) for k in picked[:most]]
+    return [(decisions, _at_rate(sketch.expected(decisions) or 0.0, target, machine)) for decisions in map(table.decisions, picked[:most])]
 
 
 def _at_rate(cycles: float, target: Target, machine: Rates) -> float:

@@ -105,7 +105,9 @@ def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -
         array = np.pad(array, pads)
     order = [place[p] for p in parts]
     order += [k for k, n in enumerate(split) if k not in order and n == 1]  # axes of extent 1 may be left out, or added as index 0
-    return np.ascontiguousarray(array.reshape(split).transpose(order)).reshape(tuple(shape))
+    moved = array.reshape(split).transpose(order)
+    kept = [n for n, f in zip(shape, index_map.final_indices, strict=True) if not isinstance(f, tir.IntImm)]  # i % c of fewer than c elements is as short
+    return np.ascontiguousarray(moved[tuple(slice(n) for n in kept)]).reshape(tuple(shape))
 
 
 def _part(e: tir.Expr, variables: Sequence[tir.Var]) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, overload
 
 from ..ir import tir
@@ -36,12 +37,14 @@ class Applied:
 @dataclass(frozen=True, eq=False)
 class Sketch:
     """One way to schedule a program. ``start`` has the steps that do not depend on any decision; ``steps`` does the rest on a fork of it, with
-    a value for each decision of ``candidates`` (None: there is nothing to decide)."""
+    a value for each decision of ``candidates`` (None: there is nothing to decide). ``beside`` gives the cycles of one core for the blocks whose time
+    ``candidates`` does not count, because no decision changes it (None: there are none, or nothing is expected of them)."""
 
     name: str
     start: Schedule
     steps: Callable[[Schedule, dict[str, Any]], Applied]
     candidates: Candidates | None = None
+    beside: Callable[[], float] | None = None
 
     @property
     def space(self) -> dict[str, list[int]]:
@@ -53,8 +56,15 @@ class Sketch:
         return {} if self.candidates is None else self.candidates.best()
 
     def expected(self, choice: Mapping[str, Any]) -> float | None:
-        """The cycles that a choice is expected to take on one core; None where nothing is expected of it."""
-        return None if self.candidates is None else self.candidates.expected(choice)
+        """The cycles that the whole program is expected to take on one core under a choice; None where that is known of its schedule only."""
+        if self.candidates is None:
+            return None if self.beside is None else self._unchanged
+        found = self.candidates.expected(choice)
+        return None if found is None else found + self._unchanged
+
+    @cached_property
+    def _unchanged(self) -> float:
+        return 0.0 if self.beside is None else self.beside()
 
     def schedule(self, choice: Mapping[str, Any] | None = None) -> Applied:
         """The program under a choice (default: the best). Raises ScheduleError where a step is not legal."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -44,7 +44,8 @@ def elementwise(program: Program) -> Iterator[Sketch]:
             schedule_spatial(sch, info, program.target)
         return Applied(sch)
 
-    yield Sketch("elementwise", program.inlined(keep=_tables(program)), scheduled)
+    start = program.inlined(keep=_tables(program))
+    yield Sketch("elementwise", start, scheduled, beside=lambda: sum(spatial_cycles(i, program.target) for i in blocks_of(start.func)))
 
 
 def _tables(program: Program) -> list[str]:
@@ -61,8 +62,15 @@ def _tables(program: Program) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def spatial_cycles(info: BlockInfo, target: Target) -> float:
-    """What a block without reduction is expected to take once `schedule_spatial` has scheduled it."""
+def cycles_beside(start: Schedule, reduction: BlockInfo, target: Target, moved: Sequence[str] = ()) -> float:
+    """What the blocks before and after a reduction are expected to take: those after it are computed from its registers, those named in ``moved`` are read
+    where their operands lie."""
+    kept = frozenset((reduction.stores[0].buffer,))
+    return sum(spatial_cycles(i, target, kept) for i in blocks_of(start.func) if not i.reduce and i.name not in moved)
+
+
+def spatial_cycles(info: BlockInfo, target: Target, kept: Collection[tir.Buffer] = ()) -> float:
+    """What a block without reduction is expected to take once `schedule_spatial` has scheduled it. ``kept``: buffers in registers."""
     axes, extents = info.spatial, [ASSUMED if extent_of(a) is None else extent_of(a) for a in info.spatial]
     lanes = _lanes(info, target)
     is_vector = bool(axes) and _in_vectors(info, lanes, lambda a: False) and product(extents[-_flat_suffix(info):], ASSUMED) >= lanes // 2
@@ -73,7 +81,8 @@ def spatial_cycles(info: BlockInfo, target: Target) -> float:
         whole = Loop(last, -(-product(extents[-flat:], ASSUMED) // lanes)) if flat > 1 else Loop(last, -(-(extents[last] or 1) // lanes))
         around = [*around[: len(axes) - flat], whole, Loop(last, lanes, LANES)]
     statement = statement_of(info.block, last if is_vector else -1, target, asks=bool(conditional(info)))
-    return float(np.max(cycles(target, replace(statement, loops=tuple(around)))))
+    touches = tuple(replace(t, register=t.register or t.buffer in kept) for t in statement.touches)
+    return float(np.max(cycles(target, replace(statement, loops=tuple(around), touches=touches))))
 
 
 def schedule_spatial(sch: Any, info: BlockInfo, target: Target) -> None:

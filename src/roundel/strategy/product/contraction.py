@@ -29,7 +29,7 @@ from ..match.borders import meets_rows, zero_borders
 from ..match.contraction import Contraction, match
 from ..match.moves import keeps_rows, read_seldom
 from ..parallelism import is_little, loop_extent, parallelize
-from ..pointwise.elementwise import schedule_spatial
+from ..pointwise.elementwise import cycles_beside, schedule_spatial
 from ..pointwise.inline import inline_moves
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
@@ -73,7 +73,7 @@ def contraction(program: Program) -> Iterator[Sketch]:
         found = replace(found, windows=tuple(dict.fromkeys(k for window in borders.values() for k in window)))
     found = replace(found, is_data=not program.is_constant(found.vector.buffer))
     steps = partial(_scheduled, plan=Plan(found, prologue, moved), target=program.target)
-    yield Sketch("contraction", start, steps, candidates(found, program.target))
+    yield Sketch("contraction", start, steps, candidates(found, program.target), partial(cycles_beside, start, found.info, program.target, moved))
 
 
 def _scheduled(sch: Schedule, choice: dict[str, int], plan: Plan, target: Target) -> Applied:

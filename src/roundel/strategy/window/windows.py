@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ...ir import tir
@@ -19,7 +20,7 @@ from ...schedule.schedule import Schedule
 from ...target import Target
 from ..match.accesses import BlockInfo, blocks_of, conditional, extent_of, product, vector_lanes
 from ..parallelism import is_little, loop_extent, parallelize
-from ..pointwise.elementwise import schedule_spatial
+from ..pointwise.elementwise import cycles_beside, schedule_spatial
 from ..product.contraction import store_of
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
@@ -46,7 +47,7 @@ def windows(program: Program) -> Iterator[Sketch]:
                 schedule_spatial(sch, other, target)
         return Applied(sch, decisions=choice | grain)
 
-    yield Sketch("windows", start, scheduled, candidates(info, lanes, target))
+    yield Sketch("windows", start, scheduled, candidates(info, lanes, target), partial(cycles_beside, start, info, target))
 
 
 def _pads(info: BlockInfo) -> bool:
