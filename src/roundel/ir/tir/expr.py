@@ -93,6 +93,8 @@ class Var(Expr):
 
     @staticmethod
     def _coerce(name: str, dtype: Any, size: bool) -> tuple:
+        if not isinstance(name, str):
+            raise TypeError(f"a variable has a text for a name, not {name!r}: Var(\"x\", \"int32\")")
         return name, dtype if type(dtype) is DType else DType(dtype), size
 
     @property

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..dtype import BOOL, HANDLE, INT32, VOID, DType
@@ -20,19 +20,35 @@ class Intrinsic:
     effect: Effect = Effect.PURE
     result: str = "first"
     doc: str = ""
+    operands: str = "any"  # what it is defined for: see OPERANDS
 
 
 REGISTRY: dict[str, Intrinsic] = {}
 
 
-def _define(names: str, arity: int, effect: Effect = Effect.PURE, result: str = "first", doc: str = "") -> None:
+def _define(names: str, arity: int, effect: Effect = Effect.PURE, result: str = "first", doc: str = "", operands: str = "any") -> None:
     for name in names.split():
-        REGISTRY[name] = Intrinsic(name, arity, effect, result, doc)
+        REGISTRY[name] = Intrinsic(name, arity, effect, result, doc, operands)
 
 
-_define("neg abs sqrt rsqrt exp exp2 exp10 log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-        "erf erfc sigmoid floor ceil trunc round nearbyint lgamma tgamma popcount clz ctz bitwise_not sign", 1)
-_define("pow atan2 fmod hypot copysign nextafter ldexp bitwise_and bitwise_or bitwise_xor shift_left shift_right", 2)
+OPERANDS: dict[str, tuple[str, Callable[[DType], bool]]] = {
+    "any": ("anything", lambda d: True),
+    "float": ("floating-point numbers", lambda d: d.is_float),
+    "int": ("integers", lambda d: d.is_int and not d.is_bool),
+    "bits": ("integers and bools", lambda d: not d.is_float),
+    "number": ("numbers", lambda d: not d.is_bool),
+}
+"""Kinds of operands: in words, and whether a type is of it."""
+
+_define("neg abs floor ceil trunc round nearbyint sign", 1, operands="number")
+_define("sqrt rsqrt exp exp2 exp10 log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+        "erf erfc sigmoid lgamma tgamma", 1, operands="float")
+_define("popcount clz ctz", 1, operands="int")
+_define("bitwise_not", 1, operands="bits")
+_define("pow", 2, operands="number")
+_define("atan2 fmod hypot copysign nextafter ldexp", 2, operands="float")
+_define("bitwise_and bitwise_or bitwise_xor", 2, operands="bits")
+_define("shift_left shift_right", 2, operands="int")
 _define("fma", 3, doc="a * b + c with one rounding where the target has it (contraction allowed otherwise)")
 _define("isnan isinf isfinite", 1, result="bool")
 _define("rarely", 3, result="explicit", doc="(condition, otherwise, usual): per lane; otherwise is computed only where the condition holds for a lane")
@@ -86,6 +102,15 @@ def effect(call: Call) -> Effect:
         return known or REGISTRY[op].effect
     found = REGISTRY.get(op) if isinstance(op, str) else None
     return found.effect if found else Effect.OPAQUE
+
+
+def check_operands(op: object, args: Sequence[Expr]) -> None:
+    """Raises TypeError for the exponential function of an integer, the bits of a float and the like, which no machine has."""
+    found = REGISTRY.get(op) if isinstance(op, str) else None
+    if found is None or not args or OPERANDS[found.operands][1](args[0].dtype):
+        return
+    to = "float32" if found.operands == "float" else "int32"
+    raise TypeError(f"{op} is of {OPERANDS[found.operands][0]}, not of {args[0].dtype}: cast first, x.astype(\"{to}\")")
 
 
 def result_dtype(op: object, args: Sequence[Expr]) -> DType:

@@ -284,9 +284,10 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any) -> Expr:
 
 def call(op: Any, *args: Any, dtype: Any = None) -> Expr:
     """A call of the intrinsic ``op``; without ``dtype`` the intrinsic's rule (usually the first operand's) applies."""
-    from .intrin import result_dtype
+    from .intrin import check_operands, result_dtype
 
     exprs = tuple(const(a) for a in args)
+    check_operands(op, exprs)
     return e.Call(op, exprs, DType(dtype) if dtype is not None else result_dtype(op, exprs))
 
 
@@ -336,6 +337,14 @@ def _flip(fn: Callable) -> Callable:
     return lambda self, other: fn(other, self)
 
 
+def _invert(a: Expr) -> Expr:
+    if a.dtype.is_bool:
+        return logical_not(a)
+    if not a.dtype.is_int:
+        raise TypeError(f"~ is of integers and bools, not of {a.dtype}")
+    return e.Call("bitwise_not", (a,), a.dtype)
+
+
 def _install() -> None:
     """Python's operators on expressions."""
     table = {"add": add, "sub": sub, "mul": mul, "truediv": div, "floordiv": floordiv, "mod": floormod,
@@ -347,7 +356,7 @@ def _install() -> None:
     for name, fn in {"lt": lt, "le": le, "gt": gt, "ge": ge}.items():
         setattr(Expr, f"__{name}__", fn)
     Expr.__neg__ = lambda self: sub(const(0, self.dtype), self) if not self.dtype.is_float else e.Call("neg", (self,), self.dtype)  # type: ignore[method-assign]
-    Expr.__invert__ = lambda self: logical_not(self) if self.dtype.is_bool else e.Call("bitwise_not", (self,), self.dtype)  # type: ignore[attr-defined]
+    Expr.__invert__ = _invert  # type: ignore[attr-defined]
     Expr.astype = lambda self, dtype: cast(self, dtype)  # type: ignore[attr-defined]
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of tensor programs: stores, loops, blocks, allocation, control flow. Not interned."""
+"""Statements of tensor programs: stores, loops, blocks, allocation, control flow. Not interned.
+
+Where an expression is expected, a number may be given: it gets the type that its place asks for.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,21 @@ from enum import Enum
 from typing import Any
 
 from ..attrs import EMPTY, Attrs
-from ..dtype import INT64
+from ..dtype import INT32, INT64
 from ..node import Node, Span, Token, node
 from .buffer import Buffer
 from .expr import Expr, IntImm, Var, check_predicate
+from .ops import as_index, const
+
+
+def _value(given: Any, dtype: Any = None) -> Any:
+    """A number as a constant of ``dtype``; anything else as it is."""
+    return const(given, dtype) if isinstance(given, int | float) else given
+
+
+def _indices(given: Any) -> tuple:
+    """Indices, numbers among them as int64."""
+    return tuple(map(as_index, given)) if int in map(type, given) else given
 
 
 class ForKind(Enum):
@@ -40,10 +54,14 @@ class Range(Node):
     extent: Expr
 
     @staticmethod
+    def _coerce(min: Any, extent: Any) -> tuple:
+        if type(min) is int:
+            min = const(min, extent.dtype if isinstance(extent, Expr) else INT64)
+        return min, const(extent, min.dtype) if type(extent) is int else extent
+
+    @staticmethod
     def of(extent: Any) -> Range:
         """``[0, extent)``."""
-        from .ops import as_index
-
         return Range(IntImm(0, INT64), as_index(extent))
 
 
@@ -95,9 +113,11 @@ class BufferStore(Stmt):
 
     @staticmethod
     def _coerce(buffer: Buffer, value: Expr, indices: tuple, predicate: Expr | None, span: Any) -> tuple:
+        if not isinstance(value, Expr):
+            value = _value(value, buffer.dtype)
         if predicate is not None:
             check_predicate(predicate, value.dtype, "store")
-        return buffer, value, indices, predicate, span
+        return buffer, value, _indices(indices), predicate, span
 
 
 @node
@@ -115,6 +135,12 @@ class For(Stmt):
     token: Token | None = None
     span: Span | None = None
 
+    @staticmethod
+    def _coerce(loop_var: Var, min: Any, extent: Any, *rest: Any) -> tuple:
+        if type(min) is int or type(extent) is int:
+            min, extent = _value(min, loop_var.dtype), _value(extent, loop_var.dtype)
+        return loop_var, min, extent, *rest
+
 
 @node
 class While(Stmt):
@@ -123,6 +149,10 @@ class While(Stmt):
     condition: Expr
     body: Stmt
     span: Span | None = None
+
+    @staticmethod
+    def _coerce(condition: Any, *rest: Any) -> tuple:
+        return _value(condition), *rest
 
 
 @node
@@ -133,6 +163,10 @@ class If(Stmt):
     then_case: Stmt
     else_case: Stmt | None = None
     span: Span | None = None
+
+    @staticmethod
+    def _coerce(condition: Any, *rest: Any) -> tuple:
+        return _value(condition), *rest
 
 
 @node
@@ -150,6 +184,10 @@ class Let(Stmt):
     value: Expr
     body: Stmt
     span: Span | None = None
+
+    @staticmethod
+    def _coerce(var: Var, value: Any, *rest: Any) -> tuple:
+        return var, _value(value, var.dtype), *rest
 
 
 @node
@@ -169,6 +207,10 @@ class Evaluate(Stmt):
 
     value: Expr
     span: Span | None = None
+
+    @staticmethod
+    def _coerce(value: Any, span: Any) -> tuple:
+        return _value(value, INT32), span
 
 
 @node
@@ -229,6 +271,10 @@ class BlockRealize(Stmt):
     iter_values: tuple[Expr, ...]
     predicate: Expr
     block: Block
+
+    @staticmethod
+    def _coerce(iter_values: Any, predicate: Any, block: Any) -> tuple:
+        return _indices(iter_values), _value(predicate), block
 
 
 def seq(*stmts: Stmt | None) -> Stmt:
