@@ -82,3 +82,12 @@ def test_names_of_blocks_do_not_count():
     a, b = parse(text), parse(text.replace("NAME", "other"))
     assert structural_equal(a, b)
     assert structural_hash(a) == structural_hash(b)
+
+
+def test_hashes_tell_apart_which_variable_stands_where():
+    x, y, z = (Var(n, "int32") for n in "xyz")
+    assert structural_hash(x + x, True) != structural_hash(x + y, True) == structural_hash(y + x, True)
+    assert structural_hash(x + y) != structural_hash(y + x)
+    first, second = (tir.PrimFunc((x, y), tir.Evaluate(e)) for e in (x - y, y - x))
+    assert structural_hash(first) != structural_hash(second)
+    assert structural_hash(first) == structural_hash(tir.PrimFunc((z, x), tir.Evaluate(z - x)))

@@ -40,3 +40,28 @@ def test_conditions_are_joined():
         with pytest.raises(ValueError, match="one at least"):
             join()
     assert tir.multiply(x, 2).script() == "x * 2" and tir.indexdiv(x, 2).script() == "x // 2"
+
+
+def test_statements_take_numbers_of_the_type_that_their_place_asks_for():
+    i, a = tir.Var("i", INT32), tir.decl_buffer((4,), "float16", name="A")
+    loop = tir.For(i, 0, 4, tir.ForKind.SERIAL, tir.BufferStore(a, 1, [i]))
+    assert loop.extent.dtype == "int32" and loop.body.value.dtype == "float16" and "for i in range" in loop.script()
+    assert tir.BufferStore(a, 0.5, [0]).indices[0].dtype == "int64" and tir.Range(0, i).min.dtype == "int32"
+    assert tir.Let(i, 3, tir.Evaluate(i)).value.dtype == "int32" and tir.If(True, tir.Evaluate(0)).condition.dtype == "bool"
+
+
+def test_a_name_is_a_text():
+    with pytest.raises(TypeError, match=r"text for a name, not 1: Var\("):
+        tir.Var(1, "int32")
+
+
+X = {kind: tir.Var("x", kind) for kind in ("float32", "int32", "bool")}
+
+
+@pytest.mark.parametrize("name, kind", [("exp", "int32"), ("sqrt", "bool"), ("ldexp", "int32"), ("popcount", "float32"), ("clz", "bool"),
+                                        ("bitwise_and", "float32"), ("shift_left", "bool"), ("sign", "bool"), ("pow", "bool")])
+def test_intrinsics_refuse_what_no_machine_has_them_for(name, kind):
+    with pytest.raises(TypeError, match=f"{name} is of .*not of {kind}"):
+        getattr(T, name)(*[X[kind]] * tir.intrin.REGISTRY[name].arity)
+    with pytest.raises(TypeError, match="~ is of integers and bools, not of float32"):
+        ~X["float32"]

@@ -180,7 +180,7 @@ _PLAIN = frozenset((str, int, bool, float, DType, type(None)))  # values that ha
 
 
 class _Hash:
-    """Of all but expressions: graph variables by number, in the order in which they appear."""
+    """Variables count by number, in the order in which they appear."""
 
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
@@ -189,8 +189,9 @@ class _Hash:
     def of(self, v: Any) -> int:
         if type(v) in _PLAIN:
             return hash(v) if v == v else hash("nan")
-        if isinstance(v, Expr):
-            return _of_expression(v)
+        if isinstance(v, Expr | Buffer):
+            known, variables = _form(v)
+            return hash((known, *map(self.number, variables)))
         if isinstance(v, Node):
             return self.node(v)
         if isinstance(v, tuple):
@@ -203,11 +204,16 @@ class _Hash:
             return hash((v.shape, v.dtype))
         return hash(v.value) if isinstance(v, Enum) else hash(v)
 
+    def number(self, variable: Any) -> int:
+        """Which variable it is, counted from the first."""
+        known = self.numbers.get(variable)
+        if known is None:
+            known = self.numbers[variable] = self.count = self.count + 1
+        return known
+
     def node(self, v: Node) -> int:
         if does_nothing(v):
             return hash("pass")
-        if isinstance(v, Buffer):
-            return self.fields(v, (*v._hidden, "name"))
         if isinstance(v, BaseFunc):
             return _Hash().fields(v, v._hidden)
         if type(v) not in BY_IDENTITY:
@@ -216,37 +222,51 @@ class _Hash:
             return self.fields(v, (*v._hidden, "name", "reads", "writes") if type(v) is ts.Block else v._hidden)  # which follow from the body
         if v in self.numbers:
             return hash(("#", self.numbers[v]))
-        self.numbers[v] = self.count = self.count + 1
+        self.number(v)
         return self.fields(v, (*v._hidden, "name"))
 
     def fields(self, v: Any, skip: tuple) -> int:
         return hash((type(v).__name__, *(self.of(getattr(v, f)) for f in v._fields if f not in skip)))
 
 
-def _of_expression(e: Expr) -> int:
-    """The hash of an expression in which any variable is as good as another of its type (memoised)."""
-    if e._facts is None:
-        e._facts = {}
-    known = e._facts.get("hash")
+def _form(v: Any) -> tuple[int, tuple[Var, ...]]:
+    """The hash of an expression or buffer in which variables count by the place where they first appear, and those variables in that
+    order. Of expressions it is memoised."""
+    if isinstance(v, Var):
+        return hash(str(v.dtype)), (v,)
+    if isinstance(v, Buffer):
+        return _form_of_fields(v, (*v._hidden, "name"))
+    if v._facts is None:
+        v._facts = {}
+    known = v._facts.get("form")
     if known is None:
-        if isinstance(e, Var):
-            known = hash(str(e.dtype))
-        elif isinstance(e, FloatImm):
-            known = hash((struct.pack("<d", e.value), str(e.dtype)))
-        else:
-            known = _Hash().fields(e, e._hidden)
-        e._facts["hash"] = known
+        known = (hash((struct.pack("<d", v.value), str(v.dtype))), ()) if isinstance(v, FloatImm) else _form_of_fields(v, v._hidden)
+        v._facts["form"] = known
     return known
 
 
+def _form_of_fields(v: Node, skip: tuple) -> tuple[int, tuple[Var, ...]]:
+    places: dict[Var, int] = {}
+
+    def part(value: Any) -> int:
+        if isinstance(value, tuple):
+            return hash(tuple(map(part, value)))
+        if not isinstance(value, Expr | Buffer):
+            return _Hash().of(value)
+        known, variables = _form(value)
+        return hash((known, *(places.setdefault(x, len(places)) for x in variables)))
+
+    return hash((type(v).__name__, *(part(getattr(v, f)) for f in v._fields if f not in skip))), tuple(places)
+
+
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
-    """A hash that equal programs share (within one process); others may share it too: all bound variables of a type count as one."""
+    """A hash that equal programs share (within one process), and that others have of their own but by chance."""
     known = _Hash().of(node)
     if map_free_vars or not isinstance(node, Expr | ts.Stmt):
         return known
     nodes = list(walk(node))
     inside = {x for n in nodes for x in bound(n)}
-    return hash((known, frozenset(n for n in nodes if isinstance(n, Var) and n not in inside)))
+    return hash((known, *dict.fromkeys(n for n in nodes if isinstance(n, Var) and n not in inside)))
 
 
 class StructuralMap:

@@ -111,6 +111,7 @@ def _optimised(text: str, spec: MachineSpec, pipeline: str) -> tuple[Any, Any]:
             why=str(error).strip(),
             hint="this is a bug in Roundel; please report it",
         ) from error
+    _check_intrinsics(module)
     if pipeline == "light":
         options = llvm.create_pipeline_tuning_options(1)
         builder = llvm.create_pass_builder(machine, options)
@@ -128,6 +129,14 @@ def _optimised(text: str, spec: MachineSpec, pipeline: str) -> tuple[Any, Any]:
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
     return module, machine
+
+
+def _check_intrinsics(module: Any) -> None:
+    """Raises BuildError for a call of an LLVM intrinsic that there is none of: those that LLVM knows have attributes as soon as they are declared."""
+    for function in module.functions:
+        if function.is_declaration and function.name.startswith("llvm.") and not any(function.attributes):
+            raise BuildError(f"LLVM has no intrinsic {function.name}", why="T.call_llvm_intrin or T.call_llvm_pure_intrin names it",
+                             hint="names have the types of their operands at the end: llvm.sqrt.f32, llvm.fma.v8f32")
 
 
 def to_object(text: str, spec: MachineSpec, pipeline: str = "light") -> bytes:
