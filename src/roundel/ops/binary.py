@@ -72,6 +72,13 @@ def _int_power(a: int, b: int, dtype: np.dtype) -> Any:
     return np.array(value & ((1 << 8 * dtype.itemsize) - 1), f"u{dtype.itemsize}").astype(dtype)
 
 
+def _log_add_exp(x: Any, y: Any) -> Any:
+    """Without overflow; of equal infinities that infinity."""
+    far = te.max_(x, y)
+    apart = te.select(te.eq(x, y), tir.const(0, x.dtype), te.abs(x - y))
+    return far + te.log1p(te.exp(tir.const(0, x.dtype) - apart))
+
+
 def _shift_left(x: Any, y: Any) -> Any:
     """Shifts outside the width leave nothing."""
     inside = te.logical_and(y >= 0, y < x.dtype.bits)
@@ -106,6 +113,7 @@ binary("mod", _mod, np.fmod, accepts="number", doc="remainder with the sign of x
 binary("floor_mod", _floor_mod, np.mod, accepts="number", doc="remainder with the sign of x2")
 binary("power", _power, _np_power, accepts="number")
 binary("atan2", lambda x, y: tir.call("atan2", x, y), np.arctan2)
+binary("log_add_exp", _log_add_exp, np.logaddexp, accepts="float", doc="log(e ** x1 + e ** x2), without overflow")
 binary("maximum", te.max_, np.maximum, accepts="number", widen=False, doc="the larger; NaN when either is")
 binary("minimum", te.min_, np.minimum, accepts="number", widen=False, doc="the smaller; NaN when either is")
 binary("bitwise_and", lambda x, y: te.logical_and(x, y) if x.dtype.is_bool else x & y, np.bitwise_and, accepts="bits")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that make tensors: full, zeros, ones, arange, eye."""
+"""Operators that make tensors: full, zeros, ones, arange, eye, windows; the number of elements."""
 
 from __future__ import annotations
 
@@ -193,3 +193,55 @@ class Eye(OpDef):
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
         n, m, k = fill(args, 3)
         return np.eye(n, m, k or 0, DType(attrs["dtype"]).numpy)
+
+
+@register
+class HammingWindow(OpDef):
+    """alpha - beta * cos(2 pi k / n) for k below ``window_size``; n is window_size where the window is periodic, else one less."""
+
+    name, operands, kind = "hamming_window", ("window_size", "periodic?", "alpha?", "beta?"), FuseKind.INJECTIVE
+    scalars, attributes = ("window_size", "periodic", "alpha", "beta"), {"dtype": "float32"}
+
+    def _numbers(self, args: Any) -> tuple[Any, Any, float, float]:
+        size, periodic, alpha, beta = fill(args, 4)
+        number = lambda v, default: default if v is None else getattr(v, "value", v)
+        return size, number(periodic, True), number(alpha, 0.54), number(beta, 0.46)
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        if not DType(attrs["dtype"]).is_float:
+            fail(self, f"a window is of floating-point numbers, not of {attrs['dtype']}", *args)
+        return graph.TensorInfo((args[0].value,), attrs["dtype"])
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        size, periodic, alpha, beta = self._numbers(args)
+        n = tir.max_(tir.as_index(size) - (0 if periodic else 1), 1)
+        wide = DType("float64")
+        turn = lambda k: te.cos(te.cast(k, wide) * tir.const(2 * np.pi, wide) / te.cast(n, wide))
+        value = lambda k: te.select(tir.eq(size, 1), tir.const(1, wide), alpha - beta * turn(k))  # one sample alone is 1
+        return te.compute((size,), lambda k: te.cast(value(k), attrs["dtype"]), "hamming_window")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        size, periodic, alpha, beta = self._numbers(args)
+        size = int(size)
+        if size == 1:
+            return np.ones(1, DType(attrs["dtype"]).numpy)
+        n = size if periodic else size - 1
+        return (alpha - beta * np.cos(2 * np.pi * np.arange(size) / n)).astype(DType(attrs["dtype"]).numpy)
+
+
+@register
+class Size(OpDef):
+    """How many elements x has (int64)."""
+
+    name, operands, kind = "size", ("x",), FuseKind.ELEMENTWISE
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        tensor_info(self, args[0], args)
+        return graph.TensorInfo((), "int64")
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        count = tir.product_of(args[0].shape)
+        return te.compute((), lambda: te.cast(count, "int64"), "size")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return np.asarray(np.size(args[0]), np.int64)

@@ -12,7 +12,7 @@ from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import axes_of, dim_text, fail, fill, may_fit, simplify, static, tensor_info
+from .dims import axes_of, axis_of, dim_text, fail, fill, may_fit, same, same_dtype, simplify, static, tensor_info
 from .elementwise import only_element
 
 _MODES = {
@@ -167,6 +167,53 @@ class StridedSlice(OpDef):
             else:
                 x = x[(slice(None),) * (a % x.ndim) + (slice(b, e, s),)]
         return np.ascontiguousarray(x)
+
+
+@register
+class SliceScatter(OpDef):
+    """A copy of ``input_tensor`` with ``input_tensor[start:end:step] = src`` along ``axis``; the bounds are numbers or sizes, ``step`` positive."""
+
+    name, operands, kind = "slice_scatter", ("input_tensor", "src", "start", "end", "step?"), FuseKind.INJECTIVE
+    scalars, attributes = ("start", "end", "step"), {"axis": 0}
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, src, start, end, step = fill(args, 5)
+        for t in (x, src):
+            tensor_info(self, t, args)
+        if x.shape is None or src.shape is None:
+            return x
+        axis = axis_of(self, attrs["axis"], x.ndim, *args)
+        _, by, count = self._part(x.shape[axis], start.value, end.value, None if step is None else step.value)
+        if not by or by < 0:
+            fail(self, "step has to be a positive constant", *args)
+        wanted = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+        if len(wanted) != len(src.shape) or not all(map(same, wanted, src.shape)):
+            fail(self, f"src does not have the shape ({', '.join(map(dim_text, wanted))}) of the part", *args)
+        return x.replace(dtype=same_dtype(self, (x, src)))
+
+    def _part(self, n: Any, start: Any, end: Any, step: Any) -> tuple[Any, int, Any]:
+        """(first, step, how many)."""
+        by = 1 if step is None else static(step) or 0
+        first, last = _clamp(tir.as_index(start), n, 1), _clamp(tir.as_index(end), n, 1)
+        return simplify(first), by, simplify(tir.max_(tir.ceildiv(last - first, max(by, 1)), 0))
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, src, start, end, step = fill(args, 5)
+        axis = attrs["axis"] % len(x.shape)
+        first, by, count = self._part(x.shape[axis], start, end, step)
+
+        def body(*at: Any) -> Any:
+            k = at[axis] - first
+            inside = tir.logical_and(k >= 0, tir.floordiv(k, by) < count, *(() if by == 1 else (tir.eq(tir.floormod(k, by), 0),)))
+            return te.if_then_else(inside, src(*at[:axis], tir.floordiv(k, by), *at[axis + 1 :]), x(*at))
+
+        return te.compute(x.shape, body, "slice_scatter")
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        x, src, start, end, step = fill(args, 5)
+        out = x.copy()
+        out[(slice(None),) * (attrs["axis"] % x.ndim) + (slice(int(start), int(end), None if step is None else int(step)),)] = src
+        return out
 
 
 def _inbound(begin: Any, end: Any, stride: int, n: Any) -> bool:
