@@ -17,33 +17,54 @@ def on_tensors(name: str, *operands: Any, **attrs: Any) -> Any:
 
     Raises TypeInferenceError for operands that do not fit, UnsupportedError for an operator that is no tensor expression.
     """
-    op = get_op(name)
-    tensors: dict[graph.GraphExpr, Tensor] = {}
-    call = graph.make_call(op, [_value(o, tensors) for o in operands], {k: _value(v, tensors) if isinstance(v, Tensor) else v for k, v in attrs.items()})
-    if not op.has("compute"):
-        raise UnsupportedError(f"R.{name} is no tensor expression", why="it is decomposed into other operators or calls a function",
-                               hint="use it in a graph function: relax.BlockBuilder")
-    return op.compute(tuple(_operand(a, tensors) for a in call.args), Attrs(call.attrs))
+    tensors = _Tensors()
+    return tensors.of(graph.make_call(get_op(name), [tensors.value(o) for o in operands],
+                                      {k: tensors.value(v) if isinstance(v, Tensor) else v for k, v in attrs.items()}))
 
 
-def _value(operand: Any, tensors: dict[graph.GraphExpr, Tensor]) -> Any:
-    if isinstance(operand, Tensor):
-        variable = graph.Var(operand.name, graph.TensorInfo(tuple(operand.shape), operand.dtype))
-        tensors[variable] = operand
+class _Tensors:
+    """The tensor that each variable of a graph stands for. It is the builder of operators that are composed of others."""
+
+    def __init__(self) -> None:
+        self.known: dict[graph.GraphExpr, Any] = {}
+
+    def value(self, operand: Any) -> Any:
+        """A tensor, or a list of tensors, as part of a graph."""
+        if isinstance(operand, Tensor):
+            return self._variable(operand.name, operand, graph.TensorInfo(tuple(operand.shape), operand.dtype))
+        if isinstance(operand, list | tuple) and any(isinstance(o, Tensor) for o in operand):
+            return graph.Tuple(tuple(map(self.value, operand)))
+        return operand
+
+    def _variable(self, name: str, tensor: Any, info: graph.StructInfo) -> graph.Var:
+        variable = graph.Var(name, info)
+        self.known[variable] = tensor
         return variable
-    if isinstance(operand, list | tuple) and any(isinstance(o, Tensor) for o in operand):
-        return graph.Tuple(tuple(_value(o, tensors) for o in operand))
-    return operand
 
+    def emit(self, value: graph.GraphExpr, name: str = "lv") -> graph.Var:
+        """A variable for what is computed."""
+        return self._variable(name, self.of(value), value.sinfo)
 
-def _operand(value: Any, tensors: dict[graph.GraphExpr, Tensor]) -> Any:
-    """An operand as ``compute`` takes it."""
-    if isinstance(value, graph.Tuple):
-        return tuple(_operand(f, tensors) for f in value.fields)
-    if isinstance(value, graph.ShapeExpr):
-        return value.values
-    if isinstance(value, graph.PrimValue):
-        return value.value
-    if isinstance(value, graph.Constant):  # a number
-        return literal(value.data.numpy().reshape(()).item(), value.data.shape, value.data.dtype)
-    return tensors.get(value)
+    def of(self, value: Any) -> Any:
+        """A value of the graph as ``compute`` takes it: calls and variables as tensors, shapes as tuples, numbers as expressions."""
+        if isinstance(value, graph.Call):
+            return self._call(value)
+        if isinstance(value, graph.TupleGetItem):
+            return self.of(value.tuple_value)[value.index]
+        if isinstance(value, graph.Tuple):
+            return tuple(map(self.of, value.fields))
+        if isinstance(value, graph.ShapeExpr):
+            return value.values
+        if isinstance(value, graph.PrimValue):
+            return value.value
+        if isinstance(value, graph.Constant):  # a number
+            return literal(value.data.numpy().reshape(()).item(), value.data.shape, value.data.dtype)
+        return self.known.get(value)
+
+    def _call(self, call: graph.Call) -> Any:
+        op = call.op
+        if op.has("compute"):
+            return op.compute(tuple(map(self.of, call.args)), Attrs(call.attrs))
+        if not op.has("decompose"):
+            raise UnsupportedError(f"R.{op.name} is no tensor expression", why="it calls a function", hint="use it in a graph function: relax.BlockBuilder")
+        return self.of(op.decompose(self, call.args, Attrs(call.attrs)))

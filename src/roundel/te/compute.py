@@ -140,7 +140,7 @@ def extern(
     )
     buffers = tuple(tir.decl_buffer(tuple(s), d, f"{name}_scratch{k}") for k, (s, d) in enumerate(scratch))
     stage = Extern(axes, build, buffers, Attrs(attrs), tuple(map(_in_memory, inputs)))
-    outs = tuple(
+    outs = stage.outputs = tuple(
         make_tensor(stage, s, d, name if len(outputs) == 1 else f"{name}_v{k}", k) for k, (s, d) in enumerate(outputs)
     )
     return outs[0] if len(outs) == 1 else outs

@@ -92,7 +92,7 @@ _LAYOUT_FREE = "layout_free_placeholders"
 
 
 def _in_order(outputs: Sequence[Tensor]) -> list[tuple[Definition, list[Tensor]]]:
-    """Stages, producers first, each with its outputs that are used."""
+    """Stages, producers first, each with its outputs that are used (of a statement, with all that it writes)."""
     found: dict[Definition, list[Tensor]] = {}
     done: set[Definition] = set()
     stack: list[tuple[Tensor, bool]] = [(t, False) for t in reversed(outputs)]
@@ -105,7 +105,7 @@ def _in_order(outputs: Sequence[Tensor]) -> list[tuple[Definition, list[Tensor]]
                 done.add(stage)
                 order.append(stage)
             continue
-        outs = found.setdefault(stage, [])
+        outs = found.setdefault(stage, list(stage.outputs) if isinstance(stage, Extern) else [])
         if t not in outs:
             outs.append(t)
         if stage not in done:

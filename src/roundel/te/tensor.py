@@ -118,13 +118,15 @@ class Compute(Definition):
 
 @dataclass(eq=False)
 class Extern(Definition):
-    """A stage written as a statement, for every point of ``axes``: ``build(inputs, outputs, scratch, *points)``."""
+    """A stage written as a statement, for every point of ``axes``: ``build(inputs, outputs, scratch, *points)``. It writes all of ``outputs``,
+    whichever of them are used."""
 
     axes: tuple[IterVar, ...]
     build: Callable[..., Stmt]
     scratch: tuple[Buffer, ...] = ()
     attrs: Attrs = EMPTY
     inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
 
 
 @dataclass(eq=False)

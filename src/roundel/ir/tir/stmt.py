@@ -54,10 +54,10 @@ class Range(Node):
     extent: Expr
 
     @staticmethod
-    def _coerce(min: Any, extent: Any) -> tuple:
-        if type(min) is int:
-            min = const(min, extent.dtype if isinstance(extent, Expr) else INT64)
-        return min, const(extent, min.dtype) if type(extent) is int else extent
+    def _coerce(first: Any, extent: Any) -> tuple:
+        if type(first) is int:
+            first = const(first, extent.dtype if isinstance(extent, Expr) else INT64)
+        return first, const(extent, first.dtype) if type(extent) is int else extent
 
     @staticmethod
     def of(extent: Any) -> Range:
@@ -136,10 +136,10 @@ class For(Stmt):
     span: Span | None = None
 
     @staticmethod
-    def _coerce(loop_var: Var, min: Any, extent: Any, *rest: Any) -> tuple:
-        if type(min) is int or type(extent) is int:
-            min, extent = _value(min, loop_var.dtype), _value(extent, loop_var.dtype)
-        return loop_var, min, extent, *rest
+    def _coerce(loop_var: Var, first: Any, extent: Any, *rest: Any) -> tuple:
+        if type(first) is int or type(extent) is int:
+            first, extent = _value(first, loop_var.dtype), _value(extent, loop_var.dtype)
+        return loop_var, first, extent, *rest
 
 
 @node
