@@ -173,3 +173,27 @@ def test_constructors_take_the_arguments_of_tvm_in_its_order():
     assert str(ir.Range(8).extent) == "8" and str(ir.Range.from_min_extent(2, 8).extent) == "8"
     axis = tir.IterVar(ir.Range(0, 4), x, tir.IterVar.CommReduce if hasattr(tir.IterVar, "CommReduce") else 2)
     assert axis.kind.value == "reduce" and axis.var is x
+
+
+def test_the_analyzer_has_the_names_of_tvm():
+    from roundel.compat.tvm import arith, ir, tir
+
+    x, y = tir.Var("x", "int64"), tir.Var("y", "int64")
+    an = arith.Analyzer()
+    an.bind(x, ir.Range(0, 16))
+    an.update(y, arith.ConstIntBound(2, arith.ConstIntBound.POS_INF))
+    assert an.can_prove(x * 4 + 3 < 64, arith.ProofStrength.SYMBOLIC_BOUND) and an.can_prove_equal(x // 4 * 4 + x % 4, x)
+    bound = an.const_int_bound(x * 2 + 1)
+    assert (bound.min_value, bound.max_value) == (1, 31) and an.const_int_bound(y).max_value == arith.ConstIntBound.POS_INF
+    assert an.const_int_bound_is_bound(x) and not an.const_int_bound_is_bound(tir.Var("z", "int64"))
+    known = an.modular_set(x * 6 + 2)
+    assert (known.coeff, known.base) == (6, 2)
+    assert str(an.simplify(x // 16 + x % 16)) == str(an.canonical_simplify(x)) == str(an.rewrite_simplify(x + 0)) == "x"
+    with an.constraint_scope(x > 7):
+        assert an.can_prove(x >= 8)
+    assert not an.can_prove(x >= 8)
+    found = an.int_set(x + y, {x: arith.IntervalSet(0, 7)})
+    assert str(found.min_value) == "y" and str(found.max_value) == "y + 7" and not found.is_everything()
+    assert arith.IntervalSet.single_point(3).is_single_point()
+    (low,) = arith.estimate_region_lower_bound([ir.Range(x * 2, x * 2 + 2)], {x: ir.Range(0, 8)}, True)
+    assert str(low.max_value) == "15" and arith.estimate_region_upper_bound([ir.Range(x, x + 3)], {x: ir.Range(0, 8)}, True)[0].max_value.value == 9

@@ -86,7 +86,7 @@ def _range(values: Any) -> Range:
     return Range(first, tir.as_index(values.max_value) - first + 1)
 
 
-class Analyzer(_arith.Analyzer):
+class Analyzer(_arith.Analyzer):  # type: ignore[no-redef]
     """Roundel's analyzer, with TVM's names besides its own."""
 
     def can_prove(self, expr: Any, strength: ProofStrength = ProofStrength.DEFAULT) -> bool:

@@ -22,7 +22,8 @@ from .utils import (  # noqa: F401  # names of tvm.topi.nn
     simplify,
 )
 
-relu, softmax, log_softmax, fast_softmax = same("relu", "nn.relu"), same("softmax", "nn.softmax"), same("log_softmax", "nn.log_softmax"), same("softmax", "nn.softmax")
+relu, softmax, log_softmax = same("relu", "nn.relu"), same("softmax", "nn.softmax"), same("log_softmax", "nn.log_softmax")
+fast_softmax = softmax
 add, pixel_shuffle = same("add"), same("pixel_shuffle", "nn.pixel_shuffle")
 
 
