@@ -85,7 +85,7 @@ def test_names_of_blocks_do_not_count():
 
 
 def test_hashes_tell_apart_which_variable_stands_where():
-    x, y, z = (Var(n, "int32") for n in "xyz")
+    x, y, z = (tir.Var(n, "int32") for n in "xyz")
     assert structural_hash(x + x, True) != structural_hash(x + y, True) == structural_hash(y + x, True)
     assert structural_hash(x + y) != structural_hash(y + x)
     first, second = (tir.PrimFunc((x, y), tir.Evaluate(e)) for e in (x - y, y - x))
