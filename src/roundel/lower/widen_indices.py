@@ -125,6 +125,12 @@ class _Widen(Rewriter):
             iter_values=values, predicate=self.rewrite(realize.predicate), block=self.rewrite(realize.block)
         )
 
+    @on(tir.Block)
+    def _block(self, block: tir.Block) -> tir.Block:
+        for match in block.match_buffers:
+            self.buffer(match.buffer)  # before the body: it declares variables that the body may use as data
+        return self.generic(block)
+
     @on(tir.Let)
     def _let(self, let: tir.Let) -> tir.Stmt:
         return let.replace(value=self.data(let.value), body=self.rewrite(let.body))
