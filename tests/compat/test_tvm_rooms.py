@@ -200,3 +200,20 @@ def test_a_file_goes_to_a_session_and_runs_there(suffix):
     function(x, y)
     np.testing.assert_array_equal(y.numpy(), x.numpy() + 1)
     assert function.time_evaluator("add_one", device, number=2)(x, y).mean > 0
+
+
+def test_converters_of_ones_own_hold_for_one_program():
+    torch = pytest.importorskip("torch")
+    from roundel.compat.tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return torch.sigmoid(x) + x
+
+    def as_tanh(node, importer: ExportedProgramImporter):
+        (x,) = importer.retrieve_args(node)
+        return importer.block_builder.emit(relax.op.tanh(x))
+
+    program, x = torch.export.export(Model(), (torch.ones(2, 3),)), _array(2, 3)
+    np.testing.assert_allclose(_run(from_exported_program(program, custom_convert_map={"sigmoid.default": as_tanh}), "main", x), np.tanh(x) + x, rtol=1e-5)
+    np.testing.assert_allclose(_run(from_exported_program(program), "main", x), 1 / (1 + np.exp(-x)) + x, rtol=1e-5)

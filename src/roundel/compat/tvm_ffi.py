@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from ..ir import structural_equal, structural_hash
-from ..runtime.registry import get_func as get_global_func
-from ..runtime.registry import register_func as register_global_func
+from .tvm.functions import get_global_func
+from .tvm.functions import register_func as register_global_func
 
 Array = tuple
 """What functions with several results return."""

@@ -15,15 +15,14 @@ from typing import Any
 
 from ... import __version__
 from ...ir.errors import RoundelError as TVMError
-from ...runtime.registry import get_func as get_global_func
-from ...runtime.registry import register_func
-from ...runtime.registry import register_func as register_global_func
 from . import arith, contrib, error, ir, relax, rooms, rpc, runtime, s_tir, script, support, target, te, testing, tir, topi, transform
+from .functions import get_global_func, register_func
 from .ir import IRModule
 from .rooms import missing
 from .running import build, compile, lower  # noqa: A004
 from .runtime import DataType, Device, cpu, cuda, device, gpu, nd
 
+register_global_func = register_func
 tirx = tir
 rooms.install(__name__)
 

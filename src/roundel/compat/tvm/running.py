@@ -51,6 +51,8 @@ class Module(Mapping[str, Callable[..., Any]]):
 
     def get_function(self, name: str) -> Callable[..., Any]:
         """A function by name, which gives arrays with TVM's names. Raises KeyError that names those there are."""
+        if name == "stats" and name not in self._functions:
+            return self.stats
         function = self._functions[name]
         return lambda *args: _out(function(*args))
 
@@ -85,6 +87,18 @@ class Module(Mapping[str, Callable[..., Any]]):
         with TemporaryDirectory() as folder, tarfile.open(file_name, "w") as archive:
             built.save(library := Path(folder, _IN_ARCHIVE))
             archive.add(library, _IN_ARCHIVE)
+
+    def stats(self) -> str:
+        """The functions, one a line."""
+        return "\n".join(map(str, self._functions))
+
+    def as_text(self) -> str:
+        """The program that was built, as script. Raises RoundelError for a module that was loaded from a file."""
+        if self._source is None:
+            raise RoundelError("this module was loaded from a file", hint="roundel inspect shows what is in it")
+        return self._source[0].script()
+
+    as_python = as_text
 
     @property
     def mod(self) -> Module:

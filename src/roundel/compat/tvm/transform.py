@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 from ...ir.graph import Function
 from ...ir.module import IRModule
@@ -14,11 +14,22 @@ from ...ir.module import IRModule
 class PassContext(AbstractContextManager["PassContext"]):
     """``with PassContext(opt_level=3):``, which changes nothing: Roundel's options are arguments of ``rd.compile``."""
 
-    def __init__(self, opt_level: int = 2, **_: Any) -> None:
-        self.opt_level = opt_level
+    _within: ClassVar[list[PassContext]] = []
+
+    def __init__(self, opt_level: int = 2, config: Mapping[str, Any] | None = None, **_: Any) -> None:
+        self.opt_level, self.config = opt_level, dict(config or {})
+
+    def __enter__(self) -> PassContext:
+        self._within.append(self)
+        return self
 
     def __exit__(self, *_: Any) -> None:
-        return None
+        self._within.pop()
+
+    @classmethod
+    def current(cls) -> PassContext:
+        """The context of the innermost ``with``."""
+        return cls._within[-1] if cls._within else cls()
 
 
 class Pass:
@@ -59,13 +70,13 @@ def function_pass(pass_func: Any = None, opt_level: int = 0, name: str = "", **_
         return lambda *args, **kwargs: function_pass(pass_func(*args, **kwargs).transform_function, opt_level, name or pass_func.__name__)
 
     def run(mod: IRModule) -> IRModule:
-        return mod.with_functions({key: pass_func(func, mod, PassContext()) for key, func in mod.items() if isinstance(func, Function)})
+        return mod.with_functions({key: pass_func(func, mod, PassContext.current()) for key, func in mod.items() if isinstance(func, Function)})
 
     return Pass(run, opt_level, name or getattr(pass_func, "__name__", "pass"))
 
 
 def _with_context(function: Callable[..., IRModule]) -> Callable[[IRModule], IRModule]:
-    return lambda mod: function(mod, PassContext())
+    return lambda mod: function(mod, PassContext.current())
 
 
 __all__ = ["Pass", "PassContext", "Sequential", "function_pass", "module_pass"]

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 Converter = Callable[..., Any]
@@ -32,6 +33,22 @@ def operator(*names: str) -> Callable[[Converter], Converter]:
     """Register a user's converter, before anything Roundel knows about the operators; see ``converter``."""
     OWN.update(name.removeprefix("aten.") for name in names)
     return converter(*names)
+
+
+@contextmanager
+def supplying(converters: Mapping[str, Converter]) -> Iterator[None]:
+    """Within, a user's converters by overload stand before all others."""
+    from . import ops  # noqa: F401  (fills the table)
+
+    table, own = dict(TABLE), set(OWN)
+    for name, convert in converters.items():
+        operator(name)(convert)
+    try:
+        yield
+    finally:
+        for whole, before in ((TABLE, table), (OWN, own)):
+            whole.clear()
+            whole.update(before)  # type: ignore[attr-defined]
 
 
 def supplied(name: str) -> bool:

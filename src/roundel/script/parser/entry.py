@@ -83,7 +83,7 @@ inline = macro  # names are those where it is defined
 
 
 def ir_module(cls: Any = None, *, check_well_formed: bool = True, s_tir: bool = True) -> Any:
-    """``@I.ir_module``: the class as a module."""
+    """``@I.ir_module``: the class as a module. A class that inherits ``of_ir_module`` becomes what that makes of the module and its Python functions."""
     frame = sys._getframe(1)
     return (lambda c: _decorate_class(c, sys._getframe(1))) if cls is None else _decorate_class(cls, frame)
 
@@ -96,7 +96,9 @@ def _decorate_class(cls: Any, frame: Any) -> Any:
         if isinstance(fn, FunctionType):
             captured.update((k, v) for k, v in _captured(fn, frame).items() if k in fn.__code__.co_freevars)
     source, node = class_node(cls, frame.f_lineno, frame.f_code.co_filename)
-    return ModuleParser(source, captured).module(node)
+    parser = ModuleParser(source, captured)
+    made = parser.module(node)
+    return cls.of_ir_module(made, parser.python) if hasattr(cls, "of_ir_module") else made
 
 
 def namespaces() -> dict[str, Any]:

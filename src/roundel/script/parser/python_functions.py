@@ -39,13 +39,14 @@ class PythonFunctions:
         key = name, results
         if key not in self.symbols:
             self.symbols[key] = f"python.{name}.{next(_numbers)}"
-            register_func(self.symbols[key], self._writing(*self.functions[name], results))
+            register_func(self.symbols[key], self._writing(name, results))
         return self.symbols[key]
 
-    def _writing(self, function: Callable[..., Any], method: bool, results: int) -> Callable[..., None]:
-        """The function with arrays for its results behind its operands."""
+    def _writing(self, name: str, results: int) -> Callable[..., None]:
+        """The function with arrays for its results behind its operands; it is looked up when it is called."""
 
         def call(*arrays: Any) -> None:
+            function, method = self.functions[name]
             operands, outs = arrays[: len(arrays) - results], arrays[len(arrays) - results :]
             found = function(*([_Functions(self.mod)] if method else []), *operands)
             for out, value in zip(outs, found if isinstance(found, tuple | list) else (found,), strict=True):

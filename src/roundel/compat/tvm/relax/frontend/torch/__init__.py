@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``tvm.relax.frontend.torch``."""
+
+from .exported_program_translator import from_exported_program
+
+__all__ = ["from_exported_program"]
