@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Affine iteration maps: what is detected is true of all points, and what splits and fuses make is detected."""
 
+from itertools import product
+from random import Random
+
 import numpy as np
 import pytest
 from arith_brute import as_range, evaluate, grid
@@ -19,7 +22,7 @@ from roundel.arith import (
     same_region,
     subspace_divide,
 )
-from roundel.ir import tir
+from roundel.ir import substitute, tir
 from roundel.ir.dtype import INT64
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import IndexMap, Range, Var
@@ -260,3 +263,34 @@ def test_an_index_as_a_sum_of_parts():
     assert an.prove_equal(found.base, n * 2 + tir.max_(a, K) + 3)
     (whole,) = normalize_to_iter_sum(I // 3 * 3 + I % 3, dom).splits
     assert whole.mark.source is I and an.value(whole.extent) == 9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_divided_bindings_are_what_they_were(seed):
+    """A binding is ``outer * inner_extent + inner`` wherever the condition holds: all values tried."""
+    random = Random(seed)
+    divided = 0
+    for _ in range(150):
+        loops = {Var(n, INT64): random.choice((2, 3, 4)) for n in "ijk"[: random.choice((2, 3))]}
+        variables = list(loops)
+        inner = variables[random.randrange(1, len(variables)) :]
+        cut, limit = random.randrange(len(variables)), random.randrange(1, 13)
+        tail, step = variables[cut:], 1
+        scales: dict = {}
+        for v in reversed(variables):
+            step = limit if cut and v is variables[cut - 1] else step  # the loops above begin where the condition cuts those below
+            scales[v], step = step, step * loops[v]
+        binding = tir.sum_of([v * s for v, s in scales.items()])
+        condition = random.choice((tir.const(True), tir.sum_of([v * s for v, s in scales.items() if v in tail]) < limit))
+        try:
+            found = subspace_divide([binding], {v: Range.of(tir.index_const(n)) for v, n in loops.items()}, inner, condition)
+        except ArithError:
+            continue
+        divided += 1
+        (d,) = found.bindings
+        for at in product(*(range(n) for n in loops.values())):
+            table = {v: tir.index_const(k) for v, k in zip(variables, at)}
+            value = lambda e: Analyzer().simplify(substitute(e, table)).value
+            if value(condition):
+                assert value(d.outer * d.inner_extent + d.inner) == value(binding), (binding, condition, at)
+    assert divided

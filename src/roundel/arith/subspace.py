@@ -131,7 +131,9 @@ class _Divide:
         outer_extent: Expr = ONE
         inner_extent: Expr = ONE
         below = False
-        for p, d in parts:
+        for k, (p, d) in enumerate(parts):
+            if k and not self.an.prove_equal(tir.mul(d.outer_extent, d.inner_extent), p.extent):
+                raise ArithError("a condition cuts off an iterator below another one", why=f"in {split_expr(p, self.starts)!r}")
             if d.outer_extent is not ONE:
                 if below:
                     raise ArithError(
