@@ -98,3 +98,14 @@ def test_several_functions():
     sch.unroll(sch.get_loops(first)[0])
     assert "T.unroll(13)" in sch.mod["a"].script()
     sch.trace.apply_to(Schedule(IRModule({"a": matmul(), "b": elementwise()})))
+
+
+def test_handles_show_what_they_stand_for():
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    loop = sch.get_loops(block)[0]
+    assert 'with T.sblock("C"' in repr(block) and "for i, j, k in T.grid(13, 17, 11)" in repr(loop)
+    outer, _ = sch.split(loop, [None, 4])
+    assert "for i_0, i_1, j, k in T.grid(4, 4, 17, 11)" in repr(outer)
+    assert repr(loop) == "loop that is no longer there: split into i_0, i_1"
+    assert repr(list(sch.trace)[0].outputs[0]) == repr(block)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 
 import numpy as np
 import pytest
 
 import roundel as rd
 from roundel import relax, te
+from roundel.ir.errors import ScriptError, ScriptWarning
 from roundel.schedule import Schedule
 from roundel.script import parse
 from roundel.script import relax as R
@@ -176,3 +178,38 @@ def test_of_programs_schedules_and_runs(name):
     attempt, words = OTHERS[name]
     text = said(attempt)
     assert [w for w in words if w not in text] == [], text
+
+
+def domain_program(iterations: int, more: str = "") -> str:
+    return f'''
+from roundel.script import tir as T
+
+@T.prim_func
+def f(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
+    for i in range({iterations}):
+        with T.sblock("B"):
+            vi = T.axis.spatial(128, i)
+            {more}
+            B[vi] = A[vi]
+'''
+
+
+@pytest.mark.parametrize("iterations, what", [(127, "elements are left out"), (129, "axis vi ends before 128, and loop i runs to 128")])
+def test_a_loop_that_is_not_the_domain_of_its_axis_is_warned_of(iterations, what):
+    with pytest.warns(ScriptWarning, match=what):
+        parse(domain_program(iterations))
+
+
+def test_loops_that_are_the_domain_and_parts_of_it_are_not_warned_of():
+    parts = domain_program(100) + domain_program(28).split("def f")[1].split(":\n", 1)[1].replace("128, i", "128, i + 100")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parse(domain_program(128))
+        parse(domain_program(130, "T.where(i < 128)"))
+        parse(parts)
+
+
+@pytest.mark.parametrize("value", ["~1.5", "~A[vi]", "T.bitwise_not(A[vi])", "T.popcount(A[vi])"])
+def test_bits_of_floats_are_refused(value):
+    with pytest.raises(ScriptError, match="integers|unary"):
+        parse(domain_program(128).replace("= A[vi]", f"= {value}"))

@@ -27,6 +27,10 @@ class ScriptError(RoundelError, SyntaxError, ValueError):
     """A script does not parse; ``where`` is file:line:column and the message shows the line."""
 
 
+class ScriptWarning(UserWarning):
+    """A script that means something else than it seems to."""
+
+
 class BuilderError(RoundelError, RuntimeError):
     """A function was built out of order: without parameters, or with two results."""
 

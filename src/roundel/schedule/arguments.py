@@ -20,7 +20,7 @@ from roundel.ir.tir import BufferRegion, CommReducer, Expr, FloatImm, IndexMap, 
 from roundel.script.printer.values import value_text
 
 from .decisions import OPEN
-from .handles import BlockRV, LoopRV
+from .handles import BlockRV, Handle, LoopRV
 from .primitive import Primitive
 
 Test = Callable[[Any], bool]
@@ -35,7 +35,8 @@ def check_arguments(primitive: Primitive, values: Mapping[str, Any]) -> None:
         kind = KINDS[parameter.annotation]
         for one in value if parameter.kind is parameter.VAR_POSITIONAL else (value,):
             if not kind[0](one):
-                raise ScheduleError(f"{primitive.name} cannot take {one!r} ({type(one).__name__}) as {name}", why=f"{name} is {kind[1]}")
+                shown = f"a {one.what}" if isinstance(one, Handle) else f"{one!r} ({type(one).__name__})"
+                raise ScheduleError(f"{primitive.name} cannot take {shown} as {name}", why=f"{name} is {kind[1]}")
 
 
 def as_numbers(primitive: Primitive, name: str, value: Any) -> Any:

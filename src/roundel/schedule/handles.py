@@ -4,22 +4,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import ReferenceType, ref
 
 from roundel.ir import Var
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Stmt
 
+if TYPE_CHECKING:
+    from .schedule import Schedule
 
-class BlockRV:
+
+class Handle:
+    """What a schedule gives for a block or a loop; shows the script of what it stands for now, in the schedule that made it."""
+
+    __slots__ = ("_schedule",)
+    what = "handle"
+
+    def __init__(self, schedule: Schedule | None = None) -> None:
+        self._schedule: ReferenceType[Schedule] | None = None if schedule is None else ref(schedule)
+
+    def __repr__(self) -> str:
+        schedule = None if self._schedule is None else self._schedule()
+        if schedule is None:
+            return f"{self.what} of a schedule"
+        try:
+            return schedule.get(self).script()
+        except HandleError as e:
+            return f"{self.what} that is no longer there: {str(e).splitlines()[-1]}"
+
+
+class BlockRV(Handle):
     """A block of a schedule; stays valid until a primitive removes the block."""
 
     __slots__ = ()
+    what = "block"
 
 
-class LoopRV:
+class LoopRV(Handle):
     """A loop of a schedule; stays valid until a primitive removes the loop."""
 
     __slots__ = ()
+    what = "loop"
 
 
 @dataclass(frozen=True, eq=False)

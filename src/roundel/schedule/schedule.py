@@ -347,7 +347,7 @@ class Schedule:
             return [self._handles(m, tree) for m in made]
         handle: Any
         if isinstance(made, Token):
-            handle = LoopRV() if type(tree.nodes[made]) is For else BlockRV()
+            handle = (LoopRV if type(tree.nodes[made]) is For else BlockRV)(self)
             self._values[handle] = made
             return handle
         handle = Var("v", tir.index_const(0).dtype)

@@ -20,6 +20,7 @@ from ..regions import as_value, extent_between, index_of, operand
 from .blocks import Blocks
 from .buffer_methods import METHODS
 from .core import BINARY, handles
+from .domains import warn_of_domains
 from .frames import BlockParts, Body, FunctionParts
 from .loops import loop_parts
 from .macros import Macro, is_macro
@@ -53,14 +54,10 @@ class TensorParser(Blocks):
             raise self.error(node, f"function {name} is private and has a global_symbol", "leave one of them out")
         attrs = self.parts.attrs if private else {"global_symbol": name, **self.parts.attrs}
         pairs = tuple((p, self.parts.buffer_map[p]) for p in self.parts.params if p in self.parts.buffer_map)
-        return tir.PrimFunc(
-            tuple(self.parts.params),
-            self.with_root(body) if root else body,
-            pairs,
-            Attrs(attrs),
-            ret,
-            self.source.span(node),
-        )
+        body = self.with_root(body) if root else body
+        func = tir.PrimFunc(tuple(self.parts.params), body, pairs, Attrs(attrs), ret, self.source.span(node))
+        warn_of_domains(func)
+        return func
 
     def _parameter(self, arg: ast.arg) -> None:
         if arg.annotation is None:
