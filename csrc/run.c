@@ -151,3 +151,13 @@ int rd_invoke(RdModel *model, int32_t index, DLTensor **tensors) {
   int raised = 0, status = rd_run(model, index, (const DLTensor *const *)tensors, outputs, &raised);
   return status && raised ? RD_CALLBACK_ERROR : status;
 }
+
+int rd_time_calls(RdModel *model, int32_t index, DLTensor ***sets, int32_t num_sets, int64_t calls, int64_t *nanoseconds) {
+  int64_t begin = os_time_ns();
+  for (int64_t k = 0; k < calls; k++) {
+    int status = rd_invoke(model, index, sets[k % num_sets]);
+    if (status) return status;
+  }
+  *nanoseconds = os_time_ns() - begin;
+  return 0;
+}

@@ -115,6 +115,9 @@ int rd_run(RdModel *model, int32_t function, const DLTensor *const *inputs, DLTe
  * empty, whoever made it. RD_CALLBACK_ERROR: the error is tvm-ffi's raised error. */
 RD_API int rd_invoke(RdModel *model, int32_t function, DLTensor **tensors);
 
+/* That many calls in a row, timed without Python in between; call k has the arguments sets[k % num_sets]. */
+RD_API int rd_time_calls(RdModel *model, int32_t function, DLTensor ***sets, int32_t num_sets, int64_t calls, int64_t *nanoseconds);
+
 /* cpu.c: the first of the named features that this CPU lacks, or NULL */
 const char *cpu_lacks(const char *features, char name[64]);
 

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.module import IRModule
 from ..ir.record import EXPECTED, MEASURED, PINNED, Record
-from ..ir.visit import free_vars, substitute
+from ..ir.visit import free_vars
 from ..target import Target
 from .candidates import Candidates
 from .choose import Alternative, choose, proposals
@@ -22,6 +21,7 @@ from .parallelism import GRAIN
 from .pins import SKETCH, is_packed
 from .records import Records
 from .roofline import Cost, Rates, program_cost, roofline
+from .sizes import Sizes
 from .sketch import Sketch
 
 
@@ -71,43 +71,13 @@ def explain_module(mod: IRModule, target: Target, sizes: Mapping[str, int] | Non
     """Every tensor program that a graph function calls, in the order of the first calls. ``mod`` is not scheduled yet (what goes into
     the pass ``schedule``); ``sizes`` gives symbolic dimensions values (1 where there is none), which tell what runs and how large it is."""
     constants = constant_params(mod)
-    values = _Values(sizes or {})
+    values = Sizes(sizes or {})
     calls: dict[str, list[graph.Call]] = {}
     for _, value in calls_of(mod, values.decided):
         calls.setdefault(value.args[0].name, []).append(value)
     return [explain_program(mod[n], target, n, len(made), constants.get(n, ()) if is_packed(mod[n]) else (), values.of_program(mod[n], made[0]),
                             mod.choices.records)
             for n, made in calls.items() if mod[n].root_block is not None]
-
-
-class _Values:
-    """Expressions of sizes as numbers."""
-
-    def __init__(self, sizes: Mapping[str, int]) -> None:
-        self.sizes = sizes
-        self.analyzer = Analyzer()
-
-    def number(self, e: tir.Expr) -> int | None:
-        """Of an expression of sizes alone."""
-        value = self.analyzer.simplify(substitute(e, {v: tir.index_const(self.sizes.get(v.name, 1)) for v in free_vars(e) if v.size}))
-        return value.value if isinstance(value, tir.IntImm) else None
-
-    def decided(self, condition: graph.GraphExpr) -> bool | None:
-        """Whether a condition on sizes holds; None for others."""
-        value = self.number(condition.value) if isinstance(condition, graph.PrimValue) else None
-        return None if value is None else bool(value)
-
-    def of_program(self, func: tir.PrimFunc, call: graph.Call) -> dict[str, int]:
-        """The program's own sizes, by name, in a call of it."""
-        results = [i for info in call.sinfo_args for i in (info.fields if isinstance(info, graph.TupleInfo) else [info])]
-        operands = [*(a.sinfo for a in call.args[1].fields), *results]
-        given = [d for i in operands if isinstance(i, graph.TensorInfo) for d in i.shape or ()]
-        wanted = [d for b in func.buffer_params for d in b.shape]
-        pairs = list(zip(wanted, given, strict=True)) if len(wanted) == len(given) else []
-        scalars = call.args[2].values if len(call.args) > 2 else ()
-        pairs += zip([p for p in func.params if p not in func.buffers], scalars, strict=False)
-        found = {own.name: self.number(value) for own, value in pairs if isinstance(own, tir.Var)}
-        return {**self.sizes, **{name: n for name, n in found.items() if n is not None}}
 
 
 def explain_program(func: tir.PrimFunc, target: Target, name: str = "main", calls: int = 1, constants: tuple[int, ...] = (),
