@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process for what may crash, never end or take all memory: a request and its answer, with a time limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .job import Failure
+
+_LENGTH = struct.Struct("<Q")
+START_SECONDS = 60.0  # in which a process must be there
+
+
+class Lost(Exception):
+    """The process is gone: it died or was killed. ``failure`` says why, ``at`` what it was working at."""
+
+    def __init__(self, failure: Failure, at: Any) -> None:
+        super().__init__(str(failure))
+        self.failure, self.at = failure, at
+
+
+class Process:
+    """A child process that answers requests (see ``worker``), started when it is first asked. Not to be used by several threads at once."""
+
+    def __init__(self, memory: int = 0, cpus: tuple[int, ...] = ()) -> None:
+        self.memory, self.cpus = memory, cpus
+        self._child: subprocess.Popen[bytes] | None = None
+        self._buffer = b""
+
+    def ask(self, kind: str, *arguments: Any, seconds: Callable[[Any], float]) -> Any:
+        """The answer to a request. While it works, the child tells what it is at; ``seconds`` says how long that may take (first for None).
+
+        Raises Lost; the next request starts another child.
+        """
+        child, at = self._started(), None
+        try:
+            _send(child.stdin, (kind, arguments))
+            while True:
+                news, value = self._receive(seconds(at))
+                if news == "done":
+                    return value
+                at = value
+        except TimeoutError:
+            raise Lost(Failure("time limit", f"it took more than {seconds(at):.1f} s"), at) from None
+        except (EOFError, OSError, pickle.UnpicklingError):
+            raise Lost(self._died(), at) from None
+        finally:
+            if sys.exc_info()[0] is not None:
+                self.close()
+
+    def close(self) -> None:
+        """End the child, whatever it does."""
+        child, self._child, self._buffer = self._child, None, b""
+        if child is not None:
+            child.kill()
+            child.wait()
+            for stream in (child.stdin, child.stdout, self._said):
+                with contextlib.suppress(OSError):
+                    stream.close()  # type: ignore[union-attr]
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._child is None:
+            self._said = tempfile.TemporaryFile()
+            own = str(Path(__file__).resolve().parents[3])
+            paths = os.pathsep.join(p for p in (*sys.path, own) if p)
+            self._child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "roundel.tune.measure.worker", str(self.memory), ",".join(map(str, self.cpus)), str(os.getpid())],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env={**os.environ, "PYTHONPATH": paths})
+            self._receive(START_SECONDS)
+        return self._child
+
+    def _receive(self, seconds: float) -> Any:
+        """The next message; raises TimeoutError, EOFError."""
+        end = time.monotonic() + seconds
+        (length,) = _LENGTH.unpack(self._read(_LENGTH.size, end))
+        return pickle.loads(self._read(length, end))
+
+    def _read(self, count: int, end: float) -> bytes:
+        assert self._child is not None and self._child.stdout is not None
+        source = self._child.stdout.fileno()
+        while len(self._buffer) < count:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([source], [], [], left)[0]:
+                raise TimeoutError
+            more = os.read(source, 1 << 20)
+            if not more:
+                raise EOFError
+            self._buffer += more
+        taken, self._buffer = self._buffer[:count], self._buffer[count:]
+        return taken
+
+    def _died(self) -> Failure:
+        """Why the child is gone."""
+        assert self._child is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(timeout=5)
+        status = self._child.poll()
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        how = signal.Signals(-status).name if status is not None and status < 0 else f"exit status {status}"
+        return Failure("crash", "; ".join([how, *lines[-1:]]))
+
+
+def _send(stream: Any, message: Any) -> None:
+    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(content)))
+    stream.write(content)
+    stream.flush()

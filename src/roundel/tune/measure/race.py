@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates against a champion, by turns in one process: what counts is the ratio of their times within a round, so that a slow minute of the
+machine hits all of them.
+
+Each is first opened, called once and compared with the reference. One run tells which are hopeless. The others race: after some rounds the
+slower half leaves (successive halving: Jamieson and Talwalkar, 2016, http://proceedings.mlr.press/v51/jamieson16.html), but none that is
+within the noise of the champion.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import median, quantiles
+from typing import Any
+
+from ...ir.errors import RoundelError
+from .arrays import copies, difference, laid_out, output_positions, outputs_of, random_arguments
+from .build import opened
+from .clock import Cores, turn
+from .job import Artifact, Failure, Job, Timed
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured. ``rounds``: after each of these numbers of rounds the slower half leaves; the last is the end. ``turn_seconds``:
+    what a turn lasts at least. ``hopeless``: times slower than the champion from which on one run is enough. ``near``: shares of the
+    champion's time within which nobody leaves."""
+
+    rounds: tuple[int, ...] = (3, 6, 12)
+    turn_seconds: float = 1.5e-3
+    hopeless: float = 3.0
+    near: float = 0.02
+
+
+QUICK = Effort()
+FINAL = Effort(rounds=(40,), turn_seconds=2e-3)
+_cores: list[Cores] = []
+_known: dict[str, tuple[list[list[Any]], list[list[Any]]]] = {}  # of the last job: arguments and what they give
+
+
+@dataclass
+class _Runner:
+    """A program in the race. ``runs[case](calls)`` is the time of so many calls."""
+
+    runs: list[Callable[[int], float]]
+    first: list[float]
+    calls: list[int] = field(default_factory=list)
+    times: list[list[float]] = field(default_factory=list)  # by case and round
+    counted: int = 0
+
+
+def race(job: Job, reference: Artifact, champion: Artifact, challengers: Sequence[Artifact], effort: Effort, seed: int,
+         tell: Callable[[Any], None]) -> tuple[Timed, list[Timed | Failure]]:
+    """The champion's times and those of the challengers. ``reference`` is what results must be like. ``tell`` hears what is begun with: ``reference``,
+    ``champion``, then the position of each challenger."""
+    _pin(job.threads)
+    tell("reference")
+    given, wanted = _reference(job, reference)
+    tell("champion")
+    leader = _opened(job, champion, given, wanted, None)
+    if isinstance(leader, Failure):
+        raise RuntimeError(f"the champion cannot be run: {leader}")
+    found: dict[int, Timed | Failure] = {}
+    running: dict[int, _Runner] = {}
+    for k, artifact in enumerate(challengers):
+        tell(k)
+        entered = _opened(job, artifact, given, wanted, leader)
+        if isinstance(entered, Failure):
+            found[k] = entered
+        elif _ratio(entered.first, leader.first) > effort.hopeless:
+            found[k] = Timed(tuple(a / b for a, b in zip(entered.first, leader.first)), tuple(entered.first), rounds=0)
+        else:
+            running[k] = entered
+    everyone = dict(running)
+    _rounds(job, leader, running, effort, random.Random(seed), tell)
+    found |= {k: _result(runner, leader) for k, runner in everyone.items()}
+    return _result(leader, leader), [found[k] for k in range(len(challengers))]
+
+
+def _pin(threads: int) -> None:
+    import os
+
+    if not _cores:
+        _cores.append(Cores())
+    if threads == 1 and hasattr(os, "sched_setaffinity") and (chosen := _cores[0].quietest(1)):
+        os.sched_setaffinity(0, chosen)
+
+
+def _reference(job: Job, reference: Artifact) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The arguments of each case, and what the reference makes of them."""
+    if job.key not in _known:
+        _known.clear()
+        function = opened(reference, job.threads)
+        given = [random_arguments(case, f"{job.name} {k}") for k, case in enumerate(job.cases)]
+        _known[job.key] = given, [outputs_of(function, laid_out(arguments, reference)) for arguments in given]
+    return _known[job.key]
+
+
+def _opened(job: Job, artifact: Artifact, given: Sequence[Any], wanted: Sequence[Any], leader: _Runner | None) -> _Runner | Failure:
+    """A program that computes what it should, with the time of one run of each case."""
+    try:
+        function = opened(artifact, job.threads)
+        runs, first = [], []
+        for case, arguments, results in zip(job.cases, given, wanted, strict=True):
+            laid = laid_out(arguments, artifact)
+            wrong = difference(outputs_of(function, laid), results)
+            if wrong is not None:
+                return wrong
+            own = [a.copy() if k in output_positions(function) else a for k, a in enumerate(laid)]
+            runs.append(partial(function.seconds, copies(own, case, job.flushed_bytes)))
+            first.append(max(runs[-1](1), 1e-8))
+        return _Runner(runs, first)
+    except MemoryError as error:
+        return Failure("memory", str(error))
+    except (RoundelError, RuntimeError) as error:
+        return Failure("error", f"{type(error).__name__}: {error}")
+
+
+def _ratio(times: Sequence[float], others: Sequence[float]) -> float:
+    return max(a / b for a, b in zip(times, others))
+
+
+def _rounds(job: Job, leader: _Runner, running: dict[int, _Runner], effort: Effort, rng: random.Random, tell: Callable[[Any], None]) -> None:
+    """Run them by turns; those that leave keep the times that they have."""
+    for runner in (leader, *running.values()):
+        runner.calls = [max(1, round(effort.turn_seconds / seconds)) for seconds in runner.first]
+        runner.times = [[] for _ in job.cases]
+    for number in range(effort.rounds[-1]):
+        turns = [(k, c) for k in (-1, *running) for c in range(len(job.cases))]
+        rng.shuffle(turns)
+        for k, c in turns:
+            tell("champion" if k < 0 else k)
+            runner = leader if k < 0 else running[k]
+            seconds, _ = turn(lambda runner=runner, c=c: runner.runs[c](runner.calls[c]), job.threads)
+            runner.times[c].append(seconds / runner.calls[c])
+            runner.counted += runner.calls[c]
+        if number + 1 in effort.rounds[:-1]:
+            order = sorted(running, key=lambda k: _result(running[k], leader).ratios)
+            near = [k for k in order if max(_result(running[k], leader).ratios) < 1 + effort.near]
+            for k in order[max(len(order) // 2, len(near), 1):]:
+                del running[k]
+            if not near and number + 1 >= effort.rounds[0]:
+                return
+
+
+def _result(runner: _Runner, leader: _Runner) -> Timed:
+    history = [tuple(a / b for a, b in zip(own, others)) for own, others in zip(runner.times, leader.times)]
+    parts = [quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3 for ratios in history]
+    ratios = tuple(median(ratios) for ratios in history)
+    spread = max((high - low) / middle for low, middle, high in parts)
+    return Timed(ratios, tuple(median(t) for t in runner.times), spread, runner.counted, len(history[0]), tuple(history))

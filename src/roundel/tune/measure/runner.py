@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who builds candidates and who runs them: two protocols, as both may happen on other machines, and what does both on this one."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+from ...ir import options
+from ...target import Target
+from ...target.host import usable_cores
+from .job import Artifact, Failure, Job, Source, Timed
+from .process import Lost, Process
+from .race import QUICK, Effort
+
+BUILD_SECONDS = 30.0  # for one candidate
+RUN_SECONDS = 5.0     # for one candidate, beside some runs at the champion's speed
+OPEN_SECONDS = 60.0   # to make arguments and run the reference
+MEMORY = 4 << 30      # bytes for one candidate, beside its arguments
+
+
+class Builder(Protocol):
+    """Makes code of scheduled programs."""
+
+    def build(self, sources: Sequence[Source], target: Target) -> list[Future[Artifact | Failure]]:
+        """Code for each program, or why there is none; whatever a program does to the compiler, this does not raise."""
+
+    def close(self) -> None:
+        """End what is running."""
+
+
+class Runner(Protocol):
+    """Measures candidates of a program."""
+
+    def race(self, job: Job, reference: Artifact, champion: Artifact, challengers: Sequence[Artifact],
+             effort: Effort = QUICK, seconds: float = 0.0) -> tuple[Timed, list[Timed | Failure]]:
+        """The champion's times, and of each challenger those, or why there are none: programs that crash, never end, take all memory or compute
+        something else than the reference are failures and no errors. ``seconds``: what a call of the champion is known to take.
+        Raises RuntimeError where the champion itself cannot be run."""
+
+    def close(self) -> None:
+        """End what is running."""
+
+
+class LocalBuilder:
+    """Builds in child processes of this machine. ``count``: how many (default: as many as there are cores, without those that measure)."""
+
+    def __init__(self, count: int = 0, seconds: float = BUILD_SECONDS, memory: int = MEMORY) -> None:
+        self.count = count or max(usable_cores() - 1, 1)
+        self.seconds = seconds
+        self._idle: queue.LifoQueue[Process] = queue.LifoQueue()
+        for _ in range(self.count):
+            self._idle.put(Process(memory))
+        self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="roundel-tune-build")
+
+    def build(self, sources: Sequence[Source], target: Target) -> list[Future[Artifact | Failure]]:
+        """As the protocol says."""
+        settings = dict(options.shaping_code())
+        return [self._threads.submit(self._one, source, target, settings) for source in sources]
+
+    def _one(self, source: Source, target: Target, settings: dict[str, Any]) -> Artifact | Failure:
+        process = self._idle.get()
+        try:
+            return process.ask("build", [source], target, settings, seconds=lambda at: self.seconds)[0]
+        except Lost as lost:
+            return Failure("build", str(lost.failure))
+        finally:
+            self._idle.put(process)
+
+    def close(self) -> None:
+        """End the child processes."""
+        self._threads.shutdown(cancel_futures=True)
+        while not self._idle.empty():
+            self._idle.get().close()
+
+
+class LocalRunner:
+    """Measures in a child process of this machine, on the cores that have the least to do. ``seconds``: the time limit of a candidate, ``memory``
+    what it may take, in bytes."""
+
+    def __init__(self, seconds: float = RUN_SECONDS, memory: int = MEMORY) -> None:
+        self.seconds, self.memory = seconds, memory
+        self._process: Process | None = None
+        self._room = 0
+        self._number = 0
+
+    def race(self, job: Job, reference: Artifact, champion: Artifact, challengers: Sequence[Artifact],
+             effort: Effort = QUICK, seconds: float = 0.0) -> tuple[Timed, list[Timed | Failure]]:
+        """As the protocol says."""
+        found: dict[int, Timed | Failure] = {}
+        while True:
+            left = [k for k in range(len(challengers)) if k not in found]
+            self._number += 1
+            limit = self.seconds + 20 * seconds * len(job.cases)
+            try:
+                times, outcomes = self._for(job).ask("race", job, reference, champion, [challengers[k] for k in left], effort, self._number,
+                                                     seconds=lambda at: limit + (OPEN_SECONDS if not isinstance(at, int) else 0))
+            except Lost as lost:
+                if not isinstance(lost.at, int):
+                    raise RuntimeError(f"{job.name}: the program that others are compared with cannot be run: {lost.failure}") from lost
+                found[left[lost.at]] = lost.failure
+                continue
+            found |= dict(zip(left, outcomes, strict=True))
+            return times, [found[k] for k in range(len(challengers))]
+
+    def _for(self, job: Job) -> Process:
+        """The child process, with enough memory for a job."""
+        room = self.memory + 8 * job.nbytes + 4 * job.flushed_bytes
+        if self._process is None or room > self._room:
+            self.close()
+            self._process, self._room = Process(room), room
+        return self._process
+
+    def close(self) -> None:
+        """End the child process."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The child of `Process`: ``python -m roundel.tune.measure.worker MEMORY CPUS PARENT`` builds programs and runs them.
+
+Messages are those of ``build.worker``. A request is ``(kind, arguments)``; answers are ``("at", what)`` for what is begun with, then
+``("done", answer)``. ``MEMORY``: bytes beyond what the process has when it begins (0: no limit). ``CPUS``: those that it may run on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import signal
+import sys
+from typing import Any
+
+from ...build.worker import receive, send
+
+
+def main(memory: int, cpus: list[int], parent: int) -> None:
+    """Serve requests until stdin ends, or the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    die_with(parent)
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a program prints does not get between messages
+    if cpus and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cpus)
+    from . import build, race
+
+    answers = {"build": build.build_all, "race": race.race, "ping": lambda tell: None}
+    if memory:
+        limit_memory(memory)
+    gc.freeze()
+    send(out, ("at", "ready"))
+    while True:
+        try:
+            kind, arguments = receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        send(out, ("done", answers[kind](*arguments, tell=lambda what: send(out, ("at", what)))))
+
+
+def die_with(parent: int) -> None:
+    """Have the system kill this process when its parent ends, even in the middle of a program that never returns (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        sys.exit()  # it was faster
+
+
+def limit_memory(extra: int) -> None:
+    """No more than so many bytes of addresses beyond those that are in use."""
+    try:
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (used + extra, resource.RLIM_INFINITY))
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(n) for n in text.split(",") if n]
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), _numbers(sys.argv[2]), int(sys.argv[3]))
