@@ -279,7 +279,8 @@ class BoundFunction:
                  for args in sets]
         pointers = [(ctypes.c_void_p * count)(*[address for address, _ in of_one]) for of_one in views]
         table = (ctypes.c_void_p * len(sets))(*[ctypes.addressof(p) for p in pointers])
-        if status := runtime.rd_time_calls(ctypes.c_void_p(self._owner.handle), self._index, table, len(sets), ctypes.c_int64(calls), ctypes.byref(nanoseconds)):
+        handle = ctypes.c_void_p(self._owner.handle)
+        if status := runtime.rd_time_calls(handle, self._index, table, len(sets), ctypes.c_int64(calls), ctypes.byref(nanoseconds)):
             raise _ERRORS.get(status, RunError)(runtime.roundel_last_error().decode(errors="replace"))
         return nanoseconds.value * 1e-9
 

@@ -38,13 +38,20 @@ class Applied:
 class Sketch:
     """One way to schedule a program. ``start`` has the steps that do not depend on any decision; ``steps`` does the rest on a fork of it, with
     a value for each decision of ``candidates`` (None: there is nothing to decide). ``beside`` gives the cycles of one core for the blocks whose time
-    ``candidates`` does not count, because no decision changes it (None: there are none, or nothing is expected of them)."""
+    ``candidates`` does not count, because no decision changes it (None: there are none, or nothing is expected of them). ``parts``: tables that may be
+    decided independently of each other, where ``candidates`` has some of their combinations only."""
 
     name: str
     start: Schedule
     steps: Callable[[Schedule, dict[str, Any]], Applied]
     candidates: Candidates | None = None
     beside: Callable[[], float] | None = None
+    parts: tuple[Candidates, ...] = ()
+
+    @property
+    def tables(self) -> tuple[Candidates, ...]:
+        """The tables of which every combination can be had."""
+        return self.parts or ((self.candidates,) if self.candidates is not None and self.candidates.columns else ())
 
     @property
     def space(self) -> dict[str, list[int]]:
@@ -58,12 +65,13 @@ class Sketch:
     def expected(self, choice: Mapping[str, Any]) -> float | None:
         """The cycles that the whole program is expected to take on one core under a choice; None where that is known of its schedule only."""
         if self.candidates is None:
-            return None if self.beside is None else self._unchanged
+            return None if self.beside is None else self.unchanged
         found = self.candidates.expected(choice)
-        return None if found is None else found + self._unchanged
+        return None if found is None else found + self.unchanged
 
     @cached_property
-    def _unchanged(self) -> float:
+    def unchanged(self) -> float:
+        """Cycles that no decision changes, beside those of the candidates."""
         return 0.0 if self.beside is None else self.beside()
 
     def schedule(self, choice: Mapping[str, Any] | None = None) -> Applied:

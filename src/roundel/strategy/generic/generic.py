@@ -35,7 +35,8 @@ def generic(program: Program) -> Iterator[Sketch]:
     start = program.with_cheap_inlined
     tables = tables_of(start, program.target)
     if tables is not None:
-        yield Sketch("generic", start, partial(_scheduled, target=program.target), joined(tables))
+        parts = tuple(Candidates({named(block, n, tables): c for n, c in t.columns.items()}, t.cycles) for block, t in tables.items())
+        yield Sketch("generic", start, partial(_scheduled, target=program.target), joined(tables), parts=parts)
 
 
 def _scheduled(sch: Schedule, choice: dict[str, int], target: Target) -> Applied:

@@ -44,12 +44,13 @@ class Process:
 
         Raises Lost; the next request starts another child.
         """
-        child, at = self._started(), None
+        child, at, answered = self._started(), None, False
         try:
             _send(child.stdin, (kind, arguments))
             while True:
                 news, value = self._receive(seconds(at))
                 if news == "done":
+                    answered = True
                     return value
                 at = value
         except TimeoutError:
@@ -57,7 +58,7 @@ class Process:
         except (EOFError, OSError, pickle.UnpicklingError):
             raise Lost(self._died(), at) from None
         finally:
-            if sys.exc_info()[0] is not None:
+            if not answered:
                 self.close()
 
     def close(self) -> None:

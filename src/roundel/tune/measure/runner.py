@@ -6,6 +6,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
 from ...ir import options
@@ -17,6 +18,7 @@ from .race import QUICK, Effort
 
 BUILD_SECONDS = 30.0  # for one candidate
 RUN_SECONDS = 5.0     # for one candidate, beside some runs at the champion's speed
+RUNS = 20             # ... so many
 OPEN_SECONDS = 60.0   # to make arguments and run the reference
 MEMORY = 4 << 30      # bytes for one candidate, beside its arguments
 
@@ -93,10 +95,9 @@ class LocalRunner:
         while True:
             left = [k for k in range(len(challengers)) if k not in found]
             self._number += 1
-            limit = self.seconds + 20 * seconds * len(job.cases)
+            limit = partial(_limit, self.seconds + RUNS * seconds)
             try:
-                times, outcomes = self._for(job).ask("race", job, reference, champion, [challengers[k] for k in left], effort, self._number,
-                                                     seconds=lambda at: limit + (OPEN_SECONDS if not isinstance(at, int) else 0))
+                times, outcomes = self._for(job).ask("race", job, reference, champion, [challengers[k] for k in left], effort, self._number, seconds=limit)
             except Lost as lost:
                 if not isinstance(lost.at, int):
                     raise RuntimeError(f"{job.name}: the program that others are compared with cannot be run: {lost.failure}") from lost
@@ -118,3 +119,8 @@ class LocalRunner:
         if self._process is not None:
             self._process.close()
             self._process = None
+
+
+def _limit(seconds: float, at: Any) -> float:
+    """The time limit of what a runner is at: a candidate, by its number, or what comes before."""
+    return seconds if isinstance(at, int) else seconds + OPEN_SECONDS

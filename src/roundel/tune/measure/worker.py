@@ -13,7 +13,6 @@ import os
 import resource
 import signal
 import sys
-from typing import Any
 
 from ...build.worker import receive, send
 

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One task while it is tuned: its space, what was measured of it, and its champion.
+
+All times are kept in one unit: what the default took when it was first measured, in this session or in an earlier one of the database. A candidate's
+time is its ratio to the champion in the same race, times the champion's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+from ..ir.equal import structural_hash
+from ..ir.errors import RoundelError, ScheduleError, TuneError
+from ..strategy.cost import least_cycles
+from ..strategy.records import Record, Timing, sizes_of
+from ..strategy.replay import replay
+from ..strategy.schedule_module import finished
+from ..strategy.sketch import Applied
+from .database import Database
+from .measure import Artifact, Builder, Effort, Failure, Runner, Source, Timed
+from .search import Search, search_named
+from .space import Candidate, Space
+from .tasks import Task
+from .verdict import combined, is_faster
+
+KEPT = 4       # fastest candidates whose code is kept, for the last comparison
+SHOWN = 3      # that came behind the winner, in its record
+
+
+@dataclass
+class Entry:
+    """A candidate, and what became of it. ``candidate``: None for a record whose decisions no sketch proposes any more. ``seconds``: by case."""
+
+    candidate: Candidate | None
+    sketch: str
+    decisions: dict[str, Any]
+    source: Source | None = None
+    artifact: Artifact | None = None
+    failure: Failure | None = None
+    seconds: tuple[float, ...] = ()
+    weights: tuple[float, ...] = (1.0,)
+    spread: float = 0.0
+    runs: int = 0
+    applied: Applied | None = None
+
+    @property
+    def total(self) -> float:
+        """Seconds of all cases as they count; infinite where it failed."""
+        return sum(w * s for w, s in zip(self.weights, self.seconds)) if self.seconds else float("inf")
+
+
+@dataclass
+class Attempt:
+    """A task with ``threads`` threads, the ``space`` and ``search`` that are asked for."""
+
+    task: Task
+    threads: int
+    which: Any = "all"
+    how: Any = "evolutionary"
+    seed: int = 0
+    trials: int = 0
+    failures: int = 0
+    why_not: str = ""
+    winner: Entry | None = None
+    history: list[tuple[int, float]] = field(default_factory=list)  # after so many trials the best took so many seconds
+    _fastest: list[Entry] = field(default_factory=list)
+    _known: dict[Any, Entry] = field(default_factory=dict)  # by what they became, and by code
+
+    space: Space = field(init=False)
+    search: Search = field(init=False)
+    default: Entry = field(init=False)
+    best: Entry = field(init=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the default was measured."""
+        return "best" in self.__dict__
+
+    @property
+    def expected_seconds(self) -> float:
+        """About what a call takes at least, before anything was measured."""
+        target = self.task.program.target
+        rate = 1e9 * target.peak_gflops() / target.flops_per_cycle()
+        return sum(c.weight * least_cycles(self.task.program.func, target, c.sizes or None) for c in self.task.cases) / rate
+
+    @property
+    def gain_so_far(self) -> float:
+        """Seconds that a call of the best takes less than the default's."""
+        return self.default.total - self.best.total if self.is_open else 0.0
+
+    # --- beginning
+
+    def open(self, builder: Builder, runner: Runner, database: Database) -> None:
+        """Make the space, measure the default, and learn what earlier sessions measured. Raises TuneError, RuntimeError."""
+        try:
+            self.space = Space.of(self.task.program, self.which)
+        except ScheduleError as error:
+            raise TuneError(str(error)) from error
+        self.search = search_named(self.how)(self.space, self.seed)
+        self.job = self.task.job(self.threads)
+        default = self._entry(self.space.default)
+        earlier = database.trials(self.task.key(self.threads))
+        entries = [default, *self._fastest_of(earlier, default)]
+        artifacts = [f.result() for f in builder.build([e.source for e in entries if e.source is not None], self.task.program.target)]
+        for entry, artifact in zip(entries, artifacts, strict=True):
+            entry.artifact, entry.failure = (None, artifact) if isinstance(artifact, Failure) else (artifact, None)
+        if default.artifact is None:
+            raise TuneError(f"the default cannot be built: {default.failure}")
+        others = [e for e in entries[1:] if e.artifact is not None]
+        times, outcomes = runner.race(self.job, default.artifact, default.artifact, [e.artifact for e in others if e.artifact is not None])
+        base = next((r.default for r in earlier if r.default), None)
+        default.seconds = times.seconds
+        default.seconds = tuple(s * (base / default.total if base else 1.0) for s in times.seconds)
+        default.runs = times.runs
+        self.default = self.best = default
+        self.search.learn(self.space.default, default.total)
+        self._keep(default)
+        for entry, outcome in zip(others, outcomes, strict=True):
+            self._settle(entry, outcome, default)
+        self._learn_from(earlier)
+        self.history.append((self.trials, self.best.total))
+
+    def _fastest_of(self, earlier: Sequence[Record], default: Entry) -> list[Entry]:
+        """The entry of the fastest schedule that earlier sessions measured, if it is another than the default."""
+        record = min((r for r in earlier if not r.error), key=lambda r: r.seconds, default=None)
+        if record is None:
+            return []
+        candidate = self.space.find(record.sketch, record.decisions)
+        if candidate == default.candidate:
+            return []
+        if candidate is not None:
+            entry = self._entry(candidate)
+            return [entry] if entry.source is not None else []
+        try:
+            applied = replay(self.task.program, record)
+        except ScheduleError:
+            return []
+        return [self._of(None, record.sketch, dict(record.decisions), applied)]
+
+    def _learn_from(self, earlier: Sequence[Record]) -> None:
+        """What the search can learn of records; each counts as a trial."""
+        for record in earlier:
+            if record.trace is not None:
+                continue  # it was a trial too
+            self.trials += 1
+            self.failures += bool(record.error)
+            candidate = self.space.find(record.sketch, record.decisions)
+            if candidate is not None and candidate != self.space.default and len(record.timings) in (0, len(self.task.cases)):
+                self.search.learn(candidate, None if record.error else self._total(record))
+
+    def _total(self, record: Record) -> float:
+        return sum(c.weight * t.seconds for c, t in zip(self.task.cases, record.timings, strict=True))
+
+    # --- candidates
+
+    def propose(self, count: int) -> list[Entry]:
+        """The next candidates, scheduled; those with a failure cannot be. What becomes equal to one that was measured is no candidate: the search is
+        told of its time. Empty where the search is at its end."""
+        found: list[Entry] = []
+        while len(found) < count:
+            proposed = self.search.propose(count - len(found))
+            if not proposed:
+                break
+            for candidate in proposed:
+                entry = self._entry(candidate)
+                twin = None if entry.applied is None else self._known.get(_identity(entry.applied))
+                if twin is None:
+                    found.append(entry)
+                    if entry.applied is not None:
+                        self._known[_identity(entry.applied)] = entry
+                elif twin.seconds or twin.failure is not None:
+                    self.search.learn(candidate, None if twin.failure is not None else twin.total)
+        return found
+
+    def _entry(self, candidate: Candidate) -> Entry:
+        sketch, choice = self.space.sketch(candidate), self.space.choice(candidate)
+        try:
+            return self._of(candidate, sketch.name, choice, self.space.schedule(candidate))
+        except ScheduleError as error:
+            return Entry(candidate, sketch.name, choice, failure=Failure("schedule", error.what))
+
+    def _of(self, candidate: Candidate | None, sketch: str, decisions: dict[str, Any], applied: Applied) -> Entry:
+        func = finished(sketch, applied)
+        params = list(func.params)
+        buffers = func.buffer_params
+        layouts = {params.index(next(p for p in params if func.buffers.get(p) is buffers[k])): (m, tuple(n.value for n in buffers[k].shape))
+                   for k, m in applied.layouts.items()}
+        return Entry(candidate, sketch, decisions, Source(func, layouts), applied=applied, weights=tuple(c.weight for c in self.task.cases))
+
+    def race(self, entries: Sequence[Entry], artifacts: Sequence[Artifact | Failure], runner: Runner) -> list[Entry]:
+        """Measure candidates that were built against the champion; those whose code is equal to another's have its times. Raises nothing for what a
+        candidate does."""
+        running: list[Entry] = []
+        copies: list[tuple[Entry, Entry]] = []
+        for entry, artifact in zip(entries, artifacts, strict=True):
+            if isinstance(artifact, Failure):
+                entry.failure = artifact
+                continue
+            twin = self._known.setdefault(artifact.key, entry)
+            if twin is not entry:
+                copies.append((entry, twin))
+            else:
+                entry.artifact = artifact
+                running.append(entry)
+        champion = self.best
+        assert champion.artifact is not None and self.default.artifact is not None  # they are kept
+        if running:
+            _, outcomes = runner.race(self.job, self.default.artifact, champion.artifact, [e.artifact for e in running if e.artifact is not None],
+                                      seconds=champion.total)
+            for entry, outcome in zip(running, outcomes, strict=True):
+                self._settle(entry, outcome, champion)
+        for entry, twin in copies:
+            entry.seconds, entry.failure, entry.spread, entry.runs = twin.seconds, twin.failure, twin.spread, twin.runs
+        return list(entries)
+
+    def _settle(self, entry: Entry, outcome: Timed | Failure, champion: Entry) -> None:
+        """What a race tells of a candidate."""
+        if isinstance(outcome, Failure):
+            entry.failure, entry.artifact = outcome, None
+            return
+        entry.seconds = tuple(r * s for r, s in zip(outcome.ratios, champion.seconds, strict=True))
+        entry.spread, entry.runs = outcome.spread, outcome.runs
+        self._keep(entry)
+
+    def _keep(self, entry: Entry) -> None:
+        """Hold on to the code of the fastest few, and to the champion."""
+        self._known.setdefault(entry.artifact.key if entry.artifact else None, entry)
+        self._fastest = sorted([*self._fastest, entry], key=lambda e: e.total)
+        for e in self._fastest[KEPT:]:
+            if e is not self.default:
+                e.artifact = e.source = e.applied = None
+        self._fastest = self._fastest[:KEPT]
+        self.best = self._fastest[0]
+
+    def learn(self, entry: Entry) -> None:
+        """A trial is over."""
+        self.trials += 1
+        self.failures += entry.failure is not None
+        if entry.candidate is not None:
+            self.search.learn(entry.candidate, None if entry.failure is not None else entry.total)
+        self.history.append((self.trials, self.best.total))
+
+    # --- records and the end
+
+    def trial(self, entry: Entry) -> Record:
+        """What is remembered of a candidate."""
+        return Record(self.task.key(self.threads), entry.sketch, entry.decisions, timings=self.timings(entry), error=str(entry.failure or ""),
+                      default=self.default.total, name=self.task.name)
+
+    def timings(self, entry: Entry) -> tuple[Timing, ...]:
+        """Its times by size."""
+        names = [v.name for v in sizes_of(self.task.program.func)]
+        return tuple(Timing(tuple(case.sizes.get(n, 1) for n in names), s, entry.spread, entry.runs)
+                     for case, s in zip(self.task.cases, entry.seconds, strict=False))
+
+    def decide(self, runner: Runner, effort: Effort) -> None:
+        """Let the fastest candidates race against the default; ``winner`` is the fastest that is surely faster, or else the default. Raises RuntimeError."""
+        finalists = [e for e in self._fastest if e is not self.default and e.artifact is not None]
+        self.winner = self.default
+        if not finalists:
+            return
+        assert self.default.artifact is not None  # it is kept
+        _, outcomes = runner.race(self.job, self.default.artifact, self.default.artifact, [e.artifact for e in finalists if e.artifact is not None], effort,
+                                  seconds=self.default.total)
+        weights = [c.weight for c in self.task.cases]
+        sure: list[tuple[float, Entry]] = []
+        for entry, outcome in zip(finalists, outcomes, strict=True):
+            if isinstance(outcome, Timed) and outcome.history:
+                ratios = combined(outcome.history, weights, self.default.seconds)
+                seconds = tuple(r * s for r, s in zip(outcome.ratios, self.default.seconds, strict=True))
+                if is_faster(ratios):
+                    sure.append((median(ratios), replace(entry, seconds=seconds, spread=outcome.spread, runs=outcome.runs)))
+        if sure:
+            self.winner = min(sure, key=lambda pair: pair[0])[1]
+
+    def rivals(self) -> list[Entry]:
+        """The fastest others that were measured."""
+        return [e for e in self._fastest if self.winner is None or e.candidate != self.winner.candidate][:SHOWN]
+
+    def schedule(self) -> Applied:
+        """The program as the winner schedules it, or the best so far. Raises TuneError where nothing could be measured."""
+        entry = self.winner or (self.best if self.is_open else None)
+        if entry is None or entry.applied is None:
+            raise TuneError(f"{self.task.name} was not tuned", why=self.why_not)
+        return entry.applied
+
+
+def _identity(applied: Applied) -> Any:
+    """Equal for schedules that lead to one program, but for the chance of a hash."""
+    return structural_hash(applied.func), tuple((k, repr(m.final_indices)) for k, m in sorted(applied.layouts.items()))
+
+
+__all__ = ["Attempt", "Entry", "RoundelError"]

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning: tasks are chosen, candidates proposed, built, measured and remembered, until the time, the trials or the candidates are at an end.
+
+While a batch is measured, the next one is scheduled and built, on other cores. At the end the winners are measured against what the untuned
+compiler makes; only one that is surely faster takes its place.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.errors import ScheduleError, TuneError
+from ..strategy.records import Record, Timing
+from ..strategy.replay import record_of
+from ..target.host import usable_cores
+from .attempt import Attempt, Entry
+from .database import Database
+from .measure import FINAL, Artifact, Builder, Failure, Runner
+from .scheduler import Share, choose_task
+from .tasks import Task
+
+RESERVE = 0.12  # share of the time that is kept for the last comparison with the default
+_log = logging.getLogger("roundel.tune")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of a session. ``seconds``: for how long (None: no limit); ``trials``: candidates of all tasks together, those of earlier
+    sessions counted (None: no limit); ``batch``: how many are measured by turns."""
+
+    threads: int = 1
+    seconds: float | None = None
+    trials: int | None = None
+    batch: int = 8
+    space: Any = "all"
+    search: Any = "evolutionary"
+    seed: int = 0
+
+
+@dataclass
+class _Batch:
+    """Candidates of a task on their way."""
+
+    attempt: Attempt
+    entries: list[Entry]
+    futures: list[Future[Artifact | Failure]] = field(default_factory=list)
+
+
+class Session:
+    """Tunes ``tasks``. ``watch`` is called whenever something is known that was not, with the session."""
+
+    def __init__(self, tasks: Sequence[Task], builder: Builder, runner: Runner, database: Database, settings: Settings,
+                 watch: Callable[[Session], None] = lambda session: None) -> None:
+        self.attempts = [Attempt(task, settings.threads, settings.space, settings.search, settings.seed) for task in tasks]
+        self.shares = [Share(a.task.weight, a.expected_seconds) for a in self.attempts]
+        self.builder, self.runner, self.database, self.settings, self.watch = builder, runner, database, settings, watch
+        self.begun = time.monotonic()
+        self.was_interrupted = False
+        self.phase = "measuring"
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.begun
+
+    @property
+    def trials(self) -> int:
+        """Candidates that were tried, in earlier sessions too."""
+        return sum(a.trials for a in self.attempts)
+
+    def run(self) -> None:
+        """Search, then compare the winners with the default. Ctrl-C ends the search; what it found is compared and kept."""
+        try:
+            self._search()
+        except KeyboardInterrupt:
+            self.was_interrupted = True
+        self.phase = "comparing with the default"
+        for attempt in sorted(self.attempts, key=lambda a: -a.task.weight * a.gain_so_far):
+            if attempt.is_open:
+                self._decide(attempt)
+                self.watch(self)
+        self.phase = "done"
+        self.watch(self)
+
+    # --- the search
+
+    def _search(self) -> None:
+        overlaps = self.settings.threads < usable_cores()
+        waiting = self._next()
+        while waiting is not None:
+            artifacts = [f.result() for f in waiting.futures]
+            following = self._next() if overlaps else None
+            self._measure(waiting, artifacts)
+            waiting = following if overlaps else self._next()
+
+    def _is_over(self) -> bool:
+        s = self.settings
+        return (s.seconds is not None and self.elapsed > s.seconds * (1 - RESERVE)) or (s.trials is not None and self.trials >= s.trials)
+
+    def _next(self) -> _Batch | None:
+        """The next batch, which is being built; None where the search is at its end."""
+        while not self._is_over():
+            at = choose_task(self.shares)
+            if at is None:
+                return None
+            attempt, share = self.attempts[at], self.shares[at]
+            if not attempt.is_open and not self._open(attempt, share):
+                continue
+            left = self.settings.batch if self.settings.trials is None else min(self.settings.batch, self.settings.trials - self.trials)
+            entries = attempt.propose(left) if left > 0 else []
+            if not entries:
+                share.is_done = True
+                continue
+            for entry in entries:
+                if entry.failure is not None:
+                    self._remember(attempt, entry)
+            sources = [e.source for e in entries if e.source is not None]
+            return _Batch(attempt, [e for e in entries if e.source is not None], self.builder.build(sources, attempt.task.program.target))
+        return None
+
+    def _open(self, attempt: Attempt, share: Share) -> bool:
+        """Measure what the untuned compiler makes, and read what earlier sessions found. Whether the task can be tuned."""
+        try:
+            attempt.open(self.builder, self.runner, self.database)
+        except (TuneError, RuntimeError) as error:
+            attempt.why_not, share.is_done = str(error), True
+            _log.warning("%s is not tuned: %s", attempt.task.name, error)
+            return False
+        share.seconds = attempt.best.total
+        self.watch(self)
+        return True
+
+    def _measure(self, batch: _Batch, artifacts: Sequence[Artifact | Failure]) -> None:
+        attempt, share = batch.attempt, self.shares[self.attempts.index(batch.attempt)]
+        for entry in attempt.race(batch.entries, artifacts, self.runner):
+            self._remember(attempt, entry)
+        share.tell(attempt.best.total)
+        self.watch(self)
+
+    def _remember(self, attempt: Attempt, entry: Entry) -> None:
+        attempt.learn(entry)
+        self.database.append(attempt.trial(entry))
+
+    # --- the end
+
+    def _decide(self, attempt: Attempt) -> None:
+        """Compare the winners with the default, and keep the record of what is to be used."""
+        try:
+            attempt.decide(self.runner, FINAL)
+        except RuntimeError as error:
+            _log.warning("%s keeps its default: %s", attempt.task.name, error)
+            return
+        winner = attempt.winner
+        assert winner is not None  # decided
+        try:
+            record = record_of(attempt.task.program, attempt.space.sketch(winner.candidate).name, attempt.space.schedule(winner.candidate),
+                               threads=self.settings.threads, timings=attempt.timings(winner), default=attempt.default.total)
+        except ScheduleError as error:
+            _log.warning("%s: the schedule cannot be kept: %s", attempt.task.name, error)
+            return
+        self.database.append(record)
+
+
+__all__ = ["Record", "Session", "Settings", "Timing"]

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is searched: the sketches of a program, each with the tables of its decisions.
+
+A candidate is a sketch and a row in each of its tables, so it is a few whole numbers: a hundred thousand of them are an array, and what is
+expected of them is read from columns. Nothing is scheduled until a candidate is to be measured.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..ir.errors import OptionError, ScheduleError
+from ..strategy.candidates import Candidates
+from ..strategy.choose import choose
+from ..strategy.cost import expected_cycles
+from ..strategy.program import Program
+from ..strategy.rules import rules_in_order
+from ..strategy.sketch import Applied, Rule, Sketch
+
+SPACES = ("all", "rules", "generic")
+GENERIC = ("generic", "fallback", "as_written")
+_log = logging.getLogger("roundel.tune")
+
+
+class Candidate(NamedTuple):
+    """A way to schedule a program: the position of the sketch in the space, and a row of each of its tables."""
+
+    way: int
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """A sketch in a space. ``tables`` are decided independently of each other, none if there is nothing to decide."""
+
+    sketch: Sketch
+    tables: tuple[Candidates, ...]
+    usual: float  # cycles of what its tables expect nothing of
+
+    @property
+    def name(self) -> str:
+        """The sketch's."""
+        return self.sketch.name
+
+    @property
+    def size(self) -> int:
+        """How many candidates there are."""
+        return math.prod(len(t) for t in self.tables)
+
+    def cycles(self, rows: np.ndarray) -> np.ndarray:
+        """What is expected of candidates, given as an array with a column of row numbers for each table."""
+        out = np.zeros(len(rows))
+        for k, table in enumerate(self.tables):
+            out += self.usual / len(self.tables) if table.cycles is None else table.cycles[rows[:, k]]
+        return out if self.tables else np.full(len(rows), self.usual)
+
+    def columns(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The decisions of candidates, by name."""
+        return {name: column[rows[:, k]] for k, table in enumerate(self.tables) for name, column in table.columns.items()}
+
+    def choice(self, rows: Sequence[int]) -> dict[str, int]:
+        """The decisions of one candidate."""
+        return {n: v for table, row in zip(self.tables, rows, strict=True) for n, v in table.decisions(row).items()}
+
+    def all(self) -> np.ndarray:
+        """Every candidate."""
+        grids = np.meshgrid(*(np.arange(len(t)) for t in self.tables), indexing="ij")
+        return np.stack([g.reshape(-1) for g in grids], axis=1) if self.tables else np.zeros((1, 0), dtype=np.int64)
+
+    def ranked(self, most: int) -> np.ndarray:
+        """The candidates that are expected to be fastest, the fastest first. Of several tables, some of the best of each are combined."""
+        if len(self.tables) <= 1:
+            rows = self.all()
+        else:
+            each = max(2, int(most ** (1 / len(self.tables))))
+            grids = np.meshgrid(*(t.ranking()[:each] for t in self.tables), indexing="ij")
+            rows = np.stack([g.reshape(-1) for g in grids], axis=1)
+        return rows[np.argsort(self.cycles(rows), kind="stable")[:most]]
+
+    def random(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Candidates at random, each as likely as any other."""
+        columns = [rng.integers(0, len(t), count) for t in self.tables]
+        return np.stack(columns, axis=1) if columns else np.zeros((1, 0), dtype=np.int64)
+
+    def mutated(self, rows: Sequence[int], count: int, rng: np.random.Generator) -> np.ndarray:
+        """Candidates that are like another but for one decision, or, where the tables have none, for as few as possible."""
+        found = np.tile(np.asarray(rows, dtype=np.int64), (count, 1))
+        for k in range(count):
+            part = int(rng.integers(len(self.tables))) if self.tables else -1
+            if part >= 0:
+                near = self._neighbours(part, rows[part])
+                if len(near):
+                    found[k, part] = rng.choice(near)
+        return found
+
+    def _neighbours(self, part: int, row: int) -> np.ndarray:
+        matrix = self._matrices[part]
+        differing = (matrix != matrix[row]).sum(axis=1)
+        others = differing[differing > 0]
+        return np.flatnonzero(differing == others.min()) if len(others) else others
+
+    @cached_property
+    def _matrices(self) -> list[np.ndarray]:
+        return [np.stack(list(t.columns.values()), axis=1) if t.columns else np.zeros((1, 0)) for t in self.tables]
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """All candidates of a program. ``default`` is the untuned compiler's choice."""
+
+    program: Program
+    ways: tuple[Way, ...]
+    default: Candidate
+
+    @staticmethod
+    def of(program: Program, which: str | Sequence[str | Rule] = "all") -> Space:
+        """The space of a program: of ``all`` rules, of hand-written ``rules`` only, of the ``generic`` ones only, or of those that are listed, by
+        name or as rules. The untuned compiler's choice is always in it. Raises OptionError."""
+        found = next(a for a in choose(program.func, program.target, program.constants) if a.fits)
+        assert found.sketch is not None  # it fits
+        sketches: list[Sketch] = []
+        for rule in _rules(which):
+            try:
+                sketches += program.once(rule, lambda rule=rule: rule(program))
+            except Exception as error:  # as in choose: a mistake in a rule costs speed
+                _log.warning("rule %s failed on program %r and is left out: %s: %s", rule.name, program.name, type(error).__name__, error)
+        at = next((k for k, s in enumerate(sketches) if s.name == found.sketch.name), -1)
+        if at < 0:
+            sketches.append(found.sketch)
+        ways = [_way(s, program) for s in sketches]
+        own = ways[at]
+        default = Candidate(ways.index(own), _rows(own, found.choice))
+        kept = [w for w in ways if w is own or (w.size and np.isfinite(w.usual))]
+        return Space(program, tuple(kept), default._replace(way=kept.index(own)))
+
+    @property
+    def size(self) -> int:
+        """How many candidates there are."""
+        return sum(w.size for w in self.ways)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        for k, way in enumerate(self.ways):
+            for rows in way.all().tolist():
+                yield Candidate(k, tuple(rows))
+
+    def cycles(self, candidate: Candidate) -> float:
+        """What is expected of one."""
+        return float(self.ways[candidate.way].cycles(np.asarray([candidate.rows], dtype=np.int64).reshape(1, -1))[0])
+
+    def choice(self, candidate: Candidate) -> dict[str, int]:
+        """Its decisions."""
+        return self.ways[candidate.way].choice(candidate.rows)
+
+    def sketch(self, candidate: Candidate) -> Sketch:
+        """Its sketch."""
+        return self.ways[candidate.way].sketch
+
+    def schedule(self, candidate: Candidate) -> Applied:
+        """The program as it says. Raises ScheduleError where a step is not legal, also where the rule made a mistake."""
+        try:
+            return self.sketch(candidate).schedule(self.choice(candidate))
+        except ScheduleError:
+            raise
+        except Exception as error:
+            raise ScheduleError(f"sketch {self.sketch(candidate).name} failed: {type(error).__name__}: {error}", where=self.program.name) from error
+
+    def find(self, sketch: str, decisions: Any) -> Candidate | None:
+        """The candidate with these decisions, as a record has them; None where there is none any more."""
+        for k, way in enumerate(self.ways):
+            if way.name == sketch and (rows := _rows(way, decisions)) is not None:
+                return Candidate(k, rows)
+        return None
+
+
+def _rules(which: str | Sequence[str | Rule]) -> list[Rule]:
+    known = rules_in_order()
+    if isinstance(which, str):
+        if which not in SPACES:
+            raise OptionError(f"there is no space {which!r}", hint=f"one of {', '.join(SPACES)}, or a list of rules")
+        return [r for r in known if which == "all" or (r.name in GENERIC) == (which == "generic")]
+    names = {r.name: r for r in known}
+    if missing := [n for n in which if isinstance(n, str) and n not in names]:
+        raise OptionError(f"there is no rule {missing[0]!r}", hint=f"there are {', '.join(names)}")
+    return [names[r] if isinstance(r, str) else r for r in which]
+
+
+def _way(sketch: Sketch, program: Program) -> Way:
+    """A sketch with its tables. Where they expect nothing, the cost model judges what its best candidate becomes."""
+    tables, whole = sketch.tables, sketch.candidates
+    if tables and all(t.cycles is not None for t in tables):
+        return Way(sketch, tables, 0.0)
+    if whole is not None and whole.cycles is not None:  # there is nothing to decide
+        return Way(sketch, tables, float(whole.cycles[0]))
+    try:
+        return Way(sketch, tables, expected_cycles(sketch.schedule().func, program.target, cores=1))
+    except Exception as error:  # it is not legal here, or fails; either way it is not in the space
+        _log.info("sketch %s is not in the space of %r: %s", sketch.name, program.name, error)
+        return Way(sketch, tables, float("inf"))
+
+
+def _rows(way: Way, choice: Any) -> tuple[int, ...] | None:
+    """The rows with these decisions."""
+    rows = []
+    for table in way.tables:
+        if not set(table.columns) <= set(choice):
+            return None
+        same = np.logical_and.reduce([column == choice[n] for n, column in table.columns.items()]) if table.columns else np.ones(1, dtype=bool)
+        if not same.any():
+            return None
+        rows.append(int(np.flatnonzero(same)[0]))
+    return tuple(rows)
