@@ -93,3 +93,7 @@ class VerifyError(RoundelError):
 
 class OptionError(RoundelError, ValueError):
     """An unknown option or a value of the wrong kind."""
+
+
+class TuneError(RoundelError):
+    """A tensor program cannot be measured."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from ..ir.equal import structural_hash
-from ..ir.errors import RoundelError, ScheduleError, TuneError
+from ..ir.digest import structural_digest
+from ..ir.errors import ScheduleError, TuneError
 from ..strategy.cost import least_cycles
 from ..strategy.records import Record, Timing, sizes_of
 from ..strategy.replay import replay
@@ -30,7 +30,7 @@ KEPT = 4       # fastest candidates whose code is kept, for the last comparison
 SHOWN = 3      # that came behind the winner, in its record
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """A candidate, and what became of it. ``candidate``: None for a record whose decisions no sketch proposes any more. ``seconds``: by case."""
 
@@ -45,6 +45,7 @@ class Entry:
     spread: float = 0.0
     runs: int = 0
     applied: Applied | None = None
+    rounds: tuple[tuple[float, ...], ...] = ()  # its times relative to the default's, by round and case, where it was the champion
 
     @property
     def total(self) -> float:
@@ -52,7 +53,7 @@ class Entry:
         return sum(w * s for w, s in zip(self.weights, self.seconds)) if self.seconds else float("inf")
 
 
-@dataclass
+@dataclass(eq=False)
 class Attempt:
     """A task with ``threads`` threads, the ``space`` and ``search`` that are asked for."""
 
@@ -208,13 +209,24 @@ class Attempt:
         champion = self.best
         assert champion.artifact is not None and self.default.artifact is not None  # they are kept
         if running:
-            _, outcomes = runner.race(self.job, self.default.artifact, champion.artifact, [e.artifact for e in running if e.artifact is not None],
+            rated = [*running, self.default] if champion is not self.default else running
+            _, outcomes = runner.race(self.job, self.default.artifact, champion.artifact, [e.artifact for e in rated if e.artifact is not None],
                                       seconds=champion.total)
-            for entry, outcome in zip(running, outcomes, strict=True):
+            if champion is not self.default:
+                self._correct(champion, outcomes[-1])
+            for entry, outcome in zip(running, outcomes, strict=False):
                 self._settle(entry, outcome, champion)
         for entry, twin in copies:
             entry.seconds, entry.failure, entry.spread, entry.runs = twin.seconds, twin.failure, twin.spread, twin.runs
         return list(entries)
+
+    def _correct(self, champion: Entry, default: Timed | Failure) -> None:
+        """Say again what the champion takes: it was the luckiest of many when it became champion, and its luck would be handed on to all that are
+        compared with it. ``default`` is how the default did against it in a new race."""
+        if isinstance(default, Timed) and default.history:
+            champion.rounds = champion.rounds + tuple(tuple(1 / r for r in row) for row in zip(*default.history, strict=True))
+            champion.seconds = tuple(median(row[k] for row in champion.rounds) * s for k, s in enumerate(self.default.seconds))
+            self._fastest.sort(key=lambda e: e.total)
 
     def _settle(self, entry: Entry, outcome: Timed | Failure, champion: Entry) -> None:
         """What a race tells of a candidate."""
@@ -289,8 +301,5 @@ class Attempt:
 
 
 def _identity(applied: Applied) -> Any:
-    """Equal for schedules that lead to one program, but for the chance of a hash."""
-    return structural_hash(applied.func), tuple((k, repr(m.final_indices)) for k, m in sorted(applied.layouts.items()))
-
-
-__all__ = ["Attempt", "Entry", "RoundelError"]
+    """Equal for schedules that lead to one program."""
+    return structural_digest(applied.func), tuple((k, repr(m.final_indices)) for k, m in sorted(applied.layouts.items()))

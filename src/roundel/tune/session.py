@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.errors import ScheduleError, TuneError
-from ..strategy.records import Record, Timing
 from ..strategy.replay import record_of
 from ..target.host import usable_cores
 from .attempt import Attempt, Entry
@@ -61,6 +60,7 @@ class Session:
         self.builder, self.runner, self.database, self.settings, self.watch = builder, runner, database, settings, watch
         self.begun = time.monotonic()
         self.was_interrupted = False
+        self._waiting = 0  # candidates that are being built
         self.phase = "measuring"
 
     @property
@@ -96,11 +96,12 @@ class Session:
             artifacts = [f.result() for f in waiting.futures]
             following = self._next() if overlaps else None
             self._measure(waiting, artifacts)
+            self._waiting = len(following.entries) if following is not None else 0
             waiting = following if overlaps else self._next()
 
     def _is_over(self) -> bool:
         s = self.settings
-        return (s.seconds is not None and self.elapsed > s.seconds * (1 - RESERVE)) or (s.trials is not None and self.trials >= s.trials)
+        return (s.seconds is not None and self.elapsed > s.seconds * (1 - RESERVE)) or (s.trials is not None and self.trials + self._waiting >= s.trials)
 
     def _next(self) -> _Batch | None:
         """The next batch, which is being built; None where the search is at its end."""
@@ -111,14 +112,14 @@ class Session:
             attempt, share = self.attempts[at], self.shares[at]
             if not attempt.is_open and not self._open(attempt, share):
                 continue
-            left = self.settings.batch if self.settings.trials is None else min(self.settings.batch, self.settings.trials - self.trials)
-            entries = attempt.propose(left) if left > 0 else []
+            entries = attempt.propose(min(self.settings.batch, (self.settings.trials or 1 << 30) - self.trials - self._waiting))
             if not entries:
                 share.is_done = True
                 continue
             for entry in entries:
                 if entry.failure is not None:
                     self._remember(attempt, entry)
+            self._waiting = sum(e.source is not None for e in entries)
             sources = [e.source for e in entries if e.source is not None]
             return _Batch(attempt, [e for e in entries if e.source is not None], self.builder.build(sources, attempt.task.program.target))
         return None
@@ -165,5 +166,3 @@ class Session:
             return
         self.database.append(record)
 
-
-__all__ = ["Record", "Session", "Settings", "Timing"]
