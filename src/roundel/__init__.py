@@ -15,10 +15,10 @@ _HOMES = {
     "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",
 }
 _ROOMS = {"ir", "arith", "runtime", "target", "interp", "script", "te", "builder", "passes", "ops", "intrinsics", "schedule", "lower", "codegen",
-          "strategy", "graph", "host", "driver", "tune", "frontend", "embed", "api", "cli", "relax", "tir", "compat"}
+          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli", "relax", "tir", "compat"}
 _FRONTENDS = {"onnx", "torch", "relay"}
 
-__all__ = ["__version__", "build", *_HOMES]
+__all__ = ["__version__", "build", "tune", *_HOMES]
 
 
 class _Package(ModuleType):
@@ -31,6 +31,15 @@ class _Package(ModuleType):
     @build.setter
     def build(self, room: ModuleType) -> None:
         """The import system's note of the room, which is found in sys.modules anyway."""
+
+    @property
+    def tune(self) -> Any:
+        """As ``build``; what the room has can be had from the function, ``roundel.tune.tasks``."""
+        return import_module(".api", __name__).tune
+
+    @tune.setter
+    def tune(self, room: ModuleType) -> None:
+        """As that of ``build``."""
 
 
 sys.modules[__name__].__class__ = _Package
@@ -52,4 +61,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "build", *_HOMES, *_ROOMS, *_FRONTENDS})
+    return sorted({*globals(), "build", "tune", *_HOMES, *_ROOMS, *_FRONTENDS})

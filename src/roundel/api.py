@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .runtime.executable import Executable
     from .runtime.model import Model
     from .target import TargetLike
+    from .tune import Result, Task
 
 _log = logging.getLogger("roundel.api")
 _LARGE = 4 << 20  # bytes
@@ -257,6 +259,56 @@ def build(mod: Any, target: TargetLike | None = None, **options_: Any) -> Execut
 
     _must_be_module(mod)
     return build_module(mod, target=target, **options_)
+
+
+class _Tune:
+    """``rd.tune``: a function that has the names of the room ``roundel.tune`` too."""
+
+    def __call__(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None, sizes: Any = None,
+                 threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all", search: Any = "evolutionary",
+                 db: Any = None, builder: Any = None, runner: Any = None, seed: int = 0, watch: Callable[[Any], None] = lambda session: None) -> Result:
+        """Measure schedules of a model's tensor programs and keep the fastest in a database, which ``rd.compile`` reads.
+
+        ``model``: what ``rd.compile`` takes (also ``example_inputs``, ``target``, ``dynamic``), a tensor program, a tensor expression, or a list of
+        tasks of `tasks`. ``sizes``: values of symbolic dimensions to tune for, as for `tasks`. ``threads``: of a call. ``seconds`` and ``trials``: for
+        how long, and how many candidates in all, those of earlier sessions in the same database counted; what is reached first ends the search, as
+        Ctrl-C does. Without either there are 64 trials for each task. ``space``: ``all`` sketches, those of hand-written ``rules``, ``generic`` ones, or
+        a list of rules, of one's own too. ``search``: ``evolutionary``, ``random``, ``exhaustive``, ``replay``, or a class derived from ``Search``.
+        ``db``: a database or its path; None: the user's own. ``builder`` and ``runner``: who builds and measures, by default child processes of this
+        machine. ``watch`` is called with the session whenever something was measured.
+
+        A schedule that is not surely faster than the untuned compiler's by one part in a hundred is not used. Raises RoundelError.
+        """
+        from .tune.api import tune as tune_tasks
+
+        found = model if isinstance(model, list) else self.tasks(model, example_inputs, target=target, dynamic=dynamic, sizes=sizes)
+        return tune_tasks(found, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db, builder=builder, runner=runner,
+                          seed=seed, watch=watch)
+
+    def tasks(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None,
+              sizes: Any = None) -> list[Task]:
+        """What there is to tune: the tensor programs of a model, equal ones once, with ``weight``, the calls of them in a run.
+
+        ``sizes``: values of symbolic dimensions, ``{"seq": [17, 128]}``, or a list of such mappings, each with one value for a dimension, or of pairs
+        of a mapping and its weight. Programs that have a schedule, or a pinned sketch, are left out. Raises RoundelError.
+        """
+        from . import te
+        from .tune.tasks import tasks
+
+        given = model if isinstance(model, BaseFunc | te.Tensor) else import_model(model, example_inputs, dynamic=dynamic)
+        return tasks(given, target=target, sizes=sizes)
+
+    def __getattr__(self, name: str) -> Any:
+        room = import_module(".tune", __package__)
+        if name.startswith("__") or not hasattr(room, name):
+            raise AttributeError(f"roundel.tune has no attribute {name!r}")
+        return getattr(room, name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *import_module(".tune", __package__).__all__]
+
+
+tune = _Tune()
 
 
 def interpret(mod: Any) -> Any:

@@ -40,14 +40,14 @@ def tune_command(
     """
     from rich.console import Console
 
+    from .. import api
     from ..ir import options
-    from ..tune import tasks, tune
 
     console = Console(stderr=as_json)
     with options.override(**({"accuracy": accuracy} if accuracy else {})):
-        found = tasks(model, target=target, sizes=lists(sizes), dynamic=dims(dim) or None)
+        found = api.tune.tasks(model, target=target, sizes=lists(sizes), dynamic=dims(dim) or None)
         with shown(console) as watch:
-            result = tune(found, threads=threads, seconds=seconds, trials=trials, db=db, space=space, search=search, seed=seed, watch=watch)
+            result = api.tune(found, threads=threads, seconds=seconds, trials=trials, db=db, space=space, search=search, seed=seed, watch=watch)
     if as_json:
         print_json(result.as_dict())
         return

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .. import api, driver, te
+from .. import driver, te
+from ..build.build import as_module
 from ..graph.constant_bytes import constant_bytes
 from ..ir import graph, options, tir
 from ..ir.errors import OptionError
@@ -72,17 +73,16 @@ class Task:
         return f"Task({self.name!r}, weight={self.weight:g}, constants={self.program.constants})"
 
 
-def tasks(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, sizes: Any = None,
-          dynamic: Any = None) -> list[Task]:
-    """The tensor programs of a model, as ``rd.compile`` makes them, in the order of their first calls.
+def tasks(mod: IRModule | tir.PrimFunc | te.Tensor, *, target: TargetLike | None = None, sizes: Any = None) -> list[Task]:
+    """The tensor programs of a module, as ``rd.compile`` makes them, in the order of their first calls.
 
-    ``model``: what ``rd.compile`` takes, a module of tensor programs, one tensor program, or a tensor expression (its result, with the inputs found
-    from there). ``sizes``: values of symbolic sizes to tune for: a mapping such as ``{"seq": [17, 128]}``, or a list of mappings; a pair of a mapping
+    ``mod``: a module with graph functions, one of tensor programs, one tensor program, or a tensor expression (its result, with the inputs found from
+    there). ``sizes``: values of symbolic sizes to tune for: a mapping such as ``{"seq": [17, 128]}``, or a list of mappings; a pair of a mapping
     and a number is one with its weight. Programs that are scheduled, that have pinned decisions or that only Python can run are no tasks.
     Raises RoundelError.
     """
     machine = Target(target) if target is not None else None
-    mod = _as_module(model, example_inputs, dynamic)
+    mod = _as_module(mod)
     wanted = _cases(sizes)
     if not any(isinstance(f, graph.Function) for _, f in mod.items()):
         return [Task(Program(f, machine or Target.host()), cases=_own(f, wanted), names=(name,)) for name, f in mod.items() if _is_open(f)]
@@ -92,12 +92,10 @@ def tasks(model: Any, example_inputs: Sequence[Any] | None = None, *, target: Ta
     return _of_module(mod, machine, wanted, flushed)
 
 
-def _as_module(model: Any, example_inputs: Sequence[Any] | None, dynamic: Any) -> IRModule:
-    if isinstance(model, tir.PrimFunc):
-        return IRModule({str(model.attrs.get("global_symbol") or "main"): model})
-    if isinstance(model, te.Tensor):
-        return IRModule({"main": te.create_prim_func([*_inputs(model), model])})
-    return api.import_model(model, example_inputs, dynamic=dynamic)
+def _as_module(given: IRModule | tir.PrimFunc | te.Tensor) -> IRModule:
+    if isinstance(given, te.Tensor):
+        return IRModule({"main": te.create_prim_func([*_inputs(given), given])})
+    return as_module(given)
 
 
 def _inputs(result: te.Tensor) -> list[te.Tensor]:
@@ -114,7 +112,9 @@ def _inputs(result: te.Tensor) -> list[te.Tensor]:
 
 def _is_open(func: Any) -> bool:
     """Whether a function is a tensor program whose schedule nobody has decided."""
-    return isinstance(func, tir.PrimFunc) and func.root_block is not None and "scheduled" not in func.attrs and SKETCH not in (func.attrs.get("decisions") or {})
+    if not isinstance(func, tir.PrimFunc) or func.root_block is None:
+        return False
+    return "scheduled" not in func.attrs and SKETCH not in (func.attrs.get("decisions") or {})
 
 
 def _cases(sizes: Any) -> list[tuple[dict[str, int], float]]:

@@ -8,7 +8,8 @@ al., 2020, https://arxiv.org/abs/2006.06762), with prices in place of a model th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -20,8 +21,10 @@ RANKED = 20_000   # candidates of each sketch that the model puts first
 ELITE = 8         # measured candidates that are mutated,
 MUTATIONS = 64    # ... each so often
 STRANGERS = 512   # candidates of each sketch at random
-EPSILON = 0.15    # share of what is proposed that is not judged
+MOST = 1024       # candidates of each sketch that are looked at after they were judged
+EPSILON = 0.25    # share of what is proposed that the judgement does not decide: one half draws, the other values that were measured least
 FAR = 3.0         # times the best expectation from which on a sketch is tried once
+HOPE = 1.7        # times the best judgement up to which a value that was never measured is worth a look
 
 
 class Evolutionary(Search):
@@ -39,26 +42,40 @@ class Evolutionary(Search):
 
     def propose(self, count: int) -> Sequence[Candidate]:
         """As `Search`."""
-        found: list[Candidate] = self._first_of_each() if not self.times else []
+        found: list[Candidate] = self._first_of_each()[:count] if not self.times else []
         pool = self._pool()
-        for candidate in pool:
-            if len(found) >= max(1, round(count * (1 - EPSILON))):
-                break
-            if candidate not in self.seen:
-                self.seen.add(candidate)
-                found.append(candidate)
-        rest = [c for c in pool if c not in self.seen]
-        for k in self._draws(len(rest), count - len(found)):
-            self.seen.add(rest[k])
-            found.append(rest[k])
-        return found[:count]
+        curious = round(EPSILON * count)
+        self._take(found, (c for _, c in pool), count - curious)
+        self._take(found, self._least_known(pool), count - curious // 2)
+        self._take(found, (pool[k][1] for k in self._draws(len(pool), 2 * count)), count)
+        self._take(found, (c for _, c in pool), count)
+        self.seen.update(found)
+        return found
+
+    def _take(self, found: list[Candidate], candidates: Iterable[Candidate], count: int) -> None:
+        """Add the first candidates that were not seen, until there are so many."""
+        rest = iter(candidates)
+        while len(found) < count and (c := next(rest, None)) is not None:
+            if c not in self.seen and c not in found:
+                found.append(c)
+
+    def _least_known(self, pool: Sequence[tuple[float, Candidate]]) -> Iterator[Candidate]:
+        """Those of a pool with a decision whose value was measured least, the most promising first: what trees say of it is a guess."""
+        if not pool:
+            return
+        near = [c for score, c in pool if score <= pool[0][0] + np.log(HOPE)]
+        measured = Counter((c.way, n, v) for c in self.times for n, v in self.space.choice(c).items())
+
+        def times_measured(c: Candidate) -> int:
+            return min((measured[c.way, n, v] for n, v in self.space.choice(c).items()), default=len(self.times))
+
+        yield from sorted(near, key=times_measured)
 
     def _first_of_each(self) -> list[Candidate]:
         """The most promising candidate of each sketch that may be worth it."""
         firsts = [Candidate(k, tuple(rows[0].tolist())) for k, rows in enumerate(self._ranked) if len(rows)]
         least = min(map(self.space.cycles, firsts), default=0.0)
         found = [c for c in sorted(firsts, key=self.space.cycles) if c not in self.seen and self.space.cycles(c) <= FAR * least]
-        self.seen.update(found)
         return found
 
     def _draws(self, size: int, count: int) -> Sequence[int]:
@@ -68,8 +85,8 @@ class Evolutionary(Search):
         weights = 1.0 / np.arange(1, size + 1)
         return self.rng.choice(size, min(count, size), replace=False, p=weights / weights.sum()).tolist()
 
-    def _pool(self) -> list[Candidate]:
-        """Candidates that may be worth measuring, the most promising first."""
+    def _pool(self) -> list[tuple[float, Candidate]]:
+        """Candidates that may be worth measuring, each with the logarithm of what it is judged to take, the most promising first."""
         scored: list[tuple[np.ndarray, np.ndarray]] = []
         for k, way in enumerate(self.space.ways):
             if not way.size:
@@ -83,8 +100,7 @@ class Evolutionary(Search):
             best = np.argsort(score, kind="stable")[:MOST]
             scored.append((score[best], np.concatenate([np.full((len(best), 1), k), rows[best]], axis=1)))
         flat = [(float(s), Candidate(int(row[0]), tuple(row[1:].tolist()))) for scores, rows in scored for s, row in zip(scores, rows, strict=True)]
-        return [c for _, c in sorted(flat)]
+        return sorted(pair for pair in flat if pair[1] not in self.seen)
 
 
-MOST = 1024  # candidates of each sketch that are looked at after they were judged
 SEARCHES["evolutionary"] = Evolutionary

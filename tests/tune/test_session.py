@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning from the beginning to the record, with a runner that knows the times."""
+
+import pytest
+
+import roundel as rd
+from roundel.ir.errors import OptionError, TuneError
+from roundel.strategy import template
+from roundel.strategy.cost import expected_cycles
+from roundel.strategy.program import Program
+from roundel.strategy.replay import replay
+from roundel.target import Target
+from roundel.tune.database import Database
+from roundel.tune.measure import Failure
+
+from .programs import FakeBuilder, FakeRunner, doubled, product
+
+TARGET = Target.host()
+
+
+def generic_is_twice_as_fast(func):
+    return expected_cycles(func, TARGET, cores=1) * (0.5e-9 if func.attrs["scheduled"] == "generic" else 1e-9)
+
+
+@pytest.fixture
+def db(tmp_path):
+    return tmp_path / "tuned.jsonl"
+
+
+def run(model, db, runner=None, builder=None, **settings):
+    return rd.tune(model, threads=1, db=db, runner=runner or FakeRunner(), builder=builder or FakeBuilder(), **settings)
+
+
+def test_the_fastest_schedule_is_found_and_recorded(db):
+    result = run(product(), db, FakeRunner(generic_is_twice_as_fast), trials=24)
+    (row,) = result.rows
+    assert row.sketch == "generic" and row.is_tuned and row.trials == 24 and row.gain > 1.5
+    program = Program(product(), TARGET)
+    record = Database(db).best(rd.tune.tasks(product())[0].key(1))
+    assert record.sketch == "generic" and record.default == pytest.approx(row.default_ms * 1e-3)
+    assert expected_cycles(replay(program, record).func, TARGET, cores=1) == expected_cycles(result.func(), TARGET, cores=1)
+
+
+def test_the_default_stays_where_nothing_is_surely_faster(db):
+    runner = FakeRunner(lambda func: 1e-3, noise=0.05)
+    (row,) = run(product(), db, runner, trials=32).rows
+    assert not row.is_tuned and row.sketch == "contraction" and row.gain == 1
+
+
+def test_luck_is_not_handed_on(db):
+    """The time of a champion is that of many races, not of the one that made it champion."""
+    result = run(product(), db, FakeRunner(lambda func: 1e-3, noise=0.2), trials=64)
+    assert result.attempts[0].best.total > 0.85e-3
+
+
+def test_the_same_command_goes_on_where_it_was(db):
+    first = run(product(), db, FakeRunner(generic_is_twice_as_fast), trials=16)
+    builder, runner = FakeBuilder(), FakeRunner(generic_is_twice_as_fast)
+    again = run(product(), db, runner, builder, trials=16)
+    assert builder.built == 2 and again.rows[0].trials == 16  # the default and the best, to be compared
+    assert again.rows[0].sketch == first.rows[0].sketch and again.rows[0].best_ms == pytest.approx(first.rows[0].best_ms)
+    more = run(product(), db, FakeRunner(generic_is_twice_as_fast), trials=24)
+    assert more.rows[0].trials == 24
+    names = [(r.sketch, tuple(r.decisions.items())) for r in Database(db) if r.trace is None]
+    assert len(names) == len(set(names)) == 24
+
+
+def test_failures_are_remembered_and_the_search_goes_on(db):
+    def seconds(func):
+        return Failure("crash", "SIGSEGV") if func.attrs["scheduled"] == "generic" else 1e-3
+
+    (row,) = run(product(), db, FakeRunner(seconds), trials=24).rows
+    assert 0 < row.failures < 24
+    assert {r.error for r in Database(db)} == {"", "crash: SIGSEGV"}
+
+
+def test_a_default_that_cannot_be_measured_leaves_the_others(db, caplog):
+    builder = FakeBuilder(broken=lambda func: len(func.params) == 2)
+    result = run(rd.IRModule({"a": doubled(1 << 20), "b": product()}), db, builder=builder, trials=8)
+    assert result["a"].default_ms is None and "broken" in result["a"].note and result["b"].trials == 8
+    with pytest.raises(TuneError, match="not tuned"):
+        result.func("a")
+
+
+def test_interrupting_keeps_what_was_found(db):
+    def watch(session):
+        if session.trials >= 16 and session.phase == "measuring":
+            raise KeyboardInterrupt
+
+    result = run(product(), db, FakeRunner(generic_is_twice_as_fast), trials=500, watch=watch)
+    assert result.was_interrupted and result.rows[0].is_tuned and 16 <= result.rows[0].trials < 40
+    assert Database(db).best(rd.tune.tasks(product())[0].key(1)) is not None
+
+
+def test_small_spaces_are_searched_to_their_end(db):
+    def halves(sch, target):
+        i, *_ = sch.get_loops(sch.get_block("C"))
+        sch.split(i, [None, sch.knob("rows", [2, 4, 8])])
+
+    result = run(product(), db, space=[template(halves)], search="exhaustive", seconds=60)
+    assert result.rows[0].trials >= 3 and {r.sketch for r in Database(db)} >= {"halves"}
+
+
+def test_time_ends_the_search(db):
+    result = run(product(), db, seconds=0.01)
+    assert result.rows[0].trials <= 16
+
+
+@pytest.mark.parametrize("settings", [{"seconds": 0}, {"trials": 0}, {"search": "magic"}, {"space": "everything"}])
+def test_what_cannot_be_asked_for_is_refused(db, settings):
+    with pytest.raises(OptionError):
+        run(product(), db, **settings)
+
+
+def test_the_result_is_a_table_and_json(db):
+    result = run(rd.IRModule({"a": doubled(), "b": product()}), db, trials=16)
+    text, facts = str(result), result.as_dict()
+    assert "gain" in text and text.count("\n") == 3 and {t["name"] for t in facts["tasks"]} == {"a", "b"} and facts["trials"] == 16
+    with pytest.raises(TuneError, match="several tasks"):
+        result.schedule()
