@@ -293,19 +293,19 @@ class _Tune:
         of a mapping and its weight. Programs that have a schedule, or a pinned sketch, are left out. Raises RoundelError.
         """
         from . import te
-        from .tune.tasks import tasks
+        from .tune.task import tasks
 
         given = model if isinstance(model, BaseFunc | te.Tensor) else import_model(model, example_inputs, dynamic=dynamic)
         return tasks(given, target=target, sizes=sizes)
 
     def __getattr__(self, name: str) -> Any:
-        room = import_module(".tune", __package__)
+        room = import_module("roundel.tune")
         if name.startswith("__") or not hasattr(room, name):
             raise AttributeError(f"roundel.tune has no attribute {name!r}")
         return getattr(room, name)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *import_module(".tune", __package__).__all__]
+        return [*super().__dir__(), *import_module("roundel.tune").__all__]
 
 
 tune = _Tune()

@@ -15,7 +15,7 @@ from .measure import Builder, LocalBuilder, LocalRunner, Runner
 from .result import Result
 from .search import search_named
 from .session import Session, Settings
-from .tasks import Task, threads_of
+from .task import Task, threads_of
 
 TRIALS = 64  # for each task, where neither a time nor a number of trials is given
 

@@ -23,7 +23,7 @@ from .database import Database
 from .measure import Artifact, Builder, Effort, Failure, Runner, Source, Timed
 from .search import Search, search_named
 from .space import Candidate, Space
-from .tasks import Task
+from .task import Task
 from .verdict import combined, is_faster
 
 KEPT = 4       # fastest candidates whose code is kept, for the last comparison

@@ -21,7 +21,7 @@ from .attempt import Attempt, Entry
 from .database import Database
 from .measure import FINAL, Artifact, Builder, Failure, Runner
 from .scheduler import Share, choose_task
-from .tasks import Task
+from .task import Task
 
 RESERVE = 0.12  # share of the time that is kept for the last comparison with the default
 _log = logging.getLogger("roundel.tune")

@@ -8,14 +8,15 @@ import time
 import numpy as np
 import pytest
 
-from roundel.script import ir as I, relax as R
+from roundel.script import ir as I
+from roundel.script import relax as R
 from roundel.strategy.program import Program
 from roundel.target import Target
 from roundel.tune.attempt import Attempt
 from roundel.tune.database import Database
 from roundel.tune.measure import Argument, Failure, Job, LocalBuilder, LocalRunner, Source, Timed, arrays
 from roundel.tune.measure.process import Lost, Process
-from roundel.tune.tasks import Task, tasks
+from roundel.tune.task import Task, tasks
 
 from ..programs import product
 from . import contract

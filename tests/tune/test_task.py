@@ -7,7 +7,8 @@ import pytest
 import roundel as rd
 from roundel import te
 from roundel.ir.errors import OptionError
-from roundel.script import ir as I, relax as R
+from roundel.script import ir as I
+from roundel.script import relax as R
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
