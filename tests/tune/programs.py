@@ -35,7 +35,7 @@ def table(cycles, **domains):
 
 def space(*tables):
     """One of sketches that cannot be scheduled: for what is decided without measuring."""
-    ways = tuple(Way(Sketch(f"s{k}", None, None, t), (t,), 1000.0) for k, t in enumerate(tables))
+    ways = tuple(Way(Sketch(f"s{k}", None, None, t), (t,), 0.0 if t.cycles is not None else 1000.0) for k, t in enumerate(tables))
     return Space(None, ways, Candidate(0, (0,)))
 
 

@@ -42,7 +42,7 @@ class Way:
 
     sketch: Sketch
     tables: tuple[Candidates, ...]
-    usual: float  # cycles of what its tables expect nothing of
+    beside: float  # cycles that its tables do not count
 
     @property
     def name(self) -> str:
@@ -56,10 +56,11 @@ class Way:
 
     def cycles(self, rows: np.ndarray) -> np.ndarray:
         """What is expected of candidates, given as an array with a column of row numbers for each table."""
-        out = np.zeros(len(rows))
+        out = np.full(len(rows), float(self.beside))
         for k, table in enumerate(self.tables):
-            out += self.usual / len(self.tables) if table.cycles is None else table.cycles[rows[:, k]]
-        return out if self.tables else np.full(len(rows), self.usual)
+            if table.cycles is not None:
+                out += table.cycles[rows[:, k]]
+        return out
 
     def columns(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """The decisions of candidates, by name."""
@@ -137,7 +138,7 @@ class Space:
         ways = [_way(s, program) for s in sketches]
         own = ways[at]
         default = Candidate(ways.index(own), _rows(own, found.choice))
-        kept = [w for w in ways if w is own or (w.size and np.isfinite(w.usual))]
+        kept = [w for w in ways if w is own or (w.size and np.isfinite(w.beside))]
         return Space(program, tuple(kept), default._replace(way=kept.index(own)))
 
     @property
@@ -193,16 +194,14 @@ def _rules(which: str | Sequence[str | Rule]) -> list[Rule]:
 
 def _way(sketch: Sketch, program: Program) -> Way:
     """A sketch with its tables. Where they expect nothing, the cost model judges what its best candidate becomes."""
-    tables, whole = sketch.tables, sketch.candidates
-    if tables and all(t.cycles is not None for t in tables):
-        return Way(sketch, tables, 0.0)
-    if whole is not None and whole.cycles is not None:  # there is nothing to decide
-        return Way(sketch, tables, float(whole.cycles[0]))
+    if any(t.cycles is not None for t in sketch.tables):
+        return Way(sketch, sketch.tables, sketch.unchanged)
     try:
-        return Way(sketch, tables, expected_cycles(sketch.schedule().func, program.target, cores=1))
+        expected = sketch.expected(sketch.best())
+        return Way(sketch, sketch.tables, expected_cycles(sketch.schedule().func, program.target, cores=1) if expected is None else expected)
     except Exception as error:  # it is not legal here, or fails; either way it is not in the space
         _log.info("sketch %s is not in the space of %r: %s", sketch.name, program.name, error)
-        return Way(sketch, tables, float("inf"))
+        return Way(sketch, sketch.tables, float("inf"))
 
 
 def _rows(way: Way, choice: Any) -> tuple[int, ...] | None:
