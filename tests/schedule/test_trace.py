@@ -108,4 +108,4 @@ def test_handles_show_what_they_stand_for():
     outer, _ = sch.split(loop, [None, 4])
     assert "for i_0, i_1, j, k in T.grid(4, 4, 17, 11)" in repr(outer)
     assert repr(loop) == "loop that is no longer there: split into i_0, i_1"
-    assert repr(list(sch.trace)[0].outputs[0]) == repr(block)
+    assert repr(next(iter(sch.trace)).outputs[0]) == repr(block)

@@ -282,20 +282,12 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any) -> Expr:
     return (t if c.value else f) if type(c) is IntImm else e.IfThenElse(c, t, f)
 
 
-OF_BITS = frozenset({"bitwise_not", "popcount", "clz", "ctz"})
-
-
 def call(op: Any, *args: Any, dtype: Any = None) -> Expr:
     """A call of the intrinsic ``op``; without ``dtype`` the intrinsic's rule (usually the first operand's) applies."""
     from .intrin import check_operands, result_dtype
 
     exprs = tuple(const(a) for a in args)
-<<<<<<< HEAD
     check_operands(op, exprs)
-=======
-    if op in OF_BITS and exprs and exprs[0].dtype.is_float:
-        raise TypeError(f"{op} is of integers, not of {exprs[0].dtype}")
->>>>>>> 30066e2 (Loops that leave out elements of an axis are warned of; bits of floats are refused; handles show script)
     return e.Call(op, exprs, DType(dtype) if dtype is not None else result_dtype(op, exprs))
 
 
@@ -363,13 +355,8 @@ def _install() -> None:
         setattr(Expr, f"__r{name}__", _flip(fn))
     for name, fn in {"lt": lt, "le": le, "gt": gt, "ge": ge}.items():
         setattr(Expr, f"__{name}__", fn)
-<<<<<<< HEAD
     Expr.__neg__ = lambda self: sub(const(0, self.dtype), self) if not self.dtype.is_float else e.Call("neg", (self,), self.dtype)  # type: ignore[method-assign]
     Expr.__invert__ = _invert  # type: ignore[attr-defined]
-=======
-    Expr.__neg__ = lambda self: sub(const(0, self.dtype), self) if not self.dtype.is_float else e.Call("neg", (self,), self.dtype)  # type: ignore[attr-defined]
-    Expr.__invert__ = lambda self: logical_not(self) if self.dtype.is_bool else call("bitwise_not", self, dtype=self.dtype)  # type: ignore[attr-defined]
->>>>>>> 30066e2 (Loops that leave out elements of an axis are warned of; bits of floats are refused; handles show script)
     Expr.astype = lambda self, dtype: cast(self, dtype)  # type: ignore[attr-defined]
 
 
