@@ -47,7 +47,9 @@ def cache_read(
     box = scope_region(site, buffer, region, written=False)
     cache = _like(buffer, known_scope(tree, realize, storage_scope), box)
     copied = copy_region(site, buffer, cache, region, cache.name) if box is None else copy_part(site, buffer, cache, region, box, cache.name)
-    return Change(site.insert(copied[0], _replaced(users, buffer, cache, box), cache), copied[1])
+    changed = site.insert(copied[0], _replaced(users, buffer, cache, box), cache)
+    legality.require_no_races(changed, cache, f"cache {buffer.name}")
+    return Change(changed, copied[1])
 
 
 @primitive
@@ -89,7 +91,9 @@ def cache_write(
     box = scope_region(site, buffer, region, written=True)
     cache = _like(buffer, known_scope(tree, realize, storage_scope), box)
     copied = copy_region(site, cache, buffer, region, cache.name) if box is None else copy_part(site, cache, buffer, region, box, cache.name)
-    return Change(site.insert(copied[0], _replaced([realize, *users], buffer, cache, box), cache), copied[1])
+    changed = site.insert(copied[0], _replaced([realize, *users], buffer, cache, box), cache)
+    legality.require_no_races(changed, cache, f"cache {buffer.name}")
+    return Change(changed, copied[1])
 
 
 def _like(buffer: Buffer, scope: str, box: Region | None) -> Buffer:

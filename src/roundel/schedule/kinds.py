@@ -12,7 +12,7 @@ from roundel.ir.tir import Block, For, ForKind
 from roundel.ir.visit import Substitution
 
 from .accesses import memory_of
-from .legality import check_parallel
+from .legality import check_parallel, own_scopes, require_no_races
 from .primitive import BlockToken, Change, Loop, Printable, Target, primitive, refuse
 from .tree import Tree
 
@@ -52,8 +52,8 @@ def bind(tree: Tree, loop: Loop, thread_axis: str) -> Change:
     """for i in range(n)   ->   for i in T.thread_binding(n, thread="threadIdx.x")"""
     if thread_axis not in THREAD_AXES:
         refuse(tree, loop, f"there is no thread axis {thread_axis!r}", hint="blockIdx.x, threadIdx.y, vthread.x, ...")
-    own = ("local", "shared") if thread_axis.startswith("blockIdx") else ("local",)
-    check_parallel(tree, tree.nodes[loop], "bind", reduce_too=thread_axis.startswith("threadIdx."), own=own)
+    node: For = tree.nodes[loop]
+    check_parallel(tree, node, "bind", reduce_too=thread_axis.startswith("threadIdx."), own=own_scopes(node.replace(thread=thread_axis)))
     return _set_kind(tree, loop, ForKind.THREAD_BINDING, thread_axis)
 
 
@@ -139,7 +139,9 @@ def set_scope(tree: Tree, block: BlockToken, buffer_index: int | str, storage_sc
         refuse(tree, block, f"cannot set the scope of {buffer.name}", "it is a parameter of the function")
     known_scope(tree, block, storage_scope)
     table = {b: b.replace(scope=storage_scope, data=tir.Var(b.data.name, b.data.dtype)) for b in (buffer, *views_of(tree, buffer))}
-    return Change(tree.with_func(replace_buffers(tree.func, table)))
+    changed = tree.with_func(replace_buffers(tree.func, table))
+    require_no_races(changed, table[buffer], f"put {buffer.name} into {storage_scope} memory")
+    return Change(changed)
 
 
 def views_of(tree: Tree, buffer: Buffer) -> list[Buffer]:

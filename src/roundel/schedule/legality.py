@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from roundel.arith import detect_iter_map, disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
 from roundel.ir.errors import ArithError
-from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, Range, Stmt
+from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Range, Stmt
 
 from .accesses import INIT, Access, accesses_of, loads_of
 from .dependence import conflicts, instance_conflicts, places_under, same_instance, stays_before
@@ -18,6 +18,7 @@ from .regions import run_domain
 from .tree import Tree, child_stmts, conjuncts, is_one, is_true
 
 FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
+TOGETHER = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD_BINDING)  # loops whose iterations run at the same time
 
 
 # --- blocks of a scope
@@ -416,3 +417,20 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False, 
     for c in conflicts(tree, [loop], own):
         if not (reduce_too and c.any_order and reduces_over(c.first.stmt, [loop])):  # type: ignore[arg-type]
             refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}", c.why)
+
+
+def own_scopes(loop: For) -> Sequence[str] | None:
+    """The scopes of memory of which each iteration of a loop that runs at the same time as others has its own (None: any)."""
+    if loop.thread is None:
+        return None
+    return ("local", "shared") if loop.thread.startswith("blockIdx") else ("local",)
+
+
+def require_no_races(tree: Tree, buffer: Buffer, doing: str) -> None:
+    """Iterations that run at the same time, around blocks that touch a buffer, do not get into each other's way in it."""
+    users = [r for b in tree.blocks() if buffer in b.alloc_buffers for r in tree.children(b) if buffer in writes_of(r.block) | reads_of(r.block)]
+    together = dict.fromkeys(x for r in users for x in tree.loops(r) if x.kind in TOGETHER)
+    for loop in together:
+        for c in conflicts(tree, [loop], own_scopes(loop)):
+            if c.first.access.buffer is buffer and not (c.any_order and reduces_over(c.first.stmt, [loop])):  # type: ignore[arg-type]
+                refuse(tree, loop, f"cannot {doing}: iterations of {loop.loop_var.name}, which run at the same time, share {buffer.name}", c.why)

@@ -114,7 +114,9 @@ class _Stage:
         copy, token = self.copy(site)
         target = Reindexed(self.buffer, self.cache, self.there).rewrite(self.block)
         changes: dict[Stmt, Stmt | None] = {self.realize: self.realize.replace(block=target)}
-        return Change(site.insert(copy, changes, self.cache), token, recorded={"index_map": self.map})
+        changed = site.insert(copy, changes, self.cache)
+        legality.require_no_races(changed, self.cache, f"cache {self.buffer.name}")
+        return Change(changed, token, recorded={"index_map": self.map})
 
     def copy(self, site: Site) -> tuple[Stmt, Token]:
         """A nest like the block's own below the place, around a block with those of its variables that index the buffer."""
