@@ -204,3 +204,32 @@ def test_what_else_keeps_a_model_from_being_loaded_is_told(path, monkeypatch):
         monkeypatch.setattr(Built, "load", load)
         with options.override(cache=False), pytest.raises(type(error), match="cannot be opened|no memory"):
             rd.compile(path)
+
+
+def test_a_built_module_knows_its_functions_by_their_names_in_the_module_too():
+    from roundel.script import ir as I
+    from roundel.script import tir as T
+
+    @I.ir_module
+    class Module:
+        @T.prim_func
+        def inside(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+            T.func_attr({"global_symbol": "outside"})
+            for i in range(4):
+                B[i] = A[i] + T.float32(1)
+
+        @T.prim_func(private=True)
+        def hidden(A: T.Buffer((4,), "float32")):
+            for i in range(4):
+                A[i] = T.float32(1)
+
+    for run in (rd.interpret, rd.build):
+        made = run(Module)
+        for name in ("inside", "outside"):
+            out = np.zeros(4, np.float32)
+            made[name](np.ones(4, np.float32), out)
+            assert out.tolist() == [2.0] * 4
+        with pytest.raises(KeyError, match="has no function 'other'"):
+            made["other"]
+    with pytest.raises(KeyError, match="hidden is private"):
+        made["hidden"]

@@ -89,6 +89,7 @@ def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequen
         mod = mod.replace(choices=Choices.of(choices))
     if records is not None:
         mod = mod.replace(choices=replace(mod.choices, records=records))
+    mod = mod.without_externs()
     if target is not None:
         mod = mod.replace(attrs=mod.attrs | {"target": target})
     with shared_programs(), scheduled_once():
@@ -113,12 +114,15 @@ def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline:
 def build_module(mod: Any, *, target: TargetLike | None = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:
     """A module as it is made callable: graph functions go through the default pipeline, tensor programs keep their schedules."""
     mod = as_module(mod)
+    called = {name: str(f.attrs.get("global_symbol", "")) for name, f in mod.items()}
     target = target_of(target)
     if any(isinstance(f, Function) for _, f in mod.items()):
-        return compile_module(mod, target=target, observers=observers, profile=profile).load(threads=threads, profile=profile)
-    if target is not None:
-        mod = mod.replace(attrs=mod.attrs | {"target": target})
-    return build_objects(mod, profile=profile).load(threads=threads, profile=profile)
+        made = compile_module(mod, target=target, observers=observers, profile=profile)
+    else:
+        made = build_objects(mod if target is None else mod.replace(attrs=mod.attrs | {"target": target}), profile=profile)
+    loaded = made.load(threads=threads, profile=profile)
+    loaded.called = called
+    return loaded
 
 
 def target_of(target: TargetLike | None, mod: IRModule | None = None) -> Target:

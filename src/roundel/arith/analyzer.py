@@ -34,6 +34,10 @@ class Analyzer:
         for v, value in (bindings or {}).items():
             self.bind(v, value)
 
+    def __repr__(self) -> str:
+        known = [f"{v!r} in [{low}, {high}]" for v, (low, high) in self.facts.atoms.items()]
+        return f"Analyzer({', '.join([*known, *(f'{v!r} = {to_expr(s, INT64)!r}' for v, s in self.facts.values.items())])})"
+
     def forget(self) -> None:
         """Drop memoised results (after a change of facts)."""
         self._inner: dict[Expr, tuple] = {}  # by condition: the state where it holds too

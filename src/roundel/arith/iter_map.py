@@ -32,6 +32,9 @@ class IterMark:
     source: Var | IterSum
     extent: Expr
 
+    def __repr__(self) -> str:
+        return f"IterMark({mark_expr(self, {})!r}, extent={self.extent!r})"
+
 
 @dataclass(frozen=True)
 class IterSplit:
@@ -42,6 +45,9 @@ class IterSplit:
     extent: Expr
     scale: Expr
 
+    def __repr__(self) -> str:
+        return f"IterSplit({split_expr(self, {})!r})"
+
 
 @dataclass(frozen=True)
 class IterSum:
@@ -50,6 +56,9 @@ class IterSum:
     splits: tuple[IterSplit, ...]
     base: Expr
 
+    def __repr__(self) -> str:
+        return f"IterSum({sum_expr(self, {})!r})"
+
 
 @dataclass(frozen=True)
 class IterMap:
@@ -57,6 +66,9 @@ class IterMap:
 
     indices: tuple[IterSum, ...]
     starts: Mapping[Var, Expr]
+
+    def __repr__(self) -> str:
+        return f"IterMap({', '.join(repr(sum_expr(s, self.starts)) for s in self.indices)})"
 
     def exprs(self, an: Analyzer | None = None) -> tuple[Expr, ...]:
         """The indices as expressions again (normalised)."""

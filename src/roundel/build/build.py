@@ -299,4 +299,4 @@ def as_module(mod: IRModule | tir.BaseFunc) -> IRModule:
     """A single function as a module, under its ``global_symbol`` or ``main``."""
     if isinstance(mod, tir.BaseFunc):
         return IRModule({str(mod.attrs.get("global_symbol") or "main"): mod})
-    return mod
+    return mod.without_externs()

@@ -8,7 +8,7 @@ from typing import Any
 
 from .attrs import EMPTY, Attrs
 from .choice import Choices
-from .graph.expr import GlobalVar
+from .graph.expr import ExternFunc, GlobalVar
 from .node import Node, node
 from .tir.func import BaseFunc
 
@@ -73,6 +73,11 @@ class IRModule(Node):
             return self
         merged = {**self.functions, **changes}
         return IRModule({k: f for k, f in merged.items() if f is not None}, self.attrs, self.constants, self.choices)
+
+    def without_externs(self) -> IRModule:
+        """Without names of functions that are elsewhere (``ExternFunc``); those who call them name them themselves."""
+        found = [name for name, func in self.functions.items() if isinstance(func, ExternFunc)]
+        return self.with_functions(dict.fromkeys(found)) if found else self
 
     @staticmethod
     def from_expr(func: BaseFunc) -> IRModule:

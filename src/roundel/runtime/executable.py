@@ -56,6 +56,7 @@ class Executable(Mapping[str, "BoundFunction"]):
         self._opened = opened
         self.metadata, self.weights_nbytes = extra, int(described.weights_nbytes)
         self._functions = {}
+        self.called: Mapping[str, str] = {}  # names in the module, where those by which functions are exported are others
         by_name = {escape.name(name): info for name, info in functions.items()}  # as C strings have them
         for index in range(described.num_functions):
             native_function = described.functions[index]
@@ -93,9 +94,10 @@ class Executable(Mapping[str, "BoundFunction"]):
         return Executable(OpenLibrary(runtime, handle.value, (keep, arrays, described)), described, functions, extra)
 
     def __getitem__(self, name: str) -> BoundFunction:
-        found = self._functions.get(name)
+        found = self._functions.get(name) or self._functions.get(self.called.get(name, ""))
         if found is None:
-            raise KeyError(f"the module has no function {name!r}; it has {', '.join(self._functions)}")
+            private = f"; {name} is private (it has no global_symbol)" if name in self.called else ""
+            raise KeyError(f"the module has no function {name!r}; it has {', '.join(self._functions)}{private}")
         return found
 
     def __iter__(self) -> Iterator[str]:

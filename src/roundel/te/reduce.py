@@ -35,6 +35,14 @@ class Reduce(tir.Expr):
     condition: tir.Expr
     value_index: int
 
+    def as_text(self, text: Callable[[tir.Expr], str]) -> str:
+        """As it is written: ``te.sum(x[k], axis=k)``."""
+        axes = ", ".join(a.var.name for a in self.axes)
+        source = text(self.sources[0]) if len(self.sources) == 1 else f"({', '.join(map(text, self.sources))})"
+        where = "" if isinstance(self.condition, tir.IntImm) else f", where={text(self.condition)}"
+        part = "" if len(self.sources) == 1 else f"[{self.value_index}]"
+        return f"te.{self.combiner.name}({source}, axis={axes if len(self.axes) == 1 else f'[{axes}]'}{where}){part}"
+
 
 def reduce_axis(dom: Any, name: str = "k") -> tir.IterVar:
     """A reduction axis over ``[begin, end)``; ``dom`` is (begin, end), an extent, or a tir.Range."""
@@ -79,6 +87,18 @@ class _Axis(tir.IterVar):
 
     def __mod__(self, other: Any) -> tir.Expr:
         return self.var % other
+
+    def __lt__(self, other: Any) -> tir.Expr:
+        return tir.lt(self.var, other)
+
+    def __le__(self, other: Any) -> tir.Expr:
+        return tir.le(self.var, other)
+
+    def __gt__(self, other: Any) -> tir.Expr:
+        return tir.gt(self.var, other)
+
+    def __ge__(self, other: Any) -> tir.Expr:
+        return tir.ge(self.var, other)
 
 
 def lowest(dtype: Any) -> tir.Expr:

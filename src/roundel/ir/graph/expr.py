@@ -67,10 +67,15 @@ class GlobalVar(Node):
 
 @node
 class ExternFunc(GraphExpr):
-    """A function known by name through the FFI."""
+    """A function known by name through the FFI. In a module it gives that function a name there."""
 
     name: str
     sinfo: StructInfo = ObjectInfo()
+
+    @property
+    def attrs(self) -> Attrs:
+        """It has none."""
+        return EMPTY
 
 
 @node

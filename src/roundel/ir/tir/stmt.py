@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from ..attrs import EMPTY, Attrs
-from ..dtype import INT32, INT64
+from ..dtype import INT64
 from ..node import Node, Span, Token, node
 from .buffer import Buffer
 from .expr import Expr, IntImm, Var, check_predicate
@@ -210,7 +210,7 @@ class Evaluate(Stmt):
 
     @staticmethod
     def _coerce(value: Any, span: Any) -> tuple:
-        return _value(value, INT32), span
+        return _value(value), span
 
 
 @node

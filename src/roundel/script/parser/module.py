@@ -17,7 +17,7 @@ from ...ir.constant_file import load_constants
 from ...ir.constants import ConstData
 from ...ir.dtype import VOID, DType
 from ...ir.equal import structural_equal
-from ...ir.graph import GlobalVar
+from ...ir.graph import ExternFunc, GlobalVar
 from ...ir.module import IRModule
 from ...ir.tir import BaseFunc
 from ..marks import ConstantsFile
@@ -32,10 +32,12 @@ from .tensor import TensorParser
 class ModuleRef:
     """``Module`` (or ``cls``) inside a script: its attributes are the functions."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
+    def __init__(self, names: Mapping[str, str], externs: Mapping[str, ExternFunc]) -> None:
+        self._names, self._externs = names, externs
 
-    def __getattr__(self, name: str) -> GlobalVar:
+    def __getattr__(self, name: str) -> GlobalVar | ExternFunc:
+        if name in self._externs:
+            return self._externs[name]
         if name.startswith("__") or name not in self._names:
             raise AttributeError(f"the module has no function {name!r}; it has {', '.join(self._names)}")
         return GlobalVar(self._names[name])
@@ -46,12 +48,13 @@ class ModuleParser:
 
     def __init__(self, source: Source, captured: Mapping[str, Any]) -> None:
         self.source, self.captured = source, dict(captured)
-        self.nodes: dict[str, ast.FunctionDef] = {}
+        self.nodes: dict[str, Any] = {}
         self.done: dict[str, BaseFunc] = {}
         self.reading: set[str] = set()
         self.returns: dict[str, DType] = {}
         self.added: dict[str, BaseFunc] = {}
         self.constants: dict[str, ConstData] = {}
+        self.externs: dict[str, ExternFunc] = {}
         self.python = PythonFunctions()
         self.alone = False
 
@@ -67,7 +70,8 @@ class ModuleParser:
         """A class as a module."""
         attrs: dict[str, Any] = {}
         names: dict[str, str] = {}
-        self.captured.update({node.name: ModuleRef(names), "cls": ModuleRef(names)})
+        itself = ModuleRef(names, self.externs)
+        self.captured.update({node.name: itself, "cls": itself})
         for item in node.body:
             if isinstance(item, ast.FunctionDef) and self._is_python(item):
                 self.python.add(self.source, item, self.captured)
@@ -167,7 +171,11 @@ class ModuleParser:
                 attrs.update(found)
                 return
         elif isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name):
-            self.captured[item.targets[0].id] = self.evaluator().visit(item.value)
+            name, value = item.targets[0].id, self.evaluator().visit(item.value)
+            self.captured[name] = value
+            if isinstance(value, ExternFunc):  # calls of it name the function itself
+                self.nodes[name], self.done[name] = item, value
+                self.externs[name] = value
             return
         elif isinstance(item, ast.Pass):
             return

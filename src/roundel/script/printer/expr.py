@@ -76,7 +76,8 @@ class ExprPrinter:
 
     def expr(self, e: Any, level: int = 0) -> str:
         """The text, in parentheses where it binds looser than ``level``."""
-        text = self.expressions[type(e)](self, e, level)
+        known = self.expressions.get(type(e))
+        text = known(self, e, level) if known else e.as_text(self.expr)  # an expression of another language has a text of its own
         return self.doc.marked(e, text) if self.doc.marks else text
 
     def var(self, v: Var, level: int = 0) -> str:
@@ -103,7 +104,7 @@ class ExprPrinter:
             return comm_reducer_text(n, self.names, self.expr)
         if isinstance(n, Buffer):
             return self.buffer(n)
-        if type(n) in self.expressions:
+        if type(n) in self.expressions or hasattr(n, "as_text"):
             return self.expr(n)
         if isinstance(n, tir.BufferRegion):
             return self.region(n)

@@ -29,7 +29,7 @@ def print_script(node: Any, **options: Any) -> str:
     doc = Doc(asked)
     _speak_of(node, doc)
     dialect = _dialect(doc)
-    write = _WRITE.get(type(node)) or next((p for t, p in _FAMILIES.items() if isinstance(node, t)), None)
+    write = next((_WRITE[t] for t in type(node).__mro__ if t in _WRITE), None) or next((p for t, p in _FAMILIES.items() if isinstance(node, t)), None)
     if write is None:
         return node.fields_text() if isinstance(node, Node) else str(node)
     with doc.about(node):
@@ -107,6 +107,9 @@ class Dialect:
 
     def function(self, func: Any, names: Names, module: str | None, functions: Any, name: str, key: str) -> None:
         """A function called ``name`` in the text and ``key`` in the module."""
+        if isinstance(func, graph.ExternFunc):
+            self.doc.line(f"{name} = {self.graph(names).value_of(func)}")
+            return
         make = self.tensor if isinstance(func, tir.PrimFunc) else self.graph
         with self.doc.about(func):
             make(names, module, functions).function(func, name, key if key != name else None)
