@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from roundel.ir import IRModule, assert_structural_equal, structural_equal, structural_hash, tir
+from roundel.ir import IRModule, assert_structural_equal, equal, structural_equal, structural_hash, tir
 from roundel.ir.dtype import HANDLE, INT64
 from roundel.ir.equal import StructuralMap
 from roundel.ir.errors import ScriptError
@@ -256,11 +256,10 @@ def test_loops_that_share_their_variable():
         assert structural_hash(func) == structural_hash(again)
 
 
-def test_programs_of_one_hash_stay_apart():
-    """All variables of a type count as one in hashes; a map by program tells them apart."""
+def test_programs_of_one_hash_stay_apart(monkeypatch):
     i, j = tir.Var("i", INT64), tir.Var("j", INT64)
     found = StructuralMap()
-    assert structural_hash(i * 2 + j, True) == structural_hash(i * 2 + i, True)
+    monkeypatch.setattr(equal, "structural_hash", lambda node, map_free_vars=False: 0)
     assert [found.setdefault(e, lambda n=n: n) for n, e in enumerate((i * 2 + j, i * 2 + i, j * 2 + i))] == [0, 1, 0]
     assert found.values() == [0, 1]
 
