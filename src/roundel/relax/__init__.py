@@ -50,6 +50,8 @@ from roundel.script.relax import (
     prim_value,
 )
 
+from .pattern_rewriter import PatternRewriter
+
 _CALLS = ("call_tir", "call_tir_with_grad", "call_tir_inplace", "call_dps_packed", "call_pure_packed", "print", "assert_op", "to_vdevice", "hint_on_device",
           "make_closure", "invoke_closure", "invoke_pure_closure")  # operators with more than operands and attributes
 
@@ -160,6 +162,7 @@ __all__ = [
     "If",
     "MatchCast",
     "ObjectStructInfo",
+    "PatternRewriter",
     "PrimStructInfo",
     "PrimValue",
     "SeqExpr",

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import builtins
 import functools
+import sys
 from collections.abc import Callable as Function
 from typing import Any
 
 import numpy as np
 
-from ..ir import constants, graph, tir
+from ..ir import above, constants, graph, tir
 from ..ir.attrs import Attrs
 from ..ir.dtype import DType
 from ..ir.graph import (
@@ -42,7 +43,7 @@ from .marks import (
     Symbolic,
     Typed,
 )
-from .parser.entry import function, macro
+from .parser.entry import function, macro, module_of
 
 Dim = Function[[Any], Any]
 
@@ -416,6 +417,11 @@ def emit(value: Any, *args: Any) -> Any:
 def func_attr(attrs: dict[builtins.str, Any]) -> AttrsOf:
     """Attributes of the function."""
     return AttrsOf("func", attrs)
+
+
+def rewriter(cls: type) -> Any:
+    """``@R.rewriter``: the class with the graph functions ``pattern`` and ``replacement`` as a function of modules: `roundel.relax.pattern_rewriter`."""
+    return above.relax().PatternRewriter.from_module(module_of(cls, sys._getframe(1)))
 
 
 def while_loop(condition: Any, body: Any, init: Any) -> Looping:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pattern language by TVM's name, ``from roundel.relax.dpl import *``: patterns of values, of graphs, and rewriting."""
 
+from ..common_patterns import make_fused_bias_activation_pattern
 from ..graph_patterns import PatternContext, PatternSeq
+from ..pattern_rewriter import PatternRewriter
 from ..patterns import (
     AndPattern,
     AttrPattern,

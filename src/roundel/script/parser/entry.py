@@ -85,10 +85,11 @@ inline = macro  # names are those where it is defined
 def ir_module(cls: Any = None, *, check_well_formed: bool = True, s_tir: bool = True) -> Any:
     """``@I.ir_module``: the class as a module. A class that inherits ``of_ir_module`` becomes what that makes of the module and its Python functions."""
     frame = sys._getframe(1)
-    return (lambda c: _decorate_class(c, sys._getframe(1))) if cls is None else _decorate_class(cls, frame)
+    return (lambda c: module_of(c, sys._getframe(1))) if cls is None else module_of(cls, frame)
 
 
-def _decorate_class(cls: Any, frame: Any) -> Any:
+def module_of(cls: Any, frame: Any) -> Any:
+    """The module that a class in this frame describes."""
     if not isinstance(cls, type):
         raise ScriptError(f"@I.ir_module decorates a class, not {type(cls).__name__}")
     captured = {**frame.f_globals, **frame.f_locals}

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....builder import bind_params, bind_symbolic_vars
 from ....passes import get_pass
+from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
 from ..rooms import missing
 from ..transform import Pass, PassContext, Sequential, function_pass, module_pass
 
@@ -45,6 +46,11 @@ def BindSymbolicVars(binding_map: Any, func_name: str | None = None) -> Pass:
     return _on_function(func_name or "main", lambda f: bind_symbolic_vars(f, binding_map))
 
 
+def FuseOpsByPattern(patterns: Any, bind_constants: bool = True, annotate_codegen: bool = False, entry_function_names: Any = None) -> Pass:
+    """Functions of their own for what patterns match: `roundel.relax.fuse_by_pattern`"""
+    return Pass(lambda mod: fuse_by_pattern(mod, patterns, bind_constants, annotate_codegen), name="FuseOpsByPattern")
+
+
 # `FuseOps` merges what it finds, tensor programs too: after it `FuseTIR` drops those that were merged
 LegalizeOps = _named("decompose", "legalize")
 FoldConstant = _named("fold_constants")
@@ -69,4 +75,4 @@ def __getattr__(name: str) -> Any:
     raise missing(f"tvm.relax.transform.{name}", name)
 
 
-__all__ = ["PassContext", "function_pass", "module_pass"]
+__all__ = ["FusionPattern", "PassContext", "PatternCheckContext", "function_pass", "module_pass"]
