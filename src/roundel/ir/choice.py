@@ -20,6 +20,7 @@ from typing import Any
 
 from .attrs import EMPTY, Attrs
 from .errors import OptionError
+from .record import EXPECTED, MEASURED, OF_THE_CALL, PINNED
 
 MOST_SHOWN = 8  # places in a message
 Alternatives = Mapping[str, float | str | None]
@@ -30,7 +31,8 @@ Alternatives = Mapping[str, float | str | None]
 class Choice:
     """What was decided at ``site``, the name of the model's node. ``subject`` says what is computed there, ``taken`` is one of
     ``alternatives``. ``condition``: on what sizes at run time it is taken, "" for all. ``kind``: between algorithms, layouts, ways to store
-    weights, or boundaries of kernels."""
+    weights, or boundaries of kernels. ``reason``: whether it was asked for, measured or expected to be the best. ``signature``: under which the
+    choice is found among measurements, where there are any."""
 
     site: str
     subject: str
@@ -38,6 +40,8 @@ class Choice:
     alternatives: Attrs = EMPTY
     condition: str = ""
     kind: str = "algorithm"
+    reason: str = EXPECTED
+    signature: str = ""
 
     @property
     def possible(self) -> dict[str, float | None]:
@@ -119,11 +123,42 @@ class Choosing:
             return None
         return next((name for name in self.before.asked_at(site) if name in alternatives and not isinstance(alternatives[name], str)), None)
 
-    def decide(self, site: str, subject: str, alternatives: Alternatives, preferred: str, kind: str = "") -> str:
-        """What is taken at a site: what is asked for where it can be had, else ``preferred``. Recorded."""
-        taken = self.asked(site, alternatives) or preferred
-        self.record(Choice(site, subject, taken, Attrs(alternatives), kind=kind or self.kind))
+    def wanted(self, site: str, alternatives: Alternatives, of: Any = None, kind: str = "") -> str | None:
+        """Which of the alternatives is asked for and can be had, or else was measured to be the best for the call ``of``; None for none."""
+        return self._decided(site, alternatives, self.signature(of, kind))[0]
+
+    def decide(self, site: str, subject: str, alternatives: Alternatives, preferred: str, kind: str = "", of: Any = None) -> str:
+        """What is taken at a site: what is asked for where it can be had, else what was measured to be the best for the call ``of``, else
+        ``preferred``. Recorded."""
+        taken = self.wanted(site, alternatives, of, kind) or preferred
+        self.note(site, subject, alternatives, taken, kind, of)
         return taken
+
+    def note(self, site: str, subject: str, alternatives: Alternatives, taken: str, kind: str = "", of: Any = None, condition: str = "") -> None:
+        """Keep what was taken at a site for the call ``of``, with the reason."""
+        signature = self.signature(of, kind)
+        wanted, reason = self._decided(site, alternatives, signature)
+        self.record(Choice(site, subject, taken, Attrs(alternatives), condition, kind or self.kind, reason if wanted == taken else EXPECTED, signature))
+
+    def _decided(self, site: str, alternatives: Alternatives, signature: str) -> tuple[str | None, str]:
+        """What is asked for or was measured, and can be had, and which of both it is."""
+        if (asked := self.asked(site, alternatives)) is not None:
+            return asked, PINNED
+        found = self.before.records.choice(signature) if signature else None
+        return (found.taken, MEASURED) if found is not None and not isinstance(alternatives.get(found.taken, ""), str) else (None, EXPECTED)
+
+    def signature(self, of: Any, kind: str = "") -> str:
+        """The digest of what a choice of a ``kind`` is about: a call's operator, its attributes, the shapes and types of its operands and which of
+        them are constants, or any other program. Empty where there are no records, so that it would be of no use."""
+        if of is None or self.before.records is None:
+            return ""
+        from .digest import structural_digest  # programs are made of modules, which hold choices
+        from .graph.expr import Constant
+
+        if (op := getattr(of, "op", None)) is None:
+            return structural_digest((kind or self.kind, of), without_attrs=OF_THE_CALL)
+        operands = tuple((getattr(a.sinfo, "dtype", None), getattr(a.sinfo, "shape", None), isinstance(a, Constant)) for a in of.args)
+        return structural_digest((kind or self.kind, op.name, of.attrs, operands))
 
     def record(self, choice: Choice) -> None:
         """Keep a choice that was made already."""

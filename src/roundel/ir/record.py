@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured, as plain data: of a tensor program a schedule and how long it took."""
+"""What was measured, as plain data: of a tensor program a schedule and how long it took, of a node of a model the best way to compute it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 
 MEASURED, PINNED, EXPECTED = "measured", "pinned", "expected"
 """What decided on a schedule: a record, who compiled, or a model of the machine."""
+
+OF_THE_CALL = ("constant_params", "decisions", "fuse_kind", "global_symbol", "noalias", "num_outputs", "pinned_at", "schedule_notes", "target", "tir.noalias")
+"""Attributes of a program that say who calls it, how, and what was asked for, and nothing of what it computes."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +80,18 @@ class Record:
         """Who measured it and when, in words."""
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.at)) if self.at else "at an unknown time"
         return f"measured {day} by {self.by or 'somebody unknown'}"
+
+
+@dataclass(frozen=True)
+class ChoiceRecord:
+    """The best way to compute nodes of a kind. ``key.program`` is the signature of the choice (`roundel.ir.choice.Choosing.signature`), ``taken`` one
+    of its alternatives, ``seconds`` what a run of the whole model took with each that was measured. ``subject`` says what is computed there;
+    ``by``, ``at`` and ``versions`` as for a `Record`."""
+
+    key: Key
+    taken: str
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    subject: str = ""
+    by: str = ""
+    at: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)

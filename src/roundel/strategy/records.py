@@ -11,21 +11,20 @@ from typing import Protocol
 
 from ..ir import options, tir
 from ..ir.digest import structural_digest
-from ..ir.record import Key, Record, Rival, Timing
+from ..ir.record import OF_THE_CALL, ChoiceRecord, Key, Record, Rival, Timing
 from ..ir.visit import walk
 from .program import Program
 
 __all__ = ["Key", "Record", "Records", "Rival", "Timing", "key_of", "program_digest", "sizes_of"]
-
-OF_THE_CALL = ("constant_params", "decisions", "fuse_kind", "global_symbol", "noalias", "num_outputs", "pinned_at", "schedule_notes", "target", "tir.noalias")
-"""Attributes of a program that say who calls it, how, and what was asked for, and nothing of what it computes."""
-
 
 class Records(Protocol):
     """What the compiler asks for measurements that were made for its target, threads and options."""
 
     def best(self, program: str) -> Record | None:
         """The fastest schedule that was measured of a program (its digest)."""
+
+    def choice(self, signature: str) -> ChoiceRecord | None:
+        """What was measured to be the best at nodes of a kind (`roundel.ir.choice.Choosing.signature`)."""
 
     def taken(self, kernel: str, record: Record) -> None:
         """A kernel is compiled from a record."""

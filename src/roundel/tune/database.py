@@ -20,7 +20,7 @@ import platform
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -28,12 +28,12 @@ from typing import Any
 
 from ..ir import cache_folder
 from ..ir.errors import OptionError
-from ..ir.record import Key, Record, Rival, Timing
+from ..ir.record import ChoiceRecord, Key, Record, Rival, Timing
 from ..ir.sources import sources
 
 FORMAT = 1
 NAME = "tuned.jsonl"  # of the user's own database, in the cache's folder
-SCHEDULE, TRIAL = "schedule", "trial"  # kinds of lines: a record with its steps, and one without
+SCHEDULE, TRIAL, CHOICE = "schedule", "trial", "choice"  # kinds of lines: a record with its steps, one without, the best way to compute nodes
 _SUM = 8  # hexadecimal digits
 _HEAD, _KIND = b'{"sum": "', b'", "kind": "'
 _log = logging.getLogger("roundel.tune")
@@ -118,6 +118,11 @@ class Database:
         """The fastest schedule for a key that can be replayed; None where there is none."""
         return min((r for r in self._records(key, (SCHEDULE,)) if r.key == key and not r.error), key=lambda r: r.seconds, default=None)
 
+    def choice(self, key: Key) -> ChoiceRecord | None:
+        """What was measured last to be the best at nodes of a kind; None where nothing was."""
+        found = [c for line in self._lines.get((key.program, key.target), ()) if line.kind == CHOICE and (c := self._parsed(line)) and c.key == key]
+        return max(found, key=lambda c: c.at, default=None)
+
     def __iter__(self) -> Iterator[Record]:
         for lines in self._lines.values():
             for line in lines:
@@ -134,16 +139,17 @@ class Database:
             if line.kind in kinds and (found := self._parsed(line)) is not None:
                 yield found
 
-    def _parsed(self, line: _Line) -> Record | None:
+    def _parsed(self, line: _Line) -> Any:
+        """The record in a line; None where it cannot be read."""
         try:
-            return _from_json(json.loads(line.text))
+            return _READ[line.kind](json.loads(line.text))
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             self.tell(f"a record of the database {self.path} cannot be read: {type(error).__name__}: {error}")
             return None
 
     # --- adding
 
-    def append(self, *records: Record) -> bool:
+    def append(self, *records: Record | ChoiceRecord) -> bool:
         """Add records to the file, signed with who adds them, when and with what, unless they are already. False where the disk does not take
         them, which is told once; then the file is as it was."""
         return self._write(b"".join(_line(_kind(r), r.key.program, r.key.target, _as_json(_signed(r))) for r in records))
@@ -211,12 +217,12 @@ def _checked(line: bytes) -> _Line | str:
     words = text.split(b'"', 14)  # "kind": "...", "program": "...", "target": "...", "v": 1
     if words[1::4][:3] != [b"kind", b"program", b"target"] or words[13:14] != [b"v"]:
         return "of another version"
-    if not words[14].startswith(b": %d," % FORMAT):
+    if not words[14].startswith(b": %d," % FORMAT) or words[3].decode("ascii", "replace") not in _READ:
         return "of another version"
     return _Line(words[3].decode(), words[7].decode(), words[11].decode(), b"{" + text)
 
 
-def _signed(record: Record) -> Record:
+def _signed(record: Record | ChoiceRecord) -> Record | ChoiceRecord:
     return replace(record, by=record.by or _who(), at=record.at or time.time(), versions=record.versions or _versions())
 
 
@@ -236,21 +242,32 @@ def _versions() -> dict[str, str]:
     return {"roundel": __version__, "sources": sources()[:16]}
 
 
-def _kind(record: Record) -> str:
-    return TRIAL if record.trace is None else SCHEDULE
+def _kind(record: Record | ChoiceRecord) -> str:
+    return CHOICE if isinstance(record, ChoiceRecord) else TRIAL if record.trace is None else SCHEDULE
 
 
-def _as_json(record: Record) -> dict[str, Any]:
+def _as_json(record: Record | ChoiceRecord) -> dict[str, Any]:
     out = {k: v for k, v in asdict(record).items() if k != "key" and v not in (None, "", (), {})}
     return {"threads": record.key.threads, "options": record.key.options, **out}
 
 
-def _from_json(found: Mapping[str, Any]) -> Record:
+def _key(found: Mapping[str, Any]) -> Key:
+    return Key(found["program"], found["target"], int(found["threads"]), found["options"])
+
+
+def _choice(found: Mapping[str, Any]) -> ChoiceRecord:
+    given = {n: found[n] for n in ("seconds", "subject", "by", "at", "versions") if n in found}
+    return ChoiceRecord(_key(found), found["taken"], **given)
+
+
+def _record(found: Mapping[str, Any]) -> Record:
     timings = tuple(Timing(tuple(t["sizes"]), t["seconds"], t["spread"], t["runs"]) for t in found.get("timings", ()))
     second = tuple(Rival(r["sketch"], r["decisions"], r["seconds"]) for r in found.get("second", ()))
-    key = Key(found["program"], found["target"], int(found["threads"]), found["options"])
     given = {n: found[n] for n in ("decisions", "trace", "layouts", "error", "default", "by", "at", "versions", "name") if n in found}
-    return Record(key, found["sketch"], timings=timings, second=second, **given)
+    return Record(_key(found), found["sketch"], timings=timings, second=second, **given)
+
+
+_READ: dict[str, Callable[[Mapping[str, Any]], Record | ChoiceRecord]] = {SCHEDULE: _record, TRIAL: _record, CHOICE: _choice}
 
 
 def _plain(value: Any) -> Any:

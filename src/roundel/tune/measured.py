@@ -12,7 +12,7 @@ from typing import Any
 
 from ..ir import options
 from ..ir.errors import OptionError
-from ..ir.record import Key, Record
+from ..ir.record import ChoiceRecord, Key, Record
 from ..target import Target, TargetLike
 from ..target.host import target_for
 from .database import Database, default_path
@@ -32,6 +32,10 @@ class Measured:
     def best(self, program: str) -> Record | None:
         """The fastest schedule that was measured of a program (its digest)."""
         return self.database.best(Key(program, self.target, self.threads, self.options))
+
+    def choice(self, signature: str) -> ChoiceRecord | None:
+        """What was measured to be the best at nodes of a kind."""
+        return self.database.choice(Key(signature, self.target, self.threads, self.options))
 
     def taken(self, kernel: str, record: Record) -> None:
         """Note that a kernel is compiled from a record."""

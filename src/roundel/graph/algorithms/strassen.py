@@ -16,8 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir import graph, options, tir
-from ...ir.attrs import Attrs
-from ...ir.choice import Choice
 from ...ir.constants import ConstData
 from ...ir.module import IRModule
 from ...ir.visit import free_vars
@@ -107,9 +105,12 @@ class _Strassen(GraphRewriter):
         found = product_of(call)
         if found is None or static(found.rows) is not None:
             return tir.index_const(0), None
-        asked = self.choosing.asked(site, found.algorithms(self.target, 1, MOST_ROWS, TILE))
+        algorithms = found.algorithms(self.target, 1, MOST_ROWS, TILE)
+        asked = self.choosing.asked(site, algorithms)
         if asked is not None:
             return found.rows, 2 if asked == STRASSEN and self.powers(found) is not None else None
+        if self.choosing.wanted(site, algorithms, call) == PLAIN:  # measured; from how many rows on Strassen's algorithm pays, a record does not tell
+            return found.rows, None
         fitting = [r for r in range(MOST_ROWS, 0, -2 * TILE) if pays(1, r, found.inner, found.columns, self.target, TILE, found.stored)]
         if not fitting or fitting[0] != MOST_ROWS or self.powers(found) is None:
             return found.rows, None
@@ -127,7 +128,7 @@ class _Strassen(GraphRewriter):
         if found is None:
             return call
         if static(found.rows) is not None:
-            shared, tile = False, self.fixed(found)
+            shared, tile = False, self.fixed(found, call)
         else:
             shared = self.varying(found, call)
             tile = TILE if shared and found.rows in self.enough else None
@@ -145,7 +146,7 @@ class _Strassen(GraphRewriter):
         product = make("nn.strassen_matmul", factors, weight, x, row_powers, columns=columns, **how)
         return make("multiply", self.emit(self.multiplied(product, powers)), row_powers)
 
-    def fixed(self, found: Product) -> int | None:
+    def fixed(self, found: Product, call: graph.Call) -> int | None:
         """The tile of a product whose number of rows is known, None where it stays plain; recorded."""
         rows, batch = static(found.rows), [static(n) for n in found.batch]
         assert rows is not None
@@ -155,9 +156,9 @@ class _Strassen(GraphRewriter):
         tile, matrices = next(iter(paying or possible or ways))
         algorithms = found.algorithms(self.target, matrices, rows, tile)
         preferred = STRASSEN if paying else PLAIN
-        if STRASSEN in (preferred, self.choosing.asked(self.site, algorithms)) and self.powers(found) is None:
+        if STRASSEN in (preferred, self.choosing.wanted(self.site, algorithms, call)) and self.powers(found) is None:
             algorithms, preferred = algorithms | {STRASSEN: NO_POWERS}, PLAIN
-        return tile if self.choosing.decide(self.site, str(found), algorithms, preferred) == STRASSEN else None
+        return tile if self.choosing.decide(self.site, str(found), algorithms, preferred, of=call) == STRASSEN else None
 
     def varying(self, found: Product, call: graph.Call) -> bool:
         """Whether a product of symbolic rows runs by Strassen's algorithm where there are enough of them; recorded, with the times of many."""
@@ -169,7 +170,7 @@ class _Strassen(GraphRewriter):
             algorithms |= {STRASSEN: "its number of rows becomes known too late to choose between variants"}
         taken = STRASSEN if pays_somewhere and least is not None else PLAIN
         condition = f"{dim_text(found.rows)} >= {least}" if taken == STRASSEN else ""
-        self.choosing.record(Choice(self.site, f"{found}, times of {MOST_ROWS} rows", taken, Attrs(algorithms), condition))
+        self.choosing.note(self.site, f"{found}, times of {MOST_ROWS} rows", algorithms, taken, of=call, condition=condition)
         return taken == STRASSEN
 
     def multiplied(self, product: graph.GraphExpr, powers: np.ndarray) -> graph.GraphExpr:

@@ -220,7 +220,7 @@ def _block_of_result(self: _Block, call: graph.Call) -> int:
     if chain.is_worth_asking(self.target):
         expected |= {name: chain.cycles(n, self.expectations, lambda channels: self.block_for(tir.index_const(channels))) for name, n in sizes.items()}
     subject = f"layout of {call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.shape)}"
-    return sizes[self.choosing.decide(self.site, subject, expected, next(iter(sizes)), "layout")]
+    return sizes[self.choosing.decide(self.site, subject, expected, next(iter(sizes)), "layout", call)]
 
 
 def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pictures | Phases | None) -> int:
@@ -243,10 +243,10 @@ def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pic
     why_not = why_not or ("" if blocks[1] == self.lanes else f"its results are in blocks of {blocks[1]} channels, a vector holds {self.lanes}")
     if why_not:
         algorithms = {name: why_not if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
-    wanted = self.choosing.asked(self.site, algorithms) or fastest(algorithms)
+    wanted = self.choosing.wanted(self.site, algorithms, call) or fastest(algorithms)
     if wanted in winograd and not is_transformable(weight):  # asked last, since it reads the weights
         algorithms |= dict.fromkeys(winograd, "its weights are so large, or not finite, that sums might overflow")
-    taken = self.choosing.decide(self.site, subject, algorithms, fastest(algorithms))
+    taken = self.choosing.decide(self.site, subject, algorithms, fastest(algorithms), of=call)
     return next(m for m, name in NAMES.items() if name == taken)
 
 
