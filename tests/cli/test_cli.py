@@ -208,6 +208,46 @@ def test_choices_below_the_table(place):
     assert "/conv1: conv2d 1x64x20x20 by 64x64x3x3: direct, expected " in text and "/conv0 and 1 more: " in text and "winograd2 " in text
 
 
+def test_databases_of_measurements(place):
+    """What was measured is compiled, run, measured and explained; pins are shown as such."""
+    from roundel.ir.record import Rival, Timing
+    from roundel.strategy import Program, choose
+    from roundel.strategy.replay import record_of
+    from roundel.target import Target
+    from roundel.tune.database import Database
+
+    layer = numpy_helper.from_array(np.ones((64, 96), np.float32), "w")
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [32, 64]), ("y", [32, 96]))]
+    onnx.save(helper.make_model(helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], "g", infos[:1], infos[1:], [layer]),
+                                opset_imports=[helper.make_opsetid("", 17)], ir_version=9), place / "layer.onnx")
+    driver = rd.driver
+    before = driver.DEFAULT[: driver.DEFAULT.index(driver.schedule_module)]
+    func = next(f for n, f in driver.prepare(rd.import_model(place / "layer.onnx"), target=Target.host(), pipeline=before).items() if n != "main")
+    program = Program(func, Target.host(), (1,))
+    found = next(a for a in choose(func, Target.host(), (1,)) if a.fits)
+    decisions = found.sketch.candidates.decisions(int(found.sketch.candidates.ranking()[5]))
+    record = record_of(program, found.name, found.sketch.schedule(decisions), threads=1, timings=[Timing((), 1e-4, 0.01, 9)], default=1.5e-4,
+                       second=[Rival("generic", {"tile": 8}, 1.1e-4)])
+    Database(place / "tuned.jsonl").append(record)
+    asked = ("layer.onnx", "--threads", "1", "--db", "tuned.jsonl")
+    assert "1 kernels from records of tuned.jsonl" in roundel(place, "compile", *asked).stdout.replace("\n", " ")
+    assert json.loads(roundel(place, "compile", *asked, "--json").stdout)["metadata"]["records"]["kernels"] == 1
+    roundel(place, "run", *asked)
+    assert json.loads(roundel(place, "bench", *asked, "--seconds", "0.01", "--json").stdout)["kernels"]
+    text = " ".join(roundel(place, "explain", *asked, "--no-measure").stdout.split())
+    assert "measured 2" in text and "1.50 times as fast as untuned" in text and "generic tile=8 +10.0%" in text and "1 kernel (1 from records)" in text
+    kernel = json.loads(roundel(place, "explain", *asked, "--no-measure", "--json").stdout)["kernels"][0]["kernel"]
+    row = json.loads(roundel(place, "explain", *asked, "--no-measure", "-f", kernel, "--json").stdout)
+    assert row["reason"] == "measured" and row["decisions"] == dict(record.decisions)
+    assert row["record"]["by"] == Database(place / "tuned.jsonl").best(record.key).by
+    (row,) = json.loads(roundel(place, "explain", *asked, "--no-measure", "--choose", 'product={"rows": 2}', "--json").stdout)["kernels"]
+    assert row["reason"] == "pinned" and row["pinned"] == {"rows": 2} and row["record"] is None
+    assert "pinned: rows=2" in roundel(place, "explain", *asked, "--no-measure", "--choose", 'product={"rows": 2}', "-f", row["kernel"]).stdout
+    (row,) = json.loads(roundel(place, "explain", *asked[:3], "--db", "off", "--no-measure", "--json").stdout)["kernels"]
+    assert row["reason"] == "expected" and row["decisions"] != dict(record.decisions)
+    assert "there is no database" in roundel(place, "compile", "layer.onnx", "--db", "none.jsonl", status=1).stderr
+
+
 def test_info(place, compiled):
     digest = hashlib.sha256((place / "model.onnx").read_bytes()).hexdigest()
     text = " ".join(roundel(place, "info", "model.so", "--dim", "batch=3").stdout.split())

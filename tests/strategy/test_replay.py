@@ -82,7 +82,7 @@ def test_steps_that_name_buffers_and_sizes():
     block = sch.get_block("C")
     sch.cache_read(block, "B", "local")
     sch.cache_write(block, "C", "local")
-    sch.transform_layout("D", "D", lambda i, j: (j, i))
+    sch.transform_layout("C", ("write", 0), lambda i, j: (j, i))
     sch.reindex("C", ("read", 0))
     rows, = sizes_of(func)
     loop = sch.get_loops("C")[0]
@@ -108,11 +108,21 @@ def test_a_record_of_another_program_does_not_fit():
         replay(Program(softmax(), TARGET), record)
 
 
+def test_layouts_that_its_steps_do_not_make_do_not_fit():
+    from dataclasses import replace
+
+    func, constants = PROGRAMS["packed weights"]
+    _, record = recorded(func, constants)
+    for layouts in ({}, {"0": record.layouts["1"]}, {"1": {**record.layouts["1"], "to": record.layouts["1"]["to"][::-1]}}):
+        with pytest.raises(ScheduleError, match="layouts of constants"):
+            replay(Program(func, TARGET, constants), replace(record, layouts=layouts))
+
+
 def test_a_layout_of_what_is_no_constant_does_not_fit():
     func, constants = PROGRAMS["packed weights"]
     applied, record = recorded(func, constants)
     assert applied.layouts
-    with pytest.raises(ScheduleError, match="constants"):
+    with pytest.raises(ScheduleError, match="no constant"):
         replay(Program(func, TARGET), record)
 
 

@@ -94,7 +94,7 @@ def explained_with_choices(model: Any, *, target: TargetLike | None = None, thre
         })
     cycles_to_ms = machine.flops_per_cycle() / speed.gflops * 1e-6
     return out, [{
-        "site": c.site, "kind": c.kind, "subject": c.subject, "taken": c.taken, "condition": c.condition,
+        "site": c.site, "kind": c.kind, "subject": c.subject, "taken": c.taken, "condition": c.condition, "reason": c.reason,
         "expected_ms": {name: None if cycles is None else cycles * cycles_to_ms for name, cycles in c.possible.items()},
         "why_not": {name: why for name, why in c.alternatives.items() if isinstance(why, str)},
     } for c in mod.choices.made]
@@ -145,8 +145,8 @@ def choice_lines(choices: list[dict[str, Any]]) -> list[str]:
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for c in choices:
         usual, *others = c["expected_ms"]
-        if others and (c["expected_ms"][usual] is not None or c["taken"] != usual):
-            alike.setdefault((c["subject"], c["taken"], c["condition"]), []).append(c)
+        if others and (c["expected_ms"][usual] is not None or c["taken"] != usual or c["reason"] == MEASURED):
+            alike.setdefault((c["subject"], c["taken"], c["condition"], c["reason"]), []).append(c)
     return [_choice_line(same[0], [c["site"] for c in same]) for same in alike.values()]
 
 
@@ -155,7 +155,7 @@ def _choice_line(choice: dict[str, Any], sites: list[str]) -> str:
     ms = expected.get(taken)
     others = ", ".join(name if other is None or ms is None else f"{name} {other / ms - 1:+.0%}" for name, other in expected.items() if name != taken)
     where = f"{sites[0]} and {len(sites) - 1} more" if len(sites) > 1 else sites[0]
-    when = f" where {choice['condition']}" if choice["condition"] else ""
+    when = (f" where {choice['condition']}" if choice["condition"] else "") + (" (measured)" if choice["reason"] == MEASURED else "")
     return short_name(where) + f": {choice['subject']}: {taken}{when}" + ("" if ms is None else f", expected {ms:.3f} ms") + f"; else {others}"
 
 

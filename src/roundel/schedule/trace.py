@@ -307,8 +307,3 @@ def decode(value: Any, handles: dict[str, Any]) -> Any:
 def index_map_data(index_map: IndexMap) -> Any:
     """An index map as JSON."""
     return encode(index_map, _Names())
-
-
-def index_map_from(data: Any) -> IndexMap:
-    """What ``index_map_data`` wrote."""
-    return decode(data, {})

@@ -2,7 +2,8 @@
 """Schedules as records keep them: the steps of a trace without any name of the program, done again on a program that is equal but for names.
 
 Blocks that are looked up by name are kept by their position in the program as it is at that step, buffers by their position among those of
-the block (or the program), symbolic sizes by theirs among the parameters. Steps that nobody checks (``unsafe_...``) are neither kept nor done.
+the block (or the program), symbolic sizes by theirs among the parameters. Nothing in a record is believed: steps that nobody checks
+(``unsafe_...``) are neither kept nor done, and the layouts of constants have to be those that the steps make.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..ir.errors import ScheduleError
 from ..ir.record import Record, Rival, Timing
 from ..ir.visit import statements
 from ..schedule.schedule import Schedule
-from ..schedule.trace import Trace, index_map_data, index_map_from
+from ..schedule.trace import Trace, index_map_data
 from .program import Program
 from .records import key_of, sizes_of
 from .sketch import Applied
@@ -39,31 +40,47 @@ def record_of(program: Program, sketch: str, applied: Applied, *, threads: int, 
         positions.append(_without_names(sch, kind, inputs, attrs))
         return attrs
 
-    again = program.fork()
-    trace.apply_to(again, arguments=noted)
-    if not structural_equal(again.func, applied.func):
-        raise program.error(f"the schedule of sketch {sketch} cannot be kept", why="its trace leads to another program")
+    trace.apply_to(program.fork(), arguments=noted)
     steps = Trace([replace(i, attrs=attrs) for i, attrs in zip(trace, positions, strict=True)]).as_data(sizes_of(program.func))
     layouts = {str(position): index_map_data(m) for position, m in applied.layouts.items()}
-    return Record(key_of(program, threads), sketch, dict(applied.decisions if decisions is None else decisions), steps, layouts, tuple(timings),
-                  default=default, second=tuple(second), name=program.name)
+    record = Record(key_of(program, threads), sketch, dict(applied.decisions if decisions is None else decisions), steps, layouts, tuple(timings),
+                    default=default, second=tuple(second), name=program.name)
+    if not structural_equal(replay(program, record).func, applied.func):
+        raise program.error(f"the schedule of sketch {sketch} cannot be kept", why="its trace leads to another program")
+    return record
 
 
 def replay(program: Program, record: Record) -> Applied:
     """The program under a recorded schedule. Raises ScheduleError where it does not fit, and for a record that holds none."""
-    sch, sizes = program.fork(), sizes_of(program.func)
+    sch, layouts = program.fork(), {}
+
+    def arguments(sch: Schedule, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+        attrs = _with_names(sch, kind, inputs, attrs)
+        if kind == "transform_layout" and (position := _parameter(sch, inputs, attrs)) is not None:
+            if position not in program.constants or position in layouts:
+                raise ScheduleError(f"it lays out parameter {position}, which is no constant, or laid out already")
+            layouts[position] = attrs["index_map"]
+        return attrs
+
     try:
         if record.trace is None:
             raise ScheduleError("it holds no schedule")
-        Trace.from_data(record.trace, sizes).apply_to(sch, arguments=_with_names)
-        layouts = {int(position): index_map_from(m) for position, m in record.layouts.items()}
+        Trace.from_data(record.trace, sizes_of(program.func)).apply_to(sch, arguments=arguments)
     except ScheduleError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:  # it was not written by `record_of`
         raise ScheduleError("it cannot be read", why=f"{type(error).__name__}: {error}") from error
-    if not set(layouts) <= set(program.constants):
-        raise ScheduleError("it wants other parameters to be constants")
+    if {str(position): index_map_data(m) for position, m in layouts.items()} != dict(record.layouts):
+        raise ScheduleError("its layouts of constants are others than its steps make")
     return Applied(sch, layouts, record.decisions)
+
+
+def _parameter(sch: Schedule, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> int | None:
+    """The position of the buffer that ``transform_layout`` lays out, where it is a parameter."""
+    block, (side, number) = sch.get(inputs["block"]), attrs["buffer"]
+    buffer = (block.reads if side == "read" else block.writes)[int(number)].buffer
+    params = sch.func.buffer_params
+    return params.index(buffer) if buffer in params else None
 
 
 def _without_names(sch: Schedule, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -93,6 +110,8 @@ def _with_names(sch: Schedule, kind: str, inputs: Mapping[str, Any], attrs: Mapp
     if kind == "annotate" and attrs.get("ann_key") in (PREFETCH, PREFETCH_LINES):
         position, *rest = attrs["ann_val"]
         return {**attrs, "ann_val": (_buffers(sch)[position].name, *rest)}
+    if kind == "transform_layout":  # whether padding may stay as it is, is checked here and not believed
+        return {**attrs, "assume_injective_transform": False}
     return attrs
 
 
