@@ -32,6 +32,7 @@ from .api import import_model as import_model
 from .api import import_relay as import_relay
 from .api import interpret as interpret
 from .api import load as load
+from .api import tune as tune
 from .builder import BlockBuilder as BlockBuilder
 from .frontend import onnx as onnx
 from .frontend import relay as relay
