@@ -23,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import roundel as rd
 
-COMMANDS = ["compile", "run", "bench", "info", "inspect", "explain", "check", "targets", "report"]
+COMMANDS = ["compile", "run", "bench", "tune", "info", "inspect", "explain", "check", "targets", "report"]
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ print(rt.time_evaluator("scale", tvm.cpu(), number=100)(a, b))
 - Programs run on the processor. Those with threads bound to a GPU's run in the interpreter: `rd.interpret(mod)`.
 - Modules and functions do not change: `mod["main"] = f` is `mod.with_functions({"main": f})`.
 - There is no virtual machine: `relax.build` gives native functions, and `relax.VirtualMachine` hands them out.
-- Kernels are chosen by a cost model without tuning; there is no MetaSchedule.
+- Kernels are chosen by a cost model, or by measurement: `rd.tune` in place of MetaSchedule ([tuning](tuning.md)).
 - A model is compiled by `rd.compile(model)`, not by a list of passes; pipelines are [lists that you may change](passes.md).
 - Relay modules are read by [`rd.import_relay`](relay.md).
 
