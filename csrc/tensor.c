@@ -6,15 +6,15 @@
 #include "runtime.h"
 
 const char *dtype_text(DLDataType dtype, char text[32]) {
-  static const char *const kinds[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
-  const char *kind = NULL;
+  static const char *const kinds[] = {"int", "uint", "float", "handle", "bfloat", "complex"};
+  static const char *const whole[] = {"bool", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+                                      "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"};
+  const size_t begin = sizeof kinds / sizeof *kinds, end = begin + sizeof whole / sizeof *whole;
   int length;
-  if (dtype.code == kDLFloat8_e4m3fn) kind = "float8_e4m3fn";
-  if (dtype.code == kDLFloat8_e5m2) kind = "float8_e5m2";
-  if (kind || dtype.code == kDLBool)
-    length = snprintf(text, 32, "%s", kind ? kind : "bool");
-  else if (dtype.code < sizeof kinds / sizeof *kinds)
+  if (dtype.code < begin)
     length = snprintf(text, 32, "%s%d", kinds[dtype.code], dtype.bits);
+  else if (dtype.code < end)
+    length = snprintf(text, 32, "%s", whole[dtype.code - begin]);
   else
     length = snprintf(text, 32, "dtype(code %d, %d bits)", dtype.code, dtype.bits);
   if (dtype.lanes != 1) snprintf(text + length, 32 - (size_t)length, "x%d", dtype.lanes);

@@ -23,6 +23,7 @@ from .graph.algorithms.widen_convolutions import widen_convolutions
 from .graph.checks.bounds_checks import bounds_checks
 from .graph.checks.call_shapes import call_shapes
 from .graph.checks.checks_in_programs import checks_in_programs
+from .graph.checks.complex_numbers import complex_numbers
 from .graph.checks.size_checks import size_checks
 from .graph.constant_bytes import constant_bytes
 from .graph.layout.block_channels import block_channels
@@ -69,7 +70,7 @@ OPTIMIZE: list[Pass] = [
 LOWER: list[Pass] = [
     decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
     block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
-    legalize, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
+    legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 

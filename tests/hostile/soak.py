@@ -3,7 +3,8 @@
 
     python -m tests.hostile soak --seconds 3600
 
-The models are made in one process and used in another, so that memory is that of a service and not the compiler's.
+The models are made in one process and used in another, so that memory is that of a service and not the compiler's. It is measured while all
+threads rest between two runs, so that what a run holds for its own time does not count.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 
 THREADS = 8
 WARM_UP = 0.1, 300.0  # of the time, and seconds at most: until then memory may grow
-FLAT = 0.02  # by how much the memory may grow: the line through all measurements, which differ by what is just under way
+FLAT = 0.02  # by how much the memory may grow: the line through all measurements
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -49,13 +50,13 @@ def attack(count: int, seed: int, seconds: float | None = None) -> Iterator[str]
 class Soak:
     """What the threads share: the models that are open, and the first result of each input."""
 
-    def __init__(self, folder: Path, seconds: float) -> None:
+    def __init__(self, folder: Path) -> None:
         from . import soak_models
 
         self.folder, self.cases = folder, soak_models.CASES
         self.lock, self.open, self.first = threading.Lock(), {}, {}
         self.counts: Counter[str] = Counter()
-        self.end = time.monotonic() + seconds
+        self.over, self.asked, self.meeting = threading.Event(), threading.Event(), threading.Barrier(THREADS + 1)
         for case in self.cases:
             self.replace(case, "a")
             self.load(case, 1)
@@ -119,10 +120,23 @@ class Soak:
         except (ValueError, RuntimeError, IndexError):
             self.counts["errors"] += 1
 
+    def at_rest(self) -> float:
+        """MB of memory while no thread does anything."""
+        self.asked.set()
+        self.meeting.wait()
+        gc.collect()
+        memory = resident()
+        self.asked.clear()
+        self.meeting.wait()
+        return memory
+
     def work(self, seed: int) -> None:
         """What each thread does until the time is over."""
         source = random.Random(seed)
-        while time.monotonic() < self.end:
+        while not self.over.is_set():
+            if self.asked.is_set():
+                self.meeting.wait()
+                self.meeting.wait()
             try:
                 for finding in self.step(source):
                     print(finding, flush=True)
@@ -143,18 +157,19 @@ def resident() -> float:
 
 def use(folder: Path, seconds: float, seed: int) -> None:
     """Run the threads and watch the memory; findings are lines of standard output."""
-    soak = Soak(folder, seconds)
+    soak = Soak(folder)
     begun = time.monotonic()
     threads = [threading.Thread(target=soak.work, args=(seed * THREADS + k,)) for k in range(THREADS)]
     for thread in threads:
         thread.start()
     memory, last = [], begun
-    while any(t.is_alive() for t in threads):
-        time.sleep(min(1.0, seconds / 50))
-        memory.append((time.monotonic() - begun, resident()))
+    while time.monotonic() < begun + seconds:
+        time.sleep(min(5.0, seconds / 50))
+        memory.append((time.monotonic() - begun, soak.at_rest()))
         if time.monotonic() - last > 60:
             last = time.monotonic()
             print(f"soak: {memory[-1][0]:.0f} s, {dict(soak.counts)}, {memory[-1][1]:.1f} MB", file=sys.stderr, flush=True)
+    soak.over.set()
     for thread in threads:
         thread.join()
     warm = [m for t, m in memory if t >= min(WARM_UP[0] * seconds, WARM_UP[1])]

@@ -16,7 +16,7 @@ import numpy as np
 from roundel.ir.errors import RoundelError
 
 _LONG = 16  # elements of an operand that a model would hold, such as axes
-PYTHON = re.compile(r"the node is not valid|object has no attribute|'\w+' object|NoneType|unsupported operand|positional argument|subscriptable|"
+PYTHON = re.compile(r"operands or attributes are not what|object has no attribute|'\w+' object|NoneType|unsupported operand|positional argument|subscriptable|"
                      r"not iterable|(list|tuple) index|invalid literal|to unpack|\b(Type|Attribute|Index|Key|Name|Assertion)Error|not supported between|"
                      r"__\w+__|can't multiply|slice indices|cannot be interpreted as|argument of type|\bmath domain|broadcast together|<class|object at 0x")
 

@@ -3,6 +3,7 @@
 
 ``lower(mod)`` runs ``PIPELINE``, a plain list of passes in the order in which they are read here:
 
+- programs that compute with complex numbers are refused (``complex_elements``)
 - scalable vectors get the machine's length, jumps become conditions, returned scalars stores (``fixed_vectors``,
   ``returned_values``)
 - indices become int64, shapes parameters, blocks loops and stores (``widen_indices``, ``explicit_shape_params``,
@@ -20,6 +21,7 @@ from __future__ import annotations
 from roundel.ir import IRModule
 
 from .checkpoints import checkpoints
+from .complex_elements import complex_elements
 from .explicit_shape_params import explicit_shape_params, shape_params
 from .finish import mark_kernels
 from .fixed_vectors import fixed_vectors
@@ -44,6 +46,7 @@ from .whole_vectors import unmask_registers, whole_vectors
 from .widen_indices import widen_indices
 
 PIPELINE = [
+    complex_elements,
     fixed_vectors,
     returned_values,
     widen_indices,

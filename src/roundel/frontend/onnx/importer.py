@@ -339,15 +339,15 @@ class GraphImporter(ModelImporter):
         return [inner.values.get(name) for name in function.output]  # type: ignore[misc]
 
 
-def _invalid(context: NodeContext, error: Exception) -> ModelError:
-    """What to say of a node that made its converter fail: too few inputs, or what the failure says."""
+def _invalid(context: NodeContext) -> ModelError:
+    """What to say of a node that made its converter fail: too few inputs, or which ones it has."""
     node = context.node
     schema = schema_of("" if node.domain == "ai.onnx" else node.domain, node.op_type, context.opset)
     if schema is not None and len(node.input) < schema.min_input:
         return context.error(f"{len(node.input)} input{'s' if len(node.input) != 1 else ''} where the operator takes at least {schema.min_input}")
     ranks = [f"{v.expr.sinfo.dtype} of {v.expr.sinfo.ndim} dimensions" if isinstance(v, Value) else "none" if v is None else "a sequence"
              for v in (context.importer.values.get(name) for name in node.input)]
-    return ModelError(f"the node is not valid: {error}", where=context.where,
+    return ModelError("its operands or attributes are not what the operator takes", where=context.where,
                       why=f"its inputs are {', '.join(ranks) or 'none'}, opset {context.opset}")
 
 
