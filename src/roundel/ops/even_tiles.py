@@ -25,6 +25,8 @@ from .elementwise import pick
 SPREAD = 19.5
 """The root of the sum over positions of squares of A x |G g Gᵀ| x |Bᵀ d B|, at most, for ||d|| = ||g|| = 1 and any result of the tile."""
 TIMES, DEVIATIONS = 8.0, 6.0
+LEAST_OF_FOUR = (-1.03, 0.70)
+"""Mean and standard deviation of the least of four standard normal numbers."""
 CORES: dict[int, tuple[int, ...]] = {2: (), 4: (1, 3)}
 """Of each tile: where the cores begin that its windows are compared with, along either axis."""
 
@@ -38,6 +40,19 @@ def unevenness(channels: int) -> float:
     """
     deviation = SPREAD * math.sqrt(channels + 30) / 3
     return TIMES * 9 * channels / (DEVIATIONS * deviation)
+
+
+def uneven_share(channels: int, lanes: int) -> float:
+    """The share of tiles of 4 x 4 that the test turns down where pixels are independent and normally distributed.
+
+    Of a block of channels, each lane gives the least of four sums of squares, each over the lane's channels of 4 pixels. By Wilson and Hilferty's
+    approximation (1931) the third root of such a sum is about normal; what all lanes give together is too, and is compared with the squares of
+    all 36 pixels.
+    """
+    width = math.sqrt(2 / (9 * 4 * channels / lanes))
+    least, spread = 1 - width**2 + LEAST_OF_FOUR[0] * width, LEAST_OF_FOUR[1] * width
+    mean, deviation = least**3 + 3 * least * spread**2, 3 * least**2 * spread / math.sqrt(lanes)
+    return 0.5 * math.erfc((mean - 9 / unevenness(channels) ** 2) / (deviation * math.sqrt(2)))
 
 
 def even_tiles(padded: Any, results: tuple[Any, Any], tile: int, name: str) -> Any:

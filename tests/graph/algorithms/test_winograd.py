@@ -19,6 +19,7 @@ from roundel.ir.op import get_op
 from roundel.ir.visit import statements
 from roundel.lower import lower
 from roundel.ops import make
+from roundel.ops.even_tiles import uneven_share, unevenness
 from roundel.ops.winograd import DATA_TRANSFORM, KERNEL_TRANSFORM, RESULT_TRANSFORM, transform_weight
 from roundel.strategy import schedule_module
 from roundel.strategy.expected import Setting
@@ -215,3 +216,20 @@ def test_squares_are_added_up_where_the_tile_is_transformed():
     blocks = lambda loop: {s.name.removeprefix("winograd_conv2d_") for s in statements(loop) if type(s) is tir.Block}
     around = [blocks(s) for s in statements(made.body) if type(s) is tir.For]
     assert {"data_columns", "data", "parts"} in around
+
+
+@pytest.mark.parametrize(("blocks", "lanes", "few"), [(1, 16, False), (2, 16, True), (2, 8, True), (4, 4, True), (1, 8, False)])
+def test_tiles_of_few_channels_are_expected_to_be_uneven(blocks, lanes, few):
+    """The share of tiles that are computed directly, against the test of random ones."""
+    squares = np.random.default_rng(0).standard_normal((2000, blocks, 36, lanes)) ** 2
+    cores = [[7, 8, 13, 14], [9, 10, 15, 16], [19, 20, 25, 26], [21, 22, 27, 28]]
+    least = np.min([squares[:, :, core].sum((1, 2)) for core in cores], axis=0).sum(-1)
+    turned_down = np.mean(least < squares.sum((1, 2, 3)) / unevenness(blocks * lanes) ** 2)
+    assert abs(uneven_share(blocks * lanes, lanes) - turned_down) < 0.1 and (turned_down < 0.3) == few
+
+
+def test_few_channels_are_not_computed_by_large_tiles():
+    target = Target("znver5")
+    for channels, wanted in ((16, W2), (64, W4)):
+        layer = _info(1, channels, 12, 12), _info(368, channels, 3, 3), _attrs(), Expectations(Setting(target))
+        assert fastest(convolution_algorithms(*layer)) == wanted

@@ -13,6 +13,7 @@ from ...ir import graph, options
 from ...ir.constants import ConstData
 from ...ops import make
 from ...ops.dims import paddings, per_axis, static
+from ...ops.even_tiles import uneven_share
 from ...ops.winograd import transform_weight
 from ...target import Target
 from ..expectations import Expectations, stand_in
@@ -41,7 +42,15 @@ def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, att
             made[name] = f"weights grow to {GROWTH[m]:.2g} times their size, the option weight_growth allows {growth:g}"
         else:
             made[name] = expectations.cycles(_blocked_call(m, data, weight, attrs, lanes), WEIGHT)
-    return made
+    return made | _with_uneven_tiles(made, static(weight.shape[1]) or lanes, lanes)
+
+
+def _with_uneven_tiles(made: Mapping[str, float | str | None], channels: int, lanes: int) -> dict[str, float | str | None]:
+    """What is expected of F(4x4) with the tiles that are computed directly: of few channels, most are."""
+    direct, tiles = made[NAMES[0]], made[NAMES[4]]
+    if not isinstance(direct, float) or not isinstance(tiles, float):
+        return {}
+    return {NAMES[4]: tiles + uneven_share(channels, lanes) * direct}
 
 
 def direct_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, expectations: Expectations) -> float:
