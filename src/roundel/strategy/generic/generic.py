@@ -19,7 +19,7 @@ from ...schedule.schedule import Schedule
 from ...target import Target
 from ..candidates import Candidates
 from ..match.accesses import BlockInfo, blocks_of
-from ..pointwise.elementwise import schedule_spatial
+from ..pointwise.elementwise import cycles_beside, schedule_spatial
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .candidates import NAMES, candidates
@@ -36,7 +36,8 @@ def generic(program: Program) -> Iterator[Sketch]:
     tables = tables_of(start, program.target)
     if tables is not None:
         parts = tuple(Candidates({named(block, n, tables): c for n, c in t.columns.items()}, t.cycles) for block, t in tables.items())
-        yield Sketch("generic", start, partial(_scheduled, target=program.target), joined(tables), parts=parts)
+        beside = partial(cycles_beside, start, program.target)
+        yield Sketch("generic", start, partial(_scheduled, target=program.target), joined(tables), beside, parts)
 
 
 def _scheduled(sch: Schedule, choice: dict[str, int], target: Target) -> Applied:

@@ -62,11 +62,12 @@ def _tables(program: Program) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def cycles_beside(start: Schedule, reduction: BlockInfo, target: Target, moved: Sequence[str] = ()) -> float:
-    """What the blocks before and after a reduction are expected to take: those after it are computed from its registers, those named in ``moved`` are read
-    where their operands lie."""
-    kept = frozenset((reduction.stores[0].buffer,))
-    return sum(spatial_cycles(i, target, kept) for i in blocks_of(start.func) if not i.reduce and i.name not in moved)
+def cycles_beside(start: Schedule, target: Target, moved: Sequence[str] = ()) -> float:
+    """What the blocks before and after reductions are expected to take: those after them are computed from their registers, those named in ``moved`` are
+    read where their operands lie."""
+    infos = blocks_of(start.func)
+    kept = {i.stores[0].buffer for i in infos if i.reduce}
+    return sum(spatial_cycles(i, target, kept) for i in infos if not i.reduce and i.name not in moved)
 
 
 def spatial_cycles(info: BlockInfo, target: Target, kept: Collection[tir.Buffer] = ()) -> float:

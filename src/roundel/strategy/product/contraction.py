@@ -73,7 +73,7 @@ def contraction(program: Program) -> Iterator[Sketch]:
         found = replace(found, windows=tuple(dict.fromkeys(k for window in borders.values() for k in window)))
     found = replace(found, is_data=not program.is_constant(found.vector.buffer))
     steps = partial(_scheduled, plan=Plan(found, prologue, moved), target=program.target)
-    yield Sketch("contraction", start, steps, candidates(found, program.target), partial(cycles_beside, start, found.info, program.target, moved))
+    yield Sketch("contraction", start, steps, candidates(found, program.target), partial(cycles_beside, start, program.target, moved))
 
 
 def _scheduled(sch: Schedule, choice: dict[str, int], plan: Plan, target: Target) -> Applied:

@@ -47,7 +47,7 @@ def windows(program: Program) -> Iterator[Sketch]:
                 schedule_spatial(sch, other, target)
         return Applied(sch, decisions=choice | grain)
 
-    yield Sketch("windows", start, scheduled, candidates(info, lanes, target), partial(cycles_beside, start, info, target))
+    yield Sketch("windows", start, scheduled, candidates(info, lanes, target), partial(cycles_beside, start, target))
 
 
 def _pads(info: BlockInfo) -> bool:
