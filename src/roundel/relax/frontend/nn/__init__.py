@@ -18,7 +18,7 @@ from roundel.ir.errors import RoundelError
 
 from . import op, spec
 from .core import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
-from .layers import GELU, Conv1D, Conv2D, Conv3D, Embedding, GroupNorm, Identity, LayerNorm, Linear, ReLU, RMSNorm, SiLU
+from .layers import GELU, Conv1D, Conv2D, Conv3D, ConvTranspose1D, Embedding, GroupNorm, Identity, LayerNorm, Linear, ReLU, RMSNorm, SiLU
 
 
 def __getattr__(name: str) -> Any:
@@ -34,6 +34,7 @@ __all__ = [
     "Conv1D",
     "Conv2D",
     "Conv3D",
+    "ConvTranspose1D",
     "Embedding",
     "GroupNorm",
     "Identity",

@@ -63,6 +63,20 @@ class Conv3D(_Conv):
     axes = 3
 
 
+class ConvTranspose1D(Module):
+    """A transposed convolution of (N, C, W); the weight is (in_channels, out_channels // groups, kernel_size)."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, padding: int = 0, output_padding: int = 0, dilation: int = 1,
+                 groups: int = 1, bias: bool = True, dtype: str | None = None) -> None:
+        self.stride, self.padding, self.output_padding, self.dilation, self.groups = stride, padding, output_padding, dilation, groups
+        self.weight = Parameter((in_channels, out_channels // groups, kernel_size), dtype)
+        self.bias = Parameter((out_channels,), dtype) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of (N, in_channels, W)."""
+        return op.conv1d_transpose(x, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.dilation, self.groups)
+
+
 class LayerNorm(Module):
     """Normalised over the last dimensions, as many as ``normalized_shape`` has."""
 
