@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -69,6 +70,26 @@ def compiled(place) -> Path:
     assert "packed weights" in " ".join(done.stdout.split())
     assert "model.so" in done.stdout and "x: float32[batch, 4]" in done.stdout and "y: float32[batch, 3]" in done.stdout
     return place / "model.so"
+
+
+@pytest.mark.parametrize(("typed", "offered"), [
+    ("roundel com", {"compile"}),
+    ("roundel compile --side", {"--side-file"}),
+    ("roundel compile m.onnx --target cortex-a7", {"cortex-a72", "cortex-a76"}),
+    ("roundel inspect m.onnx --after fold_s", {"fold_scale"}),
+    ("roundel tune m.onnx --search r", {"random", "replay"}),
+    ("roundel compile m.onnx --accuracy x", set()),
+])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell, typed, offered, place, monkeypatch):
+    """What the shells ask when the tab key is pressed."""
+    monkeypatch.setenv("_ROUNDEL_COMPLETE", f"complete_{shell}")
+    for name, value in {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_TYPER_COMPLETE_ARGS": typed,
+                        "_TYPER_COMPLETE_FISH_ACTION": "get-args"}.items():
+        monkeypatch.setenv(name, value)
+    said = roundel(place).stdout
+    assert {word.strip('"') for word in re.split(r"[\s:()]+", said)} >= offered
+    assert "strict" not in said
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -19,7 +19,7 @@ def main() -> None:
     from .app import app
 
     try:
-        status = app(standalone_mode=False)
+        status = app(standalone_mode=False, prog_name="roundel")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough; do not complain at exit either
         sys.exit(0)

@@ -8,7 +8,7 @@ import typer
 from . import bench, check, compile, explain, info, inspect, report, run, targets, tune  # noqa: A004
 from .logs import log_to_terminal
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
                   help="Roundel compiles machine-learning models to native code.")
 app.command("compile")(compile.compile_command)
 app.command("run")(run.run_command)

@@ -21,14 +21,27 @@ from ..ir.dtype import DType
 from ..ir.errors import CallError, OptionError
 from ..ir.escape import short_name
 
+
+def one_of(*values: str) -> Any:
+    """What the shell offers where one of these values is to be typed."""
+    return lambda incomplete: [v for v in values if v.startswith(incomplete)]
+
+
+def _targets(incomplete: str) -> list[str]:
+    from ..target import Target
+
+    return [name for name in Target.named() if name.startswith(incomplete)]
+
+
 MODEL = typer.Argument(..., help="An ONNX file, or a model compiled by `roundel compile` (.so).", show_default=False)
-TARGET = typer.Option(None, "--target", help="What to compile for: a name from `roundel targets`, or such as 'llvm -mcpu=znver3'. Default: this machine.")
+TARGET = typer.Option(None, "--target", autocompletion=_targets,
+                      help="What to compile for: a name from `roundel targets`, or such as 'llvm -mcpu=znver3'. Default: this machine.")
 THREADS = typer.Option(None, "--threads", min=1, help="Most threads that one run uses. Default: all cores this process may use.")
 DIM = typer.Option([], "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension, such as seq=77. May be given several times.")
 VERIFY = typer.Option(False, "--verify", help="Check results after every pass with the interpreter; names the first pass that changes them.")
-ACCURACY = typer.Option(None, "--accuracy", help="Numerics: strict, default or fast.")
+ACCURACY = typer.Option(None, "--accuracy", autocompletion=one_of("strict", "default", "fast"), help="Numerics: strict, default or fast.")
 HOT = typer.Option([], "--hot", metavar="NAME=SIZE[,...]", help="Sizes that get code of their own beside that for all sizes, such as batch=1,seq=128.")
-WEIGHTS = typer.Option(None, "--weights", help="Store the weights of matrix products as float16 or bfloat16.")
+WEIGHTS = typer.Option(None, "--weights", autocompletion=one_of("float16", "bfloat16"), help="Store the weights of matrix products as float16 or bfloat16.")
 BOUNDS_CHECKS = typer.Option(None, "--bounds-checks/--no-bounds-checks", help="Whether indices that are data are checked at run time. Default: yes.")
 CHOOSE = typer.Option([], "--choose", metavar="NODE=CHOICE", help="Compute a node (or all of a pattern such as /layer1/*) in this way, such as "
                       'direct, winograd4, plain, strassen, bfloat16, separate, unpacked, or its kernel with decisions of JSON, {"rows": 6}; '
@@ -115,7 +128,7 @@ def known_dims(names: Iterable[str], sizes: Mapping[str, int]) -> None:
         raise OptionError(f"the model has no symbolic dimension {unknown[0]!r}", hint=hint)
 
 
-def shape_of(info: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
+def shapeone_of(info: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of an input with symbolic dimensions given sizes (1 where none was given)."""
     out = []
     for d in info.shape:
@@ -140,7 +153,7 @@ def random_input(info: Any, sizes: Mapping[str, int], seed: int = 0) -> np.ndarr
     """Random content of the right shape and type: normal floats, small non-negative integers, zeros and ones. Raises CallError for a shape
     that no memory holds."""
     rng = np.random.default_rng(seed)
-    shape, dtype = shape_of(info, sizes), DType(info.dtype)
+    shape, dtype = shapeone_of(info, sizes), DType(info.dtype)
     if any(n < 0 for n in shape) or dtype.nbytes(math.prod(shape)) > MOST_SIZE:
         raise CallError(f"{info.name} would be of shape {list(shape)}, which no memory holds", hint="--dim gives sizes of symbolic dimensions")
     if dtype.is_float:

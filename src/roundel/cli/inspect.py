@@ -9,15 +9,23 @@ from pathlib import Path
 import typer
 
 from ..passes.progress import shown
-from .arguments import DIM, TARGET, dims
+from .arguments import DIM, TARGET, dims, one_of
 from .json_output import JSON, print_json
+
+
+def _passes(incomplete: str) -> list[str]:
+    """The passes of the default pipeline whose names begin so, for the shell."""
+    from .. import driver
+
+    return [name for name in dict.fromkeys(p.name for p in driver.DEFAULT) if name.startswith(incomplete)]
 
 
 def inspect_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
-    after: str = typer.Option(None, "--after", metavar="PASS", help="Show the module after this pass. Default: as imported."),
+    after: str = typer.Option(None, "--after", metavar="PASS", autocompletion=_passes, help="Show the module after this pass. Default: as imported."),
     function: str = typer.Option(None, "--function", "-f", help="Show only this function."),
-    form: str = typer.Option("script", "--form", help="script, llvm or asm (the last two of one kernel, with -f)."),
+    form: str = typer.Option("script", "--form", autocompletion=one_of("script", "llvm", "asm"),
+                              help="script, llvm or asm (the last two of one kernel, with -f)."),
     passes: bool = typer.Option(False, "--passes", help="List the passes of the default pipeline."),
     dim: list[str] = DIM, target: str = TARGET,
     color: bool = typer.Option(None, "--color/--no-color", help="Highlight. Default: on a terminal."),

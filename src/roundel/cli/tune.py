@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..ir.escape import markup
-from .arguments import ACCURACY, DIM, TARGET, THREADS, dims
+from .arguments import ACCURACY, DIM, TARGET, THREADS, dims, one_of
 from .json_output import JSON, print_json
 
 if TYPE_CHECKING:
@@ -28,8 +28,10 @@ def tune_command(
     sizes: list[str] = typer.Option([], "--sizes", metavar="NAME=SIZE,SIZE,...", help="Sizes of a symbolic dimension to tune for, such as seq=17,128. "
                                     "May be given several times."),
     db: Path = typer.Option(None, "--db", help="The database to go on with and to add to. Default: the user's own."),
-    space: str = typer.Option("all", "--space", help="all sketches, those of hand-written rules, or generic ones."),
-    search: str = typer.Option("evolutionary", "--search", help="evolutionary, random, exhaustive or replay."),
+    space: str = typer.Option("all", "--space", autocompletion=one_of("all", "rules", "generic"),
+                               help="all sketches, those of hand-written rules, or generic ones."),
+    search: str = typer.Option("evolutionary", "--search", autocompletion=one_of("evolutionary", "random", "exhaustive", "replay"),
+                                help="evolutionary, random, exhaustive or replay."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, accuracy: str = ACCURACY,
     seed: int = typer.Option(0, "--seed", help="Of the search."),
     as_json: bool = JSON,
