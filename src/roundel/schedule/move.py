@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from roundel.arith import Analyzer, end, estimate_region, intersect, union
+from roundel.arith import Analyzer, end, estimate_region, intersect, same_region, union
 from roundel.arith.int_set import interval
 from roundel.ir import Buffer, Var, free_vars, substitute, tir, walk
-from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, IterKind, Range, Stmt
+from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, ForKind, IterKind, Range, Stmt
 
 from . import legality
 from .inline import compute_inline
@@ -70,7 +70,8 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
         for i: C(i)                ->      for i1: B(i0 * 4 + i1)
                                            for ax0 in range(4): C(i0 * 4 + ax0)
 
-    ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible.
+    ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible. A reduction may run in parts, each on
+    what an iteration has produced of what it reduces over (as ``rfactor`` makes it), where the parts make up the whole in order.
     """
     if isinstance(loop, tir.Expr):
         _sampled(tree, block, loop)
@@ -95,7 +96,10 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
         move.require_apart(other, legality.writes_of(move.block) & (legality.needed_by(other) | legality.writes_of(other.block)))
     _require_finished(move, sources)
     doms, conditions = _provided(move, sources)
-    return move.to(at, doms, conditions, preserve_unit_loops)
+    change = move.to(at, doms, conditions, preserve_unit_loops)
+    if move.parted:
+        _require_whole_sums(move, change.tree)
+    return change
 
 
 class _Move:
@@ -117,6 +121,7 @@ class _Move:
         self.block = self.block.replace(iter_vars=tuple(iv.replace(dom=box[iv.var]) for iv in self.block.iter_vars))
         self.an = tree.analyzer(self.loop, inside=True)
         self.parts: Sequence[Stmt] = self.loop.body.stmts if type(self.loop.body) is tir.Seq else (self.loop.body,)
+        self.parted: set[Var] = set()  # what it reduces over, of which one iteration has a part
 
     def refuse(self, why: str) -> NoReturn:
         """Raise, with the block shown."""
@@ -221,6 +226,27 @@ def _require_finished(move: _Move, sources: list[BlockRealize]) -> None:
         for iv, value in zip(s.block.iter_vars, s.iter_values):
             if iv.kind is not IterKind.SPATIAL and free_vars(value) & new:
                 move.refuse(f"block {s.block.name} is still reducing over {iv.var.name} in that loop")
+
+
+def _require_whole_sums(move: _Move, tree: Tree) -> None:
+    """The moved reduction, which runs in parts now, does each of its instances once, begins with its init, and is read when it is done."""
+    realize = tree.realize(move.block.token)  # type: ignore[arg-type]
+    loops, whole = tree.loops(realize), run_domain(tree, realize)
+    values = {iv.var: v for iv, v in zip(realize.block.iter_vars, realize.iter_values)}
+    parted = frozenset().union(*(free_vars(values[v]) for v in move.parted))
+    idle = [x.loop_var.name for x in loops if not is_one(x.extent) and not any(x.loop_var in free_vars(v) for v in realize.iter_values)]
+    if idle or whole is None or not all(same_region([whole[iv.var]], [iv.dom], move.an) for iv in move.realize.block.iter_vars):
+        move.refuse("the parts of what it reduces over, one for each iteration, are not known to make up the whole once")
+    if legality.mixed_loops(realize):
+        move.refuse("a loop is part of a spatial and of a reduce variable, so the init might not come first")
+    legality.require_init_first(tree, realize, "move")
+    around = [x for x in loops if x.loop_var in parted]
+    for x in around:
+        if x.kind not in (ForKind.SERIAL, ForKind.UNROLLED) and not (x.thread or "").startswith("threadIdx."):
+            move.refuse(f"it would reduce over loop {x.loop_var.name}, whose iterations run at the same time")
+    for user in legality.consumers(tree, realize.block):
+        if around and tree.under(user, around[0]):
+            move.refuse(f"block {user.block.name} would read it before it is done")
 
 
 def _position(move: _Move, index: int, first: int, last: int) -> int:
@@ -357,7 +383,9 @@ def _limit(move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var,
         move.refuse(f"it reads more of {buffer.name} at a time than one iteration has produced")
     reduce = {iv.var for iv in move.block.iter_vars if iv.kind is not IterKind.SPATIAL}
     if free_vars(at.min) & reduce:
-        move.refuse(f"one iteration has only a part of what it reduces over in {buffer.name}")
+        if type(at.min) is not Var:
+            move.refuse(f"one iteration has only a part of what it reduces over in {buffer.name}")
+        move.parted.add(at.min)
     block = move.block.replace(iter_vars=tuple(iv.replace(kind=IterKind.SPATIAL) for iv in move.block.iter_vars))
     for v, dom in solve(move.an, block, at, have).items():
         found[v] = intersect([found[v]], [dom], move.an)[0] if v in found else dom
