@@ -176,3 +176,89 @@ def f(a: T.handle):
     sch.trace.apply_to(again)
     assert again.func.script() == sch.func.script()
     assert "_, v" in str(sch.trace)
+
+
+# --- cache_inplace, and copies of buffers that change
+
+
+IN_PLACE = """
+from roundel.script import tir as T
+
+@T.prim_func
+def f(A: T.Buffer((12,), "int32"), B: T.Buffer((12,), "int32"), C: T.Buffer((12,), "int32")):
+    for i in range(3):
+        for j in range(4):
+            with T.sblock("A"):
+                v = T.axis.spatial(12, i * 4 + j)
+                A[v] = A[v] * 2 + B[v]
+    for i in range(12):
+        with T.sblock("C"):
+            v = T.axis.spatial(12, i)
+            C[v] = A[v]
+"""
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_a_block_works_in_place_on_a_copy(scope):
+    func = parse(IN_PLACE)
+    sch = Schedule(func)
+    into, back = sch.cache_inplace("A", "A", scope)
+    assert [sch.get(b).name for b in (into, back)] == [f"A_{scope}", f"A_{scope}_back"]
+    assert f"A_{scope}[v] = A_{scope}[v] * 2 + B[v]" in sch.func.script()
+    same(sch, func)
+    again = Schedule(func)
+    sch.trace.apply_to(again)
+    assert again.func.script() == sch.func.script()
+
+
+def test_threads_that_work_in_place_do_not_share_the_copy():
+    func = parse(IN_PLACE)
+    sch = Schedule(func)
+    sch.bind(sch.get_loops("A")[0], "threadIdx.x")
+    sch.cache_inplace("A", 0, "local")
+    same(sch, func)
+
+
+def test_only_what_a_block_also_writes_is_cached_in_place():
+    sch = Schedule(parse(IN_PLACE))
+    with pytest.raises(ScheduleError, match="it does not write it"):
+        sch.cache_inplace("A", "B", "local")
+
+
+TURNS = """
+from roundel.script import tir as T
+
+@T.prim_func
+def f(A: T.Buffer((6,), "int32"), B: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
+    for i in range(6):
+        with T.sblock("B"):
+            v = T.axis.spatial(6, i)
+            B[v] = A[v] + 1
+    for i in range(6):
+        with T.sblock("A"):
+            v = T.axis.spatial(6, i)
+            A[v] = v
+    for i in range(6):
+        with T.sblock("C"):
+            v = T.axis.spatial(6, i)
+            C[v] = A[v] * 3
+"""
+
+
+def test_who_reads_after_the_buffer_has_changed_does_not_read_the_copy():
+    func = parse(TURNS)
+    sch = Schedule(func)
+    sch.cache_read("B", 0, "local")
+    assert "A_local[v] + 1" in sch.func.script() and "A[v] * 3" in sch.func.script()
+    same(sch, func)
+    with pytest.raises(ScheduleError, match="block C reads what block A writes after the copy"):
+        Schedule(func).cache_read("B", 0, "local", ["B", "C"])
+
+
+def test_a_block_that_reads_its_own_results_is_cached():
+    func = parse(rows(4, 6, extra=READ_AFTER.replace("7", "6")))
+    sch = Schedule(func)
+    made = sch.blockize(["B", "D"])
+    sch.cache_write(made, 0, "local")
+    assert "B_local" in sch.func.script() and "D[vi_o, vj_i] = B_local" in sch.func.script()
+    same(sch, func)

@@ -11,6 +11,7 @@ from roundel.ir import Rewriter, Var, free_vars, substitute, tir
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
 
+from .accesses import variables_of
 from .legality import bare_statements, require_no_idle
 from .primitive import BlockToken, Change, Target, primitive, refuse
 from .rebind import serial, wrap
@@ -153,6 +154,9 @@ def _blockize_together(tree: Tree, realizes: list[BlockRealize], keep_units: boo
     parts = parts_of(body)
     name = unique_block_name(tree, "outer_" + "".join(f"{r.block.name}_" for r in realizes))
     outer = with_access(tree, Block(tuple(outer_ivs), (), (), name, tir.seq(*parts[first : last + 1])))
+    used = [x.loop_var.name for x in shared if x.loop_var in variables_of(outer)]
+    if used:
+        refuse(tree, realizes[0], "cannot blockize these blocks", f"they use loop {', '.join(used)} without a variable bound to it")
     made = BlockRealize(tuple(outer_values), TRUE, outer)
     return Change(changed.edit({body: tir.seq(*parts[:first], made, *parts[last + 1 :])}), outer.token)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundel.arith import Analyzer
-from roundel.ir import Buffer, Rewriter, decl_buffer, on
-from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, Range, Stmt
+from roundel.arith import Analyzer, union
+from roundel.ir import Buffer, Rewriter, decl_buffer, on, tir
+from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, For, Range, Stmt
 
 from . import legality
 from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import Region
-from .stages import after, copied_region, copy_part, copy_region, place, scope_region, stored_region
-from .tree import Tree
+from .stages import Site, after, copied_region, copy_part, copy_region, place, scope_region, stored_region
+from .tree import Tree, is_one
 
 
 @primitive
@@ -37,12 +37,18 @@ def cache_read(
     scope = tree.scope(realize)
     buffer = read_buffer(tree, node, read_buffer_index)
     legality.require_only_blocks(tree, realize, set(), {buffer}, f"cache {buffer.name} of block {node.name}")
-    users = [tree.realize(t) for t in consumer_blocks or ()] or legality.readers(tree, scope, buffer)
-    made = legality.writers(tree, scope, buffer)
+    writers = legality.writers(tree, scope, buffer)
+    if realize in writers:
+        refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} reads it and also writes it", "cache_inplace")
+    late = [w for w in writers if tree.order[w] > tree.order[realize] and not _take_turns(tree, w, realize)]
+    made = [w for w in writers if w not in late]
     site = place(tree, made, [realize], realize, early=not made)
-    if realize in made:
-        refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} reads it and also writes it")
+    users = [tree.realize(t) for t in consumer_blocks or ()] or legality.readers(tree, scope, buffer)
     users = after(site, [u for u in users if buffer in legality.reads_of(u.block)])
+    stale = [u for u in users if any(tree.order[w] <= tree.order[u] or _take_turns(tree, w, u) for w in late)]
+    if stale and consumer_blocks:
+        refuse(tree, realize, f"cannot cache {buffer.name}", f"block {stale[0].block.name} reads what block {late[0].block.name} writes after the copy")
+    users = [u for u in users if u not in stale]
     region = copied_region(site, users, buffer, written=False)
     box = scope_region(site, buffer, region, written=False)
     cache = _like(buffer, known_scope(tree, realize, storage_scope), box)
@@ -50,6 +56,11 @@ def cache_read(
     changed = site.insert(copied[0], _replaced(users, buffer, cache, box), cache)
     legality.require_no_races(changed, cache, f"cache {buffer.name}")
     return Change(changed, copied[1])
+
+
+def _take_turns(tree: Tree, a: BlockRealize, b: BlockRealize) -> bool:
+    """Whether one of two blocks runs again after the other: they share a loop of more than one iteration."""
+    return any(x in tree.loops(b) and not is_one(x.extent) for x in tree.loops(a))
 
 
 @primitive
@@ -72,7 +83,7 @@ def cache_write(
     scope = tree.scope(realize)
     buffer = written_buffer(tree, node, write_buffer_index)
     others = [w for w in legality.writers(tree, scope, buffer) if w is not realize]
-    if buffer in legality.reads_of(node):
+    if buffer in legality.reads_of(node) and not legality.reads_own_results(tree, node, buffer):
         refuse(
             tree,
             realize,
@@ -94,6 +105,40 @@ def cache_write(
     changed = site.insert(copied[0], _replaced([realize, *users], buffer, cache, box), cache)
     legality.require_no_races(changed, cache, f"cache {buffer.name}")
     return Change(changed, copied[1])
+
+
+@primitive
+def cache_inplace(tree: Tree, block: BlockToken, read_buffer_index: int | str, storage_scope: str) -> Change:
+    """Copy what a block reads and writes of a buffer into one of another scope, let the block work there, and copy it back; gives back both
+    copying blocks.
+
+        for i:                           for i:
+            f(A[i * 8 : i * 8 + 8])          for ax0 in range(8): A_local[i * 8 + ax0] = A[i * 8 + ax0]
+                                             f(A_local[i * 8 : i * 8 + 8])
+                                             for ax0 in range(8): A[i * 8 + ax0] = A_local[i * 8 + ax0]
+
+    The copies stand in the innermost loop around the block.
+    """
+    node: Block = tree.nodes[block]
+    realize, buffer = tree.realize(block), read_buffer(tree, tree.nodes[block], read_buffer_index)
+    doing = f"cache {buffer.name} of block {node.name}"
+    if buffer not in legality.writes_of(node):
+        refuse(tree, realize, f"cannot {doing}", "it does not write it", "cache_read")
+    legality.require_only_blocks(tree, realize, {buffer}, {buffer}, doing)
+    legality.require_own_condition(tree, realize, doing)
+    top: For | Block = next(iter(reversed(tree.loops(realize))), tree.scope(realize))
+    site = Site(tree, tree.scope(realize), top, 0, top.body)
+    read, written = (copied_region(site, [realize], buffer, written=w) for w in (False, True))
+    region = union(read, written, tree.analyzer(top, inside=True))
+    cache = _like(buffer, known_scope(tree, realize, storage_scope), None)
+    copied, first = copy_region(site, buffer, cache, region, cache.name)
+    back, second = copy_region(site, cache, buffer, region, f"{cache.name}_back")
+    (inner,) = _replaced([realize], buffer, cache, None).values()
+    changed = tree.edit({realize: tir.seq(copied, inner, back)})
+    scope = changed.nodes[site.scope.token]
+    changed = changed.edit({scope: scope.replace(alloc_buffers=(*scope.alloc_buffers, cache))})
+    legality.require_no_races(changed, cache, doing)
+    return Change(changed, [first, second])
 
 
 def _like(buffer: Buffer, scope: str, box: Region | None) -> Buffer:

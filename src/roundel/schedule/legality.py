@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from roundel.arith import detect_iter_map, disjoint, reads_memory
+from roundel.arith import covers, detect_iter_map, disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Range, Stmt
@@ -14,7 +14,7 @@ from .accesses import INIT, Access, accesses_of, loads_of
 from .dependence import conflicts, instance_conflicts, places_under, same_instance, stays_before
 from .handed_on import reduces_over, written
 from .primitive import refuse
-from .regions import run_domain
+from .regions import regions_of, run_domain, touched
 from .tree import Tree, child_stmts, conjuncts, is_one, is_true
 
 FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
@@ -234,6 +234,29 @@ def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer, within: For | 
     part = block.body if block.init is None else block.init
     unconditional = not any(type(n) in (tir.If, tir.While) or (type(n) is BlockRealize and not is_true(n.predicate)) for n in walk(part))
     return bool(mine) and unconditional and any(_without_gaps(tree, realize, a, box or {}) for a in mine)
+
+
+def reads_own_results(tree: Tree, block: Block, buffer: Buffer) -> bool:
+    """Whether an instance of a block reads of a buffer only what blocks in it have stored before."""
+    if block.init is not None or any(a.buffer is buffer for s in bare_statements(block.body) for a in accesses_of(s)):
+        return False
+    inside, an = tree.children(block), tree.analyzer(block, inside=True)
+    if any(buffer in asked_of(r) for r in inside) or any(a.buffer is buffer for a in loads_of(*_asked(block.body))):
+        return False
+    for k, reader in enumerate(inside):
+        own = reader.block.init is not None and buffer in writes_of(reader.block)
+        before = [w for w in inside[:k] if buffer in writes_of(w.block) and not any(x in tree.loops(reader) for x in tree.loops(w))]
+        boxes = [box for w in before if _whole(tree, w) and stores_all(tree, w, buffer) for box in written(tree, w, buffer, None)]
+        for read in regions_of(reader.block, buffer, written=False) if not own else ():
+            if not any(covers(box, touched(tree, reader, read, None, an), an) for box in boxes):
+                return False
+    return bool(inside)
+
+
+def _whole(tree: Tree, realize: BlockRealize) -> bool:
+    """Whether what a block reduces over is all in its scope."""
+    here = {x.loop_var for x in tree.loops(realize)}
+    return all(iv.kind is IterKind.SPATIAL or free_vars(v) <= here for iv, v in zip(realize.block.iter_vars, realize.iter_values))
 
 
 def _without_gaps(tree: Tree, realize: BlockRealize, a: Access, box: Mapping[Var, Range]) -> bool:

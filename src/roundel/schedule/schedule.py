@@ -204,6 +204,7 @@ class Schedule:
 
     cache_read = method(cache.cache_read)
     cache_write = method(cache.cache_write)
+    cache_inplace = method(cache.cache_inplace)
     read_at = method(copy_at.read_at)
     write_at = method(copy_at.write_at)
     reindex_cache_read = method(reindex_cache.reindex_cache_read)

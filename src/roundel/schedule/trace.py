@@ -221,6 +221,7 @@ def _many(i: Instruction) -> bool:
         "get_output_blocks",
         "split",
         "loop_partition",
+        "cache_inplace",
         "sample_perfect_tile",
     )
 
