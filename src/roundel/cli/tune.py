@@ -34,6 +34,7 @@ def tune_command(
                                 help="evolutionary, random, exhaustive or replay."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, accuracy: str = ACCURACY,
     seed: int = typer.Option(0, "--seed", help="Of the search."),
+    report: Path = typer.Option(None, "--report", help="Also write a page of HTML: curves by task, candidates by decision, predicted against measured."),
     as_json: bool = JSON,
 ) -> None:
     """Measure schedules of a model's kernels and keep the fastest in a database, which `roundel compile` reads.
@@ -50,8 +51,10 @@ def tune_command(
         found = api.tune.tasks(model, target=target, sizes=lists(sizes), dynamic=dims(dim) or None)
         with shown(console) as watch:
             result = api.tune(found, threads=threads, seconds=seconds, trials=trials, db=db, space=space, search=search, seed=seed, watch=watch)
+    if report is not None:
+        result.report(report, model.name)
     if as_json:
-        print_json(result.as_dict())
+        print_json(result.as_dict() | {"report": str(report) if report is not None else None})
         return
     typer.echo(str(result))
     typer.echo(f"{'interrupted; ' if result.was_interrupted else ''}{len(result)} tasks, {sum(r.trials for r in result.rows)} trials, "

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from ..ir import tir
 from ..ir.errors import TuneError
+from ..runtime.toolchain import atomic_output
 from ..schedule import Schedule
 from .attempt import Attempt
 
@@ -85,6 +87,14 @@ class Result:
         """How many times as fast as untuned, kernels alone."""
         before, after = self.model_ms()
         return before / after if after else 1.0
+
+    def report(self, path: str | os.PathLike[str], title: str = "") -> None:
+        """Write a page of HTML that needs nothing else: for each task how it became faster, what its candidates took by their decisions, and how well
+        that was predicted. ``title``: what was tuned. Raises RoundelError."""
+        from .report import page
+
+        with atomic_output(Path(path)) as temporary:
+            temporary.write_text(page(self, title), encoding="utf-8")
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
