@@ -93,6 +93,6 @@ def named(package: ModuleType) -> set[str]:
 
 def test_stubs_name_what_the_packages_have():
     """Who adds a name to a package adds it to its stub."""
-    assert named(rd) == {"build", *rd._HOMES, *rd._ROOMS, *rd._FRONTENDS}
+    assert named(rd) == {"build", "tune", *rd._HOMES, *rd._ROOMS, *rd._FRONTENDS}
     assert named(rd.te) == {n for n in rd.te.__all__ if not isinstance(getattr(rd.te, n), ModuleType)}
     assert named(rd.script) == set(rd.script.__all__)
