@@ -47,11 +47,21 @@ print(rt.time_evaluator("scale", tvm.cpu(), number=100)(a, b))
 `roundel.compat.tvm` holds names and no compiler. What is different:
 
 - Programs run on the processor. Those with threads bound to a GPU's run in the interpreter: `rd.interpret(mod)`.
-- Modules and functions do not change: `mod["main"] = f` is `mod.with_functions({"main": f})`.
+- No pass changes a module: `mod["main"] = f` is `mod.with_functions({"main": f})`; `mod.update_func` changes the object it is called on.
 - There is no virtual machine: `relax.build` gives native functions, and `relax.VirtualMachine` hands them out.
+<<<<<<< HEAD
 - Kernels are chosen by a cost model, or by measurement: `rd.tune` in place of MetaSchedule ([tuning](tuning.md)).
 - A model is compiled by `rd.compile(model)`, not by a list of passes; pipelines are [lists that you may change](passes.md).
+=======
+- Kernels are chosen by a cost model without tuning. `meta_schedule` tunes by [`rd.tune`](strategies.md), which tries the compiler's own choice too.
+- A model is compiled by `rd.compile(model)`, not by a list of passes; pipelines are [lists that you may change](passes.md). `relax.get_pipeline`
+  gives those of TVM's names; passes that `build` makes superfluous do nothing.
+- An operator's name is `nn.relu`, and equals `"relax.nn.relu"`; as a key of a dictionary it is the short one.
+>>>>>>> 38f24f9 (Tuning by TVM's names: meta_schedule is rd.tune, with schedules of functions, tasks of models and pipelines that tune)
 - Relay modules are read by [`rd.import_relay`](relay.md).
+
+Rooms that TVM has moved are found by all their names: `tirx` and `s_tir` of 0.24 and later are `tir`, types of values (`relax.TensorType`, `out_ty`,
+`x.ty`) are struct info, `import roundel.compat.tvm_ffi as tvm_ffi` has what programs use of it.
 
 The tables list the public names of TVM 0.23 by module. A name in the first table of a module is the same in `roundel.compat.tvm`;
 those in the second have something else.

@@ -15,7 +15,7 @@ from typing import Any
 
 from ... import __version__
 from ...ir.errors import RoundelError as TVMError
-from . import arith, contrib, error, ir, relax, rooms, rpc, runtime, s_tir, script, support, target, te, testing, tir, topi, transform
+from . import arith, contrib, error, ir, meta_schedule, relax, rooms, rpc, runtime, s_tir, script, support, target, te, testing, tir, topi, transform
 from .functions import get_global_func, register_func
 from .ir import IRModule
 from .rooms import missing
@@ -27,7 +27,7 @@ tirx = tir
 rooms.install(__name__)
 
 __all__ = ["DataType", "Device", "IRModule", "TVMError", "__version__", "arith", "build", "compile", "contrib", "cpu", "cuda", "device", "error",
-           "get_global_func", "gpu", "ir", "lower", "nd", "register_func", "register_global_func", "relax", "rpc",
+           "get_global_func", "gpu", "ir", "lower", "meta_schedule", "nd", "register_func", "register_global_func", "relax", "rpc",
            "runtime", "s_tir", "script", "support", "target", "te", "testing", "tir", "tirx", "topi", "transform"]
 
 

@@ -8,7 +8,8 @@ from importlib import import_module
 from importlib.util import find_spec
 
 MODULES = {
-    "tirx": "roundel.compat.tvm.tir",
+    "tirx": "roundel.compat.tvm.tir", "s_tir.meta_schedule": "roundel.compat.tvm.meta_schedule",
+    **{f"s_tir.meta_schedule.{name}": f"roundel.compat.tvm.meta_schedule.{name}" for name in ("relax_integration", "space_generator", "tir_integration")},
     **{f"script.{parser}{name}": f"roundel.script.{home}" for parser in ("", "parser.") for name, home in
        {"tir": "tir", "tirx": "tir", "relax": "relax", "ir": "ir"}.items()},
     "relax.dpl": "roundel.relax.dpl", "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend.nn": "roundel.relax.frontend.nn",

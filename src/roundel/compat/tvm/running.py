@@ -20,9 +20,11 @@ from ...target import Target
 from .target import Target as CompatTarget
 
 _IN_ARCHIVE = "model.so"
+DATABASE = "database"
+"""The attribute of a module that says where the records of its tuning are."""
 
 
-def _target(target: Any) -> Any:
+def as_target(target: Any) -> Any:
     """A target as Roundel knows it; raises OptionError for one that is no processor."""
     target = CompatTarget.current() if target is None else target
     if target is None or (isinstance(target, Target) and target.is_host_like):
@@ -46,8 +48,8 @@ def _out(value: Any) -> Any:
 class Module(Mapping[str, Callable[..., Any]]):
     """Functions that are built, by name. ``time_evaluator`` gives the times of one, ``export_library`` writes them to a file."""
 
-    def __init__(self, functions: Mapping[str, Any], source: tuple[IRModule, Any] | None = None) -> None:
-        self._functions, self._source = functions, source
+    def __init__(self, functions: Mapping[str, Any], source: tuple[IRModule, Any] | None = None, model: Any = None) -> None:
+        self._functions, self._source, self._model = functions, source, model
 
     def get_function(self, name: str) -> Callable[..., Any]:
         """A function by name, which gives arrays with TVM's names. Raises KeyError that names those there are."""
@@ -80,7 +82,7 @@ class Module(Mapping[str, Callable[..., Any]]):
         """Write a shared library, or an archive with it (``.tar``), which ``load_module`` reads. Raises RoundelError."""
         if self._source is None:
             raise RoundelError("this module was loaded from a file", hint="copy the file")
-        built = compile_module(self._source[0], target=self._source[1])
+        built = self._model or compile_module(self._source[0], target=self._source[1])
         if Path(file_name).suffix != ".tar":
             built.save(file_name)
             return
@@ -109,8 +111,11 @@ class Module(Mapping[str, Callable[..., Any]]):
 
 
 def build(mod: Any, target: Any = None, **_: Any) -> Module:
-    """Functions of a module, or one function, as native code."""
-    chosen = _target(target)
+    """Functions of a module, or one function, as native code; a module that `MetaScheduleApplyDatabase` has marked uses what tuning found."""
+    chosen = as_target(target)
+    if isinstance(mod, IRModule) and DATABASE in mod.attrs:
+        model = api.compile(mod, target=chosen, records=mod.attrs[DATABASE])
+        return Module(model.executable, (mod, chosen), model)
     return Module(api.build(mod, target=chosen), (mod if isinstance(mod, IRModule) else IRModule({"main": mod}), chosen))
 
 

@@ -16,7 +16,12 @@ def _zero(**_: Any) -> Pass:
     return Sequential([transform.LegalizeOps(), transform.FoldConstant(), transform.FuseOps(), transform.FuseTIR()], name="zero")
 
 
-PIPELINE_MAP: dict[str, Callable[..., Any]] = {"zero": _zero, "default": _zero, "default_build": _zero}
+def _tuned(target: Any = None, work_dir: str = "tuning_logs", total_trials: int = 64, **_: Any) -> Pass:
+    """``zero``, then the tensor programs tuned."""
+    return Sequential([_zero(), transform.MetaScheduleTuneTIR(work_dir, total_trials), transform.MetaScheduleApplyDatabase(work_dir)], name="tuned")
+
+
+PIPELINE_MAP: dict[str, Callable[..., Any]] = {"zero": _zero, "default": _zero, "default_build": _zero, "static_shape_tuning": _tuned}
 
 
 def get_pipeline(name: str = "zero", **options: Any) -> Any:

@@ -8,7 +8,9 @@ from typing import Any
 from ....builder import bind_params, bind_symbolic_vars
 from ....passes import get_pass
 from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
+from ..meta_schedule.database import Database
 from ..rooms import missing
+from ..running import DATABASE, as_target
 from ..transform import Pass, PassContext, Sequential, function_pass, module_pass
 
 
@@ -49,6 +51,26 @@ def BindSymbolicVars(binding_map: Any, func_name: str | None = None) -> Pass:
 def FuseOpsByPattern(patterns: Any, bind_constants: bool = True, annotate_codegen: bool = False, entry_function_names: Any = None) -> Pass:
     """Functions of their own for what patterns match: `roundel.relax.fuse_by_pattern`"""
     return Pass(lambda mod: fuse_by_pattern(mod, patterns, bind_constants, annotate_codegen), name="FuseOpsByPattern")
+
+
+def MetaScheduleTuneTIR(work_dir: str, max_trials_global: int = 64, max_trials_per_task: int | None = None, **_: Any) -> Pass:
+    """The tensor programs of the module are tuned, and stay what they are: `rd.tune`"""
+
+    def tune(mod: Any) -> Any:
+        Database(work_dir).tune(mod, as_target(None), max_trials_global)
+        return mod
+
+    return Pass(tune, name="MetaScheduleTuneTIR")
+
+
+def MetaScheduleTuneIRMod(params: Any, work_dir: str, max_trials_global: int = 64, **options: Any) -> Pass:
+    """As `MetaScheduleTuneTIR`"""
+    return MetaScheduleTuneTIR(work_dir, max_trials_global, **options)
+
+
+def MetaScheduleApplyDatabase(work_dir: str | None = None, **_: Any) -> Pass:
+    """`build` uses what tuning found in this folder"""
+    return Pass(lambda mod: mod.replace(attrs=mod.attrs | {DATABASE: str(Database(work_dir or ".").path)}), name="MetaScheduleApplyDatabase")
 
 
 # `FuseOps` merges what it finds, tensor programs too: after it `FuseTIR` drops those that were merged

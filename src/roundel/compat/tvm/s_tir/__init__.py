@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from .. import tir
+from .. import meta_schedule, tir
 from ..tir import BlockRV, LoopRV, SBlockRV, Schedule, ScheduleError, TensorIntrin, Trace
 
 
@@ -11,4 +11,4 @@ def __getattr__(name: str) -> Any:
     return getattr(tir, name)
 
 
-__all__ = ["BlockRV", "LoopRV", "SBlockRV", "Schedule", "ScheduleError", "TensorIntrin", "Trace"]
+__all__ = ["BlockRV", "LoopRV", "SBlockRV", "Schedule", "ScheduleError", "TensorIntrin", "Trace", "meta_schedule"]
