@@ -49,15 +49,10 @@ print(rt.time_evaluator("scale", tvm.cpu(), number=100)(a, b))
 - Programs run on the processor. Those with threads bound to a GPU's run in the interpreter: `rd.interpret(mod)`.
 - No pass changes a module: `mod["main"] = f` is `mod.with_functions({"main": f})`; `mod.update_func` changes the object it is called on.
 - There is no virtual machine: `relax.build` gives native functions, and `relax.VirtualMachine` hands them out.
-<<<<<<< HEAD
-- Kernels are chosen by a cost model, or by measurement: `rd.tune` in place of MetaSchedule ([tuning](tuning.md)).
-- A model is compiled by `rd.compile(model)`, not by a list of passes; pipelines are [lists that you may change](passes.md).
-=======
-- Kernels are chosen by a cost model without tuning. `meta_schedule` tunes by [`rd.tune`](strategies.md), which tries the compiler's own choice too.
+- Kernels are chosen by a cost model without tuning. `meta_schedule` tunes by [`rd.tune`](tuning.md), which tries the compiler's own choice too.
 - A model is compiled by `rd.compile(model)`, not by a list of passes; pipelines are [lists that you may change](passes.md). `relax.get_pipeline`
   gives those of TVM's names; passes that `build` makes superfluous do nothing.
 - An operator's name is `nn.relu`, and equals `"relax.nn.relu"`; as a key of a dictionary it is the short one.
->>>>>>> 38f24f9 (Tuning by TVM's names: meta_schedule is rd.tune, with schedules of functions, tasks of models and pipelines that tune)
 - Relay modules are read by [`rd.import_relay`](relay.md).
 
 Rooms that TVM has moved are found by all their names: `tirx` and `s_tir` of 0.24 and later are `tir`, types of values (`relax.TensorType`, `out_ty`,
