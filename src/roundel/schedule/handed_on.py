@@ -10,7 +10,7 @@ from roundel.ir import Buffer, free_vars, tir
 from roundel.ir.tir import BlockRealize, For, IterKind
 
 from .accesses import loads_of
-from .regions import Region, regions_of, touched
+from .regions import Region, regions_of, surely_touched, touched
 from .tree import Tree, conjuncts
 
 
@@ -54,8 +54,9 @@ def _covered_there(tree: Tree, writer: BlockRealize, reader: BlockRealize, regio
 
 
 def written(tree: Tree, realize: BlockRealize, buffer: Buffer, top: For | None) -> list[Region]:
-    """The boxes of a buffer that a block stores in one iteration of ``top`` (None: in its scope)."""
-    return [touched(tree, realize, r, top) for r in regions_of(realize.block, buffer, written=True)]
+    """The boxes of a buffer that a block stores in one iteration of ``top`` (None: in its scope), those that are known."""
+    boxes = [surely_touched(tree, realize, r, top) for r in regions_of(realize.block, buffer, written=True)]
+    return [b for b in boxes if b is not None]
 
 
 def reduces_over(realize: BlockRealize, chain: Sequence[For]) -> bool:

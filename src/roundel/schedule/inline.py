@@ -12,7 +12,7 @@ from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
 
 from . import legality
 from .primitive import BlockToken, Change, primitive, refuse
-from .regions import bindings, regions_of, run_domain, touched, with_access
+from .regions import bindings, regions_of, run_domain, surely_touched, with_access
 from .tree import Tree, child_stmts
 
 
@@ -245,7 +245,9 @@ def _require_all_made(tree: Tree, producer: BlockRealize, node: Block, buffer: B
     """The producer makes every element that the consumer's domain asks for (a guarded read may ask for more)."""
     an = tree.analyzer(tree.scope(producer), inside=True)
     doms = {iv.var: iv.dom for iv in node.iter_vars}
-    made = touched(tree, producer, regions_of(producer.block, buffer, written=True)[0], None, an)
+    made = surely_touched(tree, producer, regions_of(producer.block, buffer, written=True)[0], None, an)
+    if made is None:
+        refuse(tree, producer, f"cannot inline block {node.name} into block {producer.block.name}", f"what it makes of {buffer.name} is not known")
     for iv in node.iter_vars:
         an.bind(iv.var, iv.dom)
     for i, have in zip(at, made):

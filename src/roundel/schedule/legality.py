@@ -218,7 +218,8 @@ def _asked(stmt: Stmt) -> list[Expr]:
 
 def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool:
     an = tree.analyzer(tree.scope(a), inside=True)
-    return all(disjoint(x, y, an) for x in written(tree, a, buffer, None) for y in written(tree, b, buffer, None))
+    boxes = [[touched(tree, r, w, None) for w in regions_of(r.block, buffer, written=True)] for r in (a, b)]
+    return all(disjoint(x, y, an) for x in boxes[0] for y in boxes[1])
 
 
 def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer, within: For | None = None, box: Mapping[Var, Range] | None = None) -> bool:

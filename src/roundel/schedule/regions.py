@@ -10,7 +10,7 @@ from roundel.ir import Buffer, Var, free_vars, substitute
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import LE, LT, And, Block, BlockRealize, BufferRegion, Expr, For, IntImm, Range, Stmt, const, floordiv, min_
 
-from .tree import Tree, is_true
+from .tree import Tree, conjuncts, is_true
 
 Region = tuple[Range, ...]
 
@@ -37,6 +37,30 @@ def touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: Stmt |
     values = bindings(realize)
     at = BufferRegion(region.buffer, tuple(substitute(r, values) for r in region.region))
     return estimate_region(at, _bounded(domain(inner_loops(tree, realize, top)), realize.predicate, an), an=an)
+
+
+def surely_touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: For | None, an: Analyzer | None = None) -> Region | None:
+    """The box that ``touched`` gives, where conditions that leave out iterations are known to make it smaller by all that they leave out; None
+    where they may leave out more."""
+    inside = {x.loop_var for x in inner_loops(tree, realize, top)}
+    if all(_cuts_one_loop(c, inside) for c in conjuncts(realize.predicate)):
+        return touched(tree, realize, region, top, an)
+    box = run_domain(tree, realize, top)
+    an = an or tree.analyzer(top if top is not None else tree.scope(realize), inside=True)
+    return None if box is None else estimate_region(region, box, an=an)
+
+
+def _cuts_one_loop(condition: Expr, inside: set[Var]) -> bool:
+    """Whether a condition is on no loop of these, or an upper limit of one (``_bounded`` takes these in)."""
+    mine = free_vars(condition) & inside
+    if not mine:
+        return True
+    if len(mine) > 1 or type(condition) not in (LT, LE) or not condition.is_index:
+        return False
+    (v,) = mine
+    slack = SLACK[type(condition)](condition)
+    step = Analyzer().simplify(substitute(slack, {v: v + 1}) - slack)
+    return type(step) is IntImm and step.value < 0
 
 
 def _bounded(loops: dict[Var, Range], predicate: Expr, an: Analyzer) -> dict[Var, Range]:
