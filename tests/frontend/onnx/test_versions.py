@@ -12,6 +12,7 @@ from onnx import helper as h
 
 from roundel.embed.onnx.conformance import run
 from roundel.frontend.onnx import from_onnx, ops, registry  # noqa: F401  (fills the table)
+from roundel.ir.errors import ModelError
 
 
 def test_every_version_from_opset_7_on_is_known():
@@ -71,3 +72,32 @@ def test_the_newest_operator_sets_are_those_of_the_onnx_package():
     """Fails when a newer package has newer operators: follow them, then raise the number."""
     assert registry.NEWEST[""] == onnx.defs.onnx_opset_version()
     assert registry.NEWEST["ai.onnx.ml"] == max(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == "ai.onnx.ml")
+
+
+@pytest.mark.parametrize("domains", [{}, {"onnx": 0}, {"onnx": -1}, {"onnx": 20, "ai_onnx_ml": 0}])
+def test_a_version_that_is_none_is_refused(domains):
+    model = relu(**(domains or {"onnx": 20}))
+    if not domains:
+        del model.opset_import[:]
+    with pytest.raises(ModelError, match="opset_import: (there is no version|the model says of no version)"):
+        from_onnx(model)
+
+
+@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div", "Pow", "Greater", "Less"])
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_operands_are_aligned_by_an_attribute_before_opset_7(operator, axis):
+    """Square operands, so that another alignment would not be told by the sizes."""
+    x, y = np.array([[1, 2], [3, 5]], np.float32), np.array([2, 3], np.float32)
+    info = [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape) for n, a in (("x", x), ("y", y))]
+    node = h.make_node(operator, ["x", "y"], ["z"], broadcast=1, **({} if axis is None else {"axis": axis}))
+    model = h.make_model(h.make_graph([node], "g", info, [onnx.ValueInfoProto(name="z")]), opset_imports=[h.make_opsetid("", 6)], ir_version=3)
+    f = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Pow": np.power, "Greater": np.greater, "Less": np.less}[operator]
+    np.testing.assert_allclose(run(model, [x, y])[0], f(x, y[:, None] if axis == 0 else y), rtol=1e-6)
+
+
+def test_operands_of_wrong_kinds_are_told_without_words_of_python():
+    """A tensor more than the operator takes."""
+    info = [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in "xy"]
+    model = h.make_model(h.make_graph([h.make_node("Tile", ["x", "x", "x"], ["y"])], "g", info[:1], info[1:]), opset_imports=[h.make_opsetid("", 20)])
+    with pytest.raises(ModelError, match="Tile.*: its operands or attributes are not what the operator takes\\n.*its inputs are float32 of 1 dimensions"):
+        from_onnx(model)

@@ -44,13 +44,17 @@ class Report:
 
 def check_model(model: Any) -> Report:
     """The report of a ModelProto; knows nothing of shapes, so attribute combinations are judged during import. Raises ModelError for a
-    model without outputs."""
+    model without outputs, or without a version of the operators."""
     from . import ops  # noqa: F401  (fills the table)
 
     if not model.graph.output:
         raise ModelError("the model has no outputs", where=f"graph {model.graph.name!r}", why="there is nothing to compute",
                          hint="it may have been cut out of a larger one; name its results in graph.output")
     opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
+    wrong = [f"{version} of {domain or 'ai.onnx'}" for domain, version in opsets.items() if version < 1]
+    if wrong or not opsets:
+        raise ModelError(f"there is no version {', '.join(wrong)}" if wrong else "the model says of no version of which operators it is",
+                         where="opset_import", hint="versions begin with 1; name one with onnx.helper.make_opsetid")
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
     report = Report(newer=[f"the model is of version {version} of the operator set {domain or 'ai.onnx'}, the newest that is known is {NEWEST[domain]}; "
                            "operators are taken to be as there" for domain, version in opsets.items() if version > NEWEST.get(domain, version)])

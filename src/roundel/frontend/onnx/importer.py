@@ -287,7 +287,7 @@ class GraphImporter(ModelImporter):
         except RoundelError:
             raise
         except _INVALID as e:
-            raise _invalid(context, e) from e
+            raise _invalid(context) from e
         self.bb.span = Span(context.title, name=context.name)  # a subgraph had its own nodes' names
         made = [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
         for value in made:

@@ -34,8 +34,18 @@ def _unary(op: str) -> Callable[..., Any]:
     return lambda node, x: node.make(op, x.expr)
 
 
+def _aligned(node: NodeContext, a: Value, b: Value) -> tuple[graph.GraphExpr, graph.GraphExpr]:
+    """Two operands that broadcast. Before opset 7 an attribute says to which dimension of the first the first of the second belongs."""
+    x, y = a.expr, b.expr
+    axis = node.attr("axis", None) if node.opset < 7 else None
+    if axis is None:
+        return x, y
+    behind = x.sinfo.ndim - node.axis(axis, x.sinfo.ndim) - y.sinfo.ndim
+    return x, y if behind <= 0 else node.make("expand_dims", y, axis=tuple(range(y.sinfo.ndim, y.sinfo.ndim + behind)))
+
+
 def _binary(op: str) -> Callable[..., Any]:
-    return lambda node, a, b: node.make(op, a.expr, b.expr)
+    return lambda node, a, b: node.make(op, *_aligned(node, a, b))
 
 
 def _variadic(op: str) -> Callable[..., Any]:
@@ -64,7 +74,7 @@ def const_like(value: float, x: graph.GraphExpr) -> graph.Constant:
 
 @converter("Div")
 def _div(node: NodeContext, a: Value, b: Value) -> Any:
-    return node.make("divide" if a.expr.sinfo.dtype.is_float else "trunc_divide", a.expr, b.expr)
+    return node.make("divide" if a.expr.sinfo.dtype.is_float else "trunc_divide", *_aligned(node, a, b))
 
 
 @converter("Mod")
@@ -74,7 +84,7 @@ def _mod(node: NodeContext, a: Value, b: Value) -> Any:
 
 @converter("Pow")
 def _pow(node: NodeContext, a: Value, b: Value) -> Any:
-    x, y = a.expr, b.expr
+    x, y = _aligned(node, a, b)
     if x.sinfo.dtype == y.sinfo.dtype:
         return node.make("power", x, y)
     if x.sinfo.dtype.is_float:  # the result has the type of the base
