@@ -154,7 +154,7 @@ def test_topi(name):
 
 def test_what_is_missing_says_where_to_look():
     with pytest.raises(AttributeError, match="from-tvm"):
-        tvm.meta_schedule
+        tvm.auto_scheduler
     with pytest.raises(AttributeError, match=r"tvm\.topi\.nn\.bitserial_dense"):
         topi.nn.bitserial_dense
     with pytest.raises(tvm.TVMError, match="processor"):
