@@ -281,9 +281,11 @@ class _Tune:
         """
         from .tune.api import tune as tune_tasks
 
-        found = model if isinstance(model, list) else self.tasks(model, example_inputs, target=target, dynamic=dynamic, sizes=sizes)
+        is_list = isinstance(model, list)
+        given = None if is_list else _as_tuned(model, example_inputs, dynamic)
+        found = model if is_list else self.tasks(given, target=target, sizes=sizes)
         return tune_tasks(found, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db, builder=builder, runner=runner,
-                          seed=seed, watch=watch)
+                          seed=seed, watch=watch, mod=given if isinstance(given, IRModule) else None, sizes=sizes)
 
     def tasks(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None,
               sizes: Any = None) -> list[Task]:
@@ -292,11 +294,9 @@ class _Tune:
         ``sizes``: values of symbolic dimensions, ``{"seq": [17, 128]}``, or a list of such mappings, each with one value for a dimension, or of pairs
         of a mapping and its weight. Programs that have a schedule, or a pinned sketch, are left out. Raises RoundelError.
         """
-        from . import te
         from .tune.task import tasks
 
-        given = model if isinstance(model, BaseFunc | te.Tensor) else import_model(model, example_inputs, dynamic=dynamic)
-        return tasks(given, target=target, sizes=sizes)
+        return tasks(_as_tuned(model, example_inputs, dynamic), target=target, sizes=sizes)
 
     def __getattr__(self, name: str) -> Any:
         room = import_module("roundel.tune")
@@ -309,6 +309,13 @@ class _Tune:
 
 
 tune = _Tune()
+
+
+def _as_tuned(model: Any, example_inputs: Sequence[Any] | None, dynamic: Any) -> Any:
+    """A tensor program or expression as it is, anything else as a module."""
+    from . import te
+
+    return model if isinstance(model, BaseFunc | te.Tensor) else import_model(model, example_inputs, dynamic=dynamic)
 
 
 def interpret(mod: Any) -> Any:

@@ -48,9 +48,9 @@ def tune_command(
 
     console = Console(stderr=as_json)
     with options.override(**({"accuracy": accuracy} if accuracy else {})):
-        found = api.tune.tasks(model, target=target, sizes=lists(sizes), dynamic=dims(dim) or None)
         with shown(console) as watch:
-            result = api.tune(found, threads=threads, seconds=seconds, trials=trials, db=db, space=space, search=search, seed=seed, watch=watch)
+            result = api.tune(model, target=target, sizes=lists(sizes), dynamic=dims(dim) or None, threads=threads, seconds=seconds, trials=trials, db=db,
+                              space=space, search=search, seed=seed, watch=watch)
     if report is not None:
         result.report(report, model.name)
     if as_json:

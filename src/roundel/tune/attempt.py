@@ -7,16 +7,17 @@ time is its ratio to the champion in the same race, times the champion's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
 from ..ir.digest import structural_digest
 from ..ir.errors import ScheduleError, TuneError
+from ..ir.record import Record, Rival, Timing
 from ..strategy.cost import least_cycles
-from ..strategy.records import Record, Timing, sizes_of
-from ..strategy.replay import replay
+from ..strategy.records import sizes_of
+from ..strategy.replay import record_of, replay
 from ..strategy.schedule_module import finished
 from ..strategy.sketch import Applied
 from .database import Database
@@ -24,7 +25,7 @@ from .measure import Artifact, Builder, Effort, Failure, Runner, Source, Timed
 from .search import Search, search_named
 from .space import Candidate, Space
 from .task import Task
-from .verdict import combined, is_faster
+from .verdict import GAIN, combined, is_faster
 
 KEPT = 4       # fastest candidates whose code is kept, for the last comparison
 SHOWN = 3      # that came behind the winner, in its record
@@ -261,6 +262,25 @@ class Attempt:
         """What is remembered of a candidate."""
         return Record(self.task.key(self.threads), entry.sketch, entry.decisions, timings=self.timings(entry), error=str(entry.failure or ""),
                       default=self.default.total, name=self.task.name)
+
+    def record(self) -> Record:
+        """What is compiled from from now on: the winner's schedule. Raises ScheduleError where it cannot be kept."""
+        assert self.winner is not None  # decided
+        schedule = self.winner.applied or self.space.schedule(self.space.default)
+        return record_of(self.task.program, self.winner.sketch, schedule, threads=self.threads, timings=self.timings(self.winner),
+                         decisions=self.winner.decisions, default=self.default.total, second=[Rival(e.sketch, e.decisions, e.total) for e in self.rivals()])
+
+    def loses(self, times: Mapping[str, Sequence[tuple[float, float]]]) -> bool:
+        """Give the default its place back where the winner is not faster inside of a model: ``times`` are those of kernels by round, with the winner
+        and with the default. Whether it was given back."""
+        rounds = [times[name] for name in self.task.names if name in times]
+        if not rounds:
+            return False
+        ratios = [sum(t for t, _ in row) / max(sum(d for _, d in row), 1e-12) for row in zip(*rounds, strict=True)]
+        if median(ratios) <= 1 - GAIN / 2:
+            return False
+        self.winner = self.default
+        return True
 
     def timings(self, entry: Entry) -> tuple[Timing, ...]:
         """Its times by size."""

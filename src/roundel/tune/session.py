@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.errors import ScheduleError, TuneError
-from ..strategy.replay import record_of
+from ..ir.record import Record
 from ..target.host import usable_cores
 from .attempt import Attempt, Entry
 from .database import Database
 from .measure import FINAL, Artifact, Builder, Failure, Runner
 from .scheduler import Share, choose_task
 from .task import Task
+from .whole import Whole
 
 RESERVE = 0.12  # share of the time that is kept for the last comparison with the default
 _log = logging.getLogger("roundel.tune")
@@ -51,13 +52,13 @@ class _Batch:
 
 
 class Session:
-    """Tunes ``tasks``. ``watch`` is called whenever something is known that was not, with the session."""
+    """Tunes ``tasks``. ``watch`` is called whenever something is known that was not, with the session. ``whole`` is the model that they are of."""
 
     def __init__(self, tasks: Sequence[Task], builder: Builder, runner: Runner, database: Database, settings: Settings,
-                 watch: Callable[[Session], None] = lambda session: None) -> None:
+                 watch: Callable[[Session], None] = lambda session: None, whole: Whole | None = None) -> None:
         self.attempts = [Attempt(task, settings.threads, settings.space, settings.search, settings.seed) for task in tasks]
         self.shares = [Share(a.task.weight, a.expected_seconds) for a in self.attempts]
-        self.builder, self.runner, self.database, self.settings, self.watch = builder, runner, database, settings, watch
+        self.builder, self.runner, self.database, self.settings, self.watch, self.whole = builder, runner, database, settings, watch, whole
         self.begun = time.monotonic()
         self.was_interrupted = False
         self._waiting = 0  # candidates that are being built
@@ -80,10 +81,10 @@ class Session:
         except KeyboardInterrupt:
             self.was_interrupted = True
         self.phase = "comparing with the default"
-        for attempt in sorted(self.attempts, key=lambda a: -a.task.weight * a.gain_so_far):
-            if attempt.is_open:
-                self._decide(attempt)
-                self.watch(self)
+        decided = [a for a in sorted(self.attempts, key=lambda a: -a.task.weight * a.gain_so_far) if a.is_open and self._decide(a)]
+        records = {a: r for a in decided if (r := self._record(a)) is not None}
+        self._confirm(records)
+        self.database.append(*records.values())
         self.phase = "done"
         self.watch(self)
 
@@ -149,20 +150,34 @@ class Session:
 
     # --- the end
 
-    def _decide(self, attempt: Attempt) -> None:
-        """Compare the winners with the default, and keep the record of what is to be used."""
+    def _decide(self, attempt: Attempt) -> bool:
+        """Compare the fastest schedules with the default. Whether that could be done."""
         try:
             attempt.decide(self.runner, FINAL)
         except RuntimeError as error:
             _log.warning("%s keeps its default: %s", attempt.task.name, error)
-            return
-        winner = attempt.winner
-        assert winner is not None  # decided
+            return False
+        self.watch(self)
+        return True
+
+    def _record(self, attempt: Attempt) -> Record | None:
+        """The record of a task's winner."""
         try:
-            record = record_of(attempt.task.program, attempt.space.sketch(winner.candidate).name, attempt.space.schedule(winner.candidate),
-                               threads=self.settings.threads, timings=attempt.timings(winner), default=attempt.default.total)
+            return attempt.record()
         except ScheduleError as error:
             _log.warning("%s: the schedule cannot be kept: %s", attempt.task.name, error)
-            return
-        self.database.append(record)
+            return None
 
+    def _confirm(self, records: dict[Attempt, Record]) -> None:
+        """Run the winners inside of the model; those that are not faster there give way to the default."""
+        changed = {a: r for a, r in records.items() if a.winner is not a.default}
+        if self.whole is None or not changed:
+            return
+        self.phase = "comparing whole models"
+        self.watch(self)
+        times = self.whole.ratios({r.key.program: r for r in changed.values()})
+        for attempt in changed:
+            if attempt.loses(times):
+                record = self._record(attempt)
+                if record is not None:
+                    records[attempt] = record

@@ -83,7 +83,7 @@ def tasks(mod: IRModule | tir.PrimFunc | te.Tensor, *, target: TargetLike | None
     """
     machine = Target(target) if target is not None else None
     mod = _as_module(mod)
-    wanted = _cases(sizes)
+    wanted = cases_of(sizes)
     if not any(isinstance(f, graph.Function) for _, f in mod.items()):
         return [Task(Program(f, machine or Target.host()), cases=_own(f, wanted), names=(name,)) for name, f in mod.items() if _is_open(f)]
     machine = driver.target_of(target, mod)
@@ -117,7 +117,7 @@ def _is_open(func: Any) -> bool:
     return "scheduled" not in func.attrs and SKETCH not in (func.attrs.get("decisions") or {})
 
 
-def _cases(sizes: Any) -> list[tuple[dict[str, int], float]]:
+def cases_of(sizes: Any) -> list[tuple[dict[str, int], float]]:
     """What the user gave for ``sizes``, as mappings with weights. Raises OptionError."""
     if not sizes:
         return [({}, 1.0)]
@@ -177,9 +177,9 @@ def _of_module(mod: IRModule, target: Target, wanted: Sequence[tuple[dict[str, i
 
 
 def _flushed(target: Target, nbytes: int) -> int:
-    """How many bytes of copies the constants of a model of so many bytes are read from: none where a cache holds all of them from run to run."""
-    cache = max(target.l3_bytes, target.l2_bytes)
-    return 2 * cache if nbytes > cache else 0
+    """How many bytes of copies the constants of a program are read from, in a model whose constants are so many bytes: twice the largest cache that does
+    not hold all of them from run to run, so that they come from where they come from in the model."""
+    return 2 * max((size for size in (target.l1_bytes, target.l2_bytes, target.l3_bytes) if size < nbytes), default=0)
 
 
 def threads_of(given: int | None) -> int:

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels where they run: a whole model with schedules that were measured to be faster by themselves, by turns with the untuned model.
+
+What a kernel finds in the caches, and leaves there, is different inside of a model. The time of each kernel is taken by the model's own profile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import driver
+from ..ir.errors import RoundelError
+from ..ir.module import IRModule
+from ..ir.record import ChoiceRecord, Record
+from ..target import Target
+from .measure import Argument
+from .measure.arrays import random_arguments
+
+ROUNDS = 40
+SECONDS = 10.0  # for all rounds, but no fewer than
+LEAST = 8       # rounds
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """Records that are not in any database yet, by the digests of programs."""
+
+    schedules: Mapping[str, Record]
+
+    def best(self, program: str) -> Record | None:
+        """As `Records`."""
+        return self.schedules.get(program)
+
+    def choice(self, signature: str) -> ChoiceRecord | None:
+        """As `Records`: algorithms stay as they are."""
+        return None
+
+    def taken(self, kernel: str, record: Record) -> None:
+        """As `Records`."""
+
+    def tell(self, message: str) -> None:
+        """As `Records`; what cannot be replayed is as it was."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A model to compare in: its module, the machine, the threads of a run, and values of symbolic sizes."""
+
+    mod: IRModule
+    target: Target
+    threads: int
+    sizes: Mapping[str, int]
+
+    def ratios(self, records: Mapping[str, Record]) -> dict[str, list[tuple[float, float]]]:
+        """Seconds of each kernel in a run, with the records and without them, by round. Empty where the model cannot be run with random inputs."""
+        try:
+            tuned, untuned = (self._compiled(Proposed(r)) for r in (records, {}))
+            inputs = self._inputs(untuned)
+            return self._by_turns(tuned, untuned, inputs)
+        except (RoundelError, MemoryError, KeyError):  # inputs that are no indices, say
+            return {}
+
+    def _compiled(self, records: Any) -> Any:
+        built = driver.compile_module(self.mod, target=self.target, records=records, profile=True)
+        executable = built.load(threads=self.threads, profile=True)
+        return executable["main" if "main" in executable else next(iter(executable))]
+
+    def _inputs(self, function: Any) -> list[Any]:
+        """Random ones. Raises KeyError for a size that has no value."""
+        case = [Argument(tuple(d if isinstance(d, int) else self.sizes[d] for d in i.shape), i.dtype) for i in function.info.inputs]
+        return random_arguments(case, "model")
+
+    def _by_turns(self, tuned: Any, untuned: Any, inputs: Sequence[Any]) -> dict[str, list[tuple[float, float]]]:
+        found: dict[str, list[tuple[float, float]]] = {}
+        end = time.monotonic() + SECONDS
+        for number in range(-1, ROUNDS):
+            if number >= LEAST and time.monotonic() > end:
+                break
+            order = (tuned, untuned) if number % 2 else (untuned, tuned)
+            times = {function: _profile(function, inputs) for function in order}
+            for kernel in times[tuned].keys() & times[untuned].keys() if number >= 0 else ():  # the first round warms up
+                found.setdefault(kernel, []).append((times[tuned][kernel], times[untuned][kernel]))
+        return found
+
+
+def _profile(function: Any, inputs: Sequence[Any]) -> dict[str, float]:
+    """Seconds of each kernel in a run, the first of two of which brings the model's own data into the caches."""
+    function(*inputs)
+    function.profile()
+    function(*inputs)
+    return {name: seconds for name, (calls, seconds) in function.profile().items() if calls}
