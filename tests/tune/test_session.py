@@ -118,3 +118,18 @@ def test_the_result_is_a_table_and_json(db):
     assert "gain" in text and text.count("\n") == 3 and {t["name"] for t in facts["tasks"]} == {"a", "b"} and facts["trials"] == 16
     with pytest.raises(TuneError, match="several tasks"):
         result.schedule()
+
+
+def test_a_winner_that_is_no_faster_inside_of_the_model_gives_way_to_the_default(db):
+    attempt = run(product(), db, FakeRunner(generic_is_twice_as_fast), trials=16).attempts[0]
+    assert attempt.winner is not attempt.default
+    faster, slower = {"main": [(0.9, 1.0)] * 9}, {"main": [(1.1, 1.0)] * 9, "other": [(0.1, 1.0)] * 9}
+    assert not attempt.loses({}) and not attempt.loses(faster) and attempt.loses(slower) and attempt.winner is attempt.default
+
+
+def test_what_was_recorded_and_is_found_slower_is_recorded_again(db):
+    key = rd.tune.tasks(product())[0].key(1)
+    run(product(), db, FakeRunner(generic_is_twice_as_fast), trials=16)
+    assert Database(db).best(key).sketch == "generic"
+    run(product(), db, FakeRunner(lambda func: 1.1e-3 if func.attrs["scheduled"] == "generic" else 1e-3), trials=16)
+    assert Database(db).best(key).sketch == "contraction"

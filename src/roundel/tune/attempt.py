@@ -70,6 +70,8 @@ class Attempt:
     history: list[tuple[int, float]] = field(default_factory=list)  # after so many trials the best took so many seconds
     _fastest: list[Entry] = field(default_factory=list)
     _known: dict[Any, Entry] = field(default_factory=dict)  # by what they became, and by code
+    _lost: list[Entry] = field(default_factory=list)        # that were no faster than the default in the end
+    _recorded: set[Any] = field(default_factory=set)        # candidates that are compiled from, if no better one is recorded
 
     space: Space = field(init=False)
     search: Search = field(init=False)
@@ -105,6 +107,7 @@ class Attempt:
         self.job = self.task.job(self.threads)
         default = self._entry(self.space.default)
         earlier = database.trials(self.task.key(self.threads))
+        self._recorded = {self.space.find(r.sketch, r.decisions) for r in earlier if r.trace is not None} - {None}
         entries = [default, *self._fastest_of(earlier, default)]
         artifacts = [f.result() for f in builder.build([e.source for e in entries if e.source is not None], self.task.program.target)]
         for entry, artifact in zip(entries, artifacts, strict=True):
@@ -263,12 +266,17 @@ class Attempt:
         return Record(self.task.key(self.threads), entry.sketch, entry.decisions, timings=self.timings(entry), error=str(entry.failure or ""),
                       default=self.default.total, name=self.task.name)
 
-    def record(self) -> Record:
-        """What is compiled from from now on: the winner's schedule. Raises ScheduleError where it cannot be kept."""
+    def records(self) -> list[Record]:
+        """What is compiled from from now on, the winner's schedule, and what an earlier session recorded and this one found to be slower. Raises
+        ScheduleError where the winner cannot be kept."""
         assert self.winner is not None  # decided
-        schedule = self.winner.applied or self.space.schedule(self.space.default)
-        return record_of(self.task.program, self.winner.sketch, schedule, threads=self.threads, timings=self.timings(self.winner),
-                         decisions=self.winner.decisions, default=self.default.total, second=[Rival(e.sketch, e.decisions, e.total) for e in self.rivals()])
+        second = [Rival(e.sketch, e.decisions, e.total) for e in self.rivals()]
+        return [self._record(self.winner, second), *(self._record(e) for e in self._lost if e.candidate in self._recorded)]
+
+    def _record(self, entry: Entry, second: Sequence[Rival] = ()) -> Record:
+        schedule = entry.applied or self.space.schedule(entry.candidate or self.space.default)
+        return record_of(self.task.program, entry.sketch, schedule, threads=self.threads, timings=self.timings(entry), decisions=entry.decisions,
+                         default=self.default.total, second=second)
 
     def loses(self, times: Mapping[str, Sequence[tuple[float, float]]]) -> bool:
         """Give the default its place back where the winner is not faster inside of a model: ``times`` are those of kernels by round, with the winner
@@ -279,6 +287,9 @@ class Attempt:
         ratios = [sum(t for t, _ in row) / max(sum(d for _, d in row), 1e-12) for row in zip(*rounds, strict=True)]
         if median(ratios) <= 1 - GAIN / 2:
             return False
+        assert self.winner is not None  # decided
+        slower = max(median(ratios), 1.0)
+        self._lost.append(replace(self.winner, seconds=tuple(slower * s for s in self.default.seconds)))
         self.winner = self.default
         return True
 
@@ -303,8 +314,11 @@ class Attempt:
             if isinstance(outcome, Timed) and outcome.history:
                 ratios = combined(outcome.history, weights, self.default.seconds)
                 seconds = tuple(r * s for r, s in zip(outcome.ratios, self.default.seconds, strict=True))
+                again = replace(entry, seconds=seconds, spread=outcome.spread, runs=outcome.runs)
                 if is_faster(ratios):
-                    sure.append((median(ratios), replace(entry, seconds=seconds, spread=outcome.spread, runs=outcome.runs)))
+                    sure.append((median(ratios), again))
+                else:
+                    self._lost.append(again)
         if sure:
             self.winner = min(sure, key=lambda pair: pair[0])[1]
 

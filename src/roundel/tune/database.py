@@ -115,8 +115,10 @@ class Database:
         return [r for r in self._records(key, (SCHEDULE, TRIAL)) if r.key == key]
 
     def best(self, key: Key) -> Record | None:
-        """The fastest schedule for a key that can be replayed; None where there is none."""
-        return min((r for r in self._records(key, (SCHEDULE,)) if r.key == key and not r.error), key=lambda r: r.seconds, default=None)
+        """The fastest schedule for a key that can be replayed; None where there is none. What was said last of the same decisions counts."""
+        newest = {(r.sketch, json.dumps(r.decisions, sort_keys=True, default=str)): r
+                  for r in sorted(self._records(key, (SCHEDULE,)), key=lambda r: r.at) if r.key == key}
+        return min((r for r in newest.values() if not r.error), key=lambda r: r.seconds, default=None)
 
     def choice(self, key: Key) -> ChoiceRecord | None:
         """What was measured last to be the best at nodes of a kind; None where nothing was."""

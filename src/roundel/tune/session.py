@@ -82,9 +82,8 @@ class Session:
             self.was_interrupted = True
         self.phase = "comparing with the default"
         decided = [a for a in sorted(self.attempts, key=lambda a: -a.task.weight * a.gain_so_far) if a.is_open and self._decide(a)]
-        records = {a: r for a in decided if (r := self._record(a)) is not None}
-        self._confirm(records)
-        self.database.append(*records.values())
+        self._confirm(decided)
+        self.database.append(*(r for a in decided for r in self._records(a)))
         self.phase = "done"
         self.watch(self)
 
@@ -160,24 +159,21 @@ class Session:
         self.watch(self)
         return True
 
-    def _record(self, attempt: Attempt) -> Record | None:
-        """The record of a task's winner."""
+    def _records(self, attempt: Attempt) -> list[Record]:
+        """What is to be kept of a task that was decided."""
         try:
-            return attempt.record()
+            return attempt.records()
         except ScheduleError as error:
             _log.warning("%s: the schedule cannot be kept: %s", attempt.task.name, error)
-            return None
+            return []
 
-    def _confirm(self, records: dict[Attempt, Record]) -> None:
+    def _confirm(self, decided: Sequence[Attempt]) -> None:
         """Run the winners inside of the model; those that are not faster there give way to the default."""
-        changed = {a: r for a, r in records.items() if a.winner is not a.default}
+        changed = {a: r[0] for a in decided if a.winner is not a.default and (r := self._records(a))}
         if self.whole is None or not changed:
             return
         self.phase = "comparing whole models"
         self.watch(self)
         times = self.whole.ratios({r.key.program: r for r in changed.values()})
         for attempt in changed:
-            if attempt.loses(times):
-                record = self._record(attempt)
-                if record is not None:
-                    records[attempt] = record
+            attempt.loses(times)
