@@ -26,7 +26,8 @@ from roundel.strategy.program import Program as ToSchedule
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
-from .programs import PROGRAMS, Program, arrays
+from .more_programs import PROGRAMS
+from .programs import Program, arrays
 
 BATCH = 25          # candidates that are compiled together
 FIRST_LOOK = 0.004  # seconds of each candidate

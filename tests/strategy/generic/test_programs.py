@@ -7,7 +7,8 @@ import zlib
 
 import numpy as np
 import pytest
-from benchmarks.programs import PROGRAMS, arrays
+from benchmarks.more_programs import PROGRAMS
+from benchmarks.programs import arrays
 
 import roundel as rd
 from roundel import te
