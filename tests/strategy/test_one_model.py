@@ -75,6 +75,15 @@ def test_tables_and_scheduled_programs_are_priced_alike(name, cpu):
         assert 0.6 < sketch.expected(choice) / priced < 1.6, choice
 
 
+@pytest.mark.parametrize("neighbours, vectors", [(12, 1), (3, 7), (2, 7)])
+def test_vectors_beside_each_other_load_windows_of_their_own(neighbours, vectors):
+    """As many loads are counted for several vectors of channels in a candidate as in the program that it becomes."""
+    target, func = Target("znver5", cores=1), depthwise(blocks=1, side=14, lanes=112)
+    sketch = windows(Program(func, target))[0]
+    choice = {"neighbours": neighbours, "vectors": vectors, "straight": 1}
+    assert sketch.expected(choice) == pytest.approx(expected_cycles(sketch.schedule(choice).func, target, cores=1), rel=0.2)
+
+
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("cpu", ["znver5", "x86-64-v3", "neoverse-n1"])
 def test_a_sketch_expects_the_time_of_all_blocks(name, cpu):

@@ -248,10 +248,11 @@ class _Body:
         if not any(len(s.keys() & set(along)) > 1 for _, s in t.operand.sides if s):
             return each
         extents = {a: self.times(frozenset([a])) for a in along}
-        distinct = np.minimum(t.operand.elements(extents), each)
+        vectors = self.times(t.moves & frozenset([self.lane_axis]))  # beside each other
+        distinct = np.minimum(t.operand.elements(extents) * vectors, each)
         inner = next((x.axis for x in reversed(self.loops) if x.axis in along and self.store is not None and x.axis not in self.store.moves), None)
         spatial = {a: n for a, n in extents.items() if a == inner or (self.store is not None and a in self.store.moves)}
-        live = t.operand.elements(spatial)
+        live = t.operand.elements(spatial) * vectors
         wide = self.registers(t.moves, t.bits)
         return np.where(kept + live * wide + 2 <= self.target.vector_registers, distinct, each * np.where(distinct < each, SPILLED, 1.0))
 
