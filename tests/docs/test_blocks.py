@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from roundel.schedule import PRIMITIVES
+
 from . import small_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,3 +143,8 @@ def test_links(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_schedule_primitive_is_on_its_page():
+    page = (ROOT / "docs" / "schedule-primitives.md").read_text(encoding="utf-8")
+    assert not [name for name in PRIMITIVES if f"`{name}`" not in page]

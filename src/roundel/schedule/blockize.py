@@ -49,6 +49,9 @@ def blockize(tree: Tree, target: Target | Sequence[BlockToken], preserve_unit_it
         refuse(tree, top, "cannot blockize this loop", "there are other statements between it and the block")
     divisions, outer_predicate, inner_predicate = _divide(tree, realize, loops, inner, top)
     made = _outer_block(tree, realize, divisions, inner, inner_predicate)
+    used = [x.loop_var.name for x in loops if x not in inner and x.loop_var in variables_of(made)]
+    if used:
+        refuse(tree, top, "cannot blockize this loop", f"block {realize.block.name} uses loop {', '.join(used)} without a variable bound to it")
     outside = [x for x in loops if x not in inner] if preserve_unit_iters else []
     values = tuple(_outer_value(d.outer, v, outside) for v, d in zip(realize.iter_values, divisions))
     return Change(tree.edit({top: BlockRealize(values, outer_predicate, made)}), made.token)
