@@ -4,6 +4,7 @@
 import pytest
 
 import roundel as rd
+from roundel.ir.equal import structural_equal
 from roundel.ir.errors import OptionError, TuneError
 from roundel.strategy import template
 from roundel.strategy.cost import expected_cycles
@@ -133,3 +134,15 @@ def test_what_was_recorded_and_is_found_slower_is_recorded_again(db):
     assert Database(db).best(key).sketch == "generic"
     run(product(), db, FakeRunner(lambda func: 1.1e-3 if func.attrs["scheduled"] == "generic" else 1e-3), trials=16)
     assert Database(db).best(key).sketch == "contraction"
+
+
+def test_another_machine_needs_a_runner_of_its_own(db):
+    with pytest.raises(OptionError, match="cannot be measured here"):
+        rd.tune(product(), target="aarch64-neoverse-n1" if "aarch64-neoverse-n1" in Target.named() else "llvm -mtriple=aarch64-unknown-linux-gnu", db=db)
+
+
+def test_records_of_several_threads_replay(db):
+    result = rd.tune(product(1024, 256, 256), threads=2, trials=24, db=db, builder=FakeBuilder(), runner=FakeRunner(noise=0.0))
+    program = Program(product(1024, 256, 256), TARGET)
+    record = Database(db).best(rd.tune.tasks(product(1024, 256, 256))[0].key(2))
+    assert structural_equal(replay(program, record).func.body, result.func().body, map_free_vars=True)

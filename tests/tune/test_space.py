@@ -84,3 +84,13 @@ def test_a_rule_that_fails_costs_its_candidates_only():
     assert "breaks" not in {w.name for w in found.ways}
 
 
+def test_several_threads_have_a_grain_to_decide():
+    program = Program(product(1024, 256, 256), TARGET)
+    found = Space.of(program, "rules", threads=2)
+    default = found.schedule(found.default).decisions["grain"]
+    same = [c for c in found if c.way == found.default.way and c.rows[:-1] == found.default.rows[:-1]]
+    grains = {found.choice(c)["grain_power"]: found.schedule(c).decisions["grain"] for c in same}
+    assert grains == {p: max(1, int(default * 2.0**p)) for p in (-2, -1, 0, 1, 2)}
+    assert found.choice(found.default)["grain_power"] == 0
+    loops = [x for x in found.schedule(found.default._replace(rows=(*found.default.rows[:-1], 2))).schedule.trace if x.kind == "annotate"]
+    assert loops  # it is in the trace, so records have it

@@ -11,6 +11,7 @@ from typing import Any
 from ..ir import graph
 from ..ir.errors import OptionError
 from ..ir.module import IRModule
+from ..target import Target
 from ..target.host import usable_cores
 from .database import Database
 from .measure import Builder, LocalBuilder, LocalRunner, Runner
@@ -36,6 +37,8 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
     database = db if isinstance(db, Database) else Database(db)
     if seconds is None and trials is None:
         trials = TRIALS * len(found)
+    if runner is None and (foreign := next((t.program.target for t in found if t.program.target.triple != Target.host().triple), None)) is not None:
+        raise OptionError(f"programs for {foreign.triple} cannot be measured here", hint="give a runner that measures on such a machine")
     with ExitStack() as stack:
         if builder is None:
             builder = LocalBuilder(max(usable_cores() - threads, 1))

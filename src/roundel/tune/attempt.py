@@ -100,7 +100,7 @@ class Attempt:
     def open(self, builder: Builder, runner: Runner, database: Database) -> None:
         """Make the space, measure the default, and learn what earlier sessions measured. Raises TuneError, RuntimeError."""
         try:
-            self.space = Space.of(self.task.program, self.which)
+            self.space = Space.of(self.task.program, self.which, self.threads)
         except ScheduleError as error:
             raise TuneError(str(error)) from error
         self.search = search_named(self.how)(self.space, self.seed)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..ir.annotations import GRAIN
 from ..ir.errors import OptionError, ScheduleError
 from ..strategy.candidates import Candidates
 from ..strategy.choose import choose
@@ -23,6 +24,11 @@ from ..strategy.cost import expected_cycles
 from ..strategy.program import Program
 from ..strategy.rules import rules_in_order
 from ..strategy.sketch import Applied, Rule, Sketch
+
+GRAIN_POWER = "grain_power"
+"""The decision by which power of two the number of iterations that a thread takes at once is multiplied, where there are several threads."""
+GRAIN_POWERS = (0, -1, 1, -2, 2)
+FARTHER = 0.01  # share of the time that is expected of each power away from the sketch's own: what is nearer is tried first
 
 SPACES = ("all", "rules", "generic")
 GENERIC = ("generic", "fallback", "as_written")
@@ -80,8 +86,10 @@ class Way:
         if len(self.tables) <= 1:
             rows = self.all()
         else:
-            each = max(2, int(most ** (1 / len(self.tables))))
-            grids = np.meshgrid(*(t.ranking()[:each] for t in self.tables), indexing="ij")
+            sizes = [len(t) for t in self.tables]
+            while math.prod(sizes) > max(most, 1) and max(sizes) > 2:
+                sizes[sizes.index(max(sizes))] = max(2, max(sizes) * 3 // 4)
+            grids = np.meshgrid(*(t.ranking()[:n] for t, n in zip(self.tables, sizes, strict=True)), indexing="ij")
             rows = np.stack([g.reshape(-1) for g in grids], axis=1)
         return rows[np.argsort(self.cycles(rows), kind="stable")[:most]]
 
@@ -121,9 +129,9 @@ class Space:
     default: Candidate
 
     @staticmethod
-    def of(program: Program, which: str | Sequence[str | Rule] = "all") -> Space:
-        """The space of a program: of ``all`` rules, of hand-written ``rules`` only, of the ``generic`` ones only, or of those that are listed, by
-        name or as rules. The untuned compiler's choice is always in it. Raises OptionError."""
+    def of(program: Program, which: str | Sequence[str | Rule] = "all", threads: int = 1) -> Space:
+        """The space of a program to be run by so many threads: of ``all`` rules, of hand-written ``rules`` only, of the ``generic`` ones only, or of
+        those that are listed, by name or as rules. The untuned compiler's choice is always in it. Raises OptionError."""
         found = next(a for a in choose(program.func, program.target, program.constants) if a.fits)
         assert found.sketch is not None  # it fits
         sketches: list[Sketch] = []
@@ -135,9 +143,11 @@ class Space:
         at = next((k for k, s in enumerate(sketches) if s.name == found.sketch.name), -1)
         if at < 0:
             sketches.append(found.sketch)
-        ways = [_way(s, program) for s in sketches]
+        ways = [_way(s, program, threads) for s in sketches]
         own = ways[at]
-        default = Candidate(ways.index(own), _rows(own, found.choice))
+        rows = _rows(own, {GRAIN_POWER: 0, **found.choice})
+        assert rows is not None  # the choice is from these tables
+        default = Candidate(ways.index(own), rows)
         kept = [w for w in ways if w is own or (w.size and np.isfinite(w.beside))]
         return Space(program, tuple(kept), default._replace(way=kept.index(own)))
 
@@ -165,8 +175,10 @@ class Space:
 
     def schedule(self, candidate: Candidate) -> Applied:
         """The program as it says. Raises ScheduleError where a step is not legal, also where the rule made a mistake."""
+        choice = self.choice(candidate)
+        power = choice.pop(GRAIN_POWER, 0)
         try:
-            return self.sketch(candidate).schedule(self.choice(candidate))
+            return _with_grain(self.sketch(candidate).schedule(choice), power)
         except ScheduleError:
             raise
         except Exception as error:
@@ -192,16 +204,36 @@ def _rules(which: str | Sequence[str | Rule]) -> list[Rule]:
     return [names[r] if isinstance(r, str) else r for r in which]
 
 
-def _way(sketch: Sketch, program: Program) -> Way:
-    """A sketch with its tables. Where they expect nothing, the cost model judges what its best candidate becomes."""
-    if any(t.cycles is not None for t in sketch.tables):
-        return Way(sketch, sketch.tables, sketch.unchanged)
-    try:
-        expected = sketch.expected(sketch.best())
-        return Way(sketch, sketch.tables, expected_cycles(sketch.schedule().func, program.target, cores=1) if expected is None else expected)
-    except Exception as error:  # it is not legal here, or fails; either way it is not in the space
-        _log.info("sketch %s is not in the space of %r: %s", sketch.name, program.name, error)
-        return Way(sketch, sketch.tables, float("inf"))
+def _way(sketch: Sketch, program: Program, threads: int) -> Way:
+    """A sketch with its tables, for several threads with one for the grain. Where they expect nothing, the cost model judges what the best candidate
+    becomes."""
+    beside = sketch.unchanged
+    if not any(t.cycles is not None for t in sketch.tables):
+        try:
+            expected = sketch.expected(sketch.best())
+            beside = expected_cycles(sketch.schedule().func, program.target, cores=1) if expected is None else expected
+        except Exception as error:  # it is not legal here, or fails; either way it is not in the space
+            _log.info("sketch %s is not in the space of %r: %s", sketch.name, program.name, error)
+            beside = float("inf")
+    if threads == 1 or not np.isfinite(beside):
+        return Way(sketch, sketch.tables, beside)
+    least = beside + sum(float(t.cycles.min()) for t in sketch.tables if t.cycles is not None and len(t))
+    powers = np.asarray(GRAIN_POWERS)
+    return Way(sketch, (*sketch.tables, Candidates({GRAIN_POWER: powers}, FARTHER * least * np.abs(powers))), beside)
+
+
+def _with_grain(applied: Applied, power: int) -> Applied:
+    """A schedule whose parallel loops have their grain multiplied by a power of two."""
+    sch, made = applied.schedule, dict(applied.decisions)
+    if not power:
+        return applied
+    loops = {sch.get(loop).loop_var: loop for block in sch.get_child_blocks(sch.get_block("root")) for loop in sch.get_loops(block)}
+    for loop in loops.values():
+        grain = (sch.get(loop).annotations or {}).get(GRAIN)
+        if grain is not None:
+            made[GRAIN] = max(1, int(int(grain) * 2.0**power))
+            sch.annotate(loop, GRAIN, made[GRAIN])
+    return replace(applied, decisions=made)
 
 
 def _rows(way: Way, choice: Any) -> tuple[int, ...] | None:

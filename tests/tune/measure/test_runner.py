@@ -73,6 +73,17 @@ def test_a_runner_whose_process_is_killed_starts_another(machine):
     assert isinstance(runner.race(contract.JOB, good, good, [good], contract.QUICK)[1][0], Timed)
 
 
+def test_a_compiler_that_dies_costs_one_candidate():
+    builder = LocalBuilder(1)
+    assert not isinstance(builder.build([Source(contract.good())], Target.host())[0].result(), Failure)
+    process = builder._idle.get()
+    os.kill(process._child.pid, signal.SIGABRT)
+    builder._idle.put(process)
+    lost, found = [f.result() for f in builder.build([Source(contract.good())] * 2, Target.host())]
+    assert isinstance(lost, Failure) and "SIGABRT" in str(lost) and not isinstance(found, Failure)
+    builder.close()
+
+
 def test_sizes_are_measured_each(machine):
     builder, runner = machine
     program = Program(product(), Target.host())
