@@ -51,6 +51,8 @@ class Analyzer:
 
     def bind(self, var: Var, value: Range | Expr | int) -> None:
         """``var`` lies in a Range, or stands for an expression (which replaces it in simplified results)."""
+        if not isinstance(var, Var):
+            raise TypeError(f"what is bound is a variable, not {var!r}")
         if var in self._sums or var in self._bounds or var in self._simple:
             self.forget()
         self._inner = {}

@@ -83,7 +83,7 @@ def _extern(ex: Executor, e: tir.Call) -> Any:
     name = math_name(e)
     if name is None:
         return _packed(ex, e)
-    operands = e.args[2 if e.op.startswith("call_llvm") else 1 :]
+    operands = tir.intrin.llvm_operands(e) if e.op.startswith("call_llvm") else e.args[1:]
     return _math(ex, name, operands[: tir.intrin.get(name).arity], e.dtype)
 
 

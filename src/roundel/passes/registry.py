@@ -23,6 +23,8 @@ class Pass:
         self.__name__, self.__doc__, self.__module__ = name, fn.__doc__, fn.__module__
 
     def __call__(self, mod: IRModule) -> IRModule:
+        if not isinstance(mod, IRModule):
+            raise OptionError(f"the pass {self.name} takes a module, not a {type(mod).__name__}", hint='a function becomes one by IRModule({"main": func})')
         return self.fn(mod)
 
     def __repr__(self) -> str:

@@ -72,7 +72,8 @@ op = _Operators()
 def Var(name_hint: str, struct_info: Any = None) -> graph.Var:
     """A variable of a graph function."""
     if struct_info is not None and not isinstance(struct_info, graph.StructInfo):
-        raise TypeError(f"what is known of {name_hint} is a struct info with dimensions that are numbers or variables (te.size_var), not text")
+        raise TypeError(f"what is known of {name_hint} is a struct info whose dimensions are numbers or variables (te.size_var), not {struct_info!r}: "
+                        f'relax.Var("{name_hint}", R.Tensor((4, 8), "float32"))')
     return graph.Var(name_hint, graph.ObjectInfo() if struct_info is None else struct_info)
 
 

@@ -82,7 +82,12 @@ class Slice:
 
     def asexpr(self) -> Expr:
         """Not an element: raises RoundelError."""
-        raise RoundelError(f"tensor {self.tensor.name} has {self.tensor.ndim} dimensions and is indexed with {len(self.indices)}")
+        raise RoundelError(f"tensor {self.tensor.name} has {self.tensor.ndim} dimensions and is indexed with {len(self.indices)}",
+                           hint=f"{self.tensor.name}[{', '.join('ijklmn'[: self.tensor.ndim])}] is one element")
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "neg", "lt", "le", "gt", "ge"):
+    setattr(Slice, f"__{_name}__", lambda self, *others: self.asexpr())  # raises
 
 
 def _short(dim: Expr) -> str:

@@ -468,7 +468,7 @@ def _extern(em: Emitter, e: tir.Call) -> str:
         call = tir.Call(e.op, e.args[1:], e.dtype)
         types = [llvm_type(a.dtype.element) for a in call.args]
         return _by_lane(em, call, lambda args: em.op(f"call {t} {name}({', '.join(f'{k} {a}' for k, a in zip(types, args, strict=True))})"))
-    args = e.args[2:] if "llvm" in e.op else e.args[1:]
+    args = tir.intrin.llvm_operands(e) if "llvm" in e.op else e.args[1:]
     operands = [f"ptr {em.string(a.value)}" if type(a) is tir.StringImm else em.typed(a) for a in args]
     t = llvm_type(e.dtype)
     name = em.declare(

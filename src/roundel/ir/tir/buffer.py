@@ -60,6 +60,10 @@ class Buffer(Node):
                 if isinstance(i, slice) else Range(as_index(i), index_const(1)) for i, n in zip(items, self.shape, strict=True)))
         return BufferLoad(self, tuple(as_index(i) for i in items))
 
+    def __iter__(self) -> Any:
+        extent = getattr(self.shape[0], "value", self.shape[0]) if self.shape else 1
+        raise TypeError(f"buffer {self.name} is no sequence: loop over its indices, for i in range({extent})")
+
     def vload(self, indices: Any, dtype: str | None = None) -> BufferLoad:
         """A load of ``dtype``'s lanes along the last dimension."""
         items = [as_index(i) for i in (indices if isinstance(indices, tuple | list) else (indices,))]

@@ -36,7 +36,8 @@ class Expr(Node):
         return NotImplemented
 
     def __bool__(self) -> bool:
-        raise TypeError("an expression has no truth value; decide it with an arith.Analyzer, or build conditions with eq, logical_and, ...")
+        raise TypeError("an expression has no truth value: it is known when the program runs; choose by if_then_else(condition, a, b), max and min of te or T, "
+                        "join conditions by all and any, or ask an arith.Analyzer what can be proved")
 
     @property
     def is_index(self) -> bool:

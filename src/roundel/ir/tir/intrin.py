@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..dtype import BOOL, HANDLE, INT32, VOID, DType
 from .effect import Effect, llvm_effect
-from .expr import Call, Expr, StringImm
+from .expr import Call, Expr, IntImm, StringImm
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,13 @@ def check_operands(op: object, args: Sequence[Expr]) -> None:
         return
     to = "float32" if found.operands == "float" else "int32"
     raise TypeError(f"{op} is of {OPERANDS[found.operands][0]}, not of {args[0].dtype}: cast first, x.astype(\"{to}\")")
+
+
+def llvm_operands(call: Call) -> tuple[Expr, ...]:
+    """The operands of the LLVM intrinsic that is called, behind its name and, in TVM's older spelling, the number of those with a signature."""
+    first = call.args[1] if len(call.args) > 1 else None
+    counted = type(first) is IntImm and (str(first.dtype) == "uint32" or first.value == len(call.args) - 2)
+    return call.args[2 if counted else 1 :]
 
 
 def result_dtype(op: object, args: Sequence[Expr]) -> DType:

@@ -34,6 +34,8 @@ def const(value: Any, dtype: Any = None) -> Expr:
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, str):
         return e.StringImm(value)
+    if not isinstance(value, int | float):
+        raise TypeError(f"a {type(value).__name__} is neither a number nor an expression: {value!r}")
     kind = DType(dtype) if dtype is not None else BOOL if isinstance(value, bool) else INT64 if isinstance(value, int) else FLOAT32
     if kind.lanes != 1:
         return e.Broadcast(const(value, kind.element), kind.lanes)

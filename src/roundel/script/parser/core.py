@@ -8,10 +8,12 @@ import builtins
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar
 
 from ...ir import graph, tir
 from ...ir.errors import RoundelError, ScriptError
+from ...ir.node import Node
 from .source import Source
 
 F = TypeVar("F", bound=Callable)
@@ -169,7 +171,13 @@ class Evaluator:
 
     def attribute(self, node: ast.Attribute, value: Any) -> Any:
         """``value.name``"""
-        return getattr(value, node.attr)
+        try:
+            return getattr(value, node.attr)
+        except AttributeError as e:
+            near = get_close_matches(node.attr, [n for n in dir(value) if not n.startswith("_")], 1)
+            if not near:
+                raise
+            raise self.error(node, str(e), f"did you mean {near[0]}?") from e
 
     def call(self, node: ast.Call, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """``fn(*args, **kwargs)``"""
@@ -240,12 +248,19 @@ class StaticEvaluator(Evaluator):
         a, b = self.visit(node.left), self.visit(node.right)
         if isinstance(a, graph.GraphExpr) or isinstance(b, graph.GraphExpr):
             return self.graph_op(node, GRAPH_BINARY.get(type(node.op), "?"), a, b)
-        a, b = self.operand(a), self.operand(b)
+        a, b = self.number(node, a), self.number(node, b)
         if isinstance(a, tir.Expr) != isinstance(b, tir.Expr):  # NumPy scalars would broadcast over the expression
             a, b = (x.item() if hasattr(x, "item") else x for x in (a, b))
         if type(node.op) is ast.Pow and (isinstance(a, tir.Expr) or isinstance(b, tir.Expr)):
             return tir.call("pow", *tir.ops._pair(a, b))
         return BINARY[type(node.op)](a, b)
+
+    def number(self, node: ast.AST, value: Any) -> Any:
+        """An operand of arithmetic, where a buffer is none."""
+        if isinstance(value, tir.Buffer):
+            indices = ", ".join("ijklmn"[: value.ndim])
+            raise self.error(node, f"buffer {value.name} stands where one of its elements is meant", f"index it: {value.name}[{indices}]")
+        return self.operand(value)
 
     @handles(ast.UnaryOp)
     def _unary(self, node: ast.UnaryOp) -> Any:
@@ -317,7 +332,12 @@ class StaticEvaluator(Evaluator):
         kwargs: dict[str, Any] = {}
         for k in node.keywords:
             kwargs.update(self.visit(k.value) if k.arg is None else {k.arg: self.visit(k.value)})
-        return self.call(node, fn, args, kwargs)
+        try:
+            return self.call(node, fn, args, kwargs)
+        except TypeError as e:
+            if what := _wrong_level(fn, args):
+                raise self.error(node, *what) from e
+            raise
 
     @handles(ast.JoinedStr)
     def _fstring(self, node: ast.JoinedStr) -> str:
@@ -395,6 +415,17 @@ def _without_defaults(node: ast.Lambda) -> ast.Lambda:
 def _plain(value: Any) -> Any:
     """Constants as Python numbers."""
     return value.value if isinstance(value, tir.IntImm | tir.FloatImm | tir.StringImm) else value
+
+
+def _wrong_level(fn: Any, args: list[Any]) -> tuple[str, str] | None:
+    """What to say of a function that is not one of programs, or of the other kind of them: what is wrong, what to do."""
+    module, name = str(getattr(fn, "__module__", None) or type(fn).__module__), str(getattr(fn, "__name__", ""))
+    if module.split(".")[0] in ("numpy", "math", "torch", "scipy") and any(isinstance(a, Node) for a in args):
+        what = f"{module}.{name} computes with numbers, and this is a part of the program"
+        return what, f"write what the program computes: T.{name} or R.{name}, where there is one"
+    if module.startswith(f"{__name__.split('.')[0]}.script.tir") and any(isinstance(a, graph.GraphExpr) for a in args):
+        return f"T.{name} is of tensor programs, and this is a value of a graph function", f"R.{name}, where there is one"
+    return None
 
 
 def _message(e: BaseException) -> str:

@@ -270,7 +270,7 @@ class TensorParser(Blocks):
     @handles(ast.AugAssign)
     def _augmented(self, node: ast.AugAssign) -> None:
         load = ast.copy_location(_as_load(node.target), node.target)
-        value = BINARY[type(node.op)](self.operand(self.visit(load)), self.operand(self.visit(node.value)))
+        value = BINARY[type(node.op)](*(self.number(node, self.visit(v)) for v in (load, node.value)))
         self._assign_to(node.target, value, node)
 
     def _assign_to(self, target: ast.expr, value: Any, node: ast.stmt) -> None:
