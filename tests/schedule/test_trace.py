@@ -109,3 +109,21 @@ def test_handles_show_what_they_stand_for():
     assert "for i_0, i_1, j, k in T.grid(4, 4, 17, 11)" in repr(outer)
     assert repr(loop) == "loop that is no longer there: split into i_0, i_1"
     assert repr(next(iter(sch.trace)).outputs[0]) == repr(block)
+
+
+def test_what_only_looks_and_is_not_used_is_left_out():
+    sch = Schedule(matmul_relu())
+    sch.get_block("E")
+    loops = sch.get_loops("C")
+    sch.sample_perfect_tile(loops[1], 2, 8)
+    sch.split(loops[0], sch.sample_perfect_tile(loops[0], 2, 8))
+    sch.enter_postproc()
+    sch.unroll(loops[2])
+    kinds = [i.kind for i in sch.trace.simplified()]
+    assert kinds == ["get_block", "get_loops", "sample_perfect_tile", "split", "enter_postproc", "unroll"]
+    assert [i.kind for i in sch.trace.simplified(remove_postproc=True)] == kinds[:4]
+    again = Schedule(matmul_relu())
+    sch.trace.simplified().apply_to_schedule(again)
+    assert again.func.script() == sch.func.script()
+    other = sch.trace.with_decision(1, [2, 6], remove_postproc=True)
+    assert len(other) == len(sch.trace) - 2 and Trace(sch.trace.insts, {sch.trace.insts[-3]: None})

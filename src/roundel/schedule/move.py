@@ -90,9 +90,8 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
     passed = [r for r in move.between() if not tree.under(r, move.loop)]
     passed += [r for p in parts[at:] for r in tree.realizes(p)]
     legality.require_no_conflict(tree, move.realize, passed, "move")
-    for source in sources:
-        move.require_apart(source, legality.writes_of(source.block) & legality.asked_of(move.realize))
     for other in (r for p in parts[:at] for r in tree.realizes(p)):
+        move.require_apart(other, legality.writes_of(other.block) & legality.asked_of(move.realize))
         move.require_apart(other, legality.writes_of(move.block) & (legality.needed_by(other) | legality.writes_of(other.block)))
     _require_finished(move, sources)
     doms, conditions = _provided(move, sources)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .schedule import Schedule
 
 HANDLES = (BlockRV, LoopRV, Var)
+LOOKING = frozenset({"get_block", "get_loops", "get_child_blocks", "get_producers", "get_consumers", "get_output_blocks", "sample_categorical",
+                     "sample_perfect_tile", "sample_compute_location"})  # instructions that change no program
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +70,25 @@ class Trace:
         """What each sampling instruction chose."""
         return {i: i.decision for i in self.instructions if i.samples}
 
-    def with_decision(self, instruction: Instruction | int, decision: Any) -> Trace:
-        """The trace with another choice at a sampling instruction (itself, or the n-th sampling one)."""
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """The trace without instructions that only look and whose results nothing uses; with ``remove_postproc`` up to ``enter_postproc``."""
+        kept: list[Instruction] = []
+        used: set[Any] = set()
+        for i in reversed(self._before_postproc() if remove_postproc else self.instructions):
+            if i.kind not in LOOKING or any(o in used for o in i.outputs):
+                kept.append(i)
+                used.update(h for v in i.inputs.values() for h in _handles_in(v))
+        return Trace(kept[::-1])
+
+    def _before_postproc(self) -> tuple[Instruction, ...]:
+        kinds = [i.kind for i in self.instructions]
+        return self.instructions[: kinds.index("enter_postproc")] if "enter_postproc" in kinds else self.instructions
+
+    def with_decision(self, instruction: Instruction | int, decision: Any, remove_postproc: bool = False) -> Trace:
+        """The trace with another choice at a sampling instruction (itself, or the n-th sampling one); with ``remove_postproc`` up to
+        ``enter_postproc``."""
+        if remove_postproc:
+            return Trace(self._before_postproc()).with_decision(instruction, decision)
         sampling = [i for i in self.instructions if i.samples]
         target = sampling[instruction] if isinstance(instruction, int) else instruction
         if target not in sampling:
@@ -108,9 +127,7 @@ class Trace:
 
     def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False, decision_provider: Callable[[Instruction], Any] | None = None) -> None:
         """``apply_to``, with TVM's parameters: with ``remove_postproc`` up to ``enter_postproc``."""
-        kinds = [i.kind for i in self.instructions]
-        last = kinds.index("enter_postproc") if remove_postproc and "enter_postproc" in kinds else len(kinds)
-        Trace(self.instructions[:last]).apply_to(sch, decide=decision_provider)
+        Trace(self._before_postproc() if remove_postproc else self.instructions).apply_to(sch, decide=decision_provider)
 
     # --- text
 
@@ -157,6 +174,13 @@ def flatten(made: Any) -> list[Any]:
     if made is None:
         return []
     return [h for m in made for h in flatten(m)] if isinstance(made, list | tuple) else [made]
+
+
+def _handles_in(value: Any) -> list[Any]:
+    """The handles that occur in an argument."""
+    if isinstance(value, list | tuple):
+        return [h for v in value for h in _handles_in(v)]
+    return [*free_vars(value)] if isinstance(value, Expr) else [value] if isinstance(value, HANDLES) else []
 
 
 def has_handles(value: Any) -> bool:
