@@ -54,23 +54,22 @@ def accepts(func, step) -> bool:
 
 
 MAKE = nest("B", "B[v] = X[v]")
-USE = "    for i in range(8):\n" + "".join(
-    f"        with T.sblock({n!r}):\n            v = T.axis.spatial(8, i)\n            {s}\n" for n, s in (("C", "C[v] = B[v]"), ("X", "X[(v + {}) % 8] = A[v]"))
-)
+def together(*blocks: tuple[str, str]) -> str:
+    """Blocks that store one element each, in one loop."""
+    text = "".join(f"        with T.sblock({name!r}):\n            v = T.axis.spatial(8, i)\n            {store}\n" for name, store in blocks)
+    return "    for i in range(8):\n" + text
 
 
 @pytest.mark.parametrize("step", range(8))
 def test_who_moves_into_a_loop_finds_its_inputs_unchanged(step):
     """Block X, behind the consumer in the loop, changes what the producer reads (in all iterations to come, but where the step is 0)."""
-    func = program(MAKE, USE.format(step))
+    func = program(MAKE, together(("C", "C[v] = B[v]"), ("X", f"X[(v + {step}) % 8] = A[v]")))
     assert not accepts(func, lambda sch: sch.compute_at("B", sch.get_loops("C")[0]))
 
 
 def test_who_moves_into_a_loop_is_not_read_early_there():
     """Block E stands in front of the producer in the loop, and reads in each iteration what the moved block would have stored in the one before."""
-    loop = "    for i in range(8):\n" + "".join(
-        f"        with T.sblock({n!r}):\n            v = T.axis.spatial(8, i)\n            {s}\n" for n, s in (("E", "Y[0, v] = C[(v + 7) % 8]"), ("B", "B[v] = A[v]"))
-    )
+    loop = together(("E", "Y[0, v] = C[(v + 7) % 8]"), ("B", "B[v] = A[v]"))
     func = program(loop, nest("C", "C[v] = B[v]"))
     assert not accepts(func, lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0]))
 
@@ -78,9 +77,7 @@ def test_who_moves_into_a_loop_is_not_read_early_there():
 @pytest.mark.parametrize("asked, taken", [("P[i] > 0", False), ("X[i] > 0", True)])
 def test_a_condition_that_reads_memory_reads_it(asked, taken):
     """Block C runs where P says so, which is stored in the same loop as what C reads."""
-    loop = "    for i in range(8):\n" + "".join(
-        f"        with T.sblock({n!r}):\n            v = T.axis.spatial(8, i)\n            {s}\n" for n, s in (("P", "P[(v + 1) % 8] = A[v]"), ("B", "B[v] = A[v]"))
-    )
+    loop = together(("P", "P[(v + 1) % 8] = A[v]"), ("B", "B[v] = A[v]"))
     func = program(loop, nest("C", "C[v] = B[v]", where=asked))
     assert accepts(func, lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0])) == taken
 
