@@ -102,13 +102,24 @@ def defined_twice(name: str) -> Callable[[Path], None]:
     return write
 
 
-def external(location: str, length: int = 24) -> Callable[[Path], None]:
+def repeated(part: str) -> Callable[[Path], None]:
+    """The first input or initializer of the graph stands there a second time."""
+    def write(path: Path) -> None:
+        proto = add()
+        again = getattr(proto.graph, part).add()
+        again.CopyFrom(getattr(proto.graph, part)[0])
+        path.write_bytes(proto.SerializeToString())
+
+    return write
+
+
+def external(location: str, length: int | str = 24, *more: tuple[str, str]) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         proto = add()
         w = proto.graph.initializer[0]
         w.ClearField("raw_data")
         w.data_location = TensorProto.EXTERNAL
-        for key, text in (("location", location), ("offset", "0"), ("length", str(length))):
+        for key, text in (("location", location), ("offset", "0"), ("length", str(length)), *more):
             w.external_data.add(key=key, value=text)
         path.write_bytes(proto.SerializeToString())
         (path.parent / "short.bin").write_bytes(bytes(8))
@@ -166,6 +177,8 @@ BROKEN = {
     "two nodes of one result": (defined_twice("a"), "(?s)'second'.*'a' is defined twice.*'first'"),
     "a result named like an initializer": (defined_twice("w"), "(?s)'second'.*'w' is defined twice.*initializer"),
     "a result named like an input": (defined_twice("x"), "(?s)'second'.*'x' is defined twice.*input"),
+    "two inputs of one name": (repeated("input"), "(?s)'x' is defined twice.*each time by an input"),
+    "two initializers of one name": (repeated("initializer"), "(?s)'w' is defined twice.*each time by an initializer"),
     "missing external data": (external("weights.bin"), "(?s)tensor 'w'.*missing.*weights.bin"),
     "external data above the folder": (external("../../secret.bin"), "(?s)outside the model's folder.*secret"),
     "external data at an absolute path": (external("/etc/passwd"), "(?s)outside the model's folder.*passwd"),
@@ -178,6 +191,11 @@ BROKEN = {
     "external data that links to nothing": (linked(lambda p: p.symlink_to("nowhere")), "(?s)tensor 'w'.*missing"),
     "external data that links elsewhere": (linked(lambda p: p.symlink_to("/etc/passwd")), "(?s)outside the model's folder.*weights"),
     "external data too short": (external("short.bin"), "(?s)does not fit.*8 bytes"),
+    "external data in two files": (external("short.bin", 8, ("location", "other.bin")), "(?s)tensor 'w'.*broken.*twice"),
+    "external data of two lengths": (external("short.bin", 8, ("length", "4")), "(?s)tensor 'w'.*broken.*twice"),
+    "external data of a length in other digits": (external("short.bin", "\uff18"), "(?s)tensor 'w'.*broken"),
+    "external data of a length with underscores": (external("short.bin", "2_4"), "(?s)tensor 'w'.*broken"),
+    "external data of an endless length": (external("short.bin", "9" * 5000), "(?s)tensor 'w'.*broken"),
     "absurd initializer": (absurd_initializer, "(?s)tensor 'w'.*absurdly large"),
     "absurd input": (absurd_input, "(?s)input 'x'.*absurdly large.*1099511627776"),
     "absurd intermediate": (absurd_middle, "'e'.*absurdly large"),

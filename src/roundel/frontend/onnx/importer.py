@@ -459,9 +459,16 @@ def sorted_nodes(proto: Any, defined: Mapping[str, Any]) -> list[onnx.NodeProto]
 
 
 def _check_unique(proto: Any, nodes: Sequence[Any]) -> None:
-    """Raises ModelError when two nodes, or a node and an input or initializer, define one name (subgraphs may hide names from outside)."""
-    makers = {t.name: "an initializer" for t in getattr(proto, "initializer", ())}
-    makers.update((i if isinstance(i, str) else i.name, "an input") for i in proto.input)
+    """Raises ModelError when two nodes, inputs or initializers, or a node and one of these, define one name (subgraphs may hide names from outside;
+    an initializer of an input's name is its default)."""
+    makers: dict[str, str] = {}
+    for what, found in (("an initializer", [t.name for t in getattr(proto, "initializer", ())]),
+                        ("an input", [i if isinstance(i, str) else i.name for i in proto.input])):
+        for name in found:
+            if name and makers.get(name) == what:
+                raise ModelError(f"{name!r} is defined twice", where=f"graph {proto.name!r}", why=f"each time by {what}",
+                                 hint="every name of a graph has one definition; give one of the two another name")
+            makers[name] = what
     for n in nodes:
         title = f"node {n.name!r} ({n.op_type})" if n.name else f"a node {n.op_type}"
         for name in n.output:

@@ -188,17 +188,22 @@ def _decode(raw: np.ndarray, dtype: DType, shape: tuple[int, ...], count: int) -
     return signed.astype(dtype.numpy).reshape(shape)
 
 
+def _whole(text: str) -> int | None:
+    """A number of bytes in decimal digits."""
+    return int(text) if text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20 else None
+
+
 def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], count: int, folder: ModelFolder | None, where: str) -> ConstData:
     facts = {e.key: e.value for e in tensor.external_data}
     location = facts.get("location", "")
+    if len(facts) < len(tensor.external_data):
+        raise ModelError("the external data entry is broken", where=where, why="it says something twice")
     if folder is None:
         raise ModelError("the tensor lies in an external file, but the model was not given as a path", where=where, why=f"file {location!r}")
     path = folder.find(location, where)
-    try:
-        offset = int(facts.get("offset", 0))
-        length = int(facts.get("length", dtype.nbytes(count)))
-    except ValueError:
-        raise ModelError("the external data entry is broken", where=where, why=f"{facts}") from None
+    offset, length = (_whole(facts.get(name, str(default))) for name, default in (("offset", 0), ("length", dtype.nbytes(count))))
+    if offset is None or length is None:
+        raise ModelError("the external data entry is broken", where=where, why=f"{facts}")
     if length != dtype.nbytes(count) or offset < 0 or offset + length > path.stat().st_size:
         raise ModelError("the external data does not fit", where=where, why=f"{location} has {path.stat().st_size} bytes; the tensor "
                          f"says offset {offset}, length {length}, and shape {list(shape)} of {dtype} takes {dtype.nbytes(count)}")
