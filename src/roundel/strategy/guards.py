@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a condition of a scheduled program is asked once lowering has cut the loops around it.
+"""How often a guard of a scheduled program is evaluated once lowering has split the loops around it.
 
-``lower/partition_loops`` splits a serial loop where a condition that is linear in its variable begins or ceases to hold for all iterations inside,
-and puts one test into each iteration of other loops; in the larger part nothing is asked any more. What is left is asked in the iterations at the
-borders, unless all that the condition depends on is written out there, so that it is a constant.
+A guard is the condition of a conditional expression, such as that of zero padding. ``lower/partition_loops`` splits a serial loop where a guard that is
+linear in the loop's variable begins or ceases to hold for all iterations inside, and puts one test into each iteration of other loops; the larger part
+is then free of the guard. It is still evaluated in the iterations at the borders, unless all variables that it depends on belong to unrolled loops,
+so that it is a constant there.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Around:
     is_window: bool = False
 
 
-def share_asked(condition: tir.Expr, loops: Sequence[tir.For], extent: Extent, steps: Steps, first: First) -> float:
-    """The share of a statement's iterations in which any part of a condition is asked. ``loops`` are those around the statement, the outermost
+def share_evaluated(condition: tir.Expr, loops: Sequence[tir.For], extent: Extent, steps: Steps, first: First) -> float:
+    """The share of a statement's iterations in which any part of a guard is evaluated. ``loops`` are those around the statement, the outermost
     first. ``extent`` is that of a loop's variable or of a quotient or remainder of it, ``steps`` says how far an index moves along each of these (None:
     it is not linear), ``first`` what it is in the first iteration of all loops."""
     never = 1.0
@@ -69,12 +70,12 @@ def _share(c: tir.Expr, loops: Sequence[tir.For], extent: Extent, steps: Steps, 
                 notes: Mapping[str, Any] = loop.annotations or {}
                 is_linear = axis is loop.loop_var and loop.kind is tir.ForKind.SERIAL
                 around.append(Around(step, extent(axis), loop.kind, is_linear, EDGE in notes, WINDOW in notes))
-    return _asked(first(slack), around, True)
+    return _evaluated(first(slack), around, True)
 
 
-def _asked(slack: float, loops: Sequence[Around], is_known: bool) -> float:
-    """The share of iterations in which it is asked whether ``slack``, the difference in the first of them all, is below zero. ``is_known``: the
-    variables of loops outside are numbers."""
+def _evaluated(slack: float, loops: Sequence[Around], is_known: bool) -> float:
+    """The share of iterations in which it is tested whether ``slack``, the difference of the guard's sides in the first of them all, is below zero.
+    ``is_known``: the variables of the loops outside are numbers."""
     if slack + _fall(loops) >= 0:
         return 0.0
     for k, loop in enumerate(loops):
@@ -88,11 +89,11 @@ def _asked(slack: float, loops: Sequence[Around], is_known: bool) -> float:
         at = (lost - 1) // 2 if loop.step > 0 else loop.extent - 1 - (lost - 1) // 2
         there = slack + loop.step * at
         if not loop.is_linear:
-            left = _asked(there, others, False)
+            left = _evaluated(there, others, False)
         elif not others:
             left = 0.0  # each of the parts has one answer
         elif any(x.is_window for x in inside) or all(x.kind is _WRITTEN_OUT for x in others):
-            left = _asked(there, others, is_known and lost == 1)
+            left = _evaluated(there, others, is_known and lost == 1)
         else:
             left = 1.0
         return lost / loop.extent * left

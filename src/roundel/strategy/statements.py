@@ -18,7 +18,7 @@ from ..ir.annotations import GRAIN
 from ..ir.visit import free_vars
 from ..schedule.operations import ELEMENTARY
 from ..target import Target
-from .guards import share_asked
+from .guards import share_evaluated
 from .nest import Operand
 
 Column = Any  # an array with a value for each candidate, or one number for all
@@ -97,15 +97,15 @@ def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> 
     return reader.statements()
 
 
-def statement_of(block: tir.Block, lane_axis: int, target: Target, asks: bool = True) -> Statement:
-    """The store of a block whose loops are still to be chosen: what it touches and computes, by the positions of the block's axes. ``asks``: its
-    conditions are asked for each element; otherwise loops are cut where they change."""
+def statement_of(block: tir.Block, lane_axis: int, target: Target, has_guards: bool = True) -> Statement:
+    """The store of a block whose loops are still to be chosen: what it touches and computes, by the positions of the block's axes. ``has_guards``:
+    its conditions are evaluated for each element; otherwise loops are split where they change."""
     reader = _Reader(None, {}, target.line_bytes)
     site = _Site((), block.body, {axis.var: {k: 1} for k, axis in enumerate(block.iter_vars)}, _NONE)
     read = _Accesses(reader, site, {})
     read.lanes = lane_axis
     read.extents = {k: reader.number(axis.dom.extent) for k, axis in enumerate(block.iter_vars)}
-    return Statement((), read.touches(), read.operations(asks), read.accumulates())
+    return Statement((), read.touches(), read.operations(has_guards), read.accumulates())
 
 
 def in_registers(s: Statement) -> Statement:
@@ -407,28 +407,28 @@ class _Accesses:
             self.memo[e] = frozenset(self._inside(e))
         return self.memo[e]
 
-    def operations(self, asks: bool = True) -> tuple[Operation, ...]:
+    def operations(self, has_guards: bool = True) -> tuple[Operation, ...]:
         """What is computed, each different value once."""
         def parts(e: tir.Expr) -> list[tir.Expr]:
             fused = self._fused(e)
             inner = [] if type(e) is tir.BufferLoad else children(e)
             return inner if fused is None else [*(x for x in inner if x is not fused), fused.a, fused.b]
 
-        counts = ((e, self._instructions(e, asks)) for e in each([self.site.store.value], parts))
+        counts = ((e, self._instructions(e, has_guards)) for e in each([self.site.store.value], parts))
         return tuple(Operation(count, self.moves(e), e.dtype.bits) for e, count in counts if count)
 
-    def _instructions(self, e: tir.Expr, asks: bool) -> float:
+    def _instructions(self, e: tir.Expr, has_guards: bool) -> float:
         """Of one node, as a mean over the iterations."""
         if type(e) not in _CHOICES:
             return instructions(e)
-        return instructions(e) * self._asked(e.condition) if asks or type(e) is not tir.IfThenElse else 0.0
+        return instructions(e) * self._evaluated(e.condition) if has_guards or type(e) is not tir.IfThenElse else 0.0
 
-    def _asked(self, condition: tir.Expr) -> float:
-        """The share of iterations in which a condition is asked; of a statement whose loops are still to be chosen, all."""
+    def _evaluated(self, condition: tir.Expr) -> float:
+        """The share of iterations in which a condition is evaluated; of a statement whose loops are still to be chosen, all."""
         if not self.site.loops:
             return 1.0
         moved, first = lambda e: steps(e, self.site.values, self.extents), lambda e: at_first(e, self.site.first)
-        return share_asked(condition, self.site.loops, lambda axis: _extent(axis, self.extents), moved, first)
+        return share_evaluated(condition, self.site.loops, lambda axis: _extent(axis, self.extents), moved, first)
 
     def _fused(self, e: tir.Expr) -> Any:
         """The product that is one instruction with the sum it goes into."""

@@ -28,7 +28,7 @@ from .streams import stream
 MOST_CHOICES = 8
 SHORT = 512  # elements of a row; to find where one is takes a division for each loop that was fused
 THROUGH = 0.25  # of the rate of the second-level cache, at which elements are read and written
-FEW = 16     # times as many elements are looked up with those of a table
+FEW = 16     # a table with this many times fewer elements than what is looked up with it is computed first
 MANY = 16    # parallel iterations that are enough
 ASSUMED = 256  # of symbolic extents of a row
 
@@ -81,7 +81,7 @@ def spatial_cycles(info: BlockInfo, target: Target, kept: Collection[tir.Buffer]
         flat = _flat_suffix(info)
         whole = Loop(last, -(-product(extents[-flat:], ASSUMED) // lanes)) if flat > 1 else Loop(last, -(-(extents[last] or 1) // lanes))
         around = [*around[: len(axes) - flat], whole, Loop(last, lanes, LANES)]
-    statement = statement_of(info.block, last if is_vector else -1, target, asks=bool(conditional(info)))
+    statement = statement_of(info.block, last if is_vector else -1, target, has_guards=bool(conditional(info)))
     touches = tuple(replace(t, register=t.register or t.buffer in kept) for t in statement.touches)
     return float(np.max(cycles(target, replace(statement, loops=tuple(around), touches=touches))))
 
@@ -151,7 +151,7 @@ def _is_looked_up(sch: Any, access: Access) -> bool:
 
 
 def _chooses(info: BlockInfo, axis: tir.IterVar) -> bool:
-    """Whether a short axis says which of several expressions an element is: written out, there is nothing left to ask."""
+    """Whether a short axis selects one of several expressions for an element: once its loop is unrolled, the selection is known at compile time."""
     extent = extent_of(axis)
     return extent is not None and 1 < extent <= MOST_CHOICES and any(
         type(n) is tir.IfThenElse and type(n.condition) is tir.EQ and n.condition.a is axis.var and type(n.condition.b) is tir.IntImm
@@ -161,7 +161,7 @@ def _chooses(info: BlockInfo, axis: tir.IterVar) -> bool:
 
 def _flat_suffix(info: BlockInfo) -> int:
     """How many of the last axes can be one loop: every access moves along them as along one contiguous axis, or not at all, and
-    no condition asks for one of them."""
+    no condition depends on one of them."""
     axes = list(info.spatial)
     asked = conditional(info)
     count = 1

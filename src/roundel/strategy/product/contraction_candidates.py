@@ -159,7 +159,7 @@ def _cycles(c: Contraction, target: Target, t: Columns, row: int) -> Any:
 
 def _statement(c: Contraction, target: Target, is_packed: bool) -> Statement:
     """A step of the reduction, without its loops."""
-    found = in_registers(statement_of(c.info.block, c.vector_axis, target, asks=False))
+    found = in_registers(statement_of(c.info.block, c.vector_axis, target, has_guards=False))
     panels = lambda x: replace(x, operand=replace(x.operand, constant=not c.is_data, is_packed=is_packed))
     return replace(found, touches=tuple(panels(x) if x.buffer is c.vector.buffer else x for x in found.touches))
 

@@ -28,7 +28,7 @@ class Stages:
 
     def statement(self, info: BlockInfo, lane_axis: int, target: Target) -> Statement:
         """A stage without its loops."""
-        found = statement_of(info.block, lane_axis, target, asks=False)
+        found = statement_of(info.block, lane_axis, target, has_guards=False)
         made = {i.stores[0].buffer for i in self.infos[:-1]}
         outside = set(self.shared[info.name])
         touches = []

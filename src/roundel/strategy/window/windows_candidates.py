@@ -52,7 +52,7 @@ def _written(info: BlockInfo) -> np.ndarray:
 def _cycles(info: BlockInfo, lanes: int, target: Target, t: Columns) -> Any:
     """Of the nest that each candidate becomes (``windows._schedule``)."""
     axes = {axis.var: k for k, axis in enumerate(info.block.iter_vars)}
-    statement = in_registers(statement_of(info.block, axes[info.spatial[-1].var], target, asks=False))
+    statement = in_registers(statement_of(info.block, axes[info.spatial[-1].var], target, has_guards=False))
     extent = lambda axis: ASSUMED if extent_of(axis) is None else extent_of(axis)
     *others, last = info.spatial
     beside = others.pop() if others else None
