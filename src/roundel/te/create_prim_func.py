@@ -13,7 +13,7 @@ from roundel.ir.dtype import BOOL, HANDLE, DType
 from roundel.ir.errors import RoundelError
 from roundel.ir.visit import free_vars, substitute
 
-from .reduce import Reduce
+from .reduce import Reduce, is_reduced_over
 from .tensor import Compute, Definition, Extern, Placeholder, Scan, Tensor
 
 
@@ -40,7 +40,7 @@ def create_prim_func(
                 f"tensor {t.name} is read but is not among the parameters",
                 hint="add the placeholder to create_prim_func's list",
             )
-    _check_variables(args, stages, buffers)
+    _check_axes(stages)
     body = tir.seq(*(_stage(stage, outs, buffers) for stage, outs in stages if not isinstance(stage, Placeholder)))
     root = tir.Block((), (), (), "root", body, alloc_buffers=_inner(buffers, given))
     params, pairs = [], []
@@ -62,17 +62,13 @@ def create_prim_func(
     return _with_sizes(func)
 
 
-def _check_variables(args: Sequence[Any], stages: list[tuple[Definition, list[Tensor]]], buffers: Mapping[Tensor, tir.Buffer]) -> None:
-    """Raises RoundelError for an element that is made of a variable which nothing binds."""
-    known = {v for a in args for n in (buffers[a].shape if isinstance(a, Tensor) else (a,)) for v in free_vars(n)}
+def _check_axes(stages: list[tuple[Definition, list[Tensor]]]) -> None:
+    """Raises RoundelError for an element that is read along an axis over which nothing reduces."""
     for stage, outs in stages:
-        if not isinstance(stage, Compute):
-            continue
-        for body in stage.bodies:
+        for body in stage.bodies if isinstance(stage, Compute) else ():
             over = {x.var for x in (*stage.axes, *(body.axes if isinstance(body, Reduce) else ()))}
-            for v in sorted(free_vars(body) - over - known, key=lambda v: v.name):
-                raise RoundelError(f"te.compute {outs[0].name!r} uses {v.name}, which is none of its axes",
-                                   hint=f"reduce over it, te.sum(..., axis={v.name}), or add it to create_prim_func's list")
+            for v in sorted(filter(is_reduced_over, free_vars(body) - over), key=lambda v: v.name):
+                raise RoundelError(f"te.compute {outs[0].name!r} uses {v.name}, which is none of its axes", hint=f"reduce over it: te.sum(..., axis={v.name})")
 
 
 def _inner(buffers: Mapping[Tensor, tir.Buffer], given: set[Tensor]) -> tuple[tir.Buffer, ...]:

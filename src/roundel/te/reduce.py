@@ -53,7 +53,14 @@ def reduce_axis(dom: Any, name: str = "k") -> tir.IterVar:
     elif not isinstance(dom, tir.Range):
         extent = tir.as_index(dom)
         dom = tir.Range(tir.const(0, extent.dtype), extent)
-    return _Axis(tir.Var(name, dom.extent.dtype), dom, tir.IterKind.REDUCE)
+    variable = tir.Var(name, dom.extent.dtype)
+    variable._facts = {"reduces": True}
+    return _Axis(variable, dom, tir.IterKind.REDUCE)
+
+
+def is_reduced_over(v: tir.Var) -> bool:
+    """Whether a variable is that of a reduction axis."""
+    return bool(v._facts and v._facts.get("reduces"))
 
 
 @node
