@@ -12,6 +12,7 @@ from .build import Built, inspect
 from .build import compile_module as build_objects
 from .build.ahead import working_ahead
 from .build.build import as_module, machine_spec
+from .build.interface import told_apart
 from .build.kernels import start_processes
 from .builder import shared_programs
 from .graph.algorithms.attention import attention
@@ -114,7 +115,7 @@ def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline:
 
 def build_module(mod: Any, *, target: TargetLike | None = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:
     """A module as it is made callable: graph functions go through the default pipeline, tensor programs keep their schedules."""
-    mod = as_module(mod)
+    mod = told_apart(as_module(mod))
     called = {name: str(f.attrs.get("global_symbol", "")) for name, f in mod.items()}
     target = target_of(target)
     if any(isinstance(f, Function) for _, f in mod.items()):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flat_programs import c, flat, func, loop
 
+import roundel as rd
 from roundel.build import compile_module, inspect
 from roundel.build.units import Units
 from roundel.codegen.llvm import MachineSpec
@@ -15,6 +16,7 @@ from roundel.ir import Attrs, ConstData, DType, IRModule, Var, decl_buffer, opti
 from roundel.ir.dtype import HANDLE, INT32, INT64, VOID
 from roundel.ir.errors import BuildError, CallError
 from roundel.ir.graph import GlobalVar
+from roundel.script import tir as T
 
 
 def var(name="i"):
@@ -299,3 +301,26 @@ def test_building_and_running_in_several_threads():
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(task, range(60, 84))) == list(range(60, 84))
+
+
+def _scaled(factor, symbol=None):
+    @T.prim_func
+    def scaled(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi] * T.float32(factor)
+
+    return scaled.with_attr("global_symbol", symbol) if symbol else scaled
+
+
+@pytest.mark.parametrize("symbols", [(None, None, None), ("b", "c", "a"), ("x", "x", "b"), ("c", None, None)], ids=str)
+def test_functions_are_found_by_their_names_in_the_module_whatever_they_are_exported_as(symbols):
+    """Three functions made by one Python function have one ``global_symbol``; symbols may also be the names of other functions."""
+    mod = rd.IRModule({name: _scaled(k + 2, symbol) for k, (name, symbol) in enumerate(zip("abc", symbols))})
+    x = np.ones(4, np.float32)
+    for run in (rd.interpret(mod), rd.build(mod)):
+        for k, name in enumerate("abc"):
+            out = np.zeros(4, np.float32)
+            run[name](x, out)
+            assert out[0] == k + 2, (type(run), name)

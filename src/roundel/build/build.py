@@ -22,7 +22,7 @@ from ..runtime import Executable, library, metadata, tensors
 from ..target import Target, TargetLike
 from .compiler import compile_units
 from .descriptors import checked_features, host_module
-from .interface import Interface, describe, exported, with_sizes
+from .interface import Interface, describe, exported, told_apart, with_sizes
 from .jit import link_in_memory
 from .kernels import compile_kernels, worth_sharing
 from .link import Pieces, link, write_side_file
@@ -154,7 +154,7 @@ def compile_module(
 ) -> Built:
     """Lower what is not lowered, generate, compile. ``weights_file``: where weights may be written to while others compile kernels, for
     ``save`` to have them. ``notes``: what the metadata is to tell besides, asked for at the end. Raises BuildError."""
-    target = target if target is not None else mod.attrs.get("target")
+    target, mod = target if target is not None else mod.attrs.get("target"), told_apart(mod)
     left = [n for n, f in mod.items() if isinstance(f, graph.Function)]
     if left:
         raise BuildError(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ..ir.annotations import ARENA
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,6 +74,15 @@ def exported(mod: IRModule) -> list[str]:
     hosts = [n for n, f in programs.items() if f.attrs.get("kind") == "host"]
     named = [n for n, f in programs.items() if "global_symbol" in f.attrs and n not in hosts]
     return [*hosts, *named] or list(programs)
+
+
+def told_apart(mod: IRModule) -> IRModule:
+    """The module in which functions that have one ``global_symbol`` together are exported by their names in the module."""
+    symbols = Counter(f.attrs["global_symbol"] for _, f in mod.items() if f.attrs.get("global_symbol"))
+    if not symbols or max(symbols.values()) == 1:
+        return mod
+    renamed = {n: f.with_attr("global_symbol", n) for n, f in mod.items() if symbols[f.attrs.get("global_symbol")] > 1}
+    return told_apart(mod.with_functions(renamed))  # a name may be the symbol of another
 
 
 def with_sizes(func: tir.PrimFunc) -> tir.PrimFunc:

@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ..codegen.llvm import Facts, MachineSpec, Piece, Platform, emit_function, facts_of, module_text, platform_of
+from ..codegen.llvm import Facts, MachineSpec, Piece, Platform, emit_function, facts_of, module_text, platform_of, with_imports
 from ..ir import IRModule, tir
+from ..ir.annotations import IMPORT_LLVM
 from ..ir.errors import BuildError
 
 _PLACEHOLDER = "__kernel__"
@@ -94,7 +95,8 @@ class Units:
             task = list(tasks)[done]
             pieces.append(self._piece(task, tasks[task], platform, symbol))
             done += 1
-        return module_text(pieces), any(p.vectors for p in pieces), pieces[0].constants
+        text = with_imports(module_text(pieces), self.func(name).attrs.get(IMPORT_LLVM, ()))
+        return text, any(p.vectors for p in pieces), pieces[0].constants
 
     def _piece(
         self, name: str, symbol: str, platform: Platform, resolve: Callable[[str], str], facts: Facts | None = None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 GRAIN, EDGE, WINDOW, STREAMED, INTERLEAVE = "grain", "edge", "window", "streamed", "interleave"
 PREFETCH, PREFETCH_PASS, PREFETCH_LINES = "prefetch", "prefetch_pass", "prefetch_lines"
 BUFFER_DIM_ALIGN, DIM_ALIGN, NOT_REGISTERS, ARENA = "buffer_dim_align", "dim_align", "not_registers", "arena"
+IMPORT_LLVM = "pragma_import_llvm"
 
 
 class Prefetch(NamedTuple):
@@ -95,6 +96,8 @@ TABLE: dict[str, Annotation] = {
                                "strategy/product", "lower/prefetch",
                                "The innermost serial loop that reads the buffer fetches a line ahead in each iteration; successive iterations of the annotated "
                                "loop take successive lines."),
+    IMPORT_LLVM: Annotation("a loop", "str", lambda v: isinstance(v, str), "people", "lower/lower_blocks, then the function's attribute of that name",
+                            "LLVM text that defines functions which call_extern names; it is compiled with the program."),
     BUFFER_DIM_ALIGN: Annotation("a block", "tuple of (index of the written buffer, axis, factor, offset)", lambda v: _tuples(v, 4),
                                  "schedule/kinds (storage_align)", "lower/lower_blocks", "The stride of the axis is factor * k + offset."),
     DIM_ALIGN: Annotation("an allocation", "tuple of (axis, factor, offset)", lambda v: _tuples(v, 3), "lower/lower_blocks", "lower/place_allocations",

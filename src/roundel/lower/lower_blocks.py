@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from roundel.arith import Analyzer
 from roundel.ir import Attrs, Var, free_vars, on, tir
-from roundel.ir.annotations import BUFFER_DIM_ALIGN, DIM_ALIGN
+from roundel.ir.annotations import BUFFER_DIM_ALIGN, DIM_ALIGN, IMPORT_LLVM
 from roundel.ir.visit import statements, substitute, walk
 
 from .kernel_pass import kernel_pass
@@ -53,6 +53,7 @@ class _LowerBlocks(StatementRewriter):
         self.loops: list[tir.For] = []
         self.fence = 0  # an init cannot leave the loops before this position
         self.pending: list[_Init] = []
+        self.imported: dict[str, None] = {}  # LLVM texts that loops are annotated with
         self.analyzer = Analyzer()
 
     @on(tir.For)
@@ -63,6 +64,9 @@ class _LowerBlocks(StatementRewriter):
         self.loops.pop()
         left = [init.leave(loop) for init in self.pending]
         self.pending = outside + [i for i in left if i.reduce]
+        if IMPORT_LLVM in loop.annotations:
+            self.imported[getattr(text := loop.annotations[IMPORT_LLVM], "value", text)] = None
+            loop = loop.replace(annotations=Attrs({k: v for k, v in loop.annotations.items() if k != IMPORT_LLVM}))
         return tir.seq(*[i.body for i in left if not i.reduce], loop.replace(body=body))
 
     @on(tir.Seq)
@@ -154,4 +158,6 @@ def _guarded(condition: tir.Expr, body: tir.Stmt) -> tir.Stmt:
 @kernel_pass("lower_blocks")
 def lower_blocks(func: tir.PrimFunc) -> tir.PrimFunc:
     """Block form to loops, loads and stores."""
-    return func.replace(body=_LowerBlocks().rewrite(func.body))
+    lowering = _LowerBlocks()
+    func = func.replace(body=lowering.rewrite(func.body))
+    return func.replace(attrs=func.attrs | {IMPORT_LLVM: tuple(lowering.imported)}) if lowering.imported else func

@@ -94,7 +94,9 @@ class Executable(Mapping[str, "BoundFunction"]):
         return Executable(OpenLibrary(runtime, handle.value, (keep, arrays, described)), described, functions, extra)
 
     def __getitem__(self, name: str) -> BoundFunction:
-        found = self._functions.get(name) or self._functions.get(self.called.get(name, ""))
+        found = self._functions.get(self.called.get(name, name))
+        if found is None and name not in self.called.values():  # else another function is exported under this name
+            found = self._functions.get(name)
         if found is None:
             private = f"; {name} is private (it has no global_symbol)" if name in self.called else ""
             raise KeyError(f"the module has no function {name!r}; it has {', '.join(self._functions)}{private}")

@@ -38,6 +38,18 @@ def compiler(triple: str | None = None) -> tuple[str, ...]:
     )
 
 
+def llvm_text(source: str, language: str = "c", options: Sequence[str] = ()) -> str:
+    """C or C++ (``c++``) as LLVM text, by clang or the ``ziglang`` package's. Raises BuildError."""
+    tool = [path] if (path := shutil.which("clang")) else [sys.executable, "-P", "-m", "ziglang", "cc"]
+    if not path and importlib.util.find_spec("ziglang") is None:
+        raise BuildError("no compiler was found that makes LLVM text", hint="install clang, or `pip install ziglang`")
+    with tempfile.TemporaryDirectory() as folder:
+        written, made = Path(folder, "source"), Path(folder, "made.ll")
+        written.write_text(source)
+        run([*tool, "-x", language, "-O3", "-g0", "-fno-sanitize=all", *options, "-S", "-emit-llvm", "-o", made, written])
+        return made.read_text()
+
+
 def archiver() -> tuple[str, ...]:
     """The command that makes static libraries."""
     if path := shutil.which("ar"):

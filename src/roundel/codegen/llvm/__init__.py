@@ -3,7 +3,7 @@
 
 from .emitter import Platform
 from .function import Facts, Piece, emit_function, facts_of, module_text, platform_of, read_data, written_data
-from .machine import MachineSpec, check_processor, llvm_version, optimised_text, to_assembly, to_object
+from .machine import MachineSpec, check_processor, llvm_version, optimised_text, to_assembly, to_object, with_imports
 
 __all__ = [
     "Facts",
@@ -20,5 +20,6 @@ __all__ = [
     "read_data",
     "to_assembly",
     "to_object",
+    "with_imports",
     "written_data",
 ]

@@ -13,6 +13,7 @@ import functools
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,18 +100,43 @@ def _answer(triple: str, cpu: str, features: str) -> str:
     return subprocess.run([sys.executable, "-c", _ASK, triple, cpu, features], capture_output=True, text=True, check=False).stderr
 
 
+_IMPORT = "\n; ---- imported text ----\n"
+_OWN_MACHINE = re.compile(r'^target (triple|datalayout) = .*$', re.MULTILINE)
+
+
+def with_imports(text: str, imports: Sequence[str]) -> str:
+    """LLVM text with others behind it, whose functions it calls."""
+    return _IMPORT.join((text, *imports))
+
+
+def _link(module: Any, imported: str, head: str) -> None:
+    """Take the functions of another text into a module, as its own. Raises BuildError."""
+    llvm = _initialize()
+    try:
+        other = llvm.parse_assembly(head + _OWN_MACHINE.sub("", imported))
+        names = [f.name for f in other.functions if not f.is_declaration]
+        module.link_in(other)
+    except RuntimeError as error:
+        raise BuildError("LLVM does not accept the text of pragma_import_llvm", why=str(error).strip(),
+                         hint=f"it has to be of LLVM {llvm_version()} or a little older") from error
+    for name in names:
+        module.get_function(name).linkage = "internal"
+
+
 def _optimised(text: str, spec: MachineSpec, pipeline: str) -> tuple[Any, Any]:
     llvm, machine = _initialize(), _machine(replace(spec, level=0) if pipeline == "none" and len(text) > _LONG else spec)
+    head = f'target triple = "{spec.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    text, *imports = text.split(_IMPORT)
     try:
-        module = llvm.parse_assembly(
-            f'target triple = "{spec.triple}"\ntarget datalayout = "{machine.target_data}"\n{text}'
-        )
+        module = llvm.parse_assembly(head + text)
     except RuntimeError as error:
         raise BuildError(
             "LLVM does not accept the generated code",
             why=str(error).strip(),
             hint="this is a bug in Roundel; please report it",
         ) from error
+    for imported in imports:
+        _link(module, imported, head)
     _check_intrinsics(module)
     if pipeline == "light":
         options = llvm.create_pipeline_tuning_options(1)
