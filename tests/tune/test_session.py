@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning from the beginning to the record, with a runner that knows the times."""
 
+from dataclasses import replace
+
 import pytest
 
 import roundel as rd
@@ -9,10 +11,12 @@ from roundel.ir.errors import OptionError, TuneError
 from roundel.strategy import template
 from roundel.strategy.cost import expected_cycles
 from roundel.strategy.program import Program
+from roundel.strategy.records import Timing
 from roundel.strategy.replay import replay
 from roundel.target import Target
 from roundel.tune.database import Database
 from roundel.tune.measure import Failure
+from roundel.tune.space import Candidate, Space
 
 from .programs import FakeBuilder, FakeRunner, doubled, product
 
@@ -132,6 +136,17 @@ def test_what_was_recorded_and_is_found_slower_is_recorded_again(db):
     key = rd.tune.tasks(product())[0].key(1)
     run(product(), db, FakeRunner(generic_is_twice_as_fast), trials=16)
     assert Database(db).best(key).sketch == "generic"
+    run(product(), db, FakeRunner(lambda func: 1.1e-3 if func.attrs["scheduled"] == "generic" else 1e-3), trials=16)
+    assert Database(db).best(key).sketch == "contraction"
+
+
+def test_every_earlier_winner_is_measured_again(db):
+    """Also where a lucky trial looks faster than what was decided for."""
+    key = rd.tune.tasks(product())[0].key(1)
+    run(product(), db, FakeRunner(generic_is_twice_as_fast), trials=16)
+    best = Database(db).best(key)
+    Database(db).append(replace(best, sketch="contraction", decisions=Space.of(Program(product(), TARGET)).choice(Candidate(0, (5,))), trace=None,
+                                timings=(Timing((), 1e-9),), second=()))
     run(product(), db, FakeRunner(lambda func: 1.1e-3 if func.attrs["scheduled"] == "generic" else 1e-3), trials=16)
     assert Database(db).best(key).sketch == "contraction"
 

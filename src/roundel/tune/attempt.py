@@ -8,7 +8,7 @@ time is its ratio to the champion in the same race, times the champion's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -70,8 +70,7 @@ class Attempt:
     history: list[tuple[int, float]] = field(default_factory=list)  # after so many trials the best took so many seconds
     _fastest: list[Entry] = field(default_factory=list)
     _known: dict[Any, Entry] = field(default_factory=dict)  # by what they became, and by code
-    _lost: list[Entry] = field(default_factory=list)        # that were no faster than the default in the end
-    _recorded: set[Any] = field(default_factory=set)        # candidates that are compiled from, if no better one is recorded
+    _recorded: list[Entry] = field(default_factory=list)    # that an earlier session decided for
 
     space: Space = field(init=False)
     search: Search = field(init=False)
@@ -107,8 +106,8 @@ class Attempt:
         self.job = self.task.job(self.threads)
         default = self._entry(self.space.default)
         earlier = database.trials(self.task.key(self.threads))
-        self._recorded = {self.space.find(r.sketch, r.decisions) for r in earlier if r.trace is not None} - {None}
-        entries = [default, *self._fastest_of(earlier, default)]
+        self._recorded = self._again([r for r in earlier if r.trace is not None], default)
+        entries = [default, *self._recorded, *self._again([min(earlier, key=lambda r: r.seconds)] if earlier else [], default)]
         artifacts = [f.result() for f in builder.build([e.source for e in entries if e.source is not None], self.task.program.target)]
         for entry, artifact in zip(entries, artifacts, strict=True):
             entry.artifact, entry.failure = (None, artifact) if isinstance(artifact, Failure) else (artifact, None)
@@ -128,22 +127,23 @@ class Attempt:
         self._learn_from(earlier)
         self.history.append((self.trials, self.best.total))
 
-    def _fastest_of(self, earlier: Sequence[Record], default: Entry) -> list[Entry]:
-        """The entry of the fastest schedule that earlier sessions measured, if it is another than the default."""
-        record = min((r for r in earlier if not r.error), key=lambda r: r.seconds, default=None)
-        if record is None:
-            return []
-        candidate = self.space.find(record.sketch, record.decisions)
-        if candidate == default.candidate:
-            return []
-        if candidate is not None:
-            entry = self._entry(candidate)
-            return [entry] if entry.source is not None else []
-        try:
-            applied = replay(self.task.program, record)
-        except ScheduleError:
-            return []
-        return [self._of(None, record.sketch, dict(record.decisions), applied)]
+    def _again(self, records: Sequence[Record], default: Entry) -> list[Entry]:
+        """The candidates of records, each once, but for the default's."""
+        found: dict[Any, Entry] = {}
+        for record in records:
+            candidate = self.space.find(record.sketch, record.decisions)
+            if record.error or candidate == default.candidate or (candidate is not None and any(e.candidate == candidate for e in self._recorded)):
+                continue
+            if candidate is not None:
+                entry = self._entry(candidate)
+            else:  # no sketch proposes it any more
+                try:
+                    entry = self._of(None, record.sketch, dict(record.decisions), replay(self.task.program, record))
+                except ScheduleError:
+                    continue
+            if entry.source is not None:
+                found[candidate or (record.sketch, repr(record.decisions))] = entry
+        return list(found.values())
 
     def _learn_from(self, earlier: Sequence[Record]) -> None:
         """What the search can learn of records; each counts as a trial."""
@@ -246,7 +246,7 @@ class Attempt:
         self._known.setdefault(entry.artifact.key if entry.artifact else None, entry)
         self._fastest = sorted([*self._fastest, entry], key=lambda e: e.total)
         for e in self._fastest[KEPT:]:
-            if e is not self.default:
+            if e is not self.default and e not in self._recorded:
                 e.artifact = e.source = e.applied = None
         self._fastest = self._fastest[:KEPT]
         self.best = self._fastest[0]
@@ -267,11 +267,11 @@ class Attempt:
                       default=self.default.total, name=self.task.name)
 
     def records(self) -> list[Record]:
-        """What is compiled from from now on, the winner's schedule, and what an earlier session recorded and this one found to be slower. Raises
+        """What is compiled from from now on, the winner's schedule, and what this session found of those that earlier ones had decided for. Raises
         ScheduleError where the winner cannot be kept."""
         assert self.winner is not None  # decided
         second = [Rival(e.sketch, e.decisions, e.total) for e in self.rivals()]
-        return [self._record(self.winner, second), *(self._record(e) for e in self._lost if e.candidate in self._recorded)]
+        return [self._record(self.winner, second), *(self._record(e) for e in self._recorded if e.candidate != self.winner.candidate)]
 
     def _record(self, entry: Entry, second: Sequence[Rival] = ()) -> Record:
         schedule = entry.applied or self.space.schedule(entry.candidate or self.space.default)
@@ -288,8 +288,9 @@ class Attempt:
         if median(ratios) <= 1 - GAIN / 2:
             return False
         assert self.winner is not None  # decided
-        slower = max(median(ratios), 1.0)
-        self._lost.append(replace(self.winner, seconds=tuple(slower * s for s in self.default.seconds)))
+        slower = tuple(max(median(ratios), 1.0) * s for s in self.default.seconds)
+        for entry in self._recorded:  # they were no faster than the winner
+            entry.seconds = tuple(map(max, entry.seconds, slower))
         self.winner = self.default
         return True
 
@@ -301,7 +302,7 @@ class Attempt:
 
     def decide(self, runner: Runner, effort: Effort) -> None:
         """Let the fastest candidates race against the default; ``winner`` is the fastest that is surely faster, or else the default. Raises RuntimeError."""
-        finalists = [e for e in self._fastest if e is not self.default and e.artifact is not None]
+        finalists = [e for e in dict.fromkeys([*self._fastest, *self._recorded]) if e is not self.default and e.artifact is not None]
         self.winner = self.default
         if not finalists:
             return
@@ -311,14 +312,14 @@ class Attempt:
         weights = [c.weight for c in self.task.cases]
         sure: list[tuple[float, Entry]] = []
         for entry, outcome in zip(finalists, outcomes, strict=True):
-            if isinstance(outcome, Timed) and outcome.history:
+            if isinstance(outcome, Failure) or not outcome.history:
+                entry.seconds = self.default.seconds if isinstance(outcome, Failure) else tuple(r * s for r, s in zip(outcome.ratios, self.default.seconds))
+            else:
                 ratios = combined(outcome.history, weights, self.default.seconds)
                 seconds = tuple(r * s for r, s in zip(outcome.ratios, self.default.seconds, strict=True))
-                again = replace(entry, seconds=seconds, spread=outcome.spread, runs=outcome.runs)
+                entry.seconds, entry.spread, entry.runs = seconds, outcome.spread, outcome.runs
                 if is_faster(ratios):
-                    sure.append((median(ratios), again))
-                else:
-                    self._lost.append(again)
+                    sure.append((median(ratios), entry))
         if sure:
             self.winner = min(sure, key=lambda pair: pair[0])[1]
 
