@@ -65,3 +65,7 @@ def test_intrinsics_refuse_what_no_machine_has_them_for(name, kind):
         getattr(T, name)(*[X[kind]] * tir.intrin.REGISTRY[name].arity)
     with pytest.raises(TypeError, match="~ is of integers and bools, not of float32"):
         ~X["float32"]
+
+
+def test_a_whole_number_is_a_floating_point_number_where_one_is_asked_for():
+    assert T.exp(0).args[0].dtype == "float32" and T.popcount(3).args[0].dtype == "int64"

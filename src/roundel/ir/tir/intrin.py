@@ -113,6 +113,11 @@ def check_operands(op: object, args: Sequence[Expr]) -> None:
     raise TypeError(f"{op} is of {OPERANDS[found.operands][0]}, not of {args[0].dtype}: cast first, x.astype(\"{to}\")")
 
 
+def of_floats(op: object) -> bool:
+    """Whether an intrinsic is of floating-point numbers alone."""
+    return isinstance(op, str) and op in REGISTRY and REGISTRY[op].operands == "float"
+
+
 def llvm_operands(call: Call) -> tuple[Expr, ...]:
     """The operands of the LLVM intrinsic that is called, behind its name and, in TVM's older spelling, the number of those with a signature."""
     first = call.args[1] if len(call.args) > 1 else None

@@ -285,10 +285,11 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any) -> Expr:
 
 
 def call(op: Any, *args: Any, dtype: Any = None) -> Expr:
-    """A call of the intrinsic ``op``; without ``dtype`` the intrinsic's rule (usually the first operand's) applies."""
-    from .intrin import check_operands, result_dtype
+    """A call of the intrinsic ``op``; without ``dtype`` the intrinsic's rule (usually the first operand's) applies. Numbers that are whole may be
+    written as such for an intrinsic of floating-point numbers."""
+    from .intrin import check_operands, of_floats, result_dtype
 
-    exprs = tuple(const(a) for a in args)
+    exprs = tuple(const(float(a)) if type(a) is int and of_floats(op) else const(a) for a in args)
     check_operands(op, exprs)
     return e.Call(op, exprs, DType(dtype) if dtype is not None else result_dtype(op, exprs))
 
