@@ -125,6 +125,7 @@ STEPS: dict[str, Callable[[Steps, Schedule], object]] = {
     "cache_read": lambda s, sch: sch.cache_read(s.block(), s.random.randrange(2), s.pick("local", "global")),
     "cache_write": lambda s, sch: sch.cache_write(s.block(), 0, s.pick("local", "global")),
     "cache_inplace": lambda s, sch: sch.cache_inplace(s.block(), s.random.randrange(2), s.pick("local", "global")),
+    "cache_index": lambda s, sch: sch.cache_index(s.block(), s.pick("local", "global"), s.pick(0, 2)),
     "reindex": lambda s, sch: sch.reindex(s.block(), (s.pick("read", "write"), s.random.randrange(2))),
     "reindex_cache": lambda s, sch: _reindexed_copy(s, sch),
     "compute_at": lambda s, sch: sch.compute_at(s.block(), s.loop(), s.pick(False, True), s.pick(-1, -2)),

@@ -262,3 +262,32 @@ def test_a_block_that_reads_its_own_results_is_cached():
     sch.cache_write(made, 0, "local")
     assert "B_local" in sch.func.script() and "D[vi_o, vj_i] = B_local" in sch.func.script()
     same(sch, func)
+
+
+# --- cache_index
+
+
+RESIZE = """
+from roundel.script import tir as T
+
+@T.prim_func
+def f(A: T.Buffer((5, 7), "int32"), B: T.Buffer((10, 14), "int32")):
+    for i, j in T.grid(10, 14):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi // 2, vj // 2] + A[T.min(vi // 2 + 1, 4), (vi + vj) % 7] * (vj // 2)
+"""
+
+
+@pytest.mark.parametrize("least, blocks", [(0, 4), (2, 2), (3, 0)])
+def test_what_is_computed_from_variables_alone_is_looked_up(least, blocks):
+    func = parse(RESIZE)
+    sch = Schedule(func)
+    made = sch.cache_index("B", "global", least)
+    assert len(made) == blocks
+    assert [sch.get(b).name for b in made] == [f"index_{k}" for k in range(blocks)]
+    same(sch, func)
+    again = Schedule(func)
+    sch.trace.apply_to(again)
+    assert again.func.script() == sch.func.script()
+    assert not made or sch.get(made[0]).name in [sch.get(b).name for b in sch.get_producers("B")]

@@ -16,6 +16,7 @@ from roundel.ir.tir import Expr, For, IndexMap, PrimFunc
 from . import (
     blockize,
     cache,
+    cache_index,
     chosen,
     copy_at,
     decompose_padding,
@@ -205,6 +206,7 @@ class Schedule:
     cache_read = method(cache.cache_read)
     cache_write = method(cache.cache_write)
     cache_inplace = method(cache.cache_inplace)
+    cache_index = method(cache_index.cache_index)
     read_at = method(copy_at.read_at)
     write_at = method(copy_at.write_at)
     reindex_cache_read = method(reindex_cache.reindex_cache_read)

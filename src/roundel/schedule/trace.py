@@ -246,6 +246,7 @@ def _many(i: Instruction) -> bool:
         "split",
         "loop_partition",
         "cache_inplace",
+        "cache_index",
         "sample_perfect_tile",
     )
 
