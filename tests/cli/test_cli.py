@@ -24,7 +24,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import roundel as rd
 
-COMMANDS = ["compile", "run", "bench", "tune", "info", "inspect", "explain", "check", "targets", "report"]
+COMMANDS = ["compile", "run", "bench", "tune", "serve-runner", "info", "inspect", "explain", "check", "targets", "report"]
 
 
 @pytest.fixture(scope="module")
@@ -267,6 +267,25 @@ def test_databases_of_measurements(place):
     (row,) = json.loads(roundel(place, "explain", *asked[:3], "--db", "off", "--no-measure", "--json").stdout)["kernels"]
     assert row["reason"] == "expected" and row["decisions"] != dict(record.decisions)
     assert "there is no database" in roundel(place, "compile", "layer.onnx", "--db", "none.jsonl", status=1).stderr
+
+
+def test_tuning_on_another_machine(place, monkeypatch):
+    """`serve-runner` measures for `tune --runner`, which needs the same key; what was measured is reported."""
+    monkeypatch.setenv("ROUNDEL_RUNNER_KEY", "0123456789abcdef")
+    server = subprocess.Popen([sys.executable, "-m", "roundel", "serve-runner", "--port", "0"], stdout=subprocess.PIPE, text=True, cwd=place)
+    try:
+        address = server.stdout.readline().split()[4].rstrip(":")
+        asked = ("tune", "model.onnx", "--sizes", "batch=2", "--threads", "1", "--db", "remote.jsonl", "--runner", address)
+        found = json.loads(roundel(place, *asked, "--trials", "3", "--report", "tuned.html", "--json").stdout)
+        assert found["trials"] <= 3 and found["tasks"] and "<svg" in (place / "tuned.html").read_text()
+        monkeypatch.setenv("ROUNDEL_RUNNER_KEY", "fedcba9876543210")
+        assert "another key" in roundel(place, *asked, status=1).stderr
+        monkeypatch.delenv("ROUNDEL_RUNNER_KEY")
+        assert "no key for the runner" in roundel(place, *asked, status=1).stderr
+        assert "no key for the runner" in roundel(place, "serve-runner", "--port", "0", status=1).stderr
+    finally:
+        server.send_signal(signal.SIGINT)
+        assert "stopped" in server.communicate(timeout=60)[0] and server.returncode == 0
 
 
 def test_info(place, compiled):

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from .json_output import JSON, print_json
 
 if TYPE_CHECKING:
     from ..tune import Session
+    from ..tune.measure.remote import RemoteRunner
 
 MOST_ROWS = 16  # tasks that are shown while it goes on
 
@@ -34,6 +35,8 @@ def tune_command(
                                 help="evolutionary, random, exhaustive or replay."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, accuracy: str = ACCURACY,
     seed: int = typer.Option(0, "--seed", help="Of the search."),
+    runner: str = typer.Option(None, "--runner", metavar="HOST[:PORT]", help="Measure on another machine, where `roundel serve-runner` runs, for its target. "
+                               "ROUNDEL_RUNNER_KEY is the key of both."),
     report: Path = typer.Option(None, "--report", help="Also write a page of HTML: curves by task, candidates by decision, predicted against measured."),
     as_json: bool = JSON,
 ) -> None:
@@ -47,10 +50,11 @@ def tune_command(
     from ..ir import options
 
     console = Console(stderr=as_json)
-    with options.override(**({"accuracy": accuracy} if accuracy else {})):
+    with options.override(**({"accuracy": accuracy} if accuracy else {})), remote(runner) as measuring:
+        target = target or (measuring.target if measuring is not None else None)
         with shown(console) as watch:
             result = api.tune(model, target=target, sizes=lists(sizes), dynamic=dims(dim) or None, threads=threads, seconds=seconds, trials=trials, db=db,
-                              space=space, search=search, seed=seed, watch=watch)
+                              space=space, search=search, seed=seed, watch=watch, runner=measuring)
     if report is not None:
         result.report(report, model.name)
     if as_json:
@@ -59,6 +63,21 @@ def tune_command(
     typer.echo(str(result))
     typer.echo(f"{'interrupted; ' if result.was_interrupted else ''}{len(result)} tasks, {sum(r.trials for r in result.rows)} trials, "
                f"{result.seconds:.0f} s; the records are in {result.database}")
+
+
+@contextmanager
+def remote(address: str | None) -> Iterator[RemoteRunner | None]:
+    """The runner at an address; None where there is none."""
+    if address is None:
+        yield None
+        return
+    from ..tune.measure.remote import RemoteRunner
+
+    found = RemoteRunner(address)
+    try:
+        yield found
+    finally:
+        found.close()
 
 
 def lists(items: list[str]) -> dict[str, list[int]] | None:
