@@ -22,7 +22,7 @@ KEY = Key("a" * 32, "b" * 16, 1, "accuracy=default")
 
 
 def record(seconds=1e-3, trace=(["get_block", {}, {}, [], None],), key=KEY, **facts):
-    return Record(key, "contraction", {"rows": 6}, trace, timings=(Timing((), seconds, 0.01, 30),), **facts)
+    return Record(key, "contraction", {"rows": 6, "nanoseconds": round(seconds * 1e9)}, trace, timings=(Timing((), seconds, 0.01, 30),), **facts)
 
 
 @pytest.fixture
@@ -59,6 +59,12 @@ def test_the_best_is_the_fastest_that_can_be_replayed(path):
     assert database.best(KEY).seconds == 2e-3
     assert len(database.trials(KEY)) == 4 and len(database) == 5
     assert database.best(replace(KEY, program="c" * 32)) is None
+
+
+def test_of_equal_decisions_the_last_measurement_counts(path):
+    database = Database(path)
+    database.append(record(1e-3, at=5.0), replace(record(1e-3, at=6.0), timings=(Timing((), 4e-3),)), record(2e-3, at=1.0))
+    assert database.best(KEY).seconds == 2e-3
 
 
 def test_files_are_merged_by_cat(tmp_path):
@@ -174,6 +180,15 @@ def _on_a_full_disk(path, said):
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, resource.RLIM_INFINITY))
     database.tell = lambda message: said.send(message)
     said.send([database.append(record(2e-3)), database.append(record(3e-3)), len(database)])
+
+
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/dev/full", "a\0b", "a" * 300])
+def test_what_is_no_plain_file_is_not_waited_for(tmp_path, kind, caplog):
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "pipe")
+    database = Database(tmp_path / kind)
+    assert len(database) == 0 and not database.append(record())
+    assert "nothing is kept" in caplog.text
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(path):

@@ -39,6 +39,7 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
         trials = TRIALS * len(found)
     if runner is None and (foreign := next((t.program.target for t in found if t.program.target.triple != Target.host().triple), None)) is not None:
         raise OptionError(f"programs for {foreign.triple} cannot be measured here", hint="give a runner that measures on such a machine")
+    here = runner is None or isinstance(runner, LocalRunner)
     with ExitStack() as stack:
         if builder is None:
             builder = LocalBuilder(max(usable_cores() - threads, 1))
@@ -47,7 +48,7 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
             runner = LocalRunner()
             stack.callback(runner.close)
         settings = Settings(threads, seconds, trials, space=space, search=search, seed=seed)
-        whole = Whole(mod, found[0].program.target, threads, cases_of(sizes)[0][0]) if mod is not None and found and _is_model(mod) else None
+        whole = Whole(mod, found[0].program.target, threads, cases_of(sizes)[0][0]) if mod is not None and found and here and _is_model(mod) else None
         session = Session(found, builder, runner, database, settings, watch, whole)
         session.run()
     return Result(session.attempts, session.elapsed, database.path, session.was_interrupted)

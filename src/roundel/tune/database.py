@@ -10,6 +10,7 @@ the disk says; both are told.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import getpass
 import hashlib
@@ -17,6 +18,7 @@ import json
 import logging
 import os
 import platform
+import stat
 import time
 import zlib
 from collections import Counter
@@ -26,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..ir import cache_folder
+from ..ir import cache_folder, escape
 from ..ir.errors import OptionError
 from ..ir.record import ChoiceRecord, Key, Record, Rival, Timing
 from ..ir.sources import sources
@@ -78,7 +80,8 @@ class Database:
         if self.path is None:
             return
         try:
-            with open(self.path, "rb") as file:
+            with open(os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # a FIFO must not make us wait
+                _must_be_plain(file.fileno())
                 facts = os.fstat(file.fileno())
                 if (facts.st_dev, facts.st_ino) != self._file or facts.st_size < self._read:  # another file, or it was cut: read it from the start
                     self._lines, self._count, self._read, self._file = {}, 0, 0, (facts.st_dev, facts.st_ino)
@@ -87,8 +90,8 @@ class Database:
                 content = file.read()
         except FileNotFoundError:
             return
-        except OSError as error:
-            self.tell(f"the database {self.path} cannot be read: {error.strerror}")
+        except (OSError, ValueError) as error:
+            self.tell(f"the database {self.path} cannot be read: {getattr(error, 'strerror', None) or error}")
             return
         whole = content.rfind(b"\n") + 1  # what follows the last end of a line is being written, or was cut off
         before = sum(self.skipped.values())
@@ -162,8 +165,8 @@ class Database:
             return False
         try:
             _append(self.path, content)
-        except OSError as error:
-            self.tell(f"nothing is kept in the database {self.path}: {error.strerror}")
+        except (OSError, ValueError) as error:
+            self.tell(f"nothing is kept in the database {self.path}: {getattr(error, 'strerror', None) or error}")
             return False
         self.refresh()
         return True
@@ -172,7 +175,7 @@ class Database:
         """Log a warning, once."""
         if message not in self._told:
             self._told.add(message)
-            _log.warning("%s", message)
+            _log.warning("%s", escape.message(message))
 
 
 def default_path(make: bool = False) -> Path | None:
@@ -183,9 +186,10 @@ def default_path(make: bool = False) -> Path | None:
 
 
 def _append(path: Path, content: bytes) -> None:
-    """Write lines behind what a file holds, whoever else writes to it, or nothing at all. Raises OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    """Write lines behind what a file holds, whoever else writes to it, or nothing at all. Raises OSError, and ValueError for a name that is none."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     try:
+        _must_be_plain(descriptor)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":  # somebody was killed while writing a line
@@ -198,6 +202,11 @@ def _append(path: Path, content: bytes) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def _must_be_plain(descriptor: int) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, "it is no plain file")
 
 
 # --- lines

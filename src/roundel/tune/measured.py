@@ -70,9 +70,9 @@ def measured_for(given: Any, target: TargetLike | None, threads: int | None) -> 
         if not isinstance(given, str | os.PathLike | None):
             raise OptionError(f"records cannot be {given!r}", hint='give a database or its path; "off" for none')
         path = Path(given) if given is not None else default_path()
-        if path is None or not path.exists():
+        if path is None or not os.path.isfile(path):  # False also for what cannot be a name
             if given is not None:
-                raise OptionError(f"there is no database {path}", hint="`roundel tune` makes one")
+                raise OptionError(f"there is no database {str(given)!r}", hint="`roundel tune` makes one")
             return None
         database = Database(path)
     machine = target_for(target, 0)

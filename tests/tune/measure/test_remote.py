@@ -137,10 +137,14 @@ def test_a_server_that_is_cut_off_midway_is_found_again():
 
 def test_a_server_that_is_gone_is_an_error():
     server = started(Slow())
-    runner = asking(server, patience=0.5)
+    runner, late = asking(server, patience=0.5), asking(server)
+    runner.race("job", None, None, [])
     server.close()
-    with pytest.raises(TuneError, match="is gone"):
-        runner.race("job", None, None, [])
+    for _ in range(2):
+        with pytest.raises(TuneError, match="is gone"):
+            runner.race("job", None, None, [])
+    with pytest.raises(TuneError, match="there is no runner"):
+        late.race("job", None, None, [])
 
 
 def test_who_leaves_midway_keeps_nobody_from_measuring(server):

@@ -15,6 +15,7 @@ import contextlib
 import logging
 import os
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -44,7 +45,7 @@ _log = logging.getLogger("roundel.tune")
 
 class RemoteRunner:
     """Measures with a server. ``address``: ``board``, ``board:9190``; ``key``: what both know (default: the option ``runner_key``). A connection
-    that is lost is made again, for ``patience`` seconds, and what was under way is measured again.
+    that is lost later on is made again, for ``patience`` seconds, and what was under way is measured again.
 
     Raises OptionError for an address or key that is none, TuneError where no server of this key is there.
     """
@@ -53,6 +54,7 @@ class RemoteRunner:
         self.address, self.patience = _address(address), patience
         self._key = key_of(key)
         self._connection: Connection | None = None
+        self._was_there = False
 
     @property
     def target(self) -> Target:
@@ -77,6 +79,9 @@ class RemoteRunner:
                 return self._answer(request)
             except _GONE as error:
                 self.close()
+                if not self._was_there:
+                    where = f"{self.address[0]}:{self.address[1]}"
+                    raise TuneError(f"there is no runner at {where}", why=str(error), hint="`roundel serve-runner` is one") from error
                 if time.monotonic() > end:
                     self.patience = 0.0  # the next who asks need not wait for as long
                     raise TuneError(f"the runner at {self.address[0]}:{self.address[1]} is gone: {error or type(error).__name__}",
@@ -101,6 +106,7 @@ class RemoteRunner:
         if self._connection is None:
             try:
                 self._connection = Client(self.address, authkey=self._key)
+                self._was_there = True
             except AuthenticationError:
                 raise TuneError(f"the runner at {self.address[0]}:{self.address[1]} has another key",
                                 hint="set ROUNDEL_RUNNER_KEY to what its server was started with") from None
@@ -145,7 +151,8 @@ class Server:
         self._listener.close()
         self._one.shutdown(wait=False, cancel_futures=True)
         for connection in list(self._open):
-            connection.close()
+            with contextlib.suppress(*_GONE), socket.socket(fileno=os.dup(connection.fileno())) as stream:
+                stream.shutdown(socket.SHUT_RDWR)  # who reads it closes it
         if self._own is not None:
             self._own.close()
         self._folder.close()
