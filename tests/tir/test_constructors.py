@@ -69,3 +69,10 @@ def test_intrinsics_refuse_what_no_machine_has_them_for(name, kind):
 
 def test_a_whole_number_is_a_floating_point_number_where_one_is_asked_for():
     assert T.exp(0).args[0].dtype == "float32" and T.popcount(3).args[0].dtype == "int64"
+
+
+@pytest.mark.parametrize("cuts", [(1, 2), (2, 1), (-1,)])
+def test_axis_separators_cut_the_dimensions(cuts):
+    with pytest.raises(ValueError, match="do not cut 1 dimensions"):
+        tir.decl_buffer((4,), axis_separators=cuts)
+    assert tir.decl_buffer((4, 8), axis_separators=(1,)).axis_separators == (1,)

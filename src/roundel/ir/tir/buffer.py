@@ -103,9 +103,13 @@ class Buffer(Node):
 def decl_buffer(shape: Any, dtype: Any = "float32", name: str = "buffer", *, strides: Any = (), elem_offset: Any = None,
                 scope: str = "global", data: Var | None = None, align: int = 64, offset_factor: int = 1,
                 axis_separators: Any = ()) -> Buffer:
-    """A new buffer; numbers in ``shape`` and ``strides`` become int64 constants."""
+    """A new buffer; numbers in ``shape`` and ``strides`` become int64 constants. Raises ValueError for separators that are not in order or
+    beyond the dimensions."""
     shape = shape if isinstance(shape, tuple | list) else (shape,)
+    cuts = tuple(int(k) for k in axis_separators or ())
+    if list(cuts) != sorted(cuts) or not all(0 <= k <= len(shape) for k in cuts):
+        raise ValueError(f"axis_separators {list(cuts)} do not cut {len(shape)} dimensions: give ascending numbers from 0 to {len(shape)}")
     offset = None if elem_offset is None else as_index(elem_offset)
     return Buffer(name, DType(dtype), tuple(as_index(s) for s in shape), tuple(as_index(s) for s in strides or ()),
                   offset, scope, Var(name + "_data", HANDLE) if data is None else data, align, offset_factor,
-                  tuple(int(k) for k in axis_separators or ()))
+                  cuts)
