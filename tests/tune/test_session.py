@@ -161,3 +161,11 @@ def test_records_of_several_threads_replay(db):
     program = Program(product(1024, 256, 256), TARGET)
     record = Database(db).best(rd.tune.tasks(product(1024, 256, 256))[0].key(2))
     assert structural_equal(replay(program, record).func.body, result.func().body, map_free_vars=True)
+
+
+def test_candidates_that_all_become_equal_end_the_search(db):
+    def same(sch, target):
+        sch.knob("nothing", list(range(5000)))
+
+    result = run(product(), db, space=[template(same)], trials=64)
+    assert result.rows[0].trials < 16

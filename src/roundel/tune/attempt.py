@@ -27,8 +27,10 @@ from .space import Candidate, Space
 from .task import Task
 from .verdict import GAIN, combined, is_faster
 
-KEPT = 4       # fastest candidates whose code is kept, for the last comparison
-SHOWN = 3      # that came behind the winner, in its record
+MOST_TWINS = 4   # times as many candidates are scheduled for a batch as are wanted, where many become equal to others,
+PATIENCE = 200   # ... and so many until there is one
+KEPT = 4         # fastest candidates whose code is kept, for the last comparison
+SHOWN = 3        # that came behind the winner, in its record
 
 
 @dataclass(eq=False)
@@ -165,11 +167,13 @@ class Attempt:
         """The next candidates, scheduled; those with a failure cannot be. What becomes equal to one that was measured is no candidate: the search is
         told of its time. Empty where the search is at its end."""
         found: list[Entry] = []
-        while len(found) < count:
+        scheduled = 0
+        while len(found) < count and (scheduled < MOST_TWINS * count or not found):
             proposed = self.search.propose(count - len(found))
-            if not proposed:
+            if not proposed or scheduled > PATIENCE:
                 break
             for candidate in proposed:
+                scheduled += 1
                 entry = self._entry(candidate)
                 twin = None if entry.applied is None else self._known.get(_identity(entry.applied))
                 if twin is None:
