@@ -55,7 +55,7 @@ def _covered_there(tree: Tree, writer: BlockRealize, reader: BlockRealize, regio
 
 def written(tree: Tree, realize: BlockRealize, buffer: Buffer, top: For | None) -> list[Region]:
     """The boxes of a buffer that a block stores in one iteration of ``top`` (None: in its scope), those that are known."""
-    boxes = [surely_touched(tree, realize, r, top) for r in regions_of(realize.block, buffer, written=True)]
+    boxes = [surely_touched(tree, realize, r, top, rounded=True) for r in regions_of(realize.block, buffer, written=True)]
     return [b for b in boxes if b is not None]
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from roundel.arith import Analyzer, block_access, detect_iter_map, end, estimate_region
 from roundel.arith.compare import SLACK
 from roundel.arith.int_set import interval
@@ -39,11 +41,13 @@ def touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: Stmt |
     return estimate_region(at, _bounded(domain(inner_loops(tree, realize, top)), realize.predicate, an), an=an)
 
 
-def surely_touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: For | None, an: Analyzer | None = None) -> Region | None:
+def surely_touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: For | None, an: Analyzer | None = None,
+                   rounded: bool = False) -> Region | None:
     """The box that ``touched`` gives, where conditions that leave out iterations are known to make it smaller by all that they leave out; None
-    where they may leave out more."""
+    where they may leave out more. ``rounded``: a limit of a loop that was split may be rounded up to a whole iteration of its outer part, which is
+    enough where what is compared with the box is under the same limit."""
     inside = {x.loop_var for x in inner_loops(tree, realize, top)}
-    if all(_cuts_one_loop(c, inside) for c in conjuncts(realize.predicate)):
+    if all(_cuts_one_loop(c, inside) or (rounded and _limits_one(c, realize.iter_values, inside)) for c in conjuncts(realize.predicate)):
         return touched(tree, realize, region, top, an)
     box = run_domain(tree, realize, top)
     an = an or tree.analyzer(top if top is not None else tree.scope(realize), inside=True)
@@ -61,6 +65,14 @@ def _cuts_one_loop(condition: Expr, inside: set[Var]) -> bool:
     slack = SLACK[type(condition)](condition)
     step = Analyzer().simplify(substitute(slack, {v: v + 1}) - slack)
     return type(step) is IntImm and step.value < 0
+
+
+def _limits_one(condition: Expr, values: Sequence[Expr], inside: set[Var]) -> bool:
+    """Whether a condition is an upper limit of the value of one of a block's variables, as a loop that was split has where its extent does not divide."""
+    if type(condition) not in (LT, LE) or not condition.is_index:
+        return False
+    slack, an = SLACK[type(condition)](condition), Analyzer()
+    return any(free_vars(an.simplify(slack + v)).isdisjoint(inside) for v in values if free_vars(v) & inside)
 
 
 def _bounded(loops: dict[Var, Range], predicate: Expr, an: Analyzer) -> dict[Var, Range]:
