@@ -16,6 +16,7 @@ from roundel.strategy.replay import replay
 from roundel.target import Target
 from roundel.tune.database import Database
 from roundel.tune.measure import Failure
+from roundel.tune.search import Exhaustive
 from roundel.tune.space import Candidate, Space
 
 from .programs import FakeBuilder, FakeRunner, doubled, product
@@ -167,5 +168,9 @@ def test_candidates_that_all_become_equal_end_the_search(db):
     def same(sch, target):
         sch.knob("nothing", list(range(5000)))
 
-    result = run(product(), db, space=[template(same)], trials=64)
-    assert result.rows[0].trials < 16
+    class Same(Exhaustive):
+        def propose(self, count):
+            return [c for c in super().propose(count) if self.space.sketch(c).name == "same"]
+
+    result = run(product(), db, space=[template(same)], search=Same, trials=64)
+    assert result.rows[0].trials == 1 and len(result.attempts[0].search.seen) < 500

@@ -138,3 +138,10 @@ def test_copies_of_constants_fill_what_is_asked_for():
     (np.int32([1]), np.int32([2]), False), (np.int8([1]), np.int8([2]), True), (np.array([True]), np.array([False]), False)])
 def test_results_are_compared_as_sums_in_another_order_allow(found, wanted, fits):
     assert (arrays.difference([found], [wanted]) is None) == fits
+
+
+def test_every_array_begins_at_a_line_of_the_caches():
+    case = (Argument((3, 5), "float32"), Argument((70_000,), "float32", True))
+    given = arrays.random_arguments(case, "x")
+    everything = [a for s in arrays.copies(given, case, 1 << 20) for a in s] + [arrays.aligned(given[0][:2])]
+    assert all(a.ctypes.data % 64 == 0 for a in everything)

@@ -25,7 +25,7 @@ def random_arguments(case: Sequence[Argument | int], name: str) -> list[Any]:
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
     rng = np.random.default_rng(seed)
     least = min((n for a in case if isinstance(a, Argument) for n in a.shape), default=1)
-    return [_aligned(_random(a, rng, max(1, min(least, MOST_INDEX)))) if isinstance(a, Argument) else a for a in case]
+    return [aligned(_random(a, rng, max(1, min(least, MOST_INDEX)))) if isinstance(a, Argument) else a for a in case]
 
 
 def _random(a: Argument, rng: np.random.Generator, below: int) -> np.ndarray:
@@ -43,10 +43,11 @@ def _random(a: Argument, rng: np.random.Generator, below: int) -> np.ndarray:
 
 def laid_out(arguments: Sequence[Any], artifact: Artifact) -> list[Any]:
     """The arguments as an artifact takes them, each at the beginning of a line of the caches."""
-    return [_aligned(relayout(a, *artifact.layouts[k])) if k in artifact.layouts else a for k, a in enumerate(arguments)]
+    return [aligned(relayout(a, *artifact.layouts[k])) if k in artifact.layouts else a for k, a in enumerate(arguments)]
 
 
-def _aligned(array: Any) -> Any:
+def aligned(array: Any) -> Any:
+    """A copy that begins at a line of the caches, as all arrays of a model do."""
     if not isinstance(array, np.ndarray) or not array.size:
         return array
     return tensors.aligned_copy(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).view(array.dtype).reshape(array.shape)
@@ -57,7 +58,7 @@ def copies(arguments: Sequence[Any], case: Sequence[Argument | int], flushed_byt
     where = [k for k, a in enumerate(case) if isinstance(a, Argument) and a.is_constant]
     nbytes = sum(arguments[k].nbytes for k in where)
     count = min(-(-flushed_bytes // nbytes), MOST_COPIES) if nbytes and flushed_bytes else 1
-    return [[_aligned(a) if k in where and n else a for k, a in enumerate(arguments)] for n in range(count)]
+    return [[aligned(a) if k in where and n else a for k, a in enumerate(arguments)] for n in range(count)]
 
 
 def difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> Failure | None:
@@ -80,7 +81,7 @@ def difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> Fai
 def outputs_of(function: Any, arguments: Sequence[Any]) -> list[np.ndarray]:
     """What a program writes when it is called with copies of the arguments."""
     positions = output_positions(function)
-    args = [_aligned(a) if k in positions else a for k, a in enumerate(arguments)]
+    args = [aligned(a) if k in positions else a for k, a in enumerate(arguments)]
     function(*args)
     return [args[k] for k in positions]
 

@@ -17,7 +17,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from ...ir.errors import RoundelError
-from .arrays import copies, difference, laid_out, output_positions, outputs_of, random_arguments
+from .arrays import aligned, copies, difference, laid_out, output_positions, outputs_of, random_arguments
 from .build import opened
 from .clock import Cores, turn
 from .job import Artifact, Failure, Job, Timed
@@ -109,7 +109,7 @@ def _opened(job: Job, artifact: Artifact, given: Sequence[Any], wanted: Sequence
             wrong = difference(outputs_of(function, laid), results)
             if wrong is not None:
                 return wrong
-            own = [a.copy() if k in output_positions(function) else a for k, a in enumerate(laid)]
+            own = [aligned(a) if k in output_positions(function) else a for k, a in enumerate(laid)]
             runs.append(partial(function.seconds, copies(own, case, job.flushed_bytes)))
             first.append(max(runs[-1](1), 1e-8))
         return _Runner(runs, first)
