@@ -18,6 +18,10 @@ from unittest.mock import patch
 
 import numpy as np
 
+from roundel.ir.record import Key, Record, Timing
+from roundel.target import Target
+from roundel.tune.database import Database
+
 SECONDS = 60  # after which a command hangs
 LINES = 8  # of an error
 
@@ -37,26 +41,32 @@ ARRAYS = ["x.npy", "x=x.npy", "x=wide.npy", "x=int.npy", "x=objects.npy", "x=lyi
 WRITTEN = ["out.so", "out.o", "out", "", ".", "folder", "folder.so", "empty.onnx/x.so", "/dev/full", "/dev/null/x.so", "/proc/x.so", "a" * 300 + ".so",
            "new/deep/x.so", "loop.so", "dangling.onnx", "pipe.so", "a\x00.so", "\udcff.so", "é.so", "-", "\x1b[31m.so"]
 FOLDERS = ["outputs", "", ".", "folder", "empty.onnx", "empty.onnx/x", "/proc/x", "a" * 300, "loop.so", "pipe.so", "/dev/null", "a\x00", "\udcff", "new/deep"]
+DATABASES = ["tuned.jsonl", "cut.jsonl", "noise.jsonl", "pipe.jsonl", "loop.jsonl", "folder.jsonl", "empty.jsonl", "off", *FILES, *TEXTS]
+ADDRESSES = [f"{host}:{port}" for host in ("", "localhost") for port in NUMBERS] + TEXTS
 FLAG = [None]
 
 OPTIONS: dict[str, dict[str, list]] = {
     "compile": {"": FILES, "--output": WRITTEN, "--target": TARGETS, "--threads": NUMBERS, "--dim": SIZES, "--hot": SIZES, "--verify": FLAG,
                 "--accuracy": TEXTS, "--weights": [*TEXTS, "float16", "float32"], "--no-bounds-checks": FLAG, "--choose": CHOICES, "--header": FLAG,
-                "--side-file": FLAG, "--json": FLAG},
+                "--side-file": FLAG, "--db": DATABASES, "--json": FLAG},
     "run": {"": FILES, "--input": ARRAYS, "--output-dir": FOLDERS, "--dim": SIZES, "--target": TARGETS, "--threads": NUMBERS, "--seed": NUMBERS,
-            "--verify": FLAG, "--json": FLAG},
+            "--verify": FLAG, "--db": DATABASES, "--json": FLAG},
     "bench": {"": FILES, "--input": ARRAYS, "--target": TARGETS, "--dim": SIZES, "--threads": NUMBERS, "--top": NUMBERS, "--no-profile": FLAG, "--json": FLAG,
-              "--seconds": ["", "nan", "inf", "-1", "0", "-0.0", "1e-300", "many", "\x00"]},
+              "--db": DATABASES, "--seconds": ["", "nan", "inf", "-1", "0", "-0.0", "1e-300", "many", "\x00"]},
     "info": {"": FILES, "--verify": FLAG, "--dim": SIZES, "--json": FLAG},
     "inspect": {"": FILES, "--after": [*TEXTS, "fuse", "lower_host"], "--function": [*TEXTS, "main"], "--form": [*TEXTS, "llvm", "asm"], "--passes": FLAG,
                 "--dim": SIZES, "--target": TARGETS, "--json": FLAG},
     "explain": {"": FILES, "--kernel": TEXTS, "--no-measure": FLAG, "--dim": SIZES, "--target": TARGETS, "--threads": NUMBERS, "--choose": CHOICES,
-                "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--top": NUMBERS, "--json": FLAG},
+                "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--top": NUMBERS, "--db": DATABASES, "--json": FLAG},
+    "tune": {"": FILES, "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--trials": NUMBERS, "--sizes": SIZES, "--db": DATABASES,
+             "--space": TEXTS, "--search": TEXTS, "--target": TARGETS, "--threads": NUMBERS, "--dim": SIZES, "--accuracy": TEXTS,
+             "--seed": NUMBERS, "--runner": ADDRESSES, "--report": WRITTEN, "--json": FLAG},
+    "serve-runner": {"--host": TEXTS, "--port": NUMBERS},  # without a key, so that none of them begins to serve
     "check": {"": FILES, "--json": FLAG},
     "targets": {"--json": FLAG},
     "report ops": {"--markdown": FLAG, "--json": FLAG},
 }
-_SHORT = {"bench": ["--seconds", "0"], "explain": ["--seconds", "0"]}
+_SHORT = {"bench": {"--seconds": "0"}, "explain": {"--seconds": "0"}, "tune": {"--seconds": "1", "--trials": "2", "--sizes": "batch=1"}}
 
 
 def attack(count: int, seed: int) -> Iterator[str]:
@@ -78,7 +88,7 @@ def _line(rng: random.Random, command: str, option: str, value: str | None) -> l
     said = [] if option == "" else [option] if value is None else [f"{option}={value}"]
     if option and rng.random() < 0.2 and "--json" in table and option != "--json":
         said.append("--json")
-    short = [] if option == "--seconds" else _SHORT.get(command, [])
+    short = [word for name, number in _SHORT.get(command, {}).items() if name != option for word in (name, number)]
     return [*command.split(), *model, *short, *said]
 
 
@@ -155,6 +165,7 @@ def _place() -> Iterator[Path]:
             (folder / f"folder.{suffix}").mkdir()
             (folder / f"loop.{suffix}").symlink_to(f"loop.{suffix}")
             os.mkfifo(folder / f"pipe.{suffix}")
+        _databases(folder)
         (folder / "dangling.onnx").symlink_to("nowhere")
         for kind in ("folder.json", "folder"):
             (folder / kind).mkdir()
@@ -166,6 +177,18 @@ def _place() -> Iterator[Path]:
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(str(folder / "socket.onnx"))
             yield folder
+
+
+def _databases(folder: Path) -> None:
+    key = Key("a" * 32, Target.host().fingerprint, 1)
+    Database(folder / "tuned.jsonl").append(Record(key, "contraction", {"rows": 2}, [["get_block", {}, {}, [], None]], timings=(Timing((), 1e-3),)))
+    whole = (folder / "tuned.jsonl").read_bytes()
+    (folder / "cut.jsonl").write_bytes(whole + whole[:-9])
+    (folder / "noise.jsonl").write_bytes(random.Random(0).randbytes(999))
+    (folder / "empty.jsonl").touch()
+    (folder / "folder.jsonl").mkdir()
+    (folder / "loop.jsonl").symlink_to("loop.jsonl")
+    os.mkfifo(folder / "pipe.jsonl")
 
 
 def _arrays(folder: Path) -> None:

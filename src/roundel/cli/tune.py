@@ -34,7 +34,7 @@ def tune_command(
     search: str = typer.Option("evolutionary", "--search", autocompletion=one_of("evolutionary", "random", "exhaustive", "replay"),
                                 help="evolutionary, random, exhaustive or replay."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, accuracy: str = ACCURACY,
-    seed: int = typer.Option(0, "--seed", help="Of the search."),
+    seed: int = typer.Option(0, "--seed", min=0, help="Of the search."),
     runner: str = typer.Option(None, "--runner", metavar="HOST[:PORT]", help="Measure on another machine, where `roundel serve-runner` runs, for its target. "
                                "ROUNDEL_RUNNER_KEY is the key of both."),
     report: Path = typer.Option(None, "--report", help="Also write a page of HTML: curves by task, candidates by decision, predicted against measured."),

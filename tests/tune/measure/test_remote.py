@@ -165,7 +165,7 @@ def test_what_the_runner_says_cannot_be_run_is_said_here():
     server.close()
 
 
-@pytest.mark.parametrize("address", ["", ":9190", "board:", "board:x", "board:0", "board:99999"])
+@pytest.mark.parametrize("address", ["", ":9190", "board:", "board:x", "board:0", "board:99999", "board:²", "board:" + "9" * 5000])
 def test_what_is_no_address(address):
     with pytest.raises(OptionError, match="address"):
         RemoteRunner(address, KEY)

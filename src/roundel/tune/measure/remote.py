@@ -14,6 +14,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
+import reprlib
 import shutil
 import socket
 import tempfile
@@ -231,6 +233,6 @@ def key_of(given: str | None) -> bytes:
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = (text if ":" in text else f"{text}:{PORT}").rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
-        raise OptionError(f"a runner's address cannot be {text!r}", hint="write HOST or HOST:PORT")
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 1 << 16:
+        raise OptionError(f"a runner's address cannot be {reprlib.repr(text)}", hint="write HOST or HOST:PORT")
     return host, int(port)
