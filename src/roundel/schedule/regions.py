@@ -68,11 +68,24 @@ def _cuts_one_loop(condition: Expr, inside: set[Var]) -> bool:
 
 
 def _limits_one(condition: Expr, values: Sequence[Expr], inside: set[Var]) -> bool:
-    """Whether a condition is an upper limit of the value of one of a block's variables, as a loop that was split has where its extent does not divide."""
+    """Whether a condition is an upper limit of loops as one of a block's variables runs over them: what a loop that was split has where its extent
+    does not divide."""
+    mine = free_vars(condition) & inside
     if type(condition) not in (LT, LE) or not condition.is_index:
         return False
-    slack, an = SLACK[type(condition)](condition), Analyzer()
-    return any(free_vars(an.simplify(slack + v)).isdisjoint(inside) for v in values if free_vars(v) & inside)
+    slack = SLACK[type(condition)](condition)
+    return any(_proportional(slack, value, mine) for value in values if mine <= free_vars(value))
+
+
+def _proportional(slack: Expr, value: Expr, loops: set[Var]) -> bool:
+    """Whether one falls as the other rises, by the same factor with each of the loops."""
+    an, factors = Analyzer(), set()
+    for v in loops:
+        fall, rise = (an.simplify(substitute(e, {v: v + 1}) - e) for e in (slack, value))
+        if not isinstance(fall, IntImm) or not isinstance(rise, IntImm) or fall.value >= 0 or rise.value % fall.value:
+            return False
+        factors.add(rise.value // -fall.value)
+    return len(factors) == 1 and factors.pop() > 0
 
 
 def _bounded(loops: dict[Var, Range], predicate: Expr, an: Analyzer) -> dict[Var, Range]:
