@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -299,13 +298,14 @@ class _Tune:
         return tasks(_as_tuned(model, example_inputs, dynamic), target=target, sizes=sizes)
 
     def __getattr__(self, name: str) -> Any:
-        room = import_module("roundel.tune")
-        if name.startswith("__") or not hasattr(room, name):
-            raise AttributeError(f"roundel.tune has no attribute {name!r}")
-        return getattr(room, name)
+        from .tune import __getattr__ as named
+
+        return named(name)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *import_module("roundel.tune").__all__]
+        from .tune import __all__ as names
+
+        return [*super().__dir__(), *names]
 
 
 tune = _Tune()

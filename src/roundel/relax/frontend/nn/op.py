@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 from roundel.builder import BlockBuilder
@@ -92,9 +91,10 @@ def _infos(out: Any) -> Any:
 def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("__"):
         raise AttributeError(name)
-    renamed = import_module(".torch_names", __package__)  # which are made of these
-    if hasattr(renamed, name):
-        return getattr(renamed, name)
+    from .torch_names import __dict__ as renamed  # they are made of these (the package asks here for what it lacks, so it cannot be asked for the module)
+
+    if name in renamed:
+        return renamed[name]
     found = next((full for full in (name, f"nn.{name}", f"image.{name}") if full in all_ops()), None)
     if found is None:
         get_op(name)  # which names those that may be meant
