@@ -43,7 +43,9 @@ def test_a_model_is_tuned_and_compiled_from_what_was_found(model, tmp_path):
 
 def test_ctrl_c_keeps_what_was_found(model, tmp_path):
     db = tmp_path / "tuned.jsonl"
-    command = [sys.executable, "-m", "roundel", "tune", str(model), "--seconds", "100", "--threads", "1", "--sizes", "batch=1", "--db", str(db)]
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # which a process in the background does not have
+    command = [sys.executable, "-c", f"{heard}; from roundel.cli import main; main()", "tune",
+               str(model), "--seconds", "100", "--threads", "1", "--sizes", "batch=1", "--db", str(db)]
     going = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
     while going.poll() is None and not (db.exists() and len(Database(db)) > 8):
         time.sleep(0.1)

@@ -147,4 +147,5 @@ def test_links(page):
 
 def test_every_schedule_primitive_is_on_its_page():
     page = (ROOT / "docs" / "schedule-primitives.md").read_text(encoding="utf-8")
-    assert not [name for name in PRIMITIVES if f"`{name}`" not in page]
+    own = [name for name, primitive in PRIMITIVES.items() if primitive.apply.__module__.startswith("roundel.")]  # other pages define some
+    assert own and not [name for name in own if f"`{name}`" not in page]

@@ -18,12 +18,13 @@ from roundel.schedule import Schedule
 ROOM = Path(rd.__file__).parent
 FITTING = {
     "grain": 4, "edge": True, "window": True, "streamed": True, "interleave": 1, "prefetch": Prefetch("A", 64, 16), "prefetch_pass": True,
-    "prefetch_lines": PrefetchLines("A", 64), "buffer_dim_align": ((0, 0, 16, 4),), "dim_align": ((0, 16, 4),),
+    "prefetch_lines": PrefetchLines("A", 64), "pragma_import_llvm": "define void @f() { ret void }",
+    "buffer_dim_align": ((0, 0, 16, 4),), "dim_align": ((0, 16, 4),),
     "not_registers": "it is too large", "arena": True,
 }
 WRONG = {
     "grain": -1, "edge": "yes", "window": 3, "streamed": 0, "interleave": 2, "prefetch": ("A", 64, 0), "prefetch_pass": "all", "prefetch_lines": ("A",),
-    "buffer_dim_align": ((0, 16, 4),), "dim_align": (0, 16, 4), "not_registers": True, "arena": "large",
+    "pragma_import_llvm": 3, "buffer_dim_align": ((0, 16, 4),), "dim_align": (0, 16, 4), "not_registers": True, "arena": "large",
 }
 
 

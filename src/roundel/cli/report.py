@@ -15,7 +15,7 @@ def _operators() -> list[tuple[str, ...]]:
     from ..ir.op import all_ops
 
     return [(f"R.{n}", op.kind.name.lower(), "yes" if op.has("compute") else "composed" if op.has("decompose") else "",
-             (type(op).__doc__ or "").strip().split("\n")[0]) for n, op in all_ops().items()]
+             (op.__doc__ or "").strip().split("\n")[0]) for n, op in all_ops().items()]
 
 
 def page() -> str:

@@ -19,7 +19,7 @@ from ..ir import tir
 from ..ir.errors import ScheduleError
 from ..ir.record import Record
 from ..target import Target
-from .contest import CONTENDERS, Champion, is_contested, is_faster, is_promising
+from .contest import Champion, contenders, is_contested, is_faster, is_promising
 from .cost import expected_cycles
 from .pins import Pins
 from .program import Program
@@ -179,7 +179,7 @@ def _contest(program: Program, found: Alternative) -> tuple[Alternative, Alterna
     if not is_contested(first, program.func, program.target):
         return found, None
     best, least = found, first.cycles(program.target)
-    for r in (r for name in CONTENDERS for r in rules_in_order() if r.name == name != found.name):
+    for r in (r for name in contenders(program.func) for r in rules_in_order() if r.name == name != found.name):
         for sketch, choice in _proposals([r], program, Pins(), must_fit=False)[1]:
             if not is_promising(sketch, least):
                 continue

@@ -21,6 +21,9 @@ GENERAL = frozenset({"contraction", "matvec", "columns", "windows", "rows", "tot
 """Rules that schedule what the program says, as a generic schedule does."""
 CONTENDERS = ("contraction", "matvec", "columns", "windows", "rows", "generic")
 """Rules that may take a program from one of these, in the order in which they are asked."""
+OF_ANY_SIZE = ("generic",)
+"""The same for programs with symbolic sizes: rules are kept there to what they were measured for, since the model does not see what their guards and
+tails cost where only the run tells how often they are met (windows were expected to be faster than contraction, and took up to 1.4 times as long)."""
 NEAR = 1.25      # times what a program must take at least, up to which there is nothing to gain
 MARGIN = 1.12    # times that another schedule must be expected to be faster: the order of the rules was tuned by measurements, the model was not
 LITTLE = 20_000  # cycles, in which there is nothing to gain
@@ -44,6 +47,11 @@ def is_contested(champion: Champion, func: tir.PrimFunc, target: Target) -> bool
         return False
     spent = champion.cycles(target)
     return spent > LITTLE and spent > NEAR * least_cycles(func, target)
+
+
+def contenders(func: tir.PrimFunc) -> tuple[str, ...]:
+    """The rules that may take a program from the first that fits it, in the order in which they are asked."""
+    return CONTENDERS if all(type(n) is tir.IntImm for b in func.buffer_params for n in b.shape) else OF_ANY_SIZE
 
 
 def is_promising(sketch: Sketch, least: float) -> bool:

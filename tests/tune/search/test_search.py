@@ -62,6 +62,7 @@ def test_what_was_measured_before_is_not_proposed():
     assert not set(first) & set(again.propose(8))
 
 
+@pytest.mark.skipif(lightgbm() is None, reason="needs lightgbm")
 @pytest.mark.parametrize("seed", range(4))
 def test_the_default_search_finds_what_random_search_needs_five_times_the_trials_for(seed):
     found, seconds = misjudged(seed)
@@ -91,6 +92,7 @@ def test_without_trees_the_offset_of_each_sketch_is_learned():
     assert 0.7 < float(learned.residual(1, one)[0] - learned.residual(0, one)[0]) < 1.2
 
 
+@pytest.mark.skipif(lightgbm() is None, reason="needs lightgbm")
 def test_failures_are_avoided():
     found = space(table(lambda c: 100 + c["x"], x=range(40), y=range(4)))
     search = Evolutionary(found)

@@ -11,6 +11,7 @@ import numpy as np
 from ...arith import Analyzer
 from ...ir import graph, tir
 from ...ir.dtype import INT64
+from ...ir.errors import ModelError
 from ...ops.data_dependent import prefix
 from ...ops.dims import differ
 from .run_time_sizes import require
@@ -23,15 +24,15 @@ _ZERO, _ONE = tir.index_const(0), tir.index_const(1)
 
 
 def listed(value: Any) -> ListValue:
-    """A sequence whose items are known, as a model says that it is one; raises TypeError for anything else (a tensor, a map, nothing)."""
+    """A sequence whose items are known, as a model says that it is one; raises ModelError for anything else (a tensor, a map, nothing)."""
     if not isinstance(value, ListValue):
         given = "nothing" if value is None else "a tensor" if isinstance(value, Value) else "a map or an empty optional"
-        raise TypeError(f"a sequence is wanted where the model gives {given}")
+        raise ModelError(f"a sequence is wanted where the model gives {given}")
     return value
 
 
 def item_of(value: SequenceValue) -> graph.TensorInfo | None:
-    """What an item of a sequence is; None for a sequence that is known to be empty. Raises TypeError for what is no sequence of tensors."""
+    """What an item of a sequence is; None for a sequence that is known to be empty. Raises ModelError for what is no sequence of tensors."""
     if isinstance(value, StackedValue):
         return value.item
     value = listed(value)

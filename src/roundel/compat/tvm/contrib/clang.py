@@ -11,7 +11,7 @@ from ....runtime.toolchain import llvm_text
 
 
 def create_llvm(inputs: str | Sequence[str], output: str | Path | None = None, options: Sequence[str] | None = None, cc: Any = None) -> str:
-    """The LLVM text of a source, or of a file of that name, which ``sch.annotate(loop, "pragma_import_llvm", text)`` compiles with a program"""
+    """The LLVM text of a source, or of a file of that name. A loop that is annotated with it (``pragma_import_llvm``) has it compiled with its program."""
     (source,) = [inputs] if isinstance(inputs, str) else inputs
     is_file = "\n" not in source and Path(source).exists()
     text = llvm_text(Path(source).read_text() if is_file else source, "c" if is_file and source.endswith(".c") else "c++", options or ())
