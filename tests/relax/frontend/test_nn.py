@@ -130,5 +130,9 @@ def test_parameters_have_types():
     (lambda: setattr(MLP().fc1.weight, "data", np.ones((3, 3), "float32")), "do not fit the parameter"),
 ])  # fmt: skip
 def test_mistakes(attempt, said):
-    with pytest.raises(RoundelError, match=said):
+    with pytest.raises((RoundelError, AttributeError), match=said):
         attempt()
+
+
+def test_names_can_be_asked_for():
+    assert hasattr(nn.op, "relu") and not hasattr(nn.op, "relux") and not hasattr(nn, "relux")

@@ -14,8 +14,6 @@
 
 from typing import Any
 
-from roundel.ir.errors import RoundelError
-
 from . import op, spec
 from .core import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
 from .layers import GELU, Conv1D, Conv2D, Conv3D, ConvTranspose1D, Embedding, GroupNorm, Identity, LayerNorm, Linear, ReLU, RMSNorm, SiLU
@@ -23,10 +21,7 @@ from .layers import GELU, Conv1D, Conv2D, Conv3D, ConvTranspose1D, Embedding, Gr
 
 def __getattr__(name: str) -> Any:
     """Operators are found here too: ``nn.extern`` is ``nn.op.extern``."""
-    try:
-        return getattr(op, name)
-    except RoundelError as error:
-        raise AttributeError(str(error)) from None
+    return getattr(op, name)
 
 
 __all__ = [

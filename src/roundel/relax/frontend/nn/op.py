@@ -8,7 +8,7 @@ from typing import Any
 
 from roundel.builder import BlockBuilder
 from roundel.ir import graph, tir
-from roundel.ir.errors import BuilderError
+from roundel.ir.errors import BuilderError, RoundelError
 from roundel.ir.op import all_ops, get_op
 from roundel.script.relax import call_dps_packed, call_tir
 
@@ -97,5 +97,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
         return renamed[name]
     found = next((full for full in (name, f"nn.{name}", f"image.{name}") if full in all_ops()), None)
     if found is None:
-        get_op(name)  # which names those that may be meant
+        try:
+            get_op(name)  # which names those that may be meant
+        except RoundelError as error:
+            raise AttributeError(str(error)) from None
     return lambda *args, **attrs: call(str(found), *args, **attrs)
