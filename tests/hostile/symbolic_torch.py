@@ -71,7 +71,7 @@ def _findings(name: str, function: Any, args: Any, rng: np.random.Generator, cou
         try:
             with torch.no_grad():
                 expected = function(*torch.utils._pytree.tree_map(_copy, given))
-        except Exception:
+        except Exception:  # of any kind: what it refuses is not compared, and counted
             counts["calls that PyTorch refuses"] += 1
             continue
         try:
@@ -97,7 +97,7 @@ def _exported(function: Any, args: Any) -> Any:
             function(*torch.utils._pytree.tree_map(_copy, args))
             dynamic = (torch.utils._pytree.tree_map(free, tuple(args)),)
             return torch.export.export(_module(function), tuple(args), dynamic_shapes=dynamic, strict=False)
-    except Exception:
+    except Exception:  # torch.export raises errors of any kind; the caller counts what cannot be exported
         return None
 
 

@@ -19,6 +19,7 @@ from .arguments import applied
 from .kinds import read_buffer, replace_buffers, views_of, written_buffer
 from .primitive import BlockToken, BufferName, Change, Fill, Map, primitive, refuse
 from .rebind import serial, wrap
+from .redirect import Redirect
 from .regions import run_domain, with_access
 from .stages import copy_nest, place
 from .tree import Tree, bind_loop, is_true, is_zero, unique_block_name
@@ -161,31 +162,15 @@ def _padding_value(tree: Tree, block: Block, buffer: Buffer, given: Any, at: tup
     return value
 
 
-class _Relayout(Rewriter):
+class _Relayout(Redirect):
     """Accesses of one buffer go to another, through an index map; regions follow."""
 
     def __init__(self, tree: Tree, old: Buffer, new: Buffer, index_map: IndexMap) -> None:
         self.tree, self.old, self.new, self.map = tree, old, new, index_map
         self.an = Analyzer()
 
-    def buffer(self, buffer: Buffer) -> Buffer:
-        return self.new if buffer is self.old else buffer
-
-    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple(i if type(i) is Var else self.an.simplify(i) for i in self.map.map_indices(indices))
-
-    @on(BufferLoad)
-    def _load(self, load: BufferLoad) -> Expr:
-        if load.buffer is not self.old:
-            return self.generic(load)
-        return BufferLoad(self.new, self.at(tuple(map(self.rewrite, load.indices))))
-
-    @on(BufferStore)
-    def _store(self, store: BufferStore) -> Stmt:
-        if store.buffer is not self.old:
-            return self.generic(store)
-        indices = self.at(tuple(map(self.rewrite, store.indices)))
-        return store.replace(buffer=self.new, value=self.rewrite(store.value), indices=indices)
 
     @on(For)
     def _for(self, loop: For) -> Stmt:

@@ -18,12 +18,13 @@ from typing import NoReturn
 from roundel.arith import Analyzer, detect_iter_map, estimate_region
 from roundel.ir import Buffer, Rewriter, Var, free_vars, on, structural_equal, substitute, tir, walk
 from roundel.ir.errors import ArithError, ScheduleError
-from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, For, ForKind, IterKind, Range, Stmt
+from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, ForKind, IterKind, Range, Stmt
 
 from . import legality
 from .handed_on import covered, reduces_over
 from .kinds import written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
+from .redirect import Redirect
 from .regions import bindings, domain, inner_loops, regions_of, with_access
 from .tree import Tree, conjuncts, is_one
 
@@ -191,16 +192,13 @@ def _greatest_step(an: Analyzer, start: Expr, loop: For) -> int | None:
     return -(-over.value // moving.b.value) if type(over) is tir.IntImm and over.value > 0 else None
 
 
-class _Replaced(Rewriter):
+class _Replaced(Redirect):
     """A buffer becomes another one, with other places along an axis; variables of blocks that touch it and use a loop are of a kind."""
 
     def __init__(self, tree: Tree, old: Buffer, new: Buffer, axis: int, place: Callable[[Expr], Expr], loop: Var | None, kind: IterKind,
                  changes: Mapping[BlockRealize, BlockRealize]) -> None:
         self.tree, self.old, self.new, self.axis, self.place = tree, old, new, axis, place
         self.loop, self.kind, self.changes = loop, kind, changes
-
-    def buffer(self, buffer: Buffer) -> Buffer:
-        return self.new if buffer is self.old else buffer
 
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple(self.place(i) if k == self.axis else i for k, i in enumerate(indices))
@@ -226,19 +224,6 @@ class _Replaced(Rewriter):
             return self.generic(region)
         starts = self.at([r.min for r in region.region])
         return BufferRegion(self.new, tuple(Range(i, r.extent) for i, r in zip(starts, region.region)))
-
-    @on(BufferLoad)
-    def _load(self, load: BufferLoad) -> Expr:
-        if load.buffer is not self.old:
-            return self.generic(load)
-        return load.replace(buffer=self.new, indices=self.at(tuple(map(self.rewrite, load.indices))))
-
-    @on(BufferStore)
-    def _store(self, store: BufferStore) -> Stmt:
-        if store.buffer is not self.old:
-            return self.generic(store)
-        indices = self.at(tuple(map(self.rewrite, store.indices)))
-        return store.replace(buffer=self.new, value=self.rewrite(store.value), indices=indices)
 
 
 def _same_in_all(tree: Tree, buffer: Buffer, chain: Sequence[For], asked: frozenset[Buffer] = frozenset()) -> bool:

@@ -15,7 +15,7 @@ simplify = Analyzer().simplify
 
 def get_const_int(expr: Any) -> int:
     """A constant as an int. Raises ValueError for what is no constant."""
-    value = number(Analyzer().simplify(expr))
+    value = number(simplify(expr))
     if not isinstance(value, int):
         raise ValueError(f"{value} is no constant")
     return value
@@ -23,12 +23,13 @@ def get_const_int(expr: Any) -> int:
 
 def get_const_tuple(in_tuple: Sequence[Any]) -> tuple[Any, ...]:
     """A shape with its constants as ints and its variables as they are."""
-    return tuple(number(Analyzer().simplify(e)) for e in in_tuple)
+    return tuple(number(simplify(e)) for e in in_tuple)
 
 
 def equal_const_int(expr: Any, value: int) -> bool:
     """Whether an expression is this constant."""
-    return bool(number(Analyzer().simplify(expr)) == value) if isinstance(number(Analyzer().simplify(expr)), int) else False
+    found = number(simplify(expr))
+    return isinstance(found, int) and found == value
 
 
 def prod(x: Sequence[Any]) -> Any:
