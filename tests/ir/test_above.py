@@ -16,3 +16,11 @@ def test_only_one_file_imports_rooms_by_name():
     """``roundel/__init__.py`` stands above all rooms and imports each on its first use."""
     found = [str(path.relative_to(ROOT)) for path in sorted(ROOT.rglob("*.py")) if BY_NAME.search(path.read_text())]
     assert found == ["__init__.py", "ir/above.py", "script/parser/entry.py", "tune/__init__.py"]  # the last two import their own rooms
+
+
+def test_every_room_is_on_the_page_of_the_architecture():
+    """A newcomer finds each folder of the package in the table of rooms."""
+    table = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text().split("## The rooms")[1].split("##")[0]
+    named = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))))
+    rooms = {p.name for p in ROOT.iterdir() if (p / "__init__.py").exists()}
+    assert rooms <= named and named - rooms == {"api", "driver"}
