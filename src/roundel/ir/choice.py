@@ -130,8 +130,10 @@ class Choosing:
     def decide(self, site: str, subject: str, alternatives: Alternatives, preferred: str, kind: str = "", of: Any = None) -> str:
         """What is taken at a site: what is asked for where it can be had, else what was measured to be the best for the call ``of``, else
         ``preferred``. Recorded."""
-        taken = self.wanted(site, alternatives, of, kind) or preferred
-        self.note(site, subject, alternatives, taken, kind, of)
+        signature = self.signature(of, kind)
+        wanted, reason = self._decided(site, alternatives, signature)
+        taken = wanted or preferred
+        self.record(Choice(site, subject, taken, Attrs(alternatives), "", kind or self.kind, reason, signature))
         return taken
 
     def note(self, site: str, subject: str, alternatives: Alternatives, taken: str, kind: str = "", of: Any = None, condition: str = "") -> None:

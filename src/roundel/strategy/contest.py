@@ -10,7 +10,7 @@ behind a reduction and tails count alike for all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..ir import tir
 from ..target import Target
@@ -35,10 +35,13 @@ class Champion:
 
     rule: str
     scheduled: tir.PrimFunc
+    _known: dict[tuple[Target, int], float] = field(default_factory=dict, compare=False, repr=False)
 
     def cycles(self, target: Target, cores: int = 1) -> float:
-        """Of the scheduled program."""
-        return expected_cycles(self.scheduled, target, cores=cores)
+        """Of the scheduled program; worked out once, as every contender is compared with it."""
+        if (target, cores) not in self._known:
+            self._known[target, cores] = expected_cycles(self.scheduled, target, cores=cores)
+        return self._known[target, cores]
 
 
 def is_contested(champion: Champion, func: tir.PrimFunc, target: Target) -> bool:

@@ -17,6 +17,7 @@ from .program import Program
 
 __all__ = ["Key", "Record", "Records", "Rival", "Timing", "key_of", "program_digest", "sizes_of"]
 
+
 class Records(Protocol):
     """What the compiler asks for measurements that were made for its target, threads and options."""
 

@@ -6,6 +6,7 @@ What a kernel finds in the caches, and leaves there, is different inside of a mo
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from ..target import Target
 from .measure import Argument
 from .measure.arrays import random_arguments
 
+_log = logging.getLogger("roundel.tune")
 ROUNDS = 40
 SECONDS = 10.0  # for all rounds, but no fewer than
 LEAST = 8       # rounds
@@ -60,7 +62,8 @@ class Whole:
             tuned, untuned = (self._compiled(Proposed(r)) for r in (records, {}))
             inputs = self._inputs(untuned)
             return self._by_turns(tuned, untuned, inputs)
-        except (RoundelError, MemoryError, KeyError):  # inputs that are no indices, say
+        except (RoundelError, MemoryError, KeyError) as error:  # inputs that are no indices, say
+            _log.warning("winners are not compared inside of the model, which does not run with random inputs: %s", error)
             return {}
 
     def _compiled(self, records: Any) -> Any:
