@@ -174,7 +174,7 @@ def test_what_is_no_database(given):
         rd.compile(network(), records=given)
 
 
-def test_models_in_the_cache_know_what_they_were_compiled_from(tuned, own_cache, tmp_path, caplog):
+def test_models_in_the_cache_know_what_they_were_compiled_from(tuned, own_cache, nothing_added, tmp_path, caplog):
     database, made = tuned
     path = tmp_path / "model.onnx"
     save(network(), path)
@@ -195,7 +195,7 @@ def test_models_in_the_cache_know_what_they_were_compiled_from(tuned, own_cache,
     assert kernels(records=database) == (len(made), False)
 
 
-def test_a_model_of_the_cache_is_loaded_without_the_compiler(tuned, tmp_path):
+def test_a_model_of_the_cache_is_loaded_without_the_compiler(tuned, nothing_added, tmp_path):
     import subprocess
     import sys
 
