@@ -4,10 +4,11 @@
     python -m tests.hostile                                    # which subjects there are
     python -m tests.hostile headers indices --count 100000     # so many attempts on each
     python -m tests.hostile headers --seconds 600              # one seed after another, for so long
+    python -m tests.hostile schedules --count 5000 --start 1200   # without the first 1,200, where an earlier command ended
     python -m tests.hostile all --seed 4711
 
-Each finding is a line; the exit status is 1 when there is one. An attempt follows from the seed and the count alone, so a finding can be
-had again.
+Most say on standard error how many attempts are done, after every hundred. Each finding is a line; the exit status is 1 when there is one. An
+attempt follows from the seed and the count alone, so a finding can be had again.
 """
 
 from __future__ import annotations
@@ -41,28 +42,35 @@ def subjects() -> dict[str, str]:
     return found
 
 
-def findings(attack: Attack, count: int, seed: int, seconds: float | None) -> Iterator[str]:
-    """What one attack finds. With ``seconds`` it is made again with the next seed until they are over, unless it keeps time itself."""
+def attack_on(subject: str) -> Attack:
+    """The attack of the module with this name."""
+    attack: Attack = importlib.import_module(f"{__package__}.{subject}").attack
+    return attack
+
+
+def findings(attack: Attack, count: int, seed: int, seconds: float | None, start: int = 0) -> Iterator[str]:
+    """What one attack finds, without its first ``start`` attempts. With ``seconds`` it is made again with the next seed until they are over,
+    unless it keeps time itself."""
     if seconds is not None and "seconds" in inspect.signature(attack).parameters:
         yield from attack(count, seed, seconds=seconds)
         return
     end = time.monotonic() + (seconds or 0)
     while True:
-        for finding in attack(count, seed):
+        for finding in attack(count, seed, **({"start": start} if start else {})):
             yield f"{finding} (seed {seed})"
-        seed += 1
+        seed, start = seed + 1, 0
         if time.monotonic() >= end:
             return
 
 
-def run(name: str, count: int, seed: int, seconds: float | None, console: Console) -> int:
+def run(name: str, count: int, seed: int, seconds: float | None, start: int, console: Console) -> int:
     """Attack one subject; prints findings and a summary, returns how many findings there were."""
-    attack, found, begun = importlib.import_module(f"{__package__}.{name}").attack, 0, time.monotonic()
+    attack, found, begun = attack_on(name), 0, time.monotonic()
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         shown = progress.add_task(f"{name}: attacking", total=None)
         try:
-            for finding in findings(attack, count, seed, seconds):
+            for finding in findings(attack, count, seed, seconds, start):
                 found += 1
                 progress.update(shown, description=f"{name}: {found} findings")
                 console.print(f"{name}: {ascii(finding)[1:-1]}", markup=False, highlight=False, soft_wrap=True)
@@ -82,6 +90,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, metavar="N", help="attempts on each subject (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, metavar="S")
     parser.add_argument("--seconds", type=float, metavar="T", help="attack each subject for so long, with one seed after another")
+    parser.add_argument("--start", type=int, default=0, metavar="K", help="leave out the first K attempts, where attempts do not follow from each other")
     given = parser.parse_args()
     console, known = Console(), subjects()
     if unknown := [n for n in given.subjects if n not in known and n != "all"]:
@@ -91,7 +100,9 @@ def main() -> int:
             console.print(f"{name:12} {what}", markup=False, highlight=False, soft_wrap=True)
         return 0
     chosen = list(known) if "all" in given.subjects else given.subjects
-    return int(any([run(name, given.count, given.seed, given.seconds, console) for name in chosen]))
+    if given.start and (fixed := [n for n in chosen if "start" not in inspect.signature(attack_on(n)).parameters]):
+        parser.error(f"{', '.join(fixed)}: attempts follow from those before them, so none can be left out")
+    return int(any([run(name, given.count, given.seed, given.seconds, given.start, console) for name in chosen]))
 
 
 if __name__ == "__main__":

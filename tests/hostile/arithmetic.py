@@ -21,6 +21,8 @@ from roundel.ir.dtype import INT64, DType
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Expr, IntImm, Range, Var
 
+from .attempts import attempts
+
 DIVIDES = (tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod)
 ARITHMETIC = (tir.Add, tir.Sub, tir.Mul, tir.Min, tir.Max, *DIVIDES)
 COMPARE = (tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT, tir.GE)
@@ -212,7 +214,7 @@ def findings(kind: str, e: Expr) -> Iterator[str]:
             yield f"{kind}: {e!r} is not {base} plus a multiple of {coefficient}"
 
 
-def attack(count: int, seed: int) -> Iterator[str]:
+def attack(count: int, seed: int, start: int = 0) -> Iterator[str]:
     """Of ``count`` forms, all different: what is wrong of them."""
-    for number in random.Random(seed).sample(range(FORMS), min(count, FORMS)):
+    for number in attempts(random.Random(seed).sample(range(FORMS), min(count, FORMS)), start):
         yield from findings(*form(number))

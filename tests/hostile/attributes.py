@@ -15,6 +15,8 @@ import onnx
 
 import roundel as rd
 
+from .attempts import attempts
+
 SECONDS = 5  # of processor time, of one import
 VALUES = (2**62, 2**40, 2**31, 10**8, 0, -1, -5)
 _ONE, _MANY = onnx.AttributeProto.INT, onnx.AttributeProto.INTS
@@ -27,7 +29,7 @@ class _TooSlow(BaseException):
 def attack(count: int, seed: int) -> Iterator[str]:
     """``count`` models of the standard's own tests, each with another number in one attribute."""
     source = random.Random(seed)
-    for _ in range(count):
+    for _ in attempts(range(count)):
         model, k = source.choice(_attributes())
         value = source.choice(VALUES)
         changed = _changed(model, k, value)

@@ -26,6 +26,8 @@ import numpy as np
 import roundel as rd
 from roundel.ir import options
 
+from .attempts import attempts
+
 OTHER = 54321  # a user that is not us
 SECONDS = 120  # for one attempt
 SIZE = 48
@@ -118,7 +120,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
         import_module(name)
     with tempfile.TemporaryDirectory(prefix="roundel-hostile-", ignore_cleanup_errors=True) as folder:
         place = Place(Path(folder))
-        for attempt in range(count):
+        for attempt in attempts(range(count)):
             kind = {12: _refuse, 24: _share}.get(attempt % 25, _damage)
             yield from (f"attempt {attempt}: {finding}" for finding in kind(place, rng))
 

@@ -22,6 +22,8 @@ from roundel.ir.record import Key, Record, Timing
 from roundel.target import Target
 from roundel.tune.database import Database
 
+from .attempts import attempts
+
 SECONDS = 60  # after which a command hangs
 LINES = 8  # of an error
 
@@ -75,7 +77,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
     cases = [(command, option, value) for command, table in OPTIONS.items() for option, values in table.items() for value in values]
     rng.shuffle(cases)
     with _place() as folder:
-        for number in range(count):
+        for number in attempts(range(count)):
             command, option, value = cases[number % len(cases)]
             line = _line(rng, command, option, value)
             yield from (f"roundel {' '.join(line)[:200]!r}: {finding}" for finding in _findings(line, folder))

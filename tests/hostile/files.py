@@ -31,6 +31,7 @@ import sys
 from pathlib import Path
 import numpy as np
 import roundel as rd
+from .attempts import attempts
 for line in sys.stdin:
     path, verify, answer = line.rstrip("\\n").split("\\t")
     expected = np.load(answer)
@@ -239,7 +240,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
         models = make_models(folder)
         streams = [damages(m, models, source) for m in models]
         try:
-            for k in range(count):
+            for k in attempts(range(count)):
                 saved = models[k % len(models)]
                 what, damage = next(streams[k % len(models)])
                 copy = folder / f"copy{k}"

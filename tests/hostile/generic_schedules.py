@@ -16,6 +16,8 @@ from roundel.lower import lower
 from roundel.strategy.cost import expected_cycles
 from roundel.target import Target
 
+from .attempts import attempts
+
 WIDTHS = ("llvm -mcpu=x86-64 -vector-width=32", "x86-64", "x86-64-v3", "x86-64-v4", "apple-m1", "rv64gcv", "wasm32-simd")
 MOST = 5  # what any extent is, at most: an interpreted schedule takes milliseconds then
 
@@ -24,7 +26,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
     """Each attempt schedules one program of toy sizes, lowers it, asks the model of costs and runs it in the interpreter; errors and wrong
     results are findings."""
     rng = random.Random(seed)
-    for _ in range(count):
+    for _ in attempts(range(count)):
         program, target = PROGRAMS[rng.choice(list(PROGRAMS))], rng.choice(WIDTHS)
         sizes = {name: rng.randint(1, MOST) for name in program.small}
         if "d" in sizes and program.name == "correlation_volume":

@@ -16,6 +16,7 @@ from roundel.build.link import write_header
 from roundel.ir.errors import RoundelError
 from roundel.ir.options import override
 
+from .attempts import attempts
 from .headers import problems
 from .names import hostile_name
 
@@ -27,7 +28,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
     """``count`` names, twenty in a model."""
     source = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, override(cache=False):
-        for k in range(-(-count // NAMES_PER_MODEL)):
+        for k in attempts(range(-(-count // NAMES_PER_MODEL))):
             model = random_model(source)
             try:
                 for problem in check(model, Path(folder) / f"model{k}"):

@@ -20,12 +20,14 @@ from roundel.passes.well_formed import well_formed
 from tests.hostile.primitive_programs import draw
 from tests.schedule.random_steps import STEPS, Steps
 
+from .attempts import attempts
+
 LENGTHS = (1, 2, 4, 8, 12)
 
 
-def attack(count: int, seed: int) -> Iterator[str]:
+def attack(count: int, seed: int, start: int = 0) -> Iterator[str]:
     """``count`` programs, each with a sequence of primitives."""
-    for k in range(seed, seed + count):
+    for k in attempts(range(seed, seed + count), start):
         yield from (f"case {k}: {problem}" for problem in case(k))
 
 

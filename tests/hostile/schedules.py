@@ -22,13 +22,15 @@ from roundel.target.machines import MACHINES
 from tests.fuzz.tensor_programs import Drawn, draw
 from tests.hostile.vector_widths import LANES, machine
 
+from .attempts import attempts
+
 RUN = 10  # one in so many programs runs
 TOLERANCE = {"bfloat16": 5e-2, "float16": 2e-2, "float32": 2e-3, "float64": 1e-6}
 
 
-def attack(count: int, seed: int) -> Iterator[str]:
+def attack(count: int, seed: int, start: int = 0) -> Iterator[str]:
     """``count`` programs, of the seeds from ``seed`` on."""
-    for of in range(seed, seed + count):
+    for of in attempts(range(seed, seed + count), start):
         drawn = draw(of)
         for problem in problems(drawn, run=of % RUN == 0):
             yield f"seed {of} ({drawn.family}): {problem}"

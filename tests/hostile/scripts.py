@@ -14,6 +14,7 @@ from roundel.ir import IRModule, graph, structural_equal
 from roundel.ir.errors import RoundelError
 from roundel.script import parse
 
+from .attempts import attempts
 from .names import hostile_name
 
 
@@ -21,7 +22,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
     """``count`` modules, each with some fifteen names."""
     source = random.Random(seed)
     before = set(dir(builtins))
-    for k in range(count):
+    for k in attempts(range(count)):
         mod = random_module(source)
         text = ""
         try:

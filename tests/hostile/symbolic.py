@@ -15,6 +15,8 @@ import numpy as np
 
 from roundel.ir.errors import RoundelError
 
+from .attempts import attempts
+
 _LONG = 16  # elements of an operand that a model would hold, such as axes
 PYTHON = re.compile(r"operands or attributes are not what|object has no attribute|'\w+' object|NoneType|unsupported operand|positional argument|subscriptable|"
                      r"not iterable|(list|tuple) index|invalid literal|to unpack|\b(Type|Attribute|Index|Key|Name|Assertion)Error|not supported between|"
@@ -27,7 +29,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = list(_cases())
-        for number, k in enumerate(rng.permutation(np.arange(count) % len(cases))):
+        for number, k in enumerate(attempts(rng.permutation(np.arange(count) % len(cases)))):
             name, model, arrays = cases[k]
             free = {place for place in _places(model) if rng.random() < (1.0, 0.7, 0.2)[number % 3]}
             yield from _findings(f"{name}, symbolic {sorted(free)}", _with_symbols(model, arrays, free, constants=rng.random() < 0.7))

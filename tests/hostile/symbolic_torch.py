@@ -19,6 +19,7 @@ import numpy as np
 
 from roundel.ir.errors import RoundelError
 
+from .attempts import attempts
 from .symbolic import PYTHON
 
 SIZES = (0, 1, 3, 5, 7)
@@ -31,7 +32,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
         warnings.simplefilter("ignore")
         cases = _cases()
         names = list(cases)
-        for k in rng.permutation(np.arange(count) % len(names)):
+        for k in attempts(rng.permutation(np.arange(count) % len(names))):
             yield from _findings(names[k], cases[names[k]][0], cases[names[k]][1:], rng, counts)
     print(f"symbolic_torch: {count} operators: {', '.join(f'{n} {what}' for what, n in counts.most_common())}", file=sys.stderr, flush=True)
 

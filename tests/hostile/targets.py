@@ -14,13 +14,15 @@ from roundel.ir.errors import OptionError
 from roundel.target import Target
 from roundel.target.keys import FIGURES, KINDS, SPELLINGS, TEXTS, Number, attributes
 
+from .attempts import attempts
+
 _WRONG_VALUES = ["", " ", "many", "2x", "0x10", "1e", "--", "\0", "é" * 9, True, False, -1, -(2**63), 2**63, 10**400, 0.5, math.nan, math.inf, -math.inf, None,
                  [], [1], {}, {"kind": "llvm"}, (), object, b"8", "9" * 5000]
 
 
-def attack(count: int, seed: int) -> Iterator[str]:
+def attack(count: int, seed: int, start: int = 0) -> Iterator[str]:
     """So many descriptions."""
-    for number in range(count):
+    for number in attempts(range(count), start):
         rng = random.Random(f"{seed}-{number}")
         kind, start = rng.choice([("llvm", "llvm"), ("llvm", "host"), *(("llvm", name) for name in Target.named()), *((k, k) for k in KINDS)])
         said = {name: _figure(rng, FIGURES[name]) for name in rng.sample(sorted(FIGURES), rng.randrange(4))}

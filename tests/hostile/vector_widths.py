@@ -20,6 +20,8 @@ from tests.fuzz import operators  # noqa: F401  (fills the table of steps)
 from tests.fuzz.generator import Generator
 from tests.graph.functions import function
 
+from .attempts import attempts
+
 LANES = (1, 4, 8, 16)
 TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 3e-2}
 Body = Callable[[Callable[..., Any], "Operands"], Sequence[Any]]
@@ -53,7 +55,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
     """``count`` functions, of the families first and then random graphs of the fuzzer, each on one machine of those above."""
     rng = np.random.default_rng(seed)
     known = [(name, dtype) for name in FAMILIES for dtype in (("float32",) if name == "integers" else TOLERANCE)]
-    for k in range(count):
+    for k in attempts(range(count)):
         base = str(rng.choice(["", *plain_machines()]))
         target = machine(int(rng.choice(LANES)), base)
         if k < 4 * len(known):
