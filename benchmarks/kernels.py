@@ -58,7 +58,7 @@ def run_layer(layer: Layer, engines: Sequence[str], threads: int, budget: float)
 def kernel_ms(path: Path, x: np.ndarray, threads: int) -> float:
     """Of the kernel with most arithmetic; the fastest of many short means."""
     import roundel as rd
-    from roundel.cli.explain import explained
+    from roundel.report.explained import explained
 
     main = max(explained(str(path), threads=threads), key=lambda kernel: kernel["mflop"])["kernel"]
     model = rd.compile(str(path), threads=threads, profile=True)

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ import numpy as np
 import typer
 
 from ..ir import options
-from ..ir.dtype import DType
 from ..ir.errors import CallError, OptionError
 from ..ir.escape import short_name
+from ..report.inputs import MOST_SIZE, dims_of_inputs, known_dims, random_input
 
 
 def one_of(*values: str) -> Any:
@@ -57,7 +57,6 @@ def _compile_from(ctx: typer.Context, database: str | None) -> str | None:
 
 DB = typer.Option(None, "--db", callback=_compile_from, show_default=False, help="Database of measured schedules, as `roundel tune` makes it, to compile "
                   "from; off for none. Default: the user's own.")
-MOST_SIZE = 1 << 46  # of a dimension, and bytes of a random input: what processors of today can address
 
 
 def duration(value: float) -> float:
@@ -120,50 +119,9 @@ def is_compiled(path: Path) -> bool:
     return path.suffix in (".so", ".dylib", ".dll")
 
 
-def known_dims(names: Iterable[str], sizes: Mapping[str, int]) -> None:
-    """Raises OptionError for sizes of dimensions that are not among those of the inputs."""
-    names = sorted(set(names))
-    if unknown := [n for n in sizes if n not in names]:
-        hint = f"they are {', '.join(names)}" if names else "all its dimensions are numbers"
-        raise OptionError(f"the model has no symbolic dimension {unknown[0]!r}", hint=hint)
-
-
-def shapeone_of(info: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of an input with symbolic dimensions given sizes (1 where none was given)."""
-    out = []
-    for d in info.shape:
-        if isinstance(d, int):
-            out.append(d)
-        elif d.isidentifier():
-            out.append(sizes.get(d, 1))
-        else:
-            out.append(int(eval(d, {"__builtins__": {}}, _Sizes(sizes))))  # an expression that the compiler wrote, such as "4 * m"
-    return tuple(out)
-
-
-class _Sizes(dict):
-    def __init__(self, sizes: Mapping[str, int]) -> None:
-        super().__init__(sizes)
-
-    def __missing__(self, name: str) -> int:
-        return 1
-
-
-def random_input(info: Any, sizes: Mapping[str, int], seed: int = 0) -> np.ndarray:
-    """Random content of the right shape and type: normal floats, small non-negative integers, zeros and ones. Raises CallError for a shape
-    that no memory holds."""
-    rng = np.random.default_rng(seed)
-    shape, dtype = shapeone_of(info, sizes), DType(info.dtype)
-    if any(n < 0 for n in shape) or dtype.nbytes(math.prod(shape)) > MOST_SIZE:
-        raise CallError(f"{info.name} would be of shape {list(shape)}, which no memory holds", hint="--dim gives sizes of symbolic dimensions")
-    if dtype.is_float:
-        return rng.standard_normal(shape).astype(dtype.numpy)
-    return rng.integers(0, 2 if dtype.is_bool else 8, shape).astype(dtype.numpy)
-
-
 def gather_inputs(infos: Sequence[Any], given: Sequence[str], sizes: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
     """Arrays for all inputs: from ``name=file.npy``, ``file.npz`` (by name), random where nothing is given. Raises CallError."""
-    known_dims((name for i in infos for d in i.shape if isinstance(d, str) for name in re.findall(r"[A-Za-z_]\w*", d)), sizes)
+    known_dims(dims_of_inputs(infos), sizes)
     names = [i.name for i in infos]
     known: dict[str, np.ndarray] = {}
     for item in given:

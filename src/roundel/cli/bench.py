@@ -65,8 +65,8 @@ def measure(call: Any, seconds: float) -> np.ndarray:
 def kernel_times(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float) -> list[dict[str, Any]]:
     """The kernels, those first that take longest: calls and milliseconds of one run, the share of all kernels' time and, where it is known what
     a kernel computes, GFLOP/s, GB/s and the share of its bound by arithmetic or by memory (``limit``), whichever is nearer."""
+    from ..report.explained import explained
     from ..target.host import usable_cores
-    from .explain import explained
 
     profiled = open_model(model, target=target, threads=threads, profile=True)
     sizes = {d: n for i, a in zip(profiled.inputs, arrays, strict=True) for d, n in zip(i.shape, a.shape, strict=True) if isinstance(d, str)}

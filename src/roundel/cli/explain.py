@@ -9,12 +9,11 @@ from typing import Any
 
 import typer
 
-from ..ir import options
 from ..ir.escape import markup, short_name
 from ..ir.record import EXPECTED, MEASURED
 from ..passes.progress import shown
-from ..target import TargetLike
-from .arguments import CHOOSE, DB, DIM, TARGET, THREADS, chosen, dims, duration, gather_inputs, known_dims
+from ..report.explained import add_measured, explained_with_choices, pins
+from .arguments import CHOOSE, DB, DIM, TARGET, THREADS, chosen, dims, duration
 from .json_output import JSON, print_json
 
 
@@ -54,91 +53,6 @@ def explain_command(
         typer.echo(line)
 
 
-def explained(model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
-    """One mapping per kernel: names as in the table's heads. Times are of one call, in milliseconds. Raises RoundelError."""
-    return explained_with_choices(model, target=target, threads=threads, sizes=sizes)[0]
-
-
-def explained_with_choices(model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
-                           choices: Mapping[str, Any] | None = None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What ``explained`` gives, and one mapping per choice that the passes recorded, as `Choice` has it: ``expected_ms`` by algorithm (None
-    where nothing is expected) and ``why_not`` for those that cannot be had. ``choices`` are those asked for, as of ``rd.compile``."""
-    from .. import api, driver
-    from ..graph.tidy.inline_functions import dims_of
-    from ..strategy.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
-    from ..strategy.roofline import rates, roofline
-    from ..strategy.schedule_module import schedule_module
-    from ..target import Target
-    from ..target.profile import this_machine
-    from ..tune.measured import measured_for
-
-    mod = api.import_model(model)
-    machine = driver.target_of(target, mod)
-    last = driver.DEFAULT.index(schedule_module)
-    known_dims((v.name for p in mod["main"].params for v in dims_of(p.sinfo)), sizes or {})
-    mod = driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:last], choices=choices, records=measured_for(None, machine, threads))
-    found, places = explain_module(mod, machine, sizes), _Places(mod)
-    speed = rates(machine, threads, this_machine() if machine == Target.host() and options.get("rates") == "measured" else None)
-    constants = sum(e.calls * e.cost.constant_bytes for e in found)
-    out = []
-    for e in found:
-        bound, predicted = roofline(e.cost, speed, constants), predicted_seconds(e, machine, speed, constants)
-        out.append({
-            "kernel": e.name, "calls": e.calls, "rule": e.rule, "decisions": dict(e.decisions), "mflop": e.cost.flops / 1e6, "mbytes": e.cost.bytes / 1e6,
-            "intensity": e.cost.intensity, "limit": bound.limit, "bound_ms": bound.seconds * 1e3,
-            "predicted_ms": predicted * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
-            "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
-            "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
-            "nodes": places.nodes(e.name), "pin_at": places.pin_at(e.name), "pin": e.pin, "space": e.space,
-            "reason": e.reason, "pinned": dict(e.pinned), "record": _of_record(e.record),
-        })
-    cycles_to_ms = machine.flops_per_cycle() / speed.gflops * 1e-6
-    return out, [{
-        "site": c.site, "kind": c.kind, "subject": c.subject, "taken": c.taken, "condition": c.condition, "reason": c.reason,
-        "expected_ms": {name: None if cycles is None else cycles * cycles_to_ms for name, cycles in c.possible.items()},
-        "why_not": {name: why for name, why in c.alternatives.items() if isinstance(why, str)},
-    } for c in mod.choices.made]
-
-
-def _of_record(record: Any) -> dict[str, Any] | None:
-    """What is known of a measured schedule: milliseconds of a call at each combination of sizes, of the untuned one, and of those that came behind."""
-    if record is None:
-        return None
-    return {"by": record.by, "at": record.at, "origin": record.origin, "ms": record.seconds * 1e3, "versions": dict(record.versions),
-            "sizes": [{"sizes": list(t.sizes), "ms": t.seconds * 1e3, "spread": t.spread, "runs": t.runs} for t in record.timings],
-            "untuned_ms": None if record.default is None else record.default * 1e3,
-            "second": [{"rule": r.sketch, "decisions": dict(r.decisions), "ms": r.seconds * 1e3} for r in record.second]}
-
-
-def pins(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What asks for all these kernels as they are: a mapping for ``rd.compile(choices=...)``."""
-    places = [row["pin_at"] for row in rows]
-    return {row["pin_at"] if places.count(row["pin_at"]) == 1 else row["kernel"]: row["pin"] for row in rows}
-
-
-class _Places:
-    """Where in the model the kernels of a module are, and under which name their decisions can be pinned."""
-
-    def __init__(self, mod: Any) -> None:
-        from ..graph.programs.pin_nodes import kind_of, main_kernels
-        from ..graph.rewriter import nodes_of
-        from ..strategy.pack_constants import calls_of
-
-        main = main_kernels(mod)
-        self._nodes: dict[str, dict[str, bool]] = {}
-        for binding, call in calls_of(mod):
-            for node in nodes_of(binding):
-                self._nodes.setdefault(call.args[0].name, {})[node] = kind_of(mod, call) == main[node]
-
-    def nodes(self, kernel: str) -> list[str]:
-        """Those that the kernel computes, in any of its calls."""
-        return list(self._nodes[kernel])
-
-    def pin_at(self, kernel: str) -> str:
-        """A node whose main kernel it is, else its own name. (Others that call the same kernel get it without the pin.)"""
-        return next((node for node, is_main in self._nodes[kernel].items() if is_main), kernel)
-
-
 def choice_lines(choices: list[dict[str, Any]]) -> list[str]:
     """A line for all equal choices that had an alternative, and of which something is expected or that are not as usual: what was taken, what is
     expected of it and of the others, and where."""
@@ -157,32 +71,6 @@ def _choice_line(choice: dict[str, Any], sites: list[str]) -> str:
     where = f"{sites[0]} and {len(sites) - 1} more" if len(sites) > 1 else sites[0]
     when = (f" where {choice['condition']}" if choice["condition"] else "") + (" (measured)" if choice["reason"] == MEASURED else "")
     return short_name(where) + f": {choice['subject']}: {taken}{when}" + ("" if ms is None else f", expected {ms:.3f} ms") + f"; else {others}"
-
-
-def add_measured(rows: list[dict[str, Any]], model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
-                 seconds: float = 1.0, arrays: list[Any] | None = None, choices: Mapping[str, Any] | None = None) -> None:
-    """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows; the median of the fastest quarter of runs,
-    as others may use the machine. ``arrays``: inputs (default: random)."""
-    import time
-    from statistics import median
-
-    from .. import api
-
-    compiled = api.compile(model, target=target, threads=threads, profile=True, choices=choices)
-    given = gather_inputs(compiled.inputs, [], sizes or {}) if arrays is None else arrays
-    for _ in range(3):
-        compiled(*given)
-    compiled.function.profile()
-    runs: list[Any] = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(runs) < 4:
-        compiled(*given)
-        runs.append({name: s / calls * 1e3 for name, (calls, s) in compiled.function.profile().items() if calls})
-    times = {name: median(sorted(r[name] for r in runs if name in r)[: len(runs) // 4]) for name in runs[0]}
-    for row in rows:
-        if row["kernel"] in times:
-            row["measured_ms"] = times[row["kernel"]]
-            row["roofline"] = row["bound_ms"] / max(row["measured_ms"], 1e-9)
 
 
 def table(rows: list[dict[str, Any]], title: str) -> Any:

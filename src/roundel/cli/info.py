@@ -9,7 +9,8 @@ from typing import Any
 
 import typer
 
-from .arguments import DIM, dims, known_dims
+from ..report.inputs import known_dims
+from .arguments import DIM, dims
 from .json_output import JSON, print_json, tensor_facts
 
 

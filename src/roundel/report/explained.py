@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What there is to say of each kernel of a model: how it is computed and why, what else was possible, how long it should take and takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..ir import options
+from ..ir.module import IRModule
+from ..target import Target, TargetLike
+from .inputs import known_dims, random_inputs
+
+if TYPE_CHECKING:
+    from ..strategy.roofline import Rates
+
+
+def explained(model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
+    """One mapping per kernel: names as in the table's heads. Times are of one call, in milliseconds. Raises RoundelError."""
+    return explained_with_choices(model, target=target, threads=threads, sizes=sizes)[0]
+
+
+def explained_with_choices(model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
+                           choices: Mapping[str, Any] | None = None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What ``explained`` gives, and what ``choices_of`` does. ``choices`` are those asked for, as of ``rd.compile``."""
+    from .. import api
+
+    mod = unscheduled(api.import_model(model), target=target, threads=threads, sizes=sizes, choices=choices)
+    return kernels_of(mod, threads, sizes), choices_of(mod, threads)
+
+
+def unscheduled(mod: IRModule, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
+                choices: Mapping[str, Any] | None = None, observers: Sequence[Any] = ()) -> IRModule:
+    """A module of graph functions as it is before its kernels are scheduled. Raises OptionError for sizes of dimensions that it does not have."""
+    from .. import driver
+    from ..graph.tidy.inline_functions import dims_of
+    from ..strategy.schedule_module import schedule_module
+    from ..tune.measured import measured_for
+
+    machine = driver.target_of(target, mod)
+    known_dims((v.name for p in mod["main"].params for v in dims_of(p.sinfo)), sizes or {})
+    last = driver.DEFAULT.index(schedule_module)
+    return driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:last], choices=choices, records=measured_for(None, machine, threads),
+                          observers=observers)
+
+
+def rates_of(machine: Target, threads: int) -> Rates:
+    """What so many threads of a machine reach: as measured where it is this one, else by its table."""
+    from ..strategy.roofline import rates
+    from ..target.profile import this_machine
+
+    return rates(machine, threads, this_machine() if machine == Target.host() and options.get("rates") == "measured" else None)
+
+
+def kernels_of(mod: IRModule, threads: int, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
+    """What ``explained`` gives, of a module as ``unscheduled`` makes it."""
+    from ..strategy.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
+    from ..strategy.roofline import roofline
+
+    machine = mod.attrs["target"]
+    found, places, speed = explain_module(mod, machine, sizes), _Places(mod), rates_of(machine, threads)
+    constants = sum(e.calls * e.cost.constant_bytes for e in found)
+    out = []
+    for e in found:
+        bound, predicted = roofline(e.cost, speed, constants), predicted_seconds(e, machine, speed, constants)
+        out.append({
+            "kernel": e.name, "calls": e.calls, "rule": e.rule, "decisions": dict(e.decisions), "mflop": e.cost.flops / 1e6, "mbytes": e.cost.bytes / 1e6,
+            "intensity": e.cost.intensity, "limit": bound.limit, "bound_ms": bound.seconds * 1e3,
+            "predicted_ms": predicted * 1e3, "passed_over": dict(e.passed_over), "schedule": e.schedule,
+            "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
+            "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
+            "nodes": places.nodes(e.name), "pin_at": places.pin_at(e.name), "pin": e.pin, "space": e.space,
+            "reason": e.reason, "pinned": dict(e.pinned), "record": _of_record(e.record),
+        })
+    return out
+
+
+def choices_of(mod: IRModule, threads: int) -> list[dict[str, Any]]:
+    """One mapping per choice that the passes recorded in a module as ``unscheduled`` makes it, as `Choice` has it: ``expected_ms`` by algorithm (None
+    where nothing is expected) and ``why_not`` for those that cannot be had."""
+    machine = mod.attrs["target"]
+    cycles_to_ms = machine.flops_per_cycle() / rates_of(machine, threads).gflops * 1e-6
+    return [{
+        "site": c.site, "kind": c.kind, "subject": c.subject, "taken": c.taken, "condition": c.condition, "reason": c.reason,
+        "expected_ms": {name: None if cycles is None else cycles * cycles_to_ms for name, cycles in c.possible.items()},
+        "why_not": {name: why for name, why in c.alternatives.items() if isinstance(why, str)},
+    } for c in mod.choices.made]
+
+
+def _of_record(record: Any) -> dict[str, Any] | None:
+    """What is known of a measured schedule: milliseconds of a call at each combination of sizes, of the untuned one, and of those that came behind."""
+    if record is None:
+        return None
+    return {"by": record.by, "at": record.at, "origin": record.origin, "ms": record.seconds * 1e3, "versions": dict(record.versions),
+            "sizes": [{"sizes": list(t.sizes), "ms": t.seconds * 1e3, "spread": t.spread, "runs": t.runs} for t in record.timings],
+            "untuned_ms": None if record.default is None else record.default * 1e3,
+            "second": [{"rule": r.sketch, "decisions": dict(r.decisions), "ms": r.seconds * 1e3} for r in record.second]}
+
+
+def pins(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What asks for all these kernels as they are: a mapping for ``rd.compile(choices=...)``."""
+    places = [row["pin_at"] for row in rows]
+    return {row["pin_at"] if places.count(row["pin_at"]) == 1 else row["kernel"]: row["pin"] for row in rows}
+
+
+class _Places:
+    """Where in the model the kernels of a module are, and under which name their decisions can be pinned."""
+
+    def __init__(self, mod: Any) -> None:
+        from ..graph.programs.pin_nodes import kind_of, main_kernels
+        from ..graph.rewriter import nodes_of
+        from ..strategy.pack_constants import calls_of
+
+        main = main_kernels(mod)
+        self._nodes: dict[str, dict[str, bool]] = {}
+        for binding, call in calls_of(mod):
+            for node in nodes_of(binding):
+                self._nodes.setdefault(call.args[0].name, {})[node] = kind_of(mod, call) == main[node]
+
+    def nodes(self, kernel: str) -> list[str]:
+        """Those that the kernel computes, in any of its calls."""
+        return list(self._nodes[kernel])
+
+    def pin_at(self, kernel: str) -> str:
+        """A node whose main kernel it is, else its own name. (Others that call the same kernel get it without the pin.)"""
+        return next((node for node, is_main in self._nodes[kernel].items() if is_main), kernel)
+
+
+def add_measured(rows: list[dict[str, Any]], model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
+                 seconds: float = 1.0, arrays: list[Any] | None = None, choices: Mapping[str, Any] | None = None) -> None:
+    """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows; the median of the fastest quarter of runs,
+    as others may use the machine. ``arrays``: inputs (default: random)."""
+    import time
+    from statistics import median
+
+    from .. import api
+
+    compiled = api.compile(model, target=target, threads=threads, profile=True, choices=choices)
+    given = random_inputs(compiled.inputs, sizes or {}) if arrays is None else arrays
+    for _ in range(3):
+        compiled(*given)
+    compiled.function.profile()
+    runs: list[Any] = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(runs) < 4:
+        compiled(*given)
+        runs.append({name: s / calls * 1e3 for name, (calls, s) in compiled.function.profile().items() if calls})
+    times = {name: median(sorted(r[name] for r in runs if name in r)[: len(runs) // 4]) for name in runs[0]}
+    for row in rows:
+        if row["kernel"] in times:
+            row["measured_ms"] = times[row["kernel"]]
+            row["roofline"] = row["bound_ms"] / max(row["measured_ms"], 1e-9)
