@@ -12,7 +12,7 @@ from .results import merge
 
 def run_roofline(cases: Sequence[Case], threads: int, seconds: float) -> list[dict[str, Any]]:
     """Profile the models; one entry per model with all its kernels, the slowest relative to their bound first."""
-    from roundel.cli.explain import add_measured, explained
+    from roundel.report.explained import add_measured, explained
 
     out = []
     for case in cases:
