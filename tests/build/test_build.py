@@ -11,7 +11,7 @@ from flat_programs import c, flat, func, loop
 import roundel as rd
 from roundel.build import compile_module, inspect
 from roundel.build.units import Units
-from roundel.codegen.llvm import MachineSpec
+from roundel.target.spec import MachineSpec
 from roundel.ir import Attrs, ConstData, DType, IRModule, Var, decl_buffer, options, tir
 from roundel.ir.dtype import HANDLE, INT32, INT64, VOID
 from roundel.ir.errors import BuildError, CallError

@@ -4,9 +4,9 @@
 import re
 from pathlib import Path
 
-from roundel.build.descriptors import checked_features
-from roundel.codegen.llvm import MachineSpec
+from roundel.codegen.llvm.features import checked_features
 from roundel.target import Target
+from roundel.target.spec import MachineSpec
 
 NEVER_BY_CHOICE = {"aes", "amx-tile", "avx512vp2intersect", "crc", "cx16", "pclmul", "vaes", "vpclmulqdq"}
 """Only intrinsics use them, which generated code has none of: a virtual machine may hide them."""

@@ -7,7 +7,8 @@ import time
 from flat_programs import c, func, loop
 
 from roundel.build.units import Units
-from roundel.codegen.llvm import MachineSpec, to_assembly
+from roundel.codegen.llvm.machine import to_assembly
+from roundel.target.spec import MachineSpec
 from roundel.ir import IRModule, Var, decl_buffer, tir
 from roundel.ir.dtype import INT64
 

@@ -11,7 +11,7 @@ from roundel.build import compile_module
 from roundel.build.ahead import current, working_ahead
 from roundel.build.kernels import compile_kernels
 from roundel.build.units import Units
-from roundel.codegen.llvm import MachineSpec
+from roundel.target.spec import MachineSpec
 from roundel.driver import prepare
 from roundel.ir import options
 from roundel.ir.constants import ConstData

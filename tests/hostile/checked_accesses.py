@@ -160,15 +160,16 @@ def patches() -> Iterator[Any]:
     """What has to be replaced in Roundel, so that what is compiled is checked, and weights and results lie between forbidden bytes."""
     from unittest.mock import patch
 
-    from roundel.build import compiler, kernels
-    from roundel.codegen.llvm import to_object
+    from roundel.codegen.llvm import machine
     from roundel.runtime import library, tensors
+
+    to_object = machine.to_object
 
     def checked(text: str, spec: Any, pipeline: str = "light") -> bytes:
         return to_object(instrument(text), spec, pipeline)
 
     imported = {**library.symbols(), **addresses()}
-    yield from (patch.object(module, "to_object", checked) for module in (compiler, kernels))
+    yield patch.object(machine, "to_object", checked)
     yield patch.object(library, "symbols", lambda: imported)
     yield patch.object(tensors, "aligned_copy", bytes_copy)
     yield patch.object(tensors, "empty", empty)

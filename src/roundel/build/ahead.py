@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from ..codegen.llvm import MachineSpec, facts_of
 from ..ir import cache_folder, tir
 from ..lower.explicit_shape_params import explicit_shape_params
+from ..lower.facts import facts_of
+from ..target.spec import MachineSpec
 from . import compiler
 
 _current: ContextVar[Ahead | None] = ContextVar("roundel_ahead", default=None)

@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..codegen.llvm import MachineSpec, Piece, check_processor, emit_function, facts_of, platform_of
+from ..codegen import Function, backend_of
 from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, options, tir
 from ..ir.dtype import VOID
 from ..ir.errors import BuildError
 from ..ir.visit import walk
+from ..lower.facts import facts_of
 from ..passes.garbage import rare_collection
 from ..runtime import Executable, library, metadata, tensors
 from ..target import Target, TargetLike
+from ..target.spec import MachineSpec
 from .compiler import compile_units
-from .descriptors import checked_features, host_module
+from .descriptors import host_module
 from .interface import Interface, describe, exported, told_apart, with_sizes
 from .jit import link_in_memory
 from .kernels import compile_kernels, worth_sharing
@@ -109,19 +111,20 @@ def pack_bits(array: np.ndarray, bits: int) -> np.ndarray:
 
 
 def machine_spec(target: TargetLike | None) -> MachineSpec:
-    """What LLVM is told about a target: a Target or what makes one; None is this machine. Raises OptionError for a processor unknown to it."""
+    """What a code generator is told of a target: a Target or what makes one; None is this machine. Raises BuildError for a kind without one, OptionError
+    for a processor unknown to it."""
     if target is None:
         return MachineSpec.host()
     target = Target(target)
-    if target.kind != "llvm":
-        raise BuildError(f"there is no code generator for target kind {target.kind} yet", hint="use an llvm target")
+    backend = backend_of(target.kind)
     host = MachineSpec.host()
-    if (target.triple, target.cpu, target.features) == _host_key():
+    if target.kind == host.backend and (target.triple, target.cpu, target.features) == _host_key():
         return host  # with what this machine lacks spelled out
     known = _named_processors().get((target.triple, target.cpu))
+    spec = MachineSpec(target.triple, target.cpu, target.llvm_features, backend=target.kind)
     if known is None or not known.issuperset(target.features):
-        check_processor(target.triple, target.cpu, target.llvm_features)
-    return MachineSpec(target.triple, target.cpu, target.llvm_features)
+        backend.check(spec)
+    return spec
 
 
 @functools.cache
@@ -175,13 +178,14 @@ def compile_module(
         mod = lowered(mod, pipeline)
         units = Units(mod, spec)
         made += units.kernels()
-    functions, hosts = _hosts(mod, units, spec, profile)
+    functions, hosts = _hosts(mod, units, profile)
     weights = {key: _constant(mod, key) for key in dict.fromkeys([*keys, *(key for f in functions for key in f.constants)])}
     offsets, nbytes = layout(weights)
     facts = {"version": __version__, "target": str(Target.host() if target is None else Target(target)), "triple": spec.triple, "cpu": spec.cpu,
-             "features": checked_features(spec), "options": dict(options.shaping_code()), **notes(), **_extra(mod)}
+             "features": backend_of(spec.backend).features(spec), "options": dict(options.shaping_code()), **notes(), **_extra(mod)}
     text = metadata.dump([f.info for f in functions], **facts)
-    host = Unit("host functions", "host", host_module(functions, hosts, spec, offsets, nbytes, text), "none")
+    emitted = host_module(functions, hosts, spec, offsets, nbytes, text)
+    host = Unit("host functions", "host", emitted.text, emitted.pipeline, emitted.risky)
     made.append(host)
     isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
     return Built([*done.values(), *compile_units(made, spec, isolated=isolated)], functions, weights, offsets, nbytes, target, facts,
@@ -210,10 +214,9 @@ def _extra(mod: IRModule) -> dict[str, Any]:
     return json.loads(json.dumps(dict(found))) if found else {}
 
 
-def _hosts(mod: IRModule, units: Units, spec: MachineSpec, profile: bool) -> tuple[list[Interface], dict[str, Piece]]:
+def _hosts(mod: IRModule, units: Units, profile: bool) -> tuple[list[Interface], list[Function]]:
     functions: list[Interface] = []
-    pieces: dict[str, Piece] = {}
-    platform = platform_of(spec.triple, spec.features)
+    hosts: list[Function] = []
     has_host = any(isinstance(f, tir.PrimFunc) and f.attrs.get("kind") == "host" for _, f in mod.items())
     for name in exported(mod):
         func = units.func(name)
@@ -231,11 +234,11 @@ def _hosts(mod: IRModule, units: Units, spec: MachineSpec, profile: bool) -> tup
         func, kernels = with_sizes(func), facts_of(func).callees
         if profile:
             func = _Timed(kernels).rewrite(func)
-        pieces[symbol] = emit_function(func, symbol, platform, units.symbols.__getitem__)
+        hosts.append(Function(symbol, func, units.symbols.__getitem__))
         functions.append(describe(mod, name, symbol, func))
-        functions[-1].constants = list(pieces[symbol].constants)
+        functions[-1].constants = list(hosts[-1].facts.constants)
         functions[-1].kernels = kernels
-    return functions, pieces
+    return functions, hosts
 
 
 class _Timed(Rewriter):

@@ -17,10 +17,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ..codegen.llvm import MachineSpec, to_object
+from ..codegen import backend_of
 from ..ir import options
 from ..ir.errors import BuildError
 from ..passes.progress import report
+from ..target.spec import MachineSpec
 from . import object_cache
 from .units import Unit
 from .worker import receive, write
@@ -184,6 +185,6 @@ def compile_units(units: list[Unit], spec: MachineSpec, *, isolated: bool = Fals
 
 def _here(unit: Unit, spec: MachineSpec) -> bytes:
     try:
-        return to_object(unit.text, spec, unit.pipeline)
+        return backend_of(spec.backend).object(unit.text, spec, unit.pipeline)
     except BuildError as error:
         raise BuildError(error.what, where=unit.name, why=error.why, hint=error.hint) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..target import TargetLike
-from ..codegen.llvm import optimised_text, to_assembly
+from ..codegen import backend_of
 from ..ir import IRModule, tir
 from .build import as_module, lowered, machine_spec
 from .units import Units
@@ -36,6 +36,7 @@ def inspect(mod: IRModule | tir.PrimFunc, name: str | None = None, target: Targe
     target = target if target is not None else mod.attrs.get("target")
     flat = lowered(mod)
     spec = machine_spec(target)
+    backend = backend_of(spec.backend)
     units = Units(flat, spec)
     unit = [*units.unit(name)][-1]
     tasks = [
@@ -47,6 +48,6 @@ def inspect(mod: IRModule | tir.PrimFunc, name: str | None = None, target: Targe
         mod[name],
         (flat[name], *tasks),
         unit.text,
-        optimised_text(unit.text, spec, unit.pipeline),
-        to_assembly(unit.text, spec, unit.pipeline),
+        backend.optimised(unit.text, spec, unit.pipeline),
+        backend.assembly(unit.text, spec, unit.pipeline),
     )

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..arith import Analyzer
-from ..codegen.llvm import read_data, written_data
 from ..ir import DType, IRModule, tir
 from ..ir.errors import BuildError
 from ..ir.visit import free_vars, substitute, walk
+from ..lower.facts import read_data, written_data
 from ..runtime.metadata import FunctionInfo, TensorInfo
 
 BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "maps",

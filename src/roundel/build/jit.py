@@ -9,10 +9,10 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..codegen.llvm import MachineSpec
 from ..ir.errors import BuildError, MachineError
 from ..runtime.integrity import MACHINES, this_machine
 from ..target.linker import memory_linker
+from ..target.spec import MachineSpec
 
 _numbers = itertools.count()
 

@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from ..codegen.llvm import MachineSpec, facts_of, to_object
+from ..codegen import backend_of
 from ..ir import IRModule, graph, tir
 from ..ir.errors import RoundelError
 from ..ir.visit import statements
 from ..lower import lower
+from ..lower.facts import facts_of
 from ..passes.progress import report
 from ..target import Target
+from ..target.spec import MachineSpec
 from . import compiler, object_cache
 from .ahead import current, request
 from .units import Unit, Units
@@ -31,12 +33,17 @@ class Compiled(NamedTuple):
     objects: dict[str, bytes]
 
 
+def compile_text(text: str, spec: MachineSpec, pipeline: str) -> bytes:
+    """The object that the machine's code generator makes of a text. Raises BuildError."""
+    return backend_of(spec.backend).object(text, spec, pipeline)
+
+
 def compile_unit(unit: Unit, spec: MachineSpec) -> bytes:
     """The object of a unit, from the cache or made in this process."""
     key = object_cache.object_key(unit.text, spec, unit.pipeline)
     found = object_cache.load(key)
     if found is None:
-        found = to_object(unit.text, spec, unit.pipeline)
+        found = compile_text(unit.text, spec, unit.pipeline)
         object_cache.store(key, found)
     return found
 
@@ -45,7 +52,7 @@ def compile_kernel(
     functions: Mapping[str, tir.PrimFunc], name: str, spec: MachineSpec, generate: Callable[[Unit, MachineSpec], bytes] = compile_unit
 ) -> Compiled:
     """The kernel ``name``, scheduled or lowered; ``functions`` holds it and what it calls. Raises BuildError."""
-    target = Target({"kind": "llvm", "triple": spec.triple, "cpu": spec.cpu})
+    target = Target({"kind": spec.backend, "triple": spec.triple, "cpu": spec.cpu})
     units = Units(lower(IRModule(dict(functions), {"target": target})), spec)
     objects = {unit.symbol: generate(unit, spec) for unit in units.unit(name)}
     return Compiled(units.symbols[name], units.constants[name], objects)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import hashlib
 
-from ..codegen.llvm import MachineSpec, llvm_version
+from ..codegen import backend_of
 from ..ir import cache_folder
+from ..target.spec import MachineSpec
 
 
 def object_key(text: str, spec: MachineSpec, pipeline: str) -> str:
-    """The key of an object: text, triple, CPU, features, effort, pipeline, LLVM's version."""
-    parts = (text, spec.triple, spec.cpu, spec.features, str(spec.level), pipeline, llvm_version())
+    """The key of an object: text, triple, CPU, features, effort, pipeline, the compiler's version."""
+    parts = (text, spec.triple, spec.cpu, spec.features, str(spec.level), pipeline, backend_of(spec.backend).version)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -8,32 +8,27 @@ from the text's hash.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..codegen.llvm import Facts, MachineSpec, Piece, Platform, emit_function, facts_of, module_text, platform_of, with_imports
+from ..codegen import Function, backend_of
 from ..ir import IRModule, tir
-from ..ir.annotations import IMPORT_LLVM
 from ..ir.errors import BuildError
+from ..lower.facts import Facts, facts_of
+from ..target.spec import MachineSpec
 
 _PLACEHOLDER = "__kernel__"
-_MACHINE_INTRINSIC = re.compile(r"@llvm\.(x86|aarch64|arm|riscv|wasm|ppc|s390|nvvm|amdgcn)\.(?!avx512\.vpdpbusd)")
 
 
 @dataclass(frozen=True)
 class Unit:
-    """LLVM text for one object. ``pipeline`` says what LLVM does with it, ``name`` is for people."""
+    """Text for one object. ``pipeline`` says how it is compiled, ``name`` is for people; compiling what is ``risky`` may end the process."""
 
     name: str
     symbol: str
     text: str
     pipeline: str
-
-    @property
-    def risky(self) -> bool:
-        """Instructions of one machine by name, asked for by the program: LLVM ends the process where there is none."""
-        return _MACHINE_INTRINSIC.search(self.text) is not None
+    risky: bool = False
 
 
 @dataclass
@@ -61,13 +56,16 @@ class Units:
         facts = facts_of(self.func(name))
         for callee in facts.callees:
             yield from self.unit(callee, (*callers, name))
-        text, vectors, constants = self._text(name, facts)
-        symbol = "rk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
+        try:
+            emitted = backend_of(self.spec.backend).emit(self._functions(name, facts), self.spec)
+        except BuildError as error:
+            where = name if error.where is None or error.where.startswith(_PLACEHOLDER) else error.where
+            raise BuildError(error.what, where=where, why=error.why, hint=error.hint) from error
+        symbol = "rk_" + hashlib.sha256(emitted.text.encode()).hexdigest()[:20]
         self.symbols[name] = symbol
-        self.constants[name] = constants
+        self.constants[name] = facts.constants
         if symbol not in self.made:
-            pipeline = "light" if vectors else "loops" if "checks" in self.func(name).attrs else "full"
-            self.made[symbol] = Unit(name, symbol, text.replace(_PLACEHOLDER, symbol), pipeline)
+            self.made[symbol] = Unit(name, symbol, emitted.text.replace(_PLACEHOLDER, symbol), emitted.pipeline, emitted.risky)
             yield self.made[symbol]
 
     def func(self, name: str) -> tir.PrimFunc:
@@ -80,28 +78,18 @@ class Units:
             )
         return func
 
-    def _text(self, name: str, facts: Facts) -> tuple[str, bool, dict[str, int]]:
-        platform = platform_of(self.spec.triple, self.spec.features)
+    def _functions(self, name: str, facts: Facts) -> list[Function]:
+        """The kernel and its tasks, which may have tasks."""
         tasks: dict[str, str] = {}
 
         def symbol(callee: str) -> str:
-            if self.func(callee).attrs.get("kind") == "task":
-                return tasks.setdefault(callee, f"{_PLACEHOLDER}.{len(tasks)}")
-            return self.symbols[callee]
+            return tasks[callee] if callee in tasks else self.symbols[callee]
 
-        pieces: list[Piece] = [self._piece(name, _PLACEHOLDER, platform, symbol, facts)]
-        done = 0
-        while done < len(tasks):  # tasks may have tasks
-            task = list(tasks)[done]
-            pieces.append(self._piece(task, tasks[task], platform, symbol))
-            done += 1
-        text = with_imports(module_text(pieces), self.func(name).attrs.get(IMPORT_LLVM, ()))
-        return text, any(p.vectors for p in pieces), pieces[0].constants
-
-    def _piece(
-        self, name: str, symbol: str, platform: Platform, resolve: Callable[[str], str], facts: Facts | None = None
-    ) -> Piece:
-        try:
-            return emit_function(self.func(name), symbol, platform, resolve, facts)
-        except BuildError as error:
-            raise BuildError(error.what, where=error.where or name, why=error.why, hint=error.hint) from error
+        functions, todo = [], [Function(_PLACEHOLDER, self.func(name), symbol, facts)]
+        while todo:
+            functions.append(todo.pop(0))
+            for task in functions[-1].facts.tasks:
+                if task not in tasks:
+                    tasks[task] = f"{_PLACEHOLDER}.{len(tasks)}"
+                    todo.append(Function(tasks[task], self.func(task), symbol))
+        return functions

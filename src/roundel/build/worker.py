@@ -43,12 +43,11 @@ def receive(stream: IO[bytes]) -> Any:
 
 def main() -> None:
     """Serve requests until stdin ends."""
-    from ..codegen.llvm import to_object
     from ..ir import options
     from ..ir.errors import RoundelError
-    from .kernels import compile_kernel
+    from .kernels import compile_kernel, compile_text
 
-    answers = {"object": to_object, "kernel": compile_kernel}
+    answers = {"object": compile_text, "kernel": compile_kernel}
     gc.freeze()
     gc.set_threshold(1_000_000, 50, 100)  # as in passes/garbage.py
     out = os.fdopen(os.dup(1), "wb")

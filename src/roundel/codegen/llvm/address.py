@@ -138,7 +138,7 @@ def _scaled_sum(em: Emitter, items: list[tuple[tir.Expr, int]]) -> str:
 def pointer(em: Emitter, buffer: tir.Buffer, where: Linear) -> str:
     """The address of the element (for packed types: of the byte unit) at this offset."""
     base = em.value(buffer.data)
-    unit = f"i{8 * element_bytes(buffer.dtype.element)}"
+    unit = "ptr" if buffer.dtype.is_handle else f"i{8 * element_bytes(buffer.dtype.element)}"
     terms, constant = where
     lanes = buffer.dtype.lanes
     if lanes > 1:

@@ -9,7 +9,7 @@ until a store makes it stale (see ``values``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,10 @@ from .values import Values, memory_of
 EXPR: dict[type, Callable[[Emitter, Any], str]] = {}  # expression type -> writes it, returns the operand
 STMT: dict[type, Callable[[Emitter, Any], None]] = {}
 CALLS: dict[str, Callable[[Emitter, tir.Call], str]] = {}  # intrinsic -> writes a call of it
+
+FIELDS = ("arena", "constants", "status")
+CONTEXT = "{ ptr, ptr, i32 }"
+"""The context as generated code sees it, ``RdContext`` of ``csrc/roundel.h``."""
 
 _PURE = {
     *tir.BINARY,
@@ -120,7 +124,7 @@ class Emitter:
         self.scratch: list[tuple[str, tir.Expr]] = []  # parts of the thread's workspace: register, bytes
         self.calls_out = False  # something called from here may use the workspace too
         self.tasks: set[str] = set()
-        self.constants: dict[str, int] = {}  # key of a constant -> its index in the context's table
+        self.constants: Mapping[str, int] = {}  # key of a constant -> its index in the context's table
         self.stack_bytes = 0
         self.work: str | None = None  # the variable that counts what may be done before the runtime is asked whether to go on
         self.is_host = False
@@ -176,6 +180,10 @@ class Emitter:
         """The symbol of an external function, declared once."""
         self.declares.setdefault(name, f"declare {result} @{name}({', '.join(params)}){' ' + attrs if attrs else ''}")
         return "@" + name
+
+    def context(self, field: str) -> str:
+        """The address of a field of the context, wherever the machine's pointers put it."""
+        return self.op(f"getelementptr {CONTEXT}, ptr %ctx, i32 0, i32 {FIELDS.index(field)}")
 
     def intrinsic(self, name: str, dtype: DType, *args: str) -> str:
         """Calls an LLVM intrinsic overloaded on one type, all operands of that type."""

@@ -14,15 +14,15 @@ _DLTENSOR = "{ ptr, i32, i32, i32, i8, i8, i16, ptr, ptr, i64 }"
 
 @writes(CALLS, "constant_ptr")
 def _constant_ptr(em: Emitter, e: tir.Call) -> str:
-    index = em.constants.setdefault(e.args[0].value, len(em.constants))
-    table = em.op("getelementptr i8, ptr %ctx, i64 8")
-    table = em.op(f"load ptr, ptr {table}, align 8, !invariant.load !0")
-    return em.op(f"load ptr, ptr {em.op(f'getelementptr ptr, ptr {table}, i64 {index}')}, align 8, !invariant.load !0")
+    index = em.constants[e.args[0].value]
+    table = em.context("constants")
+    table = em.op(f"load ptr, ptr {table}, !invariant.load !0")
+    return em.op(f"load ptr, ptr {em.op(f'getelementptr ptr, ptr {table}, i64 {index}')}, !invariant.load !0")
 
 
 @writes(CALLS, "arena_ptr")
 def _arena_ptr(em: Emitter, e: tir.Call) -> str:
-    arena = em.op("load ptr, ptr %ctx, align 8, !invariant.load !0")
+    arena = em.op("load ptr, ptr %ctx, !invariant.load !0")
     return em.op(f"getelementptr i8, ptr {arena}, {em.typed(e.args[0])}")
 
 

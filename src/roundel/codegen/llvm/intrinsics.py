@@ -102,7 +102,7 @@ def _go_on(em: Emitter) -> None:
     if em.kernels % KERNELS == 0:
         ask(em)
     else:
-        leave_with(em, em.op(f"load i32, ptr {em.op('getelementptr i8, ptr %ctx, i64 16')}, align 8"))
+        leave_with(em, em.op(f"load i32, ptr {em.context('status')}, align 4"))
 
 
 def in_float32(rule: Callable[[Emitter, tir.Call], str]) -> Callable[[Emitter, tir.Call], str]:

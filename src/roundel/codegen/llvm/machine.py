@@ -14,10 +14,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...ir.errors import BuildError, OptionError
+from ...target.spec import MachineSpec
 
 _ASK = """
 import sys
@@ -31,24 +32,6 @@ _NAME = re.compile(r"^  (\S+) +- ", re.MULTILINE)  # in the list that LLVM gives
 PIPELINES = ("light", "full", "loops", "none")
 _LONG = 500_000  # characters of a host function from which on registers are allocated fast: allocating them well takes more than linear time
 _OPTIONS = ("--lsr-insns-cost=0",)  # addresses in loops: by registers first, as for most targets; a pointer for each load saves instructions, but spills
-
-
-@dataclass(frozen=True)
-class MachineSpec:
-    """What code is generated for. ``level``: 0 to 3, the effort of instruction selection and register allocation."""
-
-    triple: str
-    cpu: str
-    features: str
-    level: int = 2
-
-    @staticmethod
-    @functools.cache
-    def host() -> MachineSpec:
-        """This machine."""
-        import llvmlite.binding as llvm
-
-        return MachineSpec(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @functools.cache

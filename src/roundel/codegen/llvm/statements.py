@@ -211,7 +211,7 @@ def _allocate(em: Emitter, s: tir.Allocate) -> None:
     size, free = buffer_bytes(s.buffer), None
     fixed = size.value if type(size) is tir.IntImm else None
     if s.annotations.get(ARENA):
-        operand = em.op("load ptr, ptr %ctx, align 8, !invariant.load !0")
+        operand = em.op("load ptr, ptr %ctx, !invariant.load !0")
     elif fixed is not None and (
         s.buffer.scope == "local" or (fixed <= STACK_LIMIT and em.stack_bytes + fixed <= STACK_TOTAL)
     ):

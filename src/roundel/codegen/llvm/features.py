@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Features of processors that a library checks for when it is opened."""
+
+from __future__ import annotations
+
+from ...target.spec import MachineSpec
+
+# LLVM's names of the features that code needs which was generated with them, so that the runtime checks for them (csrc/cpu.c); the rest come with
+# these or are not used by choice
+CHECKED = (
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512vnni",
+    "avx512bf16",
+    "avx512fp16",
+    "avx512vbmi",
+    "avxvnni",
+    "avx2",
+    "fma",
+    "f16c",
+    "bmi2",
+    "avx",
+    "sse4.2",
+    "amx-int8",
+    "amx-bf16",
+    "neon",
+    "dotprod",
+    "i8mm",
+    "sve",
+    "bf16",
+    "fullfp16",
+    "avx512bitalg",
+    "avx512cd",
+    "avx512ifma",
+    "avx512vbmi2",
+    "avx512vpopcntdq",
+    "avxifma",
+    "avxneconvert",
+    "avxvnniint8",
+    "bmi",
+    "fma4",
+    "gfni",
+    "lse",
+    "lzcnt",
+    "movbe",
+    "popcnt",
+    "rdm",
+    "sse3",
+    "sse4.1",
+    "ssse3",
+    "sve2",
+    "xop",
+)
+
+
+def checked_features(spec: MachineSpec) -> list[str]:
+    """The features of a CPU without which a library for that machine is not opened."""
+    return [name for name in CHECKED if f"+{name}" in spec.features.split(",")]

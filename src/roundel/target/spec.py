@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`MachineSpec`: what a code generator is told of a machine."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MachineSpec:
+    """The machine in LLVM's words, and which code generator (``roundel.codegen.BACKENDS``) makes code for it. ``level``: 0 to 3, the effort of
+    instruction selection and register allocation."""
+
+    triple: str
+    cpu: str
+    features: str
+    level: int = 2
+    backend: str = "llvm"
+
+    @staticmethod
+    @functools.cache
+    def host() -> MachineSpec:
+        """This machine."""
+        import llvmlite.binding as llvm
+
+        return MachineSpec(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
