@@ -3,6 +3,7 @@
 
 import pytest
 
+from roundel import te
 from roundel.arith import Analyzer, block_access, same_region
 from roundel.ir import Visitor, on, tir
 from roundel.script import tir as T
@@ -150,3 +151,23 @@ def test_undeclared_inner_blocks_are_looked_into():
         return s.replace(body=strip(s.body)) if isinstance(s, tir.For) else s
 
     check(outer.replace(body=strip(outer.body)))
+
+
+def test_numbers_of_elements_are_those_of_a_script():
+    """Whatever the type of the variables: what is computed equals what is written."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8,), "float32"), n: T.int32):
+        for i in range(n):
+            with T.sblock("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[vi, 0] + A[vi, 3]
+
+    block = blocks(rows)["B"]
+    assert [r.extent.dtype for region in (*block.reads, *block.writes) for r in region.region] == ["int64"] * 3
+
+
+def test_an_index_that_is_no_integer_bounds_nothing():
+    A, B = te.placeholder((5, 5), name="A"), te.placeholder((5,), name="B")
+    block = blocks(te.create_prim_func([A, B, te.compute((5,), lambda i: A[i, B[i]] + A[i, 0], name="C")]))["C"]
+    assert str(next(r for r in block.reads if r.buffer.name == "A")) == "A[v_i, 0:5]"

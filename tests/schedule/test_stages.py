@@ -156,3 +156,23 @@ def test_loops_around_come_first_in_values():
     sch.trace.apply_to_schedule(again)
     assert structural_equal(again.func, sch.func)
     assert "j + ax1" in sch.func.script()
+
+
+@pytest.mark.parametrize(("thread", "scope"), [("blockIdx.x", "wmma.matrix_a"), ("blockIdx.x", "shared"), ("threadIdx.y", "wmma.accumulator")])
+def test_threads_that_do_not_share_a_memory_each_have_their_own_copy(thread, scope):
+    """The blocks of a grid, and the warps of a block, each hold their own tiles of registers."""
+    sch = Schedule(threads)
+    outer, _, _ = sch.split(sch.get_loops("B")[0], [None, 4, 2])
+    sch.bind(outer, thread)
+    copy = sch.cache_read("B", 0, scope)
+    sch.compute_at(copy, outer)
+    sch.cache_read("B", 0, scope)
+    check(sch, threads)
+
+
+def test_a_tile_is_a_loop_in_the_words_of_earlier_versions():
+    sch = Schedule(threads)
+    i, j = sch.get_loops("B")
+    (i, ii), (j, ji) = sch.split(i, [None, 8]), sch.split(j, [None, 8])
+    sch.reorder(i, j, ii, ji)
+    assert sch.get(sch.blockize(loop=ii)).name == "B_o"

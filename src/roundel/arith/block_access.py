@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..ir import Visitor, free_vars, on, substitute, tir, walk
+from ..ir.dtype import INT64
 from ..ir.tir import Block, Buffer, BufferRegion, Expr, Range, Var
 from . import region as rg
 from .analyzer import Analyzer
@@ -52,6 +53,13 @@ def domain_touched(stmt: tir.Stmt, buffer: Buffer, loads: bool = True, stores: b
     return (boxes[0] if len(boxes) == 1 else rg.union(*boxes, found.an)) if boxes else None
 
 
+def _in_script(r: Range) -> Range:
+    """Numbers of elements are int64, as a script's are, whatever the type of the variables that they were computed from."""
+    if type(r.extent) is not tir.IntImm or r.extent.dtype is INT64:
+        return r
+    return Range(tir.index_const(r.min.value) if type(r.min) is tir.IntImm else r.min, tir.index_const(r.extent.value))
+
+
 class _Access(Visitor):
     def __init__(self, an: Analyzer, pointers: dict[Var, Buffer]) -> None:
         self.an, self.pointers = an, pointers
@@ -75,7 +83,7 @@ class _Access(Visitor):
 
     def collect(self, found: dict[Buffer, tuple[Range, ...]], local: set[Buffer]) -> tuple[BufferRegion, ...]:
         """The regions of buffers from outside."""
-        return tuple(BufferRegion(b, r) for b, r in found.items() if b not in local)
+        return tuple(BufferRegion(b, tuple(map(_in_script, r))) for b, r in found.items() if b not in local)
 
     # --- recording
 
@@ -106,6 +114,9 @@ class _Access(Visitor):
         """Ranges of one access."""
         out = []
         for index, size in zip(indices, buffer.shape, strict=True):
+            if index.dtype.is_float:  # of no use as a bound
+                out.append(Range.of(size))
+                continue
             if index.dtype.lanes == 1:
                 out.append(Range(index, tir.const(1, index.dtype)))
                 continue

@@ -10,6 +10,7 @@ Reading makes nodes of the intermediate representation and nothing else, so that
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import math
 import struct
@@ -30,6 +31,14 @@ from .tir.stmt import ForKind, IterKind
 _FORMAT, _VERSION = "roundel-ir", 1
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (ForKind, IterKind, FuseKind)}
 _UNSAVED = ("constants", "choices")  # of a module: neither is part of the program
+_RECORDS: dict[str, type] = {}
+_KNOWN: dict[str, Mapping[str, Any]] = {}
+
+
+def saved(kind: type) -> type:
+    """A decorator of dataclasses that are saved as nodes are: what refers to one of them twice does so when it is read again."""
+    _RECORDS[_name(kind)] = kind
+    return kind
 
 
 def save_json(node: Any) -> str:
@@ -55,6 +64,11 @@ def load_json(text: str) -> Any:
         raise RoundelError("the text is no saved program", why=f"{type(e).__name__}: {e}", hint="roundel.ir.save_json(node) writes one") from e
 
 
+def saved_by_name(kind: type, known: Mapping[str, Any]) -> None:
+    """Objects of a kind that are saved as their names: these, and no others."""
+    _KNOWN[_name(kind)] = known
+
+
 class _Writer:
     """Nodes in the order in which they can be made again."""
 
@@ -64,20 +78,24 @@ class _Writer:
         self.kept: list[Any] = []  # nodes that were seen, so that no other takes their identity
 
     def value(self, v: Any) -> Any:
-        if isinstance(v, Node):
+        if isinstance(v, Node) or _RECORDS.get(_name(type(v))) is type(v):
             return {"node": self.node(v)}
         if isinstance(v, DType):
             return {"dtype": str(v)}
         if v is None or (isinstance(v, bool | int | str) and not isinstance(v, Enum)):
             return v
+        known = _KNOWN.get(_name(type(v)), {})
+        if known and known.get(v.name) is v:
+            return {"known": [_name(type(v)), v.name]}
         for kind, write in _WRITE.items():
             if isinstance(v, kind):
                 return write(self, v)
         raise RoundelError(f"a {type(v).__name__} cannot be saved", why=f"{v!r} is no part of a program")
 
-    def node(self, n: Node) -> int:
+    def node(self, n: Any) -> int:
         if id(n) not in self.numbers:
-            fields = {f: self.value(getattr(n, f)) for f in n._fields if f not in _UNSAVED or f not in n._hidden}
+            names = [f for f in n._fields if f not in _UNSAVED or f not in n._hidden] if isinstance(n, Node) else [f.name for f in dataclasses.fields(n)]
+            fields = {f: self.value(getattr(n, f)) for f in names}
             self.nodes.append({_name(type(n)): fields})
             self.numbers[id(n)] = len(self.nodes) - 1
             self.kept.append(n)
@@ -112,7 +130,7 @@ class _Reader:
     """Makes nodes in the order in which they were written."""
 
     def __init__(self) -> None:
-        self.made: list[Node] = []
+        self.made: list[Any] = []
         self.kinds = _kinds()
 
     def read(self, entry: dict[str, Any]) -> None:
@@ -148,6 +166,7 @@ _READ: dict[str, Callable[[_Reader, Any], Any]] = {
     "attrs": lambda r, v: Attrs({k: r.value(x) for k, x in v.items()}),
     "dict": lambda r, v: {r.value(k): r.value(x) for k, x in v},
     "operator": lambda r, v: get_op(v),
+    "known": lambda r, v: _KNOWN[v[0]][v[1]],
     "constant": _data,
     "span": _span,
 }
@@ -155,7 +174,7 @@ _READ: dict[str, Callable[[_Reader, Any], Any]] = {
 
 def _kinds() -> dict[str, type]:
     """The classes of nodes by name."""
-    found: dict[str, type] = {}
+    found = dict(_RECORDS)
     pending: list[type] = [Node]
     while pending:
         kind = pending.pop()

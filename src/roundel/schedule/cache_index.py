@@ -44,7 +44,7 @@ def cache_index(tree: Tree, block: BlockToken, storage_scope: str, cse_thresh: i
         used = list(dict.fromkeys(v for v in walk(e) if type(v) is Var))
         buffer = decl_buffer(tuple(domains[v].extent for v in used), e.dtype, f"index_var_{k}", scope=storage_scope)
         table[e] = BufferLoad(buffer, tuple(used))
-        regions.append(BufferRegion(buffer, tuple(Range(v, tir.const(1, v.dtype)) for v in used)))
+        regions.append(BufferRegion(buffer, tuple(Range.point(v) for v in used)))
         here = changed.realize(block)
         nest, token = _index_block(changed, e, used, domains, buffer, f"index_{k}")
         changed = place(changed, [], [here], here).insert(nest, {}, buffer)
@@ -61,7 +61,7 @@ def _index_block(tree: Tree, e: Expr, used: list[Var], domains: dict[Var, Range]
     ivs = tuple(IterVar(Var(f"v{k}", v.dtype), domains[v], IterKind.SPATIAL) for k, v in enumerate(used))
     at = tuple(iv.var for iv in ivs)
     store = BufferStore(buffer, substitute(e, dict(zip(used, at))), at)
-    region = BufferRegion(buffer, tuple(Range(v, tir.const(1, v.dtype)) for v in at))
+    region = BufferRegion(buffer, tuple(Range.point(v) for v in at))
     block = Block(ivs, (), (region,), unique_block_name(tree, name), store)
     loops = [serial(f"ax{k}", iv.dom.extent, iv.var) for k, iv in enumerate(ivs)]
     return wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), TRUE, block)), block.token  # type: ignore[return-value]

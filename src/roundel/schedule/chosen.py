@@ -48,7 +48,7 @@ def only_where_chosen(tree: Tree, block: BlockToken) -> Change:
 
 def _restricted(tree: Tree, realize: BlockRealize, condition: Expr, inside: Expr) -> Change:
     """The block under one more condition, which is ``inside`` for those in the block. It reads what that is made of, so that it stays behind it."""
-    reads = [tir.BufferRegion(n.buffer, tuple(tir.Range(i, tir.index_const(1)) for i in n.indices)) for n in walk(inside) if type(n) is BufferLoad]
+    reads = [tir.BufferRegion(n.buffer, tuple(tir.Range.point(i) for i in n.indices)) for n in walk(inside) if type(n) is BufferLoad]
     name, asked = realize.block.name, {region.buffer for region in reads}
     late = [r.block.name for r in tree.children(tree.scope(realize)) if legality.writes_of(r.block) & asked and tree.order[r] > tree.order[realize]]
     if late:

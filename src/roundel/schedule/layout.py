@@ -194,7 +194,7 @@ def _fill_padding(tree: Tree, buffer: Buffer, inverse: IndexMap, padding: Expr, 
     loops = [serial(f"ax{k}", n, n) for k, n in enumerate(buffer.shape)]
     ivs = tuple(tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), IterKind.SPATIAL) for k, n in enumerate(buffer.shape))
     at = tuple(iv.var for iv in ivs)
-    region = tir.BufferRegion(buffer, tuple(Range(v, tir.const(1, v.dtype)) for v in at))
+    region = tir.BufferRegion(buffer, tuple(Range.point(v) for v in at))
     value = substitute(value, dict(zip(inverse.initial_indices, at)))
     block = Block(ivs, (), (region,), unique_block_name(tree, buffer.name + "_pad"), tir.BufferStore(buffer, value, at))
     table = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
@@ -345,7 +345,7 @@ class Reindexed(Rewriter):
     def _region(self, region: tir.BufferRegion) -> tir.BufferRegion:
         if region.buffer is not self.old:
             return self.generic(region)
-        return tir.BufferRegion(self.new, tuple(Range(i, tir.const(1, i.dtype)) for i in self.at))
+        return tir.BufferRegion(self.new, tuple(Range.point(i) for i in self.at))
 
     @on(BufferLoad)
     def _load(self, load: BufferLoad) -> Expr:

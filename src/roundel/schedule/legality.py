@@ -447,7 +447,10 @@ def own_scopes(loop: For) -> Sequence[str] | None:
     """The scopes of memory of which each iteration of a loop that runs at the same time as others has its own (None: any)."""
     if loop.thread is None:
         return None
-    return ("local", "shared") if loop.thread.startswith("blockIdx") else ("local",)
+    if loop.thread == "threadIdx.x":  # the threads of one warp
+        return ("local",)
+    tiles = ("wmma", "m16n8k8", "warp", "metal")  # registers that the threads of a warp hold together
+    return ("local", *tiles, "shared") if loop.thread.startswith("blockIdx") else ("local", *tiles)
 
 
 def require_no_races(tree: Tree, buffer: Buffer, doing: str) -> None:

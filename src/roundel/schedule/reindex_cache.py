@@ -101,7 +101,7 @@ class _Stage:
             an.bind(copies[iv.var], iv.dom)
             if not an.prove_equal(iv.dom.min, 0):
                 self.refuse(f"variable {iv.var.name} does not start at 0")
-        one = [Range(i, tir.const(1, i.dtype)) for i in self.there]
+        one = [Range.point(i) for i in self.there]
         met = meet(an, one, [Range(substitute(r.min, copies), r.extent) for r in one], copies)
         if not all(an.prove(i >= 0) and an.prove(i < n) for i, n in zip(self.at, self.buffer.shape)):
             self.refuse("its index may lie outside of the buffer, under a condition")

@@ -49,13 +49,13 @@ from .trace import Instruction, Trace, flatten, has_handles
 from .tree import Tree, with_own_tokens
 
 
-def method(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A primitive as a method: handles instead of tokens, handles back."""
+def method(fn: Callable[..., Any], **earlier: str) -> Callable[..., Any]:
+    """A primitive as a method: handles instead of tokens, handles back. ``earlier`` are names that parameters had in TVM once."""
     found = PRIMITIVES[fn.__name__]
 
     @functools.wraps(fn)
     def call(self: Schedule, *args: Any, **keywords: Any) -> Any:
-        bound = found.signature.bind(self, *args, **keywords)
+        bound = found.signature.bind(self, *args, **{earlier.get(k, k): v for k, v in keywords.items()})
         values = dict(list(bound.arguments.items())[1:])
         decision = values.pop("decision", None)
         values = {k: list(v) if found.signature.parameters[k].kind is found.signature.parameters[k].VAR_POSITIONAL else v for k, v in values.items()}
@@ -224,7 +224,7 @@ class Schedule:
     run_once = method(once.run_once)
     only_where_chosen = method(chosen.only_where_chosen)
     rfactor = method(rfactor.rfactor)
-    blockize = method(blockize.blockize)
+    blockize = method(blockize.blockize, loop="target")
     tensorize = method(tensorize.tensorize)
 
     transform_layout = method(layout.transform_layout)

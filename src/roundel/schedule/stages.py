@@ -172,5 +172,5 @@ def copy_nest(tree: Tree, ivs: Sequence[IterVar], store: BufferStore, name: str)
 
 
 def _copy_block(tree: Tree, ivs: Sequence[IterVar], store: BufferStore, name: str) -> Block:
-    region = lambda x: BufferRegion(x.buffer, tuple(Range(i, tir.const(1, i.dtype)) for i in x.indices))
+    region = lambda x: BufferRegion(x.buffer, tuple(Range.point(i) for i in x.indices))
     return Block(tuple(ivs), (region(store.value),), (region(store),), unique_block_name(tree, name), store)

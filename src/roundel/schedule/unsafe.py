@@ -69,7 +69,7 @@ def _listed(found: Any) -> Sequence[Any]:
 def _range(given: Any) -> Range:
     if not isinstance(given, tuple | list):
         i = tir.as_index(given)
-        return Range(i, tir.const(1, i.dtype))
+        return Range.point(i)
     if len(given) != 2:
         raise ScheduleError(f"{given!r} is no range", hint="an index, or a pair (begin, end)")
     low, high = map(tir.as_index, given)

@@ -52,7 +52,7 @@ def _range(item: Any, extent: Expr) -> Range:
     if isinstance(item, Range):
         return item
     if not isinstance(item, slice):
-        return Range(tir.as_index(item), tir.index_const(1))
+        return Range.point(tir.as_index(item))
     start = tir.as_index(0 if item.start is None else item.start)
     return Range(start, extent_between(start, extent if item.stop is None else item.stop))
 
@@ -108,4 +108,4 @@ def as_region(value: Any) -> BufferRegion:
 def _index_range(index: Expr) -> Range:
     if type(index) is Ramp and isinstance(index.stride, IntImm):
         return Range(index.base, tir.index_const((index.lanes - 1) * index.stride.value + 1))
-    return Range(index, tir.index_const(1))
+    return Range.point(index)

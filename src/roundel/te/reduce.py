@@ -14,6 +14,7 @@ from roundel.ir import tir
 from roundel.ir.dtype import BOOL, DType
 from roundel.ir.errors import RoundelError
 from roundel.ir.node import node
+from roundel.ir.saved import saved_by_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +167,7 @@ def comm_reducer(
         return made if isinstance(expr, tuple | list) else made[0]
 
     reducer.__name__ = name
+    reducer.combiner = combiner  # type: ignore[attr-defined]
     return reducer
 
 
@@ -183,3 +185,5 @@ max_finite_over = comm_reducer(lambda x, y: tir.select(x < y, y, x), min_value, 
 """The largest of those that are numbers and not -inf, the smallest finite one without any: its difference to -inf is -inf, not NaN."""
 all_over = comm_reducer(tir.logical_and, lambda d: 1, "all")
 any_over = comm_reducer(tir.logical_or, lambda d: 0, "any")
+
+saved_by_name(Combiner, {r.combiner.name: r.combiner for r in (sum_over, prod_over, max_over, min_over, max_number_over, max_finite_over, all_over, any_over)})

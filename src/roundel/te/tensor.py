@@ -11,6 +11,7 @@ from roundel.ir.attrs import EMPTY, Attrs
 from roundel.ir.dtype import HANDLE, INT64, DType
 from roundel.ir.errors import RoundelError
 from roundel.ir.node import node
+from roundel.ir.saved import saved
 from roundel.ir.tir import Buffer, Expr, IterVar, Stmt, Var, as_index, const
 
 
@@ -100,10 +101,13 @@ class Definition:
     inputs: tuple[Tensor, ...] = ()
 
 
+@saved
+@dataclass(eq=False)
 class Placeholder(Definition):
     """Given from outside."""
 
 
+@saved
 @dataclass(eq=False)
 class Literal(Definition):
     """Every element is this constant; reading one gives the constant itself, so that no memory is involved."""
@@ -111,6 +115,7 @@ class Literal(Definition):
     value: Expr
 
 
+@saved
 @dataclass(eq=False)
 class Compute(Definition):
     """One expression per output over ``axes``; an expression may be a Reduce at the top."""
@@ -134,6 +139,7 @@ class Extern(Definition):
     outputs: tuple[Tensor, ...] = ()
 
 
+@saved
 @dataclass(eq=False)
 class Scan(Definition):
     """Rows one after another: the first are those of ``init``, each further one is what ``update`` makes of the rows of ``state`` before it."""
@@ -199,10 +205,12 @@ class Operation:
         return self.tensor.replace(name=f"{self.name}_v{index}", dtype=self.body[index].dtype, value_index=index)
 
 
+@saved
 class PlaceholderOp(Operation):
     """That of a tensor given from outside."""
 
 
+@saved
 class ComputeOp(Operation):
     """That of elements by expressions."""
 
@@ -211,6 +219,7 @@ class ExternOp(Operation):
     """That of a statement."""
 
 
+@saved
 class ScanOp(Operation):
     """That of rows one after another."""
 

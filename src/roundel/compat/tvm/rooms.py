@@ -18,6 +18,8 @@ MODULES = {
     "tirx.analysis": "roundel.tir.analysis", "tirx.stmt_functor": "roundel.tir.stmt_functor", "s_tir.schedule": "roundel.schedule",
 }
 """Each is one module under both names."""
+OPERATORS = {"dense": "linear", "nn.dense": "linear", "relu": "nn.relu", "softmax": "nn.softmax", "transpose": "permute_dims"}
+"""What operators were called in 2022, and what they are called now."""
 
 
 def install(package: str) -> None:

@@ -102,3 +102,10 @@ class Operators:
 
     ty = struct_info
     """The name since TVM 0.24."""
+    _checked_type_ = struct_info
+    """The name of 2022."""
+
+    @property
+    def shape_(self) -> Any:
+        """The shape of a tensor, by TVM's name of 2022."""
+        return self.sinfo.shape  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from typing import Any
 from ..dtype import HANDLE, DType
 from ..node import Node, Span, node
 from .expr import BufferLoad, Expr, IntImm, Ramp, Var
-from .ops import as_index, call, index_const, product_of, sub, sum_of
+from .ops import as_index, call, product_of, sub, sum_of
 
 
 @node
@@ -57,7 +57,7 @@ class Buffer(Node):
             return BufferRegion(self, tuple(
                 Range(as_index(0 if i.start is None else i.start),
                       as_index(n if i.stop is None else i.stop) - as_index(0 if i.start is None else i.start))
-                if isinstance(i, slice) else Range(as_index(i), index_const(1)) for i, n in zip(items, self.shape, strict=True)))
+                if isinstance(i, slice) else Range.point(as_index(i)) for i, n in zip(items, self.shape, strict=True)))
         return BufferLoad(self, tuple(as_index(i) for i in items))
 
     def __iter__(self) -> Any:

@@ -64,6 +64,11 @@ class Range(Node):
         """``[0, extent)``."""
         return Range(IntImm(0, INT64), as_index(extent))
 
+    @staticmethod
+    def point(index: Expr) -> Range:
+        """``index`` alone. Numbers of elements are int64, as a script's are, whatever the type of the index."""
+        return Range(index, IntImm(1, INT64))
+
 
 @node
 class IterVar(Node):

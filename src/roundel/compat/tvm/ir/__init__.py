@@ -11,6 +11,7 @@ from ....ir import tir as _tir
 from ....ir.foreign_names import named_like
 from ....ir.tir import Expr as PrimExpr
 from .. import transform
+from ..rooms import OPERATORS
 
 
 @named_like(_tir.Range)
@@ -36,7 +37,8 @@ class Op:
     @staticmethod
     def get(name: str) -> Any:
         """The operator; raises RoundelError with the nearest name."""
-        return get_op(name.removeprefix("relax."))
+        name = name.removeprefix("relax.")
+        return get_op(OPERATORS.get(name, name))
 
 
 def __getattr__(name: str) -> Any:

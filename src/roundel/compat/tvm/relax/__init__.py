@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from .... import relax as _relax
@@ -12,19 +15,23 @@ from ....relax import expr_functor
 from ....relax.expr_functor import PyExprMutator, PyExprVisitor, mutator, visitor
 from ..rooms import missing
 from ..running import VirtualMachine, build
-from . import analysis, frontend, pipeline, transform
+from . import analysis, frontend, pipeline, testing, transform
+from .of_2022 import DynTensorType, Operators, Var, const, in_script
 from .pipeline import get_pipeline, register_pipeline
 
 Expr, StructInfo, Binding, BindingBlock, DataflowBlock = graph.GraphExpr, graph.StructInfo, graph.Binding, graph.BindingBlock, graph.DataflowBlock
 MatchCast = graph.MatchCast
+op = Operators()
+vm = vm_build = SimpleNamespace(build=build, VirtualMachine=VirtualMachine)
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        return getattr(_relax, name)
-    except AttributeError:
-        raise missing(f"tvm.relax.{name}", name) from None
+    for found in (partial(getattr, _relax), in_script):
+        with suppress(AttributeError):
+            return found(name)
+    raise missing(f"tvm.relax.{name}", name)
 
 
-__all__ = ["Binding", "BindingBlock", "DataflowBlock", "Expr", "MatchCast", "PyExprMutator", "PyExprVisitor", "StructInfo", "VirtualMachine", "analysis",
-           "build", "expr_functor", "frontend", "get_pipeline", "mutator", "pipeline", "register_pipeline", "transform", "visitor"]
+__all__ = ["Binding", "BindingBlock", "DataflowBlock", "DynTensorType", "Expr", "MatchCast", "PyExprMutator", "PyExprVisitor", "StructInfo", "Var",
+           "VirtualMachine", "analysis", "build", "const", "expr_functor", "frontend", "get_pipeline", "mutator", "op", "pipeline", "register_pipeline",
+           "testing", "transform", "visitor", "vm", "vm_build"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -366,6 +367,10 @@ def lrn(data: Any, size: int, axis: int = 1, alpha: float = 0.0001, beta: float 
 def nll_loss(predictions: Any, targets: Any, weights: Any, reduction: str, ignore_index: int) -> Any:
     """The negative log likelihood of the targets."""
     return on_tensors("nn.nll_loss", predictions, targets, weights, reduction=reduction, ignore_index=ignore_index)
+
+
+for _name in ("batch_matmul", "conv2d", "dense", "elemwise", "pad", "pooling", "softmax", "utils"):  # modules that TVM keeps these functions in
+    sys.modules.setdefault(f"{__name__}.{_name}", sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:
