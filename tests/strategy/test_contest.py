@@ -17,6 +17,7 @@ from roundel.strategy.generic.generic import generic
 from roundel.strategy.program import Program
 from roundel.strategy.schedule_module import schedule_program
 from roundel.strategy.sketch import Sketch, rule
+from roundel.strategy.statements import statements
 from roundel.target import Target
 
 FIXED = Target("x86-64-v4")
@@ -79,3 +80,25 @@ def test_a_rule_takes_what_the_rule_before_it_schedules_badly(monkeypatch):
     found = list(choose(pixels(97, 640, 97), FIXED))
     taken, beaten = next(a for a in found if a.fits), next(a for a in found if a.name == "columns")
     assert taken.name in ("contraction", "windows") and beaten.why_not == f"sketch {taken.name} is expected to be faster"
+
+
+def dilated(dilation, size=32, channels=64):
+    """A convolution of 3 x 3 with a border of zeros as wide as the dilation."""
+    x, w = te.placeholder((size, size, channels), "float32", "X"), te.placeholder((3, 3, channels, 64), "float32", "W")
+    inside = lambda *i: te.logical_and(*(te.logical_and(k >= dilation, k < size + dilation) for k in i))
+    padded = (size + 2 * dilation, size + 2 * dilation, channels)
+    p = te.compute(padded, lambda i, j, c: te.if_then_else(inside(i, j), x[i - dilation, j - dilation, c], 0.0), "P")
+    h, v, c = te.reduce_axis((0, 3), "h"), te.reduce_axis((0, 3), "v"), te.reduce_axis((0, channels), "c")
+    y = te.compute((size, size, 64), lambda i, j, o: te.sum(p[i + h * dilation, j + v * dilation, c] * w[h, v, c, o], axis=[c, h, v]), "Y")
+    return te.create_prim_func([x, w, y])
+
+
+@pytest.mark.parametrize("dilation", (1, 6, 12, 24))
+def test_a_dilated_convolution_stays_with_the_rule_that_leaves_out_the_padding(dilation):
+    assert schedule_program(dilated(dilation, channels=512), FIXED, (1,))[0].attrs["scheduled"] == "contraction"
+
+
+@pytest.mark.parametrize(("dilation", "share"), [(1, (31 + 32 + 31) ** 2 / 96**2), (12, (20 + 32 + 20) ** 2 / 96**2), (24, (8 + 32 + 8) ** 2 / 96**2)])
+def test_what_reads_padding_alone_is_not_expected_to_take_time(dilation, share):
+    (product,) = (s for s in statements(next(iter(rules.contraction(Program(dilated(dilation), FIXED, (1,))))).schedule().func, FIXED, {}) if s.accumulates)
+    assert product.share == pytest.approx(share, rel=0.05)  # rows of the last tile beyond the picture count too

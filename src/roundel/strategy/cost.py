@@ -88,7 +88,8 @@ def cycles(target: Target, *beside: Statement, pieces: Sequence[Statement] = ())
     parts whose tiles have one size each, where an axis is no whole number of tiles."""
     spent = sum(_spent(target, [s]) for s in pieces) if pieces else _spent(target, beside)
     moved = traffic(target, *beside)
-    return spent if moved is None else together(spent, *traffic_cycles(target, moved))
+    made = min(s.share for s in beside)  # of the iterations of the loops that they share
+    return made * (spent if moved is None else together(spent, *traffic_cycles(target, moved)))
 
 
 def traffic(target: Target, *beside: Statement) -> list[Column] | None:

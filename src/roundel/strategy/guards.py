@@ -9,9 +9,12 @@ so that it is a constant there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from ..arith.compare import SLACK
 from ..ir import tir
@@ -20,6 +23,7 @@ from ..ir.visit import free_vars
 
 _CUT, _WRITTEN_OUT = (tir.ForKind.SERIAL, tir.ForKind.PARALLEL), tir.ForKind.UNROLLED
 _ENDS = (tir.EQ, tir.NE)
+MOST_PLACES = 1 << 16  # of a window over a picture, along one axis, that are counted
 
 Extent = Callable[[Any], int]
 Steps = Callable[[tir.Expr], Mapping[Any, float] | None]
@@ -71,6 +75,27 @@ def _share(c: tir.Expr, loops: Sequence[tir.For], extent: Extent, steps: Steps, 
                 is_linear = axis is loop.loop_var and loop.kind is tir.ForKind.SERIAL
                 around.append(Around(step, extent(axis), loop.kind, is_linear, EDGE in notes, WINDOW in notes))
     return _evaluated(first(slack), around, True)
+
+
+def share_inside(predicate: tir.Expr, loops: Sequence[tir.For], extent: Extent, steps: Steps, first: First) -> float:
+    """The share of the iterations of ``loops`` that are left where the conditions of a block's predicate on loops over a window shorten these loops,
+    since all else that the window reads is padding. Conditions on other loops are those of tiles that are not whole."""
+    windows = {x.loop_var for x in loops if WINDOW in (x.annotations or {})}
+    within: dict[Any, Any] = {}  # of each window's loop, the conditions on it
+    for part in _parts(predicate) if windows else []:
+        moved = steps(SLACK[type(part)](part)) if type(part) in SLACK and part.is_index else None
+        over = windows & (moved or {}).keys()
+        if moved is not None and len(over) == 1 and math.prod(extent(axis) for axis in moved) <= MOST_PLACES:
+            within.setdefault(over.pop(), []).append((first(SLACK[type(part)](part)), moved))
+    return math.prod(_share_of_places(conditions, extent) for conditions in within.values())
+
+
+def _share_of_places(conditions: Sequence[tuple[float, Mapping[Any, float]]], extent: Extent) -> float:
+    """Where all conditions hold: differences in the first iteration, and how far each moves with an iteration of each loop."""
+    axes = list(dict.fromkeys(axis for _, moved in conditions for axis in moved))
+    places = np.indices([extent(axis) for axis in axes], sparse=True)
+    holds = [slack + sum(moved.get(axis, 0) * at for axis, at in zip(axes, places, strict=True)) >= 0 for slack, moved in conditions]
+    return float(np.mean(np.logical_and.reduce(np.broadcast_arrays(*holds))))
 
 
 def _evaluated(slack: float, loops: Sequence[Around], is_known: bool) -> float:

@@ -56,7 +56,7 @@ class Operand:
             if steps != {} and extent != 1:
                 touched: Column = extent
                 if steps is not None:
-                    touched = _least(1 + sum(step * (inner.get(axis, 1) - 1) for axis, step in steps.items()), extent)
+                    touched = _places(steps, inner, extent)
                 if isinstance(span, np.ndarray):
                     near = stride <= np.maximum(span, self.line_bytes)
                     apart = apart if near.all() else math.gcd(apart, int(stride))
@@ -76,12 +76,20 @@ class Operand:
             if steps is None:
                 out = out * extent
             elif steps:
-                out = out * _least(1 + sum(step * (inner.get(axis, 1) - 1) for axis, step in steps.items()), extent)
+                out = out * _places(steps, inner, extent)
         return out
 
 
-def _least(a: Column, b: int) -> Column:
-    return np.minimum(a, b) if isinstance(a, np.ndarray) else min(a, b)
+def _places(steps: Mapping[Any, int], inner: Mapping[Any, Column], extent: int) -> Column:
+    """How many places of a dimension loops with these extents meet: those from the first to the last, or fewer where steps leave some out, as the
+    taps of a dilated window do."""
+    given = [(step, inner.get(axis, 1)) for axis, step in steps.items()]
+    between = _least(1 + sum(step * (n - 1) for step, n in given), extent)
+    return between if len(given) == 1 else _least(between, math.prod(n for _, n in given))
+
+
+def _least(a: Column, b: Column) -> Column:
+    return np.minimum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else min(a, b)
 
 
 @dataclass(frozen=True)

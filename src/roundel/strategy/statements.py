@@ -18,7 +18,7 @@ from ..ir.annotations import GRAIN
 from ..ir.visit import free_vars
 from ..schedule.operations import ELEMENTARY
 from ..target import Target
-from .guards import share_evaluated
+from .guards import share_evaluated, share_inside
 from .nest import Operand
 
 Column = Any  # an array with a value for each candidate, or one number for all
@@ -76,7 +76,8 @@ class Statement:
     """A store with what it loads and computes, and the loops around it, the outermost first. ``accumulates``: whether it
     adds to what it stored before. ``region``: the parallel loop around it, of so many ``chunks``. ``place``: the variables of its
     loops, but for those that are vectorized or unrolled. ``result``: where sums that are kept in registers go once they are complete; ``in_parts``:
-    these are vectors of partial sums, which are added first. ``edges``: of how many axes some pieces are not whole."""
+    these are vectors of partial sums, which are added first. ``edges``: of how many axes some pieces are not whole. ``share``: of the iterations
+    those that are made, where a window reaches into padding that is left out."""
 
     loops: tuple[Loop, ...]
     touches: tuple[Touch, ...]
@@ -88,6 +89,7 @@ class Statement:
     result: Touch | None = None
     in_parts: bool = False
     edges: Column = 0
+    share: float = 1.0
 
 
 def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> list[Statement]:
@@ -101,7 +103,7 @@ def statement_of(block: tir.Block, lane_axis: int, target: Target, has_guards: b
     """The store of a block whose loops are still to be chosen: what it touches and computes, by the positions of the block's axes. ``has_guards``:
     its conditions are evaluated for each element; otherwise loops are split where they change."""
     reader = _Reader(None, {}, target.line_bytes)
-    site = _Site((), block.body, {axis.var: {k: 1} for k, axis in enumerate(block.iter_vars)}, _NONE)
+    site = _Site((), block.body, {axis.var: {k: 1} for k, axis in enumerate(block.iter_vars)}, _NONE, _ALWAYS)
     read = _Accesses(reader, site, {})
     read.lanes = lane_axis
     read.extents = {k: reader.number(axis.dom.extent) for k, axis in enumerate(block.iter_vars)}
@@ -130,6 +132,7 @@ def in_parts(s: Statement, axis: Any, width: Column) -> Statement:
 
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
+_ALWAYS = tir.const(True, "bool")
 
 
 @dataclass
@@ -140,6 +143,7 @@ class _Site:
     store: tir.BufferStore
     values: Mapping[tir.Var, dict[Any, float] | None]
     first: Mapping[tir.Var, int]  # the values of variables in the first iteration of all loops, where it is not 0
+    predicate: tir.Expr           # of the block around it
 
 
 @dataclass
@@ -154,13 +158,14 @@ class _Reader:
         """The value of an extent."""
         return number(e, self.sizes, self.middle)
 
-    def read(self, stmt: Any, loops: tuple[tir.For, ...], values: Mapping[tir.Var, Any] = _NONE, first: Mapping[tir.Var, int] = _NONE) -> None:
+    def read(self, stmt: Any, loops: tuple[tir.For, ...], values: Mapping[tir.Var, Any] = _NONE, first: Mapping[tir.Var, int] = _NONE,
+             predicate: tir.Expr = _ALWAYS) -> None:
         """Find all stores of a statement."""
         kind = type(stmt)
         if kind is tir.For:
             self.middle[stmt.loop_var] = max(1, self.number(stmt.extent) // 2)
             begins = at_first(stmt.min, first)
-            self.read(stmt.body, (*loops, stmt), values, {**first, stmt.loop_var: begins} if begins else first)
+            self.read(stmt.body, (*loops, stmt), values, {**first, stmt.loop_var: begins} if begins else first, predicate)
         elif kind is tir.BlockRealize:
             extents = {x.loop_var: self.number(x.extent) for x in loops}
             bound = list(zip((i.var for i in stmt.block.iter_vars), stmt.iter_values, strict=True))
@@ -168,17 +173,17 @@ class _Reader:
             begun = {**first, **{var: at_first(v, first) for var, v in bound}}
             if stmt.block.init is not None:
                 self.read(stmt.block.init, self._before(stmt, loops), inner, begun)
-            self.read(stmt.block.body, loops, inner, begun)
+            self.read(stmt.block.body, loops, inner, begun, stmt.predicate)
         elif kind is tir.BufferStore:
-            self.sites.append(_Site(loops, stmt, values, first))
+            self.sites.append(_Site(loops, stmt, values, first, predicate))
         elif kind is tir.Seq:
             for s in stmt.stmts:
-                self.read(s, loops, values, first)
+                self.read(s, loops, values, first, predicate)
         else:
             for name in ("body", "then_case", "else_case"):
                 part = getattr(stmt, name, None)
                 if part is not None:
-                    self.read(part, loops, values, first)
+                    self.read(part, loops, values, first, predicate)
 
     def _before(self, realize: tir.BlockRealize, loops: tuple[tir.For, ...]) -> tuple[tir.For, ...]:
         """The loops around an init once it stands in front of what reduces."""
@@ -315,7 +320,7 @@ def _statement(reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> Statem
         loops += [Loop(loop.loop_var, extent, kind)] if parts is None else _digits(parts, extent, kind)
     place = tuple(x.loop_var for x in site.loops if x.kind not in _KINDS)
     ordered = sorted(loops, key=lambda x: x.kind == LANES)  # statements inside of a loop over lanes are widened one by one
-    return Statement(tuple(ordered), touches, read.operations(), read.accumulates(), region, chunks, place)
+    return Statement(tuple(ordered), touches, read.operations(), read.accumulates(), region, chunks, place, share=read.share())
 
 
 def _digits(parts: Sequence[Any], extent: int, kind: str) -> list[Loop]:
@@ -429,6 +434,11 @@ class _Accesses:
             return 1.0
         moved, first = lambda e: steps(e, self.site.values, self.extents), lambda e: at_first(e, self.site.first)
         return share_evaluated(condition, self.site.loops, lambda axis: _extent(axis, self.extents), moved, first)
+
+    def share(self) -> float:
+        """The share of the iterations in which no window's loop is in the padding."""
+        moved, first = lambda e: steps(e, self.site.values, self.extents), lambda e: at_first(e, self.site.first)
+        return share_inside(self.site.predicate, self.site.loops, lambda axis: _extent(axis, self.extents), moved, first)
 
     def _fused(self, e: tir.Expr) -> Any:
         """The product that is one instruction with the sum it goes into."""

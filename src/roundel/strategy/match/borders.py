@@ -9,9 +9,12 @@ window shorter. Where elements of a row lie in the padding, the register tiles a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...ir import tir
+from ...ir.annotations import EDGE, WINDOW
 from ...ir.visit import free_vars
+from ...schedule.schedule import Schedule
 from .accesses import BlockInfo, conditional
 from .contraction import Contraction
 
@@ -45,3 +48,14 @@ def meets_rows(c: Contraction, window: int) -> bool:
     """Whether an axis of the window moves along the same dimension of the operand as the rows of the tile."""
     step, row = c.info.block.iter_vars[window].var, c.info.block.iter_vars[c.rows[-1]].var
     return any({step, row} <= free_vars(i) for i in c.broadcast.indices)
+
+
+def leave_out_borders(sch: Schedule, block: Any, c: Contraction, loops: Sequence[Any]) -> None:
+    """Have a contraction, whose init is a block of its own, make the iterations that read the image alone; ``loops`` are those of its axes."""
+    if not c.windows:
+        return
+    sch.skip_zeros(block)
+    for k in c.windows:
+        sch.annotate(loops[k], WINDOW, True)
+        if not meets_rows(c, k):
+            sch.annotate(loops[k], EDGE, True)

@@ -19,13 +19,13 @@ from functools import partial
 from typing import Any
 
 from ...ir import tir
-from ...ir.annotations import EDGE, PREFETCH, PREFETCH_LINES, WINDOW, Prefetch, PrefetchLines
+from ...ir.annotations import PREFETCH, PREFETCH_LINES, Prefetch, PrefetchLines
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ...target.target import MEMORY
 from ..match.accesses import Access, BlockInfo, blocks_of, extent_of, product
-from ..match.borders import meets_rows, zero_borders
+from ..match.borders import leave_out_borders, zero_borders
 from ..match.contraction import Contraction, match
 from ..match.moves import keeps_rows, read_seldom
 from ..parallelism import is_little, loop_extent, parallelize
@@ -241,12 +241,7 @@ def _in_tile(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int
         panel = _in_registers(sch, c, operand, tile, panels is c.vector.buffer)
         sch.compute_at(panel, nest.step if nest.step is not None else nest.reduce[-1])
     init = sch.decompose_reduction(nest.block, nest.reduce[0])
-    if c.windows:
-        sch.skip_zeros(nest.block)
-        for k in c.windows:
-            sch.annotate(nest.axes[k], WINDOW, True)
-            if not meets_rows(c, k):
-                sch.annotate(nest.axes[k], EDGE, True)
+    leave_out_borders(sch, nest.block, c, nest.axes)
     _fetch_rows(sch, c, nest.axes, choice, target)
     for stored in (init, epilogue):
         in_vectors(sch, stored, depth, tile.lanes)

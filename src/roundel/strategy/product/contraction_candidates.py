@@ -22,7 +22,7 @@ import numpy as np
 from ...target import Target
 from ...target.target import L3
 from ..candidates import Candidates, Columns, combinations
-from ..cost import cycles
+from ..cost import capacities, cycles
 from ..match.accesses import product
 from ..match.contraction import Contraction
 from ..statements import ASSUMED, LANES, UNROLLED, Loop, Operation, Statement, in_registers, statement_of
@@ -36,6 +36,8 @@ ASSUMED_ROWS = 120   # of a symbolic axis that is rows
 TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
 COPIED = 0.533        # of the rate of the last cache, at which an operand is copied into panels
 BLOCKS = (1, 2, 4)    # of the reduction
+WINDOW_BLOCKS = (1, 4, 8, 16, 32)  # ... where a window multiplies its length
+MANY_PASSES = 24      # over a panel of a convolution's weights, from which on its blocks pay
 LEAST_STEPS = 128     # of the reduction in a block: to start and end a tile costs more than what a shorter one can save
 L2_SHARE = 0.25       # of the second-level cache: smaller panels stream from there beside the arithmetic, there is nothing to gain by blocks
 
@@ -116,15 +118,19 @@ def _tiles(c: Contraction, target: Target, copied: bool = False) -> dict[str, np
 def _blocks(c: Contraction) -> list[int]:
     """How many pieces the first axis of the reduction may be cut into."""
     steps, first = product([c.extent(k) for k in c.reduce], 1), c.extent(c.reduce[0]) or 1
-    known = None not in [c.extent(k) for k in (*c.batch, *c.rows, *c.columns, *c.reduce, c.vector_axis)] and not c.windows
-    return [n for n in BLOCKS if n == 1 or (known and first % n == 0 and steps >= n * LEAST_STEPS)]
+    known = None not in [c.extent(k) for k in (*c.batch, *c.rows, *c.columns, *c.reduce, c.vector_axis)] and c.reduce[0] not in c.windows
+    return [n for n in (WINDOW_BLOCKS if c.windows else BLOCKS) if n == 1 or (known and first % n == 0 and steps >= n * LEAST_STEPS)]
 
 
 def _may_block(c: Contraction, target: Target, t: Columns) -> Any:
-    """Where a panel is much of the second-level cache, and there are others for other cores."""
+    """Where a panel is much of the second-level cache, and there are others for other cores. That of a convolution streams from there as fast as it is
+    used while it fits at all, and each of its blocks is waited for in the first of the passes over it."""
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
     others = product([c.extent(k) for k in c.batch], 1) * np.maximum(_column_tiles(c, t), 1)
-    return (t["order"] == 0) & (product([c.extent(k) for k in c.reduce], ASSUMED) * width > L2_SHARE * target.l2_bytes) & (others >= max(2, target.cores))
+    passes = product([c.extent(k) for k in c.rows[:-1]], 1) * -(-(c.extent(c.rows[-1]) or 1) // t["rows"]) if c.windows else MANY_PASSES
+    room = capacities(target)[1] if c.windows else L2_SHARE * target.l2_bytes
+    large = (product([c.extent(k) for k in c.reduce], ASSUMED) * width > room) & (passes >= MANY_PASSES)
+    return (t["order"] == 0) & large & (others >= max(2, target.cores))
 
 
 def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
@@ -201,7 +207,7 @@ def _loops(c: Contraction, t: Columns, tiles: Any, height: Any) -> tuple[Loop, .
     outside = [Loop(k, np.where(t["order"] > j, n, 1)) for j, (k, n) in enumerate(rows)]
     inside = [Loop(k, np.where(t["order"] > j, 1, n)) for j, (k, n) in enumerate(rows)]
     steps = {k: extent(k) // (t["blocks"] if k == c.reduce[0] else 1) for k in c.reduce}
-    reduce = [Loop(k, np.where(t["inner"] == k, 1, n)) for k, n in steps.items()]
+    reduce = [Loop(k, np.where(t["inner"] == k, 1, steps[k])) for k in (*c.windows, *(k for k in c.reduce if k not in c.windows))]
     reduce += [Loop(k, np.where(t["inner"] == k, n, 1), written=np.where(t["inner"] == k, t["unroll"], 1)) for k, n in steps.items()]
     batch = [Loop(k, extent(k)) for k in c.batch]
     around = [*batch, *outside, *columns, Loop(c.reduce[0], t["blocks"]), *inside, *reduce]

@@ -19,6 +19,7 @@ from typing import Any
 from ...ir import tir
 from ...schedule import Schedule
 from ..match.accesses import BlockInfo
+from ..match.borders import leave_out_borders
 from ..match.contraction import Contraction, match
 from ..partial import partial_results
 from .register_tile import Tile, multiply_in_registers
@@ -32,7 +33,7 @@ def cut_reduction(sch: Schedule, c: Contraction, blocks: int) -> tuple[Contracti
     sch.set_scope(partial, 0, "local")
     found = match(BlockInfo(sch.get(partial)))
     assert found is not None
-    return replace(found, is_data=c.is_data), total
+    return replace(found, is_data=c.is_data, windows=tuple(k + 1 for k in c.windows)), total
 
 
 def schedule_blocks(sch: Schedule, c: Contraction, total: Any, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer) -> list[Any]:
@@ -86,7 +87,7 @@ def _partial_sums(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str
         tiled |= {*c.columns[-1:]} if tile.vectors > 1 else set()
     row = inside[c.rows[-1]] if c.rows else None
     innermost = choice["inner"] + 1
-    reduce = [inside[k] for k in (*(k for k in c.reduce if k != innermost), innermost)]
+    reduce = [inside[k] for k in (*c.windows, *(k for k in c.reduce if k not in c.windows and k != innermost), innermost)]
     step = None
     if choice["unroll"] > 1:
         reduce[-1], step = sch.split(reduce[-1], [None, choice["unroll"]])
@@ -94,6 +95,7 @@ def _partial_sums(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str
     sch.reorder(*units, *reduce, *(x for x in (step, row, vectors, lanes) if x is not None))
     inner = [x for x in (step, row, vectors) if x is not None]
     multiply_in_registers(sch, partial, panels, tile, reduce[0], reduce[-1] if step is None else step, inner, lanes)
+    leave_out_borders(sch, partial, c, inside)
 
 
 def _a_panel(sch: Schedule, block: Any, tile: Tile) -> None:
