@@ -68,7 +68,7 @@ def test_products_of_bytes_go_four_times_as_fast_where_an_instruction_sums_them(
     r = te.reduce_axis((0, 16), "r")
     c = te.compute((13, 32), lambda i, j: te.sum(te.cast(a[i, r], "int32") * te.cast(b[r, j], "int32"), axis=r), "C")
     cost = program_cost(te.create_prim_func([a, b, c]), constants=(1,))
-    assert cost.flops == cost.byte_products == 2 * 13 * 16 * 32
+    assert cost.narrow_products == {("uint8", "int8", "int32"): 2 * 13 * 16 * 32} and cost.flops == 2 * 13 * 16 * 32
     plain, fast = (roofline(cost, rates(Target(name))).compute * rates(Target(name)).gflops for name in ("znver3", "znver4"))
     assert plain == pytest.approx(4 * fast)
 

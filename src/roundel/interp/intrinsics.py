@@ -13,6 +13,7 @@ from ..ir.constants import lookup
 from ..ir.dtype import DType
 from ..ir.errors import InterpretError
 from . import lanes, numeric
+from .llvm_meanings import Meaning, meaning_of
 from .memory import Pointer, View, allocate, row_major
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def is_lane_safe(e: tir.Call) -> bool:
     if not isinstance(e.op, str):
         return False
     if e.op in ("call_extern", "call_pure_extern", "call_llvm_pure_intrin", "call_llvm_intrin"):
-        return math_name(e) is not None
+        return math_name(e) is not None or _meaning(e) is not None
     return e.op in SYNCHRONOUS or e.op in _MATH or (e.op in _TABLE and e.op not in _EFFECTS)
 
 
@@ -81,10 +82,17 @@ def _math(ex: Executor, name: str, args: tuple[tir.Expr, ...], result: DType) ->
 
 def _extern(ex: Executor, e: tir.Call) -> Any:
     name = math_name(e)
-    if name is None:
-        return _packed(ex, e)
     operands = tir.intrin.llvm_operands(e) if e.op.startswith("call_llvm") else e.args[1:]
+    if name is None:
+        meaning = _meaning(e)
+        return _packed(ex, e) if meaning is None else meaning(*(ex.vector(a) if a.dtype.lanes > 1 else ex.value(a) for a in operands))
     return _math(ex, name, operands[: tir.intrin.get(name).arity], e.dtype)
+
+
+def _meaning(e: tir.Call) -> Meaning | None:
+    """What the LLVM intrinsic of a single processor computes that is called, if anybody told."""
+    name = e.args[0].value if isinstance(e.args[0], tir.StringImm) else ""
+    return meaning_of(name) if name.startswith("llvm.") else None
 
 
 def _packed(ex: Executor, e: tir.Call) -> Any:

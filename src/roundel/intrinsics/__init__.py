@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hardware instructions as TensorIntrins: a description (what it computes) with an implementation (how to emit it)."""
 
-from .registry import TensorIntrin
+from .registry import Cost, TensorIntrin, load
 
-__all__ = ["TensorIntrin"]
+__all__ = ["Cost", "TensorIntrin", "load"]

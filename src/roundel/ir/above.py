@@ -22,6 +22,11 @@ def define_operators() -> None:
     import_module("roundel.ops")
 
 
+def define_instructions() -> None:
+    """Fill the table of instructions, and that of what LLVM intrinsics of single processors compute (``interp.llvm_meanings``)."""
+    import_module("roundel.intrinsics").load()
+
+
 def define_passes() -> None:
     """Fill the table of passes (``passes.registry``)."""
     import_module("roundel.driver")

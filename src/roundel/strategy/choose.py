@@ -26,7 +26,7 @@ from .program import Program
 from .records import Records, program_digest
 from .replay import replay
 from .rules import rules_in_order
-from .sketch import Applied, Rule, Sketch
+from .sketch import Applied, Refusal, Rule, Sketch
 
 NO_MATCH = "the program does not have its structure"
 
@@ -139,13 +139,16 @@ def _proposals(rules: Sequence[Rule], program: Program, pins: Pins, must_fit: bo
     ranked = []
     for r in rules:
         try:
-            proposed = program.once(r, partial(r, program))
+            proposed = r.looked_at(program)
         except Exception as error:
             left_out.append(_dropped(program, r.name, error))
             continue
         if not proposed:
             left_out.append(Alternative(r.name, why_not=NO_MATCH))
         for sketch in proposed:
+            if isinstance(sketch, Refusal):
+                left_out.append(Alternative(sketch.name, why_not=sketch.why))
+                continue
             if pins.leaves_out(sketch):
                 left_out.append(Alternative(sketch.name, sketch, why_not=f"sketch {pins.sketch} is asked for"))
                 continue

@@ -10,7 +10,7 @@ the slower of its arithmetic and its memory traffic.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..arith import Analyzer
@@ -18,18 +18,20 @@ from ..ir import tir
 from ..ir.visit import Rewriter, Visitor, on, statements, substitute, walk
 from ..schedule.operations import data_nodes, operations
 from ..target import Target
-from .match.dot_product import GROUP
+from .match.dot_product import dots, gain
+
+Types = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Cost:
     """Of one call: arithmetic operations; bytes of constant operands, of other operands and results; of the operations those that multiply
-    8-bit integers and sum up these products."""
+    narrow numbers and sum up these products, by the types of the two factors and the sum."""
 
     flops: float
     constant_bytes: float
     data_bytes: float
-    byte_products: float = 0.0
+    narrow_products: Mapping[Types, float] = field(default_factory=dict, hash=False)
 
     @property
     def bytes(self) -> float:
@@ -45,11 +47,11 @@ class Cost:
 @dataclass(frozen=True)
 class Rates:
     """What a number of threads reaches: GFLOP/s, and GB/s for a working set (pairs of largest bytes and rate, smallest first); of products of
-    8-bit integers ``byte_gain`` times as many operations."""
+    narrow numbers so many times as many operations, by types (``gains``)."""
 
     gflops: float
     levels: tuple[tuple[float, float], ...]
-    byte_gain: int = 1
+    gains: Mapping[Types, float] = field(default_factory=dict, hash=False)
 
     def gbs(self, working_set: float) -> float:
         """The bandwidth of the level that holds so much."""
@@ -83,7 +85,7 @@ def program_cost(func: tir.PrimFunc, constants: Sequence[int] = (), sizes: Mappi
     params, fixed = func.buffer_params, {func.buffer_params[k] for k in constants if k < len(func.buffer_params)}
     sides = {b: count.traffic(b) for b in params}
     constant = sum(n for b, n in sides.items() if b in fixed)
-    return Cost(count.flops, constant, sum(sides.values()) - constant, count.byte_products)
+    return Cost(count.flops, constant, sum(sides.values()) - constant, count.narrow_products)
 
 
 class _Count(Visitor):
@@ -95,7 +97,7 @@ class _Count(Visitor):
         self.used = used
         self.times = 1.0
         self.flops = 0.0
-        self.byte_products = 0.0
+        self.narrow_products: dict[Types, float] = {}
         self.reads: dict[tir.Buffer, float] = {}
         self.writes: dict[tir.Buffer, float] = {}
 
@@ -127,12 +129,13 @@ class _Count(Visitor):
         lanes = store.value.dtype.lanes
         self.writes[store.buffer] = self.writes.get(store.buffer, 0.0) + self.times * lanes
         own, nodes = {store.buffer}, list(data_nodes(store.value))
-        of_bytes = any(map(_is_byte_product, nodes))
+        narrow = next((t for t in map(_narrow_types, nodes) if t is not None), None)
         for e in nodes:
             if type(e) is not tir.BufferLoad:
                 done = self.times * operations(e) * e.dtype.lanes
                 self.flops += done
-                self.byte_products += done if of_bytes else 0.0
+                if narrow is not None:
+                    self.narrow_products[narrow] = self.narrow_products.get(narrow, 0.0) + done
             elif e.buffer not in own:
                 self.reads[e.buffer] = self.reads.get(e.buffer, 0.0) + self.times * e.dtype.lanes
 
@@ -168,28 +171,31 @@ def _used(func: tir.PrimFunc) -> set[tir.Buffer]:
     return used
 
 
-def _is_byte_product(e: tir.Expr) -> bool:
-    return type(e) is tir.Mul and all(type(x) is tir.Cast and x.dtype.is_int and x.value.dtype.bits == 8 for x in (e.a, e.b))
+def _narrow_types(e: tir.Expr) -> Types | None:
+    """The types of two numbers and of their product, where both are widened to multiply them."""
+    if type(e) is not tir.Mul or type(e.a) is not tir.Cast or type(e.b) is not tir.Cast:
+        return None
+    return str(e.a.value.dtype), str(e.b.value.dtype), str(e.dtype)
 
 
 def rates(target: Target, threads: int = 1, measured: Any = None) -> Rates:
     """Of a target's figures, or of a ``Profile`` that was measured on it."""
     share = min(threads, measured.cores if measured else target.cores)
     sizes = (target.l1_bytes * share, target.l2_bytes * share, target.l3_bytes)
-    gain = GROUP if target.has_dot_product(target.lanes("int32")) else 1
+    gains = {d.types: gain(target, d.types) for d in dots(target)}
     if measured is None:
         levels = [(size, share * target.bandwidth_gbs(size // share)) for size in sizes if size]
-        return Rates(target.peak_gflops("float32", share), (*levels, (float("inf"), min(share * target.dram_gbs, target.all_dram_gbs))), gain)
+        return Rates(target.peak_gflops("float32", share), (*levels, (float("inf"), min(share * target.dram_gbs, target.all_dram_gbs))), gains)
     inside = zip(sizes, (measured.l1_gbs, measured.l2_gbs, measured.l3_gbs), strict=True)
     of_all = share / measured.cores
     dram = measured.dram_gbs if share == 1 else max(measured.dram_gbs, measured.all_dram_gbs * of_all)
     gflops = measured.gflops if share == 1 else measured.all_gflops * of_all
-    return Rates(gflops, (*((size, share * rate) for size, rate in inside if size), (float("inf"), dram)), gain)
+    return Rates(gflops, (*((size, share * rate) for size, rate in inside if size), (float("inf"), dram)), gains)
 
 
 def roofline(cost: Cost, machine: Rates, constants: float | None = None) -> Roofline:
     """The bound of one call. ``constants``: bytes of all constants that the model reads in a run (they push each other out of the
     caches, so this decides where they come from; default: those of this program)."""
     from_constants = cost.constant_bytes / machine.gbs(cost.constant_bytes if constants is None else constants)
-    counted = cost.flops - cost.byte_products * (1 - 1 / machine.byte_gain)
+    counted = cost.flops - sum(done * (1 - 1 / machine.gains.get(types, 1.0)) for types, done in cost.narrow_products.items())
     return Roofline(counted / machine.gflops * 1e-9, (from_constants + cost.data_bytes / machine.gbs(cost.data_bytes)) * 1e-9)

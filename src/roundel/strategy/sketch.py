@@ -81,7 +81,15 @@ class Sketch:
         return applied
 
 
-Propose = Callable[[Program], Iterable[Sketch]]
+@dataclass(frozen=True)
+class Refusal:
+    """A way to schedule a program that a rule looked at and turned down: its name, and why."""
+
+    name: str
+    why: str
+
+
+Propose = Callable[[Program], Iterable[Sketch | Refusal]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +102,11 @@ class Rule:
     model: str | None = None
 
     def __call__(self, program: Program) -> list[Sketch]:
-        return list(self.propose(program))
+        return [s for s in self.looked_at(program) if isinstance(s, Sketch)]
+
+    def looked_at(self, program: Program) -> list[Sketch | Refusal]:
+        """The sketches that it proposes for a program, and what it turns down; asked once for a program."""
+        return program.once(self, lambda: list(self.propose(program)))
 
 
 @overload

@@ -118,10 +118,6 @@ class Target:
         """Does it have a feature, by LLVM's name?"""
         return feature in self.features
 
-    def has_dot_product(self, lanes: int) -> bool:
-        """Does it sum products of four 8-bit integers, unsigned and signed, in each of so many 32-bit lanes?"""
-        return self.has("avx512vnni") and (lanes == 16 or self.has("avx512vl"))
-
     def lanes(self, dtype: str) -> int:
         """Elements of ``dtype`` in one vector register."""
         return max(1, self.vector_bytes * 8 // _TYPE_BITS.get(str(dtype), 32))

@@ -13,6 +13,7 @@ from roundel.ir import IRModule, Var
 from roundel.ir.dtype import INT64
 from roundel.ir.errors import ScheduleError
 from roundel.strategy.explain import alternatives, explain_program
+from roundel.strategy.match.dot_product import fastest_group
 from roundel.strategy.pack_constants import relayout
 from roundel.strategy.parallelism import GRAIN
 from roundel.strategy.roofline import rates
@@ -20,7 +21,7 @@ from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
 HOST = Target.host()
-COMPILED = HOST.has_dot_product(HOST.lanes("int32"))
+COMPILED = HOST.lanes("int32") in fastest_group(HOST, ("uint8", "int8", "int32"))
 TARGET = HOST if COMPILED else Target("znver4")
 WEIGHT = 1  # its position
 

@@ -393,27 +393,15 @@ def _combine(em: Emitter, op: str, dtype: DType, a: str, b: str) -> str:
 
 @writes(CALLS, "dot_accumulate")
 def _dot_accumulate(em: Emitter, e: tir.Call) -> str:
-    """acc[i] + sum over j < 4 of a[4i + j] * b[4i + j]; one instruction where the target has it for these types."""
+    """acc[i] + sum over j < 4 of a[4i + j] * b[4i + j], by plain vectors."""
     acc, a, b = e.args
     lanes = acc.dtype.lanes
-    signed = (a.dtype.kind, b.dtype.kind)
-    bits = 32 * lanes
-    if em.platform.is_x86 and signed == ("uint", "int") and bits in (128, 256, 512) and _has_vnni(em, bits):
-        t, bytes_ = llvm_type(acc.dtype), f"<{4 * lanes} x i8>"
-        words = [em.op(f"bitcast {bytes_} {em.value(x)} to {t}") for x in (a, b)]
-        name = em.declare(f"llvm.x86.avx512.vpdpbusd.{bits}", t, t, t, t)
-        return em.op(f"call {t} {name}({t} {em.value(acc)}, {t} {words[0]}, {t} {words[1]})")
     wide = acc.dtype.element.with_lanes(4 * lanes)
     product = tir.Mul(tir.cast(a, wide), tir.cast(b, wide))
     total = acc
     for j in range(4):
         total = tir.Add(total, tir.Shuffle((product,), tuple(4 * i + j for i in range(lanes))))
     return em.value(total)
-
-
-def _has_vnni(em: Emitter, bits: int) -> bool:
-    f = em.platform.features
-    return "avx512vnni" in f and (bits == 512 or "avx512vl" in f)
 
 
 # ---- memory and foreign functions --------------------------------------------------------------------------
@@ -468,14 +456,31 @@ def _extern(em: Emitter, e: tir.Call) -> str:
         call = tir.Call(e.op, e.args[1:], e.dtype)
         types = [llvm_type(a.dtype.element) for a in call.args]
         return _by_lane(em, call, lambda args: em.op(f"call {t} {name}({', '.join(f'{k} {a}' for k, a in zip(types, args, strict=True))})"))
-    args = tir.intrin.llvm_operands(e) if "llvm" in e.op else e.args[1:]
-    operands = [f"ptr {em.string(a.value)}" if type(a) is tir.StringImm else em.typed(a) for a in args]
-    t = llvm_type(e.dtype)
-    name = em.declare(
-        e.args[0].value,
-        t,
-        *(o.split(" ", 1)[0] if not o.startswith("<") else llvm_type(a.dtype) for o, a in zip(operands, args)),
-    )
+    if "llvm" in e.op:
+        return _llvm_intrinsic(em, e)
+    operands = [f"ptr {em.string(a.value)}" if type(a) is tir.StringImm else em.typed(a) for a in e.args[1:]]
+    return _called(em, e, llvm_type(e.dtype), operands, [llvm_type(a.dtype) if o.startswith("<") else o.split(" ", 1)[0] for o, a in zip(operands, e.args[1:])])
+
+
+def _llvm_intrinsic(em: Emitter, e: tir.Call) -> str:
+    """A call of an LLVM intrinsic. Of bfloat16 it takes and gives LLVM's own type, where registers hold the bits as integers."""
+    args = tir.intrin.llvm_operands(e)
+    types = [_own_type(a.dtype) for a in args]
+    values = [em.string(a.value) if type(a) is tir.StringImm else em.value(a) for a in args]
+    operands = [f"{t} {v if t == llvm_type(a.dtype) else em.op(f'bitcast {llvm_type(a.dtype)} {v} to {t}')}" for a, v, t in zip(args, values, types)]
+    made = _called(em, e, _own_type(e.dtype), operands, types)
+    return made if _own_type(e.dtype) == llvm_type(e.dtype) else em.op(f"bitcast {_own_type(e.dtype)} {made} to {llvm_type(e.dtype)}")
+
+
+def _own_type(dtype: DType) -> str:
+    """LLVM's type for numbers of this type."""
+    if dtype.element != "bfloat16":
+        return llvm_type(dtype)
+    return "bfloat" if dtype.lanes == 1 else f"<{dtype.lanes} x bfloat>"
+
+
+def _called(em: Emitter, e: tir.Call, t: str, operands: list[str], types: list[str]) -> str:
+    name = em.declare(e.args[0].value, t, *types)
     text = f"call {t} {name}({', '.join(operands)})"
     if t == "void":
         em.line(text)

@@ -22,11 +22,13 @@ from ...ir.dtype import DType
 from ...ir.module import IRModule
 from ...ops import make
 from ...passes import pass_
+from ...strategy.match.dot_product import fastest_group
 from ...target import Target
 from ..pattern import Match
 from ..rewriter import GraphRewriter, is_call
 from ..tidy.whole_numbers import bounds, fits
 
+BYTES = ("uint8", "int8", "int32")  # data, weights, sums
 _GROUP = 4  # products that the instruction sums
 _FEW = 8  # columns, for which nothing is filled up
 _MOST_SUMMED = 2**31 // 255**2  # products of numbers of eight bits and a sign, that 32 bits hold
@@ -36,14 +38,14 @@ _MOST_SUMMED = 2**31 // 255**2  # products of numbers of eight bits and a sign, 
 def integer_products(mod: IRModule) -> IRModule:
     """Give matrix products of 8-bit integers operands of 8 bits."""
     target = mod.attrs.get("target") or Target.host()
-    return _Products(mod).module() if target.has_dot_product(target.lanes("int32")) else mod
+    return _Products(mod).module() if fastest_group(target, BYTES) else mod
 
 
 @pass_("quantised_products")
 def quantised_products(mod: IRModule) -> IRModule:
     """Have products of dequantised matrices, the second constant, summed in integers. Runs before constants are folded."""
     target = mod.attrs.get("target") or Target.host()
-    return _Quantised(mod).module() if target.has_dot_product(target.lanes("int32")) else mod
+    return _Quantised(mod).module() if fastest_group(target, BYTES) else mod
 
 
 class _Quantised(GraphRewriter):

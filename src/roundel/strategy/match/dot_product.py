@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The roles of axes and operands in a product of 8-bit integers: which are rows, columns and sums, and which operand is constant."""
+"""The roles of axes and operands in a sum of products that instructions for dot products compute, one of the operands constant.
+
+    C[i] += sum over k < group of A[k] * B[i, k]        for the lanes i of a vector
+
+Which axis may be the lanes and which the group is found by ``mappings``; of these, this module keeps what the sketch can arrange.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from ...intrinsics import TensorIntrin
 from ...ir import tir
+from ...target import Target
 from .accesses import Access, BlockInfo, extent_of
-
-GROUP = 4  # products that one lane sums
+from .mappings import AxisMap, described, mappings
 
 
 @dataclass(frozen=True)
 class Product:
     """The block, its operands, and its axes: ``column`` runs along vectors of weights, ``columns`` move the weights otherwise, ``rows``
-    the data; ``group`` is summed by fours, ``reduce`` are the other axes of the sum."""
+    the data; ``axis`` is summed in groups of ``group``, ``reduce`` are the other axes of the sum. ``intrins`` are the instructions, by their lanes."""
 
     info: BlockInfo
     data: Access
@@ -24,8 +31,10 @@ class Product:
     column: int
     columns: tuple[int, ...]
     rows: tuple[int, ...]
-    group: int
+    axis: int
     reduce: tuple[int, ...]
+    group: int
+    intrins: dict[int, TensorIntrin]
 
     def extent(self, axis: int) -> int | None:
         """Of an axis, where it is a number."""
@@ -36,30 +45,105 @@ class Product:
         return self.extent(self.column) != lanes
 
 
-def match(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool]) -> Product | None:
-    """The axes of such a product, or None. ``is_constant`` tells whether a buffer is known at compile time."""
-    body, axes = info.block.body, info.block.iter_vars
-    if type(body) is not tir.BufferStore or type(body.value) is not tir.Add or body.buffer.dtype != "int32" or type(body.value.b) is not tir.Mul:
+@dataclass(frozen=True)
+class Dot:
+    """An instruction of this form: its lanes, the products that each of them sums, and the types of A, B and C."""
+
+    intrin: TensorIntrin
+    lanes: int
+    group: int
+    types: tuple[str, str, str]
+
+    @property
+    def slots(self) -> float:
+        """How many multiply-adds of vectors it takes the place of, for each product of a lane."""
+        assert self.intrin.cost is not None
+        return self.intrin.cost.slots / self.group
+
+
+def dots(target: Target) -> tuple[Dot, ...]:
+    """The instructions of this form that a machine has, by falling number of lanes, the faster first."""
+    return _dots(target.features, target.lanes("int32"), tuple(TensorIntrin.names()))
+
+
+@lru_cache(maxsize=64)
+def _dots(features: tuple[str, ...], most: int, names: tuple[str, ...]) -> tuple[Dot, ...]:
+    found = [_as_dot(i) for i in TensorIntrin.all() if i.cost is not None and i.needs and set(i.needs) <= set(features)]
+    return tuple(sorted((d for d in found if d is not None and d.lanes <= most), key=lambda d: (-d.lanes, d.slots)))
+
+
+def _as_dot(intrin: TensorIntrin) -> Dot | None:
+    what = described(intrin)
+    if what is None or len(what.axes) != 2 or [a.kind for a in what.axes] != [tir.IterKind.SPATIAL, tir.IterKind.REDUCE] or intrin.storage:
         return None
-    sides = [f.value if type(f) is tir.Cast else None for f in (body.value.b.a, body.value.b.b)]
-    if not all(type(s) is tir.BufferLoad for s in sides) or [s.buffer.dtype for s in sides] != ["uint8", "int8"]:
+    lane, step = (a.var for a in what.axes)
+    by_indices = {indices: buffer for buffer, indices in what.indices.items()}
+    if set(by_indices) != {(step,), (lane, step), (lane,)}:
         return None
-    data, weight = (next(a for a in info.loads if a.buffer is s.buffer and a.indices == s.indices) for s in sides)
+    a, b, c = (by_indices[x] for x in ((step,), (lane, step), (lane,)))
+    if [x.name for x in (a, b, c)] != ["A", "B", "C"]:
+        return None
+    return Dot(intrin, extent_of(what.axes[0]) or 1, extent_of(what.axes[1]) or 1, (str(a.dtype), str(b.dtype), str(c.dtype)))
+
+
+def fastest_group(target: Target, types: tuple[str, str, str]) -> dict[int, Dot]:
+    """Of instructions for these types those that sum as many products at once as the fastest, by their lanes."""
+    fitting = [d for d in dots(target) if d.types == types]
+    best = min(fitting, key=lambda d: (d.slots / d.lanes), default=None)
+    out: dict[int, Dot] = {}
+    for d in fitting:
+        if best is not None and d.group == best.group:
+            out.setdefault(d.lanes, d)
+    return out
+
+
+def gain(target: Target, types: tuple[str, str, str]) -> float:
+    """How many times as many products as multiply-adds of float32 a machine computes of these types."""
+    full = fastest_group(target, types).get(target.lanes("float32"))
+    return 1.0 if full is None else max(1.0, 1.0 / full.slots)
+
+
+def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], target: Target) -> Iterator[Product | tuple[str, str]]:
+    """The products that a block is, or for an instruction that it is mapped onto its name and why that cannot be arranged. ``is_constant`` tells
+    whether a buffer is known at compile time."""
+    loads = {str(a.buffer.dtype) for a in info.loads}
+    seen = {d.types for d in dots(target) if {*d.types[:2]} == loads and d.types[2] == str(info.stores[0].buffer.dtype)}
+    for types in sorted(seen):
+        by_lanes = fastest_group(target, types)
+        first = next(iter(by_lanes.values()))
+        for found in mappings(info, first.intrin):
+            arranged = _arranged(info, found, is_constant, first.group)
+            if isinstance(arranged, str):
+                yield first.intrin.name, arranged
+            else:
+                yield Product(info, found.operand("A"), found.operand("B"), *arranged, first.group, {n: d.intrin for n, d in by_lanes.items()})
+
+
+def _arranged(info: BlockInfo, found: AxisMap, is_constant: Callable[[tir.Buffer], bool], group: int) -> str | tuple[Any, ...]:
+    """The axes of a product: column, columns, rows, that of the group, others of the sum; or why there is none."""
+    axes, data, weight = info.block.iter_vars, found.operand("A"), found.operand("B")
     if not is_constant(weight.buffer):
-        return None
+        return f"{weight.buffer.name} is no constant, so it cannot be laid out when the model is compiled"
+    if any(len(a) != 1 for a in found.axes):
+        return "several axes together would be one of the instruction's"
+    ((column,), (axis,)) = found.axes
     place = {i.var: k for k, i in enumerate(axes)}
-    at = [place.get(i) for i in weight.indices]
-    plain = all(k is not None or (isinstance(i, tir.IntImm) and i.value == 0) for k, i in zip(at, weight.indices, strict=True))
+    at = [place.get(i) for i in weight.indices if isinstance(i, tir.Var)]
+    plain = all(isinstance(i, tir.Var) or (isinstance(i, tir.IntImm) and i.value == 0) for i in weight.indices)
+    if not plain or None in at or len(set(at)) < len(at):
+        return f"{weight.buffer.name} is not indexed by axes alone"
+    if weight.indices[-1] is not axes[column].var or not info.stores[0].steps(axes[column].var, 1):
+        return f"neighbours along {axes[column].var.name} do not follow each other in {weight.buffer.name} and in the result"
+    if not data.steps(axes[axis].var, 1):
+        return f"neighbours along {axes[axis].var.name} do not follow each other in {data.buffer.name}"
+    if (extent_of(axes[axis]) or 1) % group:
+        return f"{axes[axis].var.name} is no whole number of groups of {group}"
+    if extent_of(axes[column]) is None:
+        return f"the length of {axes[column].var.name} is not known"
     spatial = [k for k, i in enumerate(axes) if i.kind is tir.IterKind.SPATIAL]
-    if not plain or at[-1] not in spatial or len({k for k in at if k is not None}) < len([k for k in at if k is not None]):
-        return None
     moves = {k: (not data.steps(axes[k].var, 0), k in at) for k in spatial}
-    group = next((k for k, i in enumerate(axes) if k not in spatial and k in at and data.steps(i.var, 1)), None)
-    if group is None or any(all(m) for m in moves.values()) or (extent_of(axes[group]) or 1) % GROUP or extent_of(axes[at[-1]]) is None:
-        return None
-    if not info.stores[0].steps(axes[at[-1]].var, 1):
-        return None
-    columns = tuple(k for k in spatial if k != at[-1] and moves[k][1])
+    if any(all(m) for m in moves.values()):
+        return "an axis of the result moves both operands"
+    columns = tuple(k for k in spatial if k != column and moves[k][1])
     rows = tuple(k for k in spatial if not moves[k][1])
-    reduce = tuple(k for k in range(len(axes)) if k not in (*spatial, group))
-    return Product(info, data, weight, at[-1], columns, rows, group, reduce)
+    return column, columns, rows, axis, tuple(k for k in range(len(axes)) if k not in (*spatial, axis))

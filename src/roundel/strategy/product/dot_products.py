@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The strategy for products of 8-bit integers with a constant matrix, on machines with an instruction for dot products of four bytes.
+"""The strategy for products of narrow numbers with a constant matrix, on machines with an instruction for dot products of them.
 
-    for i, j, k: C[i, j] += int32(A[i, k]) * int32(B[k, j])      A unsigned, B signed and constant
+    for i, j, k: C[i, j] += int32(A[i, k]) * int32(B[k, j])      A unsigned and B signed bytes, B constant; bfloat16 and float32 alike
 
-For each lane of a vector the instruction multiplies four pairs of bytes and adds the four products to a 32-bit sum. So B is packed at compile
-time as [columns / lanes, K / 4, lanes, 4], four consecutive elements of a row of A are broadcast, and the sums of a tile of rows and vectors
-stay in registers. Convolutions with 1 x 1 kernels in layouts with blocks of channels are such products too. On a machine without the
-instruction the rule proposes nothing.
+For each lane of a vector the instruction multiplies a group of pairs (four of bytes, two of 16 bits) and adds their products to the lane's sum. So
+B is packed at compile time as [columns / lanes, K / group, lanes, group], a group of consecutive elements of a row of A is broadcast, and the sums
+of a tile of rows and vectors stay in registers. Convolutions in layouts with blocks of channels are such products too. Which instruction it is, and
+which axes are its own, is found by matching its description (``match/dot_product``); on a machine without one the rule proposes nothing.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ...ir import tir
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..match.accesses import blocks_of, product
-from ..match.dot_product import GROUP, Product, match
+from ..match.dot_product import Product, matches
 from ..parallelism import is_little, parallelize
 from ..pointwise.elementwise import schedule_spatial
 from ..program import Program
-from ..sketch import Applied, Sketch, rule
+from ..sketch import Applied, Refusal, Sketch, rule
 from ..statements import ASSUMED
 from .contraction import store_of
 from .contraction_candidates import ASSUMED_ROWS
@@ -34,16 +34,24 @@ TASKS = 8
 
 
 @rule
-def dot_products(program: Program) -> Iterator[Sketch]:
+def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
     """Fits programs with one such product, and elementwise blocks before and after it."""
     if len(program.reductions) != 1 or not program.is_plain:
         return
-    found = match(program.reductions[0], program.is_constant)
-    table = None if found is None else candidates(found, program.target)
-    if found is None or table is None:
+    refused = []
+    for found in matches(program.reductions[0], program.is_constant, program.target):
+        if not isinstance(found, Product):
+            refused.append(found)
+            continue
+        table = candidates(found, program.target)
+        if table is None:
+            refused.append((next(iter(found.intrins.values())).name, "its columns fill no vector"))
+            continue
+        prologue = tuple(i.name for i in program.blocks[: program.blocks.index(found.info)])
+        yield Sketch("dot_products", program.inlined(keep=prologue), partial(_scheduled, found=found, prologue=prologue, target=program.target), table)
         return
-    prologue = tuple(i.name for i in program.blocks[: program.blocks.index(found.info)])
-    yield Sketch("dot_products", program.inlined(keep=prologue), partial(_scheduled, found=found, prologue=prologue, target=program.target), table)
+    for name, why in dict.fromkeys(refused):
+        yield Refusal(f"dot_products by {name}", why)
 
 
 def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: tuple[str, ...], target: Target) -> Applied:
@@ -63,13 +71,13 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: 
 
 
 def _layout(p: Product, lanes: int, split: bool) -> tir.IndexMap:
-    """Four numbers of the sum innermost, then a vector's columns."""
-    deep = p.weight.indices.index(p.info.block.iter_vars[p.group].var)
+    """A group of the sum innermost, then a vector's columns."""
+    deep = p.weight.indices.index(p.info.block.iter_vars[p.axis].var)
 
     def moved(*i: Any) -> list[Any]:
         n, k = i[-1], i[deep]
         others = [v for d, v in enumerate(i[:-1]) if d != deep]
-        return [*others, *([n // lanes] if split else []), k // GROUP, n % lanes if split else n, k % GROUP]
+        return [*others, *([n // lanes] if split else []), k // p.group, n % lanes if split else n, k % p.group]
 
     return tir.IndexMap.from_func(moved, len(p.weight.indices))
 
@@ -92,7 +100,7 @@ def _schedule(sch: Schedule, p: Product, tile: Tile, split: bool, epilogue: Any,
         outside[-1], row = sch.split(outside[-1], [None, tile.rows])
         inner.append(row)
     inner += [vectors] if vectors is not None else []
-    step, group = sch.split(loops[p.group], [None, GROUP])
+    step, group = sch.split(loops[p.axis], [None, p.group])
     reduce = [*(loops[k] for k in p.reduce), step]
     sch.reorder(*outside, *reduce, *inner, lanes, group)
     if outside:
@@ -108,10 +116,10 @@ def _schedule(sch: Schedule, p: Product, tile: Tile, split: bool, epilogue: Any,
             sch.unroll(loop)
     for loop in inner:
         sch.unroll(loop)
-    sch.tensorize(lanes, f"dot_{tile.lanes}x4_u8i8i32")
+    sch.tensorize(lanes, p.intrins[tile.lanes].name)
     if not outside:
         return {}
-    return _parallel(sch, outside, tile.rows * tile.vectors * product([p.extent(k) for k in (*p.reduce, p.group)], ASSUMED) / GROUP / 2, tile, target)
+    return _parallel(sch, outside, tile.rows * tile.vectors * product([p.extent(k) for k in (*p.reduce, p.axis)], ASSUMED) / p.group / 2, tile, target)
 
 
 def _parallel(sch: Schedule, loops: list[Any], work: float, tile: Tile, target: Target) -> dict[str, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decisions of a product of 8-bit integers (lanes of a vector, rows and vectors of the register tile), and the cycles expected of each.
+"""The decisions of a product by dot products (lanes of a vector, rows and vectors of the register tile), and the cycles expected of each.
 
 The loops over columns are outside of those over rows, and the reduction is inside of both, so every tile of rows reads the panel of weights of
 its columns once.
@@ -15,18 +15,17 @@ import numpy as np
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
 from ..cost import cycles
-from ..match.dot_product import GROUP, Product
+from ..match.dot_product import Product
 from ..statements import ASSUMED, LANES, UNROLLED, Loop, Operation, Statement, Touch, in_registers, statement_of
 from .contraction_candidates import ASSUMED_ROWS
 
-WIDTHS = (16, 8, 4)
 MOST_VECTORS = 4
 
 
 def candidates(p: Product, target: Target) -> Candidates | None:
-    """Every tile that fits the registers, of vectors that the columns fill; None where the target has no instruction for any."""
+    """Every tile that fits the registers, of vectors that the columns fill; None where they fill none."""
     columns, row = p.extent(p.column) or 1, _rows(p)
-    lanes = [n for n in WIDTHS if n <= target.lanes("int32") and columns % n == 0 and target.has_dot_product(n)]
+    lanes = [n for n in p.intrins if columns % n == 0]
     if not lanes:
         return None
 
@@ -63,7 +62,12 @@ def _statement(p: Product, target: Target) -> Statement:
     """One instruction, which adds the products of groups of the sum: of weights that lie in the order in which they are read."""
     found = in_registers(statement_of(p.info.block, p.column, target))
     everything = frozenset(range(len(p.info.block.iter_vars)))
-    return replace(found, touches=tuple(_grouped(p, t) for t in found.touches), operations=(Operation(1.0, everything, 32),))
+    return replace(found, touches=tuple(_grouped(p, t) for t in found.touches), operations=(Operation(_slots(p), everything, 32),))
+
+
+def _slots(p: Product) -> float:
+    """Multiply-adds that one use of the instruction takes the place of."""
+    return max(i.cost.slots for i in p.intrins.values() if i.cost is not None)
 
 
 def _grouped(p: Product, t: Touch) -> Touch:
@@ -71,7 +75,7 @@ def _grouped(p: Product, t: Touch) -> Touch:
     if t.is_store:
         return t
     is_weight = t.buffer is p.weight.buffer
-    by_group = lambda steps: steps and {axis: n * (GROUP if axis == p.group else 1) for axis, n in steps.items()}
+    by_group = lambda steps: steps and {axis: n * (p.group if axis == p.axis else 1) for axis, n in steps.items()}
     sides = tuple((n, by_group(steps)) for n, steps in t.operand.sides)
     laid_out = replace(t.operand, sides=sides, is_packed=is_weight, constant=is_weight)
     return replace(t, operand=laid_out, bits=32, lane=1 if is_weight else t.lane, steps=by_group(t.steps))
@@ -90,6 +94,6 @@ def _loops(p: Product, t: Columns, tiles: Any, height: Any) -> tuple[Loop, ...]:
         inside.append(Loop(last.axis, part, UNROLLED))
     columns.append(Loop(p.column, -(-extent(p.column) // (inside[0].extent * t["lanes"]))))
     rows = [Loop(k, p.extent(k) or ASSUMED_ROWS) for k in p.rows[:-1]] + [Loop(k, tiles) for k in p.rows[-1:]]
-    reduce = [*(Loop(k, extent(k)) for k in p.reduce), Loop(p.group, extent(p.group) // GROUP)]
+    reduce = [*(Loop(k, extent(k)) for k in p.reduce), Loop(p.axis, extent(p.axis) // p.group)]
     around = tuple(x for x in (*columns, *rows, *reduce) if np.any(x.extent != 1))
     return (*around, *(Loop(k, height, UNROLLED) for k in p.rows[-1:]), *inside, Loop(p.column, t["lanes"], LANES))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions that every target has as vector operations: multiply-add of a row by a scalar, fills and copies."""
+"""What every target can do with plain vectors: multiply-add of a row by a scalar, and sums of products of four bytes in each lane."""
 
 from __future__ import annotations
 
 from roundel.script import tir as T
 
+from .dots import dot
 from .registry import TensorIntrin
 
 
@@ -36,3 +37,5 @@ def fma_row(lanes: int) -> TensorIntrin:
 
 for _lanes in (4, 8, 16):
     fma_row(_lanes)
+    for _data in ("uint8", "int8"):
+        dot("", T.dot_accumulate, _lanes, 4, (_data, "int8", "int32"))
