@@ -38,8 +38,8 @@ _MOST_SIZE = 1 << 46  # of a dimension: what processors of today can address
 
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | Sequence[Any] | bool | None = None,
-            verify: bool | None = None, hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None,
-            bounds_checks: bool | None = None, choices: Mapping[str, Any] | None = None, records: Any = None,
+            verify: bool | None = None, hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, precision: str | None = None,
+            weights: str | None = None, bounds_checks: bool | None = None, choices: Mapping[str, Any] | None = None, records: Any = None,
             observers: Sequence[Any] = (), profile: bool = False) -> Model:
     """Native code for a model.
 
@@ -48,7 +48,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     (``{"batch": 1}``), for PyTorch torch.export's ``dynamic_shapes``. ``threads``: most threads of one run. ``verify``: run the
     interpreter after every pass and name the first that changes results. ``hot``: sizes of symbolic dimensions, such as
     ``[{"batch": 1, "seq": 128}]``, that get code of their own beside that for all sizes. ``accuracy``: ``strict``, ``default``
-    or ``fast``. ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products so (sums stay float32).
+    or ``fast``. ``precision``: ``bfloat16``, ``float16`` or ``auto`` multiplies numbers rounded to 16 bits in matrix products and convolutions,
+    where the machine has instructions for it (sums stay float32). ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products
+    so (sums stay float32).
     ``bounds_checks``: whether indices that are data are checked at run time (default yes; without, what is out of range reads or writes
     foreign memory). ``choices``: by the names of nodes or patterns of them algorithms, such as ``{"/layer1/*": "direct"}``, and decisions of
     their kernels, such as ``{"/fc/MatMul": {"sketch": "contraction", "rows": 6}}``, that are not left to the models of the machine; what
@@ -65,7 +67,8 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     begun = time.perf_counter()
     verify, threads = options.choose("verify", verify), options.choose("threads", threads)
     hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
-    given = {name: value for name, value in (("accuracy", accuracy), ("weights", weights), ("bounds_checks", bounds_checks)) if value is not None}
+    given = {name: value for name, value in (("accuracy", accuracy), ("precision", precision), ("weights", weights), ("bounds_checks", bounds_checks))
+             if value is not None}
     files = _files(model)
     kept = pipeline is None and not (verify or observers or profile) and files is not None
     if kept and files is not None and options.get("cache") and _is_large(files) and not files.known:

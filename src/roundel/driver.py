@@ -19,6 +19,7 @@ from .graph.algorithms.attention import attention
 from .graph.algorithms.check_choices import check_choices
 from .graph.algorithms.integer_products import integer_products, quantised_products
 from .graph.algorithms.narrow_weights import narrow_weights
+from .graph.algorithms.precision import precision
 from .graph.algorithms.strassen import strassen
 from .graph.algorithms.widen_convolutions import widen_convolutions
 from .graph.checks.bounds_checks import bounds_checks
@@ -69,8 +70,8 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, strassen, eliminate_common_subexpressions, lift_conv1d,
-    block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
+    decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, precision, strassen,
+    eliminate_common_subexpressions, lift_conv1d, block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
     legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""

@@ -11,15 +11,16 @@ import pytest
 
 import roundel as rd
 from roundel.build.inspect import inspect
-from roundel.intrinsics import TensorIntrin
 from roundel.interp import interpret
+from roundel.intrinsics import TensorIntrin
 from roundel.ir import IRModule
 from roundel.target import Target
 
 DOTS = [i for i in TensorIntrin.all() if "dot_" in i.name]
-MNEMONICS = {"avx512vnni.": r"vpdp(busd|wssd)", "avxvnni.": r"\{vex\}\s+vpdp(busd|wssd)", "avx512bf16.": "vdpbf16ps", "avx2.": "vpmaddwd", "avx512bw.": "vpmaddwd",
-             "neon.sdot.": "sdot", "neon.udot.": "udot", "neon.usdot.": "usdot", "neon.bfdot.": "bfdot"}
-MACHINES = {"avx512vnni.": "cascadelake", "avxvnni.": "alderlake", "avx512bf16.": "znver4", "avx2.": "haswell", "avx512bw.": "skylake-avx512", "neon.": "neoverse-v1"}
+MNEMONICS = {"avx512vnni.": r"vpdp(busd|wssd)", "avxvnni.": r"\{vex\}\s+vpdp(busd|wssd)", "avx512bf16.": "vdpbf16ps", "avx2.": "vpmaddwd",
+             "avx512bw.": "vpmaddwd", "neon.sdot.": "sdot", "neon.udot.": "udot", "neon.usdot.": "usdot", "neon.bfdot.": "bfdot"}
+MACHINES = {"avx512vnni.": "cascadelake", "avxvnni.": "alderlake", "avx512bf16.": "znver4", "avx2.": "haswell",
+            "avx512bw.": "skylake-avx512", "neon.": "neoverse-v1"}
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 

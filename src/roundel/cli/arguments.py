@@ -40,6 +40,8 @@ THREADS = typer.Option(None, "--threads", min=1, help="Most threads that one run
 DIM = typer.Option([], "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension, such as seq=77. May be given several times.")
 VERIFY = typer.Option(False, "--verify", help="Check results after every pass with the interpreter; names the first pass that changes them.")
 ACCURACY = typer.Option(None, "--accuracy", autocompletion=one_of("strict", "default", "fast"), help="Numerics: strict, default or fast.")
+PRECISION = typer.Option(None, "--precision", autocompletion=one_of("float32", "bfloat16", "float16", "auto"),
+                         help="Round the factors of matrix products and convolutions to 16 bits, where the machine has instructions for it.")
 HOT = typer.Option([], "--hot", metavar="NAME=SIZE[,...]", help="Sizes that get code of their own beside that for all sizes, such as batch=1,seq=128.")
 WEIGHTS = typer.Option(None, "--weights", autocompletion=one_of("float16", "bfloat16"), help="Store the weights of matrix products as float16 or bfloat16.")
 BOUNDS_CHECKS = typer.Option(None, "--bounds-checks/--no-bounds-checks", help="Whether indices that are data are checked at run time. Default: yes.")
@@ -101,17 +103,19 @@ def _decisions(item: str, text: str) -> dict[str, Any]:
 
 
 def open_model(path: Path, *, target: str | None = None, threads: int | None = None, verify: bool = False, dynamic: Mapping[str, int] | None = None,
-               hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, weights: str | None = None, profile: bool = False) -> Any:
+               hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, precision: str | None = None, weights: str | None = None,
+               profile: bool = False) -> Any:
     """A callable Model from an ONNX file or a compiled one."""
     from .. import api
 
     if is_compiled(path):
-        given = {"--target": target, "--verify": verify, "--dim": dynamic, "--hot": hot, "--accuracy": accuracy, "--weights": weights}
+        given = {"--target": target, "--verify": verify, "--dim": dynamic, "--hot": hot, "--accuracy": accuracy, "--precision": precision,
+                 "--weights": weights}
         if late := [name for name, value in given.items() if value]:
             raise OptionError(f"{path.name} is compiled already, {' and '.join(late)} comes too late", hint="give it to `roundel compile`")
         return api.load(path, threads=threads)
     return api.compile(path, target=target, threads=threads, verify=verify, dynamic=dynamic or None, hot=hot, accuracy=accuracy,
-                       weights=weights, profile=profile)
+                       precision=precision, weights=weights, profile=profile)
 
 
 def is_compiled(path: Path) -> bool:

@@ -12,7 +12,7 @@ import typer
 from ..ir.errors import CallError, ModelError
 from ..ir.escape import markup, message
 from ..passes.progress import shown
-from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DB, DIM, HOT, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
+from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DB, DIM, HOT, PRECISION, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
 from .json_output import JSON, print_json, tensor_facts
 
 
@@ -20,7 +20,7 @@ def compile_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
     output: Path = typer.Option(None, "-o", "--output", help="The library (.so) or object to link (.o) to write. Default: the model's name with .so."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, hot: list[str] = HOT, verify: bool = VERIFY,
-    accuracy: str = ACCURACY, weights: str = WEIGHTS, bounds_checks: bool = BOUNDS_CHECKS, choose: list[str] = CHOOSE,
+    accuracy: str = ACCURACY, precision: str = PRECISION, weights: str = WEIGHTS, bounds_checks: bool = BOUNDS_CHECKS, choose: list[str] = CHOOSE,
     db: str = DB,
     header: bool = typer.Option(False, "--header", help="Also write a C header beside the library."),
     side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
@@ -36,7 +36,7 @@ def compile_command(
         raise ModelError(f"{model} is a folder", hint="give an ONNX file")
     output = output or model.with_suffix(".so")
     compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(dim) or None,
-                           hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, weights=weights,
+                           hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, precision=precision, weights=weights,
                            bounds_checks=bounds_checks, choices=chosen(choose))
     with shown(f"writing {output}"):
         path = compiled.save(output, side_file=side_file, header=header)

@@ -155,6 +155,8 @@ define("bounds_checks", bool, True, "indices that are data are checked when the 
        shapes_code=True)
 define("weights", str, None, "type in which float32 weights of matrix products and tables are stored (default: as the model has them)",
        ("float16", "bfloat16"), shapes_code=True)
+define("precision", str, "float32", "type to which factors of matrix products and convolutions are rounded, where the machine has dot products of it; sums "
+       "stay float32; auto: whichever 16-bit type is the fastest", ("float32", "bfloat16", "float16", "auto"), shapes_code=True)
 define("weight_growth", float, 5.0, "how many times larger the weights of a layer may become for a faster algorithm (Winograd: 2.8 or 5, Strassen: "
        "1.75, or 2 for symbolic numbers of rows)",
        shapes_code=True)

@@ -67,14 +67,15 @@ class _Narrow(GraphRewriter):
             kinds |= dict.fromkeys(KINDS[1:], f"it has fewer than {SMALLEST} elements")
             wanted = KINDS[0]
         taken = self.choosing.decide(self.site, f"weights {shape_text(data.shape)} of {subject}", kinds, wanted)
-        return None if taken == KINDS[0] else _rounded_constant(data, DType(taken))
+        return None if taken == KINDS[0] else rounded_constant(data, DType(taken))
 
 
 def _widens(stored: DType, computed: DType) -> bool:
     return stored.is_float and computed.is_float and stored.bits in (8, 16) and stored.bits < computed.bits
 
 
-def _rounded_constant(data: ConstData, dtype: DType) -> graph.Constant:
+def rounded_constant(data: ConstData, dtype: DType) -> graph.Constant:
+    """Float32 numbers rounded to a narrower type; what is beyond its range becomes its largest value."""
     stored = ConstData.derived(lambda a: _rounded(a, dtype), (data,), "rounded", shape=data.shape, dtype=dtype)
     return graph.Constant(stored, graph.TensorInfo(data.shape, dtype))
 

@@ -28,9 +28,11 @@ WEIGHT = (1,)  # the operands that every run reads from where constants are; the
 GROWTH = {2: 16 / 9 + 1, 4: 36 / 9 + 1}  # of the weights: transformed, and beside them as they are
 
 
-def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, expectations: Expectations) -> dict[str, float | str | None]:
+def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, expectations: Expectations,
+                           factors: str = "float32") -> dict[str, float | str | None]:
     """For each algorithm of a convolution NCHW by OIHW the cycles of one core that are expected of it, its data and results in blocks of
-    channels that fill a vector; or why it cannot be had (then nothing is expected of the direct way either)."""
+    channels that fill a vector; or why it cannot be had (then nothing is expected of the direct way either). ``factors``: the type to which the
+    direct way rounds what it multiplies."""
     target = expectations.setting.target
     why_not = _only_direct(data, weight, attrs, target)
     if why_not:
@@ -41,7 +43,7 @@ def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, att
         if m and GROWTH[m] > growth:
             made[name] = f"weights grow to {GROWTH[m]:.2g} times their size, the option weight_growth allows {growth:g}"
         else:
-            made[name] = expectations.cycles(_blocked_call(m, data, weight, attrs, lanes), WEIGHT)
+            made[name] = expectations.cycles(_blocked_call(m, data, weight, attrs, lanes, factors), WEIGHT)
     return made | _with_uneven_tiles(made, static(weight.shape[1]) or lanes, lanes)
 
 
@@ -58,12 +60,14 @@ def direct_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, 
     return expectations.cycles(_blocked_call(0, data, weight, attrs, expectations.setting.target.lanes("float32")), WEIGHT)
 
 
-def _blocked_call(m: int, data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, lanes: int) -> graph.Call:
+def _blocked_call(m: int, data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, lanes: int, factors: str = "float32") -> graph.Call:
     """The call of an algorithm, by its tile, for one image where their number is not known."""
     batch, (channels, *space), outer = static(data.shape[0]) or 1, map(static, data.shape[1:]), static(weight.shape[0])
     x, layout = stand_in("data", (batch, channels // lanes, *space, lanes)), f"NCHW{lanes}c"
     kernel = stand_in("kernel", (outer // lanes, channels // lanes, 3, 3, lanes, lanes))
     if not m:
+        x, kernel = (stand_in(v.name, v.sinfo.shape, factors) for v in (x, kernel))
+        attrs = dict(attrs) | ({} if factors == "float32" else {"out_dtype": "float32"})
         plain = {name: value for name, value in attrs.items() if name not in ("data_layout", "kernel_layout", "out_layout")}
         return make("nn.conv2d", x, kernel, data_layout=layout, kernel_layout=f"OIHW{lanes}i{lanes}o", out_layout=layout, **plain)
     transformed = stand_in("weight", (m + 2, m + 2, outer // lanes, channels // lanes, lanes, lanes))

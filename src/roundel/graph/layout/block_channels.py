@@ -25,6 +25,9 @@ from ...ops import make
 from ...ops.dims import paddings, per_axis, shape_text, simplify, static
 from ...passes import pass_
 from ...target import Target
+from ..algorithms.precision import NAMES as PRODUCTS
+from ..algorithms.precision import PLAIN as FLOAT32
+from ..algorithms.precision import factors, group_of, narrow_constant
 from ..algorithms.winograd import NAMES, convolution_algorithms, direct_cycles, fastest, is_transformable, winograd_weight
 from ..expectations import Expectations
 from ..rewriter import GraphRewriter
@@ -56,6 +59,8 @@ class _Block(GraphRewriter):
         self.target = target
         self.lanes = target.lanes("float32")
         self.expectations = Expectations.of(mod)
+        self.factors = factors(target)
+        self.narrowed: dict[graph.GraphExpr, graph.GraphExpr] = {}
         self.blocked: dict[graph.Var, _Blocked] = {}
         self.chains: dict[graph.Var, Chain] = {}
         self.wanted: frozenset[graph.Var] = frozenset()
@@ -182,6 +187,8 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
         layout = f"{order}{inner}c" if inner else f"NC{space}"
         kernel = _blocked_weight(weight, inner or 1, block) if inner else _blocked_weight(weight, 0, block)
         kernel_layout = f"OI{space}{inner}i{block}o" if inner else f"OI{space}{block}o"
+        if x is not None and _takes_narrow_factors(self, call, inner, block):
+            x, kernel, border = _rounded(self, x), narrow_constant(kernel, self.factors), border | {"out_dtype": FLOAT32}
     elif data.sinfo.dtype == "float32" and _divides(in_channels, groups * block) and _divides(out_channels, groups * block):  # whole blocks in a group
         x, layout = self.in_blocks(data, block), f"{order}{block}c"
         kernel, kernel_layout = _blocked_weight(weight, block, block), f"OI{space}{block}i{block}o"
@@ -195,6 +202,27 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
         return None
     attrs = {k: v for k, v in a.items() if k not in ("data_layout", "kernel_layout", "out_layout")} | border
     return make(call.op.name, x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"{order}{block}c", **attrs), block
+
+
+def _takes_narrow_factors(self: _Block, call: graph.Call, inner: int, outer: int) -> bool:
+    """Whether a convolution that is computed directly multiplies numbers rounded to 16 bits; recorded, where that is asked for."""
+    data, weight = call.args[0].sinfo, call.args[1].sinfo
+    if self.factors == FLOAT32 or data.dtype != FLOAT32 or len(call.args) > 2:
+        return False
+    kinds: dict[str, float | str | None] = {PRODUCTS[FLOAT32]: None, PRODUCTS[self.factors]: None}
+    group = group_of(self.factors, self.target)
+    if not inner or inner % group or outer % self.lanes:
+        kinds[PRODUCTS[self.factors]] = f"its channels are not in blocks of groups of {group} and of vectors of {self.lanes}"
+    preferred = next(n for n in reversed(kinds) if kinds[n] is None)
+    subject = f"factors of {call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.shape)}"
+    return self.choosing.decide(self.site, subject, kinds, preferred, "precision", call) != PRODUCTS[FLOAT32]
+
+
+def _rounded(self: _Block, x: graph.GraphExpr) -> graph.GraphExpr:
+    """Data rounded to the type of the factors, once for all convolutions that read it."""
+    if x not in self.narrowed:
+        self.narrowed[x] = self.emit(make("astype", x, dtype=self.factors))
+    return self.narrowed[x]
 
 
 def _is_usual(call: graph.Call) -> bool:
@@ -230,9 +258,9 @@ def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pic
     subject = f"{call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.data.shape)}"
     winograd = [name for m, name in NAMES.items() if m]
     if pictures is None:
-        algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.expectations)
+        algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.expectations, self.factors)
     else:
-        algorithms = convolution_algorithms(pictures.data, pictures.kernel, pictures.attrs, self.expectations)
+        algorithms = convolution_algorithms(pictures.data, pictures.kernel, pictures.attrs, self.expectations, self.factors)
         if isinstance(algorithms[NAMES[0]], float):
             copying = sum(map(self.expectations.cycles, pictures.copying(self.lanes)))
             algorithms = {name: found + copying if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}

@@ -116,7 +116,9 @@ def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], target: 
             if isinstance(arranged, str):
                 yield first.intrin.name, arranged
             else:
-                yield Product(info, found.operand("A"), found.operand("B"), *arranged, first.group, {n: d.intrin for n, d in by_lanes.items()})
+                column, columns, rows, axis, reduce = arranged
+                intrins = {n: d.intrin for n, d in by_lanes.items()}
+                yield Product(info, found.operand("A"), found.operand("B"), column, columns, rows, axis, reduce, first.group, intrins)
 
 
 def _arranged(info: BlockInfo, found: AxisMap, is_constant: Callable[[tir.Buffer], bool], group: int) -> str | tuple[Any, ...]:

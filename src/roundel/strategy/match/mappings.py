@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import combinations, product
 from typing import Any
 
@@ -53,9 +53,10 @@ def mappings(info: BlockInfo, intrin: TensorIntrin) -> Iterator[AxisMap]:
     places = info.block.iter_vars
     for roles in _roles(what.store, info.block.body):
         found = []
+        moved = [{b for b, a in roles.items() if _moves(a.indices, place.var)} for place in places]
         for axis in what.axes:
-            moved = {b for b in roles if _moves(what.indices[b], axis.var)}
-            fitting = [p for p, place in enumerate(places) if place.kind is axis.kind and {b for b, a in roles.items() if _moves(a.indices, place.var)} == moved]
+            wanted = {b for b in roles if _moves(what.indices[b], axis.var)}
+            fitting = [p for p, place in enumerate(places) if place.kind is axis.kind and moved[p] == wanted]
             found.append([c for n in range(1, len(fitting) + 1) for c in combinations(fitting, n)])
         for axes in product(*found):
             if len({p for a in axes for p in a}) == sum(map(len, axes)):
@@ -71,7 +72,7 @@ class Described:
     indices: Mapping[tir.Buffer, tuple[tir.Expr, ...]]
 
 
-@lru_cache(maxsize=None)
+@cache
 def described(intrin: TensorIntrin) -> Described | None:
     """The description as one store; None where it is more than that."""
     stmt: Any = intrin.desc.root_block.body if intrin.desc.root_block is not None else None

@@ -18,7 +18,7 @@ from typing import Any
 from ...ir import tir
 from ...schedule.schedule import Schedule
 from ...target import Target
-from ..match.accesses import blocks_of, product
+from ..match.accesses import BlockInfo, blocks_of, product
 from ..match.dot_product import Product, matches
 from ..parallelism import is_little, parallelize
 from ..pointwise.elementwise import schedule_spatial
@@ -39,7 +39,14 @@ def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
     if len(program.reductions) != 1 or not program.is_plain:
         return
     refused = []
-    for found in matches(program.reductions[0], program.is_constant, program.target):
+    block = program.reductions[0]
+    before = program.blocks[: program.blocks.index(block)]
+    prologue = tuple(i.name for i in before if not _is_widening(i))
+    start = program.schedule
+    if len(prologue) < len(before):
+        start = program.inlined(keep=prologue)
+        block = next(i for i in blocks_of(start.func) if i.name == block.name)
+    for found in matches(block, program.is_constant, program.target):
         if not isinstance(found, Product):
             refused.append(found)
             continue
@@ -47,11 +54,17 @@ def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
         if table is None:
             refused.append((next(iter(found.intrins.values())).name, "its columns fill no vector"))
             continue
-        prologue = tuple(i.name for i in program.blocks[: program.blocks.index(found.info)])
         yield Sketch("dot_products", program.inlined(keep=prologue), partial(_scheduled, found=found, prologue=prologue, target=program.target), table)
         return
     for name, why in dict.fromkeys(refused):
         yield Refusal(f"dot_products by {name}", why)
+
+
+def _is_widening(info: BlockInfo) -> bool:
+    """Whether a block converts a tensor to a wider type and does nothing else: then the instruction does that."""
+    value, store = info.block.body.value, info.stores[0]
+    return type(value) is tir.Cast and type(value.value) is tir.BufferLoad and value.value.indices == store.indices \
+        and value.value.dtype.bits < value.dtype.bits
 
 
 def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: tuple[str, ...], target: Target) -> Applied:
