@@ -58,9 +58,9 @@ def run_layer(layer: Layer, engines: Sequence[str], threads: int, budget: float)
 def kernel_ms(path: Path, x: np.ndarray, threads: int) -> float:
     """Of the kernel with most arithmetic; the fastest of many short means."""
     import roundel as rd
-    from roundel.report.explained import explained
+    from roundel.reports.explained import explain
 
-    main = max(explained(str(path), threads=threads), key=lambda kernel: kernel["mflop"])["kernel"]
+    main = max(explain(str(path), threads=threads).kernels, key=lambda kernel: kernel["mflop"])["kernel"]
     model = rd.compile(str(path), threads=threads, profile=True)
     best = float("inf")
     for _ in range(80):

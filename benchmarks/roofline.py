@@ -12,14 +12,14 @@ from .results import merge
 
 def run_roofline(cases: Sequence[Case], threads: int, seconds: float) -> list[dict[str, Any]]:
     """Profile the models; one entry per model with all its kernels, the slowest relative to their bound first."""
-    from roundel.report.explained import add_measured, explained
+    from roundel.reports.explained import add_measured, explain
 
     out = []
     for case in cases:
         inputs, _ = data(case)
         path = str(onnx_file(case))
         sizes = {"seq": case.length} if case.length else {}
-        rows = explained(path, threads=threads, sizes=sizes)
+        rows = explain(path, threads=threads, sizes=sizes).kernels
         add_measured(rows, path, threads=threads, sizes=sizes, seconds=seconds, arrays=list(inputs.values()))
         kept = ("kernel", "calls", "rule", "decisions", "mflop", "mbytes", "intensity", "limit", "bound_ms", "predicted_ms", "measured_ms", "roofline")
         kernels = [{k: row[k] for k in kept if k in row} for row in sorted(rows, key=lost_ms, reverse=True)]

@@ -19,6 +19,7 @@ from . import lower as lower
 from . import ops as ops
 from . import passes as passes
 from . import relax as relax
+from . import reports as reports
 from . import runtime as runtime
 from . import schedule as schedule
 from . import script as script
@@ -39,6 +40,8 @@ from .frontend import relay as relay
 from .frontend import torch as torch
 from .ir.errors import RoundelError as RoundelError
 from .ir.module import IRModule as IRModule
+from .reports.explained import explain as explain
+from .reports.report import report as report
 from .runtime.executable import Executable as Executable
 from .runtime.model import Model as Model
 from .runtime.registry import get_func as get_func

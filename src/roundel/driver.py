@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .build import Built, inspect
+from .build import Built
 from .build import compile_module as build_objects
 from .build.ahead import working_ahead
 from .build.build import as_module, machine_spec
@@ -47,7 +47,6 @@ from .graph.tidy.simplify import simplify
 from .host.lower_host import lower_host
 from .host.solve_sizes import solve_sizes
 from .ir.choice import Choices
-from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
 from .passes import Pass, run
@@ -132,15 +131,3 @@ def target_of(target: TargetLike | None, mod: IRModule | None = None) -> Target:
     """A Target from a Target, a name, a string or a mapping; None is this machine, as a model needs it: how fast it reads weights is measured if
     it never was, where there are many."""
     return target_for(target, constant_bytes(mod) if mod is not None and target is None else 0)
-
-
-def kernel_text(mod: IRModule, kernel: str | None, form: str, *, target: TargetLike | None = None) -> str:
-    """One kernel of a model as LLVM text (``llvm``) or assembly (``asm``); raises OptionError that lists the kernels."""
-    mod = prepare(mod, target=target_of(target))
-    kernels = [n for n, f in mod.items() if f.attrs.get("kind") == "kernel"]
-    if kernel not in kernels:
-        raise OptionError(f"there is no kernel {kernel!r}" if kernel else f"{form} is shown of one kernel", hint=f"name one with -f: {', '.join(kernels)}")
-    if form not in ("llvm", "asm"):
-        raise OptionError(f"there is no form {form!r}", hint="script, llvm or asm")
-    shown = inspect(mod, kernel)
-    return shown.optimised if form == "llvm" else shown.assembly

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from roundel import driver
+from roundel.reports.stages import kernel_text
 from roundel.frontend.onnx import from_onnx
 
 
@@ -19,6 +20,6 @@ def test_one_pointer_for_the_rows_of_a_tile():
     node = helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
     mod = from_onnx(helper.make_model(helper.make_graph([node], "g", [x], [y], [weight]), opset_imports=[helper.make_opsetid("", 20)]))
     name = next(n for n in driver.prepare(mod, target=driver.target_of("znver5")).functions if "conv" in n)
-    assembly = driver.kernel_text(mod, name, "asm", target="znver5")
+    assembly = kernel_text(driver.prepare(mod, target=driver.target_of("znver5")), name, "asm")
     loops = [body for _, body in re.findall(r"(\.LBB\d+_\d+):\n((?:\t.*\n)*?\tj\w+\t\1\n)", assembly) if body.count("vfmadd") >= 24]
     assert loops and all(body.count("%rsp") <= 4 for body in loops)

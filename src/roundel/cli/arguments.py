@@ -19,7 +19,7 @@ import typer
 from ..ir import options
 from ..ir.errors import CallError, OptionError
 from ..ir.escape import short_name
-from ..report.inputs import MOST_SIZE, dims_of_inputs, known_dims, random_input
+from ..reports.inputs import MOST_SIZE, dims_of_inputs, known_dims, random_input
 
 
 def one_of(*values: str) -> Any:

@@ -65,12 +65,11 @@ def measure(call: Any, seconds: float) -> np.ndarray:
 def kernel_times(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float) -> list[dict[str, Any]]:
     """The kernels, those first that take longest: calls and milliseconds of one run, the share of all kernels' time and, where it is known what
     a kernel computes, GFLOP/s, GB/s and the share of its bound by arithmetic or by memory (``limit``), whichever is nearer."""
-    from ..report.explained import explained
-    from ..target.host import usable_cores
+    from ..reports.explained import explain
 
     profiled = open_model(model, target=target, threads=threads, profile=True)
     sizes = {d: n for i, a in zip(profiled.inputs, arrays, strict=True) for d, n in zip(i.shape, a.shape, strict=True) if isinstance(d, str)}
-    costs = {r["kernel"]: r for r in explained(model, target=target, threads=threads or usable_cores(), sizes=sizes)}
+    costs = {r["kernel"]: r for r in explain(model, target=target, threads=threads, sizes=sizes).kernels}
     profiled.function.profile()
     runs = len(measure(lambda: profiled(*arrays), seconds)) + 2
     found = profiled.function.profile()

@@ -34,6 +34,7 @@ def inspect_command(
     """Print a model's module at any stage of compilation."""
     from .. import api, driver
     from ..ir.errors import OptionError
+    from ..reports.stages import kernel_text
 
     names = [p.name for p in driver.DEFAULT]
     if passes:
@@ -43,7 +44,7 @@ def inspect_command(
     with shown(f"importing {model.name}"):
         mod = api.import_model(model, dynamic=dims(dim) or None)
     if form != "script":
-        text = driver.kernel_text(mod, function, form, target=target)
+        text = kernel_text(driver.prepare(mod, target=driver.target_of(target, mod)), function, form)
         print_json({"function": function, "form": form, "text": text}) if as_json else typer.echo(text)
         return
     if after is not None:

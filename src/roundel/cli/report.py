@@ -1,13 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``roundel report``: what is supported."""
+"""``roundel report``: a model's page, and lists of what is supported."""
 
 from __future__ import annotations
 
-import typer
+from pathlib import Path
+from typing import Any
 
+import typer
+import typer.core
+
+from ..passes.progress import shown
+from .arguments import CHOOSE, DB, DIM, TARGET, THREADS, chosen, dims, duration
 from .json_output import JSON, print_json
 
-app = typer.Typer(no_args_is_help=True, help="Report what Roundel supports.")
+
+class _ModelOrList(typer.core.TyperGroup):
+    """A group whose first argument may also be a model: ``roundel report model.onnx`` is ``roundel report model model.onnx``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("--help", "--install-completion", "--show-completion"):
+            args = ["model", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=_ModelOrList, no_args_is_help=True, 
+                  help="Write a page about a model (`roundel report model.onnx -o report.html`), or list what is supported.")
 _HEADS = ("operator", "fusion", "tensor expression", "what it does")
 
 
@@ -28,6 +45,25 @@ def page() -> str:
              "*composed*: of other operators. The fusion kind says what may be computed together with it.", "",
              "| " + " | ".join(_HEADS) + " |", "|" + " --- |" * len(_HEADS)]
     return "\n".join([*lines, *("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows), ""])
+
+
+@app.command("model")
+def model_command(
+    model: Path = typer.Argument(..., help="An ONNX file, or a report made before.", show_default=False),
+    out: Path = typer.Option(Path("report.html"), "--output", "-o", help="Where the page is written."),
+    against: Path = typer.Option(None, "--against", help="A report made before (of another version, machine or precision) to compare with."),
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE, db: str = DB,
+    seconds: float = typer.Option(1.0, "--seconds", callback=duration, help="For how long to measure the kernels, on random inputs; 0: not at all."),
+    assembly: bool = typer.Option(True, "--assembly/--no-assembly", help="Whether kernels are compiled to show their inner loops."),
+    as_json: bool = JSON,
+) -> None:
+    """Write one HTML file about a model: its graph, each kernel's choice, alternatives, programs at every stage and inner loop, roofline, memory."""
+    from ..reports.report import report
+
+    with shown(f"reporting on {model.name}"):
+        path = report(model, out=out, target=target, threads=threads, sizes=dims(dim), choices=chosen(choose), seconds=seconds, assembly=assembly,
+                      against=against)
+    print_json({"report": str(path), "nbytes": path.stat().st_size}) if as_json else typer.echo(str(path))
 
 
 @app.command("ops")

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..ir import options
@@ -15,18 +17,67 @@ if TYPE_CHECKING:
     from ..strategy.roofline import Rates
 
 
-def explained(model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
-    """One mapping per kernel: names as in the table's heads. Times are of one call, in milliseconds. Raises RoundelError."""
-    return explained_with_choices(model, target=target, threads=threads, sizes=sizes)[0]
+@dataclass(frozen=True)
+class Explained:
+    """What `explain` found; printed, it is the table of ``roundel explain``.
+
+    ``kernels``: one mapping for each, with names as in the table's heads; times are of one call, in milliseconds. ``choices``: one mapping for each
+    choice that the passes recorded, as `choices_of` gives it. ``module``: as it is before kernels are scheduled.
+    """
+
+    title: str
+    kernels: list[dict[str, Any]]
+    choices: list[dict[str, Any]]
+    module: IRModule
+
+    def __str__(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        from .table import choice_lines, summary, table
+
+        text = StringIO()
+        Console(file=text, width=180).print(table(self.kernels, self.title))
+        return "\n".join([text.getvalue().rstrip(), summary(self.kernels), *choice_lines(self.choices)])
+
+    def __repr__(self) -> str:
+        return f"Explained({self.title}: {len(self.kernels)} kernels)"
+
+    @property
+    def pins(self) -> dict[str, dict[str, Any]]:
+        """What asks for all these kernels as they are: a mapping for ``rd.compile(choices=...)``."""
+        places = [row["pin_at"] for row in self.kernels]
+        return {row["pin_at"] if places.count(row["pin_at"]) == 1 else row["kernel"]: row["pin"] for row in self.kernels}
+
+    def text(self, kernel: str, form: str = "script") -> str:
+        """A kernel as scheduled, in ``script``, as LLVM text (``llvm``) or assembly (``asm``). Raises OptionError for other names."""
+        from .. import driver
+        from .stages import kernel_text
+
+        return kernel_text(driver.prepare(self.module, pipeline=driver.FINISH), kernel, form)
 
 
-def explained_with_choices(model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
-                           choices: Mapping[str, Any] | None = None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What ``explained`` gives, and what ``choices_of`` does. ``choices`` are those asked for, as of ``rd.compile``."""
+def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None, dynamic: Any = None,
+            sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None, seconds: float = 0.0) -> Explained:
+    """How each kernel of a model is computed and why, and what else was possible. The arguments are those of ``rd.compile``; ``sizes`` gives
+    symbolic dimensions values, and where ``seconds`` is given, the kernels are measured for so long on random inputs. Raises RoundelError."""
     from .. import api
+    from ..target.host import usable_cores
 
-    mod = unscheduled(api.import_model(model), target=target, threads=threads, sizes=sizes, choices=choices)
-    return kernels_of(mod, threads, sizes), choices_of(mod, threads)
+    threads, known = threads or usable_cores(), dict(sizes or {})
+    imported = api.import_model(model, example_inputs, dynamic=dynamic)
+    mod = unscheduled(imported, target=target, threads=threads, sizes=known, choices=choices)
+    rows = kernels_of(mod, threads, known)
+    if seconds > 0:
+        add_measured(rows, imported, target=target, threads=threads, sizes=known, seconds=seconds, choices=choices)
+    rows.sort(key=lambda r: -r["calls"] * r.get("measured_ms", r["bound_ms"]))
+    return Explained(f"{name_of(model)}, {threads} thread{'s' if threads > 1 else ''}", rows, choices_of(mod, threads), mod)
+
+
+def name_of(model: Any) -> str:
+    """What a model is called in titles: the name of its file, or of its class."""
+    return Path(model).name if isinstance(model, str | Path) else type(model).__name__
 
 
 def unscheduled(mod: IRModule, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
@@ -53,7 +104,7 @@ def rates_of(machine: Target, threads: int) -> Rates:
 
 
 def kernels_of(mod: IRModule, threads: int, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
-    """What ``explained`` gives, of a module as ``unscheduled`` makes it."""
+    """The rows of an `Explained`, of a module as ``unscheduled`` makes it."""
     from ..strategy.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
     from ..strategy.roofline import roofline
 
@@ -95,12 +146,6 @@ def _of_record(record: Any) -> dict[str, Any] | None:
             "sizes": [{"sizes": list(t.sizes), "ms": t.seconds * 1e3, "spread": t.spread, "runs": t.runs} for t in record.timings],
             "untuned_ms": None if record.default is None else record.default * 1e3,
             "second": [{"rule": r.sketch, "decisions": dict(r.decisions), "ms": r.seconds * 1e3} for r in record.second]}
-
-
-def pins(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What asks for all these kernels as they are: a mapping for ``rd.compile(choices=...)``."""
-    places = [row["pin_at"] for row in rows]
-    return {row["pin_at"] if places.count(row["pin_at"]) == 1 else row["kernel"]: row["pin"] for row in rows}
 
 
 class _Places:
