@@ -9,6 +9,7 @@ import numpy as np
 
 from roundel import te
 from roundel.ir.digest import structural_digest
+from roundel.ir.errors import ScheduleError
 from roundel.strategy.candidates import Candidates, combinations
 from roundel.strategy.cost import expected_cycles
 from roundel.strategy.sketch import Sketch
@@ -39,6 +40,13 @@ def space(*tables):
     return Space(None, ways, Candidate(0, (0,)))
 
 
+def completed(result):
+    """A future that is over."""
+    future = Future()
+    future.set_result(result)
+    return future
+
+
 class FakeBuilder:
     """Code of a program is its digest. ``broken``: says which programs cannot be built."""
 
@@ -50,10 +58,12 @@ class FakeBuilder:
 
     def _one(self, source):
         self.built += 1
-        future = Future()
-        code = Artifact(structural_digest(source.func, without_attrs=("scheduled",)), (source.func,), source.layouts)
-        future.set_result(Failure("build", "broken") if self.broken(source.func) else code)
-        return future
+        try:
+            func = source.func
+        except ScheduleError as error:
+            return completed(Failure("schedule", error.what))
+        code = Artifact(structural_digest(func, without_attrs=("scheduled",)), (func,), source.layouts)
+        return completed(Failure("build", "broken") if self.broken(func) else code)
 
     def close(self):
         pass

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning from the beginning to the record, with a runner that knows the times."""
 
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -15,11 +16,11 @@ from roundel.strategy.records import Timing
 from roundel.strategy.replay import replay
 from roundel.target import Target
 from roundel.tune.database import Database
-from roundel.tune.measure import Failure
+from roundel.tune.measure import Failure, Plan
 from roundel.tune.search import Exhaustive
 from roundel.tune.space import Candidate, Space
 
-from .programs import FakeBuilder, FakeRunner, doubled, product
+from .programs import FakeBuilder, FakeRunner, completed, doubled, product
 
 TARGET = Target.host()
 
@@ -96,6 +97,30 @@ def test_interrupting_keeps_what_was_found(db):
     result = run(product(), db, FakeRunner(generic_is_twice_as_fast), trials=500, watch=watch)
     assert result.was_interrupted and result.rows[0].is_tuned and 16 <= result.rows[0].trials < 40
     assert Database(db).best(rd.tune.tasks(product())[0].key(1)) is not None
+
+
+def test_what_only_this_process_can_schedule_is_scheduled_here(db):
+    """Functions and intrinsics that the user's program registers are known in no other process."""
+
+    class Elsewhere(FakeBuilder):
+        def build(self, sources, target):
+            refused = [isinstance(s, Plan) for s in sources]
+            return [completed(Failure("schedule", "no such intrinsic")) if no else f for no, f in zip(refused, super().build(sources, target), strict=True)]
+
+    (row,) = run(product(), db, FakeRunner(generic_is_twice_as_fast), Elsewhere(), trials=16).rows
+    assert row.sketch == "generic" and row.trials == 16 and not row.failures
+
+
+def test_candidates_are_scheduled_where_they_are_built(db):
+    plans = []
+
+    class Builder(FakeBuilder):
+        def build(self, sources, target):
+            plans.extend(isinstance(s, Plan) for s in sources)
+            return super().build([pickle.loads(pickle.dumps(s)) for s in sources], target)
+
+    run(product(), db, builder=Builder(), trials=16)
+    assert plans.count(False) == 1  # the default
 
 
 def test_small_spaces_are_searched_to_their_end(db):

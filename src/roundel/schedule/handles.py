@@ -24,6 +24,10 @@ class Handle:
     def __init__(self, schedule: Schedule | None = None) -> None:
         self._schedule: ReferenceType[Schedule] | None = None if schedule is None else ref(schedule)
 
+    def __reduce__(self) -> tuple[type[Handle], tuple[()]]:
+        """In another process it is of no schedule; what it stands for is known to the one that is sent along."""
+        return type(self), ()
+
     def __repr__(self) -> str:
         schedule = None if self._schedule is None else self._schedule()
         if schedule is None:

@@ -12,23 +12,21 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from ..ir.digest import structural_digest
 from ..ir.errors import ScheduleError, TuneError
 from ..ir.record import Record, Rival, Timing
 from ..strategy.cost import least_cycles
 from ..strategy.records import sizes_of
 from ..strategy.replay import record_of, replay
-from ..strategy.schedule_module import finished
 from ..strategy.sketch import Applied
 from .database import Database
-from .measure import Artifact, Builder, Effort, Failure, Runner, Source, Timed
+from .measure import Artifact, Builder, Effort, Failure, Plan, Runner, Source, Timed, Twin
+from .measure.plan import identity_of, source_of
 from .search import Search, search_named
 from .space import Candidate, Space
 from .task import Task
 from .verdict import GAIN, combined, is_faster
 
-MOST_TWINS = 4   # times as many candidates are scheduled for a batch as are wanted, where many become equal to others,
-PATIENCE = 200   # ... and so many until there is one
+PATIENCE = 200   # candidates in a row that all become equal to others, or fail, after which a search is at its end
 KEPT = 4         # fastest candidates whose code is kept, for the last comparison
 SHOWN = 3        # that came behind the winner, in its record
 
@@ -40,7 +38,7 @@ class Entry:
     candidate: Candidate | None
     sketch: str
     decisions: dict[str, Any]
-    source: Source | None = None
+    source: Source | Plan | None = None
     artifact: Artifact | None = None
     failure: Failure | None = None
     seconds: tuple[float, ...] = ()
@@ -48,6 +46,7 @@ class Entry:
     spread: float = 0.0
     runs: int = 0
     applied: Applied | None = None
+    twin: Entry | None = None  # another candidate that led to the same program, or code
     rounds: tuple[tuple[float, ...], ...] = ()  # its times relative to the default's, by round and case, where it was the champion
 
     @property
@@ -71,7 +70,10 @@ class Attempt:
     winner: Entry | None = None
     history: list[tuple[int, float]] = field(default_factory=list)  # after so many trials the best took so many seconds
     _fastest: list[Entry] = field(default_factory=list)
-    _known: dict[Any, Entry] = field(default_factory=dict)  # by what they became, and by code
+    _known: dict[Any, Entry] = field(default_factory=dict)  # by what they became (`identity_of`), and by code
+    _twins: list[Entry] = field(default_factory=list)       # of which the search was not told
+    _sent: set[int] = field(default_factory=set)            # ways that other processes can go
+    _fruitless: int = 0                                     # candidates in a row that gave nothing to measure
     _recorded: list[Entry] = field(default_factory=list)    # that an earlier session decided for
 
     space: Space = field(init=False)
@@ -112,7 +114,11 @@ class Attempt:
         entries = [default, *self._recorded, *self._again([min(earlier, key=lambda r: r.seconds)] if earlier else [], default)]
         artifacts = [f.result() for f in builder.build([e.source for e in entries if e.source is not None], self.task.program.target)]
         for entry, artifact in zip(entries, artifacts, strict=True):
-            entry.artifact, entry.failure = (None, artifact) if isinstance(artifact, Failure) else (artifact, None)
+            if isinstance(artifact, Artifact):
+                entry.artifact = artifact
+                self._known.setdefault(identity_of(entry.source), entry)  # type: ignore[arg-type]
+            else:
+                entry.failure = artifact if isinstance(artifact, Failure) else None
         if default.artifact is None:
             raise TuneError(f"the default cannot be built: {default.failure}")
         others = [e for e in entries[1:] if e.artifact is not None]
@@ -164,25 +170,28 @@ class Attempt:
     # --- candidates
 
     def propose(self, count: int) -> list[Entry]:
-        """The next candidates, scheduled; those with a failure cannot be. What becomes equal to one that was measured is no candidate: the search is
-        told of its time. Empty where the search is at its end."""
+        """The next candidates, to be scheduled and built where that is done; those that can be scheduled only here are, and have a failure where they
+        cannot be. Empty where the search is at its end, or has found nothing for long that is not equal to what was measured."""
         found: list[Entry] = []
-        scheduled = 0
-        while len(found) < count and (scheduled < MOST_TWINS * count or not found):
+        known = frozenset(k for k in self._known if isinstance(k, str))
+        while len(found) < count and self._fruitless <= PATIENCE:
             proposed = self.search.propose(count - len(found))
-            if not proposed or scheduled > PATIENCE:
+            if not proposed:
                 break
             for candidate in proposed:
-                scheduled += 1
+                plan = self.space.plan(candidate, known)
+                if plan is not None:
+                    found.append(self._new(candidate, plan))
+                    continue
                 entry = self._entry(candidate)
-                twin = None if entry.applied is None else self._known.get(_identity(entry.applied))
-                if twin is None:
+                if entry.source is not None and self._is_twin(entry, identity_of(entry.source)):
+                    self._learn_from_twin(entry)
+                else:
                     found.append(entry)
-                    if entry.applied is not None:
-                        self._known[_identity(entry.applied)] = entry
-                elif twin.seconds or twin.failure is not None:
-                    self.search.learn(candidate, None if twin.failure is not None else twin.total)
         return found
+
+    def _new(self, candidate: Candidate, plan: Plan) -> Entry:
+        return Entry(candidate, self.space.sketch(candidate).name, self.space.choice(candidate), plan, weights=tuple(c.weight for c in self.task.cases))
 
     def _entry(self, candidate: Candidate) -> Entry:
         sketch, choice = self.space.sketch(candidate), self.space.choice(candidate)
@@ -192,28 +201,51 @@ class Attempt:
             return Entry(candidate, sketch.name, choice, failure=Failure("schedule", error.what))
 
     def _of(self, candidate: Candidate | None, sketch: str, decisions: dict[str, Any], applied: Applied) -> Entry:
-        func = finished(sketch, applied)
-        params = list(func.params)
-        buffers = func.buffer_params
-        layouts = {params.index(next(p for p in params if func.buffers.get(p) is buffers[k])): (m, tuple(n.value for n in buffers[k].shape))
-                   for k, m in applied.layouts.items()}
-        return Entry(candidate, sketch, decisions, Source(func, layouts), applied=applied, weights=tuple(c.weight for c in self.task.cases))
+        return Entry(candidate, sketch, decisions, source_of(sketch, applied), applied=applied, weights=tuple(c.weight for c in self.task.cases))
 
-    def race(self, entries: Sequence[Entry], artifacts: Sequence[Artifact | Failure], runner: Runner) -> list[Entry]:
-        """Measure candidates that were built against the champion; those whose code is equal to another's have its times. Raises nothing for what a
-        candidate does."""
-        running: list[Entry] = []
-        copies: list[tuple[Entry, Entry]] = []
-        for entry, artifact in zip(entries, artifacts, strict=True):
-            if isinstance(artifact, Failure):
-                entry.failure = artifact
+    def built(self, entries: Sequence[Entry], artifacts: Sequence[Artifact | Failure | Twin], builder: Builder) -> list[Entry]:
+        """Those of candidates that are to be measured, or have failed. What became equal to another one is no candidate: the search is told of its time."""
+        for entry, found in zip(entries, artifacts, strict=True):
+            if isinstance(found, Failure) and found.kind == "schedule" and self._is_known_here_alone(entry):
+                found = builder.build([entry.source], self.task.program.target)[0].result() if entry.source is not None else found
+            if isinstance(found, Failure):
+                entry.failure, self._fruitless = found, self._fruitless + 1
                 continue
-            twin = self._known.setdefault(artifact.key, entry)
-            if twin is not entry:
-                copies.append((entry, twin))
-            else:
-                entry.artifact = artifact
-                running.append(entry)
+            if entry.candidate is not None and isinstance(entry.source, Plan):
+                self._sent.add(entry.candidate.way)
+            keys = [found.identity] if isinstance(found, Twin) else [found.identity, found.key]
+            if not any(self._is_twin(entry, key) for key in keys if key) and isinstance(found, Artifact):
+                entry.artifact, self._fruitless = found, 0
+        return [e for e in entries if e.twin is None]
+
+    def _is_known_here_alone(self, entry: Entry) -> bool:
+        """Whether a candidate that another process could not schedule can be scheduled here, where intrinsics and functions are known that the program
+        has registered. It has a schedule then, and others of its sketch are scheduled here from now on."""
+        if entry.candidate is None or entry.applied is not None or entry.candidate.way in self._sent:
+            return False
+        again = self._entry(entry.candidate)
+        if again.source is not None:
+            entry.source, entry.applied = again.source, again.applied
+            self.space.keep_here(entry.candidate)
+        return again.source is not None
+
+    def _is_twin(self, entry: Entry, key: Any) -> bool:
+        """Whether another candidate led to what has this key."""
+        twin = self._known.setdefault(key, entry)
+        if twin is entry or entry.twin is not None:
+            return entry.twin is not None
+        entry.twin, self._fruitless = twin, self._fruitless + 1
+        self._twins.append(entry)
+        return True
+
+    def _learn_from_twin(self, entry: Entry) -> None:
+        twin = entry.twin
+        if twin is not None and entry.candidate is not None and (twin.seconds or twin.failure is not None):
+            self.search.learn(entry.candidate, None if twin.failure is not None else twin.total)
+
+    def race(self, entries: Sequence[Entry], runner: Runner) -> list[Entry]:
+        """Measure candidates that were built against the champion. Raises nothing for what a candidate does."""
+        running = [e for e in entries if e.artifact is not None]
         champion = self.best
         assert champion.artifact is not None and self.default.artifact is not None  # they are kept
         if running:
@@ -224,8 +256,9 @@ class Attempt:
                 self._correct(champion, outcomes[-1])
             for entry, outcome in zip(running, outcomes, strict=False):
                 self._settle(entry, outcome, champion)
-        for entry, twin in copies:
-            entry.seconds, entry.failure, entry.spread, entry.runs = twin.seconds, twin.failure, twin.spread, twin.runs
+        for entry in self._twins:
+            self._learn_from_twin(entry)
+        self._twins.clear()
         return list(entries)
 
     def _correct(self, champion: Entry, default: Timed | Failure) -> None:
@@ -278,9 +311,8 @@ class Attempt:
         return [self._record(self.winner, second), *(self._record(e) for e in self._recorded if e.candidate != self.winner.candidate)]
 
     def _record(self, entry: Entry, second: Sequence[Rival] = ()) -> Record:
-        schedule = entry.applied or self.space.schedule(entry.candidate or self.space.default)
-        return record_of(self.task.program, entry.sketch, schedule, threads=self.threads, timings=self.timings(entry), decisions=entry.decisions,
-                         default=self.default.total, second=second)
+        return record_of(self.task.program, entry.sketch, self._schedule_of(entry), threads=self.threads, timings=self.timings(entry),
+                         decisions=entry.decisions, default=self.default.total, second=second)
 
     def loses(self, times: Mapping[str, Sequence[tuple[float, float]]]) -> bool:
         """Give the default its place back where the winner is not faster inside of a model: ``times`` are those of kernels by round, with the winner
@@ -334,11 +366,11 @@ class Attempt:
     def schedule(self) -> Applied:
         """The program as the winner schedules it, or the best so far. Raises TuneError where nothing could be measured."""
         entry = self.winner or (self.best if self.is_open else None)
-        if entry is None or entry.applied is None:
+        if entry is None:
             raise TuneError(f"{self.task.name} was not tuned", why=self.why_not)
+        return self._schedule_of(entry)
+
+    def _schedule_of(self, entry: Entry) -> Applied:
+        if entry.applied is None:
+            entry.applied = self.space.schedule(entry.candidate or self.space.default)
         return entry.applied
-
-
-def _identity(applied: Applied) -> Any:
-    """Equal for schedules that lead to one program."""
-    return structural_digest(applied.func), tuple((k, repr(m.final_indices)) for k, m in sorted(applied.layouts.items()))

@@ -19,7 +19,7 @@ from ..ir.record import Record
 from ..target.host import usable_cores
 from .attempt import Attempt, Entry
 from .database import Database
-from .measure import FINAL, Artifact, Builder, Failure, Runner
+from .measure import FINAL, Artifact, Builder, Failure, Runner, Twin
 from .scheduler import Share, choose_task
 from .task import Task
 from .whole import Whole
@@ -48,7 +48,7 @@ class _Batch:
 
     attempt: Attempt
     entries: list[Entry]
-    futures: list[Future[Artifact | Failure]] = field(default_factory=list)
+    futures: list[Future[Artifact | Failure | Twin]] = field(default_factory=list)
 
 
 class Session:
@@ -93,9 +93,10 @@ class Session:
         overlaps = self.settings.threads < usable_cores()
         waiting = self._next()
         while waiting is not None:
-            artifacts = [f.result() for f in waiting.futures]
+            built = waiting.attempt.built(waiting.entries, [f.result() for f in waiting.futures], self.builder)
+            self._waiting = len(built)
             following = self._next() if overlaps else None
-            self._measure(waiting, artifacts)
+            self._measure(waiting.attempt, built)
             self._waiting = len(following.entries) if following is not None else 0
             waiting = following if overlaps else self._next()
 
@@ -119,7 +120,7 @@ class Session:
             for entry in entries:
                 if entry.failure is not None:
                     self._remember(attempt, entry)
-            self._waiting = sum(e.source is not None for e in entries)
+            self._waiting += sum(e.source is not None for e in entries)
             sources = [e.source for e in entries if e.source is not None]
             return _Batch(attempt, [e for e in entries if e.source is not None], self.builder.build(sources, attempt.task.program.target))
         return None
@@ -136,9 +137,9 @@ class Session:
         self.watch(self)
         return True
 
-    def _measure(self, batch: _Batch, artifacts: Sequence[Artifact | Failure]) -> None:
-        attempt, share = batch.attempt, self.shares[self.attempts.index(batch.attempt)]
-        for entry in attempt.race(batch.entries, artifacts, self.runner):
+    def _measure(self, attempt: Attempt, built: Sequence[Entry]) -> None:
+        share = self.shares[self.attempts.index(attempt)]
+        for entry in attempt.race(built, self.runner):
             self._remember(attempt, entry)
         share.tell(attempt.best.total)
         self.watch(self)

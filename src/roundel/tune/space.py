@@ -10,23 +10,21 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ir.annotations import GRAIN
-from ..ir.errors import OptionError, ScheduleError
+from ..ir.errors import OptionError
 from ..strategy.candidates import Candidates
 from ..strategy.choose import choose
 from ..strategy.cost import expected_cycles
 from ..strategy.program import Program
 from ..strategy.rules import rules_in_order
 from ..strategy.sketch import Applied, Rule, Sketch
+from .measure.plan import GRAIN_POWER, Plan, packed, scheduled
 
-GRAIN_POWER = "grain_power"
-"""The decision by which power of two the number of iterations that a thread takes at once is multiplied, where there are several threads."""
 GRAIN_POWERS = (0, -1, 1, -2, 2)
 FARTHER = 0.01  # share of the time that is expected of each power away from the sketch's own: what is nearer is tried first
 
@@ -54,6 +52,11 @@ class Way:
     def name(self) -> str:
         """The sketch's."""
         return self.sketch.name
+
+    @cached_property
+    def packed(self) -> bytes | None:
+        """The sketch as another process gets it; None where it is for this one alone."""
+        return packed(self.sketch)
 
     @property
     def size(self) -> int:
@@ -175,14 +178,16 @@ class Space:
 
     def schedule(self, candidate: Candidate) -> Applied:
         """The program as it says. Raises ScheduleError where a step is not legal, also where the rule made a mistake."""
-        choice = self.choice(candidate)
-        power = choice.pop(GRAIN_POWER, 0)
-        try:
-            return _with_grain(self.sketch(candidate).schedule(choice), power)
-        except ScheduleError:
-            raise
-        except Exception as error:
-            raise ScheduleError(f"sketch {self.sketch(candidate).name} failed: {type(error).__name__}: {error}", where=self.program.name) from error
+        return scheduled(self.sketch(candidate), self.choice(candidate))
+
+    def plan(self, candidate: Candidate, known: frozenset[str] = frozenset()) -> Plan | None:
+        """The same for another process; None where its sketch cannot be sent."""
+        content = self.ways[candidate.way].packed
+        return None if content is None else Plan(content, self.choice(candidate), known)
+
+    def keep_here(self, candidate: Candidate) -> None:
+        """Its sketch is not for other processes: what it needs is known in this one alone."""
+        self.ways[candidate.way].__dict__["packed"] = None
 
     def find(self, sketch: str, decisions: Any) -> Candidate | None:
         """The candidate with these decisions, as a record has them; None where there is none any more."""
@@ -220,20 +225,6 @@ def _way(sketch: Sketch, program: Program, threads: int) -> Way:
     least = beside + sum(float(t.cycles.min()) for t in sketch.tables if t.cycles is not None and len(t))
     powers = np.asarray(GRAIN_POWERS)
     return Way(sketch, (*sketch.tables, Candidates({GRAIN_POWER: powers}, FARTHER * least * np.abs(powers))), beside)
-
-
-def _with_grain(applied: Applied, power: int) -> Applied:
-    """A schedule whose parallel loops have their grain multiplied by a power of two."""
-    sch, made = applied.schedule, dict(applied.decisions)
-    if not power:
-        return applied
-    loops = {sch.get(loop).loop_var: loop for block in sch.get_child_blocks(sch.get_block("root")) for loop in sch.get_loops(block)}
-    for loop in loops.values():
-        grain = (sch.get(loop).annotations or {}).get(GRAIN)
-        if grain is not None:
-            made[GRAIN] = max(1, int(int(grain) * 2.0**power))
-            sch.annotate(loop, GRAIN, made[GRAIN])
-    return replace(applied, decisions=made)
 
 
 def _rows(way: Way, choice: Any) -> tuple[int, ...] | None:

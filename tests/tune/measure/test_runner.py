@@ -51,7 +51,8 @@ def test_constants_are_laid_out_as_the_schedule_wants_them(machine, tmp_path):
         attempt.open(builder, runner, Database(tmp_path / "none.jsonl"))
         entries = attempt.propose(4)
         assert any(e.source.layouts for e in [attempt.default, *entries])
-        raced = attempt.race(entries, [f.result() for f in builder.build([e.source for e in entries], task.program.target)], runner)
+        built = attempt.built(entries, [f.result() for f in builder.build([e.source for e in entries], task.program.target)], builder)
+        raced = attempt.race(built, runner)
         assert all(e.failure is None and e.total < 0.1 for e in raced)
 
 

@@ -19,6 +19,7 @@ of keys.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,11 @@ def attention(program: Program) -> Iterator[Sketch]:
     stages = find(blocks_of(start.func))
     if stages is None:
         return
+    yield Sketch("attention", start, partial(_scheduled, stages=stages, target=target), candidates(stages, target))
 
-    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
-        grain = Steps(sch, stages, choice, target).run()
-        return Applied(sch, decisions=choice | grain)
 
-    yield Sketch("attention", start, scheduled, candidates(stages, target))
+def _scheduled(sch: Schedule, choice: dict[str, int], stages: Stages, target: Target) -> Applied:
+    return Applied(sch, decisions=choice | Steps(sch, stages, choice, target).run())
 
 
 def candidates(stages: Stages, target: Target) -> Candidates:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,15 +107,15 @@ def bilinear(program: Program) -> Iterator[Sketch]:
     vectors = [v for v in (1, 2, 3, 4) if half // lanes % v == 0]
     machine = target if stages.factors is None else replace(target, vector_registers=target.vector_registers - SUMMED_REGISTERS)
     tiles = _tiles(pairs, vectors, products, lanes, machine)
+    yield Sketch("bilinear", start, partial(_scheduled, stages=stages, target=target), Candidates(tiles, _cycles(stages, tiles, pairs, lanes, machine)))
 
-    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
-        tile = Tile(choice["rows"], choice["vectors"], lanes)
-        layouts = _pack(sch, stages, tile)
-        outer, rows = _tiled(sch, stages, tile, target) if _is_tiled(stages) else (_blocked(sch, stages, tile, choice["block_rows"]), choice["block_rows"])
-        _schedule(sch, stages, tile, outer, rows, next(iter(layouts), None), target)
-        return Applied(sch, layouts, choice | {"lanes": lanes})
 
-    yield Sketch("bilinear", start, scheduled, Candidates(tiles, _cycles(stages, tiles, pairs, lanes, machine)))
+def _scheduled(sch: Schedule, choice: dict[str, int], stages: Stages, target: Target) -> Applied:
+    tile = Tile(choice["rows"], choice["vectors"], target.lanes("float32"))
+    layouts = _pack(sch, stages, tile)
+    outer, rows = _tiled(sch, stages, tile, target) if _is_tiled(stages) else (_blocked(sch, stages, tile, choice["block_rows"]), choice["block_rows"])
+    _schedule(sch, stages, tile, outer, rows, next(iter(layouts), None), target)
+    return Applied(sch, layouts, choice | {"lanes": tile.lanes})
 
 
 def _may_sum_up(products: BlockInfo, result: BlockInfo) -> bool:

@@ -39,15 +39,16 @@ def windows(program: Program) -> Iterator[Sketch]:
     prologue = [i.name for i in program.blocks[: program.blocks.index(info)] if not _pads(i)]
     start = program.inlined(keep=prologue)
     info = next(i for i in blocks_of(start.func) if i.reduce)
+    steps = partial(_scheduled, info=info, lanes=lanes, prologue=prologue, target=target)
+    yield Sketch("windows", start, steps, candidates(info, lanes, target), partial(cycles_beside, start, target))
 
-    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
-        grain = _schedule(sch, info, lanes, choice, store_of(sch, info), target)
-        for other in blocks_of(sch.func):
-            if other.name in prologue:
-                schedule_spatial(sch, other, target)
-        return Applied(sch, decisions=choice | grain)
 
-    yield Sketch("windows", start, scheduled, candidates(info, lanes, target), partial(cycles_beside, start, target))
+def _scheduled(sch: Schedule, choice: dict[str, int], info: BlockInfo, lanes: int, prologue: Sequence[str], target: Target) -> Applied:
+    grain = _schedule(sch, info, lanes, choice, store_of(sch, info), target)
+    for other in blocks_of(sch.func):
+        if other.name in prologue:
+            schedule_spatial(sch, other, target)
+    return Applied(sch, decisions=choice | grain)
 
 
 def _pads(info: BlockInfo) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduled programs to code, in a child process: LLVM's fatal errors end that one."""
+"""Programs to code, after they were scheduled where they are not, in a child process: LLVM's fatal errors end that one."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from ...build.build import Built, compile_module
 from ...ir import options
 from ...ir.errors import RoundelError
 from ...ir.module import IRModule
+from ...passes.garbage import rare_collection
 from ...target import Target
-from .job import Artifact, Failure, Source
+from .job import Artifact, Failure, Source, Twin
+from .plan import Plan, identity_of
 
 NAME = "candidate"
 
 
-def build_all(sources: Sequence[Source], target: Target, settings: dict[str, Any], tell: Callable[[Any], None]) -> list[Artifact | Failure]:
+def build_all(sources: Sequence[Source | Plan], target: Target, settings: dict[str, Any],
+              tell: Callable[[Any], None]) -> list[Artifact | Failure | Twin]:
     """Code for each program, or why there is none. ``settings``: options by name."""
-    found: list[Artifact | Failure] = []
+    found: list[Artifact | Failure | Twin] = []
     with options.override(**settings, cache=False):
         for k, source in enumerate(sources):
             tell(k)
@@ -26,8 +29,18 @@ def build_all(sources: Sequence[Source], target: Target, settings: dict[str, Any
     return found
 
 
-def build(source: Source, target: Target) -> Artifact | Failure:
+def build(source: Source | Plan, target: Target) -> Artifact | Failure | Twin:
     """Code for one program."""
+    identity = ""
+    if isinstance(source, Plan):
+        try:
+            with rare_collection():
+                known, source = source.known, source.source
+                identity = identity_of(source)
+        except (RoundelError, RuntimeError, MemoryError) as error:
+            return Failure("schedule", error.what if isinstance(error, RoundelError) else str(error))
+        if identity in known:
+            return Twin(identity)
     try:
         func = source.func.with_attr("global_symbol", NAME)
         built = compile_module(IRModule({NAME: func}, {"target": target}), target)
@@ -35,7 +48,7 @@ def build(source: Source, target: Target) -> Artifact | Failure:
         return Failure("build", f"{type(error).__name__}: {error}")
     weights = {key: constant.numpy() for key, constant in built.weights.items()}
     parts = built.objects, built.functions, weights, built.offsets, built.nbytes, built.target
-    return Artifact(built.functions[0].symbol, parts, source.layouts)
+    return Artifact(built.functions[0].symbol, parts, source.layouts, identity)
 
 
 def opened(artifact: Artifact, threads: int) -> Any:

@@ -55,7 +55,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Source:
-    """A scheduled program to be built, and how it wants constants laid out: by position among the parameters the index map and the shape."""
+    """A scheduled program to be built (see `Plan` for one to be scheduled), and how it wants constants laid out: by position among the parameters the
+    index map and the shape."""
 
     func: tir.PrimFunc
     layouts: Mapping[int, tuple[tir.IndexMap, tuple[int, ...]]] = field(default_factory=dict)
@@ -68,6 +69,7 @@ class Artifact:
     symbol: str
     built: tuple[Any, ...]
     layouts: Mapping[int, tuple[tir.IndexMap, tuple[int, ...]]] = field(default_factory=dict)
+    identity: str = ""  # that of the program before it was lowered, where the builder tells
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -86,7 +88,14 @@ class Failure:
         return f"{self.kind}: {self.why}" if self.why else self.kind
 
 
-KINDS = ("build", "crash", "time limit", "memory", "wrong result", "error")
+@dataclass(frozen=True)
+class Twin:
+    """What a `Plan` has become is what was built before: ``identity`` is one of those that it knows."""
+
+    identity: str
+
+
+KINDS = ("schedule", "build", "crash", "time limit", "memory", "wrong result", "error")
 
 
 @dataclass(frozen=True)

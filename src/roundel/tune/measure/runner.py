@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from ...ir import options
 from ...target import Target
 from ...target.host import usable_cores
-from .job import Artifact, Failure, Job, Source, Timed
+from .job import Artifact, Failure, Job, Source, Timed, Twin
+from .plan import Plan
 from .process import Lost, Process
 from .race import QUICK, Effort
 
@@ -24,10 +25,11 @@ MEMORY = 4 << 30      # bytes for one candidate, beside its arguments
 
 
 class Builder(Protocol):
-    """Makes code of scheduled programs."""
+    """Makes code of programs."""
 
-    def build(self, sources: Sequence[Source], target: Target) -> list[Future[Artifact | Failure]]:
-        """Code for each program, or why there is none; whatever a program does to the compiler, this does not raise."""
+    def build(self, sources: Sequence[Source | Plan], target: Target) -> list[Future[Artifact | Failure | Twin]]:
+        """Code for each program, or why there is none; a `Plan` is scheduled first (its ``func``, ``layouts``). Whatever a program does to the
+        compiler, this does not raise."""
 
     def close(self) -> None:
         """End what is running."""
@@ -57,12 +59,12 @@ class LocalBuilder:
             self._idle.put(Process(memory))
         self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="roundel-tune-build")
 
-    def build(self, sources: Sequence[Source], target: Target) -> list[Future[Artifact | Failure]]:
+    def build(self, sources: Sequence[Source | Plan], target: Target) -> list[Future[Artifact | Failure | Twin]]:
         """As the protocol says."""
         settings = dict(options.shaping_code())
         return [self._threads.submit(self._one, source, target, settings) for source in sources]
 
-    def _one(self, source: Source, target: Target, settings: dict[str, Any]) -> Artifact | Failure:
+    def _one(self, source: Source | Plan, target: Target, settings: dict[str, Any]) -> Artifact | Failure | Twin:
         process = self._idle.get()
         try:
             return process.ask("build", [source], target, settings, seconds=lambda at: self.seconds)[0]
