@@ -104,12 +104,11 @@ class Way:
     def mutated(self, rows: Sequence[int], count: int, rng: np.random.Generator) -> np.ndarray:
         """Candidates that are like another but for one decision, or, where the tables have none, for as few as possible."""
         found = np.tile(np.asarray(rows, dtype=np.int64), (count, 1))
-        for k in range(count):
-            part = int(rng.integers(len(self.tables))) if self.tables else -1
-            if part >= 0:
-                near = self._neighbours(part, rows[part])
-                if len(near):
-                    found[k, part] = rng.choice(near)
+        parts = rng.integers(len(self.tables), size=count) if self.tables else ()
+        for part in sorted(set(parts)):
+            changed = np.flatnonzero(parts == part)
+            if len(near := self._neighbours(part, rows[part])):
+                found[changed, part] = rng.choice(near, len(changed))
         return found
 
     def _neighbours(self, part: int, row: int) -> np.ndarray:

@@ -15,6 +15,7 @@ import signal
 import sys
 
 from ...build.worker import receive, send
+from ...passes.garbage import RARE
 
 
 def main(memory: int, cpus: list[int], parent: int) -> None:
@@ -31,6 +32,7 @@ def main(memory: int, cpus: list[int], parent: int) -> None:
     if memory:
         limit_memory(memory)
     gc.freeze()
+    gc.set_threshold(*RARE)
     send(out, ("at", "ready"))
     while True:
         try:
