@@ -268,7 +268,8 @@ class _Tune:
 
     def __call__(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None, sizes: Any = None,
                  threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all", search: Any = "evolutionary",
-                 db: Any = None, builder: Any = None, runner: Any = None, seed: int = 0, watch: Callable[[Any], None] = lambda session: None) -> Result:
+                 db: Any = None, builder: Any = None, runner: Any = None, seed: int = 0, watch: Callable[[Any], None] = lambda session: None,
+                 postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = ()) -> Result:
         """Measure schedules of a model's tensor programs and keep the fastest in a database, which ``rd.compile`` reads.
 
         ``model``: what ``rd.compile`` takes (also ``example_inputs``, ``target``, ``dynamic``), a tensor program, a tensor expression, or a list of
@@ -277,7 +278,8 @@ class _Tune:
         Ctrl-C does. Without either there are 64 trials for each task. ``space``: ``all`` sketches, those of hand-written ``rules``, ``generic`` ones, or
         a list of rules, of one's own too. ``search``: ``evolutionary``, ``random``, ``exhaustive``, ``replay``, or a class derived from ``Search``.
         ``db``: a database or its path; None: the user's own. ``builder`` and ``runner``: who builds and measures, by default child processes of this
-        machine. ``watch`` is called with the session whenever something was measured.
+        machine. ``watch`` is called with the session whenever something was measured. ``postprocessors`` and ``mutators``: functions behind and
+        beside all sketches of the space, as for ``strategy.refine.refined``.
 
         A schedule that is not surely faster than the untuned compiler's by one part in a hundred is not used. Raises RoundelError.
         """
@@ -287,7 +289,8 @@ class _Tune:
         given = None if is_list else _as_tuned(model, example_inputs, dynamic)
         found = model if is_list else self.tasks(given, target=target, sizes=sizes)
         return tune_tasks(found, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db, builder=builder, runner=runner,
-                          seed=seed, watch=watch, mod=given if isinstance(given, IRModule) else None, sizes=sizes)
+                          seed=seed, watch=watch, mod=given if isinstance(given, IRModule) else None, sizes=sizes, postprocessors=postprocessors,
+                          mutators=mutators)
 
     def tasks(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None,
               sizes: Any = None) -> list[Task]:

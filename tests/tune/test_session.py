@@ -123,6 +123,24 @@ def test_candidates_are_scheduled_where_they_are_built(db):
     assert plans.count(False) == 1  # the default
 
 
+def test_postprocessors_and_mutators_go_with_every_sketch(db):
+    asked = []
+
+    def marked(sch):
+        sch.annotate(sch.get_block("root"), "note", 1)
+
+    def taller(decisions, values, rng):
+        asked.append(decisions)
+        return {"rows": max(values["rows"])}
+
+    result = run(product(), db, FakeRunner(lambda func: 1e-3 if "note" in func.root_block.annotations else 2e-3), space=["contraction"], trials=32,
+                 postprocessors=[marked], mutators=[taller])
+    assert result.rows[0].sketch == "contraction+marked" and result.rows[0].gain == pytest.approx(2) and asked
+    assert replay(Program(product(), TARGET), Database(db).best(rd.tune.tasks(product())[0].key(1))).func.root_block.annotations["note"] == 1
+    again = run(product(), db, FakeRunner(lambda func: 1e-3), trials=48, mutators=[lambda decisions, values, rng: 1 // 0])
+    assert again.rows[0].trials == 48  # a mutator that fails costs its candidates
+
+
 def test_small_spaces_are_searched_to_their_end(db):
     def halves(sch, target):
         i, *_ = sch.get_loops(sch.get_block("C"))

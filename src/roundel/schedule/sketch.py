@@ -70,14 +70,19 @@ class Sketch:
 
     def decided(self, choices: Mapping[str, Any] | Sequence[Any]) -> Trace:
         """The trace with its open decisions made, by name or in order."""
-        chosen = iter([choices[n] for n in self.space] if isinstance(choices, Mapping) else choices)
-        return self.trace.with_decisions([next(chosen) if d == OPEN else d for d in self.trace.decisions.values()])
+        return decided_trace(self.trace, [choices[n] for n in self.space] if isinstance(choices, Mapping) else choices)
 
     def schedule(self, choices: Mapping[str, Any] | Sequence[Any]) -> Schedule:
         """A concrete schedule of the original program with these choices."""
         sch = Schedule(self.source)
         self.decided(choices).apply_to(sch)
         return sch
+
+
+def decided_trace(trace: Trace, choices: Sequence[Any]) -> Trace:
+    """A trace with its open decisions made, in their order."""
+    chosen = iter(choices)
+    return trace.with_decisions([next(chosen) if d == OPEN else d for d in trace.decisions.values()])
 
 
 class _Enumerating(Random):

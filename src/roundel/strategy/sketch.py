@@ -39,7 +39,7 @@ class Sketch:
     """One way to schedule a program. ``start`` has the steps that do not depend on any decision; ``steps`` does the rest on a fork of it, with
     a value for each decision of ``candidates`` (None: there is nothing to decide). ``beside`` gives the cycles of one core for the blocks whose time
     ``candidates`` does not count, because no decision changes it (None: there are none, or nothing is expected of them). ``parts``: tables that may be
-    decided independently of each other, where ``candidates`` has some of their combinations only."""
+    decided independently of each other, where ``candidates`` has some of their combinations only. ``mutators``: see `roundel.strategy.refine`."""
 
     name: str
     start: Schedule
@@ -47,6 +47,7 @@ class Sketch:
     candidates: Candidates | None = None
     beside: Callable[[], float] | None = None
     parts: tuple[Candidates, ...] = ()
+    mutators: tuple[Callable[..., Any], ...] = ()
 
     @property
     def tables(self) -> tuple[Candidates, ...]:

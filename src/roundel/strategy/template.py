@@ -16,8 +16,10 @@ import numpy as np
 
 from ..ir import tir
 from ..ir.errors import ScheduleError
+from ..schedule.decisions import Decision
 from ..schedule.schedule import Schedule
 from ..schedule.sketch import Sketch as OpenSketch
+from ..schedule.sketch import decided_trace
 from ..schedule.trace import Instruction, Trace
 from .candidates import Candidates, Columns, combinations
 from .program import Program
@@ -79,14 +81,15 @@ def from_open(name: str, program: Program, opened: OpenSketch, cycles: Callable[
     """
     rows = opened.all() if opened.size <= MOST_CANDIDATES else opened.sample(MOST_CANDIDATES, seed)
     columns = {v.name: column for v, column in opened.columns(rows).items()}
-    return Sketch(name, program.schedule, partial(_decided, opened=opened), Candidates(columns, None if cycles is None else cycles(opened, rows)))
+    steps = partial(_decided, trace=opened.trace, space=opened.space)
+    return Sketch(name, program.schedule, steps, Candidates(columns, None if cycles is None else cycles(opened, rows)))
 
 
-def _decided(sch: Schedule, choice: Mapping[str, Any], opened: OpenSketch) -> Applied:
+def _decided(sch: Schedule, choice: Mapping[str, Any], trace: Trace, space: Mapping[str, Decision]) -> Applied:
     """The trace with the rows of its decisions' domains that hold the chosen values."""
-    made = {}
-    for name, decision in opened.space.items():
+    made = []
+    for decision in space.values():
         wanted = [choice[v.name] for v in decision.variables]
-        made[name] = decision.choices[int(np.flatnonzero((decision.domain == wanted).all(axis=1))[0])]
-    opened.decided(made).apply_to(sch)
+        made.append(decision.choices[int(np.flatnonzero((decision.domain == wanted).all(axis=1))[0])])
+    decided_trace(trace, made).apply_to(sch)
     return Applied(sch, decisions=dict(choice))

@@ -27,7 +27,7 @@ TRIALS = 64  # for each task, where neither a time nor a number of trials is giv
 def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all",
          search: Any = "evolutionary", db: Database | str | os.PathLike[str] | None = None, builder: Builder | None = None, runner: Runner | None = None,
          seed: int = 0, watch: Callable[[Session], None] = lambda session: None, mod: IRModule | None = None,
-         sizes: Any = None) -> Result:
+         sizes: Any = None, postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = ()) -> Result:
     """Measure schedules of tasks and keep the fastest in a database; ``rd.tune`` says what the arguments are. ``mod`` is the model that the tasks are
     of, ``sizes`` what they were made for: at the end the winners are compared inside of it. Raises RoundelError."""
     search_named(search)
@@ -47,7 +47,7 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
         if runner is None:
             runner = LocalRunner()
             stack.callback(runner.close)
-        settings = Settings(threads, seconds, trials, space=space, search=search, seed=seed)
+        settings = Settings(threads, seconds, trials, space=space, search=search, seed=seed, postprocessors=tuple(postprocessors), mutators=tuple(mutators))
         whole = Whole(mod, found[0].program.target, threads, cases_of(sizes)[0][0]) if mod is not None and found and here and _is_model(mod) else None
         session = Session(found, builder, runner, database, settings, watch, whole)
         session.run()

@@ -64,6 +64,7 @@ class Attempt:
     which: Any = "all"
     how: Any = "evolutionary"
     seed: int = 0
+    refined: tuple[Sequence[Any], Sequence[Any]] = ((), ())  # postprocessors and mutators
     trials: int = 0
     failures: int = 0
     why_not: str = ""
@@ -103,7 +104,7 @@ class Attempt:
     def open(self, builder: Builder, runner: Runner, database: Database) -> None:
         """Make the space, measure the default, and learn what earlier sessions measured. Raises TuneError, RuntimeError."""
         try:
-            self.space = Space.of(self.task.program, self.which, self.threads)
+            self.space = Space.of(self.task.program, self.which, self.threads, *self.refined)
         except ScheduleError as error:
             raise TuneError(str(error)) from error
         self.search = search_named(self.how)(self.space, self.seed)

@@ -40,6 +40,8 @@ class Settings:
     space: Any = "all"
     search: Any = "evolutionary"
     seed: int = 0
+    postprocessors: Sequence[Any] = ()
+    mutators: Sequence[Any] = ()
 
 
 @dataclass
@@ -56,7 +58,8 @@ class Session:
 
     def __init__(self, tasks: Sequence[Task], builder: Builder, runner: Runner, database: Database, settings: Settings,
                  watch: Callable[[Session], None] = lambda session: None, whole: Whole | None = None) -> None:
-        self.attempts = [Attempt(task, settings.threads, settings.space, settings.search, settings.seed) for task in tasks]
+        beside = settings.postprocessors, settings.mutators
+        self.attempts = [Attempt(task, settings.threads, settings.space, settings.search, settings.seed, beside) for task in tasks]
         self.shares = [Share(a.task.weight, a.expected_seconds) for a in self.attempts]
         self.builder, self.runner, self.database, self.settings, self.watch, self.whole = builder, runner, database, settings, watch, whole
         self.begun = time.monotonic()

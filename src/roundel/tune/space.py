@@ -21,6 +21,7 @@ from ..strategy.candidates import Candidates
 from ..strategy.choose import choose
 from ..strategy.cost import expected_cycles
 from ..strategy.program import Program
+from ..strategy.refine import Mutator, Postprocessor, refined_sketch
 from ..strategy.rules import rules_in_order
 from ..strategy.sketch import Applied, Rule, Sketch
 from .measure.plan import GRAIN_POWER, Plan, packed, scheduled
@@ -102,14 +103,30 @@ class Way:
         return np.stack(columns, axis=1) if columns else np.zeros((1, 0), dtype=np.int64)
 
     def mutated(self, rows: Sequence[int], count: int, rng: np.random.Generator) -> np.ndarray:
-        """Candidates that are like another but for one decision, or, where the tables have none, for as few as possible."""
+        """Candidates that are like another but for one decision, or, where the tables have none, for as few as possible. Half of them are those of the
+        sketch's own mutators, if it has some."""
+        own = self._mutated_by(self.sketch.mutators, rows, count // 2, rng)
+        count -= len(own)
         found = np.tile(np.asarray(rows, dtype=np.int64), (count, 1))
         parts = rng.integers(len(self.tables), size=count) if self.tables else ()
         for part in sorted(set(parts)):
             changed = np.flatnonzero(parts == part)
             if len(near := self._neighbours(part, rows[part])):
                 found[changed, part] = rng.choice(near, len(changed))
-        return found
+        return np.concatenate([own, found]) if len(own) else found
+
+    def _mutated_by(self, mutators: Sequence[Mutator], rows: Sequence[int], count: int, rng: np.random.Generator) -> np.ndarray:
+        """What functions make of a candidate. One that fails costs its candidates."""
+        choice, values = self.choice(rows), {n: sorted(set(c.tolist())) for t in self.tables for n, c in t.columns.items()}
+        found = []
+        for k in range(count if mutators else 0):
+            try:
+                made = mutators[k % len(mutators)](dict(choice), values, rng)
+                found.append(None if made is None else _rows(self, choice | dict(made)))
+            except Exception as error:  # somebody else's function
+                _log.warning("a mutator of sketch %s failed and is passed over: %s: %s", self.name, type(error).__name__, error)
+                break
+        return np.asarray([r for r in found if r is not None], dtype=np.int64).reshape(-1, len(self.tables))
 
     def _neighbours(self, part: int, row: int) -> np.ndarray:
         matrix = self._matrices[part]
@@ -131,9 +148,11 @@ class Space:
     default: Candidate
 
     @staticmethod
-    def of(program: Program, which: str | Sequence[str | Rule] = "all", threads: int = 1) -> Space:
+    def of(program: Program, which: str | Sequence[str | Rule] = "all", threads: int = 1, postprocessors: Sequence[Postprocessor] = (),
+           mutators: Sequence[Mutator] = ()) -> Space:
         """The space of a program to be run by so many threads: of ``all`` rules, of hand-written ``rules`` only, of the ``generic`` ones only, or of
-        those that are listed, by name or as rules. The untuned compiler's choice is always in it. Raises OptionError."""
+        those that are listed, by name or as rules. The untuned compiler's choice is always in it. ``postprocessors`` and ``mutators`` are those of all sketches
+        (`refined`), but the default's has no postprocessors. Raises OptionError."""
         found = next(a for a in choose(program.func, program.target, program.constants) if a.fits)
         assert found.sketch is not None  # it fits
         sketches: list[Sketch] = []
@@ -142,7 +161,8 @@ class Space:
                 sketches += program.once(rule, lambda rule=rule: rule(program))
             except Exception as error:  # as in choose: a mistake in a rule costs speed
                 _log.warning("rule %s failed on program %r and is left out: %s: %s", rule.name, program.name, type(error).__name__, error)
-        at = next((k for k, s in enumerate(sketches) if s.name == found.sketch.name), -1)
+        sketches = [refined_sketch(s, postprocessors, mutators) for s in sketches]
+        at = -1 if postprocessors else next((k for k, s in enumerate(sketches) if s.name == found.sketch.name), -1)
         if at < 0:
             sketches.append(found.sketch)
         ways = [_way(s, program, threads) for s in sketches]

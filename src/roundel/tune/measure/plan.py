@@ -105,7 +105,7 @@ def packed(sketch: Sketch) -> bytes | None:
     """A sketch without its tables for another process; None where it cannot be sent."""
     stream = io.BytesIO()
     try:
-        _Packer(stream, pickle.HIGHEST_PROTOCOL).dump(replace(sketch, candidates=None, beside=None, parts=()))
+        _Packer(stream, pickle.HIGHEST_PROTOCOL).dump(replace(sketch, candidates=None, beside=None, parts=(), mutators=()))
     except Exception:  # whatever the functions of a rule refer to
         return None
     return stream.getvalue()
