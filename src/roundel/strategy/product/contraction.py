@@ -41,6 +41,8 @@ from .register_tile import Tile, in_vectors
 ASSUMED_TILES = 16  # along a symbolic axis
 WEIGHTS = 8 / 9      # of the rate of memory, at which a core reads weights
 FEW_TILES = 4        # of rows
+PAGE = 4096          # bytes, at whose ends hardware prefetchers stop
+MUCH = 4             # times the second-level cache, of data that comes from further away for every panel
 CHUNKS = 2           # for each core, of panels that few tiles go over
 
 
@@ -243,6 +245,7 @@ def _in_tile(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int
     init = sch.decompose_reduction(nest.block, nest.reduce[0])
     leave_out_borders(sch, nest.block, c, nest.axes)
     _fetch_rows(sch, c, nest.axes, choice, target)
+    _fetch_blocks(sch, c, tile, choice, nest, target)
     for stored in (init, epilogue):
         in_vectors(sch, stored, depth, tile.lanes)
     for loop in [*nest.inside, *([] if nest.step is None else [nest.step])]:
@@ -326,6 +329,22 @@ def _fetch_rows(sch: Schedule, c: Contraction, loops: list[Any], choice: Mapping
     if window is None or not isinstance(down, int) or not isinstance(across, int) or across * data.buffer.dtype.bits >= 8 * target.line_bytes:
         return
     sch.annotate(loops[window], PREFETCH_LINES, PrefetchLines(data.buffer.name, down))
+
+
+def _fetch_blocks(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int], nest: Nest, target: Target) -> None:
+    """While a block of channels is added, what the tile's rows have of the next one comes from the caches: blocks of a large picture are pages apart,
+    so that no hardware prefetcher finds it."""
+    axes, data = c.info.block.iter_vars, c.broadcast
+    blocks = [k for k in c.reduce if k != choice["inner"] and c.extent(k) != 1]
+    sizes = [n.value for n in data.buffer.shape if type(n) is tir.IntImm]
+    if len(blocks) != 1 or blocks[0] in c.windows or not c.rows or data.buffer not in sch.func.buffer_params or len(sizes) < data.buffer.ndim:
+        return
+    if math.prod(sizes) * data.buffer.dtype.storage_bits // 8 < MUCH * target.l2_bytes:
+        return
+    apart, across, inside = (data.stride(axes[k].var) for k in (blocks[0], c.rows[-1], choice["inner"]))
+    steps = -(-(c.extent(choice["inner"]) or 1) // choice["unroll"])
+    if inside == 1 and isinstance(apart, int) and isinstance(across, int) and apart * data.buffer.dtype.storage_bits // 8 >= PAGE:
+        sch.annotate(nest.axes[blocks[0]], PREFETCH, Prefetch(data.buffer.name, apart, step=-(-tile.rows * across // steps), passes=1))
 
 
 def _parallel_prefix(sch: Schedule, loops: list[Any], target: Target) -> int:

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of channels of large pictures are fetched ahead; those of small ones are where they are read from already."""
+
+from __future__ import annotations
+
+import pytest
+
+from roundel import te
+from roundel.ir import IRModule, tir
+from roundel.ir.annotations import PREFETCH, Prefetch
+from roundel.ir.visit import statements
+from roundel.lower import lower
+from roundel.strategy.schedule_module import schedule_program
+from roundel.target import Target
+
+FIXED = Target("x86-64-v4", cores=1)
+
+
+def pointwise(side, channels, lanes=16):
+    """A 1 x 1 convolution of a picture in blocks of channels."""
+    x = te.placeholder((channels // lanes, side * side, lanes), "float32", "X")
+    w = te.placeholder((4, channels // lanes, lanes, lanes), "float32", "W")
+    b, c = te.reduce_axis((0, channels // lanes), "b"), te.reduce_axis((0, lanes), "c")
+    return te.create_prim_func([x, w, te.compute((4, side * side, lanes), lambda o, p, v: te.sum(x[b, p, c] * w[o, b, c, v], axis=[b, c]), "Y")])
+
+
+@pytest.mark.parametrize(("side", "channels", "is_large"), [(64, 1024, True), (60, 1024, True), (14, 1024, False), (56, 64, False)])
+def test_blocks_of_large_pictures_are_fetched(side, channels, is_large):
+    made = schedule_program(pointwise(side, channels), FIXED, (1,))[0]
+    ahead = [Prefetch.of(n.annotations).ahead for n in statements(made) if type(n) is tir.For and PREFETCH in n.annotations]
+    assert (side * side * 16 in ahead) == is_large
+    if is_large:
+        assert "prefetch" in lower(IRModule({"main": made}, {"target": FIXED})).script()
