@@ -217,3 +217,12 @@ def test_converters_of_ones_own_hold_for_one_program():
     program, x = torch.export.export(Model(), (torch.ones(2, 3),)), _array(2, 3)
     np.testing.assert_allclose(_run(from_exported_program(program, custom_convert_map={"sigmoid.default": as_tanh}), "main", x), np.tanh(x) + x, rtol=1e-5)
     np.testing.assert_allclose(_run(from_exported_program(program), "main", x), 1 / (1 + np.exp(-x)) + x, rtol=1e-5)
+
+
+def test_pointers_and_numbers_are_types_of_variables():
+    from roundel.compat.tvm import ir, te, tir
+
+    pointer = ir.PointerType(ir.PrimType("float32"), "shared")
+    assert tir.Var("A", pointer).dtype == te.var("A", pointer).dtype == "handle"
+    assert (pointer.element_type.dtype, pointer.storage_scope) == ("float32", "shared")
+    assert tir.Var("n", ir.PrimType("int64")).dtype == "int64"

@@ -91,3 +91,13 @@ def test_hashes_tell_apart_which_variable_stands_where():
     first, second = (tir.PrimFunc((x, y), tir.Evaluate(e)) for e in (x - y, y - x))
     assert structural_hash(first) != structural_hash(second)
     assert structural_hash(first) == structural_hash(tir.PrimFunc((z, x), tir.Evaluate(z - x)))
+
+
+def test_arrays_among_attributes_are_compared_by_their_elements():
+    """As attributes of a function hold them."""
+    import numpy as np
+
+    func = tir.PrimFunc((), tir.Evaluate(tir.const(0, "int32")))
+    a, b, c = (func.with_attr("data", np.array(x)) for x in ([1, 2, 3], [1, 2, 3], [1, 2, 4]))
+    assert structural_equal(a, b) and structural_hash(a) == structural_hash(b)
+    assert not structural_equal(a, c) and not structural_equal(a, func.with_attr("data", np.array([[1, 2, 3]])))

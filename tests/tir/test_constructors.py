@@ -76,3 +76,17 @@ def test_axis_separators_cut_the_dimensions(cuts):
     with pytest.raises(ValueError, match="do not cut 1 dimensions"):
         tir.decl_buffer((4,), axis_separators=cuts)
     assert tir.decl_buffer((4, 8), axis_separators=(1,)).axis_separators == (1,)
+
+
+def test_conditions_are_of_bools():
+    x = tir.Var("x", "int32")
+    assert tir.all(x < 1, True) is (x < 1)
+    for join in (tir.all, tir.any):
+        with pytest.raises(TypeError, match=r"x is no condition but of type int32: compare it with something, tir.NE\(x, 0\)"):
+            join(x < 1, x)
+
+
+def test_whole_numbers_are_round():
+    x = tir.Var("x", "int32")
+    assert all(getattr(tir, name)(x) is x for name in ("floor", "ceil", "trunc", "round", "nearbyint"))
+    assert tir.truncmod(x, 1).value == 0

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from .constants import ConstData
 from .dtype import DType
 from .errors import RoundelError
@@ -69,6 +71,8 @@ class _Compare:
             return same and (len(a) == len(b) or self.ends(a, b))
         if isinstance(a, Mapping):
             return (set(a) == set(b) and all(self.step(f".{k}", a[k], b[k]) for k in a)) or self.fail(a, b)
+        if isinstance(a, np.ndarray):
+            return (a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()) or self.fail(a, b)
         return a == b or (a != a and b != b) or self.fail(a, b)  # NaN is NaN here
 
     def step(self, name: str, a: Any, b: Any) -> bool:
@@ -200,8 +204,8 @@ class _Hash:
             return hash(tuple((k, self.of(v[k])) for k in sorted(v)))
         if isinstance(v, OpDef):
             return hash(v.name)
-        if isinstance(v, ConstData):
-            return hash((v.shape, v.dtype))
+        if isinstance(v, ConstData | np.ndarray):
+            return hash((v.shape, str(v.dtype)))
         return hash(v.value) if isinstance(v, Enum) else hash(v)
 
     def number(self, variable: Any) -> int:

@@ -152,7 +152,7 @@ def nodes_in(value: Any) -> Iterator[Node]:
     """The nodes that the value of a field holds: itself, or those in tuples and dicts."""
     if isinstance(value, Node):
         yield value
-    elif type(value) is tuple:
+    elif isinstance(value, tuple):
         for v in value:
             yield from nodes_in(v)
     elif type(value) is dict:

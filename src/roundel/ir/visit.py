@@ -135,7 +135,7 @@ class Rewriter(_Dispatch):
         return node._rebuilt(self.rewrite, self._items, self._field)
 
     def _field(self, value: Any) -> Any:
-        if type(value) is tuple:
+        if isinstance(value, tuple):
             return self._items(value)
         if isinstance(value, Node):
             return self.rewrite(value)

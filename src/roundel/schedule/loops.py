@@ -55,7 +55,8 @@ def infer_factors(tree: Tree, loop: For, factors: Sequence[Any]) -> tuple[list[E
                 tree,
                 loop,
                 f"cannot split loop {loop.loop_var.name} by {list(factors)}",
-                f"the product {product!r} of the factors is less than the extent {loop.extent!r}; None in place of one of them takes what is left",
+                f"the product {product!r} of the factors {'is less than' if type(product) is tir.IntImm else 'may be less than'} the extent {loop.extent!r}; "
+                "None in place of one of them takes what is left",
             )
         return known, an.prove_equal(product, loop.extent)
     quotient = an.simplify((tir.floordiv if exact else tir.ceildiv)(loop.extent, product))

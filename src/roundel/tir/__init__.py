@@ -69,14 +69,20 @@ def all(*conditions: Any) -> _nodes.Expr:  # noqa: A001  # TVM's name
     """Whether all of one or more conditions hold. Raises ValueError for none."""
     if not conditions:
         raise ValueError("all of no conditions: give one at least")
-    return _nodes.logical_and(*conditions)
+    return _nodes.logical_and(*map(_condition, conditions))
 
 
 def any(*conditions: Any) -> _nodes.Expr:  # noqa: A001  # TVM's name
     """Whether one of one or more conditions holds. Raises ValueError for none."""
     if not conditions:
         raise ValueError("any of no conditions: give one at least")
-    return _nodes.logical_or(*conditions)
+    return _nodes.logical_or(*map(_condition, conditions))
+
+
+def _condition(value: Any) -> Any:
+    if isinstance(value, _nodes.Expr) and not value.dtype.is_bool:
+        raise TypeError(f"{value.script()} is no condition but of type {value.dtype}: compare it with something, tir.NE({value.script()}, 0)")
+    return value
 
 
 def __getattr__(name: str) -> Any:

@@ -34,6 +34,39 @@ class BaseFunc(Node):
         return self.replace(attrs=self.attrs.without(*names))
 
 
+class BufferMap(tuple[tuple[Var, Buffer], ...]):
+    """Pairs of a parameter and its buffer, in the order of the parameters; they are found by the parameter, too: ``func.buffer_map[func.params[0]]``."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, Var):
+            return super().__getitem__(key)
+        for param, buffer in self:
+            if param is key:
+                return buffer
+        raise KeyError(f"{key.name} is no parameter with a buffer; those are {', '.join(p.name for p, _ in self) or 'none'}")
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys() if isinstance(key, Var) else super().__contains__(key)
+
+    def keys(self) -> tuple[Var, ...]:
+        """The parameters."""
+        return tuple(param for param, _ in self)
+
+    def values(self) -> tuple[Buffer, ...]:
+        """The buffers."""
+        return tuple(buffer for _, buffer in self)
+
+    def items(self) -> BufferMap:
+        """The pairs."""
+        return self
+
+    def get(self, key: Var, default: Any = None) -> Any:
+        """The buffer of a parameter, ``default`` for what is none."""
+        return self[key] if key in self else default
+
+
 @node
 class PrimFunc(BaseFunc):
     """A tensor program. ``params`` are scalars or handles; ``buffer_map`` (pairs in parameter order) says which buffer
@@ -49,6 +82,12 @@ class PrimFunc(BaseFunc):
     attrs: Attrs = EMPTY
     ret_dtype: DType = VOID
     span: Span | None = None
+
+    @staticmethod
+    def _coerce(params: Any, body: Any, buffer_map: Any, *rest: Any) -> tuple:
+        if type(buffer_map) is not BufferMap:
+            buffer_map = BufferMap(buffer_map.items() if isinstance(buffer_map, Mapping) else buffer_map)
+        return (params, body, buffer_map, *rest)
 
     @property
     def buffers(self) -> Mapping[Var, Buffer]:

@@ -4,14 +4,33 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..dtype import INT64, DType
 from ..errors import ArithError
 from ..node import Node, node
-from .expr import Expr, Var
+from .expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var
 from .ops import as_index, const
+
+_ON_ARRAYS: dict[type, Callable[[Any, Any], Any]] = {
+    Add: np.add, Sub: np.subtract, Mul: np.multiply, FloorDiv: np.floor_divide, FloorMod: np.mod, Min: np.minimum, Max: np.maximum,
+}
+
+
+def _places(e: Any, at: Mapping[Var, Any]) -> Any:
+    """An index for all elements at once."""
+    if type(e) is Var and e in at:
+        return at[e]
+    if type(e) is IntImm:
+        return e.value
+    if type(e) is Cast:
+        return _places(e.value, at)
+    if type(e) not in _ON_ARRAYS:
+        raise ArithError(f"{e.script()} is no number for every element")
+    return _ON_ARRAYS[type(e)](_places(e.a, at), _places(e.b, at))
 
 
 @node
@@ -44,6 +63,19 @@ class IndexMap(Node):
             else:
                 exprs.append(as_index(item))
         return IndexMap(variables, tuple(exprs), tuple(cuts))
+
+    def map_tensor(self, values: Any) -> Any:
+        """An array laid out by the map: element ``i`` of ``values`` stands at ``map(i)``, and 0 stands where the map leads nowhere to.
+
+        Raises ArithError for another number of dimensions, and for a map by other operations than +, -, *, //, %, min and max.
+        """
+        at = np.indices(values.shape)
+        if len(at) != len(self.initial_indices):
+            raise ArithError(f"an index map of {len(self.initial_indices)} indices is given an array of {len(at)} dimensions", why=repr(self))
+        places = tuple(np.broadcast_to(_places(e, dict(zip(self.initial_indices, at))), values.shape) for e in self.final_indices)
+        out = np.zeros([int(k.max()) + 1 if k.size else 0 for k in places], values.dtype)
+        out[places] = values
+        return out.view(type(values))
 
     def map_indices(self, indices: Sequence[Any]) -> tuple[Expr, ...]:
         """The map applied to index expressions."""

@@ -57,7 +57,7 @@ _define("reinterpret", 1, result="explicit", doc="the bits of the operand as ano
 _define("reduce_add reduce_mul reduce_max reduce_min", 1, result="element", doc="horizontal reduction of a vector")
 _define("reduce_max_number", 1, result="element", doc="the largest lane of a vector, none of which may be NaN")
 _define("dot_accumulate", 3, result="first", doc="acc[i] + sum over j of a[4i+j] * b[4i+j], 8-bit a and b, 32-bit acc")
-_define("undef", 0, result="explicit", doc="any value")
+_define("undef", 0, result="int32", doc="any value; of another type than int32 where the call says so")
 _define("address_of", 1, result="handle", doc="pointer to the element that the operand (a BufferLoad) names")
 _define("access_ptr", -1, Effect.OPAQUE, "handle", "(type, data, offset, extent, rw mask): a pointer handed to external code")
 _define("prefetch", -1, Effect.OPAQUE, "void", "(load, rw, locality): hint that the loaded place is needed soon")

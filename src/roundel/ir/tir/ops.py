@@ -171,8 +171,14 @@ def mul(a: Any, b: Any) -> Expr:
     return b if _is(a, 1) or _is(b, 0) else _mul(a, b)
 
 
-truncdiv, truncmod = _binary(e.Div), _binary(e.Mod)
+truncdiv, _truncmod = _binary(e.Div), _binary(e.Mod)
 _floordiv, _floormod = _binary(e.FloorDiv), _binary(e.FloorMod)
+
+
+def truncmod(a: Any, b: Any) -> Expr:
+    """Remainder with the dividend's sign (x % 1 is 0)."""
+    a, b = _pair(a, b)
+    return IntImm(0, a.dtype) if _is(b, 1) and a.dtype.is_int and a.dtype.lanes == 1 else _truncmod(a, b)
 
 
 def floordiv(a: Any, b: Any) -> Expr:

@@ -126,6 +126,9 @@ def target(spec: Any = "llvm", host: Any = None) -> Target:
     return Target(str(Target({k: str(v) if isinstance(v, Target) else v for k, v in fields.items()})))  # as its text reads back
 
 
+_ROUNDING = ("floor", "ceil", "trunc", "round", "nearbyint")
+
+
 def intrinsic(name: str) -> Callable[..., tir.Expr]:
     """The function ``T.name`` of an intrinsic of the table."""
     found = intrin.get(name)
@@ -137,6 +140,8 @@ def intrinsic(name: str) -> Callable[..., tir.Expr]:
         if found.arity == 2 and found.result == "first":
             items = pair(*items)
             tir.ops.check_bits(name, *items)
+        if name in _ROUNDING and items[0].dtype.is_int:
+            return items[0]  # is a whole number
         return tir.call(name, *items, dtype=dtype)
 
     build.__name__, build.__doc__ = name, found.doc or f"The intrinsic {name}."

@@ -31,6 +31,27 @@ def _from_min_extent(min_value: Any, extent: Any, span: Any = None) -> _tir.Rang
 Range.from_min_extent = staticmethod(_from_min_extent)
 
 
+class PrimType(str):
+    """A type of numbers: ``PrimType("float32")``."""
+
+    @property
+    def dtype(self) -> str:
+        """The type's name."""
+        return str(self)
+
+
+class PointerType(str):
+    """A pointer to elements of a type in a memory, for ``tir.Var("A", PointerType(PrimType("float32"), "shared"))``: a handle."""
+
+    def __new__(cls, element_type: Any = "", storage_scope: str = "global") -> PointerType:
+        made = super().__new__(cls, "handle")
+        made.element_type, made.storage_scope = element_type, storage_scope
+        return made
+
+    element_type: Any
+    storage_scope: str
+
+
 class Op:
     """``Op.get("relax.add")``: an operator by TVM's name."""
 
@@ -45,5 +66,5 @@ def __getattr__(name: str) -> Any:
     return getattr(_ir, name)
 
 
-__all__ = ["BaseFunc", "GlobalVar", "IRModule", "Op", "PrimExpr", "Range", "assert_structural_equal", "load_json", "save_json", "structural_equal",
-           "structural_hash", "transform"]
+__all__ = ["BaseFunc", "GlobalVar", "IRModule", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "assert_structural_equal", "load_json", "save_json",
+           "structural_equal", "structural_hash", "transform"]
