@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of 8-bit integers: what is recognised, and that the sums are exact."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from roundel.driver import build_module
+from roundel.build.inspect import inspect
+from roundel.driver import build_module, prepare
 from roundel.graph.algorithms.integer_products import integer_products, quantised_products
 from roundel.interp import interpret
 from roundel.ir import Var, graph
@@ -206,3 +208,16 @@ def test_shapes_as_values_are_passed_over():
 
     mod = function([graph.TensorInfo((M, 4), "float32")], body)
     assert calls(quantised_products(integer_products(mod.replace(attrs=mod.attrs | {"target": WITH})))) == calls(mod)
+
+
+@pytest.mark.parametrize("cpu, mnemonic", [("neoverse-n1", "sdot"), ("neoverse-v1", "usdot|sdot"), ("znver4", "vpdpbusd"), ("alderlake", "vpdpbusd"),
+                                            ("haswell", "vpmaddwd")])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_every_machine_sums_by_its_own_instruction(cpu, mnemonic, dtype):
+    target = Target(cpu)
+    mod = function([graph.TensorInfo((5, 24), dtype)], _product(_weight(24, 32), graph.Constant.of(np.int32(3)), dtype))
+    mod = mod.replace(attrs=mod.attrs | {"target": target})
+    same_results(mod, run(mod, [integer_products]), _numbers(dtype, 5, 24), rtol=0, atol=0)
+    made = prepare(mod, target=target)
+    (kernel,) = (n for n, f in made.items() if f.attrs.get("scheduled") == "dot_products")
+    assert len(re.findall(rf"\b({mnemonic})\b", inspect(made, kernel, target=target).assembly)) > 4

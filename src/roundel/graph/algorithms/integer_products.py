@@ -4,7 +4,8 @@ the target has an instruction for them.
 
     matmul(int32(A) - z, int32(W))   ->   matmul(A, W, out_dtype="int32") - z * sum(W over rows)
 
-The instruction takes unsigned data: signed data gets 128 added, and 128 more is taken off z. Weights that 8 bits hold once they are moved
+Where the instruction takes unsigned data only, signed data gets 128 added, and 128 more is taken off z; where it takes signed data only, the other
+way around. Weights that 8 bits hold once they are moved
 by c are, and c * sum(int32(A) - z) is added. All of it is exact. Convolutions are such products, whose border is filled with z instead of
 nothing. What is missing to whole groups of data and to vectors of results is zeros of the weights.
 
@@ -22,13 +23,12 @@ from ...ir.dtype import DType
 from ...ir.module import IRModule
 from ...ops import make
 from ...passes import pass_
-from ...strategy.match.dot_product import fastest_group
+from ...strategy.match.dot_product import fastest_group, gain
 from ...target import Target
 from ..pattern import Match
 from ..rewriter import GraphRewriter, is_call
 from ..tidy.whole_numbers import bounds, fits
 
-BYTES = ("uint8", "int8", "int32")  # data, weights, sums
 _GROUP = 4  # products that the instruction sums
 _FEW = 8  # columns, for which nothing is filled up
 _MOST_SUMMED = 2**31 // 255**2  # products of numbers of eight bits and a sign, that 32 bits hold
@@ -38,14 +38,20 @@ _MOST_SUMMED = 2**31 // 255**2  # products of numbers of eight bits and a sign, 
 def integer_products(mod: IRModule) -> IRModule:
     """Give matrix products of 8-bit integers operands of 8 bits."""
     target = mod.attrs.get("target") or Target.host()
-    return _Products(mod).module() if fastest_group(target, BYTES) else mod
+    return _Products(mod, target).module() if data_types(target) else mod
 
 
 @pass_("quantised_products")
 def quantised_products(mod: IRModule) -> IRModule:
     """Have products of dequantised matrices, the second constant, summed in integers. Runs before constants are folded."""
     target = mod.attrs.get("target") or Target.host()
-    return _Quantised(mod).module() if fastest_group(target, BYTES) else mod
+    return _Quantised(mod).module() if data_types(target) else mod
+
+
+def data_types(target: Target) -> tuple[str, ...]:
+    """Of the 8-bit types those of data that the machine has dot products for with signed weights, those of the fastest instruction first."""
+    found = {t: gain(target, (t, "int8", "int32")) for t in ("uint8", "int8") if fastest_group(target, (t, "int8", "int32"))}
+    return tuple(sorted(found, key=lambda t: -found[t]))
 
 
 class _Quantised(GraphRewriter):
@@ -112,6 +118,11 @@ class _Quantised(GraphRewriter):
 
 
 class _Products(GraphRewriter):
+    def __init__(self, mod: IRModule, target: Target) -> None:
+        super().__init__(mod)
+        fastest, *others = data_types(target)
+        self.types = {fastest, *(t for t in others if gain(target, (t, "int8", "int32")) == gain(target, (fastest, "int8", "int32")))}
+
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if not _is_product(call) or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
             return call
@@ -120,10 +131,11 @@ class _Products(GraphRewriter):
         if found is None or data is None or data.sinfo.ndim < 1:
             return call
         weight, moved = found
-        if data.sinfo.dtype == "int8":
-            wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), graph.Constant.of(np.int32(128))))
-            data = self.emit(make("astype", wide, dtype="uint8"))
-            zero = graph.Constant.of(np.int32(128)) if zero is None else self.emit(make("add", zero, graph.Constant.of(np.int32(128))))
+        if data.sinfo.dtype not in self.types:
+            by = graph.Constant.of(np.int32(128 if data.sinfo.dtype == "int8" else -128))
+            wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), by))
+            data = self.emit(make("astype", wide, dtype=min(self.types)))
+            zero = by if zero is None else self.emit(make("add", zero, by))
         if is_call(call, "matmul"):
             out = self._matmul(data, weight, zero)
         elif zero is None or zero.sinfo.size is tir.index_const(1):
@@ -157,7 +169,7 @@ class _Products(GraphRewriter):
         if call.attrs["groups"] == 1:
             weight = np.pad(weight, [(0, _missing(outer)), (0, -inner % _GROUP), (0, 0), (0, 0)])
             data = self._widened(data, 1, -inner % _GROUP) if inner % _GROUP else data
-        border = {} if zero is None else {"fill": self.emit(make("astype", self.emit(make("reshape", zero, graph.ShapeExpr(()))), dtype="uint8"))}
+        border = {} if zero is None else {"fill": self.emit(make("astype", self.emit(make("reshape", zero, graph.ShapeExpr(()))), dtype=str(data.sinfo.dtype)))}
         made = make("nn.conv2d", data, graph.Constant.of(weight), **(dict(call.attrs) | {"out_dtype": "int32"} | border))
         return self._moved(self._first(made, 1, outer), zero, weight[:outer].sum((1, 2, 3), dtype=np.int32).reshape(-1, 1, 1))
 

@@ -170,7 +170,7 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
     if not _is_usual(call):
         return None
     border = {"fill": self._operand(call.args[2])} if len(call.args) > 2 else {}
-    if (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8"), ("uint8", "int16")):
+    if (data.sinfo.dtype, weight.sinfo.dtype) not in (("float32", "float32"), ("uint8", "int8"), ("uint8", "int16"), ("int8", "int8"), ("int8", "int16")):
         return None
     out_channels, in_channels = weight.sinfo.shape[0], data.sinfo.shape[1]
     groups = int(a["groups"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dot products in lanes: implementations equal descriptions, in the interpreter and on the processor, and become one instruction."""
+"""Instructions for products of narrow numbers: implementations equal descriptions, in the interpreter and on the processor, and become one instruction."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from roundel.intrinsics import TensorIntrin
 from roundel.ir import IRModule
 from roundel.target import Target
 
-DOTS = [i for i in TensorIntrin.all() if "dot_" in i.name]
+PRODUCTS = [i for i in TensorIntrin.all() if "dot_" in i.name or "product_" in i.name]
 MNEMONICS = {"avx512vnni.": r"vpdp(busd|wssd)", "avxvnni.": r"\{vex\}\s+vpdp(busd|wssd)", "avx512bf16.": "vdpbf16ps", "avx2.": "vpmaddwd",
-             "avx512bw.": "vpmaddwd", "neon.sdot.": "sdot", "neon.udot.": "udot", "neon.usdot.": "usdot", "neon.bfdot.": "bfdot"}
+             "avx512bw.": "vpmaddwd", "neon.sdot.": "sdot", "neon.udot.": "udot", "neon.usdot.": "usdot", "neon.bfdot.": "bfdot",
+             "neon.smmla.": "smmla", "neon.ummla.": "ummla", "neon.usmmla.": "usmmla", "neon.bfmmla.": "bfmmla"}
 MACHINES = {"avx512vnni.": "cascadelake", "avxvnni.": "alderlake", "avx512bf16.": "znver4", "avx2.": "haswell",
             "avx512bw.": "skylake-avx512", "neon.": "neoverse-v1"}
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -47,13 +48,18 @@ def operands(intrin, kind):
     return out
 
 
+def sums_of_products(a, b):
+    """Of a dot product in lanes, or of the rows of two matrices."""
+    return (b * a).sum(-1) if a.ndim == 1 else (a[:, None, :] * b[None, :, :]).sum(-1)
+
+
 def agree(intrin, made, values, wanted):
     if wanted.dtype.kind == "i":
         np.testing.assert_array_equal(made, wanted)
         return
     a, b, c = (np.abs(np.nan_to_num(x.astype(np.float64), posinf=0, neginf=0)) for x in values)
     lost = 2e-38 * (1 + a.max() + b.max()) * a.size if intrin.flushes_denormals else 0.0  # what counts as zero, times the other factor
-    bound = 4 * np.finfo(np.float32).eps * (c + b @ a) + lost
+    bound = 4 * np.finfo(np.float32).eps * (c + sums_of_products(a, b)) + lost
     finite = np.isfinite(wanted)
     np.testing.assert_array_equal(np.isnan(made), np.isnan(wanted))
     np.testing.assert_array_equal(made[~finite], wanted[~finite])
@@ -65,14 +71,14 @@ def described(intrin, values):
     a, b, c = values
     with np.errstate(all="ignore"):
         if c.dtype.kind == "i":
-            return (c.astype(np.int64) + b.astype(np.int64) @ a.astype(np.int64)).astype(np.int32)
-        return (c.astype(np.float64) + (b.astype(np.float64) * a.astype(np.float64)).sum(-1)).astype(np.float32)
+            return (c.astype(np.int64) + sums_of_products(a.astype(np.int64), b.astype(np.int64))).astype(np.int32)
+        return (c.astype(np.float64) + sums_of_products(a.astype(np.float64), b.astype(np.float64))).astype(np.float32)
 
 
 KINDS = ["random", "normal", "ends", "least", "largest", "special", "tiny"]
 
 
-@pytest.mark.parametrize("intrin", DOTS, ids=lambda i: i.name)
+@pytest.mark.parametrize("intrin", PRODUCTS, ids=lambda i: i.name)
 def test_implementation_computes_what_the_description_says(intrin):
     for kind in KINDS:
         a, b, c = values = operands(intrin, kind)
@@ -82,7 +88,7 @@ def test_implementation_computes_what_the_description_says(intrin):
             agree(intrin, made, values, described(intrin, values))
 
 
-@pytest.mark.parametrize("intrin", [i for i in DOTS if i.runs_on(Target.host())], ids=lambda i: i.name)
+@pytest.mark.parametrize("intrin", [i for i in PRODUCTS if i.runs_on(Target.host())], ids=lambda i: i.name)
 def test_the_processor_computes_what_the_description_says(intrin):
     run = rd.build(IRModule({"main": intrin.impl.with_attr("global_symbol", "main")}), threads=1)["main"]
     for kind in KINDS:
@@ -92,7 +98,7 @@ def test_the_processor_computes_what_the_description_says(intrin):
         agree(intrin, made, values, described(intrin, values))
 
 
-@pytest.mark.parametrize("intrin", [i for i in DOTS if i.needs], ids=lambda i: i.name)
+@pytest.mark.parametrize("intrin", [i for i in PRODUCTS if i.needs], ids=lambda i: i.name)
 def test_it_becomes_the_instruction(intrin):
     target = machine_with(intrin)
     assert intrin.runs_on(target) and not intrin.runs_on(Target("x86-64"))
