@@ -14,7 +14,8 @@ from .registry import Cost, TensorIntrin
 SIDE = 2  # rows of each of the three matrices
 
 
-def matrix_product(prefix: str, name: str, depth: int, types: tuple[str, str, str], needs: tuple[str, ...], cost: Cost, flushes_denormals: bool = False) -> TensorIntrin:
+def matrix_product(prefix: str, name: str, depth: int, types: tuple[str, str, str], needs: tuple[str, ...], cost: Cost,
+                   flushes_denormals: bool = False) -> TensorIntrin:
     """C[i, j] += sum over k < depth of A[i, k] * B[j, k] of two rows each, by the LLVM intrinsic of this name."""
     left, right, total = types
 

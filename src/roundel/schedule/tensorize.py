@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tensorize: a tile of a program that does what an instruction does becomes that instruction."""
+"""tensorize: a tile of a program that does what an instruction does becomes that instruction.
+
+The loops of the tile may stand in any order, and the axes of an operand in memory too (a transposed matrix): then the instruction's accesses are
+made in that order, element by element where it would have read a row.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 from roundel.arith import Analyzer
 from roundel.intrinsics import TensorIntrin
-from roundel.ir import Buffer, Var, free_vars, substitute, tir
+from roundel.ir import Buffer, Var, decl_buffer, free_vars, substitute, tir
 from roundel.ir.tir import (
     Block,
     BlockRealize,
@@ -21,10 +28,12 @@ from roundel.ir.tir import (
     Range,
     Stmt,
 )
+from roundel.ir.visit import on
 
 from .blockize import blockize
 from .kinds import replace_buffers
 from .primitive import Change, Target, primitive, refuse
+from .redirect import Redirect
 from .regions import bindings
 from .tree import Tree, fresh_copy, is_true
 
@@ -53,7 +62,7 @@ def tensorize(tree: Tree, block_or_loop: Target, tensor_intrin: str, preserve_un
             f"this is not what {tensor_intrin} does",
             f"{why}; the instruction is\n{intrin.desc.script()}",
         )
-    new = _implement(outer, intrin.impl, dict(zip(intrin.impl.buffer_params, match.regions(intrin.desc))))
+    new = _implement(outer, intrin.impl, dict(zip(intrin.impl.buffer_params, map(match.buffers.__getitem__, intrin.desc.buffer_params))))
     return Change(changed.edit({outer: new}), token if changed is not tree else None)
 
 
@@ -75,8 +84,28 @@ def _flat(stmt: Stmt) -> tuple[list[For], Stmt] | None:
     return loops, substitute(realize.block.body, bindings(realize))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a buffer of the description lies in one of the program: which axis there is each of its own, and where the tile begins along each axis
+    there."""
+
+    source: Buffer
+    axes: tuple[int, ...]
+    offsets: tuple[Expr, ...]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its axes are the last ones of the program's buffer, in their order."""
+        return self.axes == tuple(range(self.source.ndim - len(self.axes), self.source.ndim))
+
+    def region(self, shape: Sequence[Expr]) -> BufferRegion:
+        """The elements of a buffer of this shape."""
+        extents = dict(zip(self.axes, shape, strict=True))
+        return BufferRegion(self.source, tuple(Range(o, extents.get(d, tir.const(1, o.dtype))) for d, o in enumerate(self.offsets)))
+
+
 class _Match:
-    """Compares a tile with a description; buffers correspond up to an offset that is fixed inside the tile."""
+    """Compares a tile with a description; buffers correspond up to the order of axes and an offset that is fixed inside the tile."""
 
     def __init__(self, tree: Tree, outer: Block) -> None:
         self.tree, self.outer = tree, outer
@@ -85,7 +114,7 @@ class _Match:
             self.an.bind(iv.var, iv.dom)
         self.vars: dict[Var, Expr] = {}
         self.mine: set[Var] = set()
-        self.buffers: dict[Buffer, tuple[Buffer, tuple[Expr, ...]]] = {}
+        self.buffers: dict[Buffer, _Place] = {}
 
     def function(self, desc: PrimFunc) -> str:
         """Why the tile is not the description; empty when it is."""
@@ -95,14 +124,25 @@ class _Match:
             return "it is not one block without init in a nest of loops"
         if len(want[0]) != len(have[0]):
             return f"it has {len(have[0])} loops, and the instruction {len(want[0])}"
-        for w, h in zip(want[0], have[0]):
+        self.mine = {h.loop_var for h in have[0]}
+        for h in have[0]:
+            self.an.bind(h.loop_var, Range(h.min, h.extent))
+        reasons = []
+        for order in permutations(have[0]):
+            self.buffers = {}
+            reasons.append(self.extents(want[0], order) or ("" if self.same(want[1], have[1]) else "its computation differs"))
+            if not reasons[-1]:
+                return ""
+        return next((r for r in reasons if r.startswith("its")), reasons[0])
+
+    def extents(self, want: Sequence[For], have: Sequence[For]) -> str:
+        """Why loops in this order are not the description's; empty when they may be."""
+        for w, h in zip(want, have, strict=True):
             if not self.an.prove_equal(w.extent, h.extent):
                 have_extent, want_extent = h.extent.script(), w.extent.script()
                 return f"loop {h.loop_var.name} runs {have_extent} times, and the instruction's {want_extent} times"
             self.vars[w.loop_var] = h.loop_var
-            self.mine.add(h.loop_var)
-            self.an.bind(h.loop_var, Range(h.min, h.extent))
-        return "" if self.same(want[1], have[1]) else "its computation differs"
+        return ""
 
     def same(self, want: Any, have: Any) -> bool:
         """Whether two statements or expressions correspond."""
@@ -132,33 +172,42 @@ class _Match:
         return self.same(want.a, have.b) and self.same(want.b, have.a)
 
     def access(self, want: Any, have: Any) -> bool:
-        """Whether an access is at the description's index plus a fixed offset."""
+        """Whether an access is at the description's index plus a fixed offset, its axes in some order."""
         if want.buffer.dtype is not have.buffer.dtype or len(want.indices) > len(have.indices):
             return False
-        lead = len(have.indices) - len(want.indices)
-        offsets = [self.an.simplify(i) for i in have.indices[:lead]]
-        offsets += [self.an.simplify(h - substitute(w, self.vars)) for w, h in zip(want.indices, have.indices[lead:])]
-        if any(free_vars(o) & self.mine for o in offsets):
-            return False
-        return self.buffers.setdefault(want.buffer, (have.buffer, tuple(offsets))) == (have.buffer, tuple(offsets))
+        known = self.buffers.get(want.buffer)
+        for axes in _orders(len(want.indices), len(have.indices)) if known is None else [known.axes]:
+            place = _Place(have.buffer, axes, self.offsets(want.indices, have.indices, axes))
+            if not any(free_vars(o) & self.mine for o in place.offsets):
+                return self.buffers.setdefault(want.buffer, place) == place
+        return False
 
-    def regions(self, desc: PrimFunc) -> list[BufferRegion]:
-        """Where in the program each buffer of the description lies."""
-        out = []
-        for b in desc.buffer_params:
-            source, offsets = self.buffers[b]
-            lead = len(offsets) - b.ndim
-            extents = [tir.const(1, o.dtype) for o in offsets[:lead]] + list(b.shape)
-            out.append(BufferRegion(source, tuple(Range(o, n) for o, n in zip(offsets, extents))))
-        return out
+    def offsets(self, want: Sequence[Expr], have: Sequence[Expr], axes: Sequence[int]) -> tuple[Expr, ...]:
+        """How far the program's indices are ahead of the description's."""
+        at = dict(zip(axes, want, strict=True))
+        return tuple(self.an.simplify(h - substitute(at[d], self.vars) if d in at else h) for d, h in enumerate(have))
 
 
-def _implement(outer: Block, impl: PrimFunc, where: dict[Buffer, BufferRegion]) -> Block:
+def _orders(own: int, others: int) -> Iterator[tuple[int, ...]]:
+    """Which axes of a buffer with ``others`` may be the ``own`` ones of another, the last ones in their order first."""
+    last = tuple(range(others - own, others))
+    yield last
+    yield from (axes for axes in permutations(range(others), own) if axes != last)
+
+
+def _implement(outer: Block, impl: PrimFunc, where: dict[Buffer, _Place]) -> Block:
     """The outer block with the implementation as its body, on views of the program's buffers (which are in their memory)."""
     assert impl.root_block is not None
-    placed = {b: b.replace(scope=r.buffer.scope) for b, r in where.items() if b.scope != r.buffer.scope}
-    root = replace_buffers(impl.root_block, placed)
-    views = tuple(MatchBufferRegion(placed.get(b, b), r) for b, r in where.items())
+    root, views = impl.root_block, []
+    for buffer, place in where.items():
+        view = buffer if buffer.scope == place.source.scope else buffer.replace(scope=place.source.scope)
+        region = place.region(buffer.shape)
+        if place.is_plain:
+            root = replace_buffers(root, {buffer: view}) if view is not buffer else root
+        else:
+            view = decl_buffer([r.extent for r in region.region], buffer.dtype, buffer.name, scope=place.source.scope)
+            root = _InOrder(buffer, view, place.axes).rewrite(root)
+        views.append(MatchBufferRegion(view, region))
     wrapper = Block((), (), (), outer.name, root.body, None, root.alloc_buffers, (*views, *root.match_buffers))
     copy: Any = fresh_copy(wrapper)[0]
     new = outer.replace(
@@ -168,3 +217,22 @@ def _implement(outer: Block, impl: PrimFunc, where: dict[Buffer, BufferRegion]) 
         annotations=outer.annotations | root.annotations,
     )
     return new
+
+
+class _InOrder(Redirect):
+    """Accesses of an operand whose axes stand in another order in memory, between others of which the tile has one element."""
+
+    def __init__(self, old: Buffer, new: Buffer, axes: Sequence[int]) -> None:
+        self.old, self.new, self.axes = old, new, axes
+
+    def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        place = dict(zip(self.axes, indices, strict=True))
+        return tuple(place.get(d, tir.index_const(0)) for d in range(self.new.ndim))
+
+    @on(BufferRegion)
+    def _region(self, region: BufferRegion) -> BufferRegion:
+        if region.buffer is not self.old:
+            return region
+        place = dict(zip(self.axes, region.region, strict=True))
+        one = Range(tir.index_const(0), tir.index_const(1))
+        return BufferRegion(self.new, tuple(place.get(d, one) for d in range(self.new.ndim)))
