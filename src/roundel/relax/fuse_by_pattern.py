@@ -13,17 +13,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from roundel.builder import BlockBuilder
-from roundel.ir import graph
+from roundel.ir import graph, structural_equal
 from roundel.ir.module import IRModule
 from roundel.ir.op import OpDef
-from roundel.ir.visit import Rewriter, on, walk
+from roundel.ir.visit import walk
 
+from .merge_composites import for_codegen
+from .outline import outline, unknown_sizes
 from .patterns import CallPattern, DFPattern, Matcher, TupleGetItemPattern, TuplePattern, UnorderedTuplePattern
 
 _INNER = (CallPattern, TuplePattern, TupleGetItemPattern, UnorderedTuplePattern)
@@ -62,7 +62,7 @@ def fuse_by_pattern(mod: IRModule, patterns: Sequence[FusionPattern | tuple[Any,
     wanted = [p if isinstance(p, FusionPattern) else FusionPattern(*p) for p in patterns]
     for pattern in wanted:
         for name, func in list(mod.items()):
-            if isinstance(func, graph.Function) and "Composite" not in func.attrs:
+            if isinstance(func, graph.Function) and not {"Composite", "Codegen"} & func.attrs.keys():
                 mod = _Fusion(mod, name, func, bind_constants, annotate_codegen).by(pattern)
     return mod
 
@@ -76,7 +76,7 @@ class _Fusion:
         self.values = {b.var: b.value for b in self.bindings}
         self.bound = {id(value): var for var, value in self.values.items()}
         self.users: dict[graph.Var, list[graph.Var]] = {}
-        for b in self.bindings:
+        for b in func.body.bindings:
             for v in dict.fromkeys(n for n in walk(b.value) if isinstance(n, graph.Var)):
                 self.users.setdefault(v, []).append(b.var)
         self.leaving = {n for n in walk(func.body.body) if isinstance(n, graph.Var)}
@@ -89,9 +89,9 @@ class _Fusion:
         calls: dict[graph.Var, graph.GraphExpr] = {}
         for b in reversed(self.bindings):
             group = self._group(pattern, b)
-            if group and not taken & set(group):
+            if group and not taken & set(group) and (call := self._outlined(pattern.name, group)) is not None:
                 taken |= set(group)
-                calls[b.var] = self._outlined(pattern.name, group)
+                calls[b.var] = call
         if not calls:
             return self.mod
         return self.mod.with_functions({self.name: _without(self.func, taken - set(calls), calls)})
@@ -109,46 +109,21 @@ class _Fusion:
         context = PatternCheckContext(last.value, named, {v: self.values[v] for v in group}, self.users, {value: var for var, value in self.values.items()})
         return group if pattern.check is None or pattern.check(context) else []
 
-    def _outlined(self, name: str, group: Sequence[graph.Var]) -> graph.Call:
-        """The call of a new private function of the module that makes the last of these variables."""
-        kinds = (graph.Var, graph.DataflowVar) if self.bind_constants else (graph.Var, graph.DataflowVar, graph.Constant)
-        operands = [n for n in dict.fromkeys(n for v in group for n in _leaves(self.values[v])) if isinstance(n, kinds) and n not in group]
-        counts: Counter[str] = Counter()
-        params = [graph.Var(_free(getattr(o, "name", "const"), counts), o.sinfo) for o in operands]  # type: ignore[attr-defined]
-        inside = _Renamed(dict(zip(operands, params, strict=True)))
-        attrs = {"Composite": name, "Primitive": True} | ({"Codegen": name.split(".")[0]} if self.annotate else {})
-        bb = BlockBuilder(self.mod)
+    def _outlined(self, name: str, group: Sequence[graph.Var]) -> graph.Call | None:
+        """The call of a new private function of the module that makes the last of these variables; None where it could not know its sizes."""
+        members = [graph.VarBinding(v, self.values[v]) for v in group]
+        func, operands = outline(members, group[-1:], {"Composite": name, "Primitive": True}, bind_constants=self.bind_constants)
+        if unknown_sizes(func):
+            return None
         ops = [v.op.name.replace(".", "_") for v in map(self.values.get, group) if isinstance(v, graph.Call) and isinstance(v.op, OpDef)]
-        symbol = self.mod.unique_name("_".join(["fused", *ops]))
-        with bb.function(symbol, params, attrs, private=True):
-            with bb.dataflow():
-                for v in group:
-                    emit = bb.emit_output if v is group[-1] else bb.emit
-                    inside.table[v] = emit(inside.rewrite(self.values[v]), v.name)
-            bb.emit_func_output(inside.table[group[-1]])
-        self.mod = bb.get()
-        return graph.Call(graph.GlobalVar(symbol), tuple(operands), sinfo=group[-1].sinfo)
-
-
-def _leaves(value: Any) -> list[Any]:
-    """The variables and constants of a value in order."""
-    return [n for n in walk(value) if isinstance(n, graph.Var | graph.Constant)]
-
-
-def _free(name: str, counts: Counter[str]) -> str:
-    counts[name] += 1
-    return name if counts[name] == 1 else f"{name}_{counts[name] - 1}"
-
-
-class _Renamed(Rewriter):
-    """Variables and constants replaced by what stands for them."""
-
-    def __init__(self, table: dict[Any, Any]) -> None:
-        self.table = table
-
-    @on(graph.Var, graph.DataflowVar, graph.Constant)
-    def _leaf(self, leaf: Any) -> Any:
-        return self.table.get(leaf, leaf)
+        stem = "_".join(["fused", *ops])
+        equal = (n for n, f in self.mod.items() if n.startswith(stem) and structural_equal(f, func))
+        symbol = next(equal, None) or self.mod.unique_name(stem)
+        self.mod = self.mod.with_functions({symbol: func})
+        call = graph.Call(graph.GlobalVar(symbol), operands, sinfo=group[-1].sinfo)
+        if self.annotate:
+            self.mod, call = for_codegen(self.mod, call)
+        return call
 
 
 def _without(func: graph.Function, dropped: set[graph.Var], calls: Mapping[graph.Var, Any]) -> graph.Function:

@@ -31,7 +31,7 @@ def inline_functions(mod: IRModule) -> IRModule:
     with assuming():
         for name, func in mod.items():
             if isinstance(func, graph.Function) and _calls_functions(func.body, mod):
-                changes[name] = _expanded(mod, name, func)
+                changes[name] = expanded(mod, name, func)
     return mod.with_functions(changes)
 
 
@@ -51,7 +51,8 @@ def own_function(mod: IRModule, call: graph.Call) -> str | None:
     return next((name for name, f in mod.items() if target.name == f.attrs.get("global_symbol", name)), None)
 
 
-def _expanded(mod: IRModule, name: str, func: graph.Function) -> graph.Function:
+def expanded(mod: IRModule, name: str, func: graph.Function) -> graph.Function:
+    """The function with all calls of functions that the module has replaced by their bodies; others stay."""
     copy = _Copy(mod, (name,), {}, {}, [])
     result = copy.atom(copy.inline(func.body))
     if any(isinstance(v, _Closure) for v in (result, *operands(result))):

@@ -8,6 +8,7 @@ from typing import Any
 from ....builder import bind_params, bind_symbolic_vars
 from ....passes import get_pass
 from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
+from ....relax.merge_composites import merge_composites
 from ..meta_schedule.database import Database
 from ..rooms import missing
 from ..running import DATABASE, as_target
@@ -51,6 +52,11 @@ def BindSymbolicVars(binding_map: Any, func_name: str | None = None) -> Pass:
 def FuseOpsByPattern(patterns: Any, bind_constants: bool = True, annotate_codegen: bool = False, entry_function_names: Any = None) -> Pass:
     """Functions of their own for what patterns match: `roundel.relax.fuse_by_pattern`"""
     return Pass(lambda mod: fuse_by_pattern(mod, patterns, bind_constants, annotate_codegen), name="FuseOpsByPattern")
+
+
+def MergeCompositeFunctions() -> Pass:
+    """Neighbouring composite functions of a code generator as one region: `roundel.relax.merge_composites`"""
+    return Pass(merge_composites, name="MergeCompositeFunctions")
 
 
 def MetaScheduleTuneTIR(work_dir: str, max_trials_global: int = 64, max_trials_per_task: int | None = None, **_: Any) -> Pass:
