@@ -3,6 +3,7 @@
 
 from . import api as api
 from . import arith as arith
+from . import backends as backends
 from . import builder as builder
 from . import cli as cli
 from . import codegen as codegen

@@ -39,7 +39,8 @@ _MOST_SIZE = 1 << 46  # of a dimension: what processors of today can address
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | Sequence[Any] | bool | None = None,
             verify: bool | None = None, hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, precision: str | None = None,
-            weights: str | None = None, bounds_checks: bool | None = None, choices: Mapping[str, Any] | None = None, records: Any = None,
+            weights: str | None = None, bounds_checks: bool | None = None, libraries: str | None = None, choices: Mapping[str, Any] | None = None,
+            records: Any = None,
             observers: Sequence[Any] = (), profile: bool = False) -> Model:
     """Native code for a model.
 
@@ -52,8 +53,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     where the machine has instructions for it (sums stay float32). ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products
     so (sums stay float32).
     ``bounds_checks``: whether indices that are data are checked at run time (default yes; without, what is out of range reads or writes
-    foreign memory). ``choices``: by the names of nodes or patterns of them algorithms, such as ``{"/layer1/*": "direct"}``, and decisions of
-    their kernels, such as ``{"/fc/MatMul": {"sketch": "contraction", "rows": 6}}``, that are not left to the models of the machine; what
+    foreign memory). ``libraries``: backends, such as ``openblas``, whose kernels are taken where they are expected or were measured to be faster than
+    generated code (`roundel.backends`). ``choices``: by the names of nodes or patterns of them algorithms, such as ``{"/layer1/*": "direct"}``, and
+    decisions of their kernels, such as ``{"/fc/MatMul": {"sketch": "contraction", "rows": 6}}``, that are not left to the models of the machine; what
     cannot be had is an error. ``records``: a database of measurements or its path (default: the option ``records``, or else the user's own in the
     folder of the cache; False for none); kernels that were measured on such a machine with so many threads get the fastest schedule that was.
     Raises RoundelError.
@@ -67,8 +69,8 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     begun = time.perf_counter()
     verify, threads = options.choose("verify", verify), options.choose("threads", threads)
     hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
-    given = {name: value for name, value in (("accuracy", accuracy), ("precision", precision), ("weights", weights), ("bounds_checks", bounds_checks))
-             if value is not None}
+    given = {name: value for name, value in (("accuracy", accuracy), ("precision", precision), ("weights", weights), ("bounds_checks", bounds_checks),
+                                            ("libraries", libraries)) if value is not None}
     files = _files(model)
     kept = pipeline is None and not (verify or observers or profile) and files is not None
     if kept and files is not None and options.get("cache") and _is_large(files) and not files.known:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .backends.libraries import libraries
 from .build import Built
 from .build import compile_module as build_objects
 from .build.ahead import working_ahead
@@ -69,7 +70,7 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, precision, strassen,
+    libraries, decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, precision, strassen,
     eliminate_common_subexpressions, lift_conv1d, block_channels, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
     legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
 ]

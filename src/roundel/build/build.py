@@ -24,6 +24,7 @@ from ..target import Target, TargetLike
 from ..target.spec import MachineSpec
 from .compiler import compile_units
 from .descriptors import host_module
+from .imported_c import imported_objects
 from .interface import Interface, describe, exported, told_apart, with_sizes
 from .jit import link_in_memory
 from .kernels import compile_kernels, worth_sharing
@@ -188,7 +189,8 @@ def compile_module(
     host = Unit("host functions", "host", emitted.text, emitted.pipeline, emitted.risky)
     made.append(host)
     isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
-    return Built([*done.values(), *compile_units(made, spec, isolated=isolated)], functions, weights, offsets, nbytes, target, facts,
+    objects = [*done.values(), *compile_units(made, spec, isolated=isolated), *imported_objects(mod, spec)]
+    return Built(objects, functions, weights, offsets, nbytes, target, facts,
                  written if len(weights) == len(keys) else None)
 
 

@@ -139,7 +139,7 @@ def link(
     out = Path(out)
     toolchain.check_output(out)
     name = c_prefix(name or out.stem)
-    triple = _foreign_triple(target)
+    triple = foreign_triple(target)
     runtime = (
         library.compiled(toolchain.compiler(triple), shared=False) / "libroundel_rt.a"
         if triple
@@ -189,7 +189,7 @@ def entry_name(name: str, function: str) -> str:
     return f"{name}_{plain}" if clean else f"{name}_{plain[:_LONGEST_NAME]}_{escape.digest(function)}"
 
 
-def _foreign_triple(target: Target | None) -> str | None:
+def foreign_triple(target: Any) -> str | None:
     """zig's triple of a machine that is not this one, else None."""
     triple = getattr(target, "triple", None)
     if not triple:

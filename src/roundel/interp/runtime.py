@@ -20,6 +20,7 @@ from .graph import GraphEvaluator
 from .host import call_host
 from .intrinsics import Returned
 from .memory import Pointer
+from .native import is_native, run_native
 from .numeric import Machine
 from .stmt import Executor
 
@@ -88,8 +89,11 @@ class Runtime:
         """Bind the arguments in ``ex`` and run the body; returns what ``ret`` gives."""
         func = self._plain(func)
         copies = arguments.bind(ex, func, args)
-        ex.plan = self._plan(ex, func)
         try:
+            if is_native(func):
+                run_native(ex, func)
+                return None
+            ex.plan = self._plan(ex, func)
             ex.run(func.body)
         except Returned as out:
             return out.value

@@ -37,6 +37,11 @@ def builder() -> Any:
     return import_module("roundel.builder")
 
 
+def build() -> Any:
+    """Machine code of a tensor program: the interpreter calls that of programs with C code in them."""
+    return import_module("roundel.build")
+
+
 def relax() -> Any:
     """TVM's names for building graph functions, which were ``roundel.builder.relax`` before they stood above it."""
     return import_module("roundel.relax")

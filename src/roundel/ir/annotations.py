@@ -15,6 +15,7 @@ GRAIN, EDGE, WINDOW, STREAMED, INTERLEAVE = "grain", "edge", "window", "streamed
 PREFETCH, PREFETCH_PASS, PREFETCH_LINES = "prefetch", "prefetch_pass", "prefetch_lines"
 BUFFER_DIM_ALIGN, DIM_ALIGN, NOT_REGISTERS, ARENA = "buffer_dim_align", "dim_align", "not_registers", "arena"
 IMPORT_LLVM = "pragma_import_llvm"
+IMPORT_C = "import_c"  # an attribute of programs: C sources that define functions which call_extern names
 
 
 class Prefetch(NamedTuple):

@@ -94,7 +94,7 @@ class _Fusion:
                 calls[b.var] = call
         if not calls:
             return self.mod
-        return self.mod.with_functions({self.name: _without(self.func, taken - set(calls), calls)})
+        return self.mod.with_functions({self.name: without(self.func, taken - set(calls), calls)})
 
     def _group(self, pattern: FusionPattern, last: graph.VarBinding) -> list[graph.Var]:
         """The variables that a match ending in this binding takes in, in order; none where there is no match."""
@@ -126,7 +126,7 @@ class _Fusion:
         return call
 
 
-def _without(func: graph.Function, dropped: set[graph.Var], calls: Mapping[graph.Var, Any]) -> graph.Function:
+def without(func: graph.Function, dropped: set[graph.Var], calls: Mapping[graph.Var, Any]) -> graph.Function:
     """The function with some bindings left out and the values of others replaced."""
     blocks = []
     for block in func.body.blocks:
@@ -135,4 +135,4 @@ def _without(func: graph.Function, dropped: set[graph.Var], calls: Mapping[graph
     return func.replace(body=graph.SeqExpr(tuple(blocks), func.body.body))
 
 
-__all__ = ["FusionPattern", "PatternCheckContext", "fuse_by_pattern"]
+__all__ = ["FusionPattern", "PatternCheckContext", "fuse_by_pattern", "without"]

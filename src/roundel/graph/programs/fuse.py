@@ -366,7 +366,7 @@ def _moved(mod: IRModule, call: _Call, known: _Known) -> None:
         if producer is None or producer.escapes or producer.users != [call] or producer.group is call.group or len(infos) != 1:
             continue
         before = [i for m in producer.group.members for i in blocks_of(mod[m.binding.value.args[0]])]
-        if not all(map(moves, before)) or not read_seldom(before[-1], infos[0]):
+        if not before or not all(map(moves, before)) or not read_seldom(before[-1], infos[0]):  # foreign code has no blocks
             continue
         group = _Group(sorted([*producer.group.members, *call.group.members], key=lambda m: m.index))
         if _has_schedule(mod, group, known, matvec) or (all(map(keeps_rows, before)) and _has_schedule(mod, group, known, contraction)):

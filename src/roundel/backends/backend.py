@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a backend is: patterns of a graph, and for each match a kernel that computes it: foreign code in C, a function of a library, or Python.
+
+    def implement(c):                                        # of the composite function that a match became
+        m, n = c.operands[0].shape
+        return native(c, "my_relu", m * n, source=SOURCE)    # void my_relu(const float *x, float *out, int64_t count)
+
+    MINE = Backend("mine", [("mine.relu", is_op("relax.nn.relu")(wildcard()))], implement)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..ir import graph, tir
+from ..ir.annotations import IMPORT_C
+from ..ir.attrs import Attrs
+from ..ir.dtype import HANDLE, INT64, VOID
+from ..ir.errors import OptionError
+from ..ir.op import FuseKind
+from ..ir.tir import as_index
+from ..ir.visit import free_vars, substitute
+from ..relax.fuse_by_pattern import FusionPattern
+from ..target import Target
+from .library import Library
+
+Packing = Mapping[int, Callable[[np.ndarray], np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A part of a graph that a pattern matched: ``function`` computes it. ``constants`` are the arrays of those operands that are known at compile
+    time, by their positions; ``parts`` are the values in the function that the pattern's names stand for."""
+
+    name: str
+    function: graph.Function
+    target: Target
+    constants: Mapping[int, Any] = field(default_factory=dict)
+
+    @property
+    def operands(self) -> tuple[graph.TensorInfo, ...]:
+        """What is known of the operands, in order."""
+        return tuple(p.sinfo for p in self.function.params)  # type: ignore[misc]
+
+    @property
+    def result(self) -> graph.TensorInfo:
+        """What is known of the result."""
+        return self.function.ret_sinfo  # type: ignore[return-value]
+
+    @cached_property
+    def calls(self) -> dict[str, graph.Call]:
+        """The calls of operators by the operators' names, the first of each."""
+        found: dict[str, graph.Call] = {}
+        for b in self.function.body.bindings:
+            if isinstance(b.value, graph.Call):
+                found.setdefault(b.value.op.name, b.value)  # type: ignore[union-attr]
+        return found
+
+    def attrs(self, operator: str) -> Attrs:
+        """The attributes of the call of an operator. Raises KeyError where there is none."""
+        return self.calls[operator].attrs
+
+    def position(self, value: Any) -> int | None:
+        """Which operand a value in the function is; None for what is computed there."""
+        return next((k for k, p in enumerate(self.function.params) if p is value), None)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How a composite function is computed: a tensor program of its operands and its result, or a ``function`` of Python that is called with arrays
+    of both. ``pack``: what becomes of operands that are constants, by position; done once, at compile time. ``library``: without which the
+    program cannot run. ``cycles``: what it is expected to take on one core, None if nothing is."""
+
+    program: tir.PrimFunc | None = None
+    function: Callable[..., None] | None = None
+    pack: Packing = field(default_factory=dict)
+    library: Library | None = None
+    cycles: float | None = None
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A way to compute parts of graphs besides generated code. ``patterns`` come in order of priority, each is a `FusionPattern` or what makes one;
+    ``implement`` returns the `Kernel` of a composite function, or a text: why there can be none. ``version`` is part of what measurements are
+    kept under."""
+
+    name: str
+    patterns: Sequence[FusionPattern | tuple[Any, ...]]
+    implement: Callable[[Composite], Kernel | str]
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises OptionError for names that choices or C could not tell apart."""
+        if not self.name.isidentifier() or self.name == GENERATED:
+            raise OptionError(f"a backend cannot be called {self.name!r}", hint="a name of letters, digits and underscores")
+
+    @property
+    def fusion_patterns(self) -> list[FusionPattern]:
+        """The patterns."""
+        return [p if isinstance(p, FusionPattern) else FusionPattern(*p) for p in self.patterns]
+
+
+GENERATED = "generated"
+
+
+def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[int] | None = None, source: str = "", library: Library | None = None,
+           parallel: Any = None, workspace: Any = None, pack: Packing | None = None, cycles: float | None = None) -> Kernel:
+    """The kernel that calls a C function: ``void symbol(const T *operand, ..., T *result, int64_t number, ...)``.
+
+    ``operands`` are the positions of those that it gets, in its order (by default all, in that of the composite function's parameters).
+    ``source`` is C text that defines it; or ``library.source`` does. With ``parallel``, a number of parts, it is called once for each part, by the
+    threads of the model, and its last argument is the part. ``workspace``: bytes of memory that each call gets after the result. ``numbers`` may
+    be expressions of symbolic sizes. Constants that are packed (``pack``) come as the arrays that packing makes. Raises OptionError for operands
+    or results that are no tensors of known rank.
+    """
+    pack = dict(pack or {})
+    infos = [*composite.operands, composite.result]
+    for k, change in pack.items():
+        packed = change(composite.constants[k])
+        infos[k] = graph.TensorInfo(packed.shape, packed.dtype)
+    if not all(isinstance(i, graph.TensorInfo) and i.shape is not None and i.dtype is not None for i in infos):
+        raise OptionError(f"{composite.name} cannot be a C function", why="an operand or result is no tensor of known type and rank")
+    own = {v: tir.Var(v.name, v.dtype, v.size) for i in infos for n in i.shape for v in free_vars(n)}  # type: ignore[union-attr]
+    names = [*(f"p{k}" for k in range(len(infos) - 1)), "result"]
+    buffers = [tir.decl_buffer([substitute(n, own) for n in i.shape], i.dtype, name) for name, i in zip(names, infos, strict=True)]  # type: ignore[union-attr]
+    order = range(len(infos) - 1) if operands is None else operands
+    given: list[Any] = [*(buffers[k].data for k in order), buffers[-1].data]
+    room = None if workspace is None else tir.decl_buffer((substitute(as_index(workspace), own),), "uint8", "workspace")
+    given += [] if room is None else [room.data]
+    given += [tir.cast(substitute(as_index(n), own), INT64) for n in numbers]
+    part = tir.Var("part", INT64, True)
+    call = tir.Evaluate(tir.Call("call_extern", (tir.StringImm(symbol), *given, *([] if parallel is None else [part])), VOID))
+    body: tir.Stmt = call if room is None else tir.Allocate(room, call)
+    if parallel is not None:
+        body = tir.For(part, tir.index_const(0), substitute(as_index(parallel), own), tir.ForKind.PARALLEL, body)
+    handles = [tir.Var(n, HANDLE) for n in names]
+    text = source or (library.c_source if library is not None else "")
+    attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, IMPORT_C: (text,)})
+    program = tir.PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
+    return Kernel(program, pack=pack, library=library, cycles=cycles)
+
+
+def python(function: Callable[..., None], *, cycles: float | None = None) -> Kernel:
+    """The kernel that is a function of Python: ``function(operand, ..., result)`` gets arrays over the model's memory and writes the last one."""
+    return Kernel(function=function, cycles=cycles)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pass that chooses between generated code and backends, and the calls that come about.
+
+    y = R.matmul(x, w)     ->     found = R.call_tir(cls.openblas_found, (), out_sinfo=R.Tensor((), "bool"))
+                                  if found: y = R.call_tir(cls.openblas_matmul, (x, w), out_sinfo=...)
+                                  else: y = R.matmul(x, w)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ..arith import Analyzer
+from ..graph.expectations import Expectations
+from ..graph.rewriter import site_of
+from ..graph.tidy.convert_to_dataflow import convert_to_dataflow
+from ..ir import graph, options, tir
+from ..ir.annotations import IMPORT_C
+from ..ir.attrs import Attrs
+from ..ir.choice import Choosing
+from ..ir.dtype import BOOL, HANDLE, INT32
+from ..ir.errors import RoundelError
+from ..ir.module import IRModule
+from ..ir.op import CALL_DPS_PACKED, CALL_TIR, FuseKind, OpDef
+from ..passes import pass_
+from ..relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern, without
+from ..relax.outline import Renamed, outline, unknown_sizes
+from ..runtime.registry import register_func
+from ..target import Target
+from . import known
+from .backend import GENERATED, Backend, Composite, Kernel
+from .library import Library
+
+_numbers = itertools.count()  # of functions of Python
+
+
+@pass_("libraries")
+def libraries(mod: IRModule) -> IRModule:
+    """Parts of the graph that backends can compute are computed by them where that is asked for, was measured to be faster, or is expected to be.
+
+    The backends that the option ``libraries`` names take part, and those that ``choices`` ask for. What none of them takes stays as it is.
+    """
+    backends = _taking_part(mod)
+    for name, func in list(mod.items()) if backends else ():
+        if isinstance(func, graph.Function):
+            mod = _Calls(mod, name, _plain(func), backends).module()
+    return convert_to_dataflow(mod) if backends else mod
+
+
+def _taking_part(mod: IRModule) -> list[Backend]:
+    """The backends that may be chosen."""
+    asked = [name for _, name in mod.choices.asked]
+    wanted = (options.get("libraries") or "").replace(",", " ").split()
+    if not wanted and not asked:
+        return []
+    here = known.available() if asked else ()
+    return [known.find(name) for name in dict.fromkeys([*wanted, *(n for n in asked if n in here)])]
+
+
+class Offer(NamedTuple):
+    """What a backend could compute: these bindings, of which the last is the result, as a composite function of these operands."""
+
+    bindings: Sequence[graph.VarBinding]
+    composite: Composite
+    operands: Sequence[Any]
+    kernel: Kernel | str
+
+
+class _Calls:
+    """One function of a module, whose bindings are all in plain blocks."""
+
+    def __init__(self, mod: IRModule, name: str, func: graph.Function, backends: Sequence[Backend]) -> None:
+        self.mod, self.name, self.func, self.backends = mod, name, func, backends
+        self.target = mod.attrs.get("target") or Target.host()
+        self.expectations = Expectations.of(mod)
+        self.spans = {b.var: b.span for b in func.body.bindings}  # type: ignore[attr-defined]
+        self.found: dict[str, tuple[Library, graph.Var]] = {}
+        self.python: list[str] = list(func.attrs.get("python", ()))  # what keeps the model from being shipped
+
+    def module(self) -> IRModule:
+        """The module with what was chosen called in the function."""
+        choosing = Choosing(self.mod.choices, "library")
+        taken: set[graph.Var] = set()
+        calls: dict[graph.Var, graph.GraphExpr] = {}
+        for var, offers in self._offers().items():
+            possible = {name: o for name, o in offers.items() if taken.isdisjoint(b.var for b in o.bindings)}
+            if not possible:
+                continue
+            name = self._decided(choosing, possible)
+            if name != GENERATED:
+                taken |= {b.var for b in possible[name].bindings}
+                calls[var] = self._called(possible[name], name)
+        mod = self.mod.replace(choices=choosing.choices())
+        if not calls:
+            return mod
+        func = without(self.func, taken - set(calls), calls)
+        first = graph.BindingBlock(tuple(graph.VarBinding(v, self._asked(library)) for library, v in self.found.values()))
+        body = func.body.replace(blocks=(first, *func.body.blocks)) if self.found else func.body
+        attrs = func.attrs | {"python": tuple(dict.fromkeys(self.python))} if self.python else func.attrs
+        return mod.with_functions({**self.mod.functions, self.name: func.replace(body=body, attrs=attrs)})
+
+    # -- what could be computed
+
+    def _offers(self) -> dict[graph.Var, dict[str, Offer]]:
+        """For the results of matches, the last first, what each backend could compute: its first pattern of which it can."""
+        offers: dict[graph.Var, dict[str, Offer]] = {}
+        alone = IRModule({self.name: self.func})
+        for backend in self.backends:
+            for pattern in backend.fusion_patterns:
+                fuse_by_pattern(alone, [replace(pattern, check=self._noting(backend, pattern, offers))])
+        order = {b.var: k for k, b in enumerate(self.func.body.bindings)}
+        return dict(sorted(offers.items(), key=lambda item: -order[item[0]]))
+
+    def _noting(self, backend: Backend, pattern: FusionPattern, offers: dict[graph.Var, dict[str, Offer]]) -> Callable[[PatternCheckContext], bool]:
+        """A check that refuses everything, and keeps what it was asked about."""
+
+        def check(context: PatternCheckContext) -> bool:
+            bindings = [graph.VarBinding(v, value, self.spans[v]) for v, value in context.matched_bindings.items()]
+            there = offers.setdefault(bindings[-1].var, {})
+            if (backend.name not in there or isinstance(there[backend.name].kernel, str)) and (pattern.check is None or pattern.check(context)):
+                if (offer := self._offer(backend, pattern, bindings)) is not None:
+                    there[backend.name] = offer
+            return False
+
+        return check
+
+    def _offer(self, backend: Backend, pattern: FusionPattern, bindings: Sequence[graph.VarBinding]) -> Offer | None:
+        func, operands = outline(bindings, [bindings[-1].var], {"Composite": pattern.name}, bind_constants=False, dataflow=False)
+        if unknown_sizes(func) or not isinstance(func.ret_sinfo, graph.TensorInfo):
+            return None
+        constants = {k: o.data.numpy() for k, o in enumerate(operands) if isinstance(o, graph.Constant)}
+        composite = Composite(pattern.name, func, self.target, constants)
+        try:
+            return Offer(bindings, composite, operands, backend.implement(composite))
+        except RoundelError:
+            raise
+        except Exception as error:
+            raise RoundelError(f"backend {backend.name} failed: {type(error).__name__}: {error}", where=site_of(_anchor(bindings))) from error
+
+    # -- what is chosen
+
+    def _decided(self, choosing: Choosing, offers: Mapping[str, Offer]) -> str:
+        """The name of what computes a part of the graph; recorded under the name of the node whose operator counts most in it."""
+        longest = max((o.bindings for o in offers.values()), key=len)
+        site, call = site_of(_anchor(longest)), _anchor(longest).value
+        cycles: dict[str, float | str | None] = {GENERATED: self._expected(longest)}
+        cycles |= {n: o.kernel if isinstance(o.kernel, str) else o.kernel.cycles for n, o in offers.items()}
+        known_cycles = {n: c for n, c in cycles.items() if isinstance(c, float | int)}
+        preferred = min(known_cycles, key=lambda n: known_cycles[n]) if GENERATED in known_cycles else GENERATED
+        return choosing.decide(site, f"{next(iter(offers.values())).composite.name.partition('.')[2]} {_shapes(longest)}", cycles, preferred, of=call)
+
+    def _expected(self, bindings: Sequence[graph.VarBinding]) -> float | None:
+        """What generated code is expected to take: for operators that others are fused into, or for all where there are none such."""
+        calls = [b.value for b in bindings if isinstance(b.value, graph.Call) and isinstance(b.value.op, OpDef)]
+        anchors = [c for c in calls if c.op.kind == FuseKind.ANCHOR] or calls  # type: ignore[union-attr]
+        if not all(_is_fixed(v.sinfo) for c in anchors for v in (c, *c.args) if isinstance(v.sinfo, graph.TensorInfo)):
+            return None
+        try:
+            return sum(self.expectations.cycles(c, [k for k, a in enumerate(c.args) if isinstance(a, graph.Constant)]) for c in anchors)
+        except (RoundelError, AttributeError, NotImplementedError):  # an operator without a tensor expression is decomposed later
+            return None
+
+    # -- what is called
+
+    def _called(self, offer: Offer, backend: str) -> graph.GraphExpr:
+        """The value of a part of the graph by its kernel, or by generated code where a library that it calls is not found."""
+        kernel, info = offer.kernel, offer.composite.result
+        assert isinstance(kernel, Kernel)
+        args = graph.Tuple([_packed(a, kernel.pack.get(k)) for k, a in enumerate(offer.operands)])
+        if kernel.function is not None:
+            symbol = f"roundel.{backend}.{next(_numbers)}"
+            register_func(symbol, kernel.function)
+            self.python.append(offer.composite.name)
+            return graph.Call(CALL_DPS_PACKED, (graph.ExternFunc(symbol), args), sinfo_args=(info,), sinfo=info)
+        callee = self._program(offer.composite.name.replace(".", "_"), kernel.program)
+        call = graph.Call(CALL_TIR, (callee, args), sinfo_args=(info,), sinfo=info)
+        if kernel.library is None:
+            return call
+        _, found = self.found.setdefault(kernel.library.name, (kernel.library, graph.Var(kernel.library.found_symbol, graph.TensorInfo((), "bool"))))
+        return graph.If(found, _sequence(call), _body(offer), info)
+
+    def _program(self, hint: str, program: Any) -> graph.GlobalVar:
+        name = self.mod.unique_name(hint)
+        self.mod = self.mod.with_functions({name: program})
+        return graph.GlobalVar(name)
+
+    def _asked(self, library: Library) -> graph.Call:
+        """Whether a library is there."""
+        flag, handle = tir.decl_buffer((), "bool", "flag"), tir.Var("flag", HANDLE)
+        found = tir.Call("call_extern", (tir.StringImm(library.found_symbol),), INT32)
+        attrs = Attrs({"scheduled": library.name, "fuse_kind": int(FuseKind.OPAQUE), IMPORT_C: (library.c_source,)})
+        program = tir.PrimFunc((handle,), tir.BufferStore(flag, tir.cast(found, BOOL), ()), ((handle, flag),), attrs)
+        info = graph.TensorInfo((), "bool")
+        return graph.Call(CALL_TIR, (self._program(library.found_symbol, program), graph.Tuple(())), sinfo_args=(info,), sinfo=info)
+
+
+def _plain(func: graph.Function) -> graph.Function:
+    """The function without dataflow blocks: values of branches stand beside others in it."""
+    if not any(isinstance(block, graph.DataflowBlock) for block in func.body.blocks):
+        return func
+    table = {b.var: graph.Var(b.var.name, b.var.sinfo) for b in func.body.bindings if isinstance(b.var, graph.DataflowVar)}
+    body = Renamed(dict(table)).rewrite(func.body)
+    return func.replace(body=graph.SeqExpr(tuple(graph.BindingBlock(b.bindings) for b in body.blocks), body.body))
+
+
+def _anchor(bindings: Sequence[graph.VarBinding]) -> graph.VarBinding:
+    """The binding whose operator others are fused into; the last where there is none."""
+    kinds = [(getattr(getattr(b.value, "op", None), "kind", None), b) for b in bindings]
+    return next((b for kind, b in kinds if kind == FuseKind.ANCHOR), bindings[-1])
+
+
+def _body(offer: Offer) -> graph.SeqExpr:
+    """The composite function's body, of the operands."""
+    func = offer.composite.function
+    table: dict[Any, Any] = dict(zip(func.params, offer.operands, strict=True))
+    table |= {b.var: graph.Var(b.var.name, b.var.sinfo) for b in func.body.bindings}
+    return Renamed(table).rewrite(func.body)
+
+
+def _sequence(call: graph.Call) -> graph.SeqExpr:
+    var = graph.Var("lv", call.sinfo)
+    return graph.SeqExpr((graph.BindingBlock((graph.VarBinding(var, call),)),), var)
+
+
+def _packed(operand: Any, pack: Callable[[Any], Any] | None) -> Any:
+    return operand if pack is None else graph.Constant.of(pack(operand.data.numpy()))
+
+
+def _is_fixed(info: Any) -> bool:
+    return info.shape is not None and all(Analyzer().value(n) is not None for n in info.shape)
+
+
+def _shapes(bindings: Sequence[graph.VarBinding]) -> str:
+    call = _anchor(bindings).value
+    return " by ".join("x".join(map(str, a.sinfo.shape or ())) for a in call.args if isinstance(a.sinfo, graph.TensorInfo))  # type: ignore[attr-defined]

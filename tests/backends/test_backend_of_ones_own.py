@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A backend outside of Roundel: a library in the manner of such kits (create, run, delete), its patterns, and what a model does without it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel import backends, driver
+from roundel.relax.dpl import is_const, is_op, wildcard
+from roundel.runtime import toolchain
+from roundel.script import ir as I
+from roundel.script import relax as R
+
+rng = np.random.default_rng(0)
+WEIGHT, BIAS = rng.standard_normal((16, 8), dtype=np.float32), rng.standard_normal(8, dtype=np.float32)
+
+KIT = """
+#include <stdlib.h>
+typedef struct { int inputs, outputs; const float *packed, *bias; } Layer;
+static int created;
+Layer *kit_create(int inputs, int outputs, const float *packed, const float *bias) {
+  Layer *layer = malloc(sizeof *layer);
+  *layer = (Layer){inputs, outputs, packed, bias};
+  created++;
+  return layer;
+}
+int kit_created(void) { return created; }
+void kit_run(const Layer *layer, int rows, const float *x, float *y) {  /* packed: output by output; y = relu(x w + b) */
+  for (int r = 0; r < rows; r++)
+    for (int o = 0; o < layer->outputs; o++) {
+      float sum = layer->bias[o];
+      for (int i = 0; i < layer->inputs; i++) sum += x[r * layer->inputs + i] * layer->packed[o * layer->inputs + i];
+      y[r * layer->outputs + o] = sum @WRONG@ > 0 ? sum @WRONG@ : 0;
+    }
+}
+void kit_delete(Layer *layer) { free(layer); }
+"""
+CALLS = """
+void kit_dense(const float *x, const float *w, const float *b, float *y, int64_t rows, int64_t inputs, int64_t outputs) {
+  Layer *layer = kit_create((int)inputs, (int)outputs, w, b);
+  kit_run(layer, (int)rows, x, y);
+  kit_delete(layer);
+}
+"""
+DECLARED = """
+typedef struct Layer Layer;
+Layer *kit_create(int, int, const float *, const float *);
+void kit_run(const Layer *, int, const float *, float *);
+void kit_delete(Layer *);
+"""
+
+
+def kit(folder, cycles=None, wrong=""):
+    """The backend, with the library in a folder."""
+    (folder / "kit.c").write_text(KIT.replace("@WRONG@", wrong))
+    toolchain.run([*toolchain.compiler(), "-shared", "-fPIC", "-O1", "-o", folder / "libkit.so", folder / "kit.c"])
+    library = backends.Library("kit", DECLARED, CALLS, lambda: [str(folder / "libkit.so")])
+    packed = []
+
+    def pack(weight):
+        packed.append(weight.shape)
+        return np.ascontiguousarray(weight.T)
+
+    def implement(c):
+        if library.missing:
+            return library.missing
+        if c.calls["matmul"].args[0].sinfo.dtype != "float32" or 1 not in c.constants:
+            return "it wants float32 and weights that are known"
+        x, (inputs, outputs) = c.operands[0], c.constants[1].shape
+        return backends.native(c, "kit_dense", x.shape[0], inputs, outputs, library=library, pack={1: pack}, cycles=cycles)
+
+    dense = is_op("relax.nn.relu")(is_op("relax.add")(is_op("relax.matmul")(wildcard(), is_const()), wildcard()))
+    return backends.Backend("kit", [("kit.dense", dense)], implement), packed
+
+
+@pytest.fixture
+def registered():
+    """Backends that are forgotten after the test."""
+    made = []
+    yield lambda backend: made.append(backends.register(backend))
+    for backend in made:
+        backends.unregister(backend)
+
+
+@I.ir_module
+class Dense:
+    @R.function
+    def main(x: R.Tensor(("n", 16), "float32")):
+        with R.dataflow():
+            product = R.matmul(x, R.const(WEIGHT))
+            shifted = R.add(product, R.const(BIAS))
+            act = R.nn.relu(shifted)
+            out = R.multiply(act, act)
+            R.output(out)
+        return out
+
+
+X = rng.standard_normal((5, 16), dtype=np.float32)
+WANTED = np.maximum(X @ WEIGHT + BIAS, 0) ** 2
+
+
+def test_what_is_asked_for_is_computed_by_the_library_and_its_weights_are_packed_once(tmp_path, registered):
+    backend, packed = kit(tmp_path)
+    registered(backend)
+    model = rd.compile(Dense, choices={"product": "kit"}, verify=True, profile=True)
+    np.testing.assert_allclose(model(X), WANTED, rtol=1e-5, atol=1e-5)
+    assert len(packed) == 2, "one that asks for the shape, one that is kept"
+    np.testing.assert_allclose(model(X[:1]), WANTED[:1], rtol=1e-5, atol=1e-5)
+    assert any("kit_dense" in name for name in model.executable["main"].profile()), "its time is in the profile"
+
+
+def test_a_model_that_is_shipped_runs_without_the_library_and_says_so(tmp_path, registered):
+    backend, _ = kit(tmp_path)
+    registered(backend)
+    file = rd.compile(Dense, choices={"product": "kit"}).save(tmp_path / "model.so")
+    needed = subprocess.run(["readelf", "-d", file], capture_output=True, text=True, check=False).stdout
+    assert "kit" not in needed
+    np.save(tmp_path / "x.npy", X)
+    run = f"import numpy as np, roundel as rd, json; m = rd.load({str(file)!r}); x = np.load({str(tmp_path / 'x.npy')!r})"
+    run += "; m(x); print(json.dumps(m(x).tolist()))"
+
+    def outcome():
+        done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True, env=os.environ)
+        return np.array(json.loads(done.stdout), np.float32), done.stderr
+
+    with_library, said = outcome()
+    np.testing.assert_allclose(with_library, WANTED, rtol=1e-5, atol=1e-5)
+    assert not said
+    (tmp_path / "libkit.so").unlink()
+    without, said = outcome()
+    np.testing.assert_allclose(without, WANTED, rtol=1e-5, atol=1e-5)
+    assert said.count("the library kit is not found") == 1 and "generated code runs instead" in said
+
+
+def test_a_library_that_is_not_there_when_a_model_is_compiled_is_no_alternative(tmp_path, registered):
+    backend, _ = kit(tmp_path)
+    (tmp_path / "libkit.so").unlink()
+    registered(backend)
+    with pytest.raises(rd.RoundelError, match="kit cannot be had"):
+        rd.compile(Dense, choices={"product": "kit"})
+    with rd.ir.options.override(libraries="kit"):
+        np.testing.assert_allclose(rd.compile(Dense)(X), WANTED, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("cycles", "taken"), [(1.0, "kit"), (1e12, "generated"), (None, "generated")])
+def test_what_a_library_is_expected_to_take_decides(tmp_path, registered, cycles, taken):
+    backend, _ = kit(tmp_path, cycles)
+    registered(backend)
+    fixed = Dense.with_functions({"main": Dense["main"].bind_symbolic_vars({"n": 5})})
+    with rd.ir.options.override(libraries="kit"):
+        model = rd.compile(fixed)
+        (found,) = [c for c in driver.prepare(fixed).choices.made if c.kind == "library"]
+    assert found.site == "product" and found.taken == taken and set(found.alternatives) == {"generated", "kit"}
+    np.testing.assert_allclose(model(X), WANTED, rtol=1e-5, atol=1e-5)
+
+
+def test_a_wrong_library_is_named_by_verify(tmp_path, registered):
+    backend, _ = kit(tmp_path, wrong="* 1.5f")
+    registered(backend)
+    with pytest.raises(rd.RoundelError, match="after pass libraries"):
+        rd.compile(Dense, choices={"product": "kit"}, verify=True)
+
+
+def test_a_function_of_python_is_a_kernel_too_and_cannot_be_shipped(tmp_path, registered):
+    def dense(x, weight, bias, out):
+        np.maximum(x @ weight + bias, 0, out=out)
+
+    pattern = is_op("relax.nn.relu")(is_op("relax.add")(is_op("relax.matmul")(wildcard(), wildcard()), wildcard()))
+    registered(backends.Backend("numpy_dense", [("numpy.dense", pattern)], lambda c: backends.python(dense)))
+    model = rd.compile(Dense, choices={"*": "numpy_dense"}, verify=True)
+    np.testing.assert_allclose(model(X), WANTED, rtol=1e-5, atol=1e-5)
+    with pytest.raises(rd.RoundelError, match="Python"):
+        model.save(tmp_path / "model.so")
+
+
+def test_c_code_is_compiled_in_between_generated_code(tmp_path, registered):
+    """Next to each kind of neighbour that a kernel could be fused with."""
+    source = "#include <stdint.h>\nvoid twice(const float *x, float *out, int64_t n) { for (int64_t i = 0; i < n; i++) out[i] = 2 * x[i]; }"
+
+    def implement(c):
+        rows, columns = c.operands[0].shape
+        return backends.native(c, "twice", rows * columns, source=source)
+
+    registered(backends.Backend("c", [("c.twice", is_op("relax.nn.relu")(wildcard()))], implement))
+
+    @I.ir_module
+    class Between:
+        @R.function
+        def main(x: R.Tensor(("n", 16), "float32")):
+            with R.dataflow():
+                a = R.exp(x)
+                act = R.nn.relu(a)
+                b = R.matmul(act, R.const(WEIGHT))
+                again = R.nn.relu(b)
+                c = R.add(R.sum(again, axis=1, keepdims=True), act)
+                R.output(c)
+            return c
+
+    model = rd.compile(Between, choices={"act": "c", "again": "c"}, verify=True)
+    a = 2 * np.exp(X)
+    want = (2 * (a @ WEIGHT)).sum(axis=1, keepdims=True) + a
+    np.testing.assert_allclose(model(X), want, rtol=1e-4, atol=1e-4)
+    saved = rd.load(model.save(tmp_path / "model.so"))
+    np.testing.assert_allclose(saved(X), want, rtol=1e-4, atol=1e-4)
+
+
+def test_backends_have_names_of_their_own(registered):
+    mine = backends.Backend("mine", [], lambda c: "never")
+    registered(mine)
+    assert "mine" in backends.available() and backends.find("mine") is mine
+    for wrong in (lambda: backends.register(mine), lambda: backends.find("nobody"), lambda: backends.Backend("generated", [], lambda c: ""),
+                  lambda: backends.Backend("a b", [], lambda c: "")):
+        with pytest.raises(rd.RoundelError):
+            wrong()
