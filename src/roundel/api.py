@@ -40,8 +40,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | Sequence[Any] | bool | None = None,
             verify: bool | None = None, hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, precision: str | None = None,
             weights: str | None = None, bounds_checks: bool | None = None, libraries: str | None = None, choices: Mapping[str, Any] | None = None,
-            records: Any = None,
-            observers: Sequence[Any] = (), profile: bool = False) -> Model:
+            records: Any = None, observers: Sequence[Any] = (), profile: bool = False) -> Model:
     """Native code for a model.
 
     ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),
