@@ -10,7 +10,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "compile": "api", "interpret": "api", "load": "api", "import_model": "api", "import_relay": "api",
+    "auto_schedule": "api", "compile": "api", "interpret": "api", "load": "api", "import_model": "api", "import_relay": "api",
     "explain": "reports.explained", "report": "reports.report",
     "register_func": "runtime.registry", "get_func": "runtime.registry", "Model": "runtime.model", "Executable": "runtime.executable",
     "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",

@@ -28,6 +28,7 @@ from . import strategy as strategy
 from . import target as target
 from . import te as te
 from . import tir as tir
+from .api import auto_schedule as auto_schedule
 from .api import build as build
 from .api import compile as compile  # noqa: A004
 from .api import import_model as import_model

@@ -259,9 +259,31 @@ def build(mod: Any, target: TargetLike | None = None, **options_: Any) -> Execut
     """Functions of a module (or one function) to call as ``rt["name"](...)``: tensor programs write into the arrays passed for
     their outputs, graph functions return their results."""
     from .driver import build_module
+    from .strategy.advice import warn_of_plain_loops
 
     _must_be_module(mod)
+    warn_of_plain_loops(mod)
     return build_module(mod, target=target, **options_)
+
+
+def auto_schedule(program: IRModule | BaseFunc, target: TargetLike | None = None) -> Any:
+    """Tensor programs as the compiler would schedule them: a function or a whole module, of which those that have a schedule stay as they are.
+
+    What comes back is of the kind that was given, to print, change further, interpret or build. Raises ModelError for what is neither.
+    """
+    from . import driver
+    from .ir.tir import PrimFunc
+    from .strategy import is_unscheduled, schedule_program
+
+    _must_be_module(program)
+    machine = driver.target_of(target)
+
+    def scheduled(name: str, func: BaseFunc) -> BaseFunc:
+        return schedule_program(func, machine, name=name)[0] if isinstance(func, PrimFunc) and is_unscheduled(func) else func
+
+    if isinstance(program, IRModule):
+        return program.with_functions({name: scheduled(name, func) for name, func in program.items()})
+    return scheduled(str(program.attrs.get("global_symbol", "main")), program)
 
 
 class _Tune:

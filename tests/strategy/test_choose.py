@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+import roundel as rd
 from roundel import te
 from roundel.builder import BlockBuilder
 from roundel.driver import DEFAULT, prepare
@@ -44,6 +45,28 @@ def _failing(program):
 @rule
 def _failing_later(program):
     yield Sketch("failing later", program.schedule, lambda sch, choice: [][0])
+
+
+def test_a_schedule_made_by_hand_is_kept_in_a_model():
+    """The kernel goes through the whole pipeline beside others, and no rule begins anew."""
+    from roundel.script import relax as R
+
+    a, b = te.placeholder((32, 16), name="A"), te.placeholder((32, 16), name="B")
+    sch = rd.Schedule(te.create_prim_func([a, b, te.compute((32, 16), lambda i, j: a[i, j] - b[i, j], name="C")]))
+    i, j = sch.get_loops(sch.get_block("C"))
+    sch.vectorize(sch.split(j, factors=[None, 4])[1])
+    sch.parallel(i)
+    bb = rd.BlockBuilder()
+    kernel = bb.add_func(sch.mod["main"], "by_hand")
+    x, y = (graph.Var(n, R.Tensor((32, 16), "float32")) for n in "xy")
+    with bb.function("main", [x, y]):
+        with bb.dataflow():
+            d = bb.emit(R.call_tir(kernel, (x, y), out_sinfo=R.Tensor((32, 16), "float32")))
+            out = bb.emit_output(R.nn.relu(d))
+        bb.emit_func_output(out)
+    done = prepare(bb.get(), target=Target.host())
+    kept = next(f for n, f in done.items() if n == "by_hand")
+    assert kept.attrs["scheduled"] == "as_written" and "T.vectorized(4)" in kept.script() and "T.parallel(32" in kept.script()
 
 
 @pytest.mark.rules_may_fail

@@ -6,6 +6,7 @@ from .loader import load, load_executable
 from .metadata import FunctionInfo, TensorInfo
 from .model import ForeignModel, Model
 from .registry import get_func, has_func, register_func, remove_func
+from .timing import Times, time_evaluator
 
 __all__ = [
     "BoundFunction",
@@ -14,10 +15,12 @@ __all__ = [
     "FunctionInfo",
     "Model",
     "TensorInfo",
+    "Times",
     "get_func",
     "has_func",
     "load",
     "load_executable",
     "register_func",
     "remove_func",
+    "time_evaluator",
 ]

@@ -4,13 +4,13 @@
 from .candidates import Candidates, combinations
 from .choose import Alternative, choose
 from .pins import pin
-from .program import Program
+from .program import Program, is_unscheduled
 from .rules import register, unregister
 from .schedule_module import schedule_module, schedule_program
 from .sketch import Applied, Rule, Sketch, rule
 from .template import from_open, template
 
 __all__ = [
-    "Alternative", "Applied", "Candidates", "Program", "Rule", "Sketch", "choose", "combinations", "from_open", "pin", "register", "rule", "schedule_module",
-    "schedule_program", "template", "unregister",
+    "Alternative", "Applied", "Candidates", "Program", "Rule", "Sketch", "choose", "combinations", "from_open", "is_unscheduled", "pin", "register", "rule",
+    "schedule_module", "schedule_program", "template", "unregister",
 ]

@@ -22,10 +22,10 @@ from ..target import Target
 from .contest import Champion, contenders, is_contested, is_faster, is_promising
 from .cost import expected_cycles
 from .pins import Pins
-from .program import Program
+from .program import Program, is_unscheduled
 from .records import Records, program_digest
 from .replay import replay
-from .rules import rules_in_order
+from .rules import LAST, rules_in_order, rules_of_users
 from .sketch import Applied, Refusal, Rule, Sketch
 
 NO_MATCH = "the program does not have its structure"
@@ -66,6 +66,8 @@ def choose(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (), 
            rules: Sequence[Rule] | None = None, records: Records | None = None) -> Iterator[Alternative]:
     """The alternatives of a program, one after another as they are asked for: the first one that fits is the compiler's choice.
 
+    A program that has a schedule already, made by hand, keeps it: nothing but the rules that a user registered, and the one that takes no step, is asked.
+
     ``constants`` are the positions of the buffer parameters that are constants, ``pins`` decisions that are made already (default: those of
     the program's attribute ``decisions``), ``rules`` who may propose (default: all). What was measured, according to ``records``, goes before
     what is expected, and behind what is pinned. Raises ScheduleError where pins cannot be had.
@@ -78,7 +80,11 @@ def choose(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (), 
         found = _replayed(program, record)
         met = found.fits
         yield found
-    for group in competing(rules_in_order() if rules is None else rules):
+    if is_made := rules is None and not is_unscheduled(func):
+        rules_asked: Sequence[Rule] = rules_of_users() + LAST
+    else:
+        rules_asked = rules_in_order() if rules is None else rules
+    for group in competing(rules_asked):
         left_out, ranked = _proposals(group, program, pinned, must_fit=not met)
         others += left_out
         yield from left_out
@@ -86,7 +92,7 @@ def choose(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (), 
             found = _scheduled(program, sketch, choice)
             if not found.fits and pinned and not met:
                 raise program.error(f"sketch {sketch.name} cannot be had with {pinned}", why=found.why_not)
-            if found.fits and not (met or pinned) and rules is None:
+            if found.fits and not (met or pinned or is_made) and rules is None:
                 found, beaten = _contest(program, found)
                 if beaten is not None:
                     yield beaten
@@ -110,9 +116,9 @@ def attempt(rule: Rule, func: tir.PrimFunc, target: Target, constants: tuple[int
 
 
 def takes(rule: Rule, func: tir.PrimFunc, target: Target) -> bool:
-    """Whether a rule fits a program, with all steps legal and all decisions that are pinned."""
+    """Whether a rule fits a program that has no schedule yet, with all steps legal and all decisions that are pinned."""
     try:
-        return attempt(rule, func, target).fits
+        return is_unscheduled(func) and attempt(rule, func, target).fits
     except ScheduleError:
         return False
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ..ir import tir
 from ..ir.errors import ScheduleError
+from ..ir.visit import statements
 from ..schedule.schedule import Schedule
 from ..target import Target
 from .match.accesses import BlockInfo, blocks_of
@@ -30,6 +31,19 @@ def scheduled_once() -> Iterator[None]:
         yield
     finally:
         _asked.reset(token)
+
+
+def is_unscheduled(func: tir.PrimFunc) -> bool:
+    """Whether a program in block form has had no step of a schedule that somebody chose: its loops run one after another, and nothing is kept in
+    registers or in memory that threads share."""
+    if func.root_block is None or "scheduled" in func.attrs:
+        return False
+    for node in statements(func.body):
+        if isinstance(node, tir.For) and node.kind is not tir.ForKind.SERIAL:
+            return False
+        if isinstance(node, tir.Block) and any(b.scope not in ("global", "") for b in node.alloc_buffers):
+            return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,8 @@ from .window.windows import windows
 RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points,
                      generic, fallback, as_written]
 """Roundel's own. The last two fit every program."""
+LAST: list[Rule] = RULES[-1:]
+"""What takes no step."""
 
 
 _registered: list[tuple[Rule, str | None]] = []
@@ -63,3 +65,8 @@ def rules_in_order() -> list[Rule]:
     for added, before in _registered:
         found.insert(next((k for k, r in enumerate(found) if r.name == before), 0), added)
     return found
+
+
+def rules_of_users() -> list[Rule]:
+    """Those that were registered, the last one first."""
+    return [r for r, _ in reversed(_registered)]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from ..attrs import EMPTY, Attrs
 from ..dtype import VOID, DType
@@ -20,7 +20,7 @@ class BaseFunc(Node):
     __slots__ = ()
     attrs: Attrs
 
-    def with_attr(self, name: str | Mapping[str, object], value: object = None) -> BaseFunc:
+    def with_attr(self, name: str | Mapping[str, object], value: object = None) -> Self:
         """A copy with one attribute set, or with those of a dict."""
         return self.replace(attrs=self.attrs | (name if isinstance(name, Mapping) else {name: value}))
 
