@@ -62,17 +62,23 @@ def _imported(model: Any) -> str:
 
 
 @cache
-def _attributes() -> list[tuple[Any, int]]:
-    """Models of one node and their attributes that are whole numbers, each kind of node once."""
+def standard_nodes() -> list[Any]:
+    """The standard's own tests that are models of one node."""
     from onnx.backend.test.case.node import collect_testcases
 
+    models = [case.model for case in collect_testcases(None) if case.model is not None]
+    return [m for m in models if len(m.graph.node) == 1]
+
+
+@cache
+def _attributes() -> list[tuple[Any, int]]:
+    """Models of one node and their attributes that are whole numbers, each kind of node once."""
     found: dict[tuple[Any, ...], tuple[Any, int]] = {}
-    for case in collect_testcases(None):
-        nodes = case.model.graph.node if case.model is not None else ()
-        if len(nodes) == 1:
-            for k, a in enumerate(nodes[0].attribute):
-                if a.type == _ONE or (a.type == _MANY and a.ints):
-                    found.setdefault((nodes[0].op_type, a.name, len(nodes[0].input)), (case.model, k))
+    for model in standard_nodes():
+        (node,) = model.graph.node
+        for k, a in enumerate(node.attribute):
+            if a.type == _ONE or (a.type == _MANY and a.ints):
+                found.setdefault((node.op_type, a.name, len(node.input)), (model, k))
     return list(found.values())
 
 

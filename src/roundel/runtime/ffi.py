@@ -11,10 +11,19 @@ import functools
 import sys
 from typing import Any
 
+from ..ir.errors import CallError, RunError
+
 
 @functools.cache
 def load() -> Any:
-    """The module ``tvm_ffi``."""
+    """The module ``tvm_ffi``, through which this project's errors pass as what they are."""
+    module = _imported()
+    for error in (CallError, RunError):
+        module.register_error(f"roundel.{error.__name__}", error)
+    return module
+
+
+def _imported() -> Any:
     if "torch" in sys.modules:
         import tvm_ffi
 

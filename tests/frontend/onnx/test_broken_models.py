@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -123,6 +124,7 @@ def external(location: str, length: int | str = 24, *more: tuple[str, str]) -> C
             w.external_data.add(key=key, value=text)
         path.write_bytes(proto.SerializeToString())
         (path.parent / "short.bin").write_bytes(bytes(8))
+        (path.parent / "whole.bin").write_bytes(bytes(24))
 
     return write
 
@@ -196,6 +198,8 @@ BROKEN = {
     "external data of a length in other digits": (external("short.bin", "\uff18"), "(?s)tensor 'w'.*broken"),
     "external data of a length with underscores": (external("short.bin", "2_4"), "(?s)tensor 'w'.*broken"),
     "external data of an endless length": (external("short.bin", "9" * 5000), "(?s)tensor 'w'.*broken"),
+    "external data of another checksum": (external("whole.bin", 24, ("checksum", "0" * 40)), "(?s)tensor 'w'.*not what the model was saved with.*whole.bin"),
+    "external data of a checksum that is none": (external("whole.bin", 24, ("checksum", "crc 12")), "(?s)tensor 'w'.*checksum.*'crc 12'.*SHA-1"),
     "absurd initializer": (absurd_initializer, "(?s)tensor 'w'.*absurdly large"),
     "absurd input": (absurd_input, "(?s)input 'x'.*absurdly large.*1099511627776"),
     "absurd intermediate": (absurd_middle, "'e'.*absurdly large"),
@@ -219,6 +223,11 @@ def test_python(kind, tmp_path):
         rd.compile(folder / "m.onnx")
     assert len(str(caught.value).splitlines()) <= 8, caught.value
     assert sorted(folder.iterdir()) == files
+
+
+def test_external_data_of_the_right_checksum(tmp_path):
+    external("whole.bin", 24, ("checksum", hashlib.sha1(bytes(24)).hexdigest().upper()))(tmp_path / "m.onnx")
+    rd.import_model(tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize("kind", ["truncated", "not a protobuf", "cyclic", "unknown operators", "wrong dtype", "wrong rank", "missing external data",

@@ -36,7 +36,7 @@ def test_everything_is_listed(tmp_path: Path) -> None:
     code, text = _report(tmp_path, nodes, ["a", "b", "d", "e", "f", "g"], weights)
     assert code == 1
     assert "com.acme::Foo (opset 1), 2 nodes: foo1, foo2" in text
-    assert "pad mode 'sideways'" in text and "1 time: pad" in text
+    assert "'mode' is 'sideways'" in text and "1 time: pad" in text
     assert "MatMul:" in text and "product" in text and "undefined" in text and "'nothing'" in text
     assert "ONNX's own checks object" in text
 
@@ -62,4 +62,4 @@ def test_nodes_that_are_not_valid(tmp_path: Path) -> None:
     assert code == 1
     assert "1 input where the operator takes at least 2" in text
     assert "float32 of 2 dimensions" in text
-    assert "auto_pad is 'SOMETIMES'" in text
+    assert "'auto_pad' is 'SOMETIMES'" in text

@@ -169,5 +169,6 @@ def test_branches_give_sequences():
 def test_maps_as_inputs(kind, attributes, given, want):
     key = T.STRING if "string_vocabulary" in attributes else T.INT64
     map_type = h.make_map_type_proto(key, h.make_tensor_type_proto(T.FLOAT, []))
-    f = compiled([h.make_node(kind, ["d"], ["y"], domain="ai.onnx.ml", **attributes)], [h.make_value_info("d", map_type)], [info("y", None)])
+    result = T.INT64 if attributes.get("cast_to") == "TO_INT64" else T.FLOAT
+    f = compiled([h.make_node(kind, ["d"], ["y"], domain="ai.onnx.ml", **attributes)], [h.make_value_info("d", map_type)], [info("y", None, result)])
     np.testing.assert_array_equal(f(given), [want])

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from roundel import api
-from roundel.ir.errors import BuildError, CallError
+from roundel.ir.errors import BuildError, CallError, RunError
 from roundel.runtime import text
 
 
@@ -54,3 +54,15 @@ def test_numbers_in_text() -> None:
     y, t = model(x)
     np.testing.assert_array_equal(y, x)
     assert t.tolist() == ["1.5", "-0.25", "NaN", "-INF"]
+
+
+@pytest.mark.parametrize(("words", "to", "wrong"), [
+    (["1.5", "abc"], TensorProto.FLOAT, "'abc' is no number"),
+    (["1_0"], TensorProto.DOUBLE, "'1_0' is no number"),
+    (["7", "true"], TensorProto.INT32, "'true' is no integer"),
+    (["99999999999999999999"], TensorProto.INT64, "'99999999999999999999' is no integer of 64 bits"),
+    (["inf"], TensorProto.INT64, "'inf' is no integer")])
+def test_strings_that_are_no_numbers(words: list[str], to: int, wrong: str) -> None:
+    proto = _model([helper.make_node("Cast", ["x"], ["y"], to=to, name="read")], [("x", TensorProto.STRING, ["n"])], [("y", to, ["n"])])
+    with pytest.raises(RunError, match=f"(?s)'read' .Cast.*{wrong}"):
+        api.compile(proto)(np.array(words, object))

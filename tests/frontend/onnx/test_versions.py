@@ -96,8 +96,9 @@ def test_operands_are_aligned_by_an_attribute_before_opset_7(operator, axis):
 
 
 def test_operands_of_wrong_kinds_are_told_without_words_of_python():
-    """A tensor more than the operator takes."""
-    info = [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in "xy"]
-    model = h.make_model(h.make_graph([h.make_node("Tile", ["x", "x", "x"], ["y"])], "g", info[:1], info[1:]), opset_imports=[h.make_opsetid("", 20)])
-    with pytest.raises(ModelError, match="Tile.*: its operands or attributes are not what the operator takes\\n.*its inputs are float32 of 1 dimensions"):
+    """Two pads for a tensor that needs four."""
+    info = [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2, 3]) for n in "xy"]
+    pads = onnx.numpy_helper.from_array(np.array([0, 1]), "pads")
+    model = h.make_model(h.make_graph([h.make_node("Pad", ["x", "pads"], ["y"])], "g", info[:1], info[1:], [pads]), opset_imports=[h.make_opsetid("", 20)])
+    with pytest.raises(ModelError, match="Pad.*: its operands or attributes are not what the operator takes\\n.*its inputs are float32 of 2 dimensions"):
         from_onnx(model)

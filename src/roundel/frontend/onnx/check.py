@@ -55,7 +55,15 @@ def check_model(model: Any) -> Report:
     if wrong or not opsets:
         raise ModelError(f"there is no version {', '.join(wrong)}" if wrong else "the model says of no version of which operators it is",
                          where="opset_import", hint="versions begin with 1; name one with onnx.helper.make_opsetid")
-    functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
+    functions: dict[tuple[str, str], Any] = {}
+    for f in model.functions:
+        key = ("" if f.domain == "ai.onnx" else f.domain, f.name)
+        if key in functions:
+            what = f"the function {f.name!r} of domain {f.domain!r}"
+            overloads = {f.overload, functions[key].overload}
+            raise UnsupportedError(f"{what} has overloads", why=f"{', '.join(map(repr, sorted(overloads)))}: one function of a name is supported",
+                                   hint="give each a name of its own") if len(overloads) > 1 else ModelError(f"{what} is defined twice")
+        functions[key] = f
     report = Report(newer=[f"the model is of version {version} of the operator set {domain or 'ai.onnx'}, the newest that is known is {NEWEST[domain]}; "
                            "operators are taken to be as there" for domain, version in opsets.items() if version > NEWEST.get(domain, version)])
     for node in _nodes(model.graph.node, functions, set()):

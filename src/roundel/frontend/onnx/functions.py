@@ -13,6 +13,7 @@ from .load import code_of
 if TYPE_CHECKING:
     import onnx
 
+_NEWEST = (1 << 31) - 1  # of the versions that onnx takes
 _DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
 
 
@@ -24,7 +25,7 @@ def schema_of(domain: str, name: str, opset: int) -> Any | None:
     if domain not in _DOMAINS or not onnx.defs.has(name, domain):
         return None
     try:
-        return onnx.defs.get_schema(name, opset, domain)
+        return onnx.defs.get_schema(name, min(opset, _NEWEST), domain)
     except onnx.defs.SchemaError:
         return None
 

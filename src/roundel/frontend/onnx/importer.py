@@ -21,11 +21,12 @@ from ...ops.dims import assuming, differ, dim_text, equal
 from ..common.importer import ModelImporter, ModelNode, is_tiny
 from . import symbolic
 from .folder import ModelFolder
-from .functions import body_of, defaults_of, schema_of
+from .functions import body_of, defaults_of
 from .limits import Limits
 from .load import MAX_BYTES, STRING, check_rank, dtype_of, tensor_data
 from .registry import find
 from .run_time_sizes import broadcasts, integers, require, stretched
+from .signature import check_call, check_function, check_read, check_results, failed
 from .strings import mark_text
 from .values import SequenceValue, UndecidedError, UnsupportedDataError, Value
 
@@ -51,8 +52,10 @@ class NodeContext(ModelNode):
     def __init__(self, importer: GraphImporter, node: onnx.NodeProto, opset: int) -> None:
         name = node.name or f"{node.op_type} -> {', '.join(node.output)}"
         super().__init__(importer, name, node.op_type, f"{node.op_type} {node.name}" if node.name else name)
-        self.node, self.opset = node, opset
+        self.node, self.opset, self.domain = node, opset, "" if node.domain == "ai.onnx" else node.domain
         self._attrs = {a.name: a for a in node.attribute}
+        self.read: set[str] = set()
+        """Names of the attributes that somebody asked for."""
 
     @classmethod
     def of_graph(cls, importer: GraphImporter, output: str) -> NodeContext:
@@ -63,6 +66,7 @@ class NodeContext(ModelNode):
 
     def attr(self, name: str, default: Any = _MISSING) -> Any:
         """An attribute as a Python value (tensors as ConstData, subgraphs as GraphProto); raises ModelError when required and absent."""
+        self.read.add(name)
         if name not in self._attrs:
             if default is _MISSING:
                 raise self.error(f"the required attribute {name!r} is missing")
@@ -254,7 +258,12 @@ class GraphImporter(ModelImporter):
         context = NodeContext(self, node, opset)
         self.limits.count(context.where)
         inputs = [self.lookup(name, context) for name in node.input]
+        if convert is None and function is not None:
+            check_function(context, function)
+        else:
+            check_call(context, inputs)
         if convert is None and function is None:
+            check_read(context)
             function = body_of(node, opset, inputs)
         if convert is None and function is not None:
             with self.limits.inside((domain, node.op_type), context.where):
@@ -262,6 +271,8 @@ class GraphImporter(ModelImporter):
         else:
             outputs = self.convert(context, convert, inputs)
             mark_text(node, opset, inputs, outputs)
+            check_read(context)
+        check_results(context, outputs)
         for name, out in zip(node.output, outputs, strict=False):
             if name and out is not None:
                 self.values[name] = out
@@ -287,7 +298,7 @@ class GraphImporter(ModelImporter):
         except RoundelError:
             raise
         except _INVALID as e:
-            raise _invalid(context) from e
+            raise failed(context, inputs) from e
         self.bb.span = Span(context.title, name=context.name)  # a subgraph had its own nodes' names
         made = [self.wrap(o) for o in (out if isinstance(out, tuple | list) else (out,))]
         for value in made:
@@ -337,18 +348,6 @@ class GraphImporter(ModelImporter):
         for inner_node in sorted_nodes(function, inner.values):
             inner.node(_bind_attributes(inner_node, given))
         return [inner.values.get(name) for name in function.output]  # type: ignore[misc]
-
-
-def _invalid(context: NodeContext) -> ModelError:
-    """What to say of a node that made its converter fail: too few inputs, or which ones it has."""
-    node = context.node
-    schema = schema_of("" if node.domain == "ai.onnx" else node.domain, node.op_type, context.opset)
-    if schema is not None and len(node.input) < schema.min_input:
-        return context.error(f"{len(node.input)} input{'s' if len(node.input) != 1 else ''} where the operator takes at least {schema.min_input}")
-    ranks = [f"{v.expr.sinfo.dtype} of {v.expr.sinfo.ndim} dimensions" if isinstance(v, Value) else "none" if v is None else "a sequence"
-             for v in (context.importer.values.get(name) for name in node.input)]
-    return ModelError("its operands or attributes are not what the operator takes", where=context.where,
-                      why=f"its inputs are {', '.join(ranks) or 'none'}, opset {context.opset}")
 
 
 def _bind_attributes(node: onnx.NodeProto, given: Mapping[str, Any]) -> onnx.NodeProto:

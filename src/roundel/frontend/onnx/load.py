@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import math
 import os
+import re
 import stat
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,10 +211,34 @@ def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], co
         raise ModelError("the external data does not fit", where=where, why=f"{location} has {path.stat().st_size} bytes; the tensor "
                          f"says offset {offset}, length {length}, and shape {list(shape)} of {dtype} takes {dtype.nbytes(count)}")
 
+    if "checksum" in facts:
+        _check_sum(path, facts["checksum"], where)
+
     def read() -> np.ndarray:
         return _decode(_read_part(path, offset, length, where), dtype, shape, count)
 
     return ConstData(read()) if length <= SMALL else ConstData(load=read, shape=shape, dtype=dtype)
+
+
+def _check_sum(path: Path, written: str, where: str) -> None:
+    """Raises ModelError unless a file has the SHA-1 that the model says, in hexadecimal as the standard wants it."""
+    if not re.fullmatch("[0-9a-fA-F]{40}", written):
+        raise ModelError("the checksum of the external data is none", where=where, why=f"it is {written[:100]!r}; the standard has SHA-1, 40 digits",
+                         hint="leave the entry 'checksum' out of external_data, or write the file's SHA-1")
+    facts = path.stat()
+    if (found := _sha1(path, facts.st_size, facts.st_mtime_ns)) != written.lower():
+        raise ModelError("the external data is not what the model was saved with", where=where, why=f"{path} has the SHA-1 {found}, the model says {written}",
+                         hint="the file is damaged or was exchanged: fetch it again")
+
+
+@lru_cache(maxsize=16)
+def _sha1(path: Path, size: int, time: int) -> str:
+    """The digest of a file, computed once for its tensors while size and time stay what they are."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha1").hexdigest()
+    except OSError as error:
+        raise ModelError("the external data cannot be read", why=f"{path}: {error.strerror}") from None
 
 
 def _read_part(path: Path, offset: int, length: int, where: str) -> np.ndarray:

@@ -16,6 +16,7 @@ from ...ir.attrs import Attrs
 from ...ir.errors import ModelError, RoundelError
 from ...ir.module import IRModule
 from ...runtime import text
+from .declared import check_default, check_shape, check_type
 from .folder import ModelFolder
 from .importer import Decisions, GraphImporter, NodeContext
 from .inputs import Dimensions, fixed_value, identifier, input_info, parameter
@@ -88,12 +89,19 @@ def _convert(model: Any, folder: ModelFolder | None, dims: Mapping[str, int], gi
     with text.recorded() as strings, bb.function("main", params, attrs=Attrs(global_symbol="main", input_names=tuple(i.name for i in inputs),
                                                  output_names=tuple(o.name for o in proto.output))):
         importer.initializers(proto)
+        for i in proto.input:
+            if i.name in initial:
+                check_default(i, importer.values[i.name])
         importer.values.update({name: fixed_value(value) for name, value in fixed.items()})
         for info, var in zip(inputs, params, strict=True):
             importer.values[info.name] = parameter(var, info.type)
         importer.values.update({name: EmptyOptional() for name in absent})
         importer.run(proto)
         outputs = [_result(importer, o) for o in proto.output]
+        for o in proto.output:
+            check_type(f"output {o.name!r}", o, importer.values[o.name])
+            if not dims and not given:
+                check_shape(f"output {o.name!r}", o, importer.values[o.name])
         bb.emit_func_output(bb.emit(outputs[0] if len(outputs) == 1 else graph.Tuple(tuple(outputs)), "result"))
     mod = bb.get()
     notes = {**_input_notes(importer, inputs, params), **_output_notes(importer, proto.output, outputs), "texts": tuple(strings),

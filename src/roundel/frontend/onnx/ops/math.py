@@ -175,11 +175,9 @@ def _to_scale(node: NodeContext, v: Any, dtype: Any) -> Any:
     return node.te(lambda x: te.compute(x.shape, lambda *i: body(x(*i)), "to_scale"), v)
 
 
-@converter("Identity", "Dropout")
-def _identity(node: NodeContext, x: Value, *_: Any) -> Any:
-    if len(node.node.output) < 2:
-        return x
-    return x, node.make("full", graph.ShapeExpr(x.expr.sinfo.shape), graph.Constant.of(np.asarray(True)), dtype="bool")
+@converter("Identity")
+def _identity(node: NodeContext, x: Value) -> Any:
+    return x
 
 
 @converter("Clip")

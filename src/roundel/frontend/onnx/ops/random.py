@@ -9,12 +9,15 @@ import struct
 import zlib
 from typing import Any
 
+import numpy as np
+
 from .... import te
-from ....ir import tir
+from ....ir import graph, tir
 from ....ir.dtype import DType
 from ..importer import NodeContext, Value
 from ..load import dtype_of
 from ..registry import converter
+from ..run_time_sizes import require
 from .math import const_like
 
 _U64 = DType("uint64")
@@ -99,6 +102,47 @@ def _random_like(node: NodeContext, x: Value) -> Any:
 def _bernoulli(node: NodeContext, x: Value) -> Any:
     wide = node.make("astype", x.expr, dtype="float32")
     return node.make("astype", node.make("less", uniform(node, x.expr.sinfo.shape), wide), dtype=_type(node, x, None))
+
+
+@converter("Dropout")
+def _dropout_of_inference(node: NodeContext, x: Value) -> Any:
+    """The ratio is an attribute, and training is left to those who train."""
+    _require_ratio(node, node.attr("ratio", 0.5))
+    return x, _all_kept(node, x)
+
+
+@converter("Dropout", since=12)
+def _dropout(node: NodeContext, x: Value, ratio: Value | None = None, training: Value | None = None) -> Any:
+    """Where ``training_mode`` is true a part of the elements is 0, and the others are larger by 1 / (1 - ratio)."""
+    known = None if ratio is None else ratio.constant()
+    if ratio is None or known is not None:
+        _require_ratio(node, 0.5 if known is None else float(known.reshape(-1)[0]))
+    else:
+        zero, one = (graph.Constant.of(np.array(v, ratio.expr.sinfo.dtype.numpy)) for v in (0, 1))
+        inside = node.make("logical_and", node.make("greater_equal", ratio.expr, zero), node.make("less", ratio.expr, one))
+        require(node, node.make("all", inside), _RATIO)
+    on = graph.Constant.of(np.array(False)) if training is None else training.expr
+    if isinstance(on, graph.Constant) and not on.data.numpy().any():
+        return x, _all_kept(node, x)
+    part = graph.Constant.of(np.float32(0.5)) if ratio is None else node.make("astype", ratio.expr, dtype="float32")
+    keep = node.make("greater_equal", uniform(node, x.expr.sinfo.shape), part)
+    rest = node.make("astype", node.make("subtract", const_like(1.0, part), part), dtype=x.expr.sinfo.dtype)
+    dropped = node.make("where", keep, node.make("divide", x.expr, rest), const_like(0, x.expr))
+    return node.make("where", on, dropped, x.expr), node.make("logical_or", keep, node.make("logical_not", on))
+
+
+_RATIO = "the ratio must be at least 0 and less than 1"
+
+
+def _require_ratio(node: NodeContext, ratio: float) -> None:
+    if not 0 <= ratio < 1:
+        raise node.error(f"the ratio is {ratio:g}: it must be at least 0 and less than 1")
+
+
+def _all_kept(node: NodeContext, x: Value) -> Any:
+    """The mask of what dropped nothing; None where the node does not have it as an output."""
+    shape = graph.ShapeExpr(x.expr.sinfo.shape)
+    return node.make("full", shape, graph.Constant.of(np.asarray(True)), dtype="bool") if len(node.node.output) > 1 else None
 
 
 @converter("Multinomial", since=7)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ....ir import tir
-from ....ir.errors import RoundelError
+from ....ir.errors import RoundelError, RunError
 from ....runtime.text import numbers_of, strings_of
 from ..importer import NodeContext, Value
 from ..registry import converter
@@ -48,12 +48,22 @@ def to_text(node: NodeContext, x: Value) -> Value:
 
 
 def from_text(node: NodeContext, x: Value, dtype: Any) -> Any:
-    """Strings as numbers: integers in decimal, floats also as NaN, INF and in scientific notation."""
+    """Strings as numbers: integers in decimal, floats also as NaN, INF and in scientific notation. What is no number, and what is too large
+    for an integer of 64 bits, is an error of the run."""
     wide = "float64" if dtype.is_float else "int64"
 
+    def number(text: str) -> float | int:
+        try:
+            if "_" in text:  # Python's numbers may have underscores
+                raise ValueError
+            found = float(text) if dtype.is_float else int(text) if text.lstrip("+-").isdigit() else int(float(text))
+            return found if dtype.is_float else int(np.int64(found))
+        except (ValueError, OverflowError):
+            raise RunError(f"the string {text[:100]!r} is no {'number' if dtype.is_float else 'integer of 64 bits'}", where=node.where,
+                           why=f"Cast makes {dtype} of it") from None
+
     def read(array: np.ndarray) -> np.ndarray:
-        parse = float if dtype.is_float else lambda v: int(float(v)) if not v.lstrip("+-").isdigit() else int(v)
-        return np.array([parse(v) for v in strings_of(array).reshape(-1)], wide).reshape(array.shape)
+        return np.array([number(v) for v in strings_of(array).reshape(-1)], wide).reshape(array.shape)
 
     return node.make("astype", node.numpy(read, [x.expr], [(x.expr.sinfo.shape, wide)]), dtype=dtype)
 
