@@ -47,6 +47,15 @@ def every_length(inputs: Sequence[np.ndarray]) -> tuple[Any, ...]:
     return (tuple({0: torch.export.Dim.STATIC, 1: torch.export.Dim("length", min=2, max=512)} for _ in inputs),)
 
 
+def _products_by_groups(rows: Any, weights: Any, offs: Any, bias: Any = None, out_dtype: Any = None) -> Any:
+    """``torch._grouped_mm`` of a mixture of experts: rows up to the first of ``offs`` [groups] by the first of ``weights`` [groups, k, n], and so on."""
+    import torch
+
+    ends = [0, *offs.tolist()]
+    made = torch.cat([rows[a:b] @ w for a, b, w in zip(ends, ends[1:], weights, strict=False)])
+    return made if bias is None else made + bias
+
+
 @contextlib.contextmanager
 def everything_in_double() -> Iterator[None]:
     """PyTorch code that asks for float32 gets float64: many modules normalise and rotate in float32 whatever their own precision is."""
@@ -58,6 +67,8 @@ def everything_in_double() -> Iterator[None]:
                 return torch.float64 if value is torch.float32 else value
 
             func = torch.Tensor.double if func is torch.Tensor.float else func
+            if getattr(func, "__name__", "") in ("grouped_mm", "_grouped_mm"):  # which PyTorch does not have for float64
+                return _products_by_groups(*args, **(kwargs or {}))
             return func(*map(wide, args), **{k: wide(v) for k, v in (kwargs or {}).items()})
 
     before = torch.get_default_dtype()

@@ -74,3 +74,12 @@ def test_inputs_look_like_real_ones():
     assert zoo.sound(1600).shape == (1, 1600) and zoo.mel(80, 100).shape == (1, 80, 100)
     ids = zoo.tokens(100, 500)
     assert ids.min() >= 0 and ids.max() < 100
+
+
+def test_mixtures_of_experts_have_a_reference_in_double_precision():
+    rows, weights, offs = torch.randn(10, 8), torch.randn(3, 8, 4), torch.tensor([3, 3, 10], dtype=torch.int32)
+    wanted = torch.cat([rows[:3] @ weights[0], rows[3:] @ weights[2]])
+    with everything_in_double():
+        found = torch._grouped_mm(rows.double(), weights.double(), offs=offs)
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found.float(), wanted)
