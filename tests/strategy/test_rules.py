@@ -32,6 +32,7 @@ from roundel.strategy.rules import (
     matvec,
     points,
     rows,
+    spatial,
     totals,
     transposition,
     windows,
@@ -138,6 +139,7 @@ TAKES = {
     totals: ["sum of all", "largest of all"],
     points: ["scan", "sort"],
     generic: ["product", "softmax", "two products", "two columns", "one column"],
+    spatial: ["add", "where", "rows moved", "turned", "turned inside"],
     fallback: ["add", "turned", "product", "softmax", "sum of all", "scan", "two products", "two columns", "one column"],
     as_written: ["add", "product", "sort"],
 }
@@ -156,6 +158,7 @@ LEAVES = {
     totals: ["softmax", "sums of rows", "product", "add", "sort"],
     points: ["product", "softmax", "add", "sum of all", "turned"],
     generic: ["add", "turned", "scan"],
+    spatial: ["product", "softmax", "sum of all", "scan", "sort"],
     fallback: [],
     as_written: [],
 }

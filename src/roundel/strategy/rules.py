@@ -9,6 +9,7 @@ from .attention.attention import attention
 from .generic.as_written import as_written
 from .generic.fallback import fallback
 from .generic.generic import generic
+from .generic.spatial import spatial
 from .pointwise.elementwise import elementwise
 from .pointwise.points import points
 from .pointwise.transposition import transposition
@@ -24,7 +25,7 @@ from .transform.winograd import winograd
 from .window.windows import windows
 
 RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, dot_products, matvec, contraction, columns, windows, rows, totals, points,
-                     generic, fallback, as_written]
+                     generic, spatial, fallback, as_written]
 """Roundel's own. The last two fit every program."""
 LAST: list[Rule] = RULES[-1:]
 """What takes no step."""

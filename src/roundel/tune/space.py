@@ -30,7 +30,7 @@ GRAIN_POWERS = (0, -1, 1, -2, 2)
 FARTHER = 0.01  # share of the time that is expected of each power away from the sketch's own: what is nearer is tried first
 
 SPACES = ("all", "rules", "generic")
-GENERIC = ("generic", "fallback", "as_written")
+GENERIC = ("generic", "spatial", "fallback", "as_written")
 _log = logging.getLogger("roundel.tune")
 
 
