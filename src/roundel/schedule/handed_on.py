@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from roundel.arith import Analyzer, end, reads_memory, union
-from roundel.ir import Buffer, free_vars, tir
-from roundel.ir.tir import BlockRealize, For, IterKind
+from roundel.ir import Buffer, free_vars, tir, walk
+from roundel.ir.tir import BlockRealize, BufferStore, For, IterKind
 
-from .accesses import loads_of
-from .regions import Region, regions_of, surely_touched, touched
-from .tree import Tree, conjuncts
+from .accesses import INIT, accesses_of, loads_of
+from .regions import Region, inner_loops, regions_of, surely_touched, touched_under_limits
+from .tree import Tree, conjuncts, is_true
 
 
 def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[BlockRealize]) -> bool:
@@ -53,10 +53,22 @@ def _covered_there(tree: Tree, writer: BlockRealize, reader: BlockRealize, regio
     return _covered(tree, tree.analyzer(inner, inside=True), [writer], reader, region, inner)
 
 
-def written(tree: Tree, realize: BlockRealize, buffer: Buffer, top: For | None) -> list[Region]:
-    """The boxes of a buffer that a block stores in one iteration of ``top`` (None: in its scope), those that are known."""
-    boxes = [surely_touched(tree, realize, r, top, rounded=True) for r in regions_of(realize.block, buffer, written=True)]
+def written(tree: Tree, realize: BlockRealize, buffer: Buffer, top: For | None, an: Analyzer | None = None, given: Collection[tir.Expr] = ()) -> list[Region]:
+    """The boxes of a buffer that a block stores in one iteration of ``top`` (None: in its scope) where the conditions ``given`` hold, those that are
+    known. ``an``: what else is known there."""
+    block = realize.block
+    if type(block.body) is BufferStore:
+        boxes = [surely_touched(tree, realize, r.region, top, an, given) for r in regions_of(block, buffer, written=True)]
+    else:
+        part = block.body if block.init is None else block.init
+        if any(type(n) in _CONDITIONAL or (type(n) is BlockRealize and not is_true(n.predicate)) for n in walk(part)):
+            return []
+        mine = [x for x in accesses_of(block) if x.store and x.buffer is buffer and (block.init is None or x.update == INIT)]
+        boxes = [surely_touched(tree, realize, x.region, top, an, given, x.inside) for x in mine]
     return [b for b in boxes if b is not None]
+
+
+_CONDITIONAL = (tir.If, tir.While)
 
 
 def reduces_over(realize: BlockRealize, chain: Sequence[For]) -> bool:
@@ -66,8 +78,10 @@ def reduces_over(realize: BlockRealize, chain: Sequence[For]) -> bool:
 
 
 def _covered(tree: Tree, an: Analyzer, before: list[BlockRealize], reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:
-    wanted = touched(tree, reader, region, top, an)
-    pieces = [p for w in before for p in written(tree, w, region.buffer, top)]
+    inside = {x.loop_var for x in inner_loops(tree, reader, top)}
+    given = [c for c in conjuncts(reader.predicate) if free_vars(c).isdisjoint(inside)]  # where these do not hold, nothing is read
+    wanted = touched_under_limits(tree, reader, region, top, an)
+    pieces = [p for w in before for p in written(tree, w, region.buffer, top, an, given)]
     if any(_holds(an, p, wanted, region.buffer) for p in pieces):
         return True
     joined: Region | None = pieces[0] if pieces else None

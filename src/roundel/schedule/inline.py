@@ -245,7 +245,7 @@ def _require_all_made(tree: Tree, producer: BlockRealize, node: Block, buffer: B
     """The producer makes every element that the consumer's domain asks for (a guarded read may ask for more)."""
     an = tree.analyzer(tree.scope(producer), inside=True)
     doms = {iv.var: iv.dom for iv in node.iter_vars}
-    made = surely_touched(tree, producer, regions_of(producer.block, buffer, written=True)[0], None, an)
+    made = surely_touched(tree, producer, regions_of(producer.block, buffer, written=True)[0].region, None, an)
     if made is None:
         refuse(tree, producer, f"cannot inline block {node.name} into block {producer.block.name}", f"what it makes of {buffer.name} is not known")
     for iv in node.iter_vars:

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
-from roundel.arith import Analyzer, block_access, detect_iter_map, end, estimate_region
+from roundel.arith import Analyzer, block_access, detect_iter_map, end, estimate_region, estimate_region_lower
 from roundel.arith.compare import SLACK
 from roundel.arith.int_set import interval
 from roundel.ir import Buffer, Var, free_vars, substitute
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import LE, LT, And, Block, BlockRealize, BufferRegion, Expr, For, IntImm, Range, Stmt, const, floordiv, min_
 
+from .limits import exact_box, outer_box
 from .tree import Tree, conjuncts, is_true
 
 Region = tuple[Range, ...]
+NOTHING: Mapping[Var, Range] = MappingProxyType({})
 
 
 def inner_loops(tree: Tree, realize: BlockRealize, top: Stmt | None) -> list[For]:
@@ -41,51 +44,27 @@ def touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: Stmt |
     return estimate_region(at, _bounded(domain(inner_loops(tree, realize, top)), realize.predicate, an), an=an)
 
 
-def surely_touched(tree: Tree, realize: BlockRealize, region: BufferRegion, top: For | None, an: Analyzer | None = None,
-                   rounded: bool = False) -> Region | None:
-    """The box that ``touched`` gives, where conditions that leave out iterations are known to make it smaller by all that they leave out; None
-    where they may leave out more. ``rounded``: a limit of a loop that was split may be rounded up to a whole iteration of its outer part, which is
-    enough where what is compared with the box is under the same limit."""
-    inside = {x.loop_var for x in inner_loops(tree, realize, top)}
-    if all(_cuts_one_loop(c, inside) or (rounded and _limits_one(c, realize.iter_values, inside)) for c in conjuncts(realize.predicate)):
-        return touched(tree, realize, region, top, an)
-    box = run_domain(tree, realize, top)
+def touched_under_limits(tree: Tree, realize: BlockRealize, region: BufferRegion, top: For, an: Analyzer) -> Region:
+    """The same without what limits cut off the last iteration of a loop that was split."""
+    values = bindings(realize)
+    ranges = [Range(substitute(r.min, values), substitute(r.extent, values)) for r in region.region]
+    limits = conjuncts(realize.predicate)
+    box = outer_box(ranges, domain(inner_loops(tree, realize, top)), limits, an) if limits else None
+    return touched(tree, realize, region, top, an) if box is None else tuple(box)
+
+
+def surely_touched(tree: Tree, realize: BlockRealize, region: Region, top: For | None, an: Analyzer | None = None, given: Collection[Expr] = (),
+                   inside: Mapping[Var, Range] = NOTHING) -> Region | None:
+    """A box of which a block touches every element as it touches ``region``, during one iteration of the loop ``top`` (None: during the whole scope) where
+    the conditions ``given`` hold; None where none is known. What other conditions leave out is not in it. ``inside``: the loops in the block."""
     an = an or tree.analyzer(top if top is not None else tree.scope(realize), inside=True)
-    return None if box is None else estimate_region(region, box, an=an)
-
-
-def _cuts_one_loop(condition: Expr, inside: set[Var]) -> bool:
-    """Whether a condition is on no loop of these, or an upper limit of one (``_bounded`` takes these in)."""
-    mine = free_vars(condition) & inside
-    if not mine:
-        return True
-    if len(mine) > 1 or type(condition) not in (LT, LE) or not condition.is_index:
-        return False
-    (v,) = mine
-    slack = SLACK[type(condition)](condition)
-    step = Analyzer().simplify(substitute(slack, {v: v + 1}) - slack)
-    return type(step) is IntImm and step.value < 0
-
-
-def _limits_one(condition: Expr, values: Sequence[Expr], inside: set[Var]) -> bool:
-    """Whether a condition is an upper limit of loops as one of a block's variables runs over them: what a loop that was split has where its extent
-    does not divide."""
-    mine = free_vars(condition) & inside
-    if type(condition) not in (LT, LE) or not condition.is_index:
-        return False
-    slack = SLACK[type(condition)](condition)
-    return any(_proportional(slack, value, mine) for value in values if mine <= free_vars(value))
-
-
-def _proportional(slack: Expr, value: Expr, loops: set[Var]) -> bool:
-    """Whether one falls as the other rises, by the same factor with each of the loops."""
-    an, factors = Analyzer(), set()
-    for v in loops:
-        fall, rise = (an.simplify(substitute(e, {v: v + 1}) - e) for e in (slack, value))
-        if not isinstance(fall, IntImm) or not isinstance(rise, IntImm) or fall.value >= 0 or rise.value % fall.value:
-            return False
-        factors.add(rise.value // -fall.value)
-    return len(factors) == 1 and factors.pop() > 0
+    loops, values = domain(inner_loops(tree, realize, top)), bindings(realize)
+    ranges = [Range(substitute(r.min, values), substitute(r.extent, values)) for r in region]
+    exact = exact_box(ranges, {**loops, **inside}, [c for c in conjuncts(realize.predicate) if c not in given], an)
+    if exact is not None:
+        return tuple(exact)
+    box = _mapped_domain(realize, list(values), loops, an)
+    return None if box is None else estimate_region_lower(region, {**box, **inside}, an=an)
 
 
 def _bounded(loops: dict[Var, Range], predicate: Expr, an: Analyzer) -> dict[Var, Range]:
@@ -133,28 +112,34 @@ def _told(block: Block, kind: str, old: tuple[BufferRegion, ...], new: tuple[Buf
     return tuple(kept.get(r.buffer, r) for r in new) if kept else new
 
 
-def run_domain(tree: Tree, realize: BlockRealize, within: For | None = None) -> dict[Var, Range] | None:
+def run_domain(tree: Tree, realize: BlockRealize, within: For | None = None, an: Analyzer | None = None) -> dict[Var, Range] | None:
     """The box of variables for which a block really runs in its scope (in one iteration of the loop ``within``); None where that is not known
-    to be a box.
+    to be a box. ``an``: what is known there.
 
     Loops that were partitioned, and conditions, make it smaller than the variables' domains.
     """
-    an = tree.analyzer(tree.scope(realize), inside=True) if within is None else tree.analyzer(within, inside=True)
-    loops = domain(inner_loops(tree, realize, within))
+    an = an or tree.analyzer(tree.scope(realize) if within is None else within, inside=True)
+    loops, variables = domain(inner_loops(tree, realize, within)), [iv.var for iv in realize.block.iter_vars]
+    exact = exact_box([Range(v, const(1)) for v in realize.iter_values], loops, conjuncts(realize.predicate), an, once=True)
+    return dict(zip(variables, exact, strict=True)) if exact is not None else _mapped_domain(realize, variables, loops, an)
+
+
+def _mapped_domain(realize: BlockRealize, variables: list[Var], loops: dict[Var, Range], an: Analyzer) -> dict[Var, Range] | None:
+    """The same where several variables are digits of one loop."""
     try:
         found = detect_iter_map(realize.iter_values, loops, realize.predicate, an=an)
     except ArithError:
         return None
     box: dict[Var, Range] = {}
-    for iv, s, extent in zip(realize.block.iter_vars, found.indices, found.extents()):
+    for v, s, extent in zip(variables, found.indices, found.extents(), strict=True):
         if s.splits and not an.prove_equal(s.splits[0].scale, 1):
             return None
-        box[iv.var] = Range(an.simplify(s.base), an.simplify(extent))
-    if not is_true(realize.predicate):
+        box[v] = Range(an.simplify(s.base), an.simplify(extent))
+    if is_true(realize.predicate):
+        return box
+    with an.scope():
         for v, r in loops.items():
             an.bind(v, r)
         for v, value in bindings(realize).items():
             an.assume(value < end(box[v]))
-        if not an.prove(realize.predicate):
-            return None
-    return box
+        return box if an.prove(realize.predicate) else None
