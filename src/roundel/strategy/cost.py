@@ -27,24 +27,12 @@ from .nest import Nest
 from .statements import LANES, UNROLLED, Column, Loop, Statement, Touch, number, statements
 
 NEAR = 4          # elements between neighbours up to which a few vectors hold all lanes
-REGION = 0.1      # of the work that pays for a parallel region: what starting threads takes
 SHARPNESS = 6.0   # of the maximum of limits: two that are near each other cost more than either
-LOOP = 0.1        # cycles of an iteration that are not hidden
 STEP = 3.0        # instructions that count an iteration and ask for the next one
-WINDOW_SHARE = 25 / 56  # of the reorder buffer: instructions beyond those that wait which a core finds work in
 LATENCIES = 2.0   # one after another to start and end a reduction in registers
-STORED = 1.5      # cycles for a vector of results: its first value, what is fused after it, the store
-FOLDED = 8.0      # to add the lanes of a vector of partial sums
-PART = 2.0        # ... and for each such vector
-AWAITED = 0.5     # of the time of additions one after another along a row, as what follows needs the sum
-MASKED = 1.01     # cost of pieces that are not whole
-STRIDED = 0.4     # of the time of a line from the second-level cache that does not follow the one before
-FIRST = 0.527     # ... of one from memory, the first time that a panel of constants is read
+FOLDED = 2.0      # instructions for each halving of the lanes of a vector of partial sums: a shuffle, an addition
+PART = 2.0        # ... for each of several such vectors
 SPILLED = 1.3     # times the loads of what neighbours would share, where registers cannot hold it
-BESIDE_ARITHMETIC = {L2: 0.6, L3: 0.64, MEMORY: 1.0}  # of the rate at which a level is read that is left to loads between multiply-adds
-CACHE_SHARE = 0.8 # of a cache that a kernel's own data may fill
-L2_ROOM = 0.6     # ... of the second-level cache, where what is fetched ahead waits
-EXPOSED = 0.15    # of the shorter times that is not hidden behind the longest
 
 
 def expected_time(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | None = None, cores: int | None = None) -> float:
@@ -65,7 +53,7 @@ def expected_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]
             spent *= -(-found.chunks // threads) / found.chunks
             regions.add(found.region)
         total += spent
-    return total + REGION * target.region_cycles * len(regions)
+    return total + target.start_cycles * len(regions)
 
 
 def least_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | None = None) -> float:
@@ -80,7 +68,7 @@ def least_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | 
         loads = sum(times(t.moves) for t in found.touches if not t.is_store) / target.loads
         total += max(arithmetic, loads) / lanes
     given = [math.prod(number(n, sizes or {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in func.buffer_params]
-    return float(together(total, *traffic_cycles(target, [sum(n for n in given if n > room) for room in capacities(target)])))
+    return float(together(target, total, *traffic_cycles(target, [sum(n for n in given if n > room) for room in capacities(target)])))
 
 
 def cycles(target: Target, *beside: Statement, pieces: Sequence[Statement] = ()) -> Column:
@@ -89,7 +77,7 @@ def cycles(target: Target, *beside: Statement, pieces: Sequence[Statement] = ())
     spent = sum(_spent(target, [s]) for s in pieces) if pieces else _spent(target, beside)
     moved = traffic(target, *beside)
     made = min(s.share for s in beside)  # of the iterations of the loops that they share
-    return made * (spent if moved is None else together(spent, *traffic_cycles(target, moved)))
+    return made * (spent if moved is None else together(target, spent, *traffic_cycles(target, moved)))
 
 
 def traffic(target: Target, *beside: Statement) -> list[Column] | None:
@@ -125,11 +113,11 @@ def _spent(target: Target, beside: Sequence[Statement]) -> Column:
     innermost: Column = True
     for loop, times in zip(reversed(around), reversed(before), strict=True):
         repeats = loop.trips > 1
-        overhead = overhead + times * (LOOP * loop.trips + target.entry_cycles * (innermost & repeats))
+        overhead = overhead + times * (target.loop_cycles * loop.trips + target.entry_cycles * (innermost & repeats))
         innermost = innermost & ~np.asarray(repeats)
     spent = trips * _step(bodies, target) + overhead
     for body in bodies:
-        spent = (spent + body.ends(trips)) * MASKED ** body.s.edges
+        spent = (spent + body.ends(trips)) * target.masked ** body.s.edges
     return np.where(trips > 0, spent, 0.0)
 
 
@@ -147,25 +135,26 @@ def _step(bodies: Sequence[_Body], target: Target) -> Column:
 
 def exposed(target: Target, instructions: Column) -> Column:
     """The share of a delay that so many instructions wait for which those after them do not fill."""
-    return 1.0 / (1.0 + WINDOW_SHARE * target.window / instructions)
+    return 1.0 / (1.0 + target.window_share * target.window / instructions)
 
 
 def capacities(target: Target) -> tuple[float, float, float]:
     """Bytes that a kernel's data may take of each cache."""
-    return target.l1_bytes * CACHE_SHARE, target.l2_bytes * L2_ROOM, max(target.l3_bytes, target.l2_bytes) * CACHE_SHARE
+    return target.l1_bytes * target.cache_room, target.l2_bytes * target.l2_room, max(target.l3_bytes, target.l2_bytes) * target.cache_room
 
 
 def traffic_cycles(target: Target, crossing: Sequence[Column]) -> list[Column]:
     """Cycles for the bytes that cross into the first, second and third cache."""
-    return [n / (share * target.bytes_per_cycle(level)) for n, (level, share) in zip(crossing, BESIDE_ARITHMETIC.items(), strict=True)]
+    beside = ((L2, target.l2_beside), (L3, target.l3_beside), (MEMORY, target.memory_beside))
+    return [n / (share * target.bytes_per_cycle(level)) for n, (level, share) in zip(crossing, beside, strict=True)]
 
 
-def together(*times: Column) -> Column:
+def together(target: Target, *times: Column) -> Column:
     """The time of activities that overlap."""
     longest = times[0]
     for t in times[1:]:
         longest = np.maximum(longest, t)
-    return longest + EXPOSED * (sum(times) - longest)
+    return longest + target.exposed * (sum(times) - longest)
 
 
 def rows_in_cache(target: Target, row_bytes: int | None) -> int:
@@ -300,7 +289,7 @@ class _Body:
         updates = self.times(self.unrolled) / self.times(self.store.moves)
         latency = self.target.fma_latency + (0.0 if self.store.register else self.target.forwarding)
         seen = exposed(self.target, np.maximum(instructions * self.chain(), 1.0))
-        return updates * latency * (np.maximum(seen, AWAITED) if self.s.in_parts else seen)
+        return updates * latency * (np.maximum(seen, self.target.awaited) if self.s.in_parts else seen)
 
     def late(self) -> Column:
         """For lines that come from the second-level cache, or from memory, while nothing asks for them ahead."""
@@ -342,14 +331,14 @@ class _Body:
         inner: dict[Any, Column] = {}
         for loop in (*self.reducing, *self.straight):
             inner[loop.axis] = inner.get(loop.axis, 1) * loop.extent
-        cost = np.where(t.operand.bytes(inner) > self.target.l1_bytes, STRIDED * near, 0.0)
+        cost = np.where(t.operand.bytes(inner) > self.target.l1_bytes, self.target.strided_exposed * near, 0.0)
         if not t.operand.constant:
             return cost
         uses: Column = 1
         for loop in self.tiles:
             if loop.axis not in t.moves:
                 uses = uses * loop.trips
-        return cost + FIRST * far / np.maximum(uses, 1)
+        return cost + self.target.first_exposed * far / np.maximum(uses, 1)
 
     def ends(self, trips: Column) -> Column:
         """For the reductions in registers of all tiles: to start them and to end them."""
@@ -359,7 +348,8 @@ class _Body:
         chain = self.chain()
         kept = self.times(store.moves) * self.registers(store.moves, store.bits)
         stored, shuffled = (1, 0) if self.s.in_parts else self._accesses(result)
-        each = STORED * self.registers(store.moves, store.bits) if result.lane == 1 or self.s.in_parts else self.target.stores * stored + shuffled
+        is_plain = result.lane == 1 or self.s.in_parts
+        each = self.target.result_cycles * self.registers(store.moves, store.bits) if is_plain else self.target.stores * stored + shuffled
         waiting = exposed(self.target, chain * self.times(self.unrolled))
         cost = (LATENCIES * self.target.fma_latency + each * kept) * waiting
-        return trips / np.maximum(chain, 1) * (FOLDED + PART * kept + cost if self.s.in_parts else cost)
+        return trips / np.maximum(chain, 1) * (FOLDED * np.log2(np.maximum(self.lanes, 2)) + PART * kept + cost if self.s.in_parts else cost)

@@ -27,8 +27,6 @@ PARTS = "parts"    # the axis of partial sums
 
 ASSUMED = 128      # extent of what is not a number
 LOOKED_UP = 16     # elements between neighbours whose place is looked up
-DIVIDED = 8.0      # instructions that a division takes as long as
-ORDERED = 2.0      # ... a largest or smallest number that keeps NaN
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class Statement:
 
 def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> list[Statement]:
     """Those of a program, in order. ``sizes``: values of symbolic dimensions by name (``ASSUMED`` where one is missing)."""
-    reader = _Reader(func, sizes, target.line_bytes)
+    reader = _Reader(func, sizes, target)
     reader.read(func.body, ())
     return reader.statements()
 
@@ -102,7 +100,7 @@ def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> 
 def statement_of(block: tir.Block, lane_axis: int, target: Target, has_guards: bool = True) -> Statement:
     """The store of a block whose loops are still to be chosen: what it touches and computes, by the positions of the block's axes. ``has_guards``:
     its conditions are evaluated for each element; otherwise loops are split where they change."""
-    reader = _Reader(None, {}, target.line_bytes)
+    reader = _Reader(None, {}, target)
     site = _Site((), block.body, {axis.var: {k: 1} for k, axis in enumerate(block.iter_vars)}, _NONE, _ALWAYS)
     read = _Accesses(reader, site, {})
     read.lanes = lane_axis
@@ -150,7 +148,7 @@ class _Site:
 class _Reader:
     func: tir.PrimFunc | None
     sizes: Mapping[str, int]
-    line_bytes: int
+    target: Target
     sites: list[_Site] = field(default_factory=list)
     middle: dict[tir.Var, int] = field(default_factory=dict)  # of the values that a loop's variable takes
 
@@ -395,7 +393,7 @@ class _Accesses:
         if e.buffer.scope == "local" and lane:  # lanes of private memory lie side by side
             lane = 1
         element = e.buffer.dtype.storage_bits
-        operand = Operand(tuple(reversed(sides)), element / 8, self.reader.line_bytes)
+        operand = Operand(tuple(reversed(sides)), element / 8, self.reader.target.line_bytes)
         return Touch(operand, frozenset(moves | around), None if lane is None else int(lane), is_store, register, element, e.buffer, offset)
 
     def _inside(self, e: tir.Expr) -> set[Any]:
@@ -425,8 +423,8 @@ class _Accesses:
     def _instructions(self, e: tir.Expr, has_guards: bool) -> float:
         """Of one node, as a mean over the iterations."""
         if type(e) not in _CHOICES:
-            return instructions(e)
-        return instructions(e) * self._evaluated(e.condition) if has_guards or type(e) is not tir.IfThenElse else 0.0
+            return instructions(e, self.reader.target)
+        return instructions(e, self.reader.target) * self._evaluated(e.condition) if has_guards or type(e) is not tir.IfThenElse else 0.0
 
     def _evaluated(self, condition: tir.Expr) -> float:
         """The share of iterations in which a condition is evaluated; of a statement whose loops are still to be chosen, all."""
@@ -456,15 +454,15 @@ _CHOICES = (tir.IfThenElse, tir.Select)
 _ARITHMETIC = (tir.Add, tir.Sub, tir.Mul)
 
 
-def instructions(e: tir.Expr) -> float:
+def instructions(e: tir.Expr, target: Target) -> float:
     """Of one node of a value: what it takes a vector or a scalar, loads aside."""
     kind = type(e)
     if kind in _ARITHMETIC:
         return 1.0
     if kind in (tir.Max, tir.Min):
-        return ORDERED if e.dtype.is_float else 1.0
+        return target.ordered_instructions if e.dtype.is_float else 1.0
     if kind in (tir.Div, tir.FloorDiv, tir.FloorMod):
-        return DIVIDED
+        return target.division_instructions
     if kind in _CHOICES:
         return 2.0
     if kind is tir.Cast:

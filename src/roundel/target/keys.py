@@ -12,10 +12,11 @@ import numbers
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..ir.errors import OptionError
+from .behaviour import Behaviour
 
 K, M, G = 1 << 10, 1 << 20, 1 << 30
 CPU_KINDS = ("llvm", "c", "hexagon", "ext_dev")
@@ -52,6 +53,15 @@ class Number:
         return int(value) if self.whole else float(value)
 
 
+def _behaviour(name: str) -> Number:
+    """The range of a figure of `Behaviour`, by what its name says it is."""
+    if name.endswith(("_cycles", "_instructions")):
+        return Number(0, 1000, whole=False)
+    if name.endswith("_bytes"):
+        return Number(0, M)
+    return Number(1, 100, whole=False) if name == "masked" else Number(0 if name.endswith(("exposed", "awaited")) else 1e-3, 1, whole=False)
+
+
 # fmt: off
 FIGURES: dict[str, Number] = {
     "vector_bits": Number(32, 2048, power=True),  # another way to say vector_bytes
@@ -83,6 +93,8 @@ FIGURES: dict[str, Number] = {
     "dram_gbs": Number(1e-3, 1e5, whole=False),
     "all_dram_gbs": Number(1e-3, 1e6, whole=False),
     "region_us": Number(1e-3, 1e6, whole=False),
+    "start_us": Number(0, 1e6, whole=False),
+    **{f.name: _behaviour(f.name) for f in fields(Behaviour)},
 }
 # fmt: on
 TEXTS = ("kind", "triple", "cpu")

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .behaviour import IN_ORDER, OUT_OF_ORDER, OUT_OF_ORDER_ARM, PORTABLE, Behaviour
+
 K, M = 1 << 10, 1 << 20
 _V2 = "cx16,popcnt,sse3,sse4.1,sse4.2,ssse3"
 _V3 = _V2 + ",avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe"
@@ -28,8 +30,10 @@ class _Core:
     """What is alike in all machines with a kind of core: vector loads and instructions per cycle, instructions of the reorder buffer, ways of
     both caches, bytes per cycle from the first, second and last cache, bytes of a line; vector stores per cycle, what a miss in the first cache,
     a store that is loaded again and an inner loop cost (cycles), and a lane that is loaded by itself (instructions); of constants that a run has
-    not touched before, at what share of a level's rate they come, and what share of working or waiting for them the longer does not hide."""
+    not touched before, at what share of a level's rate they come, and what share of working or waiting for them the longer does not hide. The first
+    is how it behaves beyond that."""
 
+    behaviour: Behaviour
     loads: int
     issue: int
     window: int
@@ -49,25 +53,25 @@ class _Core:
 
 
 # fmt: off
-_ANY_X86 = _Core(2, 4, 128, 8, 8, 32, 16, 8)  # the processors of the last 15 years have this much
-_HASWELL = _Core(2, 4, 192, 8, 8, 64, 32, 12)
-_SKYLAKE = _Core(2, 4, 224, 8, 4, 64, 36, 14)
-_SKYLAKE_SERVER = _Core(2, 4, 224, 8, 16, 128, 48, 9)  # its caches are connected by a mesh
-_ICELAKE_SERVER = _Core(2, 5, 352, 12, 20, 128, 48, 9)
-_GOLDEN_COVE = _Core(3, 6, 512, 12, 10, 96, 48, 16, stores=2, forwarding=1.0)
-_GOLDEN_COVE_SERVER = _Core(2, 6, 512, 12, 16, 128, 48, 9, forwarding=1.0)
-_ZEN1 = _Core(2, 5, 192, 8, 8, 32, 24, 12, forwarding=1.0)
-_ZEN2 = _Core(2, 6, 224, 8, 8, 64, 32, 18, forwarding=1.0)
-_ZEN3 = _Core(2, 6, 256, 8, 8, 64, 32, 20, forwarding=1.0)
-_ZEN4 = _Core(1, 6, 320, 8, 8, 64, 32, 24, forwarding=1.0)  # a load of 512 bits takes both ports
-_ZEN5 = _Core(2, 6, 448, 12, 16, 128, 64, 32, forwarding=1.0)
-_N1 = _Core(2, 4, 128, 4, 8, 32, 20, 10)
-_V1 = _Core(3, 8, 256, 4, 8, 48, 32, 12, stores=2)
-_A72 = _Core(1, 3, 128, 2, 16, 16, 8, 4)
-_A76 = _Core(2, 4, 128, 4, 8, 32, 20, 8)
-_FIRESTORM = _Core(3, 8, 630, 8, 12, 48, 32, 16, line_bytes=128, stores=2)
-_SMALL_RISCV = _Core(1, 2, 32, 8, 8, 16, 8, 4)
-_ANY_WASM = _Core(2, 4, 192, 8, 8, 32, 16, 8)
+_ANY_X86 = _Core(OUT_OF_ORDER, 2, 4, 128, 8, 8, 32, 16, 8)  # the processors of the last 15 years have this much
+_HASWELL = _Core(OUT_OF_ORDER, 2, 4, 192, 8, 8, 64, 32, 12)
+_SKYLAKE = _Core(OUT_OF_ORDER, 2, 4, 224, 8, 4, 64, 36, 14)
+_SKYLAKE_SERVER = _Core(OUT_OF_ORDER, 2, 4, 224, 8, 16, 128, 48, 9)  # its caches are connected by a mesh
+_ICELAKE_SERVER = _Core(OUT_OF_ORDER, 2, 5, 352, 12, 20, 128, 48, 9)
+_GOLDEN_COVE = _Core(OUT_OF_ORDER, 3, 6, 512, 12, 10, 96, 48, 16, stores=2, forwarding=1.0)
+_GOLDEN_COVE_SERVER = _Core(OUT_OF_ORDER, 2, 6, 512, 12, 16, 128, 48, 9, forwarding=1.0)
+_ZEN1 = _Core(OUT_OF_ORDER, 2, 5, 192, 8, 8, 32, 24, 12, forwarding=1.0)
+_ZEN2 = _Core(OUT_OF_ORDER, 2, 6, 224, 8, 8, 64, 32, 18, forwarding=1.0)
+_ZEN3 = _Core(OUT_OF_ORDER, 2, 6, 256, 8, 8, 64, 32, 20, forwarding=1.0)
+_ZEN4 = _Core(OUT_OF_ORDER, 1, 6, 320, 8, 8, 64, 32, 24, forwarding=1.0)  # a load of 512 bits takes both ports
+_ZEN5 = _Core(OUT_OF_ORDER, 2, 6, 448, 12, 16, 128, 64, 32, forwarding=1.0)
+_N1 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 10)
+_V1 = _Core(OUT_OF_ORDER_ARM, 3, 8, 256, 4, 8, 48, 32, 12, stores=2)
+_A72 = _Core(OUT_OF_ORDER_ARM, 1, 3, 128, 2, 16, 16, 8, 4)
+_A76 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 8)
+_FIRESTORM = _Core(OUT_OF_ORDER_ARM, 3, 8, 630, 8, 12, 48, 32, 16, line_bytes=128, stores=2)
+_SMALL_RISCV = _Core(IN_ORDER, 1, 2, 32, 8, 8, 16, 8, 4)
+_ANY_WASM = _Core(PORTABLE, 2, 4, 192, 8, 8, 32, 16, 8)
 # fmt: on
 
 
@@ -101,7 +105,9 @@ def _machine(
         "dram_gbs": dram,
         "all_dram_gbs": all_dram,
         "region_us": 15.0,
-        **asdict(core),
+        "start_us": 1.5,
+        **{name: value for name, value in asdict(core).items() if name != "behaviour"},
+        **asdict(core.behaviour),
         **more,
     }
 

@@ -15,6 +15,7 @@ from ..ir import escape
 from ..ir.digest import structural_digest
 from ..ir.errors import OptionError
 from . import keys
+from .behaviour import Behaviour
 from .machines import MACHINES
 
 _TYPE_BITS = {
@@ -36,7 +37,7 @@ L1, L2, L3, MEMORY = 1, 2, 3, 4
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Target:
+class Target(Behaviour):
     """A machine: ``Target("llvm -mcpu=znver3")``, ``Target("znver3")``, ``Target({"kind": "c"})``, ``Target("board.json")``, ``Target.host()``.
 
     It is all that cost models know of a machine. Figures that are not given come from the table of machines for the CPU, those of this
@@ -76,7 +77,16 @@ class Target:
     dram_gbs: float  # what one core reads from memory
     all_dram_gbs: float  # ... and all cores together
     region_us: float  # microseconds of work that pay for a parallel region, and that a thread should take at once
+    start_us: float  # microseconds that starting one takes
     attrs: tuple[tuple[str, Any], ...]  # of other kinds: arch, thread_warp_size, ...
+
+    def __hash__(self) -> int:
+        if "_hash" not in self.__dict__:  # it is a key of many tables
+            object.__setattr__(self, "_hash", hash(tuple(getattr(self, name) for name in _NAMES)))
+        return int(self.__dict__["_hash"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _NAMES}  # (texts have other hashes in another process)
 
     def __init__(self, spec: str | Mapping[str, Any] | Target = "llvm", **overrides: Any) -> None:
         for name, value in _complete(_changed(_fields_of(spec), overrides)).items():
@@ -170,6 +180,11 @@ class Target:
     def with_(self, **overrides: Any) -> Target:
         """A copy with some fields changed."""
         return Target(self, **overrides)
+
+    @property
+    def start_cycles(self) -> float:
+        """Cycles that starting a parallel region takes."""
+        return self.start_us * self.frequency_ghz * 1e3
 
     def to_dict(self) -> dict[str, Any]:
         """All fields; ``Target(t.to_dict()) == t``."""

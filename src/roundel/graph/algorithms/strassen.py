@@ -33,13 +33,7 @@ from ..tidy.inline_functions import dims_of, fresh_copy
 
 PLAIN, STRASSEN = "plain", "strassen"  # the algorithms
 NO_POWERS = "the columns of its matrix differ too much in size, or are not finite"
-PRODUCT_SHARE = 0.94  # of peak that both ways reach
-SUMS = 1 / 6          # of the rate of the last cache, at which factors of the data are written and read
-SUM_CYCLES = 5.0      # for a vector of results, with the powers of its row and columns
-SCANNING = 8 / 15     # ... at which data is read for the powers of its rows
 GAIN = 0.97           # of the time at most, or the larger weights are not worth it
-WEIGHTS = 4 / 15      # of the rate of memory, at which weights are read
-FACTOR_CYCLES = 4.0   # for a vector of each quarter of a matrix stored in fewer bits: widened, summed up, kept
 FACTOR_PAIRS = 128    # of rows that share these
 TILE = PAIRS          # pairs of rows, where their number is symbolic
 MOST_ROWS = 512       # it must pay from some number of rows up to this one
@@ -248,7 +242,7 @@ def only_plain(batch: int, rows: int, inner: int, columns: int, target: Target, 
         return f"weights grow to {grown:g} times their size, the option weight_growth allows {growth:g}"
     if stored < 4 and tile:  # whether the first rows are there is asked in the innermost loop, where their sums are made: half as fast as plain products
         return "its rows come in tiles, and its weights are stored in fewer bits"
-    if not tile and _factors_of_data(batch * ((rows + 1) // 2), inner) > target.l3_bytes / 2:  # every panel of columns reads them again
+    if not tile and _factors_of_data(batch * ((rows + 1) // 2), inner) > target.l3_bytes * target.factors_room:  # every panel of columns reads them again
         return "sums of its data fill more than half of the last cache"
     return ""
 
@@ -263,16 +257,17 @@ def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Tar
     lanes = target.lanes("float32")
     half = half_columns(columns, lanes)
     narrow = stored < 4
-    per_cycle = lanes * target.fma_ports * PRODUCT_SHARE
+    per_cycle = lanes * target.fma_ports * target.product_share
     pairs = batch * (-(-rows // (2 * tile)) * tile if tile else (rows + 1) // 2)
     factors = _factors_of_data(pairs, inner)
     quarter = (inner // 2) * half
-    weights, cached = WEIGHTS * target.bytes_per_cycle(MEMORY), target.bytes_per_cycle(L3)
+    weights, cached = target.streamed_weights_share * target.bytes_per_cycle(MEMORY), target.bytes_per_cycle(L3)
     direct = max(batch * rows * inner * columns / per_cycle, stored * inner * columns / weights)
     parts = max(PRODUCTS * pairs * quarter / per_cycle, stored * (4 if narrow else PRODUCTS) * quarter / weights)
-    sums = 4 * batch * rows * inner / (SCANNING * cached) + factors / (SUMS * cached) + SUM_CYCLES * batch * rows * columns / lanes
+    sums = 4 * batch * rows * inner / (target.scanning_share * cached) + factors / (target.factors_share * cached)
+    sums += target.combined_cycles * batch * rows * columns / lanes
     if narrow:
-        sums += FACTOR_CYCLES * quarter / lanes * -(-pairs // FACTOR_PAIRS)
+        sums += target.factor_cycles * quarter / lanes * -(-pairs // FACTOR_PAIRS)
     return direct, parts + sums
 
 

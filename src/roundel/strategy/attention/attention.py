@@ -28,29 +28,16 @@ from ...schedule.schedule import Schedule
 from ...target import Target
 from ...target.target import L2, L3
 from ..candidates import Candidates, Columns, combinations
-from ..cost import LOOP, SHARPNESS, exposed
+from ..cost import SHARPNESS, exposed
 from ..match.accesses import blocks_of, extent_of, product
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .stages import Stages, find, kept
-from .steps import EXP_CYCLES, Steps
+from .steps import Steps
 
 SPANS = (64, 96, 120, 128, 168, 240, 336)  # keys of a block: numbers of many divisors
 ASSUMED = (32, 128, 512, 2048)  # keys or rows whose number is not known
 ASSUMED_HEADS = 8     # ... and of batches of heads
-LOAD_CYCLES = 0.1     # what a broadcast costs beside the multiply-adds that hide most of it
-STREAMED = 0.8        # of the time that a vector takes from the second-level cache
-TURN_CYCLES = 16.0    # for a vector of queries
-SCALE_CYCLES = 40.0   # for a vector of rows, of each block of keys
-UPDATE_CYCLES = 2.0   # for a vector of results, of each block of keys
-TAIL_CYCLES = 700.0   # for a vector of rows, of a block that is not full
-EDGE_CYCLES = 45.0    # for a vector of scores of which some are seen and some are not
-TILE_CYCLES = 14.0    # to start and end a tile of results
-EXPOSED = 0.25        # of the time to read values again that multiply-adds do not hide
-FAR = 1 / 3           # of the rate of the last cache, at which keys and values are read that the second-level cache does not hold
-STREAMING = 2 / 3     # ... where they lie together, and are copied
-CACHE_SHARE = 0.8     # of a cache that one kind of data may fill
-SCATTERED_SHARE = 0.2   # of the second-level cache that is of use to rows that lie far apart
 
 
 @rule
@@ -95,7 +82,7 @@ def candidates(stages: Stages, target: Target) -> Candidates:
 def _cycles(stages: Stages, target: Target, c: Columns, unknown: int) -> np.ndarray:
     """Of one head, with sizes that are no numbers taken as ``unknown``."""
     lanes = target.lanes("float32")
-    near, far, streaming = (share * target.bytes_per_cycle(level) for share, level in ((1.0, L2), (FAR, L3), (STREAMING, L3)))
+    near, far, streaming = (share * target.bytes_per_cycle(level) for share, level in ((1.0, L2), (target.attention_far, L3), (target.attention_together, L3)))
     count, keys, width, inner = (extent_of(a) or unknown for a in (stages.row, stages.key, stages.column, stages.inner))
     blocks = -(-count // (c["block"] * lanes))
     span = np.where(c["span"] > 0, np.minimum(c["span"], keys), keys)
@@ -104,18 +91,18 @@ def _cycles(stages: Stages, target: Target, c: Columns, unknown: int) -> np.ndar
     parts = -(-made // span)
     scores = _tiles(target, made, c["keys"], c["block"]) * inner
     weighted = _tiles(target, c["block"] * lanes, c["rows"], c["vectors"]) * (-(-width // lanes) // c["vectors"]) * used
-    rest = c["block"] * (made * EXP_CYCLES + inner * TURN_CYCLES)
+    rest = c["block"] * (made * target.exponential_cycles + inner * target.turn_cycles)
     held = 2 * 4.0 * np.minimum(span, made) * c["block"] * lanes  # scores and exponentials, each written and read
-    rest = rest + np.where(held > target.l1_bytes, 2 * held * parts / np.where(held > target.l2_bytes * CACHE_SHARE, streaming, near), 0.0)
+    rest = rest + np.where(held > target.l1_bytes, 2 * held * parts / np.where(held > target.l2_bytes * target.cache_room, streaming, near), 0.0)
     again = 4.0 * np.minimum(span, made) * (c["vectors"] * lanes)  # values of a panel, which every tile of rows reads
     tiles = c["block"] * lanes // c["rows"] * (-(-width // lanes) // c["vectors"]) * parts
-    rest = rest + np.where(again > target.l1_bytes * CACHE_SHARE, tiles * again * EXPOSED / near, 0.0)
-    sums = c["block"] * (SCALE_CYCLES + UPDATE_CYCLES * lanes * -(-width // lanes)) + tiles / parts * TILE_CYCLES
-    tail = np.where((keys % np.maximum(c["span"], 1) > 0) & (not stages.causal), c["block"] * TAIL_CYCLES, 0.0)
+    rest = rest + np.where(again > target.l1_bytes * target.cache_room, tiles * again * target.attention_exposed / near, 0.0)
+    sums = c["block"] * (target.rescale_cycles + target.update_cycles * lanes * -(-width // lanes)) + tiles / parts * target.tile_cycles
+    tail = np.where((keys % np.maximum(c["span"], 1) > 0) & (not stages.causal), c["block"] * target.tail_cycles, 0.0)
     rest = rest + np.where(c["span"] > 0, parts * sums + tail, 0.0)
-    rest = rest + c["block"] * c["block"] * lanes * EDGE_CYCLES * stages.causal
+    rest = rest + c["block"] * c["block"] * lanes * target.edge_cycles * stages.causal
     operands, read = 4.0 * keys * (inner + width), blocks * 4.0 * made * (inner + width)
-    rate = near if operands <= target.l2_bytes * SCATTERED_SHARE else far
+    rate = near if operands <= target.l2_bytes * target.scattered_room else far
     packed = read / (near if operands <= target.l2_bytes else streaming) + operands / streaming
     return blocks * (scores + weighted + rest) + np.where(c["packed"] > 0, packed, read / rate)
 
@@ -127,10 +114,10 @@ def _seen(stages: Stages, count: int, keys: int, granule: Any) -> Any:
 
 def _tiles(target: Target, extent: Any, height: Any, vectors: Any) -> Any:
     """Cycles of one step for all the tiles of ``height`` along an extent, the last one of what is left."""
-    streamed = STREAMED * target.vector_bytes / target.bytes_per_cycle(L2)
+    streamed = target.attention_streamed * target.vector_bytes / target.bytes_per_cycle(L2)
 
     def step(rows: Any) -> Any:
-        return _step(target, rows, vectors) + LOAD_CYCLES * rows + streamed * vectors
+        return _step(target, rows, vectors) + target.broadcast_cycles * rows + streamed * vectors
 
     full, rest = extent // height, extent % height
     return full * step(height) + np.where(rest > 0, step(np.maximum(rest, 1)), 0.0)
@@ -141,4 +128,4 @@ def _step(target: Target, rows: Any, vectors: Any) -> Any:
     chains = rows * vectors
     instructions = chains + vectors + np.where((vectors == 1) & (rows > 1), 0, rows) + 0.75
     limits = (chains / target.fma_ports, target.fma_latency * exposed(target, np.inf), (rows + vectors) / target.loads, instructions / target.issue)
-    return sum(x**SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + LOOP / 4
+    return sum(x**SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + target.loop_cycles / 4

@@ -19,7 +19,6 @@ from .stages import Stages
 
 UNROLLED_FMAS = 224   # multiply-adds in the body of an inner loop
 TYPICAL = 256         # keys or rows whose number is not known
-EXP_CYCLES = 12.0     # for a vector of scores: exponential, maximum, sum
 
 
 class Steps:
@@ -131,7 +130,7 @@ class Steps:
         """Cycles of one block of rows."""
         s = self.stages
         keys, width, inner = (extent_of(a) or TYPICAL for a in (s.key, s.column, s.inner))
-        return keys * self.block * (inner / 2 + width / 2 + EXP_CYCLES)
+        return keys * self.block * ((inner + width) / self.target.fma_ports + self.target.exponential_cycles)
 
     def copied(self, block: Any, access: Access, *axes: tir.IterVar) -> Any:
         """Copy an operand into a buffer in which these axes of the block are the last dimensions."""

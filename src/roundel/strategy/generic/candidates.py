@@ -24,7 +24,7 @@ from ..cost import cycles
 from ..match.accesses import Access
 from ..nest import Operand
 from ..statements import LANES, PARTS, UNROLLED, Loop, Statement, Touch, in_parts, in_registers, statement_of
-from .nests import COPIED, Decisions
+from .nests import Decisions
 from .stage import Stage
 
 NAMES = tuple(f.name for f in fields(Decisions))
@@ -192,7 +192,7 @@ class _Model:
         if not s.turned:
             return 0.0
         moved = [a for a in self.stage.turnable(s.vector) if a.buffer not in self.constants]
-        return sum(COPIED * math.prod(n.value if isinstance(n, tir.IntImm) else 128 for n in a.buffer.shape) for a in moved)
+        return sum(self.target.move_cycles * math.prod(n.value if isinstance(n, tir.IntImm) else 128 for n in a.buffer.shape) for a in moved)
 
     def _statement(self, s: Structure) -> Statement:
         key = (s.vector, s.lanes, s.turned)

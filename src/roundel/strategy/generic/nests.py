@@ -26,8 +26,6 @@ from ..product.register_tile import in_vectors
 from ..reduction.rows import in_vectors as in_vectors_of_a_row
 from .stage import Stage
 
-COPIED = 1.5  # cycles for an element that is copied to another place
-
 
 @dataclass(frozen=True)
 class Decisions:
@@ -235,7 +233,7 @@ def _schedule_copy(sch: Schedule, copy: Any, at: int, d: Decisions, target: Targ
     for x in others:
         work *= loop_extent(sch, x) or 64
     whole = sch.fuse(panel, vectors)
-    parallelize(sch, whole, work * d.lanes * COPIED, target)
+    parallelize(sch, whole, work * d.lanes * target.move_cycles, target)
 
 
 def _in_parallel(sch: Schedule, outside: list[Any], cycles: float, target: Target, columns_last: bool) -> None:

@@ -27,7 +27,6 @@ from .streams import stream
 
 MOST_CHOICES = 8
 SHORT = 512  # elements of a row; to find where one is takes a division for each loop that was fused
-THROUGH = 0.25  # of the rate of the second-level cache, at which elements are read and written
 FEW = 16     # a table with this many times fewer elements than what is looked up with it is computed first
 MANY = 16    # parallel iterations that are enough
 ASSUMED = 256  # of symbolic extents of a row
@@ -106,7 +105,7 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Target) -> None:
     outer_extent = product([extent_of(a) for k, a in enumerate(axes[: len(axes) - flat]) if k not in choosing], 64)
     inner_extent *= product([extent_of(axes[k]) for k in choosing], 1)
     traffic = sum(a.buffer.dtype.storage_bits for a in info.accesses) / 8
-    per_element = max(info.cost / (lanes if vectorizable else 1), traffic / (THROUGH * target.bytes_per_cycle(L2)))
+    per_element = max(info.cost / (lanes if vectorizable else 1), traffic / (target.elementwise_share * target.bytes_per_cycle(L2)))
     if vectorizable and inner_extent >= lanes // 2:
         chunk, vector = sch.split(loops[-1], [None, lanes])
         sch.vectorize(vector)

@@ -25,7 +25,6 @@ from .elementwise import schedule_spatial
 VECTORS = 4      # side by side: their operations hide each other's latencies, and together they fill cache lines
 MANY_VECTORS = 16  # ... of statements that keep one number each, or none: rows are read in longer pieces
 ASSUMED = 64     # iterations of a loop whose extent is not a number
-STATEMENT = 2.0  # cycles of a store
 
 
 @rule
@@ -55,7 +54,7 @@ def _is_statement(info: BlockInfo) -> bool:
 def _schedule(sch: Schedule, info: BlockInfo, target: Target) -> None:
     loops = sch.get_loops(sch.get_block(info.name))
     lanes = _lanes(info, target)
-    work = _Work()
+    work = _Work(target)
     work.visit(info.block.body)
     cycles = work.cycles
     if lanes > 1:
@@ -120,8 +119,8 @@ def _runs_together(body: tir.Stmt, var: tir.Var) -> bool:
 class _Work(Visitor):
     """Counts roughly how many cycles a statement takes."""
 
-    def __init__(self) -> None:
-        self.times, self.cycles = 1.0, 0.0
+    def __init__(self, target: Target) -> None:
+        self.target, self.times, self.cycles = target, 1.0, 0.0
 
     @on(tir.For)
     def _loop(self, loop: tir.For) -> None:
@@ -132,4 +131,4 @@ class _Work(Visitor):
 
     @on(tir.BufferStore)
     def _store(self, store: tir.BufferStore) -> None:
-        self.cycles += STATEMENT * self.times
+        self.cycles += self.target.store_cycles * self.times

@@ -13,8 +13,6 @@ from ...schedule import Schedule
 from ...target import Target
 from ..match.accesses import Access, BlockInfo, extent_of
 
-AHEAD_BYTES = 4096  # that a fetch is ahead of its use at least
-
 
 def bytes_of(buffer: tir.Buffer) -> int:
     """Bytes of a buffer of known shape; 0 of any other."""
@@ -31,7 +29,7 @@ def stream(sch: Schedule, info: BlockInfo, loop: Any, target: Target) -> None:
         sch.annotate(loop, STREAMED, True)
 
 
-def fetch_ahead(sch: Schedule, infos: Sequence[BlockInfo], far: int) -> None:
+def fetch_ahead(sch: Schedule, infos: Sequence[BlockInfo], far: int, target: Target) -> None:
     """Prefetch the next row of a large input (of more than ``far`` bytes) while the most expensive of the stages that read a row runs."""
     found = [(i, a) for i in infos for a in i.loads if _is_large(sch, i, a, far)]
     if not found:
@@ -41,7 +39,7 @@ def fetch_ahead(sch: Schedule, infos: Sequence[BlockInfo], far: int) -> None:
     if len(loops) < 2 or sch.get(loops[-1]).kind is not tir.ForKind.VECTORIZED:
         return
     row, width = extent_of(info.block.iter_vars[-1]), sch.get(loops[-1]).extent.value
-    ahead = row * -(-AHEAD_BYTES * 8 // (access.buffer.dtype.storage_bits * row))
+    ahead = row * -(-target.ahead_bytes * 8 // (access.buffer.dtype.storage_bits * row))
     sch.annotate(loops[-2], PREFETCH, Prefetch(access.buffer.name, ahead, step=width, passes=1))
 
 

@@ -24,7 +24,6 @@ from ..sketch import Applied, Sketch, rule
 TYPES = tuple(f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64) if (kind, bits) != ("float", 8)) + ("bfloat16",)
 LANES = (16, 8, 4)
 LEAST_BITS = 128  # of a tile's rows: the networks interleave within so many
-SCALAR_CYCLES = 1.5  # of an element copied by itself
 ASSUMED = 512        # elements of an axis whose extent is not a number
 TASKS = 4            # parallel iterations per core that keep all cores busy
 
@@ -82,11 +81,11 @@ def find(info: BlockInfo) -> Transposed | None:
 def choose_lanes(t: Transposed, target: Target) -> int:
     """The tile with the fewest cycles over the whole program; 0 where single elements are faster."""
     rows, columns = (n.value if isinstance(n, tir.IntImm) else ASSUMED for n in (t.extent(t.read), t.extent(t.write)))
-    costs, bits = {0: rows * columns * SCALAR_CYCLES}, t.operand.buffer.dtype.bits
+    costs, bits = {0: rows * columns * target.move_cycles}, t.operand.buffer.dtype.bits
     for lanes in LANES:
         if LEAST_BITS <= lanes * bits <= target.vector_bytes * 8:
             tiles = (rows // lanes) * (columns // lanes)
-            costs[lanes] = tiles * lanes * (lanes.bit_length() + 1.0) / 2 + (rows * columns - tiles * lanes**2) * SCALAR_CYCLES
+            costs[lanes] = tiles * lanes * (lanes.bit_length() + 1.0) / target.fma_ports + (rows * columns - tiles * lanes**2) * target.move_cycles
     return min(costs, key=costs.__getitem__)
 
 

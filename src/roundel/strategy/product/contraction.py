@@ -39,7 +39,6 @@ from .reduction_blocks import cut_reduction, schedule_blocks
 from .register_tile import Tile, in_vectors
 
 ASSUMED_TILES = 16  # along a symbolic axis
-WEIGHTS = 8 / 9      # of the rate of memory, at which a core reads weights
 FEW_TILES = 4        # of rows
 PAGE = 4096          # bytes, at whose ends hardware prefetchers stop
 MUCH = 4             # times the second-level cache, of data that comes from further away for every panel
@@ -271,7 +270,7 @@ def _over_threads(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str
     work = _cycles(c, tile) * product([loop_extent(sch, x) for x in outside[count:]], ASSUMED_TILES)
     if weights is not None:  # every panel comes from memory
         panel_bytes = product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8
-        work = max(work, panel_bytes / (WEIGHTS * target.bytes_per_cycle(MEMORY)))
+        work = max(work, panel_bytes / (target.weights_share * target.bytes_per_cycle(MEMORY)))
     if is_little(sch, outside[:count], work, target):
         return {}
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]

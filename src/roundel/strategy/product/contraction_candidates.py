@@ -34,12 +34,10 @@ UNROLLS = (1, 2, 4, 8)
 MOST_VECTORS = 8
 ASSUMED_ROWS = 120   # of a symbolic axis that is rows
 TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
-COPIED = 0.533        # of the rate of the last cache, at which an operand is copied into panels
 BLOCKS = (1, 2, 4)    # of the reduction
 WINDOW_BLOCKS = (1, 4, 8, 16, 32)  # ... where a window multiplies its length
 MANY_PASSES = 24      # over a panel of a convolution's weights, from which on its blocks pay
 LEAST_STEPS = 128     # of the reduction in a block: to start and end a tile costs more than what a shorter one can save
-L2_SHARE = 0.25       # of the second-level cache: smaller panels stream from there beside the arithmetic, there is nothing to gain by blocks
 
 
 def candidates(c: Contraction, target: Target) -> Candidates:
@@ -80,7 +78,7 @@ def _crowded(c: Contraction, target: Target) -> bool:
     if c.vector.indices != expected or depth is None or width is None or None in [c.extent(k) for k in c.batch]:
         return False
     apart = width * c.vector.buffer.dtype.storage_bits // 8
-    return depth * math.gcd(apart, way) > 0.8 * way * target.l2_ways  # others need lines too
+    return depth * math.gcd(apart, way) > target.cache_room * way * target.l2_ways
 
 
 def _tiles(c: Contraction, target: Target, copied: bool = False) -> dict[str, np.ndarray]:
@@ -128,7 +126,7 @@ def _may_block(c: Contraction, target: Target, t: Columns) -> Any:
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
     others = product([c.extent(k) for k in c.batch], 1) * np.maximum(_column_tiles(c, t), 1)
     passes = product([c.extent(k) for k in c.rows[:-1]], 1) * -(-(c.extent(c.rows[-1]) or 1) // t["rows"]) if c.windows else MANY_PASSES
-    room = capacities(target)[1] if c.windows else L2_SHARE * target.l2_bytes
+    room = capacities(target)[1] if c.windows else target.panel_room * target.l2_bytes
     large = (product([c.extent(k) for k in c.reduce], ASSUMED) * width > room) & (passes >= MANY_PASSES)
     return (t["order"] == 0) & large & (others >= max(2, target.cores))
 
@@ -231,4 +229,4 @@ def _column_tiles(c: Contraction, t: Columns) -> Any:
 
 def copied_rate(target: Target) -> float:
     """Bytes of an operand that are copied into panels in one cycle."""
-    return COPIED * target.bytes_per_cycle(L3)
+    return target.copied_share * target.bytes_per_cycle(L3)

@@ -22,7 +22,6 @@ from ..program import Program
 from ..reduction.rows import sketch_of_rows
 from ..sketch import Sketch, rule
 
-SHARE = 4        # of the second-level cache: a matrix larger than this part is taken to come from memory
 BLOCK = 8192     # elements of the matrix that make a block of its rows
 ROWS = 32        # ... of which it has no more than so many
 
@@ -42,7 +41,7 @@ def matvec(program: Program) -> Iterator[Sketch]:
         return
     inline_cheap(sch)
     inside = _block(sch, few)
-    yield from sketch_of_rows("matvec", sch, target, far=target.l2_bytes // SHARE, inside=inside)
+    yield from sketch_of_rows("matvec", sch, target, far=int(target.l2_bytes * target.panel_room), inside=inside)
 
 
 def _few(info: BlockInfo) -> list[tir.IterVar] | None:

@@ -32,7 +32,7 @@ from .partial_sums import is_long_sum, sum_in_parts
 from .rows import long_axes, shared_axes
 from .stage_cycles import Stages, across
 
-SHARE = 2         # one in so many registers holds sums, where there is only one reduction
+PER_SUM = 2         # one in so many registers holds sums, where there is only one reduction
 ASSUMED = 64      # vectors along a symbolic axis
 
 
@@ -99,7 +99,7 @@ def _in_parts(sch: Schedule, info: BlockInfo, part: Any, row: Any, lanes: int) -
 
 def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Target) -> Candidates:
     """``vectors``: how many run side by side, and the cycles of all stages with each number."""
-    most, columns = max(1, target.vector_registers // SHARE), ASSUMED * lanes if extent is None else extent
+    most, columns = max(1, target.vector_registers // PER_SUM), ASSUMED * lanes if extent is None else extent
     table = combinations({"vectors": range(1, min(most, -(-columns // lanes)) + 1)})
     axes = {i.name: [i.block.iter_vars.index(a) for a in long_axes(i)] for i in infos}
     stages = Stages(infos, {name: tuple(own[:shared]) for name, own in axes.items()}, {i.stores[0].buffer for i in infos if len(axes[i.name]) == shared + 1})

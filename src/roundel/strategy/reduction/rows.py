@@ -72,7 +72,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], co
         work += info.cost * product([extent_of(a) for a in [*long_axes(info)[count:], *info.reduce]], 512) / 4
         with_it = following if following is not None and _sums_up(following, info) else None
         pending = in_vectors(sch, info, target, _position(sch, info, row), with_it, pending, choice.get("chains"))
-    fetch_ahead(sch, infos, far)
+    fetch_ahead(sch, infos, far, target)
     stream(sch, infos[-1], row, target)
     grain = parallelize(sch, whole, work * product([loop_extent(sch, x) for x in within], 1), target)
     return Applied(sch, decisions=choice | grain)

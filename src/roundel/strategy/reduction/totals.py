@@ -21,7 +21,6 @@ from ..sketch import Applied, Sketch, rule
 from .rows import chains_of, in_vectors, long_axes
 
 ASSUMED = 1 << 16   # elements of an axis whose extent is not a number
-THROUGH = 0.25  # of the rate of the second-level cache, at which elements are read
 
 
 @rule
@@ -76,7 +75,7 @@ def _outermost(sch: Schedule, info: BlockInfo, target: Target) -> tuple[Any, flo
     """The outermost loop that is long and the cycles of one of its iterations (None where it contains loops of other blocks)."""
     lanes = vector_lanes(info, target)
     traffic = sum(a.buffer.dtype.storage_bits for a in info.loads) / 8
-    each = max(info.cost / lanes, traffic / (THROUGH * target.bytes_per_cycle(L2)))
+    each = max(info.cost / lanes, traffic / (target.elementwise_share * target.bytes_per_cycle(L2)))
     loops = dict(zip((i.var for i in info.block.iter_vars), sch.get_loops(sch.get_block(info.name)), strict=True))
     long = [i for i in info.reduce if extent_of(i) != 1]
     if not long:

@@ -43,8 +43,6 @@ UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 SUMMED_REGISTERS = 4 # that sums of quarters need beside the products
 FEW_ROWS = 32        # of a block
 LEAST_ROWS = 4       # of a tile
-CACHE_SHARE = 0.2    # of the second-level cache for products that wait to be summed up
-DATA_SHARE = 0.4     # of the last cache for data that every panel reads
 FEW_TILES = 8        # that run over a panel of weights while the next one comes from memory
 
 
@@ -128,7 +126,7 @@ def _may_sum_up(products: BlockInfo, result: BlockInfo) -> bool:
 def _tiles(pairs: int, vectors: list[int], c: Contraction, lanes: int, target: Target) -> dict[str, np.ndarray]:
     """Register tiles, with the rows of a block for each: all where the cache has room for their products, or else blocks of equal size. Where
     it can be, blocks are of whole tiles."""
-    room = target.l2_bytes * CACHE_SHARE / ((extent_of(c.info.spatial[0]) or 1) * lanes * 4)
+    room = target.l2_bytes * target.waiting_room / ((extent_of(c.info.spatial[0]) or 1) * lanes * 4)
     blocks = [pairs, *(r for r in range(FEW_ROWS, pairs) if pairs % r == 0)]
     heights = range(1, min(rows_in_cache(target, c.row_bytes), pairs, target.vector_registers) + 1)
 
@@ -204,9 +202,9 @@ def _tiled(sch: Schedule, stages: Stages, tile: Tile, target: Target) -> tuple[l
     *batch, m, n = _result_loops(sch, stages)
     c = stages.products
     height, steps = extent_of(c.info.spatial[-2]) or 1, extent_of(c.info.spatial[0]) or 1
-    in_block = max(1, int(target.l2_bytes * CACHE_SHARE / (steps * tile.vectors * tile.lanes * 4 * height)))
+    in_block = max(1, int(target.l2_bytes * target.waiting_room / (steps * tile.vectors * tile.lanes * 4 * height)))
     in_block = 1 << in_block.bit_length() - 1
-    in_part = max(1, int(target.l3_bytes * DATA_SHARE / (steps * product([extent_of(a) for a in c.info.reduce], 256) * 4 * height * in_block)))
+    in_part = max(1, int(target.l3_bytes * target.l3_room / (steps * product([extent_of(a) for a in c.info.reduce], 256) * 4 * height * in_block)))
     part, block, t, row, i = sch.split(m, [None, in_part, in_block, height, 2])
     panel, v, j, lane = _columns(sch, stages, tile, n)
     outer = [*batch, part, panel, block]
@@ -252,7 +250,7 @@ def _schedule(sch: Schedule, stages: Stages, tile: Tile, outer: list[Any], block
     extents = [_extent(sch, x) for x in outer]
     count = next((k + 1 for k in range(len(outer)) if product(extents[: k + 1], 1) >= 4 * target.cores), len(outer))
     whole = sch.fuse(*outer[:count]) if count > 1 else outer[0]
-    inside = product(extents[count:], 16) * block_rows * tile.vectors / 2.0
+    inside = product(extents[count:], 16) * block_rows * tile.vectors / target.fma_ports
     parallelize(sch, whole, inside * product([extent_of(a) for a in (c.info.spatial[0], *c.info.reduce)], 256), target)
 
 

@@ -33,7 +33,6 @@ from .winograd_cycles import test_cycles, winograd_cycles
 from .winograd_stages import Blocking, Stages, spilled
 
 FEW_TILES = 12       # that fill the registers
-CACHE_SHARE = 0.75   # of the second-level cache for what is between the stages
 TASKS = 4            # for each core, where it may be chosen
 
 
@@ -113,7 +112,7 @@ def choose_blocking(stages: Stages, target: Target) -> Blocking | None:
     if lanes * 4 != target.vector_bytes:
         return None
     counts = [v for v in (1, 2, 3, 4) if outer % v == 0]
-    room = target.l2_bytes * CACHE_SHARE
+    room = target.l2_bytes * target.stages_room
     per_tile = stages.edge**2 * 4
     heights = [r for r in range(1, down + 1) if down % r == 0]
     fitting = [r for r in heights if r * across * per_tile * (blocks * inner + outer * lanes) <= room] or heights[:1]
@@ -191,7 +190,7 @@ def _schedule(sch: Schedule, stages: Stages, b: Blocking, packed: int | None, ta
     for block in rare:
         sch.only_where_chosen(block)
     whole = ko if b.together else sch.fuse(n, yo) if b.apart or not b.first else sch.fuse(n, yo, ko)
-    parallelize(sch, whole, _cycles(stages, b), target)
+    parallelize(sch, whole, _cycles(stages, b, target), target)
 
 
 def _straight(sch: Schedule, block: Any, loop: Any, outside: int) -> None:
@@ -296,7 +295,7 @@ def _test(sch: Schedule, stages: Stages, loop: Any | None, target: Target) -> No
     sch.vectorize(sch.get_loops(margins)[-1])
 
 
-def _cycles(stages: Stages, b: Blocking) -> float:
+def _cycles(stages: Stages, b: Blocking, target: Target) -> float:
     steps = product([extent_of(stages.products.info.block.iter_vars[k]) for k in stages.products.reduce], 64)
     tiles = b.rows * product([extent_of(stages.result.spatial[3])], 8)
-    return stages.edge**2 * tiles * b.channels * steps / 2.0
+    return stages.edge**2 * tiles * b.channels * steps / target.fma_ports

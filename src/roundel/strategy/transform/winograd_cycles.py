@@ -18,8 +18,6 @@ from ..match.accesses import BlockInfo, extent_of
 from ..statements import LANES, UNROLLED, Loop, Statement, statement_of
 from .winograd_stages import Blocking, Stages, between, spilled
 
-SCATTERED = 0.3  # of the rate of a level, at which lines are written and read that lie in as many places as a tile has pixels
-
 
 def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocking, target: Target) -> float:
     """Cycles of one core; ``infos`` are all blocks of the program."""
@@ -31,9 +29,9 @@ def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocki
     after = [_straight(stages.result_columns, (0, 5), {}, target), _straight(stages.result, (4, 5), {}, target)]
     transforms = _repeated(before, tiles * blocks, target) + _repeated(after, tiles * outer, target) + images * down * test_cycles(stages)
     moved = [_bytes(a.buffer) for a in (stages.data_columns.loads[0], stages.store.stores[0])]
-    transforms = together(transforms, *traffic_cycles(target, [sum(n for n in moved if n > room) for room in capacities(target)]))
+    transforms = together(target, transforms, *traffic_cycles(target, [sum(n for n in moved if n > room) for room in capacities(target)]))
     passed = between(stages, blocking)[-1]
-    scattered = spilled(stages, blocking, target) / (SCATTERED * target.bytes_per_cycle(target.level_of(max(passed, target.l2_bytes + 1))))
+    scattered = spilled(stages, blocking, target) / (target.scattered_share * target.bytes_per_cycle(target.level_of(max(passed, target.l2_bytes + 1))))
     return float(transforms + scattered + _products(stages, blocking, images, target))
 
 

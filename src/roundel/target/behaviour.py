@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How cores behave beyond their widths and rates: what they hide, what lines cost that nobody fetched ahead, how much of a cache is of use.
+
+No manual tells these figures. Those of `OUT_OF_ORDER` were fitted to measurements on Zen 5 (``python -m benchmarks.decisions``), and every other machine is
+given them by name in the table of its architecture, or others; none has them because nothing was said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Of one core. Shares are of what the same machine does elsewhere, from 0 to 1."""
+
+    loop_cycles: float
+    """Cycles of an iteration of a loop that nothing hides."""
+    result_cycles: float
+    """Cycles to complete a vector of results: its first value, what is fused after it, its store."""
+    store_cycles: float
+    """Cycles of a statement that stores one number."""
+    move_cycles: float
+    """Cycles to copy one element to another place by itself."""
+    division_instructions: float
+    """Instructions that a division takes as long as."""
+    ordered_instructions: float
+    """Instructions of a largest or smallest number that keeps NaN."""
+    masked: float
+    """Times as long that a piece takes which is not whole."""
+    window_share: float
+    """The share of the reorder buffer in which a core finds work beyond instructions that wait."""
+    awaited: float
+    """The share of the time of additions one after another along a row that is waited for, as what follows needs the sum."""
+    exposed: float
+    """The share of the shorter of computing and moving data that the longer does not hide."""
+    strided_exposed: float
+    """The share of the time of a line from the second-level cache that is waited for, where it does not follow the line before."""
+    first_exposed: float
+    """The same of a line of constants from memory when it is read first."""
+    l2_beside: float
+    """The share of the rate of the second-level cache that loads between multiply-adds reach."""
+    l3_beside: float
+    """... of the last cache."""
+    memory_beside: float
+    """... of memory."""
+    weights_share: float
+    """The share of the rate of memory at which panels of weights are read."""
+    elementwise_share: float
+    """The share of the rate of the second-level cache at which elements are read, worked on and written."""
+    copied_share: float
+    """The share of the rate of the last cache at which an operand is copied into panels."""
+    scattered_share: float
+    """The share of a level's rate at which lines are written and read that lie in many places at once."""
+    cache_room: float
+    """The share of a cache that a kernel's own data may fill."""
+    l2_room: float
+    """... of the second-level cache, where what is fetched ahead waits."""
+    stages_room: float
+    """... of the second-level cache, for what several stages hand to each other."""
+    panel_room: float
+    """... of the second-level cache, for a panel that streams through it beside the arithmetic."""
+    waiting_room: float
+    """... of the second-level cache, for products that wait to be summed up."""
+    scattered_room: float
+    """... of the second-level cache, for rows that lie far apart."""
+    l3_room: float
+    """... of the last cache, for data that every panel reads."""
+    ahead_bytes: int
+    """Bytes that a fetch is ahead of its use, at least."""
+    attention_exposed: float
+    """In attention: the share of the time to read values again that multiply-adds do not hide."""
+    attention_streamed: float
+    """... of the time of a vector of keys or values from the second-level cache that a step takes."""
+    attention_far: float
+    """... of the rate of the last cache, at which keys and values are read that the second-level cache does not hold."""
+    attention_together: float
+    """... where they lie together."""
+    broadcast_cycles: float
+    """Cycles of a broadcast beside the multiply-adds that hide most of it, in attention."""
+    exponential_cycles: float
+    """Cycles for a vector of scores: exponential, largest, sum."""
+    turn_cycles: float
+    """Cycles to transpose a vector of queries."""
+    rescale_cycles: float
+    """Cycles to scale the sums of a vector of rows when their largest score has grown."""
+    update_cycles: float
+    """Cycles to add a block's results to a vector of those before."""
+    tail_cycles: float
+    """Cycles for a vector of rows of a block of keys that is not full."""
+    edge_cycles: float
+    """Cycles for a vector of scores of which a mask hides some."""
+    tile_cycles: float
+    """Cycles to start and end a tile of attention's results."""
+    product_share: float
+    """The share of the peak that large products reach, plain or by Strassen's algorithm."""
+    factors_share: float
+    """In Strassen's algorithm: the share of the rate of the last cache, at which factors of the data are written and read."""
+    scanning_share: float
+    """... at which data is read for the powers of its rows."""
+    streamed_weights_share: float
+    """... of the rate of memory, at which weights are read."""
+    factors_room: float
+    """... of the last cache, that factors of the data may fill."""
+    combined_cycles: float
+    """Cycles for a vector of results of Strassen's algorithm, with the powers of its row and columns."""
+    factor_cycles: float
+    """Cycles for a vector of each quarter of a matrix stored in fewer bits: widened, summed up, kept."""
+
+
+def _fitted(**others: float) -> Behaviour:
+    """What was fitted on Zen 5, with ``others`` instead."""
+    figures: dict[str, float] = {
+        "loop_cycles": 0.1, "result_cycles": 1.5, "store_cycles": 2.0, "move_cycles": 1.5, "division_instructions": 8.0, "ordered_instructions": 2.0,
+        "masked": 1.01, "window_share": 25 / 56, "awaited": 0.5, "exposed": 0.15, "strided_exposed": 0.4, "first_exposed": 0.527, "l2_beside": 0.6,
+        "l3_beside": 0.64, "memory_beside": 1.0, "weights_share": 8 / 9, "elementwise_share": 0.25, "copied_share": 0.533, "scattered_share": 0.3,
+        "cache_room": 0.8, "l2_room": 0.6, "stages_room": 0.75, "panel_room": 0.25, "waiting_room": 0.2, "scattered_room": 0.2, "l3_room": 0.4,
+        "ahead_bytes": 4096, "attention_exposed": 0.25, "attention_streamed": 0.8, "attention_far": 1 / 3, "attention_together": 2 / 3,
+        "broadcast_cycles": 0.1, "exponential_cycles": 12.0, "turn_cycles": 16.0, "rescale_cycles": 40.0, "update_cycles": 2.0, "tail_cycles": 700.0,
+        "edge_cycles": 45.0, "tile_cycles": 14.0, "product_share": 0.94, "factors_share": 1 / 6, "scanning_share": 8 / 15,
+        "streamed_weights_share": 4 / 15, "factors_room": 0.5, "combined_cycles": 5.0, "factor_cycles": 4.0,
+    }
+    return Behaviour(**figures | others)  # type: ignore[arg-type]
+
+
+OUT_OF_ORDER = _fitted()
+"""Of cores that look far ahead, with masks or without, whose vectors have no largest number that keeps NaN: those of x86-64."""
+OUT_OF_ORDER_ARM = _fitted(ordered_instructions=1.0)
+"""... of AArch64, whose FMAX keeps NaN."""
+IN_ORDER = _fitted(loop_cycles=1.0, window_share=1.0, awaited=1.0, exposed=0.5, strided_exposed=1.0, first_exposed=1.0, attention_exposed=0.5,
+                   broadcast_cycles=0.5)
+"""Of cores that wait where data is late: what others hide behind arithmetic adds to it. Estimated, not measured."""
+PORTABLE = _fitted()
+"""Of WebAssembly, which runs on whichever of these there is."""
