@@ -122,8 +122,11 @@ def _built(model: Any, files: ModelFiles | None, key: str | None, module: Callab
     from .ir import cache_folder
     from .passes.garbage import rare_collection
     from .passes.progress import shown
+    from .passes.registry import flatten, name_of
 
     asked, measured = {"choices": dict(settings["choices"])} if settings["choices"] else {}, settings["records"]
+    if settings["pipeline"] is not None:
+        asked["pipeline"] = [name_of(p) for p in flatten(settings["pipeline"])]
 
     def notes() -> dict[str, Any]:
         return {"source": source.result(), **asked, **({"records": measured.summary()} if measured is not None else {})}

@@ -48,6 +48,7 @@ from .graph.tidy.simplify import simplify
 from .host.lower_host import lower_host
 from .host.solve_sizes import solve_sizes
 from .ir.choice import Choices
+from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
 from .passes import Pass, run
@@ -81,6 +82,20 @@ FINISH: list[Pass] = [pin_programs, schedule_module, checks_in_programs, elimina
 
 DEFAULT: list[Pass] = [*OPTIMIZE, *LOWER, *FINISH]
 """What ``rd.compile`` runs before code generation."""
+
+POINTS: dict[str, Pass] = {"imported": call_shapes, "operators": libraries, "programs": fuse, "kernels": pin_programs, "scheduled": checks_in_programs}
+"""Where passes of one's own may stand: before this pass of the default pipeline. The module is then the graph as it was imported; tidied, of
+operators; of tensor programs, one for each operator; of fused ones; of scheduled ones."""
+
+
+def pipeline(**passes: Pass | Transform | Sequence[Pass | Transform]) -> list[Pass | Transform]:
+    """The default pipeline with passes of one's own at the points that `POINTS` names: ``rd.compile(model, pipeline=pipeline(operators=mine))``.
+    Raises OptionError for another point."""
+    unknown = [name for name in passes if name not in POINTS]
+    if unknown:
+        raise OptionError(f"the pipeline has no point {unknown[0]!r}", hint=f"there are {', '.join(POINTS)}")
+    added = {POINTS[name]: own if isinstance(own, list | tuple) else [own] for name, own in passes.items()}
+    return [p for own in DEFAULT for p in (*added.pop(own, ()), own)]
 
 
 @rare_collection()
