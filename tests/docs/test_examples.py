@@ -23,6 +23,14 @@ def test_read_text():
     assert "Orange juice 4.20" in done.stdout and "upside down (335x108): Roundel" in done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="its model is one of the package transformers")
+def test_sentence_embeddings(tmp_path):
+    done = subprocess.run([sys.executable, str(EXAMPLES / "sentence_embeddings.py")], capture_output=True, text=True, timeout=280, env=dict(os.environ), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 sentences of up to 14 tokens" in done.stdout and (tmp_path / "embedding.so").exists()
+
+
 def test_regions_of_read_text():
     pytest.importorskip("PIL")
     spec = importlib.util.spec_from_file_location("read_text", EXAMPLES / "read_text.py")
