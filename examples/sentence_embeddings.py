@@ -19,7 +19,8 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 import roundel as rd
 
-SENTENCES = ["A compiler turns models into native code.", "The cat sat on the mat.", "Models become machine code.", "Is it going to rain today, or can we leave the umbrella?"]
+SENTENCES = ["A compiler turns models into native code.", "The cat sat on the mat.", "Models become machine code.",
+             "Is it going to rain today, or can we leave the umbrella?"]
 
 
 class Embedding(torch.nn.Module):

@@ -26,7 +26,8 @@ def test_read_text():
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="its model is one of the package transformers")
 def test_sentence_embeddings(tmp_path):
-    done = subprocess.run([sys.executable, str(EXAMPLES / "sentence_embeddings.py")], capture_output=True, text=True, timeout=280, env=dict(os.environ), cwd=tmp_path)
+    program = str(EXAMPLES / "sentence_embeddings.py")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=280, env=dict(os.environ), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 sentences of up to 14 tokens" in done.stdout and (tmp_path / "embedding.so").exists()
 
