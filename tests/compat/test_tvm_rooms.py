@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from roundel.compat.tvm.relax.expr_functor import PyExprMutator, mutator
 
+import roundel as rd
 import roundel.compat.tvm as tvm
 from roundel.compat import tvm_ffi
 from roundel.compat.tvm import IRModule, relax, rpc, te, tirx, topi
@@ -226,3 +227,76 @@ def test_pointers_and_numbers_are_types_of_variables():
     assert tir.Var("A", pointer).dtype == te.var("A", pointer).dtype == "handle"
     assert (pointer.element_type.dtype, pointer.storage_scope) == ("float32", "shared")
     assert tir.Var("n", ir.PrimType("int64")).dtype == "int64"
+
+
+def test_visitors_and_mutators_have_a_default_for_every_kind():
+    import roundel.compat.tvm as tvm
+    from roundel.compat.tvm import relax
+    from roundel.compat.tvm.script import ir as I
+    from roundel.compat.tvm.script import relax as R
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((2,), "float32")):
+            return R.nn.relu(R.add(x, R.const(1.0, "float32")))
+
+    found = []
+
+    class Calls(relax.PyExprVisitor):
+        def visit_call_(self, call):
+            found.append(call.op.name)
+            super().visit_call_(call)
+
+        def visit_constant_(self, constant):
+            found.append("constant")
+            super().visit_constant_(constant)
+
+    Calls().visit_expr(Module["main"])
+    assert sorted(found) == ["add", "constant", "nn.relu"]
+    assert relax.PyExprMutator(Module).visit_constant_(relax.const(1.0)).struct_info == R.Tensor((), "float32")
+    assert Module["main"].struct_info.ret == Module["main"].ret_struct_info
+    assert tvm.ir.structural_equal(Module["main"].struct_info.params[0], R.Tensor((2,), "float32"))
+
+
+def test_passes_over_tensor_programs():
+    from roundel.compat.tvm import IRModule, tir
+    from roundel.compat.tvm.script import tir as T
+
+    @T.prim_func
+    def fill(A: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = T.float32(1)
+
+    @tir.transform.prim_func_pass(opt_level=0, name="Mark")
+    def mark(func, mod, ctx):
+        return func.with_attr("marked", len(mod.functions))
+
+    mod = IRModule({"fill": fill})
+    assert mark(mod)["fill"].attrs["marked"] == 1
+    assert tir.transform.Apply(lambda f: f.with_attr("seen", True))(mod)["fill"].attrs["seen"]
+    with pytest.raises(AttributeError, match="docs/from-tvm.md"):
+        tir.transform.StorageRewrite()
+
+
+def test_a_traced_module_of_pytorch_is_imported():
+    import torch
+
+    from roundel.compat.tvm import relax
+    from roundel.compat.tvm.relax.frontend.torch import from_fx
+
+    traced = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU()).eval())
+    mod = from_fx(traced, [((2, 4), "float32")])
+    x = np.random.default_rng(0).standard_normal((2, 4)).astype("float32")
+    got = relax.VirtualMachine(relax.build(mod, "llvm"))["main"](x)
+    np.testing.assert_allclose(got[0] if isinstance(got, list | tuple) else got, traced(torch.tensor(x)).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_with_a_type_are_operands_of_topi():
+    from roundel.compat.tvm import te, tir, topi
+
+    a = te.placeholder((4,), name="A")
+    func = te.create_prim_func([a, topi.add(a, tir.const(1, "float32"))])
+    out = np.zeros(4, "float32")
+    rd.build(func)(np.arange(4, dtype="float32"), out)
+    np.testing.assert_array_equal(out, np.arange(4) + 1)

@@ -8,7 +8,8 @@ from typing import Any
 from roundel.ir import graph
 from roundel.ir.attrs import Attrs
 from roundel.ir.errors import UnsupportedError
-from roundel.ir.op import get_op
+from roundel.ir.op import FuseKind, get_op
+from roundel.ir.tir import Expr
 from roundel.te import Tensor, literal
 
 
@@ -17,8 +18,10 @@ def on_tensors(name: str, *operands: Any, **attrs: Any) -> Any:
 
     Raises TypeInferenceError for operands that do not fit, UnsupportedError for an operator that is no tensor expression.
     """
-    tensors = _Tensors()
-    return tensors.of(graph.make_call(get_op(name), [tensors.value(o) for o in operands],
+    tensors, op = _Tensors(), get_op(name)
+    if op.kind is not None and op.kind <= FuseKind.BROADCAST:  # of numbers, whose type counts, too
+        operands = tuple(literal(o) if isinstance(o, Expr) else o for o in operands)
+    return tensors.of(graph.make_call(op, [tensors.value(o) for o in operands],
                                       {k: tensors.value(v) if isinstance(v, Tensor) else v for k, v in attrs.items()}))
 
 

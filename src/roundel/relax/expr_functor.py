@@ -58,7 +58,7 @@ class ExprFunctor:
 
 
 class PyExprVisitor(ExprFunctor):
-    """Walks a function in order; a method that overrides one goes on into the parts by ``visit_default(node)``."""
+    """Walks a function in order; a method that overrides one goes on into the parts by ``super().visit_call_(call)`` or ``visit_default(call)``."""
 
     def visit_default(self, node: Any) -> None:
         for part in _parts(node):
@@ -193,6 +193,12 @@ class PyExprMutator(ExprFunctor):
     def lookup_binding(self, var: graph.Var) -> Any:
         """What a variable of the new function is bound to; None for parameters."""
         return self.builder_.lookup_binding(var)
+
+
+for _class in (PyExprVisitor, PyExprMutator):  # what ``super().visit_call_(call)`` calls: the default of every kind
+    for _name in ("op", *_NAMES.values()):
+        if not hasattr(_class, f"visit_{_name}_"):
+            setattr(_class, f"visit_{_name}_", lambda self, node: self.visit_default(node))
 
 
 def visitor(cls: C) -> C:

@@ -14,6 +14,7 @@ MODULES = {
        {"tir": "tir", "tirx": "tir", "relax": "relax", "ir": "ir"}.items()},
     "relax.dpl": "roundel.relax.dpl", "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend.nn": "roundel.relax.frontend.nn",
     "relax.expr": "roundel.relax", "relax.struct_info": "roundel.relax",
+    "tir.transform": "roundel.compat.tvm.tir_transform", "tirx.transform": "roundel.compat.tvm.tir_transform",
     "tir.analysis": "roundel.tir.analysis", "tir.stmt_functor": "roundel.tir.stmt_functor", "tir.schedule": "roundel.schedule",
     "tirx.analysis": "roundel.tir.analysis", "tirx.stmt_functor": "roundel.tir.stmt_functor", "s_tir.schedule": "roundel.schedule",
 }

@@ -12,6 +12,7 @@ from ...ir.tir import Expr as PrimExpr
 from ...ir.tir import Seq
 from ...schedule import BlockRV, LoopRV, Schedule, Trace
 from ...tir import *  # noqa: F403
+from . import tir_transform as transform
 from .running import build
 
 SBlockRV = BlockRV
@@ -48,7 +49,7 @@ def SeqStmt(seq: Any, span: Any = None) -> Seq:
 
 
 __all__ = ["BlockRV", "FloatImm", "IntImm", "IterVar", "LoopRV", "PrimExpr", "SBlockRV", "Schedule", "ScheduleError", "SeqStmt", "TensorIntrin", "Trace",
-           "build"]
+           "build", "transform"]
 
 
 def __getattr__(name: str) -> Any:

@@ -33,6 +33,9 @@ class Function(BaseFunc):
         return FuncInfo(tuple(p.sinfo for p in self.params), self.ret_sinfo, self.is_pure)
 
 
+    struct_info = sinfo
+    """The name in TVM."""
+
     @property
     def ret_struct_info(self) -> StructInfo:
         """``ret_sinfo``, by TVM's name."""

@@ -2,5 +2,6 @@
 """``tvm.relax.frontend.torch``."""
 
 from .exported_program_translator import from_exported_program
+from .fx_translator import from_fx
 
-__all__ = ["from_exported_program"]
+__all__ = ["from_exported_program", "from_fx"]
