@@ -26,7 +26,7 @@ from . import object_cache
 from .units import Unit
 from .worker import receive, write
 
-_SECONDS_PER_CHARACTER = {"light": 0.25e-6, "full": 5e-6, "loops": 5e-6, "none": 0.2e-6}  # of text, on a 4 GHz core
+_SECONDS_PER_CHARACTER = {"light": 0.25e-6, "full": 5e-6, "loops": 5e-6, "none": 0.2e-6, "c": 20e-6}  # of text, on a 4 GHz core
 _POOL_FROM, _WARM_POOL_FROM = 1.0, 0.1  # seconds of work that are worth starting, or using, other processes
 
 

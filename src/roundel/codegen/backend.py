@@ -69,7 +69,13 @@ def _llvm() -> Backend:
     return BACKEND
 
 
-BACKENDS = {"llvm": _llvm}
+def _c() -> Backend:
+    from .c.backend import BACKEND
+
+    return BACKEND
+
+
+BACKENDS = {"llvm": _llvm, "c": _c}
 """Kinds of targets that there is a code generator for, and what imports it when it is needed first."""
 
 

@@ -18,6 +18,7 @@ from ...ir import escape, tir
 from ...ir.dtype import DType
 from ...ir.errors import BuildError
 from ...ir.visit import free_vars
+from ..nonneg import nonneg
 from .types import float_text, int_text, llvm_type, suffix
 from .values import Values, memory_of
 
@@ -297,8 +298,7 @@ class Emitter:
 
     def nonneg(self, e: tir.Expr) -> bool:
         """Whether an exact integer expression is known to be >= 0."""
-        rule = _NONNEG.get(type(e))
-        return rule is not None and rule(self, e)
+        return nonneg(e, self.nonneg_vars)
 
 
 def _flatten(items: list, lines: list[str]) -> None:
@@ -307,24 +307,3 @@ def _flatten(items: list, lines: list[str]) -> None:
             lines.append(item)
         else:
             _flatten(item, lines)
-
-
-def _both(em: Emitter, e: Any) -> bool:
-    return e.is_index and em.nonneg(e.a) and em.nonneg(e.b)
-
-
-_NONNEG: dict[type, Callable[[Emitter, Any], bool]] = {
-    tir.IntImm: lambda em, e: e.value >= 0,
-    tir.Var: lambda em, e: e.size or e in em.nonneg_vars or e.dtype.kind == "uint",
-    tir.Add: _both,
-    tir.Mul: _both,
-    tir.FloorDiv: _both,
-    tir.Div: _both,
-    tir.Min: _both,
-    tir.Mod: lambda em, e: e.is_index and em.nonneg(e.a),
-    tir.FloorMod: lambda em, e: e.is_index and em.nonneg(e.b),
-    tir.Max: lambda em, e: em.nonneg(e.a) or em.nonneg(e.b),
-    tir.Select: lambda em, e: em.nonneg(e.true_value) and em.nonneg(e.false_value),
-    tir.Ramp: lambda em, e: em.nonneg(e.base) and em.nonneg(e.stride),
-    tir.Broadcast: lambda em, e: em.nonneg(e.value),
-}

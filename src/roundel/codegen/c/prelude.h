@@ -1,0 +1,21 @@
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* arrays of which every element that is read was written */
+#endif
+#if defined(__GNUC__)
+#define RD_ALIGNED __attribute__((aligned(64))) /* helps compilers to use vectors; nothing depends on it */
+#else
+#define RD_ALIGNED
+#endif
+
+/* A value that a task is given. */
+typedef union {
+  void *p;
+  int8_t int8; int16_t int16; int32_t int32; int64_t int64;
+  uint8_t uint8; uint16_t uint16; uint32_t uint32; uint64_t uint64;
+  float f32; double f64;
+} RdSlot;
