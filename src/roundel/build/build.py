@@ -19,7 +19,7 @@ from ..ir.errors import BuildError
 from ..ir.visit import walk
 from ..lower.facts import facts_of
 from ..passes.garbage import rare_collection
-from ..runtime import Executable, library, metadata, tensors
+from ..runtime import Executable, library, metadata, tensors, toolchain
 from ..target import Target, TargetLike
 from ..target.spec import MachineSpec
 from .compiler import compile_units
@@ -44,10 +44,12 @@ class Built:
         nbytes: int,
         target: TargetLike | None,
         metadata: dict[str, Any],
+        spec: MachineSpec,
         written: Path | None = None,
     ) -> None:
         self.objects, self.functions, self.weights, self.offsets = objects, functions, weights, offsets
         self.nbytes, self.target, self.metadata, self.written = nbytes, target, metadata, written
+        self.spec = spec
         self.captured: dict[str, np.ndarray] = {}
 
     def capture(self) -> None:
@@ -60,7 +62,7 @@ class Built:
 
     def load(self, *, threads: int | None = None, profile: bool = False) -> Executable:
         """Link in this process and open."""
-        address, keep = link_in_memory(self.objects, library.symbols(), "roundel_library")
+        address, keep = link_in_memory(backend_of(self.spec.backend).linkable(self.objects, self.spec), library.symbols(), "roundel_library")
         self.capture()
         arrays = [self.captured[key] for f in self.functions for key in f.constants]
         made = Executable.from_address(address, constants=arrays, threads=threads, profile=profile, keep=(keep, self))
@@ -69,14 +71,20 @@ class Built:
         return made
 
     def save(self, path: str | Path, *, header: bool = False, **options: Any) -> Path:
-        """Write a shared library, or an object (``.o``), and with ``header`` a C header beside it; ``options`` are those of ``link``.
-        Raises BuildError, also for a model that needs Python, OptionError for another ending."""
+        """Write a shared library, an object (``.o``), or of what was compiled for a target of kind ``c`` its source (``.c``), and with ``header`` a C
+        header beside it; ``options`` are those of ``link`` and ``write_source``. Raises BuildError, also for a model that needs Python, OptionError
+        for another ending."""
         python = sorted({op for f in self.functions for op in f.info.extra.get("python", ())})
         if python:
             raise BuildError("the model cannot be shipped without Python", why=f"these operators are Python functions of this process: {', '.join(python)}",
                              hint="run it where it was compiled, or compute what they do outside of the model")
+        if Path(path).suffix == ".c" and self.spec.backend == "c":
+            from .source import write_source
+
+            return write_source(self.objects, self.functions, self.blob() if self.nbytes else None, Path(path), header=header, **options)
+        toolchain.check_output(Path(path))
         return link(
-            self.objects,
+            backend_of(self.spec.backend).linkable(self.objects, self.spec),
             self.blob() if self.nbytes else None,
             path,
             self.target,
@@ -190,7 +198,7 @@ def compile_module(
     made.append(host)
     isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
     objects = [*done.values(), *compile_units(made, spec, isolated=isolated), *imported_objects(mod, spec)]
-    return Built(objects, functions, weights, offsets, nbytes, target, facts,
+    return Built(objects, functions, weights, offsets, nbytes, target, facts, spec,
                  written if len(weights) == len(keys) else None)
 
 

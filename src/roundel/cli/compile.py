@@ -18,7 +18,7 @@ from .json_output import JSON, print_json, tensor_facts
 
 def compile_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
-    output: Path = typer.Option(None, "-o", "--output", help="The library (.so) or object to link (.o) to write. Default: the model's name with .so."),
+    output: Path = typer.Option(None, "-o", "--output", help="The library (.so), object to link (.o) or C source (.c) to write. Default: the model's name with .so."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, hot: list[str] = HOT, verify: bool = VERIFY,
     accuracy: str = ACCURACY, precision: str = PRECISION, weights: str = WEIGHTS, bounds_checks: bool = BOUNDS_CHECKS, choose: list[str] = CHOOSE,
     db: str = DB,
@@ -26,7 +26,7 @@ def compile_command(
     side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
     as_json: bool = JSON,
 ) -> None:
-    """Compile a model to a shared library that needs nothing but libc."""
+    """Compile a model to a shared library that needs nothing but libc, or to C source."""
     from rich.console import Console
 
     from .. import api
@@ -35,6 +35,7 @@ def compile_command(
     if not model.name:
         raise ModelError(f"{model} is a folder", hint="give an ONNX file")
     output = output or model.with_suffix(".so")
+    target = target or ("c" if output.suffix == ".c" else target)
     compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(dim) or None,
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, precision=precision, weights=weights,
                            bounds_checks=bounds_checks, choices=chosen(choose))

@@ -51,7 +51,10 @@ class Backend(Protocol):
         """Functions that are compiled together, a kernel before its tasks, and data that refers to them. Raises BuildError."""
 
     def object(self, text: str, spec: MachineSpec, pipeline: str) -> bytes:
-        """The object that a text is compiled to. Raises BuildError."""
+        """The object that a text is compiled to, or what it is until all units are put together. Raises BuildError."""
+
+    def linkable(self, objects: Sequence[bytes], spec: MachineSpec) -> list[bytes]:
+        """What a linker takes, of all units of a module. Raises BuildError."""
 
     def features(self, spec: MachineSpec) -> list[str]:
         """The features of a processor without which the code cannot run, by LLVM's names."""

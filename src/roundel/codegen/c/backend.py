@@ -20,7 +20,7 @@ from .functions import emit_function
 from .writer import Helpers
 
 PRELUDE = (Path(__file__).parent / "prelude.h").read_text()
-OBJECT = '#include "roundel.h"\n' + PRELUDE + "#define RD_KERNEL\n#define RD_TABLE\nextern const RdLibrary roundel_library;\n"
+OBJECT = '#include "roundel.h"\n' + PRELUDE + "#define RD_KERNEL static\n#define RD_TABLE RD_API\nextern const RdLibrary roundel_library;\n"
 SECTION = "\n\f\n"  # between the parts of a text: declarations, helper functions, functions
 _OPTIONS = ("-std=c99", "-O2", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-w")
 
@@ -31,7 +31,7 @@ class C:
     @property
     def version(self) -> str:
         """The C compiler of this machine, and its options."""
-        return f"{_compiler_version()} {' '.join(_OPTIONS)}"
+        return f"C99 {_compiler_version()} {' '.join(_OPTIONS)}"
 
     def check(self, spec: MachineSpec) -> None:
         """C is for every machine."""
@@ -49,8 +49,13 @@ class C:
         return Emitted(SECTION.join(sections) + "\n", "c")
 
     def object(self, text: str, spec: MachineSpec, pipeline: str) -> bytes:
-        """Compiled by this machine's C compiler, for the machine's own instructions where the code is for this machine."""
-        return _compiled(text, spec, ("-c",))
+        """The text: C compilers do best with all of a module at once."""
+        return text.encode()
+
+    def linkable(self, objects: Sequence[bytes], spec: MachineSpec) -> list[bytes]:
+        """All units, compiled together by this machine's C compiler, and objects that others have made."""
+        units = [o.decode() for o in objects if is_source(o)]
+        return [_compiled(OBJECT + joined(units), spec, ("-c",)), *(o for o in objects if not is_source(o))]
 
     def features(self, spec: MachineSpec) -> list[str]:
         """None: which instructions there are, is between the C compiler and its user."""
@@ -63,6 +68,11 @@ class C:
     def assembly(self, text: str, spec: MachineSpec, pipeline: str) -> str:
         """What the C compiler makes of it."""
         return _compiled(text, spec, ("-S",)).decode()
+
+
+def is_source(unit: bytes) -> bool:
+    """Whether a unit is text of this code generator, not an object that was compiled elsewhere."""
+    return unit.startswith(OBJECT.encode())
 
 
 @functools.cache

@@ -21,7 +21,8 @@ _LIBRARY = {  # C99's functions of floats; with the suffix f for float32
     "atanh": "atanh", "erf": "erf", "erfc": "erfc", "lgamma": "lgamma", "tgamma": "tgamma", "pow": "pow", "atan2": "atan2", "fmod": "fmod",
     "hypot": "hypot", "nextafter": "nextafter",
 }
-_MATH_H = frozenset(_LIBRARY.values()) | {f"{name}f" for name in _LIBRARY.values()}
+_DECLARED = frozenset(_LIBRARY.values()) | {f"{name}f" for name in _LIBRARY.values()} | {"memcpy", "memmove", "memset", "memcmp", "strlen"}
+"""Functions that the headers declare which every file includes."""
 
 
 @writes(EXPR, tir.Call)
@@ -270,7 +271,7 @@ def _hint(w: Writer, e: tir.Call) -> str:
 def _extern(w: Writer, e: tir.Call) -> str:
     """(name, operands...); a pure C function of vectors is called for each lane."""
     name, args = e.args[0].value, e.args[1:]
-    if name not in _MATH_H:
+    if name not in _DECLARED:
         types = ", ".join(c_type(a.dtype) for a in args) or "void"
         w.declares.setdefault(name, f"extern {c_type(e.dtype)} {name}({types});")
     return f"{name}({operands(w, args)})"

@@ -49,7 +49,7 @@ def helper_function(w: Writer, name: str, dtypes: tuple[DType, ...], rule: Calla
     inner.line(f"return {inner.value(value)};")
     w.declares |= inner.declares
     signature = ", ".join(f"{c_type(p.dtype)} {inner.env[p]}" for p in params)
-    return name, inner.unused(f"static inline {c_type(value.dtype)} {name}({signature}) {{\n" + "\n".join(inner.lines) + "\n}")
+    return name, inner.unused(f"RD_INLINE {c_type(value.dtype)} {name}({signature}) {{\n" + "\n".join(inner.lines) + "\n}")
 
 
 def emit_function(f: Function, helpers: Helpers) -> Piece:

@@ -28,7 +28,7 @@ def ring(op: str, dtype: DType) -> tuple[str, str]:
     """``add``, ``sub`` or ``mul`` of integers that wrap."""
     t, wide, sign = c_type(dtype), _wide(dtype), {"add": "+", "sub": "-", "mul": "*"}[op]
     name = f"rd_{op}_{short(dtype)}"
-    return name, f"static inline {t} {name}({t} a, {t} b) {{ return {narrowed(f'({wide})a {sign} ({wide})b', dtype)}; }}"
+    return name, f"RD_INLINE {t} {name}({t} a, {t} b) {{ return {narrowed(f'({wide})a {sign} ({wide})b', dtype)}; }}"
 
 
 def divide(op: str, dtype: DType) -> tuple[str, str]:
@@ -45,20 +45,20 @@ def divide(op: str, dtype: DType) -> tuple[str, str]:
         lines.append(f"    return ({t})({'a / b - wrong' if quotient else 'wrong ? r + b : r'}); }}")
     else:
         lines.append(f"  return {narrowed(result, dtype)};")
-    return name, f"static inline {t} {name}({t} a, {t} b) {{\n" + "\n".join(lines) + "\n}"
+    return name, f"RD_INLINE {t} {name}({t} a, {t} b) {{\n" + "\n".join(lines) + "\n}"
 
 
 def extreme(op: str, dtype: DType) -> tuple[str, str]:
     """``min``, ``max``; ``max_number`` of floats that are none of them NaN."""
     t, name, sign = c_type(dtype), f"rd_{op}_{short(dtype)}", "<" if op == "min" else ">"
     nan = " || a != a" if dtype.is_float and op != "max_number" else ""
-    return name, f"static inline {t} {name}({t} a, {t} b) {{ return a {sign} b{nan} ? a : b; }}"
+    return name, f"RD_INLINE {t} {name}({t} a, {t} b) {{ return a {sign} b{nan} ? a : b; }}"
 
 
 def fused(dtype: DType) -> tuple[str, str]:
     """a * b + c, with one rounding where the processor has an instruction for it."""
     t, name, (has, call) = c_type(dtype), f"rd_fma_{short(dtype)}", ("FP_FAST_FMAF", "fmaf") if dtype.bits == 32 else ("FP_FAST_FMA", "fma")
-    return name, (f"static inline {t} {name}({t} a, {t} b, {t} c) {{\n#ifdef {has}\n  return {call}(a, b, c);\n#else\n  return a * b + c;\n#endif\n}}")
+    return name, (f"RD_INLINE {t} {name}({t} a, {t} b, {t} c) {{\n#ifdef {has}\n  return {call}(a, b, c);\n#else\n  return a * b + c;\n#endif\n}}")
 
 
 def to_integer(source: DType, target: DType) -> tuple[str, str]:
@@ -69,14 +69,14 @@ def to_integer(source: DType, target: DType) -> tuple[str, str]:
     least = "INT64_MIN" if low == -(1 << 63) else str(low)
     most = "UINT64_MAX" if high == (1 << 64) - 1 else f"INT64_C({high})" if target.kind == "int" else f"{high}u"
     under = float(low - 1 if target.bits < 53 else low).hex()
-    return name, (f"static inline {t} {name}({s} x) {{\n  if (!(x > ({s}){under})) return ({t})(x != x ? 0 : {least});\n"
+    return name, (f"RD_INLINE {t} {name}({s} x) {{\n  if (!(x > ({s}){under})) return ({t})(x != x ? 0 : {least});\n"
                   f"  if (x >= ({s}){beyond}) return ({t}){most};\n  return ({t})x;\n}}")
 
 
 def reinterpreted(source: DType, target: DType) -> tuple[str, str]:
     """The bits of one type as another."""
     s, t, name = c_type(source), c_type(target), f"rd_bits_{short(source)}_to_{short(target)}"
-    return name, f"static inline {t} {name}({s} x) {{ {t} y; memcpy(&y, &x, sizeof y); return y; }}"
+    return name, f"RD_INLINE {t} {name}({s} x) {{ {t} y; memcpy(&y, &x, sizeof y); return y; }}"
 
 
 def shift(op: str, dtype: DType) -> tuple[str, str]:
@@ -86,10 +86,10 @@ def shift(op: str, dtype: DType) -> tuple[str, str]:
     if dtype.kind == "uint" and dtype.bits < 32:
         over = f"n >= {bits}"
     if op == "shift_left":
-        return name, f"static inline {t} {name}({t} x, {t} n) {{ return ({t})({over} ? 0 : {narrowed(f'({wide})x << n', dtype)}); }}"
+        return name, f"RD_INLINE {t} {name}({t} x, {t} n) {{ return ({t})({over} ? 0 : {narrowed(f'({wide})x << n', dtype)}); }}"
     if dtype.kind == "uint":
-        return name, f"static inline {t} {name}({t} x, {t} n) {{ return ({t})({over} ? 0 : x >> n); }}"
-    return name, f"static inline {t} {name}({t} x, {t} n) {{ const int by = {over} ? {bits - 1} : (int)n; return ({t})(x < 0 ? ~(~x >> by) : x >> by); }}"
+        return name, f"RD_INLINE {t} {name}({t} x, {t} n) {{ return ({t})({over} ? 0 : x >> n); }}"
+    return name, f"RD_INLINE {t} {name}({t} x, {t} n) {{ const int by = {over} ? {bits - 1} : (int)n; return ({t})(x < 0 ? ~(~x >> by) : x >> by); }}"
 
 
 def count_bits(op: str, dtype: DType) -> tuple[str, str]:
@@ -99,14 +99,14 @@ def count_bits(op: str, dtype: DType) -> tuple[str, str]:
             "clz": f"for (n = {bits}; v; v = ({{w}})(v >> 1)) n--;",
             "ctz": f"for (; n < {bits} && !(v & 1); v = ({{w}})(v >> 1)) n++;"}[op].format(w=wide)
     mask = f" & {(1 << bits) - 1}" if bits < 8 else ""
-    return name, f"static inline {t} {name}({t} x) {{ {wide} v = ({wide})(({wide})x{mask}); int n = 0; {loop} return ({t})n; }}"
+    return name, f"RD_INLINE {t} {name}({t} x) {{ {wide} v = ({wide})(({wide})x{mask}); int n = 0; {loop} return ({t})n; }}"
 
 
 def integer_power(dtype: DType) -> tuple[str, str]:
     """Powers of integers wrap; a negative power is 0, but of 1 and -1."""
     t, wide, name, signed = c_type(dtype), _wide(dtype), f"rd_pow_{short(dtype)}", dtype.kind == "int"
     negative = "  if (n < 0) return x == 1 ? 1 : x == -1 ? (n & 1 ? -1 : 1) : 0;\n" if signed else ""
-    return name, (f"static inline {t} {name}({t} x, {t} n) {{\n  {wide} out = 1, base = ({wide})x, left = ({wide})n;\n{negative}"
+    return name, (f"RD_INLINE {t} {name}({t} x, {t} n) {{\n  {wide} out = 1, base = ({wide})x, left = ({wide})n;\n{negative}"
                   f"  for (; left; left >>= 1, base *= base) if (left & 1) out *= base;\n  return {narrowed('out', dtype)};\n}}")
 
 
@@ -115,12 +115,12 @@ def packed_load(dtype: DType) -> tuple[str, str]:
     t, name, bits = c_type(dtype), f"rd_load_{short(dtype) if not dtype.is_float else dtype.element}", dtype.bits
     per = 8 // bits
     plain = DType(f"uint{bits}") if dtype.is_float else dtype
-    return name, (f"static inline {t} {name}(const uint8_t *p, int64_t k) {{ return {narrowed(f'p[k / {per}] >> (k % {per} * {bits})', plain)}; }}")
+    return name, (f"RD_INLINE {t} {name}(const uint8_t *p, int64_t k) {{ return {narrowed(f'p[k / {per}] >> (k % {per} * {bits})', plain)}; }}")
 
 
 def packed_store(dtype: DType) -> tuple[str, str]:
     """Writes an element of fewer bits than a byte, and leaves its neighbours."""
     t, name, bits = c_type(dtype), f"rd_store_{short(dtype) if not dtype.is_float else dtype.element}", dtype.bits
     per, mask = 8 // bits, (1 << bits) - 1
-    return name, (f"static inline void {name}(uint8_t *p, int64_t k, {t} x) {{\n  const int by = (int)(k % {per}) * {bits};\n"
+    return name, (f"RD_INLINE void {name}(uint8_t *p, int64_t k, {t} x) {{\n  const int by = (int)(k % {per}) * {bits};\n"
                   f"  p[k / {per}] = (uint8_t)((p[k / {per}] & ~({mask} << by)) | ((x & {mask}) << by));\n}}")

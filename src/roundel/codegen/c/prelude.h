@@ -8,8 +8,10 @@
 #endif
 #if defined(__GNUC__)
 #define RD_ALIGNED __attribute__((aligned(64))) /* helps compilers to use vectors; nothing depends on it */
+#define RD_INLINE static inline __attribute__((unused))
 #else
 #define RD_ALIGNED
+#define RD_INLINE static inline
 #endif
 
 /* A value that a task is given. */

@@ -48,6 +48,10 @@ class LLVM:
         """Compiled by LLVM, whose fatal errors end the process."""
         return machine.to_object(text, spec, pipeline)
 
+    def linkable(self, objects: Sequence[bytes], spec: MachineSpec) -> list[bytes]:
+        """The objects as they are."""
+        return list(objects)
+
     def features(self, spec: MachineSpec) -> list[str]:
         """Those that the runtime checks for."""
         return checked_features(spec)

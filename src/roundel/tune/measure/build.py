@@ -47,7 +47,7 @@ def build(source: Source | Plan, target: Target) -> Artifact | Failure | Twin:
     except (RoundelError, RecursionError, MemoryError) as error:
         return Failure("build", f"{type(error).__name__}: {error}")
     weights = {key: constant.numpy() for key, constant in built.weights.items()}
-    parts = built.objects, built.functions, weights, built.offsets, built.nbytes, built.target
+    parts = built.objects, built.functions, weights, built.offsets, built.nbytes, built.target, built.spec
     return Artifact(built.functions[0].symbol, parts, source.layouts, identity)
 
 
@@ -55,6 +55,6 @@ def opened(artifact: Artifact, threads: int) -> Any:
     """The program of an artifact, linked into this process."""
     from ...ir import ConstData
 
-    objects, functions, weights, offsets, nbytes, target = artifact.built
+    objects, functions, weights, offsets, nbytes, target, spec = artifact.built
     constants = {key: ConstData(array) for key, array in weights.items()}
-    return Built(objects, functions, constants, offsets, nbytes, target, {}).load(threads=threads)[NAME]
+    return Built(objects, functions, constants, offsets, nbytes, target, {}, spec).load(threads=threads)[NAME]

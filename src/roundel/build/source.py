@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model as one file of C99: generated functions, a runtime without threads or allocation, the weights as arrays or in a file beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from .. import __version__
+from ..arith import Analyzer
+from ..codegen.c.backend import PRELUDE, joined
+from ..ir import tir
+from ..ir.errors import BuildError
+from ..ir.escape import c_comment, c_string
+from ..runtime import library, toolchain
+from ..runtime.native import ABI
+from .interface import Interface, arena_bytes
+from .link import Pieces, c_prefix, entry_name, write_header
+
+_HEAP = re.compile(r"rd_heap_alloc\(ctx, ([^)]*)\)")
+_RESERVED = 128  # bytes ahead of what is asked for, and to the next multiple of 64
+_PER_LINE = 6  # words of the weights
+
+_UNSUPPORTED = {
+    "rd_alloc_output": ("the shape of an output is known only when the model has run", "a C file has no memory for it"),
+    "rd_call_packed": ("the model calls functions that are registered with the runtime", "a C file has no such runtime"),
+}
+
+
+def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weights: Pieces | None, out: Path, *, name: str | None = None,
+                 side_file: bool = False, header: bool = False) -> Path:
+    """Write ``out`` from the units of a module, and with ``header`` its C header; with ``side_file`` the weights go to ``<stem>.weights``, which the
+    program gives to ``<name>_set_weights``. Raises BuildError for a model that needs more than C has; nothing is left behind then."""
+    name = c_prefix(name or out.stem)
+    text = joined(s.decode() for s in sources)
+    _check(text, functions)
+    needed = memory_bytes(text, functions)
+    parts = [_head(name, functions, needed), _interface(), PRELUDE, "#define RD_KERNEL static\n#define RD_TABLE static\n",
+             _limits(name, functions, needed), _below_comment((library.source_dir() / "alone.h").read_text()), text]
+    with toolchain.atomic_output(out) as temporary:
+        beside = out.with_suffix(".weights") if side_file and weights is not None and len(weights) else None
+        with temporary.open("w") as sink:
+            sink.write("\n".join(parts))
+            sink.writelines(_weights(None if beside is not None else weights))
+            sink.write(_entries(name, functions, len(weights) if beside is not None and weights is not None else None))
+        if beside is not None and weights is not None:
+            with toolchain.atomic_output(beside) as content, content.open("wb") as binary:
+                for chunk in weights:
+                    binary.write(chunk)
+    if header:
+        write_header(out.with_suffix(".h"), [f.info for f in functions], name)
+    return out
+
+
+def _check(text: str, functions: Sequence[Interface]) -> None:
+    for symbol, (what, why) in _UNSUPPORTED.items():
+        if f"{symbol}(" in text or f"{symbol}_into(" in text:
+            raise BuildError(f"the model cannot be one C file: {what}", why=why, hint="save a shared library (.so)")
+    if any(f.caches for f in functions):
+        raise BuildError("the model cannot be one C file: caches of it grow in place", hint="save a shared library (.so)")
+
+
+def memory_bytes(text: str, functions: Sequence[Interface]) -> int | None:
+    """Bytes of memory that a run takes at most, besides its stack, tensors and weights; None where sizes that the run tells decide."""
+    sizes = [size for f in functions if (size := arena_bytes(f.func)) is not None]
+    known = [Analyzer().simplify(s) for s in sizes]
+    asked = _HEAP.findall(text)
+    if any(type(s) is not tir.IntImm for s in known) or not all(a.isdecimal() for a in asked):
+        return None
+    return max((s.value for s in known), default=0) + 64 + sum(int(a) + _RESERVED for a in asked)
+
+
+def _head(name: str, functions: Sequence[Interface], needed: int | None) -> str:
+    shown = "\n".join(f" *   {entry_name(name, f.name)}: {', '.join(c_comment(str(t)) for t in f.info.inputs)}"
+                      f" -> {', '.join(c_comment(str(t)) for t in f.info.outputs)}" for f in functions)
+    memory = f"{needed:,} bytes of memory" if needed is not None else f"{name.upper()}_MEMORY_BYTES of memory, which whoever compiles it says"
+    return (f"/* {name}: a model compiled by Roundel {__version__} to C99. Compile it with optimisation, and link with -lm where that is needed.\n"
+            f" * It has {memory}, which are its own: one run at a time. Nothing is allocated.\n{shown} */\n")
+
+
+def _interface() -> str:
+    """What the file needs of ``roundel.h``: tensors, the description of functions, statuses, the context."""
+    text = library.header().read_text()
+    start, end = text.index("/* ---- Tensors"), text.index("/* ---- Part 2")
+    status = text.index("#ifndef ROUNDEL_STATUS_")
+    codes = text[status : text.index("#endif\n", status) + len("#endif\n")]
+    return (f"#include <stddef.h>\n#include <stdint.h>\n\n#define RD_ABI {ABI}u\n{text[start:end]}\n"
+            f"struct RdContext {{ void *arena; const void **constants; int32_t status; }};\ntypedef int (*RdInterrupt)(void *user);\n{codes}")
+
+
+def _below_comment(text: str) -> str:
+    return text[text.index("*/") + 2 :].lstrip()
+
+
+def _limits(name: str, functions: Sequence[Interface], needed: int | None) -> str:
+    most = {
+        "SYMBOLS": max(len(f.symbols) for f in functions),
+        "DIMS": max(sum(len(p.dims) for p in f.params) for f in functions),
+        "PARAMS": max(len(f.params) for f in functions),
+        "CONSTANTS": max(len(f.constants) for f in functions),
+    }
+    variable = f"{name.upper()}_MEMORY_BYTES"
+    given = (f"#ifndef {variable}\n#error \"how much memory the model needs depends on its inputs: compile with -D{variable}=...\"\n"
+             f"#define {variable} 64\n#endif\n#define RD_MEMORY_BYTES {variable}\n") if needed is None else f"#define RD_MEMORY_BYTES {needed}\n"
+    return given + "".join(f"#define RD_MOST_{k} {v}\n" for k, v in most.items())
+
+
+def _weights(weights: Pieces | None) -> Iterator[str]:
+    """The blob as words, the first byte of each in its lowest bits."""
+    if weights is None or not len(weights):
+        return
+    yield ("\n#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == 4321\n#error \"these weights are for machines with the lowest byte first\"\n#endif\n"
+           f"static const RD_ALIGNED uint64_t rd_weights[{-(-len(weights) // 8)}] = {{\n")
+    rest = b""
+    for chunk in weights:
+        rest += bytes(chunk)
+        whole = len(rest) // (8 * _PER_LINE) * 8 * _PER_LINE
+        yield from _words(rest[:whole])
+        rest = rest[whole:]
+    yield from _words(rest + bytes(-len(rest) % 8))
+    yield "};\n"
+
+
+def _words(data: bytes) -> Iterator[str]:
+    for start in range(0, len(data), 8 * _PER_LINE):
+        line = data[start : start + 8 * _PER_LINE]
+        yield " ".join(f"0x{int.from_bytes(line[k : k + 8], 'little'):x}," for k in range(0, len(line), 8)) + "\n"
+
+
+def _entries(name: str, functions: Sequence[Interface], nbytes: int | None) -> str:
+    """The C functions that ``write_header`` declares."""
+    stored = any(f.constants for f in functions)
+    weights = "rd_given_weights" if nbytes is not None else "(const unsigned char *)rd_weights" if stored else "0"
+    lines = ["", f"const char *{name}_last_error(void);", f"void {name}_release(DLTensor *output);", f"int {name}_set_num_threads(int num_threads);",
+             f"int {name}_num_threads(void);", f"int {name}_set_interrupt(RdInterrupt ask, void *user);", f"void {name}_close(void);",
+             f"const char *{name}_version(void);", f"int {name}_abi(void);"]
+    if nbytes is not None:
+        lines += ["static const unsigned char *rd_given_weights;",
+                  f"/* The content of the weights' file, {nbytes} bytes, at an address that 64 divides, before the first run. Returns 0, or RD_VALUE_ERROR. */",
+                  f"int {name}_set_weights(const void *weights, size_t nbytes);",
+                  f"int {name}_set_weights(const void *weights, size_t nbytes) {{", f"  if (!weights || nbytes < {nbytes}u) return RD_VALUE_ERROR;",
+                  "  rd_given_weights = (const unsigned char *)weights;", "  return RD_OK;", "}"]
+    for k, f in enumerate(functions):
+        entry = entry_name(name, f.name)
+        missing = f'  if (!rd_given_weights) {{ size_t n = 0; rd_append(&n, "the weights were not given to {c_string(name)}_set_weights"); return RD_VALUE_ERROR; }}'
+        lines += [f"int {entry}(const DLTensor *inputs, DLTensor *outputs);", f"int {entry}(const DLTensor *inputs, DLTensor *outputs) {{",
+                  *([missing] if nbytes is not None else []),
+                  f"  return rd_run(&roundel_library.functions[{k}], {weights}, inputs, outputs);", "}"]
+    lines += [f"const char *{name}_last_error(void) {{ return rd_message; }}",
+              f"void {name}_release(DLTensor *output) {{ (void)output; }}",
+              f"int {name}_set_num_threads(int num_threads) {{ return num_threads < 0 ? RD_VALUE_ERROR : RD_OK; }}",
+              f"int {name}_num_threads(void) {{ return 1; }}",
+              f"int {name}_set_interrupt(RdInterrupt ask, void *user) {{ rd_ask = ask; rd_ask_user = user; return RD_OK; }}",
+              f"void {name}_close(void) {{}}",
+              f'const char *{name}_version(void) {{ return "{c_string(__version__)}"; }}',
+              f"int {name}_abi(void) {{ return {ABI}; }}"]
+    return "\n".join(lines) + "\n"
+
+

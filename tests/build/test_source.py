@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models saved as C source: they compile as strict C99 without a warning, compute what the library computes without undefined behaviour, and
+refuse what does not fit."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel.ir.errors import BuildError, OptionError
+from roundel.runtime.native import DLTensor
+
+from c_models import MODELS, STRICT, convolutions, onnx_model, run_in_c
+from onnx import helper
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+
+def listed(result):
+    return [np.asarray(r) for r in (result if isinstance(result, list | tuple) else [result])]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_c_program_computes_what_the_library_computes(kind, tmp_path):
+    model, inputs = MODELS[kind]()
+    want = listed(rd.compile(model)(*inputs))
+    extra = {"options": (*STRICT, "-DSMALL_MEMORY_BYTES=65536", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")} if kind == "attention" else {}
+    got = run_in_c(rd.compile(model, target="c"), inputs, want, tmp_path, **extra)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5) if w.dtype.kind == "f" else np.testing.assert_array_equal(g, w)
+
+
+def test_code_compiled_from_c_runs_in_this_process_and_as_a_library(tmp_path):
+    model, inputs = convolutions()
+    compiled = rd.compile(model, target="c")
+    want = np.asarray(rd.compile(model)(*inputs))
+    np.testing.assert_allclose(np.asarray(compiled(*inputs)), want, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(rd.load(compiled.save(tmp_path / "m.so"))(*inputs)), want, rtol=1e-4, atol=1e-6)
+
+
+def tensor(array, keep):
+    shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
+    keep += [shape, array]
+    kind = {"f": 2, "i": 0, "u": 1}[array.dtype.kind]
+    return DLTensor(data=array.ctypes.data, device_type=1, device_id=0, ndim=array.ndim, code=kind, bits=array.itemsize * 8, lanes=1,
+                    shape=ctypes.addressof(shape), strides=None, byte_offset=0)
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("opened")
+    rd.compile(convolutions()[0], target="c").save(folder / "net.c")
+    subprocess.run(["gcc", *STRICT, "-shared", "-fPIC", "net.c", "-lm", "-o", "net.so"], cwd=folder, check=True, timeout=120)
+    library = ctypes.CDLL(str(folder / "net.so"))
+    library.net_last_error.restype = ctypes.c_char_p
+    return library
+
+
+def call(library, x, y):
+    keep = []
+    status = library.net_run(ctypes.byref(tensor(x, keep)), ctypes.byref(tensor(y, keep)))
+    return status, library.net_last_error().decode()
+
+
+X, Y = np.zeros((1, 3, 12, 12), "f"), np.zeros((1, 10), "f")
+WRONG = {
+    "a shape": (X[:, :2].copy(), Y, 2, "input 0 ('x') has another size in some dimension: 2, expected 3"),
+    "a rank": (X[0].copy(), Y, 2, "input 0 ('x') has another number of dimensions: 3, expected 4"),
+    "a type": (X.astype("f8"), Y, 3, "input 0 ('x') has another type of element"),
+    "an output's shape": (X, np.zeros((1, 9), "f"), 2, "output 0 ('y') has another size in some dimension: 9, expected 10"),
+    "memory of the input": (X, X.reshape(-1)[:10].reshape(1, 10), 2, "output 0 ('y') shares memory with another tensor"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_does_not_fit_is_an_error(opened, what):
+    x, y, status, message = WRONG[what]
+    assert call(opened, x, y) == (status, message)
+    assert call(opened, X, Y)[0] == 0
+
+
+def test_missing_data_and_strides_are_errors(opened):
+    keep = []
+    t = tensor(X, keep)
+    t.data = None
+    assert opened.net_run(ctypes.byref(t), ctypes.byref(tensor(Y, keep))) == 2
+    t, strides = tensor(X, keep), (ctypes.c_int64 * 4)(1, 1, 1, 1)
+    t.strides = ctypes.addressof(strides)
+    assert opened.net_run(ctypes.byref(t), ctypes.byref(tensor(Y, keep))) == 2
+    assert opened.net_last_error() == b"input 0 ('x') is not compact"
+
+
+def test_weights_in_a_file_are_given_by_the_program(tmp_path):
+    model, inputs = convolutions()
+    compiled = rd.compile(model, target="c")
+    compiled.save(tmp_path / "net.c", side_file=True)
+    assert "rd_weights[" not in (tmp_path / "net.c").read_text()
+    subprocess.run(["gcc", *STRICT, "-shared", "-fPIC", "net.c", "-lm", "-o", "net.so"], cwd=tmp_path, check=True, timeout=120)
+    library, y = ctypes.CDLL(str(tmp_path / "net.so")), np.zeros((1, 10), "f")
+    library.net_last_error.restype = ctypes.c_char_p
+    assert call(library, inputs[0], y) == (2, "the weights were not given to net_set_weights")
+    content = (tmp_path / "net.weights").read_bytes()
+    assert library.net_set_weights(content, ctypes.c_size_t(len(content) - 1)) == 2
+    assert library.net_set_weights(content, ctypes.c_size_t(len(content))) == 0
+    assert call(library, inputs[0], y)[0] == 0
+    np.testing.assert_allclose(y, np.asarray(rd.compile(model)(*inputs)), rtol=1e-4, atol=1e-6)
+
+
+def test_too_little_memory_is_an_error_where_sizes_are_those_of_the_call(tmp_path):
+    model, inputs = MODELS["attention"]()
+    rd.compile(model, target="c").save(tmp_path / "net.c")
+    failed = subprocess.run(["gcc", *STRICT, "-c", "net.c"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "how much memory the model needs depends on its inputs: compile with -DNET_MEMORY_BYTES=..." in failed.stderr
+    subprocess.run(["gcc", *STRICT, "-DNET_MEMORY_BYTES=256", "-shared", "-fPIC", "net.c", "-lm", "-o", "net.so"], cwd=tmp_path, check=True, timeout=120)
+    library = ctypes.CDLL(str(tmp_path / "net.so"))
+    library.net_last_error.restype = ctypes.c_char_p
+    status, message = call(library, inputs[0], np.zeros_like(inputs[0]))
+    assert status == 4 and "memory" in message
+
+
+def test_what_c_source_has_no_place_for_is_refused(tmp_path):
+    model = onnx_model([helper.make_node("NonZero", ["x"], ["y"])], {"x": ("float32", [8])}, {"y": ("int64", [1, "n"])})
+    with pytest.raises(BuildError, match="cannot be one C file: the shape of an output is known only when the model has run"):
+        rd.compile(model, target="c").save(tmp_path / "m.c")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(OptionError, match="m.c: this model was not compiled to C"):
+        rd.compile(convolutions()[0]).save(tmp_path / "m.c")
+
+
+def test_the_source_says_what_it_is(tmp_path):
+    text = rd.compile(convolutions()[0], target="c").save(tmp_path / "net.c").read_text()
+    assert text.startswith("/* net: a model compiled by Roundel")
+    assert "bytes of memory" in text and "net_run: x: float32" in text
+    for word in ("malloc", "pthread", "printf", "__builtin", "_Thread_local"):
+        assert word not in text
