@@ -24,6 +24,10 @@ static int read_all(const char *path, void *data, size_t nbytes) {{
   if (f) fclose(f);
   return n == nbytes;
 }}
+static int write_all(const char *path, const void *data, size_t nbytes) {{
+  FILE *f = fopen(path, "wb");
+  return f && fwrite(data, 1, nbytes, f) == nbytes && !fclose(f);
+}}
 int main(void) {{
 {shapes}
   DLTensor inputs[] = {{{inputs}}}, outputs[] = {{{outputs}}};
@@ -49,32 +53,46 @@ def onnx_model(nodes, inputs, outputs, constants=(), opset=17):
 def convolutions():
     """A convolution, pooling, a dense layer and a softmax."""
     rng = np.random.default_rng(0)
-    weights = {"w": rng.standard_normal((8, 3, 3, 3)).astype("f"), "b": rng.standard_normal(8).astype("f"), "d": rng.standard_normal((288, 10)).astype("f") / 9}
+    weights = {"w": rng.standard_normal((8, 3, 3, 3)).astype("f"), "b": rng.standard_normal(8).astype("f")}
+    weights |= {"d": rng.standard_normal((288, 10)).astype("f") / 9}
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["r"]),
              helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]), helper.make_node("Flatten", ["p"], ["f"]),
              helper.make_node("MatMul", ["f", "d"], ["m"]), helper.make_node("Softmax", ["m"], ["y"])]
-    return onnx_model(nodes, {"x": ("float32", [1, 3, 12, 12])}, {"y": ("float32", [1, 10])}, weights), [rng.standard_normal((1, 3, 12, 12)).astype("f")]
+    x = rng.standard_normal((1, 3, 12, 12)).astype("f")
+    return onnx_model(nodes, {"x": ("float32", [1, 3, 12, 12])}, {"y": ("float32", [1, 10])}, weights), [x]
+
+
+def dense():
+    """Two dense layers of a length that the call tells."""
+    rng = np.random.default_rng(4)
+    weights = {k: rng.standard_normal((16, 16)).astype("f") / 4 for k in "qk"}
+    nodes = [helper.make_node("MatMul", ["x", "q"], ["a"]), helper.make_node("Softmax", ["a"], ["b"]), helper.make_node("MatMul", ["b", "k"], ["y"])]
+    return onnx_model(nodes, {"x": ("float32", ["n", 16])}, {"y": ("float32", ["n", 16])}, weights), [rng.standard_normal((70, 16)).astype("f")]
 
 
 def attention():
     """One head of attention with a mask, layer normalisation and GELU, of a length that the call tells."""
     rng = np.random.default_rng(1)
-    weights = {k: rng.standard_normal((16, 16)).astype("f") / 4 for k in "qkv"} | {"one": np.ones(16, "f"), "zero": np.zeros(16, "f"), "s": np.float32(0.25)}
+    weights = {k: rng.standard_normal((16, 16)).astype("f") / 4 for k in "qkv"}
+    weights |= {"one": np.ones(16, "f"), "zero": np.zeros(16, "f"), "s": np.float32(0.25)}
     nodes = [helper.make_node("LayerNormalization", ["x", "one", "zero"], ["n"]), *(helper.make_node("MatMul", ["n", k], [k.upper()]) for k in "qkv"),
-             helper.make_node("Transpose", ["K"], ["T"], perm=[0, 2, 1]), helper.make_node("MatMul", ["Q", "T"], ["a"]), helper.make_node("Mul", ["a", "s"], ["b"]),
-             helper.make_node("Softmax", ["b"], ["p"]), helper.make_node("MatMul", ["p", "V"], ["o"]), helper.make_node("Add", ["o", "x"], ["r"]),
+             helper.make_node("Transpose", ["K"], ["T"], perm=[0, 2, 1]), helper.make_node("MatMul", ["Q", "T"], ["a"]),
+             helper.make_node("Mul", ["a", "s"], ["b"]), helper.make_node("Softmax", ["b"], ["p"]),
+             helper.make_node("MatMul", ["p", "V"], ["o"]), helper.make_node("Add", ["o", "x"], ["r"]),
              helper.make_node("Erf", ["r"], ["e"]), helper.make_node("Mul", ["e", "r"], ["y"])]
-    return onnx_model(nodes, {"x": ("float32", [1, "n", 16])}, {"y": ("float32", [1, "n", 16])}, weights), [rng.standard_normal((1, 7, 16)).astype("f")]
+    x = rng.standard_normal((1, 7, 16)).astype("f")
+    return onnx_model(nodes, {"x": ("float32", [1, "n", 16])}, {"y": ("float32", [1, "n", 16])}, weights), [x]
 
 
 def integers():
     """A product of 8-bit integers, division, shifts of dtype, sorting and positions."""
     rng = np.random.default_rng(2)
     weights = {"w": rng.integers(-128, 128, (32, 24)).astype("int8"), "z": np.uint8(7), "d": np.int32(-37), "k": np.array([5])}
-    nodes = [helper.make_node("MatMulInteger", ["x", "w", "z"], ["m"]), helper.make_node("Div", ["m", "d"], ["q"]), helper.make_node("Cast", ["q"], ["f"], to=TensorProto.FLOAT),
-             helper.make_node("TopK", ["f", "k"], ["v", "i"]), helper.make_node("Cast", ["v"], ["y"], to=TensorProto.INT8)]
-    return onnx_model(nodes, {"x": ("uint8", [6, 32])}, {"y": ("int8", [6, 5]), "i": ("int64", [6, 5]), "q": ("int32", [6, 24])}, weights), \
-        [rng.integers(0, 256, (6, 32)).astype("uint8")]
+    nodes = [helper.make_node("MatMulInteger", ["x", "w", "z"], ["m"]), helper.make_node("Div", ["m", "d"], ["q"]),
+             helper.make_node("Cast", ["q"], ["f"], to=TensorProto.FLOAT), helper.make_node("TopK", ["f", "k"], ["v", "i"]),
+             helper.make_node("Cast", ["v"], ["y"], to=TensorProto.INT8)]
+    outputs = {"y": ("int8", [6, 5]), "i": ("int64", [6, 5]), "q": ("int32", [6, 24])}
+    return onnx_model(nodes, {"x": ("uint8", [6, 32])}, outputs, weights), [rng.integers(0, 256, (6, 32)).astype("uint8")]
 
 
 def branches():
@@ -88,14 +106,14 @@ def branches():
     weights = {"n": np.array(3, "int64"), "t": np.array(True), "j": np.array([2, 0, -1], "int64")}
     nodes = [helper.make_node("Loop", ["n", "t", "x"], ["l"], body=body), helper.make_node("Gather", ["l", "j"], ["g"]),
              helper.make_node("Greater", ["g", "x0"], ["c"]), helper.make_node("Where", ["c", "g", "x0"], ["w"]), helper.make_node("Tanh", ["w"], ["y"])]
-    return onnx_model(nodes, {"x": ("float32", [4, 9]), "x0": ("float32", [3, 9])}, {"y": ("float32", [3, 9]), "c": ("bool", [3, 9])}, weights), \
-        [rng.standard_normal((4, 9)).astype("f"), rng.standard_normal((3, 9)).astype("f")]
+    inputs, outputs = {"x": ("float32", [4, 9]), "x0": ("float32", [3, 9])}, {"y": ("float32", [3, 9]), "c": ("bool", [3, 9])}
+    return onnx_model(nodes, inputs, outputs, weights), [rng.standard_normal((4, 9)).astype("f"), rng.standard_normal((3, 9)).astype("f")]
 
 
-MODELS = {f.__name__: f for f in (convolutions, attention, integers, branches)}
+MODELS = {f.__name__: f for f in (convolutions, attention, dense, integers, branches)}
 
 
-def run_in_c(model: rd.Model, inputs, outputs, folder: Path, compiler=("gcc",), options=(*STRICT, *SANITIZED), **saved):
+def run_in_c(model: rd.Model, inputs, outputs, folder: Path, compiler=("gcc",), options=(*STRICT, "-O0", *SANITIZED), **saved):
     """What a C program computes with the model saved as C source; ``outputs`` are arrays of the right shapes."""
     name = "small"
     model.save(folder / f"{name}.c", header=True, **saved)
@@ -109,9 +127,10 @@ def run_in_c(model: rd.Model, inputs, outputs, folder: Path, compiler=("gcc",), 
                 a.tofile(path)
                 reads.append(f'  if (!read_all("{path}", {role}{k}, sizeof {role}{k})) return 2;')
             else:
-                writes.append(f'  {{ FILE *f = fopen("{path}", "wb"); if (!f || fwrite({role}{k}, 1, sizeof {role}{k}, f) != sizeof {role}{k} || fclose(f)) return 4; }}')
-    made = {r: ", ".join(f"{name}_run_{r[:-1]}{k}({r[:-1]}{k}, {r[:-1]}{k}_shape)" for k in range(len(a))) for r, a in (("inputs", inputs), ("outputs", outputs))}
-    (folder / "main.c").write_text(_PROGRAM.format(name=name, tensors="\n".join(tensors), shapes="\n".join(shapes), reads="\n".join(reads), writes="\n".join(writes), **made))
+                writes.append(f'  if (!write_all("{path}", {role}{k}, sizeof {role}{k})) return 4;')
+    made = {f"{r}s": ", ".join(f"{name}_run_{r}{k}({r}{k}, {r}{k}_shape)" for k in range(len(a))) for r, a in (("input", inputs), ("output", outputs))}
+    lines = {k: "\n".join(v) for k, v in {"tensors": tensors, "shapes": shapes, "reads": reads, "writes": writes}.items()}
+    (folder / "main.c").write_text(_PROGRAM.format(name=name, **lines, **made))
     subprocess.run([*compiler, *options, "main.c", f"{name}.c", "-lm", "-o", "program"], cwd=folder, check=True, timeout=120)
     subprocess.run([folder / "program"], check=True, timeout=120)
     return [np.fromfile(folder / f"output{k}.bin", a.dtype).reshape(a.shape) for k, a in enumerate(outputs)]

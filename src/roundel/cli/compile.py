@@ -18,7 +18,8 @@ from .json_output import JSON, print_json, tensor_facts
 
 def compile_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
-    output: Path = typer.Option(None, "-o", "--output", help="The library (.so), object to link (.o) or C source (.c) to write. Default: the model's name with .so."),
+    output: Path = typer.Option(None, "-o", "--output",
+                                help="The library (.so), object to link (.o) or C source (.c) to write. Default: the model's name with .so."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, hot: list[str] = HOT, verify: bool = VERIFY,
     accuracy: str = ACCURACY, precision: str = PRECISION, weights: str = WEIGHTS, bounds_checks: bool = BOUNDS_CHECKS, choose: list[str] = CHOOSE,
     db: str = DB,

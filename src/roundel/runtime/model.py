@@ -61,7 +61,8 @@ class Model:
         return self.executable.metadata
 
     def save(self, path: str | Path, **options: Any) -> Path:
-        """Write one shared library (``.so``) or object to link (``.o``); returns its path. The file appears whole or not at all.
+        """Write one shared library (``.so``), object to link (``.o``) or, compiled with ``target="c"``, C source (``.c``); returns its path. The
+        file appears whole or not at all.
 
         Options of a model that was compiled, not loaded: ``side_file`` (weights in a file of their own, ``<stem>.weights``), ``header`` (a C
         header beside it) and ``name`` (with which names of C functions begin). Raises OptionError, BuildError.

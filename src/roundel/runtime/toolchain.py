@@ -100,7 +100,8 @@ def check_output(path: Path, *, objects: bool = True) -> None:
     if is_library(path) or (objects and path.suffix == ".o") or os.path.isdir(path):  # a folder is refused where it would be written
         return
     if path.suffix == ".c":
-        raise OptionError(f"{path.name}: this model was not compiled to C", hint='compile it with target="c"; `roundel compile -o` does, where no target is named')
+        raise OptionError(f"{path.name}: this model was not compiled to C",
+                          hint='compile it with target="c"; `roundel compile -o` does, where no target is named')
     raise OptionError(f"{path.name}: {'this' if objects else 'a loaded'} model cannot be saved as {path.suffix or 'a file without an ending'}",
                       hint=f"a name that ends in {' or '.join(_ENDINGS)} gives a shared library" + ", one that ends in .o an object to link" * objects)
 
