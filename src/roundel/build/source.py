@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..arith import Analyzer
-from ..codegen.c.backend import PRELUDE, joined
+from ..codegen.c.backend import PRELUDE, is_source, joined
 from ..ir import tir
 from ..ir.errors import BuildError
 from ..ir.escape import c_comment, c_string
@@ -33,6 +33,8 @@ def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weigh
     """Write ``out`` from the units of a module, and with ``header`` its C header; with ``side_file`` the weights go to ``<stem>.weights``, which the
     program gives to ``<name>_set_weights``. Raises BuildError for a model that needs more than C has; nothing is left behind then."""
     name = c_prefix(name or out.stem)
+    if not all(map(is_source, sources)):
+        raise BuildError("the model cannot be one C file: parts of it were compiled by others", hint="save a shared library (.so)")
     text = joined(s.decode() for s in sources)
     _check(text, functions)
     needed = memory_bytes(text, functions)
