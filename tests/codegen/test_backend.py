@@ -18,8 +18,9 @@ IMPORT = re.compile(r"from \.+codegen\.(\w+)|from roundel\.codegen\.(\w+)|import
 
 
 def test_nobody_outside_imports_a_code_generator_by_name():
+    """But who puts a file of C source together."""
     found = {str(p.relative_to(HERE)): m.group() for p in HERE.rglob("*.py") if "codegen" not in p.parts and (m := IMPORT.search(p.read_text()))}
-    assert found == {}
+    assert set(found) == {"build/source.py"}
 
 
 @pytest.mark.parametrize("kind", BACKENDS)
