@@ -5,12 +5,15 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import roundel as rd
 from roundel import backends, driver
+from roundel.backends.libraries import libraries
 from roundel.relax.dpl import is_const, is_op, wildcard
 from roundel.runtime import toolchain
 from roundel.script import ir as I
@@ -157,6 +160,33 @@ def test_what_a_library_is_expected_to_take_decides(tmp_path, registered, cycles
         (found,) = [c for c in driver.prepare(fixed).choices.made if c.kind == "library"]
     assert found.site == "product" and found.taken == taken and set(found.alternatives) == {"generated", "kit"}
     np.testing.assert_allclose(model(X), WANTED, rtol=1e-5, atol=1e-5)
+
+
+@dataclass
+class Measured:
+    """Records that know which way to compute a node was the fastest."""
+
+    best_way: str
+    asked: list[str] = field(default_factory=list)
+
+    def choice(self, signature):
+        self.asked.append(signature)
+        return SimpleNamespace(taken=self.best_way)
+
+    def best(self, program):
+        return None
+
+
+@pytest.mark.parametrize(("expected", "measured"), [(1.0, "generated"), (1e12, "kit")])
+def test_what_was_measured_goes_before_what_is_expected(tmp_path, registered, expected, measured):
+    """A library that was slower than it says loses, one that was faster wins."""
+    backend, _ = kit(tmp_path, expected)
+    registered(backend)
+    fixed = Dense.with_functions({"main": Dense["main"].bind_symbolic_vars({"n": 5})})
+    records = Measured(measured)
+    with rd.ir.options.override(libraries="kit"):
+        (found,) = [c for c in driver.prepare(fixed, records=records, pipeline=[libraries]).choices.made if c.kind == "library"]
+    assert found.taken == measured and found.reason == "measured" and found.signature in records.asked
 
 
 def test_a_wrong_library_is_named_by_verify(tmp_path, registered):

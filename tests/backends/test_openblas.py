@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products by OpenBLAS: every transposition, batched, by vectors, of symbolic sizes, on as many threads as the model has."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,16 @@ def test_products(case):
 def test_a_symbolic_size_and_two_threads(name):
     left, right, axes = CASES[name]
     check(module(left, right, axes, symbolic=max(left) if "panels" in name else left[0]), left, right, axes, "float32", threads=2)
+
+
+def test_several_runs_at_once():
+    left, right, axes = CASES["several panels"]
+    mod = module(left, right, axes)
+    a, b = (rng.standard_normal(s, dtype=np.float32) for s in (left, right))
+    model = rd.compile(mod, choices={"product": "openblas"}, threads=2)
+    with ThreadPoolExecutor(4) as pool:
+        for got in pool.map(lambda _: model(a, b), range(32)):
+            np.testing.assert_allclose(got, a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_what_it_cannot_compute_says_why():
