@@ -291,3 +291,20 @@ def test_what_is_computed_from_variables_alone_is_looked_up(least, blocks):
     sch.trace.apply_to(again)
     assert again.func.script() == sch.func.script()
     assert not made or sch.get(made[0]).name in [sch.get(b).name for b in sch.get_producers("B")]
+
+
+def test_indices_of_a_variable_whose_range_the_loops_around_tell_are_not_cached():
+    """A table stands in front of all loops, where nothing tells how long it is."""
+    triangle = parse("""
+from roundel.script import tir as T
+
+@T.prim_func
+def f(A: T.Buffer((8, 8), "int32"), B: T.Buffer((8, 8), "int32")):
+    for i in range(8):
+        for j in range(i + 1):
+            with T.sblock("B"):
+                vi, vj = T.axis.spatial(8, i), T.axis.spatial(i + 1, j)
+                B[vi, vj // 2 + 1] = A[vi, vj // 2 + 1]
+""")
+    with pytest.raises(ScheduleError, match="told by the loops around"):
+        Schedule(triangle).cache_index("B", "global", 1)

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from roundel.arith import has_effect, reads_memory
-from roundel.ir import Buffer, Rewriter, Token, Var, decl_buffer, substitute, tir, walk
+from roundel.ir import Buffer, Rewriter, Token, Var, decl_buffer, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, IterKind, IterVar, Range, Stmt
 
 from .kinds import known_scope
@@ -35,6 +35,9 @@ def cache_index(tree: Tree, block: BlockToken, storage_scope: str, cse_thresh: i
     domains = {iv.var: iv.dom for iv in node.iter_vars}
     if any(not is_zero(r.min) for r in domains.values()):
         refuse(tree, realize, f"cannot cache indices of block {node.name}", "a variable does not start at 0")
+    around = {x.loop_var for x in tree.loops(realize)}
+    if any(free_vars(r.extent) & around for r in domains.values()):  # tables stand in front of all loops
+        refuse(tree, realize, f"cannot cache indices of block {node.name}", "how far a variable runs is told by the loops around")
     found = _computed(node, set(domains), int(cse_thresh))
     table: dict[Expr, Expr] = {}
     tokens: list[Token] = []
