@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of narrow integers summed in 32 bits, without saturation (AVX512-VNNI, AVX-VNNI; Intel SDM, VPDPBUSD and VPDPWSSD)."""
+"""Products of narrow integers summed in 32 bits, without saturation (AVX512-VNNI, AVX-VNNI, AVX-VNNI-INT8; Intel SDM, VPDPBUSD, VPDPWSSD
+and VPDPBSSD)."""
 
 from __future__ import annotations
 
@@ -18,3 +19,7 @@ for _bits in (512, 256, 128):
         dot("avx512vnni.", by_llvm(_name), _lanes, _group, _types, ("avx512vnni",) if _bits == 512 else ("avx512vnni", "avx512vl"), Cost(latency=5.0))
         if _bits < 512:
             dot("avxvnni.", by_llvm(_name), _lanes, _group, _types, ("avxvnni",), Cost(latency=5.0))
+
+for _bits in (256, 128):
+    define_meaning(f"llvm.x86.avx2.vpdpbssd.{_bits}", sums_of_groups)
+    dot("avxvnniint8.", by_llvm(f"llvm.x86.avx2.vpdpbssd.{_bits}"), _bits // 32, 4, ("int8", "int8", "int32"), ("avxvnniint8",), Cost(latency=5.0))

@@ -221,3 +221,17 @@ def test_every_machine_sums_by_its_own_instruction(cpu, mnemonic, dtype):
     made = prepare(mod, target=target)
     (kernel,) = (n for n, f in made.items() if f.attrs.get("scheduled") == "dot_products")
     assert len(re.findall(rf"\b({mnemonic})\b", inspect(made, kernel, target=target).assembly)) > 4
+
+
+@pytest.mark.parametrize("cpu", ["neoverse-n1", "haswell"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("groups, channels, outer, size", [(1, 16, 16, 3), (1, 13, 24, 1), (16, 16, 16, 3)])
+def test_convolutions_on_other_machines_are_exact(cpu, dtype, groups, channels, outer, size):
+    weight = graph.Constant.of(RNG.integers(-128, 128, (outer, channels // groups, size, size)).astype(np.int32))
+
+    def body(bb, x):
+        wide = bb.emit(make("subtract", bb.emit(make("astype", x, dtype="int32")), graph.Constant.of(np.int32(3))))
+        return make("nn.conv2d", wide, weight, padding=(size // 2,) * 4, groups=groups)
+
+    mod = function([graph.TensorInfo((1, channels, 5, 4), dtype)], body)
+    same_results(mod, prepare(mod, target=Target(cpu)), _numbers(dtype, 1, channels, 5, 4), rtol=0, atol=0)

@@ -122,3 +122,18 @@ def test_symbolic_and_empty_rows():
     found = explained(product(Var("m", INT64, True), 96, 64))
     assert found.rule == "dot_products" and found.decisions["rows"] > 1
     assert explained(product(0, 96, 64)).candidates.columns["rows"].max() == 1
+
+
+@pytest.mark.parametrize("func, constants, why", [(product(8, 16, 8), (), "B is no constant"), (product(8, 16, 6), (1,), "r is no whole number of groups of 4"),
+                                                  (product(8, 15, 8), (1,), "its columns fill no vector")])
+def test_instructions_that_are_refused_are_told_with_the_reason(func, constants, why):
+    passed = explain_program(func, TARGET, constants=constants).passed_over
+    assert why in passed["dot_products by avx512vnni.dot_16x4_u8i8i32"]
+
+
+@pytest.mark.parametrize("cpu, name", [("znver4", "avx512vnni.dot_16x4_u8i8i32"), ("alderlake", "avxvnni.dot_8x4_u8i8i32"), ("haswell", "avx2.dot_8x2_u8i8i32"),
+                                       ("neoverse-v1", "neon.usdot.dot_4x4_u8i8i32")])
+def test_the_fastest_instruction_of_each_machine_is_taken(cpu, name):
+    target = Target(cpu)
+    assert fastest_group(target, ("uint8", "int8", "int32"))[target.lanes("int32")].intrin.name == name
+    assert explain_program(product(8, 32, 8), target, constants=(WEIGHT,)).rule == "dot_products"
