@@ -16,6 +16,8 @@ Before constants are folded, products of dequantised matrices become such produc
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from ...ir import graph, tir
@@ -38,29 +40,32 @@ _MOST_SUMMED = 2**31 // 255**2  # products of numbers of eight bits and a sign, 
 def integer_products(mod: IRModule) -> IRModule:
     """Give matrix products of 8-bit integers operands of 8 bits."""
     target = mod.attrs.get("target") or Target.host()
-    return _Products(mod, target).module() if data_types(target) else mod
+    return _Products(mod, target).module()
 
 
 @pass_("quantised_products")
 def quantised_products(mod: IRModule) -> IRModule:
     """Have products of dequantised matrices, the second constant, summed in integers. Runs before constants are folded."""
     target = mod.attrs.get("target") or Target.host()
-    return _Quantised(mod).module() if data_types(target) else mod
+    return _Quantised(mod, target).module()
 
 
 def data_types(target: Target) -> tuple[str, ...]:
-    """Of the 8-bit types those of data that the machine has dot products for with signed weights, those of the fastest instruction first."""
-    found = {t: gain(target, (t, "int8", "int32")) for t in ("uint8", "int8") if fastest_group(target, (t, "int8", "int32"))}
-    return tuple(sorted(found, key=lambda t: -found[t]))
+    """The 8-bit types of data that the machine has dot products for, with signed weights."""
+    return tuple(t for t in ("uint8", "int8") if fastest_group(target, (t, "int8", "int32")))
 
 
 class _Quantised(GraphRewriter):
+    def __init__(self, mod: IRModule, target: Target) -> None:
+        super().__init__(mod)
+        self.target = target
+
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if not _is_product(call) or call.sinfo.dtype != "float32" or call.sinfo.ndim < 2:
             return call
         data = self._dequantised(call.args[0])
         weight = self.weights(call.args[1])
-        if data is None or weight is None:
+        if data is None or weight is None or not data_types(self.target):
             return call
         wide, scale = data
         ints, by = weight
@@ -120,15 +125,20 @@ class _Quantised(GraphRewriter):
 class _Products(GraphRewriter):
     def __init__(self, mod: IRModule, target: Target) -> None:
         super().__init__(mod)
-        fastest, *others = data_types(target)
-        self.types = {fastest, *(t for t in others if gain(target, (t, "int8", "int32")) == gain(target, (fastest, "int8", "int32")))}
+        self.target = target
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        """Of data, those that the fastest instructions take."""
+        gains = {t: gain(self.target, (t, "int8", "int32")) for t in data_types(self.target)}
+        return frozenset(t for t, found in gains.items() if found == max(gains.values()))
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if not _is_product(call) or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
             return call
         found = _narrow(call)
         data, zero = self._without_zero(call.args[0])
-        if found is None or data is None or data.sinfo.ndim < 1:
+        if found is None or data is None or data.sinfo.ndim < 1 or not self.types:
             return call
         weight, moved = found
         if data.sinfo.dtype not in self.types:

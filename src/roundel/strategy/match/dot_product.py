@@ -19,6 +19,8 @@ from ...target import Target
 from .accesses import Access, BlockInfo, extent_of
 from .mappings import AxisMap, described, mappings
 
+MOST_BITS = 16  # of factors: what is wider has no instruction of this form
+
 
 @dataclass(frozen=True)
 class Product:
@@ -106,6 +108,8 @@ def gain(target: Target, types: tuple[str, str, str]) -> float:
 def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], target: Target) -> Iterator[Product | tuple[str, str]]:
     """The products that a block is, or for an instruction that it is mapped onto its name and why that cannot be arranged. ``is_constant`` tells
     whether a buffer is known at compile time."""
+    if any(a.buffer.dtype.bits > MOST_BITS for a in info.loads):
+        return
     loads = {str(a.buffer.dtype) for a in info.loads}
     seen = {d.types for d in dots(target) if {*d.types[:2]} == loads and d.types[2] == str(info.stores[0].buffer.dtype)}
     for types in sorted(seen):
