@@ -137,3 +137,7 @@ def test_the_fastest_instruction_of_each_machine_is_taken(cpu, name):
     target = Target(cpu)
     assert fastest_group(target, ("uint8", "int8", "int32"))[target.lanes("int32")].intrin.name == name
     assert explain_program(product(8, 32, 8), target, constants=(WEIGHT,)).rule == "dot_products"
+
+
+def test_c_source_has_no_instructions_of_llvm():
+    assert not fastest_group(Target("c -mcpu=znver4"), ("uint8", "int8", "int32"))

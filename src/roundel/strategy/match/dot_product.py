@@ -64,8 +64,9 @@ class Dot:
 
 
 def dots(target: Target) -> tuple[Dot, ...]:
-    """The instructions of this form that a machine has, by falling number of lanes, the faster first."""
-    return _dots(target.features, target.lanes("int32"), tuple(TensorIntrin.names()))
+    """The instructions of this form that a machine has, by falling number of lanes, the faster first. Source text for another compiler has none: they
+    are LLVM's intrinsics."""
+    return () if target.kind != "llvm" else _dots(target.features, target.lanes("int32"), tuple(TensorIntrin.names()))
 
 
 @lru_cache(maxsize=64)
