@@ -49,7 +49,8 @@ FLAG = [None]
 
 OPTIONS: dict[str, dict[str, list]] = {
     "compile": {"": FILES, "--output": WRITTEN, "--target": TARGETS, "--threads": NUMBERS, "--dim": SIZES, "--hot": SIZES, "--verify": FLAG,
-                "--accuracy": TEXTS, "--weights": [*TEXTS, "float16", "float32"], "--no-bounds-checks": FLAG, "--choose": CHOICES, "--header": FLAG,
+                "--accuracy": TEXTS, "--precision": [*TEXTS, "bfloat16", "auto"],
+                "--weights": [*TEXTS, "float16", "float32"], "--no-bounds-checks": FLAG, "--choose": CHOICES, "--header": FLAG,
                 "--side-file": FLAG, "--db": DATABASES, "--json": FLAG},
     "run": {"": FILES, "--input": ARRAYS, "--output-dir": FOLDERS, "--dim": SIZES, "--target": TARGETS, "--threads": NUMBERS, "--seed": NUMBERS,
             "--verify": FLAG, "--db": DATABASES, "--json": FLAG},
