@@ -129,6 +129,8 @@ def _aligned(constant: np.ndarray) -> np.ndarray:
     return tensors.aligned_copy(constant.reshape(-1).view(np.uint8))
 
 
+_TYPE_ERROR = 3
+_TO_CONVERT = 'convert the array first, as x.astype("float32") does for NumPy'
 _ERRORS: dict[int, type[Exception]] = {1: RunError, 2: CallError, 3: CallError, 4: MemoryError, 6: MachineError}
 
 
@@ -180,7 +182,9 @@ class BoundFunction:
         if len(args) != len(self.info.arguments) - self._returns:
             count = len(self.info.arguments) - self._returns
             wanted = f"{count} argument{'s' if count != 1 else ''} ({', '.join(self.argument_names)})"
-            raise CallError(f"{self.info.name} takes {wanted}, {len(args)} were given")
+            writes = ", ".join(t.name for t in self.info.outputs) if self.info.kind != "graph" and not self._returns else ""
+            hint = f"a tensor program takes arrays for what it writes too: {writes}" if writes and len(args) < count else ""
+            raise CallError(f"{self.info.name} takes {wanted}, {len(args)} were given", hint=hint)
         if self.info.kind != "graph":
             return self._call_returning(args) if self._returns else self._call_program(args)
         results = None if self._plain_types is None else self._call_plain(args, self._plain_types)
@@ -270,7 +274,8 @@ class BoundFunction:
         if status == interrupt.STATUS:
             interrupt.reraise(runtime)
         if status:
-            raise _ERRORS.get(status, RunError)(runtime.roundel_last_error().decode(errors="replace"))
+            why = runtime.roundel_last_error().decode(errors="replace")
+            raise CallError(why, hint=_TO_CONVERT) if status == _TYPE_ERROR else _ERRORS.get(status, RunError)(why)
 
     def seconds(self, sets: Sequence[Sequence[Any]], calls: int) -> float:
         """Seconds that ``calls`` calls of a tensor program in a row take, timed without Python in between. Call k has the arguments

@@ -175,7 +175,7 @@ class Evaluator:
             return getattr(value, node.attr)
         except AttributeError as e:
             near = get_close_matches(node.attr, [n for n in dir(value) if not n.startswith("_")], 1)
-            if not near:
+            if not near or "did you mean" in str(e):
                 raise
             raise self.error(node, str(e), f"did you mean {near[0]}?") from e
 

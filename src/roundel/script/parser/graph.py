@@ -111,7 +111,7 @@ class GraphParser(Symbols):
             raise self.error(
                 node,
                 f"the value of {names} does not follow from the arguments: it is no dimension by itself",
-                "declare it in the body where it is known otherwise: m = T.int64()",
+                f"give some argument a dimension that is {min(v.name for v in unknown)} alone, or the argument a dimension of its own name",
             )
         return params, None if node.returns is None else self.struct_info(node.returns)
 
