@@ -93,7 +93,7 @@ def build(layer: Layer, most: int, seed: int, path: Path, condition: str = "own"
             kernels = (variant.working - {variant.main.name}) | {f"{variant.main.name}_c{k}"}
             found.append(Candidate(p.text, p.cycles, len(libraries), f"main_c{k}", kernels))
         weights = {key: constant.numpy() for key, constant in built.weights.items()}
-        libraries.append((built.objects, built.functions, weights, built.offsets, built.nbytes, built.target))
+        libraries.append((built.objects, built.functions, weights, built.offsets, built.nbytes, built.target, built.spec))
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
         pickle.dump((rule, found, libraries), file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -106,9 +106,9 @@ def load(path: Path, threads: int = 1) -> tuple[str, list[Candidate], list[Any]]
     with path.open("rb") as file:
         rule, found, libraries = pickle.load(file)
     loaded = []
-    for objects, functions, weights, offsets, nbytes, target in libraries:
+    for objects, functions, weights, offsets, nbytes, target, spec in libraries:
         constants = {key: ConstData(array) for key, array in weights.items()}
-        loaded.append(Built(objects, functions, constants, offsets, nbytes, target, {}).load(threads=threads, profile=True))
+        loaded.append(Built(objects, functions, constants, offsets, nbytes, target, {}, spec).load(threads=threads, profile=True))
     return rule, found, [loaded[c.library][c.function] for c in found]
 
 

@@ -27,7 +27,7 @@ CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PAGES = [ROOT / "README.md", CONTRIBUTING, *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 _INSTALLS = "pip install"
-_KINDS = {"python", "sh", "c", "mermaid", "text", "console"}
+_KINDS = {"python", "sh", "c", "mermaid", "text", "toml", "console"}
 _WITHOUT_CODE = {"README", "glossary", "operators", "torch-operators"}  # of the pages in docs/
 
 

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from .attempts import attempts
+
 _SECONDS = 60.0  # for one load, on a slow machine
 _WIDTHS = {"small": 24, "large": 1200}  # of a square matrix of weights: 2 KB are always compared, 5.8 MB when it is asked for
 
@@ -31,7 +33,6 @@ import sys
 from pathlib import Path
 import numpy as np
 import roundel as rd
-from .attempts import attempts
 for line in sys.stdin:
     path, verify, answer = line.rstrip("\\n").split("\\t")
     expected = np.load(answer)

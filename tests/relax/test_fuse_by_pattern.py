@@ -58,7 +58,7 @@ def test_patterns_come_in_order_of_priority():
     assert all(f.attrs["Codegen"] == "lib" and "global_symbol" in f.attrs for f in regions) and not _composites(mod)
     _same(mod)
     mod = fuse_by_pattern(Layers, [("lib.matmul", short), ("lib.dense", long)])
-    assert [f.attrs["Composite"] for f in _composites(mod).values()] == ["lib.matmul"] * 2
+    assert [f.attrs["Composite"] for f in _composites(mod).values()] == ["lib.matmul"]  # both products are equal: one function, called twice
     _same(mod)
 
 
@@ -66,7 +66,7 @@ def test_patterns_come_in_order_of_priority():
 def test_constants_are_part_of_a_function_or_its_operands(bind):
     pattern = is_op("relax.add")(wildcard(), wildcard())
     mod = fuse_by_pattern(Layers, [("lib.add", pattern)], bind_constants=bind)
-    assert sorted(len(f.params) for f in _composites(mod).values()) == [1 if bind else 2, 2]
+    assert sorted(len(f.params) for f in _composites(mod).values()) == ([1, 2] if bind else [2])  # equal functions are one
     _same(mod)
 
 

@@ -271,12 +271,19 @@ def test_loads_and_replacements_leave_memory_flat(code, tmp_path):
     assert float(done.stdout) < 1, "megabytes more after 1,000 loads"
 
 
-@pytest.mark.parametrize("name", ["m.c", "m.wasm", "m", "m.so.txt", "m.onnx"])
+@pytest.mark.parametrize("name", ["m.wasm", "m", "m.so.txt", "m.onnx"])
 def test_names_of_other_files_are_refused(code, shipped, tmp_path, name):
     with pytest.raises(OptionError, match=r"ends in \.so"):
         save(code, tmp_path / name)
     with pytest.raises(OptionError, match=r"ends in \.so"):
         load(shipped).save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_compiled_to_machine_code_is_not_c(code, shipped, tmp_path):
+    for saved in (lambda path: save(code, path), lambda path: load(shipped).save(path)):
+        with pytest.raises(OptionError, match=r'm\.c.*(target="c"|compiled to C)'):
+            saved(tmp_path / "m.c")
     assert not list(tmp_path.iterdir())
 
 

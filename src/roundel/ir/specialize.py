@@ -38,7 +38,7 @@ def specialize(func: tir.PrimFunc, params: Mapping[tir.Var, Any]) -> tir.PrimFun
 
     Raises BuildError for a variable that is no parameter, and for a buffer that does not fit.
     """
-    known = dict(func.buffer_map)
+    known = dict(func.buffers)
     table: dict[tir.Var, Any] = {}
     for p, value in params.items():
         if p not in func.params:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..ir import tir
+from ..ir.annotations import ARENA
 from ..ir.module import IRModule
 from ..ir.visit import Visitor, free_vars, on, substitute, walk
 
@@ -49,7 +50,7 @@ class _Plan(Visitor):
 
     @on(tir.Allocate)
     def _allocate(self, made: tir.Allocate) -> None:
-        if made.annotations.get("arena"):
+        if made.annotations.get(ARENA):
             self.arenas.add(made.buffer.data)
             self.nbytes = self.number(made.buffer.shape[0])
         self.generic(made)

@@ -106,6 +106,12 @@ def _kind(value: Any) -> str | None:
     return "strings" if value.is_text else "bools" if dtype.is_bool else _KINDS.get(dtype.kind, "floats")
 
 
+def _held(value: Value) -> str:
+    """What a tensor holds, in words: its kind, of complex numbers the type."""
+    kind = _kind(value)
+    return f"{value.expr.sinfo.dtype} numbers" if kind == "complex numbers" and value.content is None else str(kind)
+
+
 def words_of(operator: str, attribute: str) -> tuple[str, ...] | None:
     """The words that an attribute of the standard's operator may be; None where it may be any string."""
     return _WORDS.get(f"{attribute} of {operator}", _WORDS.get(attribute))
@@ -138,7 +144,7 @@ def check_call(node: NodeContext, inputs: Sequence[Any]) -> None:
         if inputs[k] is None and not optional and not given.input[k]:
             raise node.error(f"its input {name!r} is missing, which the operator needs")
         if kind is not None and kinds and kind not in kinds:
-            raise node.error(f"its input {name!r} holds {kind} where the operator takes {' or '.join(sorted(kinds))}")
+            raise node.error(f"its input {name!r} holds {_held(inputs[k])} where the operator takes {' or '.join(sorted(kinds))}")
 
 
 def _check_count(node: NodeContext, names: Sequence[str], most: int | None, what: str, verb: str) -> None:

@@ -92,7 +92,7 @@ class PrimFunc(BaseFunc):
     @property
     def buffers(self) -> Mapping[Var, Buffer]:
         """Parameter to buffer."""
-        return dict(self.buffer_map)
+        return {param: buffer for param, buffer in self.buffer_map}
 
     @property
     def buffer_params(self) -> tuple[Buffer, ...]:

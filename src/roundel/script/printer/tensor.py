@@ -106,7 +106,7 @@ class TensorPrinter(ExprPrinter):
                 body()
 
     def _parameters(self, func: tir.PrimFunc) -> tuple[list[str], list[tuple[str, Buffer]]]:
-        buffers, params, matches = dict(func.buffer_map), [], []
+        buffers, params, matches = dict(func.buffers), [], []
         for v in func.params:
             b = buffers.get(v)
             if b is None or shape_vars(b) or b.data in self.names or b.data in func.params or b in self.names:

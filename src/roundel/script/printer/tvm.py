@@ -122,7 +122,7 @@ class TvmTensorPrinter(TvmExpressions, TensorPrinter):
         self.definition(func, name, attrs, body)
 
     def _parameters(self, func: tir.PrimFunc) -> tuple[list[str], list[tuple[str, Buffer]]]:
-        buffers, params, matches = dict(func.buffer_map), [], []
+        buffers, params, matches = dict(func.buffers), [], []
         used = {n for n in walk(func.body) if type(n) is Var}
         shared = [b.data for b in buffers.values()]
         for v in func.params:
