@@ -12,7 +12,7 @@ from ..ir.module import IRModule
 from ..ir.visit import walk
 from ..passes.run import Observer
 from ..target import Target, TargetLike
-from .explained import add_measured, choices_of, kernels_of, name_of, rates_of, unscheduled
+from .explained import add_measured, choices_of, kernels_of, name_of, rates_of, scheduled, unscheduled
 from .memory import memory
 from .network import network
 from .stages import stages
@@ -38,19 +38,19 @@ def collect(model: Any, example_inputs: Sequence[Any] | None = None, *, name: st
     """A model's report: what it is, its graph, the passes, the kernels with what `explained` says of each and its text at every stage, the memory
     of a run. The arguments are those of ``rd.compile``; ``sizes`` gives symbolic dimensions values, ``seconds`` says for how long kernels are measured (0:
     not at all), ``assembly`` whether they are compiled to show it. Raises RoundelError."""
-    from .. import __version__, api, driver
+    from .. import __version__, api
     from ..graph.tidy.inline_functions import dims_of
 
     asked, sizes = dict(choices) if choices else None, dict(sizes or {})
     imported, passes, begun = api.import_model(model, example_inputs, dynamic=dynamic), _Passes(), time.perf_counter()
     before = unscheduled(imported, target=target, threads=threads, sizes=sizes, choices=asked, observers=[passes])
     rows, machine = kernels_of(before, threads, sizes), before.attrs["target"]
-    scheduled = driver.prepare(before, pipeline=driver.FINISH, observers=[passes])
+    finished = scheduled(before, observers=[passes])
     prepared = time.perf_counter() - begun
     if seconds > 0:
         add_measured(rows, imported, target=target, threads=threads, sizes=sizes, seconds=seconds, choices=asked)
     for row in rows:
-        row["stages"] = stages(before, scheduled, row["kernel"], row["schedule"], assembly)
+        row["stages"] = stages(before, finished, row["kernel"], row["schedule"], assembly)
     main = imported["main"]
     assert isinstance(main, graph.Function)
     return {
@@ -59,8 +59,8 @@ def collect(model: Any, example_inputs: Sequence[Any] | None = None, *, name: st
         "symbolic": sorted({v.name for p in main.params for v in dims_of(p.sinfo)}),
         "inputs": [{"name": p.name, "type": str(p.sinfo)} for p in main.params], "output": str(main.body.sinfo),
         "prepared_s": prepared, "passes": passes.rows, "choices": choices_of(before, threads), "kernels": rows,
-        "graph": network(main, {row["kernel"]: row["nodes"] for row in rows}), "memory": memory(scheduled, "main", sizes),
-        "weights_nbytes": _weights(scheduled),
+        "graph": network(main, {row["kernel"]: row["nodes"] for row in rows}), "memory": memory(finished, "main", sizes),
+        "weights_nbytes": _weights(finished),
     }
 
 

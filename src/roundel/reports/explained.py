@@ -52,10 +52,9 @@ class Explained:
 
     def text(self, kernel: str, form: str = "script") -> str:
         """A kernel as scheduled, in ``script``, as LLVM text (``llvm``) or assembly (``asm``). Raises OptionError for other names."""
-        from .. import driver
         from .stages import kernel_text
 
-        return kernel_text(driver.prepare(self.module, pipeline=driver.FINISH), kernel, form)
+        return kernel_text(scheduled(self.module), kernel, form)
 
 
 def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None, dynamic: Any = None,
@@ -93,6 +92,14 @@ def unscheduled(mod: IRModule, *, target: TargetLike | None = None, threads: int
     last = driver.DEFAULT.index(schedule_module)
     return driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:last], choices=choices, records=measured_for(None, machine, threads),
                           observers=observers)
+
+
+def scheduled(mod: IRModule, observers: Sequence[Any] = ()) -> IRModule:
+    """What the rest of the pipeline makes of a module as ``unscheduled`` leaves it: scheduled kernels, host functions."""
+    from .. import driver
+    from ..strategy.schedule_module import schedule_module
+
+    return driver.prepare(mod, pipeline=driver.DEFAULT[driver.DEFAULT.index(schedule_module) :], observers=observers)
 
 
 def rates_of(machine: Target, threads: int) -> Rates:

@@ -9,10 +9,12 @@ from ...ir import escape, tir
 from ...ir.dtype import DType
 from ..expand.convert import narrow, widen
 from ..expand.math import EXPANSIONS
+from ..storage import element_bytes, is_packed
+from ..writes import writes
 from . import helpers
 from .expressions import base, offset, place, reinterpreted
-from .types import c_type, element_bytes, packed, storage_float
-from .writer import CALLS, EXPR, Writer, writes
+from .types import c_type, storage_float
+from .writer import CALLS, EXPR, Writer
 
 _LIBRARY = {  # C99's functions of floats; with the suffix f for float32
     "sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "nearbyint": "rint", "round": "nearbyint", "copysign": "copysign",
@@ -247,7 +249,7 @@ def _dot_accumulate(w: Writer, e: tir.Call) -> str:
 def _address_of(w: Writer, e: tir.Call) -> str:
     load = e.args[0]
     first = tuple(i.base if type(i) is tir.Ramp else i for i in load.indices)
-    if packed(load.buffer.dtype):
+    if is_packed(load.buffer.dtype):
         return f"(void *)({base(w, load.buffer)} + ({offset(w, load.buffer, first)}) / {8 // load.buffer.dtype.bits})"
     return f"(void *)({base(w, load.buffer)} + ({offset(w, load.buffer, first)}){f' * {load.buffer.dtype.lanes}' if load.buffer.dtype.lanes > 1 else ''})"
 
@@ -257,7 +259,7 @@ def _access_ptr(w: Writer, e: tir.Call) -> str:
     """(type, data, offset in elements, extent, mask)"""
     element = DType(e.args[0].value if type(e.args[0]) is tir.StringImm else e.args[0].dtype)
     where = w.value(tir.cast(e.args[2], "int64"))
-    bytes_ = f"{where} / {8 // element.bits}" if packed(element) else f"{where} * {element_bytes(element)}"
+    bytes_ = f"{where} / {8 // element.bits}" if is_packed(element) else f"{where} * {element_bytes(element)}"
     return f"(void *)((char *){w.value(e.args[1])} + {bytes_})"
 
 

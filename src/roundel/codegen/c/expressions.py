@@ -9,9 +9,11 @@ from ...ir import tir
 from ...ir.dtype import DType
 from ..expand.convert import half_of_double, narrow, widen
 from ..expand.remainder import float_floordiv, float_floormod
+from ..storage import is_packed, strides
+from ..writes import writes
 from . import helpers
-from .types import c_type, packed, short, storage_float
-from .writer import EXPR, Writer, writes
+from .types import c_type, short, storage_float
+from .writer import EXPR, Writer
 
 _RING = {tir.Add: ("add", "+"), tir.Sub: ("sub", "-"), tir.Mul: ("mul", "*")}
 _COMPARE = {tir.EQ: "==", tir.NE: "!=", tir.LT: "<", tir.LE: "<=", tir.GT: ">", tir.GE: ">="}
@@ -205,18 +207,6 @@ def reinterpreted(w: Writer, e: tir.Call) -> str:
 # ---- memory ------------------------------------------------------------------------------------------------
 
 
-def strides(buffer: tir.Buffer) -> tuple[tir.Expr, ...]:
-    """Elements between neighbours along each dimension."""
-    if buffer.strides:
-        return buffer.strides
-    out: list[tir.Expr] = []
-    step: tir.Expr = tir.index_const(1)
-    for extent in reversed(buffer.shape):
-        out.append(step)
-        step = tir.mul(step, extent)
-    return tuple(reversed(out))
-
-
 def offset(w: Writer, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> str:
     """The element's number from where the buffer's data pointer points to, in the lane ``l`` where an index has lanes."""
     fixed: tir.Expr = buffer.elem_offset if buffer.elem_offset is not None else tir.index_const(0)
@@ -235,8 +225,13 @@ def offset(w: Writer, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> str:
         parts.append(f"(int64_t){w.value(i)}{scale}")
     if not parts or type(fixed) is not tir.IntImm or fixed.value:
         text = w.value(fixed)
-        parts.insert(0, text[1:-1] if text.startswith("(") and text.endswith(")") and _one_pair(text) else text)
+        parts.insert(0, bare(text))
     return " + ".join(parts)
+
+
+def bare(text: str) -> str:
+    """An expression without the parentheses around all of it."""
+    return text[1:-1] if text.startswith("(") and text.endswith(")") and _one_pair(text) else text
 
 
 def _one_pair(text: str) -> bool:
@@ -251,7 +246,7 @@ def _one_pair(text: str) -> bool:
 
 def base(w: Writer, buffer: tir.Buffer) -> str:
     """The buffer's data pointer as a pointer to its elements."""
-    name, t = w.value(buffer.data), "uint8_t" if packed(buffer.dtype) else c_type(buffer.dtype)
+    name, t = w.value(buffer.data), "uint8_t" if is_packed(buffer.dtype) else c_type(buffer.dtype)
     if w.typed.get(buffer.data) == t:
         return name
     space = "" if t.endswith("*") else " "
@@ -267,7 +262,7 @@ def place(w: Writer, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> str:
 
 
 def _element(w: Writer, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> str:
-    if packed(buffer.dtype):
+    if is_packed(buffer.dtype):
         return f"{w.helpers.use(helpers.packed_load(buffer.dtype))}({base(w, buffer)}, {offset(w, buffer, indices)})"
     text = place(w, buffer, indices)
     return f"({text} != 0)" if buffer.dtype.is_bool else text
@@ -333,4 +328,4 @@ def _joined(w: Writer, e: tir.Shuffle) -> str:
     return name
 
 
-__all__ = ["base", "converted", "offset", "place", "reinterpreted", "short", "strides"]
+__all__ = ["base", "converted", "offset", "place", "reinterpreted", "short"]

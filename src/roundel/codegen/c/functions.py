@@ -17,9 +17,10 @@ from ...ir.attrs import Attrs
 from ...ir.dtype import DType
 from ...lower.facts import written_data
 from ..backend import Function
+from ..storage import is_packed
 from . import calls  # noqa: F401  (it registers what it writes)
 from .statements import WORK, slot_field
-from .types import c_type, packed
+from .types import c_type
 from .writer import Helpers, Writer
 
 
@@ -95,7 +96,7 @@ def _bind(w: Writer, f: Function, noalias: bool) -> list[str]:
             out.append(f"{c_type(p.dtype)}{'' if p.dtype.is_handle else ' '}{name}")
             continue
         w.env[buffer.data] = name
-        t = "uint8_t" if packed(buffer.dtype) else c_type(buffer.dtype)
+        t = "uint8_t" if is_packed(buffer.dtype) else c_type(buffer.dtype)
         w.typed[p] = w.typed[buffer.data] = t
         const = "const " if buffer.data not in written and not t.endswith("*") else ""
         out.append(f"{const}{t}{'' if t.endswith('*') else ' '}*{'restrict ' if noalias else ''}{name}")

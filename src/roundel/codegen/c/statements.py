@@ -8,11 +8,13 @@ from ...ir.annotations import ARENA
 from ...ir.dtype import INT64, DType
 from ...ir.visit import walk
 from ...runtime.native import dlpack_code
+from ..storage import buffer_bytes, element_bytes, is_packed
+from ..writes import writes
 from . import helpers
 from .calls import operands
-from .expressions import base, offset, place, strides
-from .types import c_type, element_bytes, packed
-from .writer import CALLS, STMT, Writer, writes
+from .expressions import bare, base, offset, place
+from .types import c_type
+from .writer import CALLS, STMT, Writer
 
 STACK_LIMIT = 64 * 1024   # bytes of one allocation that may lie on the stack
 STACK_TOTAL = 256 * 1024  # bytes of all of a function's
@@ -72,19 +74,13 @@ def _let(w: Writer, s: tir.Let) -> None:
 @writes(STMT, tir.If)
 def _if(w: Writer, s: tir.If) -> None:
     w.begin(s.condition)
-    with w.block(f"if ({_bare(w.value(s.condition))}) {{", "}" if s.else_case is None else "} else {"):
+    with w.block(f"if ({bare(w.value(s.condition))}) {{", "}" if s.else_case is None else "} else {"):
         w.statement(s.then_case)
     if s.else_case is not None:
         w.depth += 1
         w.statement(s.else_case)
         w.depth -= 1
         w.line("}")
-
-
-def _bare(text: str) -> str:
-    from .expressions import _one_pair
-
-    return text[1:-1] if text.startswith("(") and _one_pair(text) else text
 
 
 @writes(STMT, tir.While)
@@ -162,39 +158,25 @@ def _store(w: Writer, s: tir.BufferStore) -> None:
     def body() -> list[str]:
         text = f"{held}[l]" if held is not None else w.value(s.value)
         line = _written(w, s, text)
-        return [f"if ({_bare(w.value(s.predicate))}) {line}" if s.predicate is not None else line]
+        return [f"if ({bare(w.value(s.predicate))}) {line}" if s.predicate is not None else line]
 
     w.for_lanes(lanes, body)
 
 
 def _written(w: Writer, s: tir.BufferStore, value: str) -> str:
-    if packed(s.buffer.dtype):
+    if is_packed(s.buffer.dtype):
         return f"{w.helpers.use(helpers.packed_store(s.buffer.dtype))}({base(w, s.buffer)}, {offset(w, s.buffer, s.indices)}, {value});"
-    return f"{place(w, s.buffer, s.indices)} = {_bare(value)};"
+    return f"{place(w, s.buffer, s.indices)} = {bare(value)};"
 
 
 # ---- allocation --------------------------------------------------------------------------------------------
-
-
-def buffer_bytes(buffer: tir.Buffer) -> tir.Expr:
-    """Bytes of a buffer's memory, as an index expression."""
-    if buffer.strides:
-        count: tir.Expr = tir.index_const(1)
-        for extent, stride in zip(buffer.shape, strides(buffer), strict=True):
-            count = tir.add(count, tir.mul(tir.sub(extent, 1), stride))
-    else:
-        count = tir.product_of(buffer.shape)
-    count = tir.mul(count, buffer.dtype.lanes)
-    if buffer.elem_offset is not None:
-        count = tir.add(count, buffer.elem_offset)
-    return tir.ceildiv(count, 8 // buffer.dtype.bits) if packed(buffer.dtype) else tir.mul(count, element_bytes(buffer.dtype.element))
 
 
 @writes(STMT, tir.Allocate)
 def _allocate(w: Writer, s: tir.Allocate) -> None:
     size, data = buffer_bytes(s.buffer), s.buffer.data
     fixed = size.value if type(size) is tir.IntImm else None
-    t = "uint8_t" if packed(s.buffer.dtype) else c_type(s.buffer.dtype)
+    t = "uint8_t" if is_packed(s.buffer.dtype) else c_type(s.buffer.dtype)
     name = w.env[data] = w.name(s.buffer.name)
     w.distinct.add(data)
     freed = False

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...ir import tir
 from ...ir.dtype import DType
+from ..storage import element_bytes
 
 
 @cache
@@ -23,11 +24,6 @@ def storage_float(dtype: DType) -> bool:
 
 
 @cache
-def packed(dtype: DType) -> bool:
-    """Whether several elements lie in a byte."""
-    return dtype.storage_bits < 8
-
-
 @cache
 def c_type(dtype: DType) -> str:
     """The type of a value, of one lane of it where it is a vector."""
@@ -41,12 +37,6 @@ def c_type(dtype: DType) -> str:
     if dtype.is_float:
         return {64: "double", 32: "float"}.get(dtype.bits) or f"uint{bits}_t"
     return f"{dtype.kind}{bits}_t"
-
-
-@cache
-def element_bytes(dtype: DType) -> int:
-    """Bytes of one element in memory; of packed ones of the byte that they are in."""
-    return max(1, dtype.storage_bits // 8)
 
 
 def short(dtype: DType) -> str:

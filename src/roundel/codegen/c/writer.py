@@ -33,17 +33,6 @@ _RESERVED = frozenset("""auto break case char const continue default do double e
  asm bool true false near far y0 y1 yn j0 j1 jn gamma signgam exp log sin cos tan pow sqrt fabs floor ceil index div abs""".split())
 
 
-def writes(table: dict, *keys: Any) -> Callable:
-    """Registers a function as the writer of these node types or intrinsics."""
-
-    def mark(fn: Callable) -> Callable:
-        for k in keys:
-            table[k] = fn
-        return fn
-
-    return mark
-
-
 class Helpers:
     """Functions that the functions of a unit call, each once, callees first."""
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from ...ir import tir
 from ...ir.dtype import INT64, DType
+from ..storage import element_bytes, strides
 from .emitter import Emitter, hoistable
-from .types import element_bytes
 from .values import ANYWHERE, NOWHERE
 
 Linear = tuple[dict[tir.Expr, int], int]  # term -> coefficient, and the constant
@@ -83,18 +83,6 @@ _LINEAR: dict[type, Callable[[Emitter, Any], Linear]] = {
         linear(em, e.value) if e.value.is_index and e.dtype.bits >= e.value.dtype.bits else ({e: 1}, 0)
     ),
 }
-
-
-def strides(buffer: tir.Buffer) -> tuple[tir.Expr, ...]:
-    """Elements between neighbours along each dimension."""
-    if buffer.strides:
-        return buffer.strides
-    out: list[tir.Expr] = []
-    step: tir.Expr = tir.index_const(1)
-    for extent in reversed(buffer.shape):
-        out.append(step)
-        step = tir.mul(step, extent)
-    return tuple(reversed(out))
 
 
 def linear_strides(em: Emitter, buffer: tir.Buffer) -> tuple[Linear, ...]:

@@ -15,7 +15,8 @@ from ...ir.dtype import DType
 from ...ir.visit import walk
 from ..expand.convert import narrow, widen
 from ..expand.remainder import float_floordiv, float_floormod
-from .emitter import EXPR, Emitter, hoistable, writes
+from ..writes import writes
+from .emitter import EXPR, Emitter, hoistable
 from .types import computes_in_float32, float_text, int_text, llvm_type, splat
 
 _INT_OP = {tir.Add: "add", tir.Sub: "sub", tir.Mul: "mul"}

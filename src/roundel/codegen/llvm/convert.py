@@ -7,8 +7,9 @@ from __future__ import annotations
 from ...ir import tir
 from ...ir.dtype import DType
 from ..expand.convert import decode, encode, half_of_double, widen
+from ..writes import writes
 from .arithmetic import zero
-from .emitter import CALLS, EXPR, Emitter, writes
+from .emitter import CALLS, EXPR, Emitter
 from .types import float_text, is_storage_float, llvm_type, splat, suffix
 
 

@@ -41,17 +41,6 @@ _PURE = {
 }
 
 
-def writes(table: dict, *keys: Any) -> Callable:
-    """Registers a function as the writer of these node types or intrinsics."""
-
-    def mark(fn: Callable) -> Callable:
-        for k in keys:
-            table[k] = fn
-        return fn
-
-    return mark
-
-
 def hoistable(e: tir.Expr) -> bool:
     """Pure integer or bool arithmetic over variables: may be computed anywhere its variables are known."""
     kind = type(e)

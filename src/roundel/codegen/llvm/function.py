@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 
 from ...ir import tir
 from ...lower.facts import Facts, written_data
+from ..storage import buffer_bytes, element_bytes
 from . import arithmetic, convert, host, intrinsics, memory  # noqa: F401  (they register what they write)
 from .emitter import Emitter, Platform
-from .statements import buffer_bytes, write_scratch
-from .types import element_bytes, llvm_type
+from .statements import write_scratch
+from .types import llvm_type
 
 WEIGHTS = ('!2 = !{!"branch_weights", i32 1, i32 100000}', '!3 = !{!"branch_weights", i32 100000, i32 1}')
 """Of branches that are hardly ever taken, and of those that nearly always are."""

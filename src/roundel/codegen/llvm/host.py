@@ -6,7 +6,8 @@ from __future__ import annotations
 from ...ir import tir
 from ...ir.dtype import INT64, DType
 from ...runtime.native import dlpack_code
-from .emitter import CALLS, Emitter, writes
+from ..writes import writes
+from .emitter import CALLS, Emitter
 from .statements import check_memory
 
 _DLTENSOR = "{ ptr, i32, i32, i32, i8, i8, i16, ptr, ptr, i64 }"

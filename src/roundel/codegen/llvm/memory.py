@@ -8,10 +8,12 @@ from typing import Any
 from ...ir import tir
 from ...ir.dtype import INT64, DType
 from ...ir.errors import BuildError
+from ..storage import element_bytes, is_packed
+from ..writes import writes
 from .address import Linear, add_scaled, halves, linear, linear_strides, offset, packed_place, pointer, times
 from .arithmetic import broadcast, build_vector, concat, extract_lanes, pick_lanes, shuffle
-from .emitter import EXPR, STMT, Emitter, writes
-from .types import element_bytes, is_packed, llvm_type, memory_type, splat, suffix_of
+from .emitter import EXPR, STMT, Emitter
+from .types import llvm_type, memory_type, splat, suffix_of
 
 STREAMED_BYTES = 64  # a line of the cache
 

@@ -7,9 +7,10 @@ from ...ir import tir
 from ...ir.annotations import ARENA, INTERLEAVE, STREAMED
 from ...ir.dtype import INT64
 from ...ir.errors import BuildError
-from .address import strides
-from .emitter import CALLS, STMT, Emitter, hoistable, writes
-from .types import element_bytes, is_packed, llvm_type
+from ..storage import buffer_bytes
+from ..writes import writes
+from .emitter import CALLS, STMT, Emitter, hoistable
+from .types import llvm_type
 
 STACK_LIMIT = 64 * 1024  # bytes of one allocation that may lie on the stack
 STACK_TOTAL = 256 * 1024  # bytes of all of a function's
@@ -187,22 +188,6 @@ def _failure(em: Emitter, s: tir.Assert) -> str:
 
 
 # ---- allocation --------------------------------------------------------------------------------------------
-
-
-def buffer_bytes(buffer: tir.Buffer) -> tir.Expr:
-    """Bytes of a buffer's memory, as an index expression."""
-    if buffer.strides:
-        count: tir.Expr = tir.index_const(1)
-        for extent, stride in zip(buffer.shape, strides(buffer)):
-            count = tir.add(count, tir.mul(tir.sub(extent, 1), stride))
-    else:
-        count = tir.product_of(buffer.shape)
-    count = tir.mul(count, buffer.dtype.lanes)
-    if buffer.elem_offset is not None:
-        count = tir.add(count, buffer.elem_offset)
-    if is_packed(buffer.dtype):
-        return tir.ceildiv(count, 8 // buffer.dtype.bits)
-    return tir.mul(count, element_bytes(buffer.dtype.element))
 
 
 @writes(STMT, tir.Allocate)

@@ -49,17 +49,6 @@ def memory_type(dtype: DType) -> str:
 
 
 @cache
-def is_packed(dtype: DType) -> bool:
-    """Several elements per byte (int4, uint4, int2, uint2, 4-bit floats)."""
-    return dtype.storage_bits < 8
-
-
-@cache
-def element_bytes(dtype: DType) -> int:
-    """Bytes of one element (1 for packed types: their unit of access)."""
-    return max(1, dtype.storage_bits // 8)
-
-
 @cache
 def suffix(dtype: DType) -> str:
     """How intrinsic names spell the type: ``f32``, ``v8i64``."""
