@@ -11,7 +11,7 @@ from ..expand.convert import narrow, widen
 from ..expand.math import EXPANSIONS
 from ..storage import element_bytes, is_packed
 from ..writes import writes
-from . import helpers
+from . import prelude
 from .expressions import base, offset, place, reinterpreted
 from .types import c_type, storage_float
 from .writer import CALLS, EXPR, Writer
@@ -77,9 +77,9 @@ def _library(w: Writer, e: tir.Call) -> str:
     if dtype.is_float:
         return f"{_LIBRARY[e.op]}{'f' if dtype.bits == 32 else ''}({', '.join(args)})"
     if e.op == "pow":
-        return f"{w.helpers.use(helpers.integer_power(dtype))}({', '.join(args)})"
+        return f"{w.helpers.use(prelude.integer_power(dtype))}({', '.join(args)})"
     if e.op == "abs":
-        negated = f"{w.helpers.use(helpers.ring('sub', dtype))}(0, {args[0]})"
+        negated = f"{w.helpers.use(prelude.ring('sub', dtype))}(0, {args[0]})"
         return args[0] if dtype.kind == "uint" else f"({args[0]} < 0 ? {negated} : {args[0]})"
     if e.op in ("floor", "ceil", "trunc", "round", "nearbyint"):
         return args[0]  # an integer is its own floor
@@ -100,7 +100,7 @@ def _sigmoid(w: Writer, e: tir.Call) -> str:
 @in_float32
 def _fma(w: Writer, e: tir.Call) -> str:
     if e.dtype.is_float:
-        return f"{w.helpers.use(helpers.fused(e.dtype.element))}({', '.join(map(w.value, e.args))})"
+        return f"{w.helpers.use(prelude.fused(e.dtype.element))}({', '.join(map(w.value, e.args))})"
     return w.value(tir.Add(tir.Mul(e.args[0], e.args[1]), e.args[2]))
 
 
@@ -108,7 +108,7 @@ def _fma(w: Writer, e: tir.Call) -> str:
 @in_float32
 def _neg(w: Writer, e: tir.Call) -> str:
     text = w.value(e.args[0])
-    return f"(-{text})" if e.dtype.is_float else f"{w.helpers.use(helpers.ring('sub', e.dtype.element))}(0, {text})"
+    return f"(-{text})" if e.dtype.is_float else f"{w.helpers.use(prelude.ring('sub', e.dtype.element))}(0, {text})"
 
 
 @writes(CALLS, "rsqrt")
@@ -183,7 +183,7 @@ def _bitwise(w: Writer, e: tir.Call) -> str:
 @writes(CALLS, "bitwise_not")
 def _bitwise_not(w: Writer, e: tir.Call) -> str:
     text = w.value(e.args[0])
-    return f"(!{text})" if e.dtype.is_bool else helpers.narrowed(f"~{text}", e.dtype.element)
+    return f"(!{text})" if e.dtype.is_bool else prelude.narrowed(f"~{text}", e.dtype.element)
 
 
 @writes(CALLS, "shift_left", "shift_right")
@@ -192,12 +192,12 @@ def _shift(w: Writer, e: tir.Call) -> str:
     text, bits = w.value(e.args[0]), e.dtype.bits
     if e.dtype.kind == "uint" and bits >= 32 and type(by) is tir.IntImm and 0 <= by.value < bits:
         return f"({text} {'<<' if e.op == 'shift_left' else '>>'} {by.value})"
-    return f"{w.helpers.use(helpers.shift(e.op, e.dtype.element))}({text}, {w.value(e.args[1])})"
+    return f"{w.helpers.use(prelude.shift(e.op, e.dtype.element))}({text}, {w.value(e.args[1])})"
 
 
 @writes(CALLS, "popcount", "clz", "ctz")
 def _count(w: Writer, e: tir.Call) -> str:
-    return f"{w.helpers.use(helpers.count_bits(e.op, e.dtype.element))}({w.value(e.args[0])})"
+    return f"{w.helpers.use(prelude.count_bits(e.op, e.dtype.element))}({w.value(e.args[0])})"
 
 
 # ---- vectors -----------------------------------------------------------------------------------------------
@@ -226,8 +226,8 @@ def _reduce(w: Writer, e: tir.Call) -> str:
 
 def _combined(w: Writer, op: str, dtype: DType, a: str, b: str) -> str:
     if op in ("add", "mul"):
-        return f"({a} {'+' if op == 'add' else '*'} {b})" if dtype.is_float else f"{w.helpers.use(helpers.ring(op, dtype))}({a}, {b})"
-    return f"{w.helpers.use(helpers.extreme(op, dtype))}({a}, {b})"
+        return f"({a} {'+' if op == 'add' else '*'} {b})" if dtype.is_float else f"{w.helpers.use(prelude.ring(op, dtype))}({a}, {b})"
+    return f"{w.helpers.use(prelude.extreme(op, dtype))}({a}, {b})"
 
 
 @writes(CALLS, "dot_accumulate")

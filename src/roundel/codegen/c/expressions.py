@@ -11,7 +11,7 @@ from ..expand.convert import half_of_double, narrow, widen
 from ..expand.remainder import float_floordiv, float_floormod
 from ..storage import is_packed, strides
 from ..writes import writes
-from . import helpers
+from . import prelude
 from .types import c_type, short, storage_float
 from .writer import EXPR, Writer
 
@@ -37,14 +37,14 @@ def _ring(w: Writer, e: Any) -> str:
         return f"({w.value(e.a)} {({'add': '|', 'sub': '^', 'mul': '&'})[name]} {w.value(e.b)})"
     if e.is_index and e.dtype.bits >= 32:
         return f"({w.value(e.a)} {sign} {w.value(e.b)})"
-    return f"{w.helpers.use(helpers.ring(name, e.dtype.element))}({w.value(e.a)}, {w.value(e.b)})"
+    return f"{w.helpers.use(prelude.ring(name, e.dtype.element))}({w.value(e.a)}, {w.value(e.b)})"
 
 
 def _multiply_add(w: Writer, e: Any) -> str | None:
     """a * b + c, a * b - c and c - a * b with one rounding where the processor has that."""
     if type(e) not in (tir.Add, tir.Sub):
         return None
-    fma, adds = helpers.fused(e.dtype.element), type(e) is tir.Add
+    fma, adds = prelude.fused(e.dtype.element), type(e) is tir.Add
     if type(e.b) is tir.Mul:
         x = w.value(e.b.a)
         return f"{w.helpers.use(fma)}({x if adds else f'-{x}'}, {w.value(e.b.b)}, {w.value(e.a)})"
@@ -70,7 +70,7 @@ def _divide(w: Writer, e: Any) -> str:
     by = e.b.value if type(e.b) is tir.Broadcast else e.b
     if type(by) is tir.IntImm and by.value > 0 and (e.dtype.kind == "uint" or not op.startswith("floor") or w.nonneg(e.a)):
         return f"({c_type(e.dtype)})({w.value(e.a)} {'/' if op.endswith('div') else '%'} {w.value(e.b)})"
-    return f"{w.helpers.use(helpers.divide(op, e.dtype.element))}({w.value(e.a)}, {w.value(e.b)})"
+    return f"{w.helpers.use(prelude.divide(op, e.dtype.element))}({w.value(e.a)}, {w.value(e.b)})"
 
 
 @writes(EXPR, *_COMPARE)
@@ -99,7 +99,7 @@ def _always(e: Any) -> bool | None:
 def _extreme(w: Writer, e: Any) -> str:
     if storage_float(e.dtype):
         return w.value(narrow(type(e)(widen(e.a), widen(e.b)), e.dtype))
-    return f"{w.helpers.use(helpers.extreme('min' if type(e) is tir.Min else 'max', e.dtype.element))}({w.value(e.a)}, {w.value(e.b)})"
+    return f"{w.helpers.use(prelude.extreme('min' if type(e) is tir.Min else 'max', e.dtype.element))}({w.value(e.a)}, {w.value(e.b)})"
 
 
 @writes(EXPR, tir.And, tir.Or)
@@ -165,13 +165,13 @@ def converted(w: Writer, text: str, source: DType, target: DType) -> str:
     if target.is_bool:
         return f"({text} != 0)"
     if source.is_float and not target.is_float:
-        return f"{w.helpers.use(helpers.to_integer(source, target))}({text})"
+        return f"{w.helpers.use(prelude.to_integer(source, target))}({text})"
     if target.is_float or target.is_handle or source.is_handle:
         through = "(uintptr_t)" if target.is_handle or source.is_handle else ""
         return f"({c_type(target)}){through}{text}"
     if source.bits < target.bits and (source.kind == target.kind or source.kind != "int") and target.bits >= 8:
         return f"({c_type(target)}){text}"
-    return f"({helpers.narrowed(text, target)})"
+    return f"({prelude.narrowed(text, target)})"
 
 
 def _decoded(w: Writer, dtype: DType) -> tuple[str, str]:
@@ -201,7 +201,7 @@ def reinterpreted(w: Writer, e: tir.Call) -> str:
         return text
     if not (source.is_float or target.is_float) or (storage_float(source) and not target.is_float) or (storage_float(target) and not source.is_float):
         return f"({c_type(target)}){text}"
-    return f"{w.helpers.use(helpers.reinterpreted(source, target))}({text})"
+    return f"{w.helpers.use(prelude.reinterpreted(source, target))}({text})"
 
 
 # ---- memory ------------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def place(w: Writer, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> str:
 
 def _element(w: Writer, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> str:
     if is_packed(buffer.dtype):
-        return f"{w.helpers.use(helpers.packed_load(buffer.dtype))}({base(w, buffer)}, {offset(w, buffer, indices)})"
+        return f"{w.helpers.use(prelude.packed_load(buffer.dtype))}({base(w, buffer)}, {offset(w, buffer, indices)})"
     text = place(w, buffer, indices)
     return f"({text} != 0)" if buffer.dtype.is_bool else text
 
@@ -292,8 +292,8 @@ def _ramp(w: Writer, e: tir.Ramp) -> str:
     if e.base.is_index and e.stride.is_index and e.dtype.bits >= 32:
         by = f"({t})l" if step == "1" else f"({t})l * {step}"
         return by if first == "0" else f"({first} + {by})"
-    product = f"{w.helpers.use(helpers.ring('mul', e.dtype.element))}(({t})l, {step})"
-    return f"{w.helpers.use(helpers.ring('add', e.dtype.element))}({first}, {product})"
+    product = f"{w.helpers.use(prelude.ring('mul', e.dtype.element))}(({t})l, {step})"
+    return f"{w.helpers.use(prelude.ring('add', e.dtype.element))}({first}, {product})"
 
 
 @writes(EXPR, tir.Shuffle)

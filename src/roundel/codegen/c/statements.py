@@ -10,7 +10,7 @@ from ...ir.visit import walk
 from ...runtime.native import dlpack_code
 from ..storage import buffer_bytes, element_bytes, is_packed
 from ..writes import writes
-from . import helpers
+from . import prelude
 from .calls import operands
 from .expressions import bare, base, offset, place
 from .types import c_type
@@ -165,7 +165,7 @@ def _store(w: Writer, s: tir.BufferStore) -> None:
 
 def _written(w: Writer, s: tir.BufferStore, value: str) -> str:
     if is_packed(s.buffer.dtype):
-        return f"{w.helpers.use(helpers.packed_store(s.buffer.dtype))}({base(w, s.buffer)}, {offset(w, s.buffer, s.indices)}, {value});"
+        return f"{w.helpers.use(prelude.packed_store(s.buffer.dtype))}({base(w, s.buffer)}, {offset(w, s.buffer, s.indices)}, {value});"
     return f"{place(w, s.buffer, s.indices)} = {bare(value)};"
 
 
