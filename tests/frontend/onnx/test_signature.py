@@ -54,6 +54,10 @@ TRUE = ("on", np.array(True))
     (model(node("Relu"), output=tensor("y", TensorProto.INT64)), "output 'y' is declared to hold int64, and it holds float32"),
     (model(node("Add", ["x", "w"]), weights=[("w", X)], inputs=[tensor("x"), tensor("w", shape=(9, 9))]), "(?s)'w' has another shape than the input.*9, 9"),
     (model(node("Add", ["x", "w"]), weights=[("w", X)], inputs=[tensor("x"), tensor("w", TensorProto.INT8)]), "'w' is declared to hold int8"),
+    (model(node("Slice", ["x", "from", "to"]), weights=[("from", np.array([0, 0])), ("to", np.array([1]))]), "2 starts, 1 ends, 2 axes and 2 steps"),
+    (model(node("Slice", starts=[0], ends=[1, 2]), opset=9), "1 starts, 2 ends, 1 axes"),
+    (model(node("Reshape", ["x", "shape"]), weights=[("shape", np.array([[3, 2]]))]), "the new shape must be a tensor of one dimension, not of 2"),
+    (model(node("Resize", ["x", "", "by", "to"]), weights=[("by", np.ones(2, np.float32)), ("to", np.array([4, 6]))]), "both scales and sizes are given"),
 ])
 def test_refused(made, message):
     with pytest.raises(ModelError, match=message):
@@ -96,6 +100,26 @@ def test_a_shape_that_is_declared_and_not_computed_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_onnx(model(node("Relu"), output=tensor("y", shape=(-1, "n"))))
+
+
+def test_results_between_nodes_that_are_not_as_declared_are_told():
+    made = model(node("Relu", outputs=["between"]), node("Neg", ["between"]))
+    made.graph.value_info.append(tensor("between", shape=(2, "n")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_onnx(made)
+    made.graph.value_info[0].CopyFrom(tensor("between", shape=(3, 3)))
+    with pytest.warns(UserWarning, match=r"value_info.*'between' is \[2, 3\], not \[3, 3\]; what is computed"):
+        from_onnx(made)
+    made.graph.value_info[0].CopyFrom(tensor("between", TensorProto.INT64))
+    with pytest.warns(UserWarning, match="'between' is float32, not int64"):
+        from_onnx(made)
+
+
+def test_an_operator_that_the_declared_opset_does_not_have_any_more_is_told():
+    made = model(node("Upsample", ["x", "by"]), opset=13, weights=[("by", np.array([1, 2], np.float32))])
+    with pytest.warns(UserWarning, match="'here'.*opset 10 removed the operator Upsample.*opset 13"):
+        np.testing.assert_array_equal(run(made, [X])[0], X.repeat(2, 1))
 
 
 @pytest.mark.parametrize("ratio", [np.nan, 1.0, 1.5, -0.1])

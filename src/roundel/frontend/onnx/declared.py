@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...ir import tir
@@ -32,6 +33,27 @@ def check_shape(what: str, declared: Any, value: Any) -> None:
     if shape is not None and (len(shape) != len(said) or any(map(_differ, shape, said))):
         warnings.warn(f"{what} is declared with shape [{', '.join(map(_size, said))}], its shape is [{', '.join(d.script() for d in shape)}]; "
                       "the latter counts", stacklevel=2)
+
+
+def check_between(infos: Sequence[Any], values: Mapping[str, Any]) -> None:
+    """Warns, once for all, of results between the nodes that have another type or shape than the model's ``value_info`` says. Nothing
+    depends on what it says, so what is computed counts."""
+    wrong = [f"{info.name!r} is {said}, not {found}" for info in infos if (pair := _contradiction(info, values.get(info.name))) for said, found in [pair]]
+    if wrong:
+        more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        warnings.warn(f"the model's value_info is not what its nodes compute: {wrong[0]}{more}; what is computed counts", stacklevel=2)
+
+
+def _contradiction(info: Any, value: Any) -> tuple[str, str] | None:
+    """What a result is, and what the model says of it, where these cannot both be."""
+    if not isinstance(value, Value) or isinstance(value, MapValue) or value.content is not None or value.is_text:
+        return None
+    code, found, said = info.type.tensor_type.elem_type, value.expr.sinfo, list(info.type.tensor_type.shape.dim)
+    if code and code != STRING and dtype_of(code, info.name) != found.dtype:
+        return str(found.dtype), str(dtype_of(code, info.name))
+    if info.type.tensor_type.HasField("shape") and found.shape is not None and (len(found.shape) != len(said) or any(map(_differ, found.shape, said))):
+        return f"[{', '.join(d.script() for d in found.shape)}]", f"[{', '.join(map(_size, said))}]"
+    return None
 
 
 def _differ(size: tir.Expr, said: Any) -> bool:

@@ -124,9 +124,11 @@ class NodeContext(ModelNode):
 
     def ints(self, value: Value | None, what: str, *, signed: bool = False, upper: Any = None) -> list[Any]:
         """The elements of a one-dimensional integer input as ints and expressions. What depends on data becomes variables, which
-        are checked when the model runs: >= 0 unless ``signed``, at most ``upper``."""
+        are checked when the model runs: >= 0 unless ``signed``, at most ``upper``. Raises ModelError for more dimensions."""
         if value is None:
             return []
+        if (rank := value.content.ndim if value.content is not None else value.expr.sinfo.ndim) > 1:
+            raise self.error(f"{what} must be a tensor of one dimension, not of {rank}")
         if value.content is not None:
             return list(value.content.reshape(-1))
         known = value.constant()

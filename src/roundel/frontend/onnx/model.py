@@ -16,7 +16,7 @@ from ...ir.attrs import Attrs
 from ...ir.errors import ModelError, RoundelError
 from ...ir.module import IRModule
 from ...runtime import text
-from .declared import check_default, check_shape, check_type
+from .declared import check_between, check_default, check_shape, check_type
 from .folder import ModelFolder
 from .importer import Decisions, GraphImporter, NodeContext
 from .inputs import Dimensions, fixed_value, identifier, input_info, parameter
@@ -102,6 +102,8 @@ def _convert(model: Any, folder: ModelFolder | None, dims: Mapping[str, int], gi
             check_type(f"output {o.name!r}", o, importer.values[o.name])
             if not dims and not given:
                 check_shape(f"output {o.name!r}", o, importer.values[o.name])
+        if not dims and not given:
+            check_between(proto.value_info, importer.values)
         bb.emit_func_output(bb.emit(outputs[0] if len(outputs) == 1 else graph.Tuple(tuple(outputs)), "result"))
     mod = bb.get()
     notes = {**_input_notes(importer, inputs, params), **_output_notes(importer, proto.output, outputs), "texts": tuple(strings),

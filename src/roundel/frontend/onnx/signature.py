@@ -9,6 +9,7 @@ model's version does not, it is allowed: there is one thing that it can mean.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -66,12 +67,14 @@ _WORDS = {
 @dataclass(frozen=True)
 class Signature:
     """``attributes``: their types, as AttributeProto numbers them. ``inputs``: for each its name, the kinds of types it may have (none: any,
-    or no tensor) and whether it may be left out. ``most_inputs``, ``most_outputs``: None for any number; further inputs are like the last."""
+    or no tensor) and whether it may be left out. ``most_inputs``, ``most_outputs``: None for any number; further inputs are like the last.
+    ``removed``: the version of the standard that took the operator away, None while it has it."""
 
     attributes: dict[str, int]
     inputs: tuple[tuple[str, frozenset[str], bool], ...]
     most_inputs: int | None
     most_outputs: int | None
+    removed: int | None = None
 
 
 @cache
@@ -84,7 +87,8 @@ def signature_of(domain: str, name: str, opset: int) -> Signature | None:
     inputs = tuple((f.name, kinds | later.get(k, kinds) if (kinds := _kinds(schema, k)) else kinds, f.option.name != "Single")
                    for k, f in enumerate(schema.inputs))
     return Signature({a.name: a.type.value for a in schema.attributes.values()}, inputs,
-                     _most(schema.inputs, max(schema.max_input, newest.max_input)), _most(schema.outputs, max(schema.max_output, newest.max_output)))
+                     _most(schema.inputs, max(schema.max_input, newest.max_input)), _most(schema.outputs, max(schema.max_output, newest.max_output)),
+                     schema.since_version if schema.deprecated else None)
 
 
 def _most(formal: Sequence[Any], count: int) -> int | None:
@@ -129,6 +133,9 @@ def check_call(node: NodeContext, inputs: Sequence[Any]) -> None:
     signature = signature_of(node.domain, node.kind, node.opset)
     if signature is None:
         return
+    if signature.removed is not None:
+        warnings.warn(f"{node.where}: opset {signature.removed} removed the operator {node.kind}, and the model declares opset {node.opset}; it is read "
+                      "as the last version that had it", stacklevel=2)
     for a in attributes:
         wanted = signature.attributes.get(a.name)
         if wanted is not None and wanted not in (a.type, _READ_AS.get(a.type)):

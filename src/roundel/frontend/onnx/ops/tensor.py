@@ -77,8 +77,10 @@ def _split(node: NodeContext, x: Value, sizes: Value | None = None) -> Any:
 
 @converter("Slice")
 def _slice_attributes(node: NodeContext, x: Value) -> Any:
-    starts = node.attr("starts")
-    return _slice_at(node, x, starts, node.attr("ends"), node.axes(node.attr("axes", range(len(starts))), x.expr.sinfo.ndim), [1] * len(starts))
+    starts, ends = node.attr("starts"), node.attr("ends")
+    where, every = node.axes(node.attr("axes", range(len(starts))), x.expr.sinfo.ndim), [1] * len(starts)
+    _as_many(node, starts, ends, where, every)
+    return _slice_at(node, x, starts, ends, where, every)
 
 
 @converter("Slice", since=10)
@@ -87,12 +89,18 @@ def _slice(node: NodeContext, x: Value, starts: Value, ends: Value, axes: Value 
     where = list(range(len(begin))) if axes is None else node.static_ints(axes, "the axes")
     where = node.axes(where, x.expr.sinfo.ndim)
     every = [1] * len(begin) if steps is None else node.ints(steps, "the steps", signed=True)
+    _as_many(node, begin, end, where, every)
     fixed = [k for k, s in enumerate(every) if isinstance(s, int)]
     for k in range(len(every)):
         if k not in fixed:
             x = Value(_picked(node, x, begin[k], end[k], where[k], every[k]), is_text=x.is_text)
     begin, end, where, every = ([v[k] for k in fixed] for v in (begin, end, where, every))
     return _slice_at(node, x, begin, end, where, every) if fixed else x.expr
+
+
+def _as_many(node: NodeContext, starts: Sequence[Any], ends: Sequence[Any], axes: Sequence[int], steps: Sequence[Any]) -> None:
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise node.error(f"it has {len(starts)} starts, {len(ends)} ends, {len(axes)} axes and {len(steps)} steps: there must be one of each for an axis")
 
 
 def _near(node: NodeContext, v: Value) -> Value:
@@ -236,9 +244,19 @@ def _resize(node: NodeContext, x: Value, roi: Value | None = None, scales: Value
     target = None if sizes is None else node.ints(sizes, "the sizes")
     if target is None and scales is None:
         raise node.error("neither scales nor sizes are given")
+    if target and scales is not None and not _is_empty(scales):
+        raise node.error("both scales and sizes are given, of which the operator takes one")
     factors = None if target is not None or scales is None else _factors(node, scales)
     return _resize_to(node, x, factors, target, node.attr("mode", "nearest"), node.attr("coordinate_transformation_mode", "half_pixel"),
                       node.attr("nearest_mode", "round_prefer_floor"), _region(node, roi))
+
+
+def _is_empty(scales: Value) -> bool:
+    """Whether a list has no element, as the scales that files have beside sizes often are."""
+    if scales.content is not None:
+        return bool(scales.content.size == 0)
+    (count,) = scales.expr.sinfo.shape
+    return isinstance(count, tir.IntImm) and count.value == 0
 
 
 def _region(node: NodeContext, roi: Value | None) -> np.ndarray | None:
