@@ -10,6 +10,7 @@ from roundel.intrinsics import TensorIntrin
 from roundel.ir import tir
 from roundel.ir.errors import RoundelError, ScheduleError
 from roundel.schedule import Schedule
+from roundel.script import tir as T
 
 from .programs import check, conv2d, matmul, matmul_relu
 
@@ -159,6 +160,22 @@ def test_pad_einsum():
     sch.pad_einsum(sch.get_block("C"), [4, 8, 4])
     check(sch, func)
     assert [x.value for x in (iv.dom.extent for iv in sch.get(sch.get_block("C")).iter_vars)] == [16, 16, 8]
+
+
+def test_a_buffer_is_padded_alike_wherever_it_is_touched():
+    @T.prim_func
+    def diagonal(A: T.Buffer((3, 3), "int32"), Y: T.Buffer((3, 3), "int32")):
+        for i, j in T.grid(3, 3):
+            with T.sblock("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = A[vi, vi] + A[vi, vj]
+
+    for padding in ([4, 1], [1, 4], [4, 5]):
+        with pytest.raises(ScheduleError, match="A is touched at places of which one would be padded"):
+            Schedule(diagonal).pad_einsum("Y", padding)
+    sch = Schedule(diagonal)
+    sch.pad_einsum("Y", [4, 4])
+    check(sch, diagonal)
 
 
 def test_decompose_padding():

@@ -77,6 +77,24 @@ def test_threads_copy_together():
     same(local, func)
 
 
+@pytest.mark.parametrize("scope", ["local", "shared", "global"])
+@pytest.mark.parametrize("thread", ["threadIdx.x", "vthread.x", "blockIdx.x"])
+@pytest.mark.parametrize("other", ["D[vi, vj] = B[vi, vj]", "B[vi, vj] = D[vi, vj]", "D[vi, vj] = A[vi, vj]"])
+def test_a_copy_of_what_all_threads_write_does_not_meet_what_one_does_later(scope, thread, other):
+    """Threads run one after another where nothing makes them wait: the first ones copy what the later ones have not made yet."""
+    func = parse(rows(5, 7, extra=READ_AFTER.replace("D[vi, vj] = B[vi, vj]", other)))
+    sch = Schedule(func)
+    i, j, _ = sch.get_loops("B")
+    sch.bind(i, thread)
+    try:
+        sch.write_at(j, "B", 0, scope)
+    except ScheduleError as e:
+        together = scope == "global" or (scope == "shared" and thread != "blockIdx.x")
+        assert together and "B[vi, vj]" in other and "threads would overwrite" in str(e)
+        return
+    same(sch, func)
+
+
 WRITTEN_AFTER = """        for j in range(7):
             with T.sblock("A"):
                 vi, vj = T.axis.remap("SS", [i, j])
@@ -291,6 +309,20 @@ def test_what_is_computed_from_variables_alone_is_looked_up(least, blocks):
     sch.trace.apply_to(again)
     assert again.func.script() == sch.func.script()
     assert not made or sch.get(made[0]).name in [sch.get(b).name for b in sch.get_producers("B")]
+
+
+def test_blocks_inside_read_the_table():
+    """So that what stands around them, and asks what they read, knows it."""
+    func = parse(RESIZE)
+    sch = Schedule(func)
+    outer = sch.blockize("B")
+    made = sch.cache_index(outer, "global")
+    inner = sch.get(sch.get_child_blocks(outer)[0])
+    assert {r.buffer.name for r in inner.reads} == {"A", *(f"index_var_{k}" for k in range(len(made)))}
+    sch.blockize(outer)
+    for k in range(len(made)):
+        sch.reindex(f"index_{k}", ("write", 0))
+    same(sch, func)
 
 
 def test_indices_of_a_variable_whose_range_the_loops_around_tell_are_not_cached():

@@ -416,3 +416,137 @@ def test_an_init_does_not_pass_others_that_touch_the_result():
         sch.decompose_reduction("second", sch.get_loops("second")[0])
     sch.decompose_reduction("second", sch.get_loops("second")[1])
     check(sch, two_in_turns)
+
+
+# --- a value that is computed where it is used reads its inputs there
+
+
+@T.prim_func
+def computed_again(Z: T.Buffer((4,), "int32"), A: T.Buffer((4,), "int32")):
+    B = T.sblock_alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = Z[vi] + 1
+    for _t, i in T.grid(2, 4):
+        with T.sblock("Z"):
+            vi = T.axis.spatial(4, i)
+            Z[vi] = A[vi] + B[vi]
+
+
+@T.prim_func
+def stored_before_it_is_read(Z: T.Buffer((4,), "int32"), Y: T.Buffer((4,), "int32")):
+    B = T.sblock_alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = Z[vi] + 1
+    for i in range(4):
+        with T.sblock("Z"):
+            vi = T.axis.spatial(4, i)
+            Z[vi] = B[vi] * 2
+            Y[vi] = B[vi] * 3
+
+
+@T.prim_func
+def asked_while_it_changes(Z: T.Buffer((4,), "int32"), V: T.Buffer((4,), "int32")):
+    B = T.sblock_alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = Z[vi] + 1
+    for i in range(4):
+        with T.sblock("Z"):
+            vi = T.axis.spatial(4, i)
+            T.where(B[0] < 3)
+            Z[vi] = Z[vi] + V[vi]
+
+
+@pytest.mark.parametrize(
+    ("func", "why"),
+    [
+        (computed_again, "runs again in each iteration of _t"),
+        (stored_before_it_is_read, "more than one store"),
+        (asked_while_it_changes, "depends on Z"),
+    ],
+)
+def test_a_value_whose_inputs_its_user_overwrites_stays(func, why):
+    with pytest.raises(ScheduleError, match=why):
+        Schedule(func).compute_inline("B")
+
+
+@T.prim_func
+def made_again(A: T.Buffer((4,), "int32")):
+    B = T.sblock_alloc_buffer((4,), "int32")
+    for _t, i in T.grid(2, 4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[vi] + 1
+    for i in range(4):
+        with T.sblock("A"):
+            vi = T.axis.spatial(4, i)
+            A[vi] = B[vi] * 2
+
+
+def test_a_producer_that_runs_again_does_not_read_what_its_user_overwrites():
+    with pytest.raises(ScheduleError, match="runs again in each iteration of _t"):
+        Schedule(made_again).reverse_compute_inline("A")
+
+
+@T.prim_func
+def asks_for_each(V: T.Buffer((6,), "int32"), W: T.Buffer((6,), "int32")):
+    for i, j in T.grid(2, 3):
+        with T.sblock("W"):
+            v = T.axis.spatial(6, i * 3 + j)
+            T.where(1 <= W[0])
+            W[v] = V[v]
+
+
+def test_a_tile_is_not_asked_once_for_what_its_blocks_store():
+    sch = Schedule(asks_for_each)
+    with pytest.raises(ScheduleError, match="depends on W, which it stores"):
+        sch.blockize(sch.get_loops("W")[1])
+    sch.blockize("W")  # (one instance each)
+    check(sch, asks_for_each)
+
+
+# --- who touches A[index[i]] reads index
+
+
+@T.prim_func
+def looked_up(A: T.Buffer((6,), "int32"), Y: T.Buffer((6,), "int32")):
+    index = T.sblock_alloc_buffer((6,), "int64")
+    for i in range(6):
+        with T.sblock("index"):
+            vi = T.axis.spatial(6, i)
+            index[vi] = (vi + 2) % 6
+    for i in range(6):
+        with T.sblock("Y"):
+            vi = T.axis.spatial(6, i)
+            T.reads(A[index[vi]])
+            T.writes(Y[vi])
+            Y[vi] = A[index[vi]]
+
+
+STEPS_WITH_AN_INDEX = {
+    "reindex": lambda sch: sch.reindex("index", ("write", 0)),
+    "cache_write": lambda sch: sch.cache_write("index", 0, "local"),
+    "cache_read": lambda sch: sch.cache_read("Y", 0, "local"),
+    "compute_at": lambda sch: sch.compute_at("index", sch.get_loops("Y")[0]),
+    "reverse_compute_at": lambda sch: sch.reverse_compute_at("Y", sch.get_loops("index")[0]),
+    "compute_inline": lambda sch: sch.compute_inline("index"),
+    "blockize": lambda sch: (sch.blockize("Y"), sch.cache_write("index", 0, "local")),
+    "inlined below": lambda sch: (sch.blockize("Y"), sch.blockize("Y_o"), sch.compute_inline("index")),
+}
+
+
+@pytest.mark.parametrize("step", STEPS_WITH_AN_INDEX)
+def test_an_index_in_memory_is_read(step):
+    sch = Schedule(looked_up)
+    try:
+        STEPS_WITH_AN_INDEX[step](sch)
+    except ScheduleError:
+        assert step in ("compute_at", "reverse_compute_at")  # what an iteration reads is not known
+        return
+    assert whole(sch)
+    check(sch, looked_up)

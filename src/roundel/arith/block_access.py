@@ -228,7 +228,11 @@ class _Access(Visitor):
         self.conditions.append(self.an.simplify(substitute(s.predicate, self.lets)))
         for found, regions in ((self.reads, reads), (self.writes, writes)):
             for r in regions:
-                self.record(found, r.buffer, [substitute(x, table) for x in r.region])
+                box = [substitute(x, table) for x in r.region]
+                self.record(found, r.buffer, box)
+                for x in box:  # where A[index[i]] is, index[i] tells
+                    self.visit(x.min)
+                    self.visit(x.extent)
         self.conditions.pop()
 
 

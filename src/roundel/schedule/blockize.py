@@ -11,8 +11,8 @@ from roundel.ir import Rewriter, Var, free_vars, substitute, tir
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
 
-from .accesses import variables_of
-from .legality import bare_statements, require_no_idle
+from .accesses import loads_of, variables_of
+from .legality import bare_statements, require_no_idle, require_own_condition, writes_of
 from .primitive import BlockToken, Change, Target, primitive, refuse
 from .rebind import serial, wrap
 from .regions import domain, with_access
@@ -48,6 +48,8 @@ def blockize(tree: Tree, target: Target | Sequence[BlockToken], preserve_unit_it
     if any(tree.parents[x] is not y for x, y in zip([*inner[1:], realize], inner)):
         refuse(tree, top, "cannot blockize this loop", "there are other statements between it and the block")
     divisions, outer_predicate, inner_predicate = _divide(tree, realize, loops, inner, top)
+    if inner and {a.buffer for a in loads_of(outer_predicate)} & writes_of(realize.block):  # it is asked once for a tile
+        require_own_condition(tree, realize, "blockize this loop")
     made = _outer_block(tree, realize, divisions, inner, inner_predicate)
     used = [x.loop_var.name for x in loops if x not in inner and x.loop_var in variables_of(made)]
     if used:

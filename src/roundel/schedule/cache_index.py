@@ -7,12 +7,13 @@ from collections import Counter
 from typing import Any
 
 from roundel.arith import has_effect, reads_memory
-from roundel.ir import Buffer, Rewriter, Token, Var, decl_buffer, free_vars, substitute, tir, walk
+from roundel.ir import Buffer, Rewriter, Token, Var, decl_buffer, free_vars, on, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, IterKind, IterVar, Range, Stmt
 
 from .kinds import known_scope
 from .primitive import BlockToken, Change, primitive, refuse
 from .rebind import serial, wrap
+from .regions import with_access
 from .stages import place
 from .tree import TRUE, Tree, is_zero, unique_block_name
 
@@ -55,7 +56,7 @@ def cache_index(tree: Tree, block: BlockToken, storage_scope: str, cse_thresh: i
     if not found:
         return Change(tree, [])
     now = changed.nodes[block]
-    looked_up = _LookUp(table)
+    looked_up = _LookUp(tree, table)
     new = now.replace(body=looked_up.rewrite(now.body), init=None if now.init is None else looked_up.rewrite(now.init), reads=(*now.reads, *regions))
     return Change(changed.edit({now: new}), tokens)
 
@@ -113,10 +114,15 @@ def _parts(e: Expr) -> list[Expr]:
 
 
 class _LookUp(Rewriter):
-    """Expressions become loads."""
+    """Expressions become loads, which the blocks inside then read."""
 
-    def __init__(self, table: dict[Expr, Expr]) -> None:
-        self.table = table
+    def __init__(self, tree: Tree, table: dict[Expr, Expr]) -> None:
+        self.tree, self.table = tree, table
+
+    @on(Block)
+    def _block(self, block: Block) -> Block:
+        new = self.generic(block)
+        return new if new is block else with_access(self.tree, new)
 
     def rewrite(self, node: Any) -> Any:
         return self.table[node] if isinstance(node, Expr) and node in self.table else super().rewrite(node)

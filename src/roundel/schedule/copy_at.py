@@ -20,7 +20,7 @@ from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import Region, domain, inner_loops, regions_of, touched
 from .stages import parts_of
-from .tree import TRUE, Tree, conjuncts, unique_block_name
+from .tree import TRUE, Tree, conjuncts, is_one, unique_block_name
 
 AUTO_COPY = "auto_copy"  # the block is one copy, which lowering for a GPU may spread over threads
 
@@ -89,6 +89,11 @@ class _At:
         found = legality.writers if written else legality.readers
         return [r for r in found(self.tree, self.scope, self.buffer) if self.tree.under(r, self.loop)]
 
+    def touching_in_threads(self) -> list[BlockRealize]:
+        """The blocks that read or write the buffer in threads that have the copy together."""
+        around = [x for x in self.together if not is_one(x.extent)][:1]
+        return [r for x in around for r in self.tree.realizes(x) if self.buffer in legality.writes_of(r.block) | legality.needed_by(r)]
+
     def part(self, realize: BlockRealize) -> int:
         """The number of the loop's statement that a block is in."""
         return next(k for k, p in enumerate(self.parts) if self.tree.under(realize, p))
@@ -119,6 +124,9 @@ class _At:
         if len(writers) > 1:
             self.refuse(f"blocks {writers[0].block.name} and {writers[1].block.name} write it")
         legality.require_own_condition(self.tree, self.realize, f"copy {self.buffer.name}")
+        others = [r for r in self.touching_in_threads() if r is not self.realize and r not in early]
+        if others:
+            self.refuse(f"threads would overwrite with their copies what block {others[0].block.name} reads or writes")
         chain = [x for x in self.tree.loops(self.realize) if x is self.loop or self.tree.under(self.loop, x)]
         if not covered(self.tree, chain, self.buffer, list(dict.fromkeys((*writers, *early)))):
             self.refuse("what is read of it in an iteration is not all stored there before")

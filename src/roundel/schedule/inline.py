@@ -11,6 +11,7 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
 
 from . import legality
+from .accesses import memory_of
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import bindings, regions_of, run_domain, surely_touched, with_access
 from .tree import Tree, child_stmts
@@ -45,13 +46,13 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     changed = tree.edit({realize: None})
     inside = changed.nodes[scope.token]
     changed = changed.edit({inside.body: inliner.rewrite(inside.body)})
-    if _touching(changed.nodes[scope.token].body, buffer):
-        refuse(tree, realize, f"cannot inline block {node.name}", f"{buffer.name} is read through a view or a pointer")
+    left = _touching(changed.nodes[scope.token].body, buffer)
+    if left:
+        who = f"block {left[0].block.name}" if type(left[0]) is BlockRealize else "a statement outside of blocks"
+        refuse(tree, realize, f"cannot inline block {node.name}", f"{who} uses a view or a pointer of {buffer.name}")
     for r in changed.children(changed.nodes[scope.token]):
-        if r.block is tree.nodes[r.block.token]:
+        if r is tree.realize(r.block.token):
             continue
-        if any(n is buffer.data for n in walk(r.block)):
-            refuse(tree, realize, f"cannot inline block {node.name}", f"block {r.block.name} uses the pointer of {buffer.name}")
         if legality.writes_of(r.block) & legality.reads_of(node):
             legality.require_own_elements(changed, r, f"inline block {node.name}")
     return Change(_without(changed, scope, buffer), None, {block: "inlined into its consumers"})
@@ -65,7 +66,7 @@ def _require_no_loops_used(tree: Tree, realize: BlockRealize, value: Expr) -> No
 
 
 def _touching(stmt: tir.Stmt, buffer: Buffer) -> list[tir.Stmt]:
-    """The statements of a scope that touch a buffer, through a view or its pointer too, in order. Blocks are not entered: their regions tell."""
+    """The statements of a scope that touch a buffer, through a view or its pointer too, in order. Blocks are not entered."""
     out, stack = [], [stmt]
     while stack:
         s = stack.pop()
@@ -80,9 +81,8 @@ def _touches(s: tir.Stmt, buffer: Buffer) -> bool:
     """Whether a statement does so by itself, the statements in it aside."""
     own: tuple[Any, ...] = (s,)
     if type(s) is BlockRealize:
-        for r in (*s.block.reads, *s.block.writes):
-            if r.buffer.data is buffer.data:
-                return True
+        if buffer.data in memory_of(s.block):
+            return True
         own = (*s.iter_values, s.predicate)
     elif type(s) is tir.For:
         own = (s.min, s.extent)
@@ -189,7 +189,7 @@ def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
     new = producer.replace(block=with_access(tree, source.replace(body=body)), predicate=_guard(an, producer, node, table, at, made.indices))
     legality.require_no_conflict(tree, realize, [r for r in legality.passed(tree, realize, producer) if r is not producer], "inline")
     changed = tree.edit({realize: None, producer: new})
-    if legality.writes_of(node) & legality.reads_of(source):
+    if legality.writes_of(node) & legality.needed_by(producer):
         legality.require_own_elements(changed, new, f"inline block {node.name} into its producer")
     return Change(_without(changed, tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"})
 

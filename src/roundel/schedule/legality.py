@@ -14,7 +14,7 @@ from .accesses import INIT, Access, accesses_of, loads_of
 from .dependence import conflicts, instance_conflicts, places_under, same_instance, stays_before
 from .handed_on import reduces_over, written
 from .primitive import refuse
-from .regions import regions_of, run_domain, touched
+from .regions import regions_of, regions_read, run_domain, touched
 from .tree import Tree, child_stmts, conjuncts, is_one, is_true
 
 FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
@@ -31,7 +31,7 @@ def writes_of(block: Block) -> set[Buffer]:
 
 def reads_of(block: Block) -> set[Buffer]:
     """Buffers a block reads."""
-    return {r.buffer for r in block.reads}
+    return {r.buffer for r in regions_read(block)}
 
 
 def is_complete(block: Block) -> bool:
@@ -152,9 +152,18 @@ def require_inner_buffers(tree: Tree, block: Block, doing: str) -> None:
 
 
 def require_own_elements(tree: Tree, realize: BlockRealize, doing: str) -> None:
-    """A block that reads what it stores reads the very elements that its instance stores, so that no instance sees what another one did."""
+    """A block that reads what it stores reads the very elements that its instance stores, and each instance runs once, so that none sees what
+    another one did, or itself before."""
     if realize.block.init is not None or any(iv.kind is not IterKind.SPATIAL for iv in realize.block.iter_vars):
         refuse(tree, realize, f"cannot {doing}", f"block {realize.block.name} reduces into what it would read")
+    require_own_condition(tree, realize, doing)
+    once = same_instance(tree, realize)
+    for x in tree.loops(realize):
+        if x.loop_var not in once:
+            why = f"block {realize.block.name} runs again in each iteration of {x.loop_var.name} and would read what it stored"
+            refuse(tree, realize, f"cannot {doing}", why)
+    if type(realize.block.body) is not tir.BufferStore:
+        refuse(tree, realize, f"cannot {doing}", f"block {realize.block.name} is more than one store, and would read what it stored")
     found = accesses_of(realize.block)
     for store in found:
         for load in found:

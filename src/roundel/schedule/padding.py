@@ -39,6 +39,7 @@ class _PadEinsum:
         self.new = {iv.var: n for iv, n in zip(self.block.iter_vars, extents)}
         self.grown = {iv.var for iv, n in zip(self.block.iter_vars, extents) if not an.prove_equal(iv.dom.extent, n)}
         self.check_zeros()
+        self.places = self.padded_places()
 
     def refuse(self, why: str) -> None:
         refuse(self.tree, self.realize, f"cannot pad block {self.block.name}", why)
@@ -75,16 +76,25 @@ class _PadEinsum:
         if any(not any(v in at for at in found) for v in reduce):
             self.refuse("its terms are not products of elements that padding makes 0")
 
+    def padded_places(self) -> dict[Buffer, tuple[Expr, ...]]:
+        """The buffers that grow, each with indices at which the block touches it, all of which grow alike. What is only read comes first."""
+        written = {s.buffer for s in walk(self.block.body) if type(s) is BufferStore}
+        found: dict[Buffer, tuple[Expr, ...]] = {}
+        for n in walk(self.block.body):
+            if type(n) not in (BufferLoad, BufferStore):
+                continue
+            grown = [self.new[v] if v in self.grown else None for v in n.indices]
+            if grown != [self.new[v] if v in self.grown else None for v in found.setdefault(n.buffer, n.indices)]:
+                self.refuse(f"{n.buffer.name} is touched at places of which one would be padded, and the other not, or not as far")
+        return {b: at for b, at in sorted(found.items(), key=lambda item: item[0] in written) if set(at) & self.grown}
+
     def run(self) -> Change:
         """Pads in front, the block on padded buffers, a copy of the part that counts behind."""
-        written = {s.buffer: s.indices for s in walk(self.block.body) if type(s) is BufferStore}
-        read = {n.buffer: n.indices for n in walk(self.block.body) if type(n) is BufferLoad and n.buffer not in written}
+        written = {s.buffer for s in walk(self.block.body) if type(s) is BufferStore}
         table: dict[Buffer, Buffer] = {}
         front, back = [], []
         tree = self.tree
-        for b, at in (*read.items(), *written.items()):
-            if not set(at) & self.grown:
-                continue
+        for b, at in self.places.items():
             new = table[b] = decl_buffer(tuple(self.new[v] for v in at), b.dtype, b.name + "_pad", scope=b.scope)
             if b in written:
                 back.append(self._copy(new, b, at))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from roundel.arith import Analyzer, block_access, detect_iter_map, end, estimate_region, estimate_region_lower
@@ -13,6 +14,7 @@ from roundel.ir import Buffer, Var, free_vars, substitute
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import LE, LT, And, Block, BlockRealize, BufferRegion, Expr, For, IntImm, Range, Stmt, const, floordiv, min_
 
+from .accesses import loads_of
 from .limits import exact_box, outer_box
 from .tree import Tree, conjuncts, is_true
 
@@ -88,7 +90,15 @@ def _bounded(loops: dict[Var, Range], predicate: Expr, an: Analyzer) -> dict[Var
 
 def regions_of(block: Block, buffer: Buffer, *, written: bool) -> list[BufferRegion]:
     """The regions of one buffer that a block reads or writes."""
-    return [r for r in (block.writes if written else block.reads) if r.buffer is buffer]
+    return [r for r in (block.writes if written else regions_read(block)) if r.buffer is buffer]
+
+
+@lru_cache(maxsize=4096)
+def regions_read(block: Block) -> tuple[BufferRegion, ...]:
+    """What a block says that it reads, and what it has to read to know where: a block that touches ``A[index[i]]`` reads ``index[i]``."""
+    said = {r.buffer for r in block.reads}
+    where = [e for r in (*block.reads, *block.writes) for x in r.region for e in (x.min, x.extent) if not e.is_index]
+    return (*block.reads, *(BufferRegion(a.buffer, a.region) for a in loads_of(*where) if a.buffer not in said))
 
 
 def with_access(tree: Tree, block: Block) -> Block:
