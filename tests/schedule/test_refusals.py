@@ -476,6 +476,46 @@ def test_a_value_whose_inputs_its_user_overwrites_stays(func, why):
 
 
 @T.prim_func
+def of_another_iteration(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
+    t = T.sblock_alloc_buffer((1,), "int32")
+    B = T.sblock_alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.sblock("t"):
+            vi = T.axis.spatial(4, i)
+            t[0] = A[vi]
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = t[0] + 1
+        with T.sblock("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[T.max(vi - 1, 0)] * 2
+
+
+@T.prim_func
+def of_the_same_iteration(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
+    t = T.sblock_alloc_buffer((1,), "int32")
+    B = T.sblock_alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.sblock("t"):
+            vi = T.axis.spatial(4, i)
+            t[0] = A[vi]
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = t[0] + 1
+        with T.sblock("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[vi] * 2
+
+
+def test_a_value_is_not_computed_from_the_inputs_of_a_later_iteration():
+    with pytest.raises(ScheduleError, match="may come from another iteration of i, in which its inputs were others"):
+        Schedule(of_another_iteration).compute_inline("B")
+    sch = Schedule(of_the_same_iteration)
+    sch.compute_inline("B")
+    check(sch, of_the_same_iteration)
+
+
+@T.prim_func
 def made_again(A: T.Buffer((4,), "int32")):
     B = T.sblock_alloc_buffer((4,), "int32")
     for _t, i in T.grid(2, 4):

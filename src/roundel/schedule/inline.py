@@ -12,6 +12,7 @@ from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
 
 from . import legality
 from .accesses import memory_of
+from .handed_on import covered
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import bindings, regions_of, run_domain, surely_touched, with_access
 from .tree import Tree, child_stmts
@@ -126,6 +127,10 @@ def _require_inputs_unchanged(tree: Tree, realize: BlockRealize, buffer: Buffer)
         for r in legality.passed(tree, realize, s):
             if legality.writes_of(r.block) & inputs:
                 refuse(tree, realize, what, f"block {r.block.name} overwrites its inputs before they would be read")
+        around = [x for x in tree.loops(realize) if x in tree.loops(s) and any(legality.writes_of(r.block) & inputs for r in tree.realizes(x))]
+        if around and not (type(s) is BlockRealize and covered(tree, around, buffer, [realize, s])):
+            why = f"what is read of {buffer.name} may come from another iteration of {around[-1].loop_var.name}, in which its inputs were others"
+            refuse(tree, realize, what, why)
     stored = {n.buffer for s in legality.bare_statements(tree.scope(realize).body) for n in walk(s) if type(n) is BufferStore}
     if stored & inputs:
         refuse(tree, realize, what, "statements outside of blocks overwrite its inputs")
