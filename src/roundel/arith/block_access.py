@@ -70,6 +70,7 @@ class _Access(Visitor):
         self.local: set[Buffer] = set()
         self.reads: dict[Buffer, tuple[Range, ...]] = {}
         self.writes: dict[Buffer, tuple[Range, ...]] = {}
+        self.met: set[tir.BufferLoad] = set()  # loads that are recorded as they are where the visit is
 
     def enter(self, block: Block) -> None:
         """Visit the block whose accesses are asked for."""
@@ -148,8 +149,10 @@ class _Access(Visitor):
 
     @on(tir.BufferLoad)
     def _load(self, e: tir.BufferLoad) -> None:
-        self.record(self.reads, e.buffer, self.points(e.buffer, e.indices))
-        self.generic(e)
+        if e not in self.met:
+            self.record(self.reads, e.buffer, self.points(e.buffer, e.indices))
+            self.generic(e)
+            self.met.add(e)
 
     @on(tir.BufferStore)
     def _store(self, s: tir.BufferStore) -> None:
@@ -174,9 +177,9 @@ class _Access(Visitor):
     def _loop(self, loop: tir.For) -> None:
         self.visit(loop.min)
         self.visit(loop.extent)
-        self.dom = {**self.dom, loop.loop_var: self._domain(loop)}
+        self.dom, self.met = {**self.dom, loop.loop_var: self._domain(loop)}, set()
         self.visit(loop.body)
-        self.dom = {v: r for v, r in self.dom.items() if v is not loop.loop_var}
+        self.dom, self.met = {v: r for v, r in self.dom.items() if v is not loop.loop_var}, set()
 
     def _domain(self, loop: tir.For) -> Range:
         return Range(substitute(loop.min, self.lets), substitute(loop.extent, self.lets))
@@ -184,7 +187,7 @@ class _Access(Visitor):
     @on(tir.Let)
     def _let(self, s: tir.Let) -> None:
         self.visit(s.value)
-        self.lets = {**self.lets, s.var: substitute(s.value, self.lets)}
+        self.lets, self.met = {**self.lets, s.var: substitute(s.value, self.lets)}, set()
         self.visit(s.body)
 
     @on(tir.If)
@@ -207,12 +210,15 @@ class _Access(Visitor):
             self.visit(node)
             return
         self.conditions.append(self.an.simplify(condition if holds else tir.logical_not(condition)))
+        outside, self.met = self.met, set()
         self.visit(node)
         self.conditions.pop()
+        self.met = outside
 
     @on(tir.Allocate)
     def _allocate(self, s: tir.Allocate) -> None:
         self.local.add(s.buffer)
+        self.met = set()
         self.visit(s.body)
 
     @on(tir.BlockRealize)

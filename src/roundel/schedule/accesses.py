@@ -36,13 +36,14 @@ class Access:
 
 
 def accesses_of(stmt: Stmt) -> tuple[Access, ...]:
-    """What a block (or a statement outside of blocks) touches, memory of its own left out."""
+    """What a block (or a statement outside of blocks) touches, memory of its own left out; each access once, wherever it occurs."""
     found = _Collect()
     if type(stmt) is Block:
         found.enter(stmt)
     else:
         found.visit(stmt)
-    return tuple(a for a in found.found if a.buffer not in found.own)
+    different = {(a.buffer, tuple((r.min, r.extent) for r in a.region), a.store, a.update, *a.inside): a for a in found.found}
+    return tuple(a for a in different.values() if a.buffer not in found.own)
 
 
 def loads_of(*exprs: Expr) -> tuple[Access, ...]:

@@ -12,15 +12,15 @@ together or in another order (parallel, vectorize, bind, reorder, merge) asks he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, NamedTuple
 
 from roundel.arith import Analyzer, disjoint, estimate_region
 from roundel.ir import Buffer, Var, substitute, tir
-from roundel.ir.tir import Block, BlockRealize, BufferRegion, For, Range, Stmt
+from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, Range, Stmt
 from roundel.ir.visit import Substitution
 
 from .accesses import INIT, Access, accesses_of, loads_of, variables_of
@@ -37,7 +37,7 @@ class Place:
     """An access by a statement (a block's realize, or one outside of blocks), in terms of the loops around the statement."""
 
     stmt: Stmt
-    access: Access
+    access: Access | _Placed
     loops: tuple[For, ...]
 
     @property
@@ -83,21 +83,21 @@ def places_under(tree: Tree, stmt: Stmt) -> list[Place]:
         found = _own_accesses(s, bool(children))
         if found:
             around, put = tuple(tree.loops(s)), Substitution(lets, {})
-            out += [Place(s, _placed(a, put) if lets else a, around) for a in found]
+            out += [Place(s, _Placed(a, put) if lets else a, around) for a in found]
     return out
 
 
-def _own_accesses(s: Stmt, has_children: bool) -> Sequence[Access]:
+def _own_accesses(s: Stmt, has_children: bool) -> Sequence[Access | _Placed]:
     """What a statement touches itself: a block all that is in it, a loop or condition what its own expressions load."""
     if type(s) is BlockRealize:
         return _of_realize(s)
-    return loads_of(*_conditions(s)) if has_children else accesses_of(s)
+    return _loads_of(*_conditions(s)) if has_children else accesses_of(s)
 
 
 @_remembered
-def _of_realize(s: BlockRealize) -> tuple[Access, ...]:
+def _of_realize(s: BlockRealize) -> tuple[Access | _Placed, ...]:
     put = Substitution(bindings(s), {})
-    return (*(_placed(a, put) for a in _of_block(s.block)), *loads_of(*s.iter_values, s.predicate))
+    return (*(_Placed(a, put) for a in _of_block(s.block)), *_loads_of(*s.iter_values, s.predicate))
 
 
 @_remembered
@@ -105,14 +105,33 @@ def _of_block(block: Block) -> tuple[Access, ...]:
     return accesses_of(block)
 
 
+def _loads_of(*exprs: Any) -> Sequence[Access]:
+    """What expressions load: nothing, where all of them are indices."""
+    data = [e for e in exprs if not e.is_index]
+    return loads_of(*data) if data else ()
+
+
 def _conditions(s: Stmt) -> list[Any]:
     return [getattr(s, name) for name in ("condition", "min", "extent", "value") if isinstance(getattr(s, name, None), tir.Expr)]
 
 
-def _placed(a: Access, put: Substitution) -> Access:
-    region = tuple(Range(put.rewrite(r.min), put.rewrite(r.extent)) for r in a.region)
-    inside = {v: Range(put.rewrite(r.min), put.rewrite(r.extent)) for v, r in a.inside.items()}
-    return Access(a.buffer, region, a.store, inside, a.update)
+class _Placed:
+    """An access of a block in terms of what is around it, which is worked out when it is asked for: most are to buffers that nothing stores."""
+
+    def __init__(self, access: Access | _Placed, put: Substitution) -> None:
+        self.buffer, self.store, self.update = access.buffer, access.store, access.update
+        self._access, self._put = access, put
+
+    @cached_property
+    def region(self) -> tuple[Range, ...]:
+        return tuple(map(self._moved, self._access.region))
+
+    @cached_property
+    def inside(self) -> Mapping[Var, Range]:
+        return {v: self._moved(r) for v, r in self._access.inside.items()}
+
+    def _moved(self, r: Range) -> Range:
+        return Range(self._put.rewrite(r.min), self._put.rewrite(r.extent))
 
 
 def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None) -> Iterator[Conflict]:
@@ -120,8 +139,7 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
 
     ``own`` are the scopes of the buffers of which each iteration can have its own (None: any).
     """
-    an = tree.analyzer(chain[0])
-    moving = [x for x in chain if an.bounds(x.extent)[1] > 1]
+    moving = [x for x in chain if _is_many(tree, chain[0], x.extent)]
     if not moving:
         return
     places = places_under(tree, chain[-1].body)
@@ -139,6 +157,10 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
             yield from found
 
 
+def _is_many(tree: Tree, top: For, extent: Expr) -> bool:
+    return (extent.value if type(extent) is tir.IntImm else tree.analyzer(top).bounds(extent)[1]) > 1
+
+
 def _with_aliases(buffers: dict[Buffer, None]) -> list[Buffer]:
     """One buffer of each memory."""
     return list({b.data: b for b in buffers}.values())
@@ -150,24 +172,68 @@ def conflict(tree: Tree, loops: Sequence[For], a: Place, b: Place) -> Conflict |
         return None
     if a.access.buffer is not b.access.buffer:
         return Conflict(a, b, tuple(loops))
+    if all(_is_index_of_both(x.loop_var, a.access.region, b.access.region) for x in loops):
+        return None
     met = meeting(tree, loops[0], a, b)
     differing = [x for x in loops if x.loop_var not in met.equal] if met.possible else []
     return Conflict(a, b, tuple(differing)) if differing else None
 
 
+def _is_index_of_both(v: Var, first: Sequence[Range], second: Sequence[Range]) -> bool:
+    """Whether a variable is an index of two regions, so that they meet in none but its equal values."""
+    return any(x.min is v and y.min is v and is_one(x.extent) and is_one(y.extent) for x, y in zip(first, second))
+
+
 def meeting(tree: Tree, top: For, a: Place, b: Place) -> Meeting:
-    """How an instance of one access meets one of another; loops around ``top`` are at one iteration."""
-    an = tree.analyzer(top)
+    """How an instance of one access meets one of another; loops around ``top`` are at one iteration.
+
+    In the root block, whose loops are all that is known there, two regions under the same loops meet alike after every step, so that is remembered."""
+    inner = [_Instance(tuple(_run(x) for x in p.loops[p.loops.index(top) :]), _runs(p.access.inside), _pairs(p.access.region)) for p in (a, b)]
+    if tree.scope(top) is tree.func.root_block and not tree.facts:
+        return _meeting_of(tuple(_run(x) for x in tree.loops(top)), *inner)
+    return _instances_meet(tree.analyzer(top), *inner)
+
+
+Run = tuple[Var, Expr, Expr]
+
+
+class _Instance(NamedTuple):
+    """An access: the loops around it, those inside, and its region; each a minimum and an extent, of a loop with its variable before."""
+
+    around: tuple[Run, ...]
+    inside: tuple[Run, ...]
+    region: tuple[tuple[Expr, Expr], ...]
+
+
+def _run(x: For) -> Run:
+    return x.loop_var, x.min, x.extent
+
+
+def _runs(domain: Mapping[Var, Range]) -> tuple[Run, ...]:
+    return tuple((v, r.min, r.extent) for v, r in domain.items())
+
+
+def _pairs(region: Sequence[Range]) -> tuple[tuple[Expr, Expr], ...]:
+    return tuple((r.min, r.extent) for r in region)
+
+
+@_remembered
+def _meeting_of(outside: tuple[Run, ...], a: _Instance, b: _Instance) -> Meeting:
+    an = Analyzer()
+    for v, low, extent in outside:
+        an.bind(v, Range(low, extent))
+    return _instances_meet(an, a, b)
+
+
+def _instances_meet(an: Analyzer, a: _Instance, b: _Instance) -> Meeting:
     copies: dict[Var, Var] = {}
-    for x in a.loops[a.loops.index(top) :]:
-        an.bind(x.loop_var, Range(x.min, x.extent))
-    for v, r in a.access.inside.items():
-        an.bind(v, r)
-    for v, r in (*((x.loop_var, Range(x.min, x.extent)) for x in b.loops[b.loops.index(top) :]), *b.access.inside.items()):
-        here, copies[v] = Range(substitute(r.min, copies), substitute(r.extent, copies)), Var(v.name, v.dtype)
+    for v, low, extent in (*a.around, *a.inside):
+        an.bind(v, Range(low, extent))
+    for v, low, extent in (*b.around, *b.inside):
+        here, copies[v] = Range(substitute(low, copies), substitute(extent, copies)), Var(v.name, v.dtype)
         an.bind(copies[v], here)
-    there = [Range(substitute(r.min, copies), substitute(r.extent, copies)) for r in b.access.region]
-    return meet(an, a.access.region, there, copies)
+    there = [Range(substitute(low, copies), substitute(extent, copies)) for low, extent in b.region]
+    return meet(an, [Range(*r) for r in a.region], there, copies)
 
 
 def stays_before(tree: Tree, loop: For, a: Place, b: Place, places: list[Place]) -> bool:
@@ -271,7 +337,7 @@ def _touched_besides(stmt: Stmt, buffer: Buffer, users: list[Stmt]) -> bool:
 @_remembered
 def _memory_of(s: Stmt) -> frozenset[Var]:
     """The memory that a statement touches itself (see ``_own_accesses``)."""
-    found = (*_of_block(s.block), *loads_of(*s.iter_values, s.predicate)) if type(s) is BlockRealize else _own_accesses(s, bool(child_stmts(s)))
+    found = (*_of_block(s.block), *_loads_of(*s.iter_values, s.predicate)) if type(s) is BlockRealize else _own_accesses(s, bool(child_stmts(s)))
     return frozenset(a.buffer.data for a in found)
 
 

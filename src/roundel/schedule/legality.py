@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 
 from roundel.arith import covers, detect_iter_map, disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
@@ -11,7 +12,7 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Range, Stmt
 
 from .accesses import INIT, Access, accesses_of, loads_of
-from .dependence import conflicts, instance_conflicts, places_under, same_instance, stays_before
+from .dependence import Place, conflicts, instance_conflicts, places_under, same_instance, stays_before
 from .handed_on import reduces_over, written
 from .primitive import refuse
 from .regions import regions_of, regions_read, run_domain, touched
@@ -301,9 +302,11 @@ def check_merged(tree: Tree, loop: For, parts: Sequence[set[Token]]) -> None:
     _check_blocks_reordered(tree, [loop], "merge")
     places = places_under(tree, loop.body)
     of = {t: k for k, part in enumerate(parts) for t in part}
-    an = tree.analyzer(loop)
-    for a in places if an.bounds(loop.extent)[1] > 1 else ():
-        for b in places:
+    together: dict[Var, list[Place]] = {}  # those of one memory
+    for p in places if tree.analyzer(loop).bounds(loop.extent)[1] > 1 else ():
+        together.setdefault(p.access.buffer.data, []).append(p)
+    for mine in together.values():
+        for a, b in permutations(mine, 2) if any(p.access.store for p in mine) else ():
             if of[a.stmt.block.token] < of[b.stmt.block.token] and not stays_before(tree, loop, a, b, places):  # type: ignore[attr-defined]
                 what = f"{a.who} and {b.who} touch elements of {a.access.buffer.name} in iterations whose order would change"
                 refuse(tree, loop, "cannot merge these loops", what)

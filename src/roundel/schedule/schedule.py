@@ -359,6 +359,8 @@ class Schedule:
 
     def _forward(self, kind: str, before: Tree, change: Any) -> None:
         after = change.tree.nodes
+        if before.nodes.keys() <= after.keys():
+            return
         for handle, token in list(self._values.items()):
             if isinstance(token, Token) and token in before.nodes and token not in after:
                 self._values[handle] = change.forward.get(token, f"{kind} removed it")

@@ -44,7 +44,7 @@ class Trace:
     """An immutable list of instructions; ``decisions`` replace what some of them have chosen."""
 
     def __init__(self, instructions: Sequence[Instruction] = (), decisions: Mapping[Instruction, Any] | None = None) -> None:
-        self.instructions = tuple(replace(i, decision=decisions[i]) if decisions and i in decisions else i for i in instructions)
+        self.instructions = tuple(replace(i, decision=decisions[i]) if i in decisions else i for i in instructions) if decisions else tuple(instructions)
 
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self.instructions)

@@ -119,7 +119,7 @@ def collapse(func: tir.PrimFunc) -> tuple[tir.PrimFunc, list[Groups]] | None:
     buffers = [*func.buffer_params, *root.alloc_buffers]
     groups = {b: _groups(b.ndim, found.dims.get(b, set())) for b in buffers}
     table = {b: b if len(g) == b.ndim else b.replace(shape=merged(b.shape, g)) for b, g in groups.items()}
-    body = tir.seq(*(_nest(_Collapse(block, found.axes[block], groups, table).block(), list(table.values())) for block in blocks))
+    body = tir.seq(*(_Collapse(block, found.axes[block], groups, table).nest() for block in blocks))
     root = root.replace(body=body, alloc_buffers=tuple(table[b] for b in root.alloc_buffers))
     pairs = tuple((p, table[b]) for p, b in func.buffer_map)
     return func.replace(body=func.body.replace(block=root), buffer_map=pairs), [groups[b] for b in func.buffer_params]
@@ -285,6 +285,15 @@ class _Collapse:
             self.iter_vars.append(axes[0].replace(var=var, dom=tir.Range(tir.const(0, extent.dtype), extent)))
             self.joined |= {i.var: var for i in axes}
 
+    def nest(self) -> tir.Stmt:
+        """The block in loops over its axes; what it touches is worked out anew where axes or buffers are others."""
+        s = self.source
+        if not self.joined and all(self.table[r.buffer] is r.buffer for r in (*s.reads, *s.writes)):
+            return _nest(s)
+        block = self.block()
+        reads, writes = block_access(block, list(self.table.values()))
+        return _nest(block.replace(reads=reads, writes=writes))
+
     def block(self) -> tir.Block:
         """The block over the joined axes."""
         change = _Indices(self._access)
@@ -295,11 +304,10 @@ class _Collapse:
         return self.table[buffer], tuple(self.joined.get(indices[g[0]], indices[g[0]]) if len(g) > 1 else indices[g[0]] for g in self.groups[buffer])
 
 
-def _nest(block: tir.Block, buffers: list[tir.Buffer]) -> tir.Stmt:
+def _nest(block: tir.Block) -> tir.Stmt:
     """The block in loops over its axes."""
-    reads, writes = block_access(block, buffers)
     loops = [tir.Var(i.var.name.removeprefix("v_"), i.var.dtype) for i in block.iter_vars]
-    stmt: tir.Stmt = tir.BlockRealize(tuple(loops), tir.const(True), block.replace(reads=reads, writes=writes))
+    stmt: tir.Stmt = tir.BlockRealize(tuple(loops), tir.const(True), block)
     for var, it in zip(reversed(loops), reversed(block.iter_vars), strict=True):
         stmt = tir.For(var, tir.const(0, var.dtype), it.dom.extent, tir.ForKind.SERIAL, stmt)
     return stmt

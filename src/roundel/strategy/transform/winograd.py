@@ -83,8 +83,8 @@ def winograd(program: Program) -> Iterator[Sketch]:
         tile, others = vars(blocking.tile), {k: v for k, v in vars(blocking).items() if k not in ("tile", "rows")}
         return Applied(sch, layouts, tile | {"tile_rows": blocking.rows} | others)
 
-    table = Candidates(_columns(blocking), np.array([winograd_cycles(program.blocks, stages, blocking, program.target)]))
-    yield Sketch("winograd", start, scheduled, table)
+    table = Candidates(_columns(blocking), np.zeros(1))
+    yield Sketch("winograd", start, scheduled, table, beside=lambda: winograd_cycles(program.blocks, stages, blocking, program.target))
 
 
 def _columns(b: Blocking) -> dict[str, np.ndarray]:
