@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .runtime.model import Model
     from .target import TargetLike
     from .tune import Result, Task
+    from .tune.measured import Measured
 
 _log = logging.getLogger("roundel.api")
 _LARGE = 4 << 20  # bytes
@@ -80,7 +81,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     with options.override(**given):
         measured = measured_for(records, machine, threads)
         known = (str(machine), repr(dynamic), repr(hot), repr(Choices.of(choices)), *([] if measured is None else [measured.digest]))
-        key = cache.model_key(files, known) if kept else None
+        key = cache.model_key(files, (*known, *_library_versions(measured))) if kept else None
     if (found := _from_cache(key, threads)) is not None:
         _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
         return found
@@ -99,6 +100,19 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     _log.info("compiled %s in %.2f s%s", _name(model), time.perf_counter() - begun, f", {measured}" if measured is not None else "")
     loaded = _of_entry(entry, threads)  # its weights are mapped, where linking in memory needs a copy of them
     return loaded if loaded is not None else _in_memory(built, files, threads, profile)
+
+
+def _library_versions(measured: Measured | None) -> list[str]:
+    """What a model may become by libraries: the versions of those that may be called."""
+    names = options.get("libraries")
+    if names is None and measured is not None and measured.backends:
+        names = ",".join(measured.backends)
+    if not names:
+        return []
+    from .backends import known
+
+    here = known.available()
+    return [repr({name: known.find(name).current_version for name in known.wanted(names) if name in here})]
 
 
 def _from_cache(key: str | None, threads: int | None) -> Model | None:
@@ -297,7 +311,7 @@ class _Tune:
     def __call__(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None, sizes: Any = None,
                  threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all", search: Any = "evolutionary",
                  db: Any = None, builder: Any = None, runner: Any = None, seed: int = 0, watch: Callable[[Any], None] = lambda session: None,
-                 postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = ()) -> Result:
+                 postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = (), libraries: str | None = None) -> Result:
         """Measure schedules of a model's tensor programs and keep the fastest in a database, which ``rd.compile`` reads.
 
         ``model``: what ``rd.compile`` takes (also ``example_inputs``, ``target``, ``dynamic``), a tensor program, a tensor expression, or a list of
@@ -307,18 +321,23 @@ class _Tune:
         a list of rules, of one's own too. ``search``: ``evolutionary``, ``random``, ``exhaustive``, ``replay``, or a class derived from ``Search``.
         ``db``: a database or its path; None: the user's own. ``builder`` and ``runner``: who builds and measures, by default child processes of this
         machine. ``watch`` is called with the session whenever something was measured. ``postprocessors`` and ``mutators``: functions behind and
-        beside all sketches of the space, as for ``strategy.refine.refined``.
+        beside all sketches of the space, as for ``strategy.refine.refined``. ``libraries``: backends (`roundel.backends`), such as ``openblas`` or those
+        of one's own, whose kernels are measured beside generated code for the parts of a model that they can compute (default: the option
+        ``libraries``; with it, no ``trials`` but 0 are needed). Where one is surely faster and right, later compiles take it.
 
         A schedule that is not surely faster than the untuned compiler's by one part in a hundred is not used. Raises RoundelError.
         """
+        from .backends import known
         from .tune.api import tune as tune_tasks
 
         is_list = isinstance(model, list)
         given = None if is_list else _as_tuned(model, example_inputs, dynamic)
-        found = model if is_list else self.tasks(given, target=target, sizes=sizes)
-        return tune_tasks(found, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db, builder=builder, runner=runner,
-                          seed=seed, watch=watch, mod=given if isinstance(given, IRModule) else None, sizes=sizes, postprocessors=postprocessors,
-                          mutators=mutators)
+        names = known.wanted(options.choose("libraries", libraries))
+        with options.override(libraries="off"):
+            found = model if is_list else self.tasks(given, target=target, sizes=sizes)
+            return tune_tasks(found, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db, builder=builder, runner=runner,
+                              seed=seed, watch=watch, mod=given if isinstance(given, IRModule) else None, sizes=sizes, postprocessors=postprocessors,
+                              mutators=mutators, libraries=names, target=target)
 
     def tasks(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None,
               sizes: Any = None) -> list[Task]:

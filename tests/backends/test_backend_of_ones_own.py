@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import pytest
 import roundel as rd
 from roundel import backends, driver
 from roundel.backends.libraries import libraries
+from roundel.ir.record import ChoiceRecord, Key
 from roundel.relax.dpl import is_const, is_op, wildcard
 from roundel.runtime import toolchain
 from roundel.script import ir as I
@@ -168,10 +168,11 @@ class Measured:
 
     best_way: str
     asked: list[str] = field(default_factory=list)
+    backends: tuple[str, ...] = ()
 
     def choice(self, signature):
         self.asked.append(signature)
-        return SimpleNamespace(taken=self.best_way)
+        return ChoiceRecord(Key(signature, "", 1), self.best_way)
 
     def best(self, program):
         return None

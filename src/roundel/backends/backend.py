@@ -86,13 +86,13 @@ class Kernel:
 @dataclass(frozen=True)
 class Backend:
     """A way to compute parts of graphs besides generated code. ``patterns`` come in order of priority, each is a `FusionPattern` or what makes one;
-    ``implement`` returns the `Kernel` of a composite function, or a text: why there can be none. ``version`` is part of what measurements are
-    kept under."""
+    ``implement`` returns the `Kernel` of a composite function, or a text: why there can be none. ``version``, or what gives it, is that of the library as
+    it is on this machine: what was measured with another one does not count."""
 
     name: str
     patterns: Sequence[FusionPattern | tuple[Any, ...]]
     implement: Callable[[Composite], Kernel | str]
-    version: str = ""
+    version: str | Callable[[], str] = ""
 
     def __post_init__(self) -> None:
         """Raises OptionError for names that choices or C could not tell apart."""
@@ -103,6 +103,11 @@ class Backend:
     def fusion_patterns(self) -> list[FusionPattern]:
         """The patterns."""
         return [p if isinstance(p, FusionPattern) else FusionPattern(*p) for p in self.patterns]
+
+    @cached_property
+    def current_version(self) -> str:
+        """The version, asked for once."""
+        return self.version() if callable(self.version) else self.version
 
 
 GENERATED = "generated"

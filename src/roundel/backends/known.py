@@ -55,6 +55,12 @@ def find(name: str) -> Backend:
     raise OptionError(f"there is no backend {name!r}", hint=f"there are {', '.join(available())}")
 
 
+def wanted(names: str | None) -> list[str]:
+    """The backends that the option ``libraries`` names: with commas or blanks between them; ``all``; ``off`` for none."""
+    found = (names or "").replace(",", " ").split()
+    return available() if found == ["all"] else [] if found == ["off"] else found
+
+
 @cache
 def _installed() -> dict[str, Any]:
     return {e.name: e for e in entry_points(group="roundel.backends")}

@@ -9,13 +9,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..arith import Analyzer
 from ..graph.expectations import Expectations
-from ..graph.rewriter import site_of
 from ..graph.tidy.convert_to_dataflow import convert_to_dataflow
 from ..ir import graph, options, tir
 from ..ir.annotations import IMPORT_C
@@ -26,13 +25,15 @@ from ..ir.errors import RoundelError
 from ..ir.module import IRModule
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, FuseKind, OpDef
 from ..passes import pass_
-from ..relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern, without
-from ..relax.outline import Renamed, outline, unknown_sizes
+from ..relax.fuse_by_pattern import without
+from ..relax.outline import Renamed
 from ..runtime.registry import register_func
+from ..strategy.records import Records
 from ..target import Target
 from . import known
-from .backend import GENERATED, Backend, Composite, Kernel
+from .backend import GENERATED, Backend, Kernel
 from .library import Library
+from .offers import Offer, Part, parts_of, plain
 
 _numbers = itertools.count()  # of functions of Python
 
@@ -46,27 +47,27 @@ def libraries(mod: IRModule) -> IRModule:
     backends = _taking_part(mod)
     for name, func in list(mod.items()) if backends else ():
         if isinstance(func, graph.Function):
-            mod = _Calls(mod, name, _plain(func), backends).module()
+            mod = _Calls(mod, name, plain(func), backends).module()
     return convert_to_dataflow(mod) if backends else mod
 
 
 def _taking_part(mod: IRModule) -> list[Backend]:
-    """The backends that may be chosen."""
-    asked = [name for _, name in mod.choices.asked]
-    wanted = (options.get("libraries") or "").replace(",", " ").split()
-    if not wanted and not asked:
-        return []
+    """The backends that may be chosen: those that `known.wanted` names, those that were the fastest in what was measured, those asked for."""
+    asked, records, option = [name for _, name in mod.choices.asked], mod.choices.records, options.get("libraries")
+    names = known.wanted(option)
+    if option is None and records is not None:
+        names = [*names, *_installed(records)]
     here = known.available() if asked else ()
-    return [known.find(name) for name in dict.fromkeys([*wanted, *(n for n in asked if n in here)])]
+    return [known.find(name) for name in dict.fromkeys([*names, *(n for n in asked if n in here)])]
 
 
-class Offer(NamedTuple):
-    """What a backend could compute: these bindings, of which the last is the result, as a composite function of these operands."""
-
-    bindings: Sequence[graph.VarBinding]
-    composite: Composite
-    operands: Sequence[Any]
-    kernel: Kernel | str
+def _installed(records: Records) -> list[str]:
+    """The backends that records call, without those that are not there any more."""
+    here = known.available() if records.backends else ()
+    for name in records.backends:
+        if name not in here:
+            records.tell(f"{name} was measured to be the fastest for parts of models, and there is no such backend now: generated code runs instead")
+    return [name for name in records.backends if name in here]
 
 
 class _Calls:
@@ -76,23 +77,23 @@ class _Calls:
         self.mod, self.name, self.func, self.backends = mod, name, func, backends
         self.target = mod.attrs.get("target") or Target.host()
         self.expectations = Expectations.of(mod)
-        self.spans = {b.var: b.span for b in func.body.bindings}  # type: ignore[attr-defined]
         self.found: dict[str, tuple[Library, graph.Var]] = {}
         self.python: list[str] = list(func.attrs.get("python", ()))  # what keeps the model from being shipped
 
     def module(self) -> IRModule:
         """The module with what was chosen called in the function."""
-        choosing = Choosing(self.mod.choices, "library")
+        choosing = Choosing(self.mod.choices, "library", versions={b.name: b.current_version for b in self.backends})
         taken: set[graph.Var] = set()
         calls: dict[graph.Var, graph.GraphExpr] = {}
-        for var, offers in self._offers().items():
-            possible = {name: o for name, o in offers.items() if taken.isdisjoint(b.var for b in o.bindings)}
+        for part in parts_of(self.func, self.backends, self.target):
+            possible = {name: o for name, o in part.offers.items() if taken.isdisjoint(b.var for b in o.bindings)}
             if not possible:
                 continue
-            name = self._decided(choosing, possible)
+            name = self._decided(choosing, replace(part, offers=possible))
             if name != GENERATED:
-                taken |= {b.var for b in possible[name].bindings}
-                calls[var] = self._called(possible[name], name)
+                chosen = possible[name]
+                taken |= {b.var for b in chosen.bindings}
+                calls[chosen.bindings[-1].var] = self._called(chosen, name)
         mod = self.mod.replace(choices=choosing.choices())
         if not calls:
             return mod
@@ -102,55 +103,18 @@ class _Calls:
         attrs = func.attrs | {"python": tuple(dict.fromkeys(self.python))} if self.python else func.attrs
         return mod.with_functions({**self.mod.functions, self.name: func.replace(body=body, attrs=attrs)})
 
-    # -- what could be computed
-
-    def _offers(self) -> dict[graph.Var, dict[str, Offer]]:
-        """For the results of matches, the last first, what each backend could compute: its first pattern of which it can."""
-        offers: dict[graph.Var, dict[str, Offer]] = {}
-        alone = IRModule({self.name: self.func})
-        for backend in self.backends:
-            for pattern in backend.fusion_patterns:
-                fuse_by_pattern(alone, [replace(pattern, check=self._noting(backend, pattern, offers))])
-        order = {b.var: k for k, b in enumerate(self.func.body.bindings)}
-        return dict(sorted(offers.items(), key=lambda item: -order[item[0]]))
-
-    def _noting(self, backend: Backend, pattern: FusionPattern, offers: dict[graph.Var, dict[str, Offer]]) -> Callable[[PatternCheckContext], bool]:
-        """A check that refuses everything, and keeps what it was asked about."""
-
-        def check(context: PatternCheckContext) -> bool:
-            bindings = [graph.VarBinding(v, value, self.spans[v]) for v, value in context.matched_bindings.items()]
-            there = offers.setdefault(bindings[-1].var, {})
-            if (backend.name not in there or isinstance(there[backend.name].kernel, str)) and (pattern.check is None or pattern.check(context)):
-                if (offer := self._offer(backend, pattern, bindings)) is not None:
-                    there[backend.name] = offer
-            return False
-
-        return check
-
-    def _offer(self, backend: Backend, pattern: FusionPattern, bindings: Sequence[graph.VarBinding]) -> Offer | None:
-        func, operands = outline(bindings, [bindings[-1].var], {"Composite": pattern.name}, bind_constants=False, dataflow=False)
-        if unknown_sizes(func) or not isinstance(func.ret_sinfo, graph.TensorInfo):
-            return None
-        constants = {k: o.data.numpy() for k, o in enumerate(operands) if isinstance(o, graph.Constant)}
-        composite = Composite(pattern.name, func, self.target, constants)
-        try:
-            return Offer(bindings, composite, operands, backend.implement(composite))
-        except RoundelError:
-            raise
-        except Exception as error:
-            raise RoundelError(f"backend {backend.name} failed: {type(error).__name__}: {error}", where=site_of(_anchor(bindings))) from error
-
     # -- what is chosen
 
-    def _decided(self, choosing: Choosing, offers: Mapping[str, Offer]) -> str:
+    def _decided(self, choosing: Choosing, part: Part) -> str:
         """The name of what computes a part of the graph; recorded under the name of the node whose operator counts most in it."""
-        longest = max((o.bindings for o in offers.values()), key=len)
-        site, call = site_of(_anchor(longest)), _anchor(longest).value
-        cycles: dict[str, float | str | None] = {GENERATED: self._expected(longest)}
-        cycles |= {n: o.kernel if isinstance(o.kernel, str) else o.kernel.cycles for n, o in offers.items()}
+        key = part.key() if self.mod.choices.records is not None else None
+        found = choosing.measured(key)
+        cycles: dict[str, float | str | None] = {GENERATED: self._expected(part.longest)}
+        cycles |= {n: o.kernel if isinstance(o.kernel, str) else o.kernel.cycles for n, o in part.offers.items()}
+        cycles |= {n: f"it was wrong when it was measured: {why}" for n, why in (found.wrong if found is not None else {}).items() if n in cycles}
         known_cycles = {n: c for n, c in cycles.items() if isinstance(c, float | int)}
         preferred = min(known_cycles, key=lambda n: known_cycles[n]) if GENERATED in known_cycles else GENERATED
-        return choosing.decide(site, f"{next(iter(offers.values())).composite.name.partition('.')[2]} {_shapes(longest)}", cycles, preferred, of=call)
+        return choosing.decide(part.site, part.subject, cycles, preferred, of=key)
 
     def _expected(self, bindings: Sequence[graph.VarBinding]) -> float | None:
         """What generated code is expected to take: for operators that others are fused into, or for all where there are none such."""
@@ -197,21 +161,6 @@ class _Calls:
         return graph.Call(CALL_TIR, (self._program(library.found_symbol, program), graph.Tuple(())), sinfo_args=(info,), sinfo=info)
 
 
-def _plain(func: graph.Function) -> graph.Function:
-    """The function without dataflow blocks: values of branches stand beside others in it."""
-    if not any(isinstance(block, graph.DataflowBlock) for block in func.body.blocks):
-        return func
-    table = {b.var: graph.Var(b.var.name, b.var.sinfo) for b in func.body.bindings if isinstance(b.var, graph.DataflowVar)}
-    body = Renamed(dict(table)).rewrite(func.body)
-    return func.replace(body=graph.SeqExpr(tuple(graph.BindingBlock(b.bindings) for b in body.blocks), body.body))
-
-
-def _anchor(bindings: Sequence[graph.VarBinding]) -> graph.VarBinding:
-    """The binding whose operator others are fused into; the last where there is none."""
-    kinds = [(getattr(getattr(b.value, "op", None), "kind", None), b) for b in bindings]
-    return next((b for kind, b in kinds if kind == FuseKind.ANCHOR), bindings[-1])
-
-
 def _body(offer: Offer) -> graph.SeqExpr:
     """The composite function's body, of the operands."""
     func = offer.composite.function
@@ -231,8 +180,3 @@ def _packed(operand: Any, pack: Callable[[Any], Any] | None) -> Any:
 
 def _is_fixed(info: Any) -> bool:
     return info.shape is not None and all(Analyzer().value(n) is not None for n in info.shape)
-
-
-def _shapes(bindings: Sequence[graph.VarBinding]) -> str:
-    call = _anchor(bindings).value
-    return " by ".join("x".join(map(str, a.sinfo.shape or ())) for a in call.args if isinstance(a.sinfo, graph.TensorInfo))  # type: ignore[attr-defined]

@@ -110,11 +110,26 @@ class Library:
     @cached_property
     def missing(self) -> str:
         """Why the library cannot be called on this machine; empty where it can."""
+        return "" if self._opened else f"the library {self.name} is not on this machine ({', '.join(self.files()) or 'no file of it is known'})"
+
+    def says(self, function: str) -> str:
+        """The text that a function of the library without parameters returns, such as its version; empty where there is no such function."""
+        handle, prefix = self._opened or (None, "")
+        if not hasattr(handle, prefix + function):
+            return ""
+        called = getattr(handle, prefix + function)
+        called.restype = ctypes.c_char_p
+        return (called() or b"").decode(errors="replace")
+
+    @cached_property
+    def _opened(self) -> tuple[ctypes.CDLL, str] | None:
+        """The library in this process and what stands before its functions' names; None where it is not found."""
         for file in self.files():
             try:
                 handle = ctypes.CDLL(file)
             except OSError:
                 continue
-            if any(all(hasattr(handle, p + n) for n in self.functions) for p in self.prefixes):
-                return ""
-        return f"the library {self.name} is not on this machine ({', '.join(self.files()) or 'no file of it is known'})"
+            for prefix in self.prefixes:
+                if all(hasattr(handle, prefix + n) for n in self.functions):
+                    return handle, prefix
+        return None

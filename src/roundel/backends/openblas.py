@@ -118,5 +118,5 @@ def _transposed(is_transposed: bool) -> Any:
 
 
 _PATTERNS = [("openblas.matmul", is_op("relax.matmul")(_transposed(a), _transposed(b))) for a in (True, False) for b in (True, False)]
-BACKEND = Backend("openblas", _PATTERNS, _implement, "1")
+BACKEND = Backend("openblas", _PATTERNS, _implement, lambda: LIBRARY.says("openblas_get_config"))
 """The backend ``openblas``."""

@@ -57,6 +57,15 @@ def _compile_from(ctx: typer.Context, database: str | None) -> str | None:
     return database
 
 
+def _with_libraries(ctx: typer.Context, names: str | None) -> str | None:
+    """Have backends take part while the command runs."""
+    if names is not None:
+        ctx.with_resource(options.override(libraries=names))
+    return names
+
+
+LIBRARIES = typer.Option(None, "--libraries", metavar="NAME,NAME,...", callback=_with_libraries, help="Backends, such as openblas, whose kernels take part "
+                         "beside generated code; all, or off. Default: those that were measured to be the fastest.")
 DB = typer.Option(None, "--db", callback=_compile_from, show_default=False, help="Database of measured schedules, as `roundel tune` makes it, to compile "
                   "from; off for none. Default: the user's own.")
 

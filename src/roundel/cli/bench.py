@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import typer
 
-from .arguments import DB, DIM, MODEL, TARGET, THREADS, described, dims, duration, gather_inputs, interruptible, is_compiled, open_model
+from .arguments import DB, DIM, LIBRARIES, MODEL, TARGET, THREADS, described, dims, duration, gather_inputs, interruptible, is_compiled, open_model
 from .json_output import JSON, array_facts, print_json
 
 
 def bench_command(
     model: Path = MODEL,
     inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, db: str = DB,
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, db: str = DB, libraries: str = LIBRARIES,
     seconds: float = typer.Option(3.0, "--seconds", callback=duration, help="For how long to measure."),
     profile: bool = typer.Option(True, "--profile/--no-profile", help="Also time each kernel and compare with the machine (ONNX models only)."),
     top: int = typer.Option(20, "--top", min=1, help="Kernels to show."),

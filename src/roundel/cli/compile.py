@@ -12,7 +12,7 @@ import typer
 from ..ir.errors import CallError, ModelError
 from ..ir.escape import markup, message
 from ..passes.progress import shown
-from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DB, DIM, HOT, PRECISION, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
+from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DB, DIM, HOT, LIBRARIES, PRECISION, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
 from .json_output import JSON, print_json, tensor_facts
 
 
@@ -22,7 +22,7 @@ def compile_command(
                                 help="The library (.so), object to link (.o) or C source (.c) to write. Default: the model's name with .so."),
     target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, hot: list[str] = HOT, verify: bool = VERIFY,
     accuracy: str = ACCURACY, precision: str = PRECISION, weights: str = WEIGHTS, bounds_checks: bool = BOUNDS_CHECKS, choose: list[str] = CHOOSE,
-    db: str = DB,
+    db: str = DB, libraries: str = LIBRARIES,
     header: bool = typer.Option(False, "--header", help="Also write a C header beside the library."),
     side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
     as_json: bool = JSON,

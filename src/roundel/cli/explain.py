@@ -12,7 +12,7 @@ from ..ir.escape import markup
 from ..passes.progress import shown
 from ..reports.explained import Explained, explain
 from ..reports.table import choice_lines, decided, summary, table
-from .arguments import CHOOSE, DB, DIM, TARGET, THREADS, chosen, dims, duration
+from .arguments import CHOOSE, DB, DIM, LIBRARIES, TARGET, THREADS, chosen, dims, duration
 from .json_output import JSON, print_json
 
 
@@ -20,7 +20,7 @@ def explain_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
     kernel: str = typer.Option(None, "--kernel", "-f", help="Only this kernel: its schedule as Python, and what was passed over."),
     measure: bool = typer.Option(True, "--measure/--no-measure", help="Also run the model (random inputs) and time each kernel."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE, db: str = DB,
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE, db: str = DB, libraries: str = LIBRARIES,
     seconds: float = typer.Option(1.0, "--seconds", callback=duration, help="For how long to measure."),
     top: int = typer.Option(25, "--top", min=1, help="Kernels to show, the most expensive first."),
     as_json: bool = JSON,

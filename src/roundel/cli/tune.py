@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..ir.escape import markup
-from .arguments import ACCURACY, DIM, TARGET, THREADS, dims, one_of
+from .arguments import ACCURACY, DIM, LIBRARIES, TARGET, THREADS, dims, one_of
 from .json_output import JSON, print_json
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ MOST_ROWS = 16  # tasks that are shown while it goes on
 def tune_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
     seconds: float = typer.Option(None, "--seconds", min=0, help="For how long. Default: until the trials are made."),
-    trials: int = typer.Option(None, "--trials", min=1, help="Candidates to measure in all, those of earlier runs with the same database counted. "
-                               "Default: 64 for each task where --seconds is not given either."),
+    trials: int = typer.Option(None, "--trials", min=0, help="Candidates to measure in all, those of earlier runs with the same database counted; 0 with "
+                               "--libraries alone compares with these. Default: 64 for each task where --seconds is not given either."),
     sizes: list[str] = typer.Option([], "--sizes", metavar="NAME=SIZE,SIZE,...", help="Sizes of a symbolic dimension to tune for, such as seq=17,128. "
                                     "May be given several times."),
     db: Path = typer.Option(None, "--db", help="The database to go on with and to add to. Default: the user's own."),
@@ -33,14 +33,14 @@ def tune_command(
                                help="all sketches, those of hand-written rules, or generic ones."),
     search: str = typer.Option("evolutionary", "--search", autocompletion=one_of("evolutionary", "random", "exhaustive", "replay"),
                                 help="evolutionary, random, exhaustive or replay."),
-    target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, accuracy: str = ACCURACY,
+    target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, accuracy: str = ACCURACY, libraries: str = LIBRARIES,
     seed: int = typer.Option(0, "--seed", min=0, help="Of the search."),
     runner: str = typer.Option(None, "--runner", metavar="HOST[:PORT]", help="Measure on another machine, where `roundel serve-runner` runs, for its target. "
                                "ROUNDEL_RUNNER_KEY is the key of both."),
     report: Path = typer.Option(None, "--report", help="Also write a page of HTML: curves by task, candidates by decision, predicted against measured."),
     as_json: bool = JSON,
 ) -> None:
-    """Measure schedules of a model's kernels and keep the fastest in a database, which `roundel compile` reads.
+    """Measure schedules of a model's kernels, and libraries beside them, and keep the fastest in a database, which `roundel compile` reads.
 
     Ctrl-C ends the search: what was found is compared with the default and kept. The same command goes on where it was.
     """

@@ -20,7 +20,7 @@ from typing import Any
 
 from .attrs import EMPTY, Attrs
 from .errors import OptionError
-from .record import EXPECTED, MEASURED, OF_THE_CALL, PINNED
+from .record import EXPECTED, MEASURED, OF_THE_CALL, PINNED, ChoiceRecord
 
 MOST_SHOWN = 8  # places in a message
 Alternatives = Mapping[str, float | str | None]
@@ -32,7 +32,7 @@ class Choice:
     """What was decided at ``site``, the name of the model's node. ``subject`` says what is computed there, ``taken`` is one of
     ``alternatives``. ``condition``: on what sizes at run time it is taken, "" for all. ``kind``: between algorithms, layouts, ways to store
     weights, or boundaries of kernels. ``reason``: whether it was asked for, measured or expected to be the best. ``signature``: under which the
-    choice is found among measurements, where there are any."""
+    choice is found among measurements, where there are any; ``measured``: the seconds of alternatives in these."""
 
     site: str
     subject: str
@@ -42,6 +42,7 @@ class Choice:
     kind: str = "algorithm"
     reason: str = EXPECTED
     signature: str = ""
+    measured: Attrs = EMPTY
 
     @property
     def possible(self) -> dict[str, float | None]:
@@ -111,11 +112,13 @@ class Choices:
 
 @dataclass
 class Choosing:
-    """The choices of a pass that is under way, those of ``kind`` if it does not say otherwise."""
+    """The choices of a pass that is under way, those of ``kind`` if it does not say otherwise. ``versions``: of alternatives that have one, by name;
+    what was measured with others does not count."""
 
     before: Choices
     kind: str = "algorithm"
     made: dict[Choice, None] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def asked(self, site: str, alternatives: Alternatives) -> str | None:
         """Which of the alternatives is asked for at a site and can be had; None for none."""
@@ -132,8 +135,9 @@ class Choosing:
         ``preferred``. Recorded."""
         signature = self.signature(of, kind)
         wanted, reason = self._decided(site, alternatives, signature)
-        taken = wanted or preferred
-        self.record(Choice(site, subject, taken, Attrs(alternatives), "", kind or self.kind, reason, signature))
+        taken, found = wanted or preferred, self._found(signature)
+        seconds = Attrs({n: s for n, s in found.seconds.items() if n in alternatives}) if found is not None else EMPTY
+        self.record(Choice(site, subject, taken, Attrs(alternatives), "", kind or self.kind, reason, signature, seconds))
         return taken
 
     def note(self, site: str, subject: str, alternatives: Alternatives, taken: str, kind: str = "", of: Any = None, condition: str = "") -> None:
@@ -146,8 +150,21 @@ class Choosing:
         """What is asked for or was measured, and can be had, and which of both it is."""
         if (asked := self.asked(site, alternatives)) is not None:
             return asked, PINNED
-        found = self.before.records.choice(signature) if signature else None
+        found = self._found(signature)
         return (found.taken, MEASURED) if found is not None and not isinstance(alternatives.get(found.taken, ""), str) else (None, EXPECTED)
+
+    def measured(self, of: Any, kind: str = "") -> ChoiceRecord | None:
+        """What was measured for the call ``of``, with the versions that there are now; None where nothing was."""
+        return self._found(self.signature(of, kind))
+
+    def _found(self, signature: str) -> ChoiceRecord | None:
+        found = self.before.records.choice(signature) if signature else None
+        for name, version in found.libraries.items() if found is not None else ():
+            if self.versions.get(name, version) != version:
+                self.before.records.tell(f"{name} was measured in version {version or 'unknown'}, and is {self.versions[name] or 'unknown'} now: what was "
+                                         "measured of it is not used; `roundel tune` measures again")
+                return None
+        return found
 
     def signature(self, of: Any, kind: str = "") -> str:
         """The digest of what a choice of a ``kind`` is about: a call's operator, its attributes, the shapes and types of its operands and which of

@@ -172,7 +172,8 @@ define("rates", str, "measured", "what cost models take the speed of this machin
 define("records", str, None, "file of measured schedules that is compiled from (default: the user's own, tuned.jsonl in the folder of the cache); off for none")
 define("runner_key", str, None, "what `roundel serve-runner` and those who measure there both know: 16 characters or more")
 define("libraries", str, None, "backends (see `roundel.backends`) whose kernels are chosen where they are expected or were measured to be faster than "
-       "generated code, such as openblas; several with commas between them", shapes_code=True)
+       "generated code, such as openblas; several with commas between them, all, or off (default: those that were measured to be the fastest for "
+       "parts of models)", shapes_code=True)
 define("cache", bool, True, "keep compiled models and kernels on disk")
 define("cache_dir", str, None, "folder of the on-disk cache (default ~/.cache/roundel)")
 define("cache_size", int, 8 << 30, "bytes that compiled models may take on disk; the least recently used go first", least=0)

@@ -85,8 +85,9 @@ class Record:
 @dataclass(frozen=True)
 class ChoiceRecord:
     """The best way to compute nodes of a kind. ``key.program`` is the signature of the choice (`roundel.ir.choice.Choosing.signature`), ``taken`` one
-    of its alternatives, ``seconds`` what a run of the whole model took with each that was measured. ``subject`` says what is computed there;
-    ``by``, ``at`` and ``versions`` as for a `Record`."""
+    of its alternatives, ``seconds`` what each that was measured took: a run of the whole model, or of the part that is chosen for. ``subject`` says what
+    is computed there; ``libraries`` are the versions of the backends among the alternatives, ``wrong`` says of those that computed something else
+    what it was, ``sizes`` what it was measured for where sizes are symbolic. ``by``, ``at`` and ``versions`` as for a `Record`."""
 
     key: Key
     taken: str
@@ -95,3 +96,6 @@ class ChoiceRecord:
     by: str = ""
     at: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    sizes: Sequence[Mapping[str, int]] = ()

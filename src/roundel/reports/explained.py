@@ -135,12 +135,13 @@ def kernels_of(mod: IRModule, threads: int, sizes: dict[str, int] | None = None)
 
 def choices_of(mod: IRModule, threads: int) -> list[dict[str, Any]]:
     """One mapping per choice that the passes recorded in a module as ``unscheduled`` makes it, as `Choice` has it: ``expected_ms`` by algorithm (None
-    where nothing is expected) and ``why_not`` for those that cannot be had."""
+    where nothing is expected), ``measured_ms`` of those that were measured, and ``why_not`` for those that cannot be had."""
     machine = mod.attrs["target"]
     cycles_to_ms = machine.flops_per_cycle() / rates_of(machine, threads).gflops * 1e-6
     return [{
         "site": c.site, "kind": c.kind, "subject": c.subject, "taken": c.taken, "condition": c.condition, "reason": c.reason,
         "expected_ms": {name: None if cycles is None else cycles * cycles_to_ms for name, cycles in c.possible.items()},
+        "measured_ms": {name: seconds * 1e3 for name, seconds in c.measured.items()},
         "why_not": {name: why for name, why in c.alternatives.items() if isinstance(why, str)},
     } for c in mod.choices.made]
 

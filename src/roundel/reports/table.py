@@ -65,19 +65,24 @@ def summary(rows: list[dict[str, Any]]) -> str:
 
 def choice_lines(choices: list[dict[str, Any]]) -> list[str]:
     """A line for all equal choices that had an alternative, and of which something is expected or that are not as usual: what was taken, what is
-    expected of it and of the others, and where."""
+    expected or was measured of it and of the others, and where. Paths by libraries are shown with why there is none, too."""
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for c in choices:
         usual, *others = c["expected_ms"]
-        if others and (c["expected_ms"][usual] is not None or c["taken"] != usual or c["reason"] == MEASURED):
+        known = c["expected_ms"][usual] is not None or c["taken"] != usual or c["reason"] == MEASURED
+        if (others and known) or (c["kind"] == "library" and c["why_not"]):
             alike.setdefault((c["subject"], c["taken"], c["condition"], c["reason"]), []).append(c)
     return [_choice_line(same[0], [c["site"] for c in same]) for same in alike.values()]
 
 
 def _choice_line(choice: dict[str, Any], sites: list[str]) -> str:
-    taken, expected = choice["taken"], choice["expected_ms"]
-    ms = expected.get(taken)
-    others = ", ".join(name if other is None or ms is None else f"{name} {other / ms - 1:+.0%}" for name, other in expected.items() if name != taken)
+    taken, measured = choice["taken"], choice["measured_ms"]
+    times = {n: measured.get(n) if measured else ms for n, ms in choice["expected_ms"].items()}
+    ms = times.get(taken)
+    others = [name if other is None or ms is None else f"{name} {other / ms - 1:+.0%}" for name, other in times.items() if name != taken]
+    if choice["kind"] == "library":
+        others += [f"not {name}: {why}" for name, why in choice["why_not"].items()]
     where = f"{sites[0]} and {len(sites) - 1} more" if len(sites) > 1 else sites[0]
     when = (f" where {choice['condition']}" if choice["condition"] else "") + (" (measured)" if choice["reason"] == MEASURED else "")
-    return short_name(where) + f": {choice['subject']}: {taken}{when}" + ("" if ms is None else f", expected {ms:.3f} ms") + f"; else {others}"
+    time = "" if ms is None else f", {'measured' if measured else 'expected'} {ms:.3f} ms"
+    return short_name(where) + f": {choice['subject']}: {taken}{when}{time}; else {', '.join(others)}"

@@ -278,14 +278,15 @@ class BoundFunction:
             raise CallError(why, hint=_TO_CONVERT) if status == _TYPE_ERROR else _ERRORS.get(status, RunError)(why)
 
     def seconds(self, sets: Sequence[Sequence[Any]], calls: int) -> float:
-        """Seconds that ``calls`` calls of a tensor program in a row take, timed without Python in between. Call k has the arguments
-        ``sets[k % len(sets)]``, contiguous arrays of the right types. Raises as a call does, and CallError for a file's functions."""
+        """Seconds that ``calls`` calls in a row take, timed without Python in between. Call k has the arguments ``sets[k % len(sets)]``, contiguous
+        arrays of the right types; behind those of a graph function stand arrays for its results. Raises as a call does, and CallError for a file's
+        functions."""
         runtime, nanoseconds = self._owner.runtime, ctypes.c_int64()
         if not hasattr(runtime, "rd_time_calls"):
             raise CallError(f"{self.info.name} cannot be timed so", why="it comes from a saved file, whose runtime has no timer", hint="use time_evaluator")
         count = len(self.info.inputs) + len(self.info.outputs)
-        views = [[tensors.view(tensors.prepare(a, t)) for a, t in zip(_flatten(self.info.arguments, args, count), self._in_types + self._out_types)]
-                 for args in sets]
+        given = self.info.arguments if self.info.kind != "graph" else (*self.info.arguments, *range(len(self.info.inputs), count))
+        views = [[tensors.view(tensors.prepare(a, t)) for a, t in zip(_flatten(given, args, count), self._in_types + self._out_types)] for args in sets]
         pointers = [(ctypes.c_void_p * count)(*[address for address, _ in of_one]) for of_one in views]
         table = (ctypes.c_void_p * len(sets))(*[ctypes.addressof(p) for p in pointers])
         handle = ctypes.c_void_p(self._owner.handle)

@@ -7,6 +7,7 @@ compiled from the record. Where records come from is not known here: the compile
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ..ir import options, tir
@@ -19,7 +20,12 @@ __all__ = ["Key", "Record", "Records", "Rival", "Timing", "key_of", "program_dig
 
 
 class Records(Protocol):
-    """What the compiler asks for measurements that were made for its target, threads and options."""
+    """What the compiler asks for measurements that were made for its target, threads and options. ``backends``: those (`roundel.backends`) that were
+    measured to be the fastest for anything."""
+
+    @property
+    def backends(self) -> Sequence[str]:
+        """Their names."""
 
     def best(self, program: str) -> Record | None:
         """The fastest schedule that was measured of a program (its digest)."""

@@ -4,36 +4,44 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from .. import driver
 from ..ir import graph
 from ..ir.errors import OptionError
 from ..ir.module import IRModule
-from ..target import Target
+from ..target import Target, TargetLike
 from ..target.host import usable_cores
 from .database import Database
 from .measure import Builder, LocalBuilder, LocalRunner, Runner
+from .paths import Compared, Paths
 from .result import Result
 from .search import search_named
 from .session import Session, Settings
 from .task import Task, cases_of, threads_of
 from .whole import Whole
 
+PATHS = 0.25  # share of the time for the comparison with libraries, where there are any
 TRIALS = 64  # for each task, where neither a time nor a number of trials is given
 
 
 def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all",
          search: Any = "evolutionary", db: Database | str | os.PathLike[str] | None = None, builder: Builder | None = None, runner: Runner | None = None,
          seed: int = 0, watch: Callable[[Session], None] = lambda session: None, mod: IRModule | None = None,
-         sizes: Any = None, postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = ()) -> Result:
+         sizes: Any = None, postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = (), libraries: Sequence[str] = (),
+         target: TargetLike | None = None) -> Result:
     """Measure schedules of tasks and keep the fastest in a database; ``rd.tune`` says what the arguments are. ``mod`` is the model that the tasks are
-    of, ``sizes`` what they were made for: at the end the winners are compared inside of it. Raises RoundelError."""
+    of, ``sizes`` what they were made for: at the end the winners are compared inside of it, and with what the backends ``libraries`` have for its parts.
+    Raises RoundelError."""
     search_named(search)
-    threads = threads_of(threads)
-    if not (seconds is None or seconds > 0) or not (trials is None or trials > 0):
-        raise OptionError("there is no time to tune", hint="give seconds above 0, and at least one trial")
+    threads, begun = threads_of(threads), time.monotonic()
+    if not (seconds is None or seconds > 0) or not (trials is None or trials > 0 or (trials == 0 and libraries)):
+        raise OptionError("there is no time to tune", hint="give seconds above 0, and at least one trial, or none and libraries to compare with")
+    if libraries and (mod is None or not _is_model(mod)):
+        raise OptionError("libraries are measured for parts of a model", hint="give the model, not its tasks or a tensor program")
     database = db if isinstance(db, Database) else Database(db)
     if seconds is None and trials is None:
         trials = TRIALS * len(found)
@@ -47,11 +55,18 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
         if runner is None:
             runner = LocalRunner()
             stack.callback(runner.close)
-        settings = Settings(threads, seconds, trials, space=space, search=search, seed=seed, postprocessors=tuple(postprocessors), mutators=tuple(mutators))
+        searched = seconds and seconds * (1 - PATHS * bool(libraries))
+        settings = Settings(threads, searched, trials, space=space, search=search, seed=seed, postprocessors=tuple(postprocessors), mutators=tuple(mutators))
         whole = Whole(mod, found[0].program.target, threads, cases_of(sizes)[0][0]) if mod is not None and found and here and _is_model(mod) else None
         session = Session(found, builder, runner, database, settings, watch, whole)
-        session.run()
-    return Result(session.attempts, session.elapsed, database.path, session.was_interrupted)
+        if trials != 0:
+            session.run()
+        compared: list[Compared] = []
+        if libraries and mod is not None and not session.was_interrupted:
+            end = float("inf") if seconds is None else begun + seconds
+            machine = driver.target_of(target, mod)
+            compared = Paths(mod, machine, threads, libraries, cases_of(sizes), database, runner, end).run()
+    return Result(session.attempts, time.monotonic() - begun, database.path, session.was_interrupted, compared)
 
 
 def _is_model(mod: IRModule) -> bool:

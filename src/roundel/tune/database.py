@@ -128,6 +128,13 @@ class Database:
         found = [c for line in self._lines.get((key.program, key.target), ()) if line.kind == CHOICE and (c := self._parsed(line)) and c.key == key]
         return max(found, key=lambda c: c.at, default=None)
 
+    def choices(self, target: str) -> Iterator[ChoiceRecord]:
+        """All that was measured of choices on a machine (its digest)."""
+        for (_, of), lines in self._lines.items():
+            for line in lines if of == target else ():
+                if line.kind == CHOICE and (found := self._parsed(line)) is not None:
+                    yield found
+
     def __iter__(self) -> Iterator[Record]:
         for lines in self._lines.values():
             for line in lines:
@@ -267,7 +274,7 @@ def _key(found: Mapping[str, Any]) -> Key:
 
 
 def _choice(found: Mapping[str, Any]) -> ChoiceRecord:
-    given = {n: found[n] for n in ("seconds", "subject", "by", "at", "versions") if n in found}
+    given = {n: found[n] for n in ("seconds", "subject", "by", "at", "versions", "libraries", "wrong", "sizes") if n in found}
     return ChoiceRecord(_key(found), found["taken"], **given)
 
 

@@ -7,6 +7,7 @@ This is read for models that come from the cache too, so it imports no more than
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,12 @@ class Measured:
     def choice(self, signature: str) -> ChoiceRecord | None:
         """What was measured to be the best at nodes of a kind."""
         return self.database.choice(Key(signature, self.target, self.threads, self.options))
+
+    @cached_property
+    def backends(self) -> list[str]:
+        """The backends (`roundel.backends`) that were measured to be the fastest for anything."""
+        found = (c for c in self.database.choices(self.target) if (c.key.threads, c.key.options) == (self.threads, self.options))
+        return sorted({c.taken for c in found if c.taken in c.libraries})
 
     def taken(self, kernel: str, record: Record) -> None:
         """Note that a kernel is compiled from a record."""

@@ -14,6 +14,7 @@ from ..ir.errors import TuneError
 from ..runtime.toolchain import atomic_output
 from ..schedule import Schedule
 from .attempt import Attempt
+from .paths import Compared
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,14 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What ``rd.tune`` gives: the rows by task, also under the kernels' names, ``result["main"]``. ``seconds``: for how long it tuned."""
+    """What ``rd.tune`` gives: the rows by task, also under the kernels' names, ``result["main"]``. ``seconds``: for how long it tuned. ``paths``: parts
+    of the model with the times of generated code and of libraries."""
 
     attempts: Sequence[Attempt]
     seconds: float
     database: Path | None
     was_interrupted: bool = False
+    paths: Sequence[Compared] = ()
 
     @property
     def rows(self) -> list[Row]:
@@ -100,8 +103,8 @@ class Result:
         """For JSON."""
         before, after = self.model_ms()
         return {"tasks": [asdict(r) | {"gain": r.gain} for r in self.rows], "default_ms": before, "best_ms": after, "gain": self.gain,
-                "trials": sum(r.trials for r in self.rows), "seconds": self.seconds, "database": str(self.database) if self.database else None,
-                "interrupted": self.was_interrupted}
+                "paths": [asdict(c) for c in self.paths], "trials": sum(r.trials for r in self.rows), "seconds": self.seconds,
+                "database": str(self.database) if self.database else None, "interrupted": self.was_interrupted}
 
     def __str__(self) -> str:
         lines = [f"{'task':40s} {'weight':>6s} {'trials':>6s} {'default ms':>10s} {'best ms':>10s} {'gain':>6s}"]
@@ -109,7 +112,7 @@ class Result:
             times = f"{_ms(r.default_ms)} {_ms(r.best_ms)} {r.gain:5.2f}x" if r.default_ms is not None else r.note or "not measured"
             lines.append(f"{r.name[:40]:40s} {r.weight:6g} {r.trials:6d} {times}")
         before, after = self.model_ms()
-        return "\n".join([*lines, f"{'together':40s} {'':13s} {_ms(before)} {_ms(after)} {self.gain:5.2f}x"])
+        return "\n".join([*lines, f"{'together':40s} {'':13s} {_ms(before)} {_ms(after)} {self.gain:5.2f}x", *map(str, self.paths)])
 
     __repr__ = __str__
 

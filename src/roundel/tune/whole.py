@@ -9,36 +9,48 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from .. import driver
 from ..ir.errors import RoundelError
 from ..ir.module import IRModule
 from ..ir.record import ChoiceRecord, Record
+from ..strategy.records import Records
 from ..target import Target
 from .measure import Argument
-from .measure.arrays import random_arguments
+from .measure.arrays import outputs_of, random_arguments, to_write
+from .measure.clock import turn
 
 _log = logging.getLogger("roundel.tune")
 ROUNDS = 40
 SECONDS = 10.0  # for all rounds, but no fewer than
 LEAST = 8       # rounds
+CALLS = 2       # in a row, of a whole model
 
 
 @dataclass(frozen=True)
 class Proposed:
-    """Records that are not in any database yet, by the digests of programs."""
+    """Records that are not in any database yet: schedules by the digests of programs, choices by their signatures. ``kept``: those that are."""
 
-    schedules: Mapping[str, Record]
+    schedules: Mapping[str, Record] = field(default_factory=dict)
+    choices: Mapping[str, ChoiceRecord] = field(default_factory=dict)
+    kept: Records | None = None
+
+    @property
+    def backends(self) -> Sequence[str]:
+        """As `Records`."""
+        return sorted({c.taken for c in self.choices.values()} & {n for c in self.choices.values() for n in c.libraries})
 
     def best(self, program: str) -> Record | None:
         """As `Records`."""
-        return self.schedules.get(program)
+        return self.schedules.get(program) or (self.kept.best(program) if self.kept is not None else None)
 
     def choice(self, signature: str) -> ChoiceRecord | None:
-        """As `Records`: algorithms stay as they are."""
-        return None
+        """As `Records`: algorithms stay as they are, and libraries take part where they are proposed."""
+        found = self.kept.choice(signature) if self.kept is not None else None
+        return self.choices.get(signature) or (found if found is not None and not found.libraries else None)
 
     def taken(self, kernel: str, record: Record) -> None:
         """As `Records`."""
@@ -66,9 +78,26 @@ class Whole:
             _log.warning("winners are not compared inside of the model, which does not run with random inputs: %s", error)
             return {}
 
-    def _compiled(self, records: Any) -> Any:
-        built = driver.compile_module(self.mod, target=self.target, records=records, profile=True)
-        executable = built.load(threads=self.threads, profile=True)
+    def total(self, proposed: Records, other: Records) -> list[float]:
+        """What a run takes with the first records, relative to one with the others, by round. Empty where the model cannot be run with random inputs."""
+        try:
+            functions = [self._compiled(r, profile=False) for r in (proposed, other)]
+            sets = [to_write(f, given := self._inputs(f), outputs_of(f, given)) for f in functions]
+        except (RoundelError, MemoryError, KeyError) as error:
+            _log.warning("paths are not compared inside of the model, which does not run with random inputs: %s", error)
+            return []
+        ratios: list[float] = []
+        end = time.monotonic() + SECONDS
+        while len(ratios) < ROUNDS and (len(ratios) < LEAST or time.monotonic() < end):
+            seconds = [0.0, 0.0]
+            for k in (0, 1) if len(ratios) % 2 else (1, 0):
+                seconds[k], _ = turn(partial(functions[k].seconds, [sets[k]], CALLS), self.threads)
+            ratios.append(seconds[0] / seconds[1])
+        return ratios
+
+    def _compiled(self, records: Any, profile: bool = True) -> Any:
+        built = driver.compile_module(self.mod, target=self.target, records=records, profile=profile)
+        executable = built.load(threads=self.threads, profile=profile)
         return executable["main" if "main" in executable else next(iter(executable))]
 
     def _inputs(self, function: Any) -> list[Any]:

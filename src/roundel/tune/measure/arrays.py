@@ -79,7 +79,10 @@ def difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> Fai
 
 
 def outputs_of(function: Any, arguments: Sequence[Any]) -> list[np.ndarray]:
-    """What a program writes when it is called with copies of the arguments."""
+    """What a program writes when it is called with copies of the arguments, or what a graph function returns."""
+    if function.info.kind == "graph":
+        found = function(*arguments)
+        return list(found) if isinstance(found, tuple) else [found]
     positions = output_positions(function)
     args = [aligned(a) if k in positions else a for k, a in enumerate(arguments)]
     function(*args)
@@ -92,3 +95,9 @@ def output_positions(function: Any) -> list[int]:
     return [k for k, a in enumerate(function.info.arguments) if isinstance(a, int) and a >= count]
 
 
+def to_write(function: Any, arguments: Sequence[Any], results: Sequence[np.ndarray]) -> list[Any]:
+    """The arguments for calls that are timed, with arrays of their own for what is written: behind the others for a graph function."""
+    if function.info.kind == "graph":
+        return [*arguments, *map(aligned, results)]
+    positions = output_positions(function)
+    return [aligned(a) if k in positions else a for k, a in enumerate(arguments)]

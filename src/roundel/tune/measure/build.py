@@ -46,9 +46,14 @@ def build(source: Source | Plan, target: Target) -> Artifact | Failure | Twin:
         built = compile_module(IRModule({NAME: func}, {"target": target}), target)
     except (RoundelError, RecursionError, MemoryError) as error:
         return Failure("build", f"{type(error).__name__}: {error}")
+    return artifact_of(built, source.layouts, identity)
+
+
+def artifact_of(built: Built, layouts: Any = None, identity: str = "") -> Artifact:
+    """What was compiled, of one function that is called `NAME`, as it goes to who measures."""
     weights = {key: constant.numpy() for key, constant in built.weights.items()}
     parts = built.objects, built.functions, weights, built.offsets, built.nbytes, built.target, built.spec
-    return Artifact(built.functions[0].symbol, parts, source.layouts, identity)
+    return Artifact(built.functions[0].symbol, parts, layouts or {}, identity)
 
 
 def opened(artifact: Artifact, threads: int) -> Any:
