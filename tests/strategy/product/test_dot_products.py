@@ -141,3 +141,16 @@ def test_the_fastest_instruction_of_each_machine_is_taken(cpu, name):
 
 def test_c_source_has_no_instructions_of_llvm():
     assert not fastest_group(Target("c -mcpu=znver4"), ("uint8", "int8", "int32"))
+
+
+def test_what_is_computed_of_the_sums_is_counted():
+    """Few products for each result, which is brought to 8 bits again: what follows the sums takes as long as they do."""
+    m, n, k = 784, 192, 16
+    a, b, r = te.placeholder((m, k), "uint8", "A"), te.placeholder((k, n), "int8", "B"), te.reduce_axis((0, k), "r")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, r].astype("int32") * b[r, j].astype("int32"), axis=r), "C")
+    scaled = te.compute((m, n), lambda i, j: te.nearbyint(c[i, j].astype("float32") * 0.01 + 3.0), "S")
+    low = te.compute((m, n), lambda i, j: te.min(te.max(scaled[i, j], 0.0), 255.0).astype("uint8"), "Y")
+    sums, results = (explain_program(te.create_prim_func([a, b, x]).with_attr("global_symbol", "main"), Target("znver4", cores=2), constants=(WEIGHT,))
+                     for x in (c, low))
+    assert results.cycles > 1.2 * sums.cycles
+    assert results.decisions[GRAIN] < sums.decisions.get(GRAIN, 1 << 60)  # a thread has enough to do with fewer of them

@@ -11,7 +11,7 @@ which axes are its own, is found by matching its description (``match/dot_produc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -21,13 +21,12 @@ from ...target import Target
 from ..match.accesses import BlockInfo, blocks_of, product
 from ..match.dot_product import Product, matches
 from ..parallelism import is_little, parallelize
-from ..pointwise.elementwise import schedule_spatial
+from ..pointwise.elementwise import cycles_beside, schedule_spatial
 from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
-from ..statements import ASSUMED
 from .contraction import store_of
 from .contraction_candidates import ASSUMED_ROWS
-from .dot_products_candidates import candidates
+from .dot_products_candidates import candidates, results
 from .register_tile import Tile
 
 TASKS = 8
@@ -54,7 +53,11 @@ def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
         if table is None:
             refused.append((next(iter(found.intrins.values())).name, "its columns fill no vector"))
             continue
-        yield Sketch("dot_products", program.inlined(keep=prologue), partial(_scheduled, found=found, prologue=prologue, target=program.target), table)
+        inlined = program.inlined(keep=prologue)
+        after = partial(cycles_beside, inlined, program.target, prologue)
+        each = lambda choice, found=found, table=table, after=after: (table.expected(choice) + after()) / results(found)
+        yield Sketch("dot_products", inlined, partial(_scheduled, found=found, prologue=prologue, each=each, target=program.target), table,
+                     partial(cycles_beside, inlined, program.target))
         return
     for name, why in dict.fromkeys(refused):
         yield Refusal(f"dot_products by {name}", why)
@@ -67,8 +70,8 @@ def _is_widening(info: BlockInfo) -> bool:
         and value.value.dtype.bits < value.dtype.bits
 
 
-def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: tuple[str, ...], target: Target) -> Applied:
-    """The steps for one choice; the blocks ``prologue`` stay."""
+def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: tuple[str, ...], each: Callable[[Any], float], target: Target) -> Applied:
+    """The steps for one choice; the blocks ``prologue`` stay. ``each``: cycles of one result, with what is computed of it before it is stored."""
     tile = Tile(choice["rows"], choice["vectors"], choice["lanes"])
     split = bool(found.is_split(tile.lanes))
     position = sch.func.buffer_params.index(found.weight.buffer)
@@ -76,7 +79,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: Product, prologue: 
     block = sch.get_block(found.info.name)
     read = [r.buffer for r in sch.get(block).reads].index(found.weight.buffer)
     sch.transform_layout(block, ("read", read), mapping, pad_value=0)
-    grain = _schedule(sch, found, tile, split, store_of(sch, found.info), target)
+    grain = _schedule(sch, found, tile, split, store_of(sch, found.info), each(choice), target)
     for info in blocks_of(sch.func):
         if info.name in prologue:
             schedule_spatial(sch, info, target)
@@ -95,8 +98,8 @@ def _layout(p: Product, lanes: int, split: bool) -> tir.IndexMap:
     return tir.IndexMap.from_func(moved, len(p.weight.indices))
 
 
-def _schedule(sch: Schedule, p: Product, tile: Tile, split: bool, epilogue: Any, target: Target) -> dict[str, int]:
-    """Bring loops into order; the decision of how many iterations a thread takes at once."""
+def _schedule(sch: Schedule, p: Product, tile: Tile, split: bool, epilogue: Any, each: float, target: Target) -> dict[str, int]:
+    """Bring loops into order; the decision of how many iterations a thread takes at once. ``each``: cycles of one result."""
     block = sch.get_block(p.info.name)
     loops = sch.get_loops(block)
     outside, inner = [loops[k] for k in p.columns], []
@@ -132,7 +135,7 @@ def _schedule(sch: Schedule, p: Product, tile: Tile, split: bool, epilogue: Any,
     sch.tensorize(lanes, p.intrins[tile.lanes].name)
     if not outside:
         return {}
-    return _parallel(sch, outside, tile.rows * tile.vectors * product([p.extent(k) for k in (*p.reduce, p.axis)], ASSUMED) / p.group / 2, tile, target)
+    return _parallel(sch, outside, each * tile.rows * tile.vectors * tile.lanes, tile, target)
 
 
 def _parallel(sch: Schedule, loops: list[Any], work: float, tile: Tile, target: Target) -> dict[str, int]:

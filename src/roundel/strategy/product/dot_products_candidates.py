@@ -15,6 +15,7 @@ import numpy as np
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
 from ..cost import cycles
+from ..match.accesses import product
 from ..match.dot_product import Product
 from ..statements import ASSUMED, LANES, UNROLLED, Loop, Operation, Statement, Touch, in_registers, statement_of
 from .contraction_candidates import ASSUMED_ROWS
@@ -41,6 +42,11 @@ def _rows(p: Product) -> int:
     """Of the axis that tiles cut."""
     extent = p.extent(p.rows[-1]) if p.rows else 1
     return ASSUMED_ROWS if extent is None else extent
+
+
+def results(p: Product) -> int:
+    """How many sums the product has, sizes that are no numbers taken as its candidates take them."""
+    return max(product([p.extent(k) for k in (*p.columns, p.column)], ASSUMED) * product([p.extent(k) for k in p.rows], ASSUMED_ROWS), 1)
 
 
 def _vectors(p: Product, t: Columns) -> np.ndarray:
