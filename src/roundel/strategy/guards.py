@@ -90,6 +90,23 @@ def share_inside(predicate: tir.Expr, loops: Sequence[tir.For], extent: Extent, 
     return math.prod(_share_of_places(conditions, extent) for conditions in within.values())
 
 
+def share_before_ends(predicate: tir.Expr, loops: Sequence[tir.For], extent: Extent, steps: Steps, first: First) -> float:
+    """The share of the iterations of ``loops`` that are left where a block's predicate ends them: those of a loop that was split into several may reach
+    far beyond its end, if that is a size which only the run knows. Iterations that are written out or vectorized are made if the first of them is."""
+    made: dict[frozenset[Any], float] = {}
+    kinds = {x.loop_var: x.kind for x in loops if WINDOW not in (x.annotations or {})}
+    for part in _parts(predicate):
+        moved = steps(SLACK[type(part)](part)) if type(part) in SLACK and part.is_index else None
+        if not moved or any(axis not in kinds or step > 0 for axis, step in moved.items()):
+            continue
+        counted = sorted((-step, extent(axis), axis) for axis, step in moved.items() if step and kinds[axis] in _CUT)
+        if counted and all(outer == step * n for (step, n, _), (outer, _, _) in zip(counted, counted[1:], strict=False)):
+            left = (first(SLACK[type(part)](part)) // counted[0][0] + 1) / math.prod(n for _, n, _ in counted)
+            axes = frozenset(axis for *_, axis in counted)
+            made[axes] = min(made.get(axes, 1.0), max(left, 0.0))
+    return math.prod(made.values())
+
+
 def _share_of_places(conditions: Sequence[tuple[float, Mapping[Any, float]]], extent: Extent) -> float:
     """Where all conditions hold: differences in the first iteration, and how far each moves with an iteration of each loop."""
     axes = list(dict.fromkeys(axis for _, moved in conditions for axis in moved))

@@ -18,7 +18,7 @@ from ..ir.annotations import GRAIN
 from ..ir.visit import free_vars
 from ..schedule.operations import ELEMENTARY
 from ..target import Target
-from .guards import share_evaluated, share_inside
+from .guards import share_before_ends, share_evaluated, share_inside
 from .nest import Operand
 
 Column = Any  # an array with a value for each candidate, or one number for all
@@ -162,13 +162,13 @@ class _Reader:
         kind = type(stmt)
         if kind is tir.For:
             self.middle[stmt.loop_var] = max(1, self.number(stmt.extent) // 2)
-            begins = at_first(stmt.min, first)
+            begins = at_first(stmt.min, first, self.sizes)
             self.read(stmt.body, (*loops, stmt), values, {**first, stmt.loop_var: begins} if begins else first, predicate)
         elif kind is tir.BlockRealize:
             extents = {x.loop_var: self.number(x.extent) for x in loops}
             bound = list(zip((i.var for i in stmt.block.iter_vars), stmt.iter_values, strict=True))
             inner = {**values, **{var: steps(v, values, extents) for var, v in bound}}
-            begun = {**first, **{var: at_first(v, first) for var, v in bound}}
+            begun = {**first, **{var: at_first(v, first, self.sizes) for var, v in bound}}
             if stmt.block.init is not None:
                 self.read(stmt.block.init, self._before(stmt, loops), inner, begun)
             self.read(stmt.block.body, loops, inner, begun, stmt.predicate)
@@ -235,13 +235,13 @@ def number(e: tir.Expr, sizes: Mapping[str, int], middle: Mapping[tir.Var, int] 
     return ASSUMED
 
 
-def at_first(e: tir.Expr, first: Mapping[tir.Var, int]) -> int:
-    """The value of an index in the first iteration of every loop, ``first`` says where variables begin that do not at 0."""
+def at_first(e: tir.Expr, first: Mapping[tir.Var, int], sizes: Mapping[str, int] = MappingProxyType({})) -> int:
+    """The value of an index in the first iteration of every loop, ``first`` says where variables begin that do not at 0. ``sizes`` as for `number`."""
     if isinstance(e, tir.IntImm):
         return e.value
     if isinstance(e, tir.Var):
-        return first.get(e, ASSUMED if e.size else 0)
-    return _FOLDS[type(e)](at_first(e.a, first), at_first(e.b, first)) if type(e) in _FOLDS else 0
+        return first.get(e, sizes.get(e.name, ASSUMED) if e.size else 0)
+    return _FOLDS[type(e)](at_first(e.a, first, sizes), at_first(e.b, first, sizes)) if type(e) in _FOLDS else 0
 
 
 def _shared(chains: Sequence[tuple[tir.For, ...]]) -> int:
@@ -430,13 +430,14 @@ class _Accesses:
         """The share of iterations in which a condition is evaluated; of a statement whose loops are still to be chosen, all."""
         if not self.site.loops:
             return 1.0
-        moved, first = lambda e: steps(e, self.site.values, self.extents), lambda e: at_first(e, self.site.first)
+        moved, first = lambda e: steps(e, self.site.values, self.extents), lambda e: at_first(e, self.site.first, self.reader.sizes)
         return share_evaluated(condition, self.site.loops, lambda axis: _extent(axis, self.extents), moved, first)
 
     def share(self) -> float:
-        """The share of the iterations in which no window's loop is in the padding."""
-        moved, first = lambda e: steps(e, self.site.values, self.extents), lambda e: at_first(e, self.site.first)
-        return share_inside(self.site.predicate, self.site.loops, lambda axis: _extent(axis, self.extents), moved, first)
+        """The share of the iterations in which no window's loop is in the padding, and none is beyond its end."""
+        moved, first = lambda e: steps(e, self.site.values, self.extents), lambda e: at_first(e, self.site.first, self.reader.sizes)
+        where = (self.site.predicate, self.site.loops, lambda axis: _extent(axis, self.extents), moved, first)
+        return share_inside(*where) * share_before_ends(*where)
 
     def _fused(self, e: tir.Expr) -> Any:
         """The product that is one instruction with the sum it goes into."""
