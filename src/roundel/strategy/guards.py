@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def share_before_ends(predicate: tir.Expr, loops: Sequence[tir.For], extent: Ext
         if not moved or any(axis not in kinds or step > 0 for axis, step in moved.items()):
             continue
         counted = sorted((-step, extent(axis), axis) for axis, step in moved.items() if step and kinds[axis] in _CUT)
-        if counted and all(outer == step * n for (step, n, _), (outer, _, _) in zip(counted, counted[1:], strict=False)):
+        if counted and all(outer == step * n for (step, n, _), (outer, _, _) in pairwise(counted)):
             left = (first(SLACK[type(part)](part)) // counted[0][0] + 1) / math.prod(n for _, n, _ in counted)
             axes = frozenset(axis for *_, axis in counted)
             made[axes] = min(made.get(axes, 1.0), max(left, 0.0))

@@ -92,20 +92,8 @@ class Behaviour:
     """Cycles for a vector of scores of which a mask hides some."""
     tile_cycles: float
     """Cycles to start and end a tile of attention's results."""
-    product_share: float
-    """The share of the peak that large products reach, plain or by Strassen's algorithm."""
-    factors_share: float
-    """In Strassen's algorithm: the share of the rate of the last cache, at which factors of the data are written and read."""
-    scanning_share: float
-    """... at which data is read for the powers of its rows."""
-    streamed_weights_share: float
-    """... of the rate of memory, at which weights are read."""
     factors_room: float
-    """... of the last cache, that factors of the data may fill."""
-    combined_cycles: float
-    """Cycles for a vector of results of Strassen's algorithm, with the powers of its row and columns."""
-    factor_cycles: float
-    """Cycles for a vector of each quarter of a matrix stored in fewer bits: widened, summed up, kept."""
+    """The share of the last cache that sums of quarters of the data may fill, in Strassen's algorithm."""
 
 
 def _fitted(**others: float) -> Behaviour:
@@ -117,8 +105,7 @@ def _fitted(**others: float) -> Behaviour:
         "cache_room": 0.8, "l2_room": 0.6, "stages_room": 0.75, "panel_room": 0.25, "waiting_room": 0.2, "scattered_room": 0.2, "l3_room": 0.4,
         "ahead_bytes": 4096, "attention_exposed": 0.25, "attention_streamed": 0.8, "attention_far": 1 / 3, "attention_together": 2 / 3,
         "broadcast_cycles": 0.1, "exponential_cycles": 12.0, "turn_cycles": 16.0, "rescale_cycles": 40.0, "update_cycles": 2.0, "tail_cycles": 700.0,
-        "edge_cycles": 45.0, "tile_cycles": 14.0, "product_share": 0.94, "factors_share": 1 / 6, "scanning_share": 8 / 15,
-        "streamed_weights_share": 4 / 15, "factors_room": 0.5, "combined_cycles": 5.0, "factor_cycles": 4.0,
+        "edge_cycles": 45.0, "tile_cycles": 14.0, "factors_room": 0.5,
     }
     return Behaviour(**figures | others)  # type: ignore[arg-type]
 

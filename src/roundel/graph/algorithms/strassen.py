@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products with constant matrices run by Strassen's algorithm where that takes less time by the model of the machine.
+"""Products with constant matrices run by Strassen's algorithm where the tensor programs that it becomes are expected to take less time than the plain one.
 
     matmul(x, W)   ->   strassen_matmul(strassen_data(x, rows), seven sums of quarters of W / columns, x, rows) * columns * rows
                         with powers of two: rows = row_scale(x), columns = column_scale(W)
@@ -11,6 +11,7 @@ Matrices that are stored in fewer bits stay as they are: their sums are made bes
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,17 +25,16 @@ from ...ops.dims import dim_text, shape_text, static
 from ...ops.outside_scaling import column_scale, divided
 from ...ops.strassen import PRODUCTS, shared_weight, strassen_weight
 from ...passes import pass_
-from ...strategy.product.panels import PAIRS
+from ...strategy.product.panels import PAIRS, PARTS
 from ...target import Target
-from ...target.target import L3, MEMORY
+from ..expectations import Expectations, stand_in
 from ..rewriter import GraphRewriter, is_call, site_of
 from ..tidy.convert_to_dataflow import convert_to_dataflow
 from ..tidy.inline_functions import dims_of, fresh_copy
 
+WEIGHT = (1,)  # the constant among the operands of products
 PLAIN, STRASSEN = "plain", "strassen"  # the algorithms
 NO_POWERS = "the columns of its matrix differ too much in size, or are not finite"
-GAIN = 0.97           # of the time at most, or the larger weights are not worth it
-FACTOR_PAIRS = 128    # of rows that share these
 TILE = PAIRS          # pairs of rows, where their number is symbolic
 MOST_ROWS = 512       # it must pay from some number of rows up to this one
 
@@ -55,6 +55,7 @@ class _Strassen(GraphRewriter):
     def __init__(self, mod: IRModule, target: Target) -> None:
         super().__init__(mod)
         self.target = target
+        self.expectations = Expectations.of(mod)
         self.enough: set[tir.Expr] = set()  # symbolic numbers of rows known to be enough here
         self.decided: dict[tir.Expr, int] = {}  # those that a condition outside of here asks for, and how many it asks for
         self.loops = 0  # around here
@@ -99,16 +100,17 @@ class _Strassen(GraphRewriter):
         found = product_of(call)
         if found is None or static(found.rows) is not None:
             return tir.index_const(0), None
-        algorithms = found.algorithms(self.target, 1, MOST_ROWS, TILE)
+        algorithms = found.algorithms(self.expectations, (), MOST_ROWS, TILE)
         asked = self.choosing.asked(site, algorithms)
         if asked is not None:
             return found.rows, 2 if asked == STRASSEN and self.powers(found) is not None else None
         if self.choosing.wanted(site, algorithms, call) == PLAIN:  # measured; from how many rows on Strassen's algorithm pays, a record does not tell
             return found.rows, None
-        fitting = [r for r in range(MOST_ROWS, 0, -2 * TILE) if pays(1, r, found.inner, found.columns, self.target, TILE, found.stored)]
-        if not fitting or fitting[0] != MOST_ROWS or self.powers(found) is None:
+        enough = lambda rows: pays(found, self.expectations, (), rows, TILE)
+        if not enough(MOST_ROWS) or self.powers(found) is None:
             return found.rows, None
-        return found.rows, next(r for k, r in enumerate(fitting) if k + 1 == len(fitting) or fitting[k + 1] != r - 2 * TILE)
+        numbers = range(2 * TILE, MOST_ROWS, 2 * TILE)  # what a row costs besides the products, many rows share
+        return found.rows, next(iter(numbers[bisect_left(numbers, True, key=enough):]), MOST_ROWS)
 
     def powers(self, found: Product) -> np.ndarray | None:
         """The powers of two for the columns of the constant; None where it has none, so that the product stays as it is."""
@@ -142,14 +144,12 @@ class _Strassen(GraphRewriter):
 
     def fixed(self, found: Product, call: graph.Call) -> int | None:
         """The tile of a product whose number of rows is known, None where it stays plain; recorded."""
-        rows, batch = static(found.rows), [static(n) for n in found.batch]
+        rows, batch = static(found.rows), tuple(n for n in map(static, found.batch) if n is not None)
         assert rows is not None
-        ways = [*([(0, math.prod(batch))] if None not in batch else []), (TILE, 1)]
-        paying = [(tile, n) for tile, n in ways if pays(n, rows, found.inner, found.columns, self.target, tile, found.stored)]
-        possible = [(tile, n) for tile, n in ways if not isinstance(found.algorithms(self.target, n, rows, tile)[STRASSEN], str)]
-        tile, matrices = next(iter(paying or possible or ways))
-        algorithms = found.algorithms(self.target, matrices, rows, tile)
-        preferred = STRASSEN if paying else PLAIN
+        ways = [*([(0, batch)] if len(batch) == len(found.batch) else []), (TILE, ())]
+        tile, matrices = next(((t, n) for t, n in ways if not found.only_plain(self.target, math.prod(n), rows, t)), ways[0])
+        algorithms = found.algorithms(self.expectations, matrices, rows, tile)
+        preferred = STRASSEN if pays(found, self.expectations, matrices, rows, tile) else PLAIN
         if STRASSEN in (preferred, self.choosing.wanted(self.site, algorithms, call)) and self.powers(found) is None:
             algorithms, preferred = algorithms | {STRASSEN: NO_POWERS}, PLAIN
         return tile if self.choosing.decide(self.site, str(found), algorithms, preferred, of=call) == STRASSEN else None
@@ -157,7 +157,7 @@ class _Strassen(GraphRewriter):
     def varying(self, found: Product, call: graph.Call) -> bool:
         """Whether a product of symbolic rows runs by Strassen's algorithm where there are enough of them; recorded, with the times of many."""
         least, pays_somewhere = self.decided.get(found.rows), self.least_rows(call, self.site)[1] is not None
-        algorithms = found.algorithms(self.target, 1, MOST_ROWS, TILE)
+        algorithms = found.algorithms(self.expectations, (), MOST_ROWS, TILE)
         if id(found.weight.data) in self.known_powers and self.powers(found) is None:
             algorithms |= {STRASSEN: NO_POWERS}
         elif pays_somewhere and least is None:
@@ -196,13 +196,42 @@ class Product:
     def __str__(self) -> str:
         return f"matmul {shape_text((*self.batch, self.rows, self.inner))} by {self.inner}x{self.columns}"
 
-    def algorithms(self, target: Target, batch: int, rows: int, tile: int) -> dict[str, float | str | None]:
-        """The cycles of one core expected of each algorithm for ``batch`` matrices of ``rows``, or why there is only the plain one."""
-        why_not = only_plain(batch, rows, self.inner, self.columns, target, tile, self.stored)
+    def algorithms(self, expectations: Expectations, batch: tuple[int, ...], rows: int, tile: int) -> dict[str, float | str | None]:
+        """The cycles of one core expected of each algorithm for a ``batch`` of matrices of ``rows``, or why there is only the plain one. ``tile``: pairs of
+        rows come in whole tiles of so many."""
+        target = expectations.setting.target
+        why_not = self.only_plain(target, math.prod(batch), rows, tile)
         if why_not:
             return {PLAIN: None, STRASSEN: why_not}
-        times = strassen_cycles(batch, rows, self.inner, self.columns, target, tile, self.stored)
-        return dict(zip((PLAIN, STRASSEN), times, strict=True))
+        x, stored = stand_in("x", (*batch, rows, self.inner)), self.weight.data.dtype
+        plain = make("matmul", x, stand_in("weight", (self.inner, self.columns), stored), out_dtype="float32" if self.narrow else None)
+        half, how = half_columns(self.columns, target.lanes("float32")), {"tile": tile, "form": "strassen" if self.narrow else "winograd"}
+        scales = make("nn.row_scale", x)
+        powers = stand_in("powers", scales.sinfo.shape)
+        sums = make("nn.strassen_data", x, powers, **how)
+        shape = (self.inner, 2 * half) if self.narrow else (self.inner, PARTS * half) if tile else (PRODUCTS, self.inner // 2, half)
+        product = make("nn.strassen_matmul", stand_in("sums", sums.sinfo.shape), stand_in("weight", shape, stored), x, powers, columns=self.columns, **how)
+        expected = expectations.cycles
+        return {PLAIN: expected(plain, WEIGHT), STRASSEN: expected(scales) + expected(sums) + expected(product, WEIGHT)}
+
+    def only_plain(self, target: Target, batch: int, rows: int, tile: int) -> str:
+        """Why it cannot run in seven parts, for so many matrices of ``rows``; "" where it can."""
+        inner, columns, stored = self.inner, self.columns, self.stored
+        lanes = target.lanes("float32")
+        grown, growth = (PRODUCTS + bool(tile)) / 4, options.get("weight_growth")
+        if options.get("accuracy") == "strict":
+            return "the option accuracy is strict"
+        if rows < 2 or not batch or inner % 2:
+            return f"{rows} rows and sums of {inner} cannot both be halved"
+        if columns < 4 * lanes:
+            return f"there are {columns} columns, fewer than four vectors of {lanes}"
+        if stored >= 4 and growth < grown:
+            return f"weights grow to {grown:g} times their size, the option weight_growth allows {growth:g}"
+        if stored < 4 and tile:  # whether the first rows are there is asked in the innermost loop, where their sums are made: half as fast as plain products
+            return "its rows come in tiles, and its weights are stored in fewer bits"
+        if not tile and _factors_of_data(batch * ((rows + 1) // 2), inner) > target.l3_bytes * target.factors_room:  # every panel of columns reads them again
+            return "sums of its data fill more than half of the last cache"
+        return ""
 
 
 def product_of(call: graph.GraphExpr) -> Product | None:
@@ -219,56 +248,16 @@ def product_of(call: graph.GraphExpr) -> Product | None:
     return Product(tuple(batch), rows, *weight.data.shape, weight)
 
 
-def pays(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0, stored: int = 4) -> bool:
-    """Whether a product of ``batch`` matrices [rows, inner] with one [inner, columns] is expected to run faster in seven parts;
-    ``tile``: pairs of rows come in whole tiles of so many; ``stored``: bytes of an element of the constant."""
-    if only_plain(batch, rows, inner, columns, target, tile, stored):
-        return False
-    plain, parts = strassen_cycles(batch, rows, inner, columns, target, tile, stored)
-    return parts < GAIN * plain
-
-
-def only_plain(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0, stored: int = 4) -> str:
-    """Why a product cannot run in seven parts; "" where it can."""
-    lanes = target.lanes("float32")
-    grown, growth = (PRODUCTS + bool(tile)) / 4, options.get("weight_growth")
-    if options.get("accuracy") == "strict":
-        return "the option accuracy is strict"
-    if rows < 2 or inner % 2:
-        return f"{rows} rows and sums of {inner} cannot both be halved"
-    if columns < 4 * lanes:
-        return f"there are {columns} columns, fewer than four vectors of {lanes}"
-    if stored >= 4 and growth < grown:
-        return f"weights grow to {grown:g} times their size, the option weight_growth allows {growth:g}"
-    if stored < 4 and tile:  # whether the first rows are there is asked in the innermost loop, where their sums are made: half as fast as plain products
-        return "its rows come in tiles, and its weights are stored in fewer bits"
-    if not tile and _factors_of_data(batch * ((rows + 1) // 2), inner) > target.l3_bytes * target.factors_room:  # every panel of columns reads them again
-        return "sums of its data fill more than half of the last cache"
-    return ""
+def pays(found: Product, expectations: Expectations, batch: tuple[int, ...], rows: int, tile: int = 0) -> bool:
+    """Whether a product with ``batch`` matrices of ``rows`` is expected to run faster in seven parts, whose pairs of rows come in whole tiles of ``tile``."""
+    algorithms = found.algorithms(expectations, batch, rows, tile)
+    plain, parts = algorithms[PLAIN], algorithms[STRASSEN]
+    return isinstance(plain, float) and isinstance(parts, float) and parts < plain
 
 
 def _factors_of_data(pairs: int, inner: int) -> int:
     """Bytes of the sums of quarters of the data."""
     return 4 * PRODUCTS * pairs * (inner // 2)
-
-
-def strassen_cycles(batch: int, rows: int, inner: int, columns: int, target: Target, tile: int = 0, stored: int = 4) -> tuple[float, float]:
-    """What the model expects of the plain product and of the seven parts, in cycles of one core."""
-    lanes = target.lanes("float32")
-    half = half_columns(columns, lanes)
-    narrow = stored < 4
-    per_cycle = lanes * target.fma_ports * target.product_share
-    pairs = batch * (-(-rows // (2 * tile)) * tile if tile else (rows + 1) // 2)
-    factors = _factors_of_data(pairs, inner)
-    quarter = (inner // 2) * half
-    weights, cached = target.streamed_weights_share * target.bytes_per_cycle(MEMORY), target.bytes_per_cycle(L3)
-    direct = max(batch * rows * inner * columns / per_cycle, stored * inner * columns / weights)
-    parts = max(PRODUCTS * pairs * quarter / per_cycle, stored * (4 if narrow else PRODUCTS) * quarter / weights)
-    sums = 4 * batch * rows * inner / (target.scanning_share * cached) + factors / (target.factors_share * cached)
-    sums += target.combined_cycles * batch * rows * columns / lanes
-    if narrow:
-        sums += target.factor_cycles * quarter / lanes * -(-pairs // FACTOR_PAIRS)
-    return direct, parts + sums
 
 
 def half_columns(columns: int, lanes: int) -> int:

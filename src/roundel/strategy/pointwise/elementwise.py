@@ -21,7 +21,7 @@ from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_o
 from ..parallelism import parallelize
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
-from ..statements import LANES, Loop, statement_of
+from ..statements import LANES, UNROLLED, Loop, statement_of
 from .inline import is_output
 from .streams import stream
 
@@ -73,14 +73,18 @@ def spatial_cycles(info: BlockInfo, target: Target, kept: Collection[tir.Buffer]
     """What a block without reduction is expected to take once `schedule_spatial` has scheduled it. ``kept``: buffers in registers."""
     axes, extents = info.spatial, [ASSUMED if extent_of(a) is None else extent_of(a) for a in info.spatial]
     lanes = _lanes(info, target)
-    is_vector = bool(axes) and _in_vectors(info, lanes, lambda a: False) and product(extents[-_flat_suffix(info):], ASSUMED) >= lanes // 2
+    is_vector = bool(axes) and _in_vectors(info, lanes, lambda a: a.buffer in kept) and product(extents[-_flat_suffix(info):], ASSUMED) >= lanes // 2
     last = len(axes) - 1
     around = [Loop(k, n or 1) for k, n in enumerate(extents)]
+    decided: list[int] = []  # the axes that choose what is computed, which are written out
     if is_vector:
         flat = _flat_suffix(info)
         whole = Loop(last, -(-product(extents[-flat:], ASSUMED) // lanes)) if flat > 1 else Loop(last, -(-(extents[last] or 1) // lanes))
-        around = [*around[: len(axes) - flat], whole, Loop(last, lanes, LANES)]
-    statement = statement_of(info.block, last if is_vector else -1, target, has_guards=bool(conditional(info)))
+        decided = [k for k in range(len(axes) - flat) if _chooses(info, axes[k])]
+        outside = [x for x in around[: len(axes) - flat] if x.axis not in decided]
+        around = [*outside, whole, *(replace(around[k], kind=UNROLLED) for k in decided), Loop(last, lanes, LANES)]
+    has_guards = not conditional(info) <= {axes[k].var for k in decided}
+    statement = statement_of(info.block, last if is_vector else -1, target, has_guards=has_guards)
     touches = tuple(replace(t, register=t.register or t.buffer in kept) for t in statement.touches)
     return float(np.max(cycles(target, replace(statement, loops=tuple(around), touches=touches))))
 

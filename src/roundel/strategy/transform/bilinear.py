@@ -28,7 +28,7 @@ from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
-from ..cost import rows_in_cache
+from ..cost import capacities, cycles, rows_in_cache, traffic_cycles
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
@@ -37,7 +37,7 @@ from ..product.panels import shared_panels
 from ..product.register_tile import Tile, in_vectors, multiply_in_registers, product_cycles
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
-from ..statements import ASSUMED
+from ..statements import ASSUMED, LANES, UNROLLED, Loop, in_registers, number, statement_of
 
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 SUMMED_REGISTERS = 4 # that sums of quarters need beside the products
@@ -145,7 +145,20 @@ def _cycles(stages: Stages, t: Columns, pairs: int, lanes: int, target: Target) 
     steps, others = (product([extent_of(a) for a in axes], ASSUMED) for axes in (c.info.reduce, c.info.spatial[:-2]))
     columns = (extent_of(c.info.spatial[-1]) or lanes) // lanes
     products = product_cycles(target, t["block_rows"], t["rows"], t["vectors"], lanes, c.row_bytes) * (pairs / t["block_rows"])
-    return products * steps * others * columns + sum(spatial_cycles(i, target) for i in (stages.result, stages.store))
+    if stages.factors is not None:  # once for the rows of a block
+        products = products + spatial_cycles(stages.factors, target) * pairs / t["block_rows"] / (steps * others * columns)
+    sums = _summing(stages.result, lanes, target) + spatial_cycles(stages.store, target, {stages.result.stores[0].buffer})
+    moved = sum(product([number(n, {}) for n in b.shape], 1) * b.dtype.storage_bits / 8 for b in (c.vector.buffer, c.broadcast.buffer))
+    fetched = traffic_cycles(target, [moved * (moved > room) for room in capacities(target)])
+    return np.maximum(products * steps * others * columns, max(fetched)) + sums  # each panel is fetched beside the products of the one before
+
+
+def _summing(result: BlockInfo, lanes: int, target: Target) -> float:
+    """Cycles of the block that adds the products: a vector of each of them at a time, for all that is made of these in registers."""
+    *outside, q, i, j = ((k, extent_of(a)) for k, a in enumerate(result.spatial))
+    around = [*(Loop(k, n or ASSUMED) for k, n in outside), Loop(q[0], -(-(q[1] or ASSUMED) // lanes))]
+    body = (Loop(i[0], i[1] or 1, UNROLLED), Loop(j[0], j[1] or 1, UNROLLED), Loop(q[0], lanes, LANES))
+    return float(np.max(cycles(target, replace(in_registers(statement_of(result.block, q[0], target, has_guards=False)), loops=(*around, *body), result=None))))
 
 
 def _pack(sch: Schedule, stages: Stages, tile: Tile) -> dict[int, tir.IndexMap]:
