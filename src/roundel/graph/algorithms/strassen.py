@@ -12,12 +12,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
 from ...ir import graph, options, tir
+from ...ir.choice import Alternatives
 from ...ir.constants import ConstData
+from ...ir.dtype import DType
 from ...ir.module import IRModule
 from ...ir.visit import free_vars
 from ...ops import make
@@ -109,7 +114,7 @@ class _Strassen(GraphRewriter):
         enough = lambda rows: pays(found, self.expectations, (), rows, TILE)
         if not enough(MOST_ROWS) or self.powers(found) is None:
             return found.rows, None
-        numbers = range(2 * TILE, MOST_ROWS, 2 * TILE)  # what a row costs besides the products, many rows share
+        numbers = range(4 * TILE, MOST_ROWS, 4 * TILE)  # from one of these on it pays: what does not grow with the rows, more of them share
         return found.rows, next(iter(numbers[bisect_left(numbers, True, key=enough):]), MOST_ROWS)
 
     def powers(self, found: Product) -> np.ndarray | None:
@@ -151,7 +156,7 @@ class _Strassen(GraphRewriter):
         algorithms = found.algorithms(self.expectations, matrices, rows, tile)
         preferred = STRASSEN if pays(found, self.expectations, matrices, rows, tile) else PLAIN
         if STRASSEN in (preferred, self.choosing.wanted(self.site, algorithms, call)) and self.powers(found) is None:
-            algorithms, preferred = algorithms | {STRASSEN: NO_POWERS}, PLAIN
+            algorithms, preferred = {**algorithms, STRASSEN: NO_POWERS}, PLAIN
         return tile if self.choosing.decide(self.site, str(found), algorithms, preferred, of=call) == STRASSEN else None
 
     def varying(self, found: Product, call: graph.Call) -> bool:
@@ -159,9 +164,9 @@ class _Strassen(GraphRewriter):
         least, pays_somewhere = self.decided.get(found.rows), self.least_rows(call, self.site)[1] is not None
         algorithms = found.algorithms(self.expectations, (), MOST_ROWS, TILE)
         if id(found.weight.data) in self.known_powers and self.powers(found) is None:
-            algorithms |= {STRASSEN: NO_POWERS}
+            algorithms = {**algorithms, STRASSEN: NO_POWERS}
         elif pays_somewhere and least is None:
-            algorithms |= {STRASSEN: "its number of rows becomes known too late to choose between variants"}
+            algorithms = {**algorithms, STRASSEN: "its number of rows becomes known too late to choose between variants"}
         taken = STRASSEN if pays_somewhere and least is not None else PLAIN
         condition = f"{dim_text(found.rows)} >= {least}" if taken == STRASSEN else ""
         self.choosing.note(self.site, f"{found}, times of {MOST_ROWS} rows", algorithms, taken, of=call, condition=condition)
@@ -196,23 +201,14 @@ class Product:
     def __str__(self) -> str:
         return f"matmul {shape_text((*self.batch, self.rows, self.inner))} by {self.inner}x{self.columns}"
 
-    def algorithms(self, expectations: Expectations, batch: tuple[int, ...], rows: int, tile: int) -> dict[str, float | str | None]:
+    def algorithms(self, expectations: Expectations, batch: tuple[int, ...], rows: int, tile: int) -> Alternatives:
         """The cycles of one core expected of each algorithm for a ``batch`` of matrices of ``rows``, or why there is only the plain one. ``tile``: pairs of
         rows come in whole tiles of so many."""
         target = expectations.setting.target
         why_not = self.only_plain(target, math.prod(batch), rows, tile)
         if why_not:
             return {PLAIN: None, STRASSEN: why_not}
-        x, stored = stand_in("x", (*batch, rows, self.inner)), self.weight.data.dtype
-        plain = make("matmul", x, stand_in("weight", (self.inner, self.columns), stored), out_dtype="float32" if self.narrow else None)
-        half, how = half_columns(self.columns, target.lanes("float32")), {"tile": tile, "form": "strassen" if self.narrow else "winograd"}
-        scales = make("nn.row_scale", x)
-        powers = stand_in("powers", scales.sinfo.shape)
-        sums = make("nn.strassen_data", x, powers, **how)
-        shape = (self.inner, 2 * half) if self.narrow else (self.inner, PARTS * half) if tile else (PRODUCTS, self.inner // 2, half)
-        product = make("nn.strassen_matmul", stand_in("sums", sums.sinfo.shape), stand_in("weight", shape, stored), x, powers, columns=self.columns, **how)
-        expected = expectations.cycles
-        return {PLAIN: expected(plain, WEIGHT), STRASSEN: expected(scales) + expected(sums) + expected(product, WEIGHT)}
+        return _expected(expectations, (*batch, rows), self.inner, self.columns, self.weight.data.dtype, tile)
 
     def only_plain(self, target: Target, batch: int, rows: int, tile: int) -> str:
         """Why it cannot run in seven parts, for so many matrices of ``rows``; "" where it can."""
@@ -232,6 +228,21 @@ class Product:
         if not tile and _factors_of_data(batch * ((rows + 1) // 2), inner) > target.l3_bytes * target.factors_room:  # every panel of columns reads them again
             return "sums of its data fill more than half of the last cache"
         return ""
+
+
+@lru_cache(maxsize=256)
+def _expected(expectations: Expectations, rows: tuple[int, ...], inner: int, columns: int, stored: DType, tile: int) -> Mapping[str, float | str | None]:
+    """The cycles of one core of each algorithm for data [*rows, inner]: of all kernels that it becomes."""
+    x, narrow = stand_in("x", (*rows, inner)), stored.bits < 32
+    plain = make("matmul", x, stand_in("weight", (inner, columns), stored), out_dtype="float32" if narrow else None)
+    half, how = half_columns(columns, expectations.setting.target.lanes("float32")), {"tile": tile, "form": "strassen" if narrow else "winograd"}
+    scales = make("nn.row_scale", x)
+    powers = stand_in("powers", scales.sinfo.shape)
+    sums = make("nn.strassen_data", x, powers, **how)
+    shape = (inner, 2 * half) if narrow else (inner, PARTS * half) if tile else (PRODUCTS, inner // 2, half)
+    product = make("nn.strassen_matmul", stand_in("sums", sums.sinfo.shape), stand_in("weight", shape, stored), x, powers, columns=columns, **how)
+    expected = expectations.cycles
+    return MappingProxyType({PLAIN: expected(plain, WEIGHT), STRASSEN: expected(scales) + expected(sums) + expected(product, WEIGHT)})
 
 
 def product_of(call: graph.GraphExpr) -> Product | None:

@@ -28,7 +28,7 @@ from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
-from ..cost import capacities, cycles, rows_in_cache, traffic_cycles
+from ..cost import capacities, cycles, rows_in_cache, together, traffic_cycles
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
@@ -149,8 +149,9 @@ def _cycles(stages: Stages, t: Columns, pairs: int, lanes: int, target: Target) 
         products = products + spatial_cycles(stages.factors, target) * pairs / t["block_rows"] / (steps * others * columns)
     sums = _summing(stages.result, lanes, target) + spatial_cycles(stages.store, target, {stages.result.stores[0].buffer})
     moved = sum(product([number(n, {}) for n in b.shape], 1) * b.dtype.storage_bits / 8 for b in (c.vector.buffer, c.broadcast.buffer))
-    fetched = traffic_cycles(target, [moved * (moved > room) for room in capacities(target)])
-    return np.maximum(products * steps * others * columns, max(fetched)) + sums  # each panel is fetched beside the products of the one before
+    *near, memory = traffic_cycles(target, [moved * (moved > room) for room in capacities(target)])
+    beside = np.maximum(products * steps * others * columns, max(near))  # a panel is fetched from the caches beside the products of the one before
+    return together(target, beside, memory) + sums
 
 
 def _summing(result: BlockInfo, lanes: int, target: Target) -> float:
