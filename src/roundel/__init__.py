@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "auto_schedule": "api", "compile": "api", "interpret": "api", "load": "api", "import_model": "api", "import_relay": "api",

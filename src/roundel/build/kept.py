@@ -17,6 +17,7 @@ from typing import Any
 from ..ir.cache_entry import Entry
 from ..runtime.integrity import DIGEST
 from ..runtime.metadata import FunctionInfo
+from ..target import Target
 from .build import Built
 from .link import Pieces, link
 
@@ -28,19 +29,21 @@ def keep(built: Built, folder: Path) -> None:
     """Write the model into a folder. Raises BuildError where it cannot be shipped, OSError where the disk refuses."""
     built.save(folder / "model.so", side_file=True)
     with zipfile.ZipFile(folder / "model.parts", "w") as parts:
-        parts.writestr(_FACTS, json.dumps({"functions": [f.info.to_json() for f in built.functions], "nbytes": built.nbytes}))
+        parts.writestr(_FACTS, json.dumps({"functions": [f.info.to_json() for f in built.functions], "nbytes": built.nbytes,
+                                                "target": None if built.target is None else str(built.target)}))
         for index, content in enumerate(built.objects):
             parts.writestr(f"{index}.o", content)
 
 
 def link_again(entry: Entry, out: str | Path, *, header: bool = False, **options: Any) -> Path:
-    """Link what ``keep`` wrote on this machine for this machine; ``header`` and ``options`` are those of ``Built.save``. Raises BuildError, OSError."""
+    """Link what ``keep`` wrote for the target that it was compiled for; ``header`` and ``options`` are those of ``Built.save``. Raises BuildError, OSError."""
     with zipfile.ZipFile(io.BytesIO(_content(entry, "model.parts", 0, entry.size("model.parts")))) as parts:
         facts = json.loads(parts.read(_FACTS))
         objects = [parts.read(name) for name in parts.namelist() if name != _FACTS]
     weights = _weights(entry, facts["nbytes"]) if facts["nbytes"] else None
     infos = [FunctionInfo.from_json(f) for f in facts["functions"]]
-    return link(objects, weights, out, functions=[i.name for i in infos], header=infos if header else (), **options)
+    target = Target(facts["target"]) if facts.get("target") else None
+    return link(objects, weights, out, target, functions=[i.name for i in infos], header=infos if header else (), **options)
 
 
 def _weights(entry: Entry, nbytes: int) -> Pieces:

@@ -190,22 +190,26 @@ def entry_name(name: str, function: str) -> str:
 
 
 def foreign_triple(target: Any) -> str | None:
-    """zig's triple of a machine that is not this one, else None."""
+    """zig's triple where files for ``target`` are not linked by this machine's own compiler: another processor, another C library (``musl``), or the
+    oldest version of it to run with (``gnu.2.17``); else None. Raises BuildError for systems other than Linux."""
     triple = getattr(target, "triple", None)
     if not triple:
-        return None
-    parts = triple.split("-")
-    if (
-        parts[0] in (platform.machine(), {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine()))
-        and "linux" in triple
-    ):
         return None
     if "linux" not in triple:
         raise BuildError(
             f"a shared library for {triple} cannot be linked here",
             hint="machines with Linux are what Roundel links for: see `roundel targets`",
         )
-    return f"{parts[0]}-linux-{parts[-1] if parts[-1] not in ('linux', 'unknown') else 'gnu'}"
+    processor, *_, last = triple.split("-")
+    library = "gnu" if last in ("linux", "unknown") else last
+    if processor in (platform.machine(), {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine())) and library == _c_library():
+        return None
+    return f"{processor}-linux-{library}"
+
+
+def _c_library() -> str:
+    """The last part of this machine's triple: the C library that Python runs with."""
+    return "gnu" if platform.libc_ver()[0] == "glibc" else "musl"
 
 
 def _architecture(target: Target | None) -> str:

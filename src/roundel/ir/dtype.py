@@ -7,19 +7,21 @@ import re
 from difflib import get_close_matches
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+try:
+    import ml_dtypes
+except ModuleNotFoundError:  # the package that only runs models does without it; `DType.numpy` says so where such an array is asked for
+    ml_dtypes = None  # type: ignore[assignment]
+
+_ADDED = ("bfloat16", "int4", "uint4", "int2", "uint2", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+          "float4_e2m1fn")  # to NumPy's types, by ml_dtypes
 _NUMPY: dict[str, Any] = {
     "bool": np.bool_, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
     "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
     "float16": np.float16, "float32": np.float32, "float64": np.float64,
     "complex64": np.complex64, "complex128": np.complex128,
-    "bfloat16": ml_dtypes.bfloat16, "int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4,
-    "int2": ml_dtypes.int2, "uint2": ml_dtypes.uint2,
-    "float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2,
-    "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
-    "float8_e8m0fnu": ml_dtypes.float8_e8m0fnu, "float4_e2m1fn": ml_dtypes.float4_e2m1fn,
+    **{name: getattr(ml_dtypes, name) for name in _ADDED if ml_dtypes is not None},
 }
 _ALIASES = {"float": "float32", "double": "float64", "half": "float16", "int": "int64", "uint": "uint64",
             "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "float8_e4m3": "float8_e4m3fn", "boolean": "bool"}
@@ -97,8 +99,10 @@ class DType(str):
 
     @property
     def numpy(self) -> np.dtype:
-        """The NumPy (or ml_dtypes) type of one element; raises TypeError for handle and void."""
+        """The NumPy (or ml_dtypes) type of one element; raises TypeError for handle and void, and where ml_dtypes is needed and missing."""
         if self.element not in _NUMPY:
+            if self.element in _ADDED:
+                raise TypeError(f"arrays of {self.element} need the package ml_dtypes (pip install ml-dtypes)")
             raise TypeError(f"{self} has no NumPy equivalent")
         return np.dtype(_NUMPY[self.element])
 
