@@ -35,7 +35,8 @@ def main() -> int:
     given.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
         sources = source_archive(Path(work))
-        made = [Path(shutil.copy(sources, given.output)), *(compiler_wheel(sources, machine, Path(work), given.output) for machine in given.machines.split(","))]
+        made = [Path(shutil.copy(sources, given.output))]
+        made += [compiler_wheel(sources, machine, Path(work), given.output) for machine in given.machines.split(",")]
         made.append(runtime_wheel(Path(work), given.output))
     for path in made:
         print(f"{path.stat().st_size / 1e6:7.2f} MB  {path}")

@@ -102,6 +102,7 @@ class OpPattern(Pattern):
 
     @property
     def operators(self) -> frozenset[str]:
+        """The one operator of the name."""
         return frozenset((self.name,))
 
     def _fits(self, value: Any, m: Match) -> bool:
@@ -123,6 +124,7 @@ class Either(Pattern):
 
     @property
     def operators(self) -> frozenset[str] | None:
+        """Those of all its alternatives."""
         each = [o.operators for o in self.options]
         return None if None in each else frozenset().union(*each)
 
@@ -143,6 +145,7 @@ class Where(Pattern):
 
     @property
     def operators(self) -> frozenset[str] | None:
+        """Those of the pattern that it restricts."""
         return self.inner.operators
 
     def _fits(self, value: Any, m: Match) -> bool:
@@ -150,7 +153,7 @@ class Where(Pattern):
 
 
 def wildcard() -> Wildcard:
-    """Anything."""
+    """A pattern that every value matches."""
     return Wildcard()
 
 
@@ -184,10 +187,12 @@ class PatternRewriter(GraphRewriter):
         self.use_count: dict[graph.Var, int] = {}
 
     def function(self, func: graph.Function) -> graph.Function:
+        """A function with its matches rewritten."""
         self.use_count = uses(func)
         return super().function(func)
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        """What a call becomes: what the first rule that matches makes of it, or itself."""
         name = call.op.name if isinstance(call.op, OpDef) else ""
         if name not in self.of_operator:
             self.of_operator[name] = [(p, made) for operators, p, made in self.rules if operators is None or name in operators]

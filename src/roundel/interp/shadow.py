@@ -53,32 +53,40 @@ class Shadow(Machine):
     scale = 16
 
     def numpy(self, dtype: DType) -> np.dtype:
+        """The NumPy type of an element with its magnitude."""
         return PAIR if dtype.is_float else dtype.numpy
 
     def itemsize(self, dtype: DType) -> int:
+        """Bytes of an element with its magnitude."""
         return super().itemsize(dtype) * self.scale
 
     def lift(self, array: np.ndarray) -> np.ndarray:
+        """An array as float64 values with their magnitudes."""
         if _is_pair(array) or not DType(array.dtype).is_float:
             return array
         wide = np.asarray(array).astype(np.float64)
         return pair(wide, np.abs(wide))
 
     def lower(self, array: np.ndarray, dtype: DType) -> np.ndarray:
+        """The values alone, in their own type."""
         return array.real.astype(dtype.numpy) if _is_pair(array) else array
 
     def blank(self, dtype: DType) -> Any:
+        """Memory that nothing was written to."""
         return complex(np.nan, np.nan) if dtype.is_float else super().blank(dtype)
 
     def const(self, value: Any, dtype: DType) -> Any:
+        """A constant, whose magnitude is its absolute value."""
         return pair(float(value), abs(float(value))) if dtype.is_float else super().const(value, dtype)
 
     def from_index(self, value: Any, dtype: DType) -> Any:
+        """An index as data."""
         return (
             pair(np.asarray(value, np.float64), np.abs(value)) if dtype.is_float else super().from_index(value, dtype)
         )
 
     def binary(self, name: str, a: Any, b: Any, dtype: DType) -> Any:
+        """The result of an operator of two operands; the magnitude of a sum is the sum of magnitudes."""
         if not dtype.is_float:
             return super().binary(name, a, b, dtype)
         if name in ("Add", "Sub"):
@@ -105,9 +113,11 @@ class Shadow(Machine):
         return pair(value, np.where(np.isnan(magnitude) & ~np.isnan(value), np.inf, magnitude))
 
     def compare(self, name: str, a: Any, b: Any) -> Any:
+        """A comparison of the values; magnitudes play no part."""
         return super().compare(name, a.real if _is_pair(a) else a, b.real if _is_pair(b) else b)
 
     def intrinsic(self, name: str, args: list[Any], dtype: DType, result: DType) -> Any:
+        """The result of a function of floating-point numbers."""
         if not dtype.is_float:
             return super().intrinsic(name, args, dtype, result)
         if name in ("neg", "abs"):
@@ -116,9 +126,11 @@ class Shadow(Machine):
         return super().intrinsic(name, args, dtype, result) if fn is None else self._through(fn, args)
 
     def fma(self, a: Any, b: Any, c: Any, dtype: DType) -> Any:
+        """``a * b + c``; in float64 the rounding between does not matter."""
         return self.binary("Add", self.binary("Mul", a, b, dtype), c, dtype) if dtype.is_float else a * b + c
 
     def cast(self, x: Any, source: DType, to: DType) -> Any:
+        """The values in another type; between floating-point types they stay float64."""
         if source.is_float and to.is_float:
             return x
         if source.is_float:
@@ -129,12 +141,14 @@ class Shadow(Machine):
         return super().cast(x, source, to)
 
     def reinterpret(self, x: Any, source: DType, to: DType) -> Any:
+        """The bits of the values as another type of the same width."""
         if source.is_float:
             x = x.real.astype(source.numpy)
         out = np.asarray(x).view(to.numpy)[()]
         return self.lift(np.asarray(out))[()] if to.is_float else out
 
     def reduce(self, name: str, x: np.ndarray) -> Any:
+        """A reduction over lanes."""
         if not _is_pair(x):
             return super().reduce(name, x)
         op = {"reduce_add": "Add", "reduce_mul": "Mul", "reduce_max": "Max", "reduce_max_number": "Max", "reduce_min": "Min"}[name]

@@ -105,6 +105,7 @@ class OnceVisitor(Visitor):
         self.seen: set[Node] = set()
 
     def generic(self, node: Node) -> None:
+        """Visit the children that were not visited yet."""
         if isinstance(node, te.Expr):
             if node in self.seen:
                 return
@@ -210,6 +211,7 @@ class Substitution(Rewriter):
         self.memo: dict[Any, Any] = {}
 
     def rewrite(self, node: Any) -> Any:
+        """The node with its variables exchanged; the same object where it has none of them."""
         hit = self.memo.get(node)
         if hit is None:
             if not isinstance(node, te.Expr):
@@ -222,6 +224,7 @@ class Substitution(Rewriter):
         return hit
 
     def buffer(self, buffer: tb.Buffer) -> tb.Buffer:
+        """The buffer with shape, strides and offset exchanged, the same new one at every use."""
         if buffer not in self.buffers:
             self.buffers[buffer] = _substitute_buffer(self, buffer)
         return self.buffers[buffer]

@@ -30,6 +30,7 @@ class Timing(Observer):
         self.records: list[Timed] = []
 
     def after(self, name: str, before: IRModule, after: IRModule, seconds: float) -> None:
+        """Note how long the pass took, in seconds."""
         self.records.append(Timed(name, seconds, before is not after))
 
     @property
@@ -62,10 +63,12 @@ class PrintAfter(Observer):
         self.names, self.show = {names} if isinstance(names, str) else set(names), show or _print
 
     def begin(self, mod: IRModule) -> None:
+        """Print the module as it came, where ``input`` is among the names."""
         if "input" in self.names:
             self.show("input", mod)
 
     def after(self, name: str, before: IRModule, after: IRModule, seconds: float) -> None:
+        """Print the module, if this is the pass."""
         if name in self.names or ("*" in self.names and before is not after):
             self.show(name, after)
 
@@ -110,6 +113,7 @@ class RewriteLog(Observer):
         self.records: list[Rewrite] = []
 
     def after(self, name: str, before: IRModule, after: IRModule, seconds: float) -> None:
+        """Note the difference that the pass made, as lines of the script."""
         for function in changed(before, after):
             self.records.append(Rewrite(name, function, before.functions.get(function), after.functions.get(function)))
 

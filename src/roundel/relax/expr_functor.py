@@ -61,6 +61,7 @@ class PyExprVisitor(ExprFunctor):
     """Walks a function in order; a method that overrides one goes on into the parts by ``super().visit_call_(call)`` or ``visit_default(call)``."""
 
     def visit_default(self, node: Any) -> None:
+        """What is done to a node of a kind without a method of its own: its children are visited."""
         for part in _parts(node):
             self._visit(part)
 
@@ -109,6 +110,7 @@ class PyExprMutator(ExprFunctor):
         self._remap: dict[graph.Var, Any] = {}
 
     def visit_default(self, node: Any) -> Any:
+        """What is done to a node of a kind without a method of its own: its children are rewritten."""
         return node
 
     def visit_expr_post_order(self, expr: Any) -> Any:

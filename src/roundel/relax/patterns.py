@@ -171,9 +171,10 @@ class DFPattern(Connected):
 
 
 class WildcardPattern(DFPattern):
-    """Anything."""
+    """The pattern that every value matches."""
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """True for every value."""
         return True
 
 
@@ -184,6 +185,7 @@ class ExprPattern(DFPattern):
         self.expr = expr
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether the value is this expression, or one that is structurally equal."""
         return e is self.expr or m.value(e) is self.expr or (not isinstance(self.expr, OpDef | graph.Var) and structural_equal(m.value(e), self.expr))
 
 
@@ -227,6 +229,7 @@ class ConstantPattern(DFPattern):
     """A constant."""
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether the value is a constant."""
         return isinstance(m.value(e), graph.Constant)
 
 
@@ -239,6 +242,7 @@ class CallPattern(DFPattern):
             CONTEXTS[-1].note_call(self)
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether the value is a call whose operator and arguments match, in order."""
         call = m.value(e)
         if not isinstance(call, graph.Call) or not m.match(self.op, call.op):
             return False
@@ -279,6 +283,7 @@ class FunctionPattern(DFPattern):
         self.params, self.body = list(params), body
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether the value is a function whose parameters and body match."""
         if not isinstance(e, graph.Function):
             return False
         inner = Matcher({**m.var2val, **get_var2val(e)})
@@ -295,6 +300,7 @@ class TuplePattern(DFPattern):
         self.fields = list(fields)
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether the value is a tuple whose fields match, in order."""
         whole = m.value(e)
         return isinstance(whole, graph.Tuple) and self._fields(m, whole.fields)
 
@@ -322,6 +328,7 @@ class TupleGetItemPattern(DFPattern):
         self.tuple, self.index = tuple_value, index
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether the value is a field, of this index where one is given, of a tuple that matches."""
         item = m.value(e)
         return isinstance(item, graph.TupleGetItem) and self.index in (None, item.index) and m.match(self.tuple, item.tuple_value)
 
@@ -333,13 +340,15 @@ class OrPattern(DFPattern):
         self.left, self.right = left, right
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether one of them matches; the first that does is taken."""
         return m.match(self.left, e) or m.match(self.right, e)
 
 
 class AndPattern(OrPattern):
-    """Both."""
+    """A pattern that values match which match both of two."""
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether both match."""
         return m.match(self.left, e) and m.match(self.right, e)
 
 
@@ -350,6 +359,7 @@ class NotPattern(DFPattern):
         self.to_reject = to_reject
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether the pattern that is refused does not match."""
         return not m.match(self.to_reject, e)
 
 
@@ -376,6 +386,7 @@ class DataTypePattern(_Restricted):
         return DType(self.wanted)
 
     def holds(self, m: Matcher, e: Any) -> bool:
+        """Whether the tensor has this data type."""
         return getattr(getattr(e, "sinfo", None), "dtype", None) == self.dtype
 
 
@@ -388,6 +399,7 @@ class ShapePattern(_Restricted):
         return self.wanted
 
     def holds(self, m: Matcher, e: Any) -> bool:
+        """Whether the tensor has this shape, dimension by dimension equal by proof."""
         return same_shape(getattr(getattr(e, "sinfo", None), "shape", None), self.wanted)
 
 
@@ -395,6 +407,7 @@ class StructInfoPattern(_Restricted):
     """Of a struct info."""
 
     def holds(self, m: Matcher, e: Any) -> bool:
+        """Whether the value has this very struct info."""
         return getattr(e, "sinfo", None) is self.wanted
 
 
@@ -402,6 +415,7 @@ class AttrPattern(_Restricted):
     """With attributes."""
 
     def holds(self, m: Matcher, e: Any) -> bool:
+        """Whether the call or function has these attributes with these values."""
         attrs = getattr(m.value(e), "attrs", {})
         return all(k in attrs and _plain(attrs[k]) == _plain(freeze(v)) for k, v in self.wanted.items())
 
@@ -416,6 +430,7 @@ class PrimArrPattern(DFPattern):
         return self.shape[index]
 
     def matches(self, m: Matcher, e: Any) -> bool:
+        """Whether the shape has these sizes, equal by proof."""
         return same_shape(getattr(m.value(e), "values", None), self.shape)
 
 
@@ -433,7 +448,7 @@ def same_shape(a: Sequence[Any] | None, b: Sequence[Any] | None) -> bool:
 
 
 def wildcard() -> WildcardPattern:
-    """Anything."""
+    """A pattern that every value matches; two of them may match different values."""
     return WildcardPattern()
 
 

@@ -102,10 +102,12 @@ class ForeignModel(Model):
 
     @property
     def weights_nbytes(self) -> int:
+        """Bytes that the weights take in the file."""
         return self._weights_nbytes
 
     @property
     def metadata(self) -> dict[str, Any]:
+        """What the file will say of itself: version, target, options, source."""
         return self._metadata
 
 

@@ -20,27 +20,27 @@ class Times:
 
     @property
     def mean(self) -> float:
-        """Seconds."""
+        """Seconds of a call, the mean of all repetitions."""
         return statistics.fmean(self.results)
 
     @property
     def median(self) -> float:
-        """Seconds."""
+        """Seconds of a call, the median of all repetitions."""
         return statistics.median(self.results)
 
     @property
     def min(self) -> float:
-        """Seconds."""
+        """Seconds of a call in the fastest repetition."""
         return min(self.results)
 
     @property
     def max(self) -> float:
-        """Seconds."""
+        """Seconds of a call in the slowest repetition."""
         return max(self.results)
 
     @property
     def std(self) -> float:
-        """Seconds."""
+        """Standard deviation of the repetitions, in seconds."""
         return statistics.pstdev(self.results)
 
     def __str__(self) -> str:

@@ -193,7 +193,7 @@ class IRBuilder:
 
     @contextmanager
     def while_(self, condition: Any) -> Iterator[None]:
-        """``T.While``"""
+        """``T.While``: what is built inside runs as long as the condition holds."""
         with self.body() as inner:
             yield
         self.reader.body.add(nodes.While(nodes.const(condition), inner.stmt))
@@ -221,7 +221,7 @@ class IRBuilder:
 
     @contextmanager
     def function(self, is_private: bool = False) -> Iterator[None]:
-        """``T.prim_func``"""
+        """``T.prim_func``: what is built inside is its body; outside of `module` it is the result."""
         read, named = self.reader, "main"
         read.begin(named)
         self.returns = VOID
@@ -237,7 +237,7 @@ class IRBuilder:
 
     @contextmanager
     def module(self) -> Iterator[None]:
-        """``I.ir_module``"""
+        """``I.ir_module``: the functions that are built inside are its functions."""
         self.functions = {}
         yield
         self.result = IRModule(self.functions)

@@ -89,16 +89,19 @@ class Parameter(Tensor):
 
     @property
     def expr(self) -> graph.GraphExpr:
+        """The graph variable that stands for the parameter while its function is made."""
         if self._expr is None:
             raise BuilderError("a parameter has no value outside of an export", hint="module.export_tvm({...})")
         return self._expr
 
     @property
     def shape(self) -> list[Any]:
+        """Sizes, integers or symbols."""
         return list(self._shape) if self._expr is None else super().shape
 
     @property
     def dtype(self) -> str:
+        """The data type, such as ``float32``."""
         return str(DType(self._dtype or "float32"))
 
     @property

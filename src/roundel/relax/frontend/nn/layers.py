@@ -130,10 +130,10 @@ class Embedding(Module):
 
 
 class Identity(Module):
-    """x"""
+    """Gives its input back."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """x"""
+        """``x`` itself."""
         return x
 
 
