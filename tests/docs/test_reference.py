@@ -21,8 +21,8 @@ reference = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(reference)
 
 FOR_EXTENSIONS = (
-    "build", "codegen", "compat", "embed.onnx", "interp.", "intrinsics.", "ir.", "ops.", "passes.", "reports", "runtime.toolchain", "schedule.", "strategy.", "target.",
-    "tune.", "graph.partition", "relax.merge_composites", "relax.fuse_by_pattern", "relax.frontend", "backends.",
+    "build", "codegen", "compat", "embed.onnx", "interp.", "intrinsics.", "ir.", "ops.", "passes.", "reports", "runtime.toolchain", "schedule.",
+    "strategy.", "target.", "tune.", "graph.partition", "relax.merge_composites", "relax.fuse_by_pattern", "relax.frontend", "backends.",
 )
 """Beginnings of modules inside of rooms, which pages import to show how Roundel itself is extended or looked at."""
 IMPORT = re.compile(r"^(?:from roundel\.([\w.]+) import|import roundel\.([\w.]+)|from roundel import (.+))", re.M)
