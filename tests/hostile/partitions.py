@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random graphs partitioned by patterns, merged, and put back: regions are convex, no two wait for each other, and nothing is lost."""
+"""Random graphs partitioned by patterns, merged, and put back: regions are convex, no two wait for each other, nothing is lost, and results are the
+same with every backend on: kernels in C, functions of Python, OpenBLAS where it is installed."""
 
 from __future__ import annotations
 
@@ -11,9 +12,12 @@ from typing import Any
 import numpy as np
 
 import roundel as rd
+from roundel import backends, driver
+from roundel.backends import openblas
+from roundel.backends.libraries import libraries
 from roundel.builder import BlockBuilder
 from roundel.graph.partition.inline_composites import inline_composites
-from roundel.ir import graph, structural_equal
+from roundel.ir import graph, options, structural_equal
 from roundel.ir.module import IRModule
 from roundel.relax.dpl import is_const, is_op, wildcard
 from roundel.relax.fuse_by_pattern import fuse_by_pattern
@@ -24,6 +28,11 @@ from roundel.script import relax as R
 _UNARY = ("nn.relu", "tanh", "negative", "abs", "exp", "sigmoid")
 _BINARY = ("add", "subtract", "multiply", "maximum")
 _VALUE_EVERY = 8  # graphs, whose results are compared too
+_COMPILE_EVERY = 20  # graphs, which are compiled with every backend on
+_C_NAMES = {"nn.relu": "v > 0 ? v : 0", "tanh": "tanhf(v)", "negative": "-v", "abs": "fabsf(v)", "add": "v + w[i % m]", "multiply": "v * w[i % m]"}
+_C = "#include <math.h>\n#include <stdint.h>\n" + "\n".join(
+    f"void c_{name.replace('.', '_')}(const float *x, const float *w, float *y, int64_t n, int64_t m) "
+    f"{{ for (int64_t i = 0; i < n; i++) {{ float v = x[i]; y[i] = {body}; }} }}" for name, body in _C_NAMES.items())
 
 
 def attack(count: int, seed: int) -> Iterator[str]:
@@ -33,6 +42,69 @@ def attack(count: int, seed: int) -> Iterator[str]:
         mod, patterns = random_graph(source), random_patterns(source)
         for wrong in problems(mod, patterns, values=number % _VALUE_EVERY == 0):
             yield f"graph {number} of seed {seed}: {wrong}\n{mod.script()}"
+        if number % _COMPILE_EVERY == 0:
+            for wrong in _wrong_with_backends(mod, source):
+                yield f"graph {number} of seed {seed}: {wrong}\n{mod.script()}"
+
+
+def _wrong_with_backends(mod: IRModule, source: random.Random) -> Iterator[str]:
+    """Differences of what a model returns whose parts are computed by backends, from what the interpreter says of it."""
+    mine = [_in_c(), _in_python()]
+    names = [b.name for b in mine] + ([] if openblas.LIBRARY.missing else ["openblas"])
+    source.shuffle(names)
+    for backend in mine:
+        backends.register(backend)
+    try:
+        with options.override(libraries=",".join(names)):
+            made = [c for c in driver.prepare(mod, pipeline=driver.OPTIMIZE + [libraries]).choices.made if c.kind == "library"]
+        names = [n for n in names if any(n in c.possible for c in made)]
+        model = rd.compile(mod, choices={c.site: next(n for n in names if n in c.possible) for c in made if len(c.possible) > 1})
+    except rd.RoundelError as error:
+        yield f"it does not compile: {error}"
+        return
+    finally:
+        for backend in mine:
+            backends.unregister(backend)
+    x = np.random.default_rng(0).standard_normal((4, 4), dtype=np.float32)
+    for flag in (np.array(True), np.array(False)):
+        for got, expected in zip(_several(model(x, flag)), _several(rd.interpret(mod)["main"](x, flag)), strict=True):
+            if not np.allclose(got, expected, rtol=1e-4, atol=1e-4, equal_nan=True):
+                yield f"with {', '.join(names)} the results differ by {np.nanmax(np.abs(got - expected))}"
+
+
+def _several(results: Any) -> tuple[Any, ...]:
+    return tuple(results) if isinstance(results, list | tuple) else (results,)
+
+
+def _in_c() -> backends.Backend:
+    """Kernels in C for operators of tensors of one shape, or of a tensor and a row."""
+
+    def implement(c: backends.Composite) -> Any:
+        count, second = 1, c.operands[-1].shape
+        for d in c.result.shape:
+            count = count * d
+        if c.operands[0].shape != c.result.shape or (second != c.result.shape and second != c.result.shape[-1:]):
+            return "it repeats neither columns nor the first operand"
+        (name,) = c.calls
+        repeated = second[0] if len(second) == 1 else count
+        return backends.native(c, f"c_{name.replace('.', '_')}", count, repeated, operands=(0, len(c.operands) - 1), source=_C)
+
+    unary = [(f"c.{n}", is_op(f"relax.{n}")(wildcard())) for n in _C_NAMES if n in _UNARY]
+    return backends.Backend("in_c", [*unary, *((f"c.{n}", is_op(f"relax.{n}")(wildcard(), wildcard())) for n in _C_NAMES if n in _BINARY)], implement)
+
+
+def _in_python() -> backends.Backend:
+    """Functions of NumPy for one operator, and for an operator of the result of another."""
+
+    def implement(c: backends.Composite) -> Any:
+        def compute(*arrays: np.ndarray) -> None:
+            arrays[-1][...] = rd.interpret(IRModule({"main": c.function.with_attr("global_symbol", "main")}))["main"](*arrays[:-1])
+
+        return backends.python(compute) if not any(d for d in c.result.shape if not hasattr(d, "value")) else "it wants numbers for sizes"
+
+    chain = is_op("relax.exp")(is_op("relax.negative")(wildcard()))
+    patterns = [("py.chain", chain), ("py.subtract", is_op("relax.subtract")(wildcard(), wildcard())), ("py.exp", is_op("relax.exp")(wildcard()))]
+    return backends.Backend("in_python", patterns, implement)
 
 
 def random_graph(source: random.Random) -> IRModule:
@@ -58,8 +130,10 @@ def random_graph(source: random.Random) -> IRModule:
 def _random_values(source: random.Random, bb: Any, known: list[Any]) -> list[Any]:
     a, b = source.choice(known[-6:]), source.choice(known)
     kind = source.random()
-    if kind < 0.4:
+    if kind < 0.36:
         return [bb.emit(operator(source.choice(_UNARY))(a))]
+    if kind < 0.4:
+        return [bb.emit(R.matmul(a, R.const(np.full((4, 4), source.random(), np.float32))))]
     if kind < 0.8:
         second = R.const(np.full(4, source.random(), np.float32)) if source.random() < 0.2 else b
         return [bb.emit(operator(source.choice(_BINARY))(a, second))]

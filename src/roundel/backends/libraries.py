@@ -47,7 +47,7 @@ def libraries(mod: IRModule) -> IRModule:
     backends = _taking_part(mod)
     for name, func in list(mod.items()) if backends else ():
         if isinstance(func, graph.Function):
-            mod = _Calls(mod, name, plain(func), backends).module()
+            mod = Calls(mod, name, plain(func), backends).module()
     return convert_to_dataflow(mod) if backends else mod
 
 
@@ -70,7 +70,7 @@ def _installed(records: Records) -> list[str]:
     return [name for name in records.backends if name in here]
 
 
-class _Calls:
+class Calls:
     """One function of a module, whose bindings are all in plain blocks."""
 
     def __init__(self, mod: IRModule, name: str, func: graph.Function, backends: Sequence[Backend]) -> None:
@@ -93,15 +93,16 @@ class _Calls:
             if name != GENERATED:
                 chosen = possible[name]
                 taken |= {b.var for b in chosen.bindings}
-                calls[chosen.bindings[-1].var] = self._called(chosen, name)
-        mod = self.mod.replace(choices=choosing.choices())
-        if not calls:
-            return mod
-        func = without(self.func, taken - set(calls), calls)
+                calls[chosen.bindings[-1].var] = self.called(chosen, name)
+        self.mod = self.mod.replace(choices=choosing.choices())
+        return self.finished(without(self.func, taken - set(calls), calls)) if calls else self.mod
+
+    def finished(self, func: graph.Function) -> IRModule:
+        """The module with a function whose values were `called`: it first asks whether their libraries are there."""
         first = graph.BindingBlock(tuple(graph.VarBinding(v, self._asked(library)) for library, v in self.found.values()))
         body = func.body.replace(blocks=(first, *func.body.blocks)) if self.found else func.body
         attrs = func.attrs | {"python": tuple(dict.fromkeys(self.python))} if self.python else func.attrs
-        return mod.with_functions({**self.mod.functions, self.name: func.replace(body=body, attrs=attrs)})
+        return self.mod.with_functions({self.name: func.replace(body=body, attrs=attrs)})
 
     # -- what is chosen
 
@@ -129,7 +130,7 @@ class _Calls:
 
     # -- what is called
 
-    def _called(self, offer: Offer, backend: str) -> graph.GraphExpr:
+    def called(self, offer: Offer, backend: str) -> graph.GraphExpr:
         """The value of a part of the graph by its kernel, or by generated code where a library that it calls is not found."""
         kernel, info = offer.kernel, offer.composite.result
         assert isinstance(kernel, Kernel)

@@ -68,6 +68,22 @@ def parts_of(func: graph.Function, backends: Sequence[Backend], target: Target) 
     return _Function(func, backends, target).parts()
 
 
+def offer_of(backend: Backend, name: str, bindings: Sequence[graph.VarBinding], target: Target) -> Offer | None:
+    """What a backend offers for bindings that its pattern of this name matches; None where sizes could not be told, or the result is no tensor. Raises
+    RoundelError that names the backend where it fails."""
+    func, operands = outline(bindings, [bindings[-1].var], {"Composite": name}, bind_constants=False, dataflow=False)
+    if unknown_sizes(func) or not isinstance(func.ret_sinfo, graph.TensorInfo):
+        return None
+    constants = {k: o.data.numpy() for k, o in enumerate(operands) if isinstance(o, graph.Constant)}
+    composite = Composite(name, func, target, constants)
+    try:
+        return Offer(bindings, composite, operands, backend.implement(composite))
+    except RoundelError:
+        raise
+    except Exception as error:
+        raise RoundelError(f"backend {backend.name} failed: {type(error).__name__}: {error}", where=site_of(anchor_of(bindings))) from error
+
+
 def anchor_of(bindings: Sequence[graph.VarBinding]) -> graph.VarBinding:
     """The binding whose operator others are fused into; the last where there is none."""
     return next((b for b in bindings if _kind(b) == FuseKind.ANCHOR), bindings[-1])
@@ -117,24 +133,11 @@ class _Function:
             bindings = [graph.VarBinding(v, value, self.bindings[v].span) for v, value in context.matched_bindings.items()]
             there = found.setdefault(anchor_of(bindings).var, {})
             if (backend.name not in there or isinstance(there[backend.name].kernel, str)) and (pattern.check is None or pattern.check(context)):
-                if (offer := self._offer(backend, pattern, bindings)) is not None:
+                if (offer := offer_of(backend, pattern.name, bindings, self.target)) is not None:
                     there[backend.name] = offer
             return False
 
         return check
-
-    def _offer(self, backend: Backend, pattern: FusionPattern, bindings: Sequence[graph.VarBinding]) -> Offer | None:
-        func, operands = outline(bindings, [bindings[-1].var], {"Composite": pattern.name}, bind_constants=False, dataflow=False)
-        if unknown_sizes(func) or not isinstance(func.ret_sinfo, graph.TensorInfo):
-            return None
-        constants = {k: o.data.numpy() for k, o in enumerate(operands) if isinstance(o, graph.Constant)}
-        composite = Composite(pattern.name, func, self.target, constants)
-        try:
-            return Offer(bindings, composite, operands, backend.implement(composite))
-        except RoundelError:
-            raise
-        except Exception as error:
-            raise RoundelError(f"backend {backend.name} failed: {type(error).__name__}: {error}", where=site_of(anchor_of(bindings))) from error
 
     def around(self, anchor: graph.VarBinding) -> list[graph.VarBinding]:
         """The operator, rearrangements of its operands that nothing else uses, and elementwise operators behind it, up to the last one from which

@@ -15,7 +15,7 @@ from ....relax import expr_functor
 from ....relax.expr_functor import PyExprMutator, PyExprVisitor, mutator, visitor
 from ..rooms import missing
 from ..running import VirtualMachine, build
-from . import analysis, frontend, pipeline, testing, transform
+from . import analysis, backend, frontend, pipeline, testing, transform
 from .of_2022 import DynTensorType, Operators, Var, const, in_script
 from .pipeline import get_pipeline, register_pipeline
 
@@ -33,5 +33,5 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["Binding", "BindingBlock", "DataflowBlock", "DynTensorType", "Expr", "MatchCast", "PyExprMutator", "PyExprVisitor", "StructInfo", "Var",
-           "VirtualMachine", "analysis", "build", "const", "expr_functor", "frontend", "get_pipeline", "mutator", "op", "pipeline", "register_pipeline",
+           "VirtualMachine", "analysis", "backend", "build", "const", "expr_functor", "frontend", "get_pipeline", "mutator", "op", "pipeline", "register_pipeline",
            "testing", "transform", "visitor", "vm", "vm_build"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....backends.run_codegen import run_codegen
 from ....builder import bind_params, bind_symbolic_vars
 from ....passes import get_pass
 from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
@@ -57,6 +58,11 @@ def FuseOpsByPattern(patterns: Any, bind_constants: bool = True, annotate_codege
 def MergeCompositeFunctions() -> Pass:
     """Neighbouring composite functions of a code generator as one region: `roundel.relax.merge_composites`"""
     return Pass(merge_composites, name="MergeCompositeFunctions")
+
+
+def RunCodegen(target_options: Any = None, entry_functions: Any = None) -> Pass:
+    """Regions with the attribute ``Codegen`` are computed by the backend of that name: `roundel.backends.run_codegen`"""
+    return Pass(run_codegen, name="RunCodegen")
 
 
 def MetaScheduleTuneTIR(work_dir: str, max_trials_global: int = 64, max_trials_per_task: int | None = None, **_: Any) -> Pass:

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions of a partitioned graph, computed by the backends that they are for: the third step beside patterns and partition, all three by hand.
+
+    patterns = get_patterns_with_prefix("mykit")
+    mod = run_codegen(merge_composites(fuse_by_pattern(mod, patterns)))
+
+    lv = lv_fused_dense(x, w)         # Composite: mykit.dense       ->       lv = R.call_tir(cls.mykit_dense, (x, w), out_sinfo=...)
+
+The pass `libraries` does all of this by itself and only where it is faster; here what was put into a region is computed by its backend.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir import graph
+from ..ir.errors import OptionError
+from ..ir.module import IRModule
+from ..passes import pass_
+from ..relax.fuse_by_pattern import FusionPattern
+from ..relax.merge_composites import CODEGEN, COMPOSITE
+from ..relax.outline import Renamed
+from ..target import Target
+from . import known
+from .backend import Backend
+from .libraries import Calls
+from .offers import offer_of, plain
+
+_patterns: list[FusionPattern] = []
+
+
+def register_patterns(patterns: list[Any]) -> None:
+    """Know patterns by their names, those that come later before those that were there. Raises OptionError for what is none."""
+    for given in patterns:
+        if not isinstance(given, FusionPattern | tuple):
+            raise OptionError(f"a pattern cannot be a {type(given).__name__}", hint="give a FusionPattern, or a tuple of a name, a pattern, parts and a check")
+        _patterns.append(given if isinstance(given, FusionPattern) else FusionPattern(*given))
+
+
+def get_patterns_with_prefix(prefix: str) -> list[FusionPattern]:
+    """The patterns whose names begin so, those that go first first: registered ones, then those of backends."""
+    of_backends = [p for name in known.available() if name.startswith(prefix) or prefix.startswith(name) for p in known.find(name).fusion_patterns]
+    return [p for p in (*reversed(_patterns), *of_backends) if p.name.startswith(prefix)]
+
+
+def get_pattern(name: str) -> FusionPattern | None:
+    """The pattern of this name; None where there is none."""
+    return next((p for p in get_patterns_with_prefix(name) if p.name == name), None)
+
+
+@pass_("run_codegen")
+def run_codegen(mod: IRModule) -> IRModule:
+    """Functions with the attribute ``Codegen`` call the kernels of the backend of that name in place of their composite functions.
+
+    Raises OptionError where there is no such backend, or it cannot compute one.
+    """
+    for name, func in list(mod.items()):
+        if isinstance(func, graph.Function) and CODEGEN in func.attrs:
+            mod = _computed(mod, name, func, known.find(str(func.attrs[CODEGEN])))
+    return mod
+
+
+def _computed(mod: IRModule, name: str, func: graph.Function, backend: Backend) -> IRModule:
+    """The module with a region that calls a backend's kernels, private from now on."""
+    calls = Calls(mod, name, func, [backend])
+    inner = {b.var: b.value for b in func.body.bindings if isinstance(b.value, graph.Function) and COMPOSITE in b.value.attrs}
+    kept = [_called(calls, b, inner, backend) for b in func.body.bindings if b.var not in inner]
+    body = graph.SeqExpr((graph.BindingBlock(tuple(kept)),), func.body.body)
+    return calls.finished(func.replace(body=body, attrs=func.attrs.without(CODEGEN, "global_symbol")))
+
+
+def _called(calls: Calls, b: Any, inner: dict[graph.Var, graph.Function], backend: Backend) -> Any:
+    """A binding of a region with the backend's kernel in place of a composite function."""
+    composite = inner.get(b.value.op) if isinstance(b.value, graph.Call) else None
+    if composite is None:
+        return b
+    target, pattern = calls.mod.attrs.get("target") or Target.host(), str(composite.attrs[COMPOSITE])
+    offer = offer_of(backend, pattern, plain(composite).body.bindings, target)
+    if offer is None or isinstance(offer.kernel, str):
+        why = "its sizes are not those of its operands" if offer is None else str(offer.kernel)
+        raise OptionError(f"{backend.name} cannot compute {pattern}", why=why, hint="give the pattern a check that refuses such parts")
+    given = Renamed(dict(zip(composite.params, b.value.args, strict=True)))
+    return b.replace(value=calls.called(offer._replace(operands=[given.rewrite(o) for o in offer.operands]), backend.name))
