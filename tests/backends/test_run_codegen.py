@@ -6,6 +6,7 @@ The tutorial's code generator is a library in C++ that is compiled into TVM; her
 
 import numpy as np
 import pytest
+from roundel.compat.tvm.relax.dpl.pattern import is_op, wildcard
 
 import roundel as rd
 import roundel.compat.tvm as tvm
@@ -13,7 +14,6 @@ from roundel import backends
 from roundel.compat.tvm import relax
 from roundel.compat.tvm.relax.backend.pattern_registry import get_pattern, get_patterns_with_prefix, register_patterns
 from roundel.compat.tvm.relax.backend.patterns import make_matmul_pattern
-from roundel.compat.tvm.relax.dpl.pattern import is_op, wildcard
 from roundel.compat.tvm.relax.transform import FuseOpsByPattern, MergeCompositeFunctions, PatternCheckContext, RunCodegen
 from roundel.compat.tvm.script import relax as R
 

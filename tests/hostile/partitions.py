@@ -28,7 +28,7 @@ from roundel.script import relax as R
 _UNARY = ("nn.relu", "tanh", "negative", "abs", "exp", "sigmoid")
 _BINARY = ("add", "subtract", "multiply", "maximum")
 _VALUE_EVERY = 8  # graphs, whose results are compared too
-_COMPILE_EVERY = 20  # graphs, which are compiled with every backend on
+_COMPILE_EVERY = 10  # graphs, which are compiled with every backend on
 _C_NAMES = {"nn.relu": "v > 0 ? v : 0", "tanh": "tanhf(v)", "negative": "-v", "abs": "fabsf(v)", "add": "v + w[i % m]", "multiply": "v * w[i % m]"}
 _C = "#include <math.h>\n#include <stdint.h>\n" + "\n".join(
     f"void c_{name.replace('.', '_')}(const float *x, const float *w, float *y, int64_t n, int64_t m) "
@@ -100,7 +100,7 @@ def _in_python() -> backends.Backend:
         def compute(*arrays: np.ndarray) -> None:
             arrays[-1][...] = rd.interpret(IRModule({"main": c.function.with_attr("global_symbol", "main")}))["main"](*arrays[:-1])
 
-        return backends.python(compute) if not any(d for d in c.result.shape if not hasattr(d, "value")) else "it wants numbers for sizes"
+        return backends.python(compute)
 
     chain = is_op("relax.exp")(is_op("relax.negative")(wildcard()))
     patterns = [("py.chain", chain), ("py.subtract", is_op("relax.subtract")(wildcard(), wildcard())), ("py.exp", is_op("relax.exp")(wildcard()))]

@@ -12,7 +12,8 @@ MODULES = {
     **{f"s_tir.meta_schedule.{name}": f"roundel.compat.tvm.meta_schedule.{name}" for name in ("relax_integration", "space_generator", "tir_integration")},
     **{f"script.{parser}{name}": f"roundel.script.{home}" for parser in ("", "parser.") for name, home in
        {"tir": "tir", "tirx": "tir", "relax": "relax", "ir": "ir"}.items()},
-    "relax.dpl": "roundel.relax.dpl", "relax.dpl.pattern": "roundel.relax.dpl", "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend.nn": "roundel.relax.frontend.nn",
+    "relax.dpl": "roundel.relax.dpl", "relax.dpl.pattern": "roundel.relax.dpl",
+    "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend.nn": "roundel.relax.frontend.nn",
     "relax.expr": "roundel.relax", "relax.struct_info": "roundel.relax",
     "tir.transform": "roundel.compat.tvm.tir_transform", "tirx.transform": "roundel.compat.tvm.tir_transform",
     "tir.analysis": "roundel.tir.analysis", "tir.stmt_functor": "roundel.tir.stmt_functor", "tir.schedule": "roundel.schedule",

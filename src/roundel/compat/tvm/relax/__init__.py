@@ -33,5 +33,5 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["Binding", "BindingBlock", "DataflowBlock", "DynTensorType", "Expr", "MatchCast", "PyExprMutator", "PyExprVisitor", "StructInfo", "Var",
-           "VirtualMachine", "analysis", "backend", "build", "const", "expr_functor", "frontend", "get_pipeline", "mutator", "op", "pipeline", "register_pipeline",
-           "testing", "transform", "visitor", "vm", "vm_build"]
+           "VirtualMachine", "analysis", "backend", "build", "const", "expr_functor", "frontend", "get_pipeline", "mutator", "op", "pipeline",
+           "register_pipeline", "testing", "transform", "visitor", "vm", "vm_build"]
