@@ -2,6 +2,7 @@
 /* Does this CPU have the named features? A file built for a newer one gives an error, not an illegal instruction. */
 #include <string.h>
 
+#include "os.h"
 #include "runtime.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -9,9 +10,10 @@
 
 enum { EAX, EBX, ECX, EDX };
 /* Leaf, subleaf, register and bit of cpuid; `state`: the bits of XCR0 by which the operating system saves the registers. */
-typedef struct { const char *name; uint32_t leaf, subleaf; uint8_t reg, bit, state; } Feature;
+typedef struct { const char *name; uint32_t leaf, subleaf; uint8_t reg, bit; uint32_t state; } Feature;
 #define YMM 0x06
 #define ZMM 0xE6
+#define TILES 0x60000
 
 static const Feature features_known[] = {
     {"sse3", 1, 0, ECX, 0, 0},           {"pclmul", 1, 0, ECX, 1, 0},          {"ssse3", 1, 0, ECX, 9, 0},
@@ -24,8 +26,8 @@ static const Feature features_known[] = {
     {"avx512vbmi", 7, 0, ECX, 1, ZMM},   {"avx512vbmi2", 7, 0, ECX, 6, ZMM},   {"gfni", 7, 0, ECX, 8, 0},
     {"vaes", 7, 0, ECX, 9, YMM},         {"vpclmulqdq", 7, 0, ECX, 10, YMM},   {"avx512vnni", 7, 0, ECX, 11, ZMM},
     {"avx512bitalg", 7, 0, ECX, 12, ZMM}, {"avx512vpopcntdq", 7, 0, ECX, 14, ZMM}, {"avx512vp2intersect", 7, 0, EDX, 8, ZMM},
-    {"amx-bf16", 7, 0, EDX, 22, 0},      {"avx512fp16", 7, 0, EDX, 23, ZMM},   {"amx-tile", 7, 0, EDX, 24, 0},
-    {"amx-int8", 7, 0, EDX, 25, 0},      {"avxvnni", 7, 1, EAX, 4, YMM},       {"avx512bf16", 7, 1, EAX, 5, ZMM},
+    {"amx-bf16", 7, 0, EDX, 22, TILES},      {"avx512fp16", 7, 0, EDX, 23, ZMM},   {"amx-tile", 7, 0, EDX, 24, TILES},
+    {"amx-int8", 7, 0, EDX, 25, TILES},      {"avxvnni", 7, 1, EAX, 4, YMM},       {"avx512bf16", 7, 1, EAX, 5, ZMM},
     {"avxifma", 7, 1, EAX, 23, YMM},     {"avxvnniint8", 7, 1, EDX, 4, YMM},   {"avxneconvert", 7, 1, EDX, 5, YMM},
     {"lzcnt", 0x80000001u, 0, ECX, 5, 0}, {"xop", 0x80000001u, 0, ECX, 11, YMM}, {"fma4", 0x80000001u, 0, ECX, 16, YMM},
 };
@@ -43,7 +45,8 @@ static int has_feature(const char *name) {
     if (strcmp(f->name, name) != 0) continue;
     uint32_t r[4] = {0};
     if (!__get_cpuid_count(f->leaf, f->subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX])) return 0;
-    return (r[f->reg] >> f->bit & 1) && (saved_state() & f->state) == f->state;
+    if (!(r[f->reg] >> f->bit & 1) || (saved_state() & f->state) != f->state) return 0;
+    return f->state != TILES || os_allow_tiles();
   }
   return 1; /* not one that code generation relies on */
 }

@@ -39,8 +39,8 @@ static int check_library(const RdLibrary *library) {
     const RdFunction *function = &library->functions[i];
     if (function->abi != RD_ABI) return rd_set_error(RD_VALUE_ERROR, "function '%s' was built for another runtime", function->name);
     if (cpu_lacks(function->cpu_features, name))
-      return rd_set_error(RD_MACHINE_ERROR, "'%s' was built for CPUs with %s, which this CPU does not have; build it for this CPU (target=)",
-                          function->name, name);
+      return rd_set_error(RD_MACHINE_ERROR, "'%s' was built for CPUs with %s, which this CPU does not have%s; build it for this CPU (target=)",
+                          function->name, name, strncmp(name, "amx-", 4) ? "" : ", or the system does not let this process use");
   }
   return 0;
 }

@@ -31,6 +31,8 @@ int64_t os_coarse_time_ns(void); /* the same clock, exact to some milliseconds, 
 uint64_t os_this_thread(void);   /* its number in the system's thread library */
 int os_num_cpus(void); /* physical cores that this process may use */
 
+int os_allow_tiles(void); /* whether this process may use the tile registers of AMX: asked of the system once */
+
 void *os_find_symbol(const char *name);                                /* in what the process has loaded globally */
 int os_folder_of(const void *address, int behind_links, char *folder, size_t capacity); /* of the loaded file with that address */
 int os_exists(const char *path);

@@ -26,6 +26,17 @@ void os_wake(_Atomic uint32_t *word, int32_t count) {
 void os_forget_waiters(void) {}
 #endif
 
+/* The state of a thread that uses them is 8 KB larger, so Linux wants to be asked (ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA); all threads may then. */
+int os_allow_tiles(void) {
+#if defined(__x86_64__)
+  static _Atomic int known; /* 1: they may not be used, 2: they may */
+  if (!known) known = syscall(SYS_arch_prctl, 0x1023, 18) == 0 ? 2 : 1;
+  return known == 2;
+#else
+  return 0;
+#endif
+}
+
 /* The CPU itself, or the first of its hyperthread siblings that this process may use. */
 static int first_sibling(int cpu, const cpu_set_t *allowed) {
   char path[96], list[256];

@@ -159,6 +159,8 @@ void os_forget_waiters(void) {
 #endif
 
 #if !defined(__linux__)
+int os_allow_tiles(void) { return 1; } /* the system saves them, or the CPU says that it does not */
+
 int os_num_cpus(void) {
   long count = sysconf(_SC_NPROCESSORS_ONLN);
   return count > 0 ? (int)count : 1;

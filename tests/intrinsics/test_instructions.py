@@ -16,7 +16,7 @@ from roundel.intrinsics import TensorIntrin
 from roundel.ir import IRModule
 from roundel.target import Target
 
-PRODUCTS = [i for i in TensorIntrin.all() if "dot_" in i.name or "product_" in i.name]
+PRODUCTS = [i for i in TensorIntrin.all() if ("dot_" in i.name or "product_" in i.name) and not i.storage]
 MNEMONICS = {"avx512vnni.": r"vpdp(busd|wssd)", "avxvnni.": r"\{vex\}\s+vpdp(busd|wssd)", "avxvnniint8.": "vpdpbssd", "avx512bf16.": "vdpbf16ps",
              "avx2.": "vpmaddwd", "avx512bw.": "vpmaddwd", "neon.sdot.": "sdot", "neon.udot.": "udot", "neon.usdot.": "usdot", "neon.bfdot.": "bfdot",
              "neon.smmla.": "smmla", "neon.ummla.": "ummla", "neon.usmmla.": "usmmla", "neon.bfmmla.": "bfmmla"}

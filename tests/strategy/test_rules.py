@@ -33,6 +33,7 @@ from roundel.strategy.rules import (
     points,
     rows,
     spatial,
+    tile_products,
     totals,
     transposition,
     windows,
@@ -41,7 +42,7 @@ from roundel.strategy.rules import (
 from roundel.target import Target
 from tests.graph.algorithms.test_attention import chain
 
-HOST, BYTES = Target.host(), Target("znver4")  # one with products of 8-bit numbers
+HOST, BYTES, TILES = Target.host(), Target("znver4"), Target("sapphirerapids")  # two with products of 8-bit numbers
 F = "float32"
 
 
@@ -106,6 +107,7 @@ def programs():
         "rows of both": turned(2, 48, 64),
         "many rows of both": turned(40, 48, 64),
         "bytes": plain(8, 32, 64, ("uint8", "int8"), "int32"),
+        "many bytes": plain(33, 40, 70, ("uint8", "int8"), "int32"),
         "convolution": program("nn.conv2d", (1, 1, 9, 10, 16), (1, 1, 3, 3, 16, 16), padding=1, **blocked),
         "strided convolution": program("nn.conv2d", (1, 3, 9, 10), (5, 3, 3, 3), padding=1, strides=2),
         "depthwise": program("nn.conv2d", (1, 1, 9, 10, 16), (1, 1, 3, 3, 16), padding=1, groups=16, **blocked | {"kernel_layout": "OIHW16o"}),
@@ -130,6 +132,7 @@ TAKES = {
     winograd: ["winograd"],
     bilinear: ["strassen"],
     attention: ["attention", "masked attention"],
+    tile_products: ["many bytes"],
     dot_products: ["bytes"],
     matvec: ["rows of both"],
     contraction: ["product", "one row", "batches", "convolution", "strided convolution"],
@@ -149,6 +152,7 @@ LEAVES = {
     winograd: ["convolution", "product", "add", "attention"],
     bilinear: ["product", "batches", "softmax", "add", "two products"],
     attention: ["softmax", "batches", "two products", "add"],
+    tile_products: ["bytes", "product", "softmax", "add"],
     dot_products: ["product", "convolution", "softmax", "add"],
     matvec: ["product", "many rows of both", "softmax", "add", "sort"],
     contraction: ["add", "softmax", "sum of all", "scan", "largest place", "depthwise", "attention"],
@@ -166,12 +170,12 @@ CASES = [(rule, name) for rule, names in TAKES.items() for name in names]
 
 
 def target_of(rule):
-    return BYTES if rule is dot_products else HOST
+    return {dot_products: BYTES, tile_products: TILES}.get(rule, HOST)
 
 
 def constants_of(rule, func):
     """8-bit weights are read as they were laid out when the program was compiled."""
-    return (1,) if rule is dot_products else ()
+    return (1,) if rule in (dot_products, tile_products) else ()
 
 
 def test_every_rule_has_its_examples():

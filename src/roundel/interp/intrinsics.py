@@ -13,7 +13,7 @@ from ..ir.constants import lookup
 from ..ir.dtype import DType
 from ..ir.errors import InterpretError
 from . import lanes, numeric
-from .llvm_meanings import Meaning, meaning_of
+from .llvm_meanings import Meaning, Place, action_of, meaning_of
 from .memory import Pointer, View, allocate, row_major
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ def _extern(ex: Executor, e: tir.Call) -> Any:
     name = math_name(e)
     operands = tir.intrin.llvm_operands(e) if e.op.startswith("call_llvm") else e.args[1:]
     if name is None:
-        meaning = _meaning(e)
+        meaning, action = _meaning(e), action_of(e.args[0].value) if e.op == "call_llvm_intrin" else None
+        if action is not None:
+            return action(*(_place(ex, a) if a.dtype.is_handle else plain(ex, ex.value(a), a.dtype) for a in operands))
         return _packed(ex, e) if meaning is None else meaning(*(ex.vector(a) if a.dtype.lanes > 1 else ex.value(a) for a in operands))
     return _math(ex, name, operands[: tir.intrin.get(name).arity], e.dtype)
 
@@ -93,6 +95,15 @@ def _meaning(e: tir.Call) -> Meaning | None:
     """What the LLVM intrinsic of a single processor computes that is called, if anybody told."""
     name = e.args[0].value if isinstance(e.args[0], tir.StringImm) else ""
     return meaning_of(name) if name.startswith("llvm.") else None
+
+
+def _place(ex: Executor, e: tir.Expr) -> Place:
+    """The elements that the address of one leads to. Raises InterpretError for another kind of pointer."""
+    if not isinstance(e, tir.Call) or e.op != "address_of":
+        raise InterpretError(f"{e.script()} is not the address of an element", where=ex.name, hint="T.address_of(buffer[...])")
+    load = e.args[0]
+    view, at = ex.view(load.buffer), int(ex.address_of(load).offset)
+    return Place(np.frombuffer(view.storage.data, view.numpy, (view.storage.size - at) // view.itemsize, at), view.dtype.bits // 8)
 
 
 def _packed(ex: Executor, e: tir.Call) -> Any:

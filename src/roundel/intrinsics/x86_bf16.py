@@ -19,14 +19,15 @@ LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 def meaning(total: np.ndarray, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Of each pair the odd product is added first, then the even one."""
     with np.errstate(all="ignore"):
-        a, b = (_flushed(x.astype(total.dtype)).reshape(*x.shape[:-1], -1, 2) for x in (data, weight))
-        total = _flushed(total)
+        a, b = (flushed(x.astype(total.dtype)).reshape(*x.shape[:-1], -1, 2) for x in (data, weight))
+        total = flushed(total)
         for k in (1, 0):
-            total = _flushed(total + a[..., k] * b[..., k])
+            total = flushed(total + a[..., k] * b[..., k])
     return total
 
 
-def _flushed(x: np.ndarray) -> np.ndarray:
+def flushed(x: np.ndarray) -> np.ndarray:
+    """Numbers too small to be normal as zeros."""
     return np.where(np.abs(x) < LEAST_NORMAL, x.dtype.type(0), x)
 
 

@@ -11,8 +11,8 @@
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
 - boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``)
 - vectorized loops become vector statements, unrolled loops are written out (``vectorize``, ``unroll``)
-- register tiles consist of whole vectors, buffers that can live in registers do, and parallel loops become tasks (``whole_vectors``,
-  ``register_tiles``, ``outline_tasks``)
+- register tiles consist of whole vectors, buffers that can live in registers do, parallel loops become tasks, and tiles get the registers that
+  the processor has for them (``whole_vectors``, ``register_tiles``, ``outline_tasks``, ``tile_registers``)
 - loops that may take long get places where the run can be ended (``checkpoints``)
 """
 
@@ -39,6 +39,7 @@ from .returned_values import returned_values
 from .serial_threads import serial_threads
 from .simplify import simplify
 from .split_vectors import split_vectors
+from .tile_registers import tile_registers
 from .unroll import unroll
 from .vectorize import vectorize
 from .whole_rows import whole_rows
@@ -69,6 +70,7 @@ PIPELINE = [
     register_tiles,
     unmask_registers,
     outline_tasks,
+    tile_registers,
     checkpoints,
     mark_kernels,
 ]

@@ -10,6 +10,7 @@ from roundel.arith import Analyzer
 from roundel.ir import Node, Var, Visitor, free_vars, on, tir
 from roundel.ir.visit import children
 
+from .tile_operands import TileOperand, tile_operands
 from .vector_expr import conjuncts
 
 
@@ -87,11 +88,26 @@ class _Collect(Visitor):
 
     @on(tir.Call)
     def _call(self, call: tir.Call) -> None:
+        tiles = tile_operands(call)
+        if tiles is not None:
+            self.tiles(tiles)
+            return
         if call.op in ("address_of", "access_ptr") and any(
             type(a) is tir.BufferLoad and a.buffer.data is self.wanted.data for a in call.args
         ):
             self.escapes = True
         self.generic(call)
+
+    def tiles(self, operands: Sequence[TileOperand]) -> None:
+        """Instructions on tiles read all of their operands before they write."""
+        for t in operands:
+            self.escapes |= t.first.buffer.data is self.wanted.data and t.first.buffer is not self.wanted
+            for i in t.first.indices:
+                self.visit(i)
+        for is_store in (False, True):
+            for t in operands:
+                if t.first.buffer is self.wanted and (t.writes if is_store else t.reads):
+                    self.found.append(Access(t.indices, is_store, self.loops + t.loops, self.conditions))
 
     @on(Var)
     def _var(self, v: Var) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ..ir import tir
 from ..ir.node import Node
+from ..ir.tir.effect import llvm_writes
 from ..ir.tir.intrin import Effect, effect
 from ..ir.visit import children
 
@@ -92,6 +93,8 @@ def written_data(func: tir.PrimFunc, lookup: Lookup | None = None, facts: Facts 
 
 def _handed_over(call: tir.Call, lookup: Lookup | None) -> set[tir.Var]:
     args: tuple[tir.Expr, ...] = call.args
+    if call.op == "call_llvm_intrin" and type(args[0]) is tir.StringImm and not llvm_writes(args[0].value):
+        return set()
     params: list[tir.Var | None] = [None] * len(args)
     harmless: frozenset[tir.Var] = frozenset()
     if lookup is not None and (call.op == "parallel_for" or not isinstance(call.op, str)):

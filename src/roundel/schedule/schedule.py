@@ -37,6 +37,7 @@ from . import (
     rolling,
     sampling,
     tensorize,
+    tiles,
     unsafe,
     zeros,
 )
@@ -232,6 +233,7 @@ class Schedule:
     transform_block_layout = method(layout.transform_block_layout)
     reindex = method(layout.reindex)
     pad_einsum = method(padding.pad_einsum)
+    tile_einsum = method(tiles.tile_einsum)
     decompose_padding = method(decompose_padding.decompose_padding)
     annotate_buffer_access = method(unsafe.annotate_buffer_access)
     unsafe_hide_buffer_access = method(unsafe.unsafe_hide_buffer_access)

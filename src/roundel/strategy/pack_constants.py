@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.constants import ConstData
 from ..ir.module import IRModule
 from ..ir.op import CALL_TIR
+from ..ir.visit import free_vars, substitute
 
 
 def constant_params(mod: IRModule) -> dict[str, tuple[int, ...]]:
@@ -82,15 +84,20 @@ def repack(mod: IRModule, layouts: Mapping[str, Mapping[int, tir.IndexMap]]) -> 
 def _packed(value: graph.Constant, shape: Sequence[tir.Expr], index_map: tir.IndexMap) -> graph.Constant:
     extents = tuple(s.value for s in shape)
     source = value.data
-    parts = [f.value if isinstance(f, tir.IntImm) else _part(f, index_map.initial_indices) for f in index_map.final_indices]
+    fused = _bases(index_map)
+    parts = [f.value if isinstance(f, tir.IntImm) else (fused.index(_base(f)), _step(f)) for f in index_map.final_indices]
+    if any(not isinstance(b, tir.Var) for b in fused):
+        parts.append(repr([_coefficients(b, index_map.initial_indices) for b in fused]))
     data = ConstData.derived(lambda a: relayout(a, index_map, extents), (source,), f"relayout {parts}", shape=extents, dtype=source.dtype)
     return graph.Constant(data, graph.TensorInfo(extents, source.dtype))
 
 
 def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -> np.ndarray:
-    """The array laid out by an index map whose results are pieces of indices, ``i``, ``i // c``, ``i % c``, ``i % d // c``, or 0;
-    padding is zero."""
-    parts = [_part(f, index_map.initial_indices) for f in index_map.final_indices if not isinstance(f, tir.IntImm)]
+    """The array laid out by an index map whose results are pieces of indices, ``i``, ``i // c``, ``i % c``, ``i % d // c``, or 0, where i is an index or
+    several fused; padding is zero."""
+    bases = _bases(index_map)
+    parts = [(bases.index(_base(f)), _step(f)) for f in index_map.final_indices if not isinstance(f, tir.IntImm)]
+    array = _with_fused_axes(array, [_coefficients(b, index_map.initial_indices) for b in bases])
     steps = {axis: sorted({1} | {step for a, step in parts if a == axis}, reverse=True) for axis in range(array.ndim)}
     pads: list[tuple[int, int]] = []
     split: list[int] = []
@@ -110,13 +117,43 @@ def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -
     return np.ascontiguousarray(moved[tuple(slice(n) for n in kept)]).reshape(tuple(shape))
 
 
-def _part(e: tir.Expr, variables: Sequence[tir.Var]) -> tuple[int, int]:
-    """The axis of which an index map takes a part, and how many elements of it one step of the result moves along."""
-    step = 1
-    if type(e) is tir.FloorDiv and isinstance(e.b, tir.IntImm):
-        e, step = e.a, e.b.value
-    if type(e) is tir.FloorMod and isinstance(e.b, tir.IntImm):
-        e = e.a
-    if not isinstance(e, tir.Var):
-        raise ValueError(f"{e!r} is not a piece of one index")
-    return variables.index(e), step
+def _bases(index_map: tir.IndexMap) -> list[tir.Expr]:
+    """The indices, or several of them fused, that an index map takes pieces of."""
+    found = dict.fromkeys(_base(f) for f in index_map.final_indices if not isinstance(f, tir.IntImm))
+    used = frozenset().union(*map(free_vars, found)) if found else frozenset()
+    return [*found, *(v for v in index_map.initial_indices if v not in used)]
+
+
+def _base(e: tir.Expr) -> tir.Expr:
+    """What an expression is a piece of."""
+    for kind in (tir.FloorDiv, tir.FloorMod):
+        if type(e) is kind and isinstance(e.b, tir.IntImm):
+            e = e.a
+    return e
+
+
+def _step(e: tir.Expr) -> int:
+    """How many elements of it one step of the piece moves along."""
+    return e.b.value if type(e) is tir.FloorDiv and isinstance(e.b, tir.IntImm) else 1
+
+
+def _coefficients(base: tir.Expr, variables: Sequence[tir.Var]) -> dict[int, int]:
+    """How far each index moves a sum of them, by its position. Raises ValueError for what is no sum."""
+    if isinstance(base, tir.Var):
+        return {variables.index(base): 1}
+    zero = dict.fromkeys(variables, tir.index_const(0))
+    out = {}
+    for k, v in enumerate(variables):
+        if v in free_vars(base):
+            step = Analyzer().simplify(substitute(base, {**zero, v: tir.index_const(1)}))
+            if not isinstance(step, tir.IntImm):
+                raise ValueError(f"{base!r} is no sum of indices")
+            out[k] = step.value
+    return out
+
+
+def _with_fused_axes(array: np.ndarray, bases: Sequence[dict[int, int]]) -> np.ndarray:
+    """An axis for each of these sums of indices, which follow each other without gaps."""
+    order = [sorted(b, key=lambda k: -b[k]) for b in bases]
+    sizes = [int(np.prod([array.shape[k] for k in axes], dtype=np.int64)) for axes in order]
+    return array.transpose([k for axes in order for k in axes]).reshape(sizes)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import json
@@ -16,6 +17,7 @@ from .machines import MACHINES
 from .target import Target, TargetLike
 
 _SYS = Path("/sys/devices/system/cpu")
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18  # of the system call on x86-64, what it is to do, and the state that it is about
 
 
 def host() -> Target:
@@ -55,7 +57,7 @@ def described() -> Target:
     )
     found = {
         "triple": known["triple"],
-        "features": tuple(known["features"]),
+        "features": tuple(f for f in known["features"] if not f.startswith("amx-") or _allows_tiles()),
         "cores": usable_cores(),
         **_caches(),
         **_frequency(),
@@ -68,6 +70,14 @@ def described() -> Target:
 
 def _is_x86() -> bool:
     return platform.machine() in ("x86_64", "AMD64", "i686")
+
+
+@functools.cache
+def _allows_tiles() -> bool:
+    """Whether Linux lets this process use the tile registers of AMX, for which it wants to be asked (arch_prctl, ARCH_REQ_XCOMP_PERM)."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return False
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0
 
 
 def _level(features: set[str]) -> str:

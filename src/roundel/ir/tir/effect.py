@@ -23,8 +23,12 @@ _PURE = frozenset(
 
 _BY_START = {
     Effect.READ: ("masked.load.", "masked.gather.", "masked.expandload.", "vp.load.", "vp.gather."),
-    Effect.OPAQUE: ("mem", "masked.store.", "masked.scatter.", "masked.compressstore.", "vp.store.", "vp.scatter.", "prefetch"),
+    Effect.OPAQUE: ("mem", "masked.store.", "masked.scatter.", "masked.compressstore.", "vp.store.", "vp.scatter.", "prefetch", "x86.tile",
+                    "x86.tdp", "x86.ldtilecfg"),
 }
+
+_ONLY_READS = ("x86.tileload", "x86.ldtilecfg", "prefetch")
+"""Starts of the names of those that have effects, but none on the memory that they are given pointers to."""
 
 
 def llvm_effect(name: str) -> Effect | None:
@@ -34,3 +38,8 @@ def llvm_effect(name: str) -> Effect | None:
         if rest.startswith(starts):
             return effect
     return Effect.PURE if rest.split(".")[0] in _PURE else None
+
+
+def llvm_writes(name: str) -> bool:
+    """Whether an LLVM intrinsic may write to memory that its operands point to."""
+    return not name.removeprefix("llvm.").startswith(_ONLY_READS)

@@ -30,9 +30,11 @@ from .dot_products_candidates import candidates, results
 from .register_tile import Tile
 
 TASKS = 8
+INSTRUCTIONS = "instructions"
+"""The model of costs by which mappings onto instructions compete."""
 
 
-@rule
+@rule(model=INSTRUCTIONS)
 def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
     """Fits programs with one such product, and elementwise blocks before and after it."""
     if len(program.reductions) != 1 or not program.is_plain:
@@ -40,7 +42,7 @@ def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
     refused = []
     block = program.reductions[0]
     before = program.blocks[: program.blocks.index(block)]
-    prologue = tuple(i.name for i in before if not _is_widening(i))
+    prologue = tuple(i.name for i in before if not is_widening(i))
     start = program.schedule
     if len(prologue) < len(before):
         start = program.inlined(keep=prologue)
@@ -63,7 +65,7 @@ def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
         yield Refusal(f"dot_products by {name}", why)
 
 
-def _is_widening(info: BlockInfo) -> bool:
+def is_widening(info: BlockInfo) -> bool:
     """Whether a block converts a tensor to a wider type and does nothing else: then the instruction does that."""
     value, store = info.block.body.value, info.stores[0]
     return type(value) is tir.Cast and type(value.value) is tir.BufferLoad and value.value.indices == store.indices \

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What instructions on tile registers do with their operands, which are addresses: the elements that each reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from roundel.ir import Var, tir
+
+TILE = "amx.tmm"        # the scope of buffers that are tile registers
+ROWS, ROW_BYTES = 16, 64  # of a register
+BYTES = ROWS * ROW_BYTES
+
+_ROLES = {"tileload": ("w", "r"), "tilezero": ("w",), "tilestore": ("r", "w"), "tdp": ("rw", "r", "r")}
+
+
+@dataclass(frozen=True)
+class TileOperand:
+    """An operand: ``first`` is the element whose address it is. What it touches are the elements ``indices`` while ``loops`` run."""
+
+    first: tir.BufferLoad
+    indices: tuple[tir.Expr, ...]
+    loops: tuple[tir.For, ...]
+    reads: bool
+    writes: bool
+
+
+def tile_operands(call: tir.Call) -> list[TileOperand] | None:
+    """The operands that are tiles, in registers or in memory; None where the call is of no such instruction, or touches memory that is no whole tile."""
+    if call.op != "call_llvm_intrin" or type(call.args[0]) is not tir.StringImm:
+        return None
+    roles = next((r for start, r in _ROLES.items() if call.args[0].value.startswith(f"llvm.x86.{start}")), None)
+    if roles is None:
+        return None
+    addresses = [a for a in call.args[1:] if isinstance(a, tir.Call) and a.op == "address_of"]
+    if len(addresses) != len(roles) or not all(_is_whole(a.args[0].buffer, call.args[-1]) for a in addresses):
+        return None
+    return [_operand(a.args[0], "r" in role, "w" in role) for a, role in zip(addresses, roles, strict=True)]
+
+
+def _is_whole(buffer: tir.Buffer, apart: tir.Expr) -> bool:
+    """Whether rows follow each other, ``apart`` bytes from one to the next where they are in memory."""
+    return buffer.scope == TILE or (type(apart) is tir.IntImm and apart.value == ROW_BYTES and not buffer.strides)
+
+
+def _operand(first: tir.BufferLoad, reads: bool, writes: bool) -> TileOperand:
+    loops = tuple(_loops(first))
+    count = len(loops)
+    indices = (*first.indices[: first.buffer.ndim - count], *(i + x.loop_var for i, x in zip(first.indices[first.buffer.ndim - count :], loops, strict=True)))
+    return TileOperand(first, indices, loops, reads, writes)
+
+
+def _loops(first: tir.BufferLoad) -> Iterator[tir.For]:
+    """Loops over the last dimensions, which together are a tile."""
+    size, extents = first.buffer.dtype.storage_bits // 8, []
+    for n in reversed(first.buffer.shape):
+        if size >= BYTES or type(n) is not tir.IntImm:
+            break
+        extents.append(n)
+        size *= n.value
+    for n in reversed(extents):
+        yield tir.For(Var("within", n.dtype), tir.const(0, n.dtype), n, tir.ForKind.SERIAL, tir.Seq(()))

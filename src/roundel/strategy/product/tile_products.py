@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The strategy for products with a constant matrix on machines with tile registers: matrix products and convolutions of narrow numbers.
+
+    for i, j, k: C[i, j] += int32(A[i, k]) * int32(B[k, j])          bytes of either sign; bfloat16 and float32 alike
+
+The instruction adds the product of two tiles to a tile of sums. A block of ``rows`` x ``columns`` tiles of sums stays in the registers while the
+reduction goes over tiles of both operands. Both lie in memory as the registers want them: B is packed so when the model is compiled, A is copied
+right before it is used, one block of rows for ``panels`` blocks of columns. In the copy axes are fused, what is missing to whole tiles is filled with
+zeros, and the windows of convolutions are unfolded. Sums go through a small buffer to whatever elementwise blocks follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from ...ir import tir
+from ...schedule.schedule import Schedule
+from ...target import Target
+from ..match.accesses import blocks_of
+from ..match.moves import moves
+from ..match.tile_product import TileProduct, matches
+from ..parallelism import is_little, loop_extent, parallelize
+from ..pointwise.elementwise import schedule_spatial
+from ..program import Program
+from ..sketch import Applied, Refusal, Sketch, rule
+from .contraction import store_of
+from .dot_products import INSTRUCTIONS, is_widening
+from .tile_products_candidates import REGISTERS, candidates, cycles_of_block, lanes_copied
+
+MOST_WRITTEN = 64  # copies of a row's elements that are written out one after another
+
+
+@rule(model=INSTRUCTIONS)
+def tile_products(program: Program) -> Iterator[Sketch | Refusal]:
+    """Fits programs with one such product, and elementwise blocks before and after it."""
+    if len(program.reductions) != 1 or not program.is_plain:
+        return
+    block = program.reductions[0]
+    before = program.blocks[: program.blocks.index(block)]
+    prologue = tuple(i.name for i in before if not is_widening(i) and not moves(i))
+    start = program.schedule
+    if len(prologue) < len(before):
+        start = program.inlined(keep=prologue)
+        block = next(i for i in blocks_of(start.func) if i.name == block.name)
+    refused = []
+    for found in matches(block, program.is_constant, program.target):
+        if isinstance(found, TileProduct):
+            start = program.inlined(keep=prologue)
+            steps = partial(_scheduled, found=found, prologue=prologue, target=program.target)
+            yield Sketch("tile_products", start, steps, candidates(found, program.target))
+            return
+        refused.append(found)
+    for name, why in dict.fromkeys(refused):
+        yield Refusal(f"tile_products by {name}", why)
+
+
+def _scheduled(sch: Schedule, choice: dict[str, int], found: TileProduct, prologue: tuple[str, ...], target: Target) -> Applied:
+    """The steps for one choice; the blocks ``prologue`` stay."""
+    position = sch.func.buffer_params.index(found.weight.buffer)
+    mapping = _layout(found, choice["columns"])
+    block = sch.get_block(found.info.name)
+    read = [r.buffer for r in sch.get(block).reads].index(found.weight.buffer)
+    sch.transform_layout(block, ("read", read), mapping, pad_value=0)
+    sums = store_of(sch, found.info)
+    copy = sch.tile_einsum(block, sums, found.factor, _tiles(found, choice["rows"], choice["columns"]))
+    sch.set_scope(block, 0, "global")
+    grain = _schedule(sch, found, block, sums, copy, choice, target)
+    for info in blocks_of(sch.func):
+        if info.name in prologue:
+            schedule_spatial(sch, info, target)
+    return Applied(sch, {position: mapping}, choice | grain)
+
+
+def _fused(axes: tuple[int, ...], at: Any, p: TileProduct) -> Any:
+    """Several axes as one."""
+    out: Any = tir.index_const(0)
+    for k in axes:
+        out = out * p.info.block.iter_vars[k].dom.extent + at[k]
+    return out
+
+
+def _layout(p: TileProduct, columns: int) -> tir.IndexMap:
+    """Of the constant: blocks of columns, steps of the sum, then the tiles of one step."""
+    t = p.instruction
+    position = {i: d for d, i in enumerate(p.weight.indices) if isinstance(i, tir.Var)}
+    place = {k: position[a.var] for k, a in enumerate(p.info.block.iter_vars) if a.var in position}
+
+    def moved(*i: Any) -> list[Any]:
+        at = {k: i[d] for k, d in place.items()}
+        n, k = _fused(p.columns, at, p), _fused(p.reduce, at, p)
+        width = t.columns * columns
+        return [n // width, k // t.products, n % width // t.columns if columns > 1 else 0, k % t.products // t.group, n % t.columns, k % t.group]
+
+    return tir.IndexMap.from_func(moved, len(p.weight.indices))
+
+
+def _tiles(p: TileProduct, rows: int, columns: int) -> tir.IndexMap:
+    """Of the block's axes: blocks of rows, blocks of columns, steps of the sum, tiles of rows and of columns, then the instruction's axes."""
+    t = p.instruction
+
+    def moved(*i: Any) -> list[Any]:
+        m, n, k = (_fused(axes, i, p) for axes in (p.rows, p.columns, p.reduce))
+        high, width = t.rows * rows, t.columns * columns
+        return [m // high, n // width, k // t.products, m % high // t.rows, n % width // t.columns, m % t.rows, n % t.columns, k % t.products // t.group,
+                k % t.group]
+
+    return tir.IndexMap.from_func(moved, len(p.info.block.iter_vars))
+
+
+def _schedule(sch: Schedule, p: TileProduct, block: Any, sums: Any, copy: Any, choice: dict[str, int], target: Target) -> dict[str, int]:
+    """Bring loops into order; the decision of how many iterations a thread takes at once."""
+    t, role = p.instruction, p.instruction.intrin.companions
+    row, column, step, tile_row, tile_column, i, *_ = sch.get_loops(block)
+    group, column = sch.split(column, [None, choice["panels"]])
+    sch.reorder(group, row, column)
+    sch.compute_at(copy, row, preserve_unit_loops=True)
+    sch.reverse_compute_at(sums, column, preserve_unit_loops=True)
+    stored = sch.cache_write(block, 0, t.scope)
+    operands = [r.buffer for r in sch.get(block).reads if r.buffer is not sch.get(block).writes[0].buffer]
+    made = sch.get(copy).writes[0].buffer
+    left = sch.cache_read(block, _read(sch, block, made), t.scope)
+    right = sch.cache_read(block, _read(sch, block, next(b for b in operands if b is not made)), t.scope)
+    sch.compute_at(right, step, preserve_unit_loops=True)
+    has_room = (choice["rows"] + 1) * (choice["columns"] + 1) - 1 <= REGISTERS  # for all tiles of rows at once
+    sch.compute_at(left, step if has_room else tile_row, preserve_unit_loops=True)
+    init = sch.decompose_reduction(block, step)
+    outside = len(sch.get_loops(block)) - 6
+    moved = ((left, "load_A", 3, outside), (right, "load_B", 3, outside), (stored, "store", 2, outside - 1), (init, "init", 2, outside - 1))
+    for tile, name, inner, around in moved:
+        loops = sch.get_loops(tile)
+        for loop in loops[around:-inner]:
+            if sch.get(loop).kind is not tir.ForKind.UNROLLED:
+                sch.unroll(loop)
+        sch.tensorize(loops[-inner], role[name])
+    for loop in (tile_row, tile_column):
+        sch.unroll(loop)
+    sch.tensorize(i, t.intrin.name)
+    _copy_in_vectors(sch, p, copy)
+    _sums_in_vectors(sch, p, sums)
+    return _parallel(sch, p, [group, row, column], choice, target)
+
+
+def _read(sch: Schedule, block: Any, buffer: tir.Buffer) -> int:
+    return [r.buffer for r in sch.get(block).reads].index(buffer)
+
+
+def _copy_in_vectors(sch: Schedule, p: TileProduct, copy: Any) -> None:
+    """The copy goes along rows, as many neighbours at a time as lie side by side there. Where these lie is known of each in advance when they are written
+    out, or when one step of the sum after another goes over the places of a window."""
+    step, tile, row, depth, group = sch.get_loops(copy)[-5:]
+    sch.reorder(tile, row, step, depth, group)
+    lanes, inner = lanes_copied(p), [depth, group]
+    if lanes > 1:
+        whole = sch.fuse(depth, group)
+        *inner, lane = sch.split(whole, [None, lanes]) if lanes < p.instruction.products else [whole]
+        sch.vectorize(lane)
+    steps, pieces = loop_extent(sch, step) or 1, p.instruction.products // lanes
+    written = [step, *inner]
+    if steps * pieces > MOST_WRITTEN:
+        written = inner if pieces <= MOST_WRITTEN else []
+        window = p.number(p.windows, 1)
+        if window > 1 and p.number(p.others, 1) % p.instruction.products == 0:
+            sch.split(step, [*(p.number((k,), 1) for k in p.windows), steps // window])
+    for loop in written if len(p.reduce) > 1 else ():
+        sch.unroll(loop)
+
+
+def _sums_in_vectors(sch: Schedule, p: TileProduct, sums: Any) -> None:
+    """What becomes of the sums is computed for one row of a block after another."""
+    tile_row, tile_column, row, lanes = sch.get_loops(sums)[-4:]
+    sch.reorder(tile_row, row, tile_column, lanes)
+    sch.unroll(tile_column)
+    sch.vectorize(lanes)
+
+
+def _parallel(sch: Schedule, p: TileProduct, loops: list[Any], choice: dict[str, int], target: Target) -> dict[str, int]:
+    """Blocks of rows of all groups of columns run in parallel."""
+    group, row, column = loops
+    work = cycles_of_block(p, target, choice) * (loop_extent(sch, column) or 1)
+    if is_little(sch, [group, row], work, target):
+        return {}
+    whole = sch.fuse(group, row) if loop_extent(sch, group) != 1 else row
+    return parallelize(sch, whole, work, target)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decisions of a product in tile registers (tiles of rows and of columns whose sums stay in registers, blocks of columns that share a copy of
+rows), and the cycles expected of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from ...target import Target
+from ...target.target import L1
+from ..candidates import Candidates, Columns, combinations
+from ..match.tile_product import TileProduct
+from .contraction_candidates import ASSUMED_ROWS
+
+REGISTERS = 8
+MOST_ROWS, MOST_COLUMNS = 6, 3  # tiles of a block
+BYTES = 1024         # of a tile
+STARTED = 60.0       # cycles: the latency of the last products, and of getting going
+COPIED = 1.5         # cycles for elements that are copied together
+
+
+def candidates(p: TileProduct, target: Target) -> Candidates:
+    """Every block whose tiles have registers, and how many blocks of columns go over one copy of rows."""
+    tiles = -(-p.number(p.columns, 1) // p.instruction.columns)
+    rows = -(-p.number(p.rows, ASSUMED_ROWS) // p.instruction.rows)
+    panels = sorted({n for c in range(1, MOST_COLUMNS + 1) for n in _divisors(-(-tiles // c))})
+
+    def legal(t: Columns) -> np.ndarray:
+        blocks = -(-tiles // t["columns"])
+        fits = t["rows"] * t["columns"] + t["columns"] + 1 <= REGISTERS  # one more holds the tiles of rows, one after another
+        return fits & (t["rows"] <= max(rows, 1)) & (t["columns"] <= max(tiles, 1)) & (blocks % t["panels"] == 0)
+
+    table = combinations({"rows": range(1, MOST_ROWS + 1), "columns": range(1, MOST_COLUMNS + 1), "panels": panels}, legal)
+    return Candidates(table, np.maximum(_cycles(p, target, table), 1.0))
+
+
+def _divisors(n: int) -> list[int]:
+    return [k for k in range(1, max(n, 1) + 1) if max(n, 1) % k == 0]
+
+
+def cycles_of_block(p: TileProduct, target: Target, choice: Mapping[str, int]) -> float:
+    """Of all sums of one block of tiles, its share of the copy included."""
+    columns = {name: np.asarray([value]) for name, value in choice.items()}
+    return float((_block(p, target, columns) + _copy(p, target, columns) / columns["panels"])[0])
+
+
+def _cycles(p: TileProduct, target: Target, t: Columns) -> Any:
+    """Of the whole product."""
+    rows = -(-p.number(p.rows, ASSUMED_ROWS) // (p.instruction.rows * t["rows"]))
+    blocks = -(-p.number(p.columns, 1) // (p.instruction.columns * t["columns"]))
+    return rows * (blocks * _block(p, target, t) + blocks // t["panels"] * _copy(p, target, t))
+
+
+def _steps(p: TileProduct) -> int:
+    return -(-p.number(p.reduce, 1) // p.instruction.products)
+
+
+def _block(p: TileProduct, target: Target, t: Columns) -> Any:
+    """Products of tiles overlap with loads of the next ones: rows come from the cache that holds a copy of them, columns from the one that holds all that
+    share it; sums are stored and read again."""
+    cost = p.instruction.intrin.cost
+    assert cost is not None
+    product = cost.slots / target.fma_ports
+    copied, packed = (BYTES * _steps(p) * n for n in (t["rows"], t["columns"] * t["panels"]))
+    rate = lambda size: np.array([target.bytes_per_cycle(max(L1, target.level_of(float(x)))) for x in np.atleast_1d(size)])
+    loads = BYTES * (t["rows"] / rate(2 * copied) + t["columns"] / rate(copied + packed))
+    sums = t["rows"] * t["columns"]
+    return _steps(p) * np.maximum(sums * product, loads) + sums * 4 * p.instruction.rows / target.stores + STARTED
+
+
+def _copy(p: TileProduct, target: Target, t: Columns) -> Any:
+    """Of a block of rows."""
+    return COPIED * _steps(p) * t["rows"] * p.instruction.rows * p.instruction.products / lanes_copied(p)
+
+
+def lanes_copied(p: TileProduct) -> int:
+    """How many elements of a row of tiles are copied together: those that lie side by side in the data, whatever the row begins with."""
+    if p.run == 1:
+        return 1
+    return p.instruction.products if len(p.reduce) == 1 else gcd(p.run, p.instruction.products)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products in tile registers (AMX): in the interpreter, in the disassembly, and on a processor that has them."""
+
+from __future__ import annotations
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel import te
+from roundel.build.inspect import inspect
+from roundel.interp import interpret
+from roundel.ir import IRModule, Var, tir
+from roundel.ir.dtype import INT64
+from roundel.lower import lower
+from roundel.strategy.explain import explain_program
+from roundel.strategy.pack_constants import relayout
+from roundel.strategy.schedule_module import schedule_program
+from roundel.target import Target
+
+TARGET = Target("sapphirerapids")
+BYTES, HALVES = ("uint8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")
+HAS_TILES = Target.host().has("amx-int8") and Target.host().has("amx-bf16")
+
+
+def product(m, n, k, types=BYTES):
+    data, weight, total = types
+    a, b, r = te.placeholder((m, k), data, "A"), te.placeholder((k, n), weight, "B"), te.reduce_axis((0, k), "r")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, r].astype(total) * b[r, j].astype(total), axis=r), "C")
+    return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: c[i, j] + 3, "D")]).with_attr("global_symbol", "main")
+
+
+def convolution(inner, outer, high, wide, window, stride=1, types=BYTES, lanes=16):
+    """Of a picture in blocks of channels, with a border of zeros."""
+    data, weight, total = types
+    pad = window // 2
+    x, w = te.placeholder((inner, high, wide, lanes), data, "X"), te.placeholder((outer, inner, window, window, lanes, lanes), weight, "W")
+    inside = lambda i, j: tir.logical_and(i >= pad, i < high + pad, j >= pad, j < wide + pad)
+    padded = te.compute((inner, high + 2 * pad, wide + 2 * pad, lanes),
+                        lambda c, i, j, v: te.if_then_else(inside(i, j), x[c, i - pad, j - pad, v], te.const(0, data)), "P") if pad else x
+    c, a, b, v = (te.reduce_axis((0, n), name) for n, name in ((inner, "c"), (window, "a"), (window, "b"), (lanes, "v")))
+    rows, columns = ((n + 2 * pad - window) // stride + 1 for n in (high, wide))
+    y = te.compute((outer, rows, columns, lanes), lambda o, i, j, q: te.sum(
+        padded[c, i * stride + a, j * stride + b, v].astype(total) * w[o, c, a, b, v, q].astype(total), axis=[c, a, b, v]), "Y")
+    return te.create_prim_func([x, w, te.compute(y.shape, lambda o, i, j, q: y[o, i, j, q] + 1, "Z")]).with_attr("global_symbol", "main")
+
+
+def numbers(buffer, shape=None, seed=0):
+    rng, dtype = np.random.default_rng(seed), str(buffer.dtype)
+    shape = [n.value for n in buffer.shape] if shape is None else shape
+    if buffer.dtype.is_int:
+        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, endpoint=True).astype(dtype)
+    return rng.standard_normal(shape).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+
+def scheduled(func, **decisions):
+    return schedule_program(func.with_attr("decisions", {"sketch": "tile_products", **decisions}), TARGET, (1,))
+
+
+def agrees(func, made, layouts, run, rows=None):
+    data, weight, result = func.buffer_params
+    shape = lambda b: [n.value if isinstance(n, tir.IntImm) else rows for n in b.shape]
+    a, b, out, wanted = numbers(data, shape(data)), numbers(weight, seed=1), *(np.full(shape(result), -1, str(result.dtype)) for _ in range(2))
+    interpret(IRModule({"main": func}))["main"](a, b, wanted)
+    run(a, relayout(b, layouts[1], [n.value for n in made.buffer_params[1].shape]), out)
+    np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-4 if out.dtype.kind == "f" else 0)
+
+
+PROGRAMS = {
+    "whole tiles": product(32, 32, 64), "nothing whole": product(37, 60, 130), "one tile": product(16, 16, 64), "few rows": product(3, 33, 65),
+    "bfloat16": product(37, 60, 130, HALVES), "signed": product(20, 48, 70, ("int8", "int8", "int32")),
+    "unsigned": product(20, 48, 70, ("uint8", "uint8", "int32")),
+    "window": convolution(2, 3, 5, 7, 3), "window of bfloat16, in steps": convolution(2, 2, 9, 4, 3, 2, HALVES), "pointwise": convolution(4, 2, 6, 6, 1),
+    "many channels": convolution(8, 2, 4, 5, 3),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_products_in_tiles_are_the_products(name):
+    func = PROGRAMS[name]
+    made, layouts = scheduled(func)
+    assert made.attrs["scheduled"] == "tile_products"
+    agrees(func, made, layouts, interpret(IRModule({"main": made}))["main"])
+
+
+@pytest.mark.parametrize("types", [BYTES, HALVES], ids=["bytes", "halves"])
+def test_a_number_of_rows_that_the_run_tells(types):
+    func = product(Var("m", INT64, True), 33, 65, types)
+    made, layouts = scheduled(func)
+    for rows in (1, 16, 17, 70):
+        agrees(func, made, layouts, interpret(IRModule({"main": made}))["main"], rows)
+
+
+def test_every_candidate_is_the_product():
+    func = product(70, 100, 64)
+    table = explain_program(func.with_attr("decisions", {"sketch": "tile_products"}), TARGET, constants=(1,)).candidates
+    blocks = {(r, c) for r, c in zip(table.columns["rows"].tolist(), table.columns["columns"].tolist(), strict=True)}
+    assert blocks == {(1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (1, 2), (2, 2), (1, 3)}
+    for rows, columns in blocks:
+        made, layouts = scheduled(func, rows=rows, columns=columns)
+        agrees(func, made, layouts, interpret(IRModule({"main": made}))["main"])
+
+
+def test_registers_are_shaped_once_for_each_share_of_a_loop_and_released():
+    made, _ = scheduled(product(512, 512, 512))
+    flat = lower(IRModule({"main": made}))
+    text = flat.script()
+    assert text.count("ldtilecfg") == text.count("tilerelease") == 1
+    (task,) = [f for _, f in flat.items() if f.attrs.get("kind") == "task"]
+    assert "ldtilecfg" in task.script() and task.script().index("ldtilecfg") < task.script().index("in range(begin, end)")
+    used = {int(n) for call in re.findall(r"llvm.x86.(?:tdp|tileload|tilezero|tilestore)[^\n]*", text) for n in re.findall(r"T.int8\((\d)\)", call)}
+    assert used == set(range(8))
+
+
+@pytest.mark.parametrize("types, mnemonic", [(BYTES, "tdpbusd"), (("int8", "int8", "int32"), "tdpbssd"), (HALVES, "tdpbf16ps")], ids=["us", "ss", "bf16"])
+def test_the_inner_loop_is_loads_and_products_of_tiles(types, mnemonic):
+    made, _ = scheduled(product(512, 512, 4096, types), rows=2, columns=2)
+    text = inspect(made, target=TARGET).assembly
+    found = re.findall(rf"^\s*(tileloadd|{mnemonic}|tilezero|tilestored|ldtilecfg|tilerelease)\b", text, re.MULTILINE)
+    assert found == ["ldtilecfg", *["tilezero"] * 4, *["tileloadd"] * 4, *[mnemonic] * 4, *["tilestored"] * 4, "tilerelease"]
+
+
+@pytest.mark.parametrize("func, why", [(product(8, 16, 32), "fill no tile of 64 by 16"), (product(8, 8, 64), "fill no tile of 64 by 16")])
+def test_tiles_that_are_refused_are_told_with_the_reason(func, why):
+    assert why in explain_program(func, TARGET, constants=(1,)).passed_over["tile_products by amx.product_16x16x64_u8i8i32"]
+    assert "is no constant" in explain_program(func, TARGET).passed_over["tile_products by amx.product_16x16x64_u8i8i32"]
+
+
+def test_tiles_and_vectors_compete_by_the_time_that_is_expected():
+    few, many = (explain_program(product(m, 256, 256), TARGET, constants=(1,)) for m in (1, 512))
+    assert (few.rule, many.rule) == ("dot_products", "tile_products")
+    assert explain_program(product(512, 256, 256), Target("znver5"), constants=(1,)).rule == "dot_products"
+
+
+@pytest.mark.skipif(not HAS_TILES, reason="needs a processor with AMX")
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_processor_computes_the_products(name, threads):
+    func = PROGRAMS[name]
+    made, layouts = scheduled(func)
+    agrees(func, made, layouts, rd.build(IRModule({"main": made}), threads=threads)["main"])
