@@ -63,6 +63,21 @@ static int has_feature(const char *name) {
       return (int)(getauxval(known[i].second ? 26 /* AT_HWCAP2 */ : 16 /* AT_HWCAP */) >> known[i].bit & 1);
   return 1;
 }
+#elif defined(__riscv) && defined(__linux__)
+#include <sys/auxv.h>
+
+static int has_feature(const char *name) { /* extensions of one letter have a bit each; others cannot be asked for so */
+  return name[1] || name[0] < 'a' || name[0] > 'z' || (getauxval(16 /* AT_HWCAP */) >> (name[0] - 'a') & 1);
+}
+#elif defined(__arm__) && defined(__linux__)
+#include <sys/auxv.h>
+
+static int has_feature(const char *name) {
+  static const struct { const char *name; uint32_t bit; } known[] = {{"neon", 12}, {"vfp3", 13}, {"vfp4", 16}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i].name, name) == 0) return (int)(getauxval(16 /* AT_HWCAP */) >> known[i].bit & 1);
+  return 1;
+}
 #else
 static int has_feature(const char *name) {
   (void)name;

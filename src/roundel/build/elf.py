@@ -4,20 +4,43 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..runtime.integrity import MACHINES
+from ..runtime.integrity import ELF_HEADERS, MACHINES
 
 _ALIGN = 4096
-_HEADER, _SECTION, _SYMBOL = "<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ"
+
+
+@dataclass(frozen=True)
+class _Class:
+    """How ELF files of one size of addresses are laid out: its number, the format of a section, and the bytes that a table of symbols is
+    aligned to."""
+
+    number: int
+    section: str
+    align: int
+
+    def symbol(self, name: int, kind: int, visibility: int, section: int, size: int) -> bytes:
+        """An entry of the table of symbols, at the beginning of its section."""
+        if self.number == 1:
+            return struct.pack("<IIIBBH", name, 0, size, kind, visibility, section)
+        return struct.pack("<IBBHQQ", name, kind, visibility, section, 0, size)
+
+
+_CLASSES = {32: _Class(1, "<10I", 4), 64: _Class(2, "<IIQQQQIIQQ", 8)}
+_BITS = {"arm": 32, "i686": 32}  # of addresses; 64 for all others
+_FLAGS = {"riscv64": 5, "arm": 0x05000400}  # compressed code, floats of double precision in registers; version 5 of the interface, floats in registers
 
 
 def write_data_object(path: Path, machine: str, symbol: str, size: int, mark: bytes) -> None:
-    """A relocatable object (64 bits, little endian) with ``size`` read-only bytes under a hidden ``symbol``: ``mark``, then a hole in the file."""
+    """A relocatable object (little endian) with ``size`` read-only bytes under a hidden ``symbol``: ``mark``, then a hole in the file."""
+    layout = _CLASSES[_BITS.get(machine, 64)]
     names = [b"", b".rodata." + symbol.encode(), b".symtab", b".strtab", b".shstrtab", b".note.GNU-stack"]
     table = b"\0".join(names[1:]).join((b"\0", b"\0"))
     name_at = [0] + [table.index(b"\0" + n + b"\0") + 1 for n in names[1:]]
-    symbols = bytes(24) + struct.pack(_SYMBOL, 1, 1 << 4 | 1, 2, 1, 0, size)  # global object, hidden, in section 1
+    data = layout.symbol(1, 1 << 4 | 1, 2, 1, size)  # global object, hidden, in section 1
+    symbols = bytes(len(data)) + data
     strings = b"\0" + symbol.encode() + b"\0"
     tail = [symbols, strings, table]
     offsets, at = [], _ALIGN + (size + 15) // 16 * 16
@@ -27,14 +50,15 @@ def write_data_object(path: Path, machine: str, symbol: str, size: int, mark: by
     sections = [
         (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
         (name_at[1], 1, 2, 0, _ALIGN, size, 0, 0, _ALIGN, 0),  # PROGBITS, ALLOC
-        (name_at[2], 2, 0, 0, offsets[0], len(symbols), 3, 1, 8, 24),  # SYMTAB; one local symbol
+        (name_at[2], 2, 0, 0, offsets[0], len(symbols), 3, 1, layout.align, len(data)),  # SYMTAB; one local symbol
         (name_at[3], 3, 0, 0, offsets[1], len(strings), 0, 0, 1, 0),  # STRTAB
         (name_at[4], 3, 0, 0, offsets[2], len(table), 0, 0, 1, 0),
         (name_at[5], 1, 0, 0, at, 0, 0, 0, 1, 0),  # its presence says that the stack need not be executable
     ]
-    identity = b"\x7fELF\x02\x01\x01" + bytes(9)
-    flags = 5 if machine == "riscv64" else 0  # compressed code, floats of double precision in registers
-    header = struct.pack(_HEADER, identity, 1, MACHINES[machine], 1, 0, 0, at, flags, 64, 0, 0, 64, len(sections), 4)
+    identity = b"\x7fELF" + bytes([layout.number, 1, 1]) + bytes(9)
+    form = ELF_HEADERS[layout.number]
+    sizes = struct.calcsize(form), struct.calcsize(layout.section)
+    header = struct.pack(form, identity, 1, MACHINES[machine], 1, 0, 0, at, _FLAGS.get(machine, 0), sizes[0], 0, 0, sizes[1], len(sections), 4)
     with path.open("wb") as out:
         out.write(header.ljust(_ALIGN, b"\0"))
         out.write(mark)
@@ -42,4 +66,4 @@ def write_data_object(path: Path, machine: str, symbol: str, size: int, mark: by
         for part in tail:
             out.write(part.ljust((len(part) + 15) // 16 * 16, b"\0"))
         for section in sections:
-            out.write(struct.pack(_SECTION, *section))
+            out.write(struct.pack(layout.section, *section))

@@ -30,7 +30,7 @@ def imports_of(func: tir.PrimFunc) -> tuple[str, ...]:
 
 
 def _object(text: str, spec: MachineSpec) -> bytes:
-    triple = foreign_triple(spec)
+    triple = foreign_triple(spec.triple)
     command = (*toolchain.compiler(triple), *_OPTIONS)
     key = object_cache.object_key(hashlib.sha256("\0".join(command).encode()).hexdigest() + text, spec, "c")
     found = object_cache.load(key)

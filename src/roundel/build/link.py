@@ -139,7 +139,7 @@ def link(
     out = Path(out)
     toolchain.check_output(out)
     name = c_prefix(name or out.stem)
-    triple = foreign_triple(target)
+    triple = foreign_triple(None if target is None else target.triple)
     runtime = (
         library.compiled(toolchain.compiler(triple), shared=False) / "libroundel_rt.a"
         if triple
@@ -189,10 +189,10 @@ def entry_name(name: str, function: str) -> str:
     return f"{name}_{plain}" if clean else f"{name}_{plain[:_LONGEST_NAME]}_{escape.digest(function)}"
 
 
-def foreign_triple(target: Any) -> str | None:
-    """zig's triple where files for ``target`` are not linked by this machine's own compiler: another processor, another C library (``musl``), or the
-    oldest version of it to run with (``gnu.2.17``); else None. Raises BuildError for systems other than Linux."""
-    triple = getattr(target, "triple", None)
+def foreign_triple(triple: str | None) -> str | None:
+    """What C compilers call a machine, given LLVM's triple, whose files are not linked by this machine's own compiler: another processor, another C library
+    (``musl``), or the oldest version of it to run with (``gnu.2.17``, which zig's compiler knows); else None, as for no triple. Raises BuildError
+    for systems other than Linux."""
     if not triple:
         return None
     if "linux" not in triple:
@@ -204,7 +204,7 @@ def foreign_triple(target: Any) -> str | None:
     library = "gnu" if last in ("linux", "unknown") else last
     if processor in (platform.machine(), {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine())) and library == _c_library():
         return None
-    return f"{processor}-linux-{library}"
+    return f"{'arm' if processor.startswith('armv7') else processor}-linux-{library}"
 
 
 def _c_library() -> str:
@@ -214,7 +214,7 @@ def _c_library() -> str:
 
 def _architecture(target: Target | None) -> str:
     first = (getattr(target, "triple", None) or platform.machine()).split("-")[0]
-    return {"arm64": "aarch64", "AMD64": "x86_64"}.get(first, first)
+    return {"arm64": "aarch64", "AMD64": "x86_64"}.get(first, "arm" if first.startswith("armv7") else first)
 
 
 @dataclass(frozen=True)

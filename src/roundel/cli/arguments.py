@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,6 +20,9 @@ from ..ir import options
 from ..ir.errors import CallError, OptionError
 from ..ir.escape import short_name
 from ..reports.inputs import MOST_SIZE, dims_of_inputs, known_dims, random_input
+
+if TYPE_CHECKING:
+    from ..boards import RemoteModel
 
 
 def one_of(*values: str) -> Any:
@@ -37,6 +40,8 @@ MODEL = typer.Argument(..., help="An ONNX file, or a model compiled by `roundel 
 TARGET = typer.Option(None, "--target", autocompletion=_targets,
                       help="What to compile for: a name from `roundel targets`, or such as 'llvm -mcpu=znver3'. Default: this machine.")
 THREADS = typer.Option(None, "--threads", min=1, help="Most threads that one run uses. Default: all cores this process may use.")
+ON = typer.Option(None, "--on", metavar="BOARD", show_default=False, help="Where to run what was compiled for --target: ssh://user@host, or an emulator's "
+                  "command such as qemu-aarch64-static. Default: here.")
 DIM = typer.Option([], "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension, such as seq=77. May be given several times.")
 VERIFY = typer.Option(False, "--verify", help="Check results after every pass with the interpreter; names the first pass that changes them.")
 ACCURACY = typer.Option(None, "--accuracy", autocompletion=one_of("strict", "default", "fast"), help="Numerics: strict, default or fast.")
@@ -125,6 +130,17 @@ def open_model(path: Path, *, target: str | None = None, threads: int | None = N
         return api.load(path, threads=threads)
     return api.compile(path, target=target, threads=threads, verify=verify, dynamic=dynamic or None, hot=hot, accuracy=accuracy,
                        precision=precision, weights=weights, profile=profile)
+
+
+def sent_to(board: str | None, compiled: Any, path: Path, threads: int | None) -> RemoteModel | None:
+    """The model as it runs on a board; None where no board is named. Raises OptionError, BuildError."""
+    if board is None:
+        return None
+    from ..boards import RemoteModel
+
+    if is_compiled(path):
+        raise OptionError(f"{path.name} is linked already, and a board gets a program that is linked anew", hint="give --on the ONNX file that it came from")
+    return RemoteModel(compiled, board, threads=threads)
 
 
 def is_compiled(path: Path) -> bool:

@@ -5,19 +5,22 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
-from .arguments import DB, DIM, LIBRARIES, MODEL, TARGET, THREADS, described, dims, duration, gather_inputs, interruptible, is_compiled, open_model
+from .arguments import DB, DIM, LIBRARIES, MODEL, ON, TARGET, THREADS, described, dims, duration, gather_inputs, interruptible, is_compiled, open_model, sent_to
 from .json_output import JSON, array_facts, print_json
+
+if TYPE_CHECKING:
+    from ..boards import RemoteModel
 
 
 def bench_command(
     model: Path = MODEL,
     inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, db: str = DB, libraries: str = LIBRARIES,
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, db: str = DB, libraries: str = LIBRARIES, on: str = ON,
     seconds: float = typer.Option(3.0, "--seconds", callback=duration, help="For how long to measure."),
     profile: bool = typer.Option(True, "--profile/--no-profile", help="Also time each kernel and compare with the machine (ONNX models only)."),
     top: int = typer.Option(20, "--top", min=1, help="Kernels to show."),
@@ -29,16 +32,18 @@ def bench_command(
     console = Console()
     compiled = open_model(model, target=target, threads=threads)
     arrays = gather_inputs(compiled.inputs, inputs, dims(dim))
-    times = measure(lambda: compiled(*arrays), seconds)
+    remote = sent_to(on, compiled, model, threads)
+    times = measure(lambda: compiled(*arrays), seconds) if remote is None else measure_on(remote, arrays, seconds)
     p = np.percentile(times * 1e3, [0, 50, 90, 99])
-    profile = profile and not is_compiled(model)
+    profile = profile and remote is None and not is_compiled(model)
+    most = compiled.executable.num_threads if remote is None else threads
     if as_json:
         latency = dict(zip(("min", "median", "p90", "p99"), p, strict=True))
         rows = kernel_times(model, arrays, target, threads, min(seconds, 2.0)) if profile else None
-        print_json({"runs": len(times), "threads": compiled.executable.num_threads, "milliseconds": latency, "inputs": array_facts(compiled.inputs, arrays),
+        print_json({"runs": len(times), "threads": most, "milliseconds": latency, "inputs": array_facts(compiled.inputs, arrays),
                     "kernels": rows})
         return
-    console.print(f"latency over {len(times)} runs, {compiled.executable.num_threads} threads: "
+    console.print(f"latency over {len(times)} runs{f' on {remote.board}' if remote else ''}, {most or 'all'} threads: "
                   f"min {p[0]:.3f}  [bold]median {p[1]:.3f}[/]  p90 {p[2]:.3f}  p99 {p[3]:.3f} ms", soft_wrap=True)
     symbolic = any(isinstance(d, str) for i in compiled.inputs for d in i.shape)
     called = f"called with {described(compiled.inputs, arrays)}{'; --dim gives other sizes' if symbolic else ''}"
@@ -60,6 +65,13 @@ def measure(call: Any, seconds: float) -> np.ndarray:
             call()
             times.append(time.perf_counter() - start)
     return np.array(times)
+
+
+def measure_on(remote: RemoteModel, arrays: list[np.ndarray], seconds: float) -> np.ndarray:
+    """Times of runs on a board, in seconds: as many as fit, by the time of the first three, and at least five; two more are not counted."""
+    _, first = remote.run(arrays, 3)
+    _, times = remote.run(arrays, 2 + int(min(max(seconds / max(first[-1], 1e-6), 5), 100_000)))
+    return times[2:]
 
 
 def kernel_times(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float) -> list[dict[str, Any]]:

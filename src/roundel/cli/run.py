@@ -12,7 +12,7 @@ import typer
 
 from ..ir.escape import file_name, markup
 from ..runtime import toolchain
-from .arguments import DB, DIM, MODEL, TARGET, THREADS, VERIFY, described, dims, gather_inputs, interruptible, open_model
+from .arguments import DB, DIM, MODEL, ON, TARGET, THREADS, VERIFY, described, dims, gather_inputs, interruptible, open_model, sent_to
 from .json_output import JSON, array_facts, print_json
 
 
@@ -20,7 +20,7 @@ def run_command(
     model: Path = MODEL,
     inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
     output_dir: Path = typer.Option(None, "--output-dir", "-O", help="Write each output as an .npy file into this folder."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, verify: bool = VERIFY, db: str = DB,
+    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, verify: bool = VERIFY, db: str = DB, on: str = ON,
     seed: int = typer.Option(0, "--seed", min=0, help="Seed of random inputs."), as_json: bool = JSON,
 ) -> None:
     """Run a model once and show its outputs."""
@@ -28,11 +28,16 @@ def run_command(
 
     compiled = open_model(model, target=target, threads=threads, verify=verify)
     arrays = gather_inputs(compiled.inputs, inputs, dims(dim), seed)
-    start = time.perf_counter()
-    with interruptible():
-        result = compiled(*arrays)
-    took = time.perf_counter() - start
-    outputs = result if isinstance(result, tuple) else (result,)
+    remote = sent_to(on, compiled, model, threads)
+    if remote is not None:
+        outputs, seconds = remote.run(arrays)
+        took = float(seconds[0])
+    else:
+        start = time.perf_counter()
+        with interruptible():
+            result = compiled(*arrays)
+        took = time.perf_counter() - start
+        outputs = result if isinstance(result, tuple) else (result,)
     files = [_written(output_dir, info.name, value) for info, value in zip(compiled.outputs, outputs, strict=True)] if output_dir is not None else []
     if as_json:
         results = [{**facts, **_statistics(np.asarray(v))} for facts, v in zip(array_facts(compiled.outputs, outputs), outputs, strict=True)]
@@ -42,7 +47,8 @@ def run_command(
     for info, value in zip(compiled.outputs, outputs, strict=True):
         array = np.asarray(value)
         console.print(f"[bold]{markup(info.name)}[/]  {array.dtype}{list(array.shape)}  {_summary(array)}", highlight=False)
-    console.print(f"{took * 1e3:.2f} ms, called with {described(compiled.inputs, arrays)}", highlight=False, markup=False, soft_wrap=True)
+    place = f" on {remote.board}" if remote is not None else ""
+    console.print(f"{took * 1e3:.2f} ms{place}, called with {described(compiled.inputs, arrays)}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _written(folder: Path, name: str, value: Any) -> Path:

@@ -27,7 +27,7 @@ from ..ir.errors import ModelError
 from . import metadata
 from .metadata import FunctionInfo
 
-MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}  # how ELF numbers them
+MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243, "arm": 40, "i686": 3}  # how ELF numbers them
 BLOCK = 8 << 20  # bytes of weights that are hashed together
 DIGEST = 64  # characters behind the weights in a file of their own
 NAME_ROOM = 256  # bytes that a library keeps for the name of that file, the zero byte at its end included
@@ -36,7 +36,8 @@ SMALL = 4 << 20  # bytes of weights that are always read and compared: milliseco
 _MAGIC = b"Roundel trailer\n"
 _LAYOUT = struct.Struct("<16sIIQQQQ32s32s")
 _RELOCATABLE = 1  # the type of an ELF file that is an object to link
-_ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+ELF_HEADERS = {1: "<16sHHIIIIIHHHHHH", 2: "<16sHHIQQQIHHHHHH"}  # of files with addresses of 32 bits and of 64 (the fifth byte says which)
+_ELF_HEADER = struct.Struct(ELF_HEADERS[1])  # whose first fields both have
 
 
 def weights_name(library: Path) -> str:
@@ -201,15 +202,15 @@ class SavedFile:
 
     def _trailer(self) -> Trailer:
         size = os.fstat(self.file).st_size
-        start = _read(self.file, 0, min(_ELF_HEADER.size, size), self.path)
-        if len(start) < _ELF_HEADER.size or start[:6] != b"\x7fELF\x02\x01":
-            raise ModelError(f"{self.path.name} cannot be loaded", why="the file is empty" if not size else "it is not a shared library of 64 bits",
+        start = _read(self.file, 0, min(64, size), self.path)
+        if len(start) < 64 or start[:4] != b"\x7fELF" or start[5] != 1:
+            raise ModelError(f"{self.path.name} cannot be loaded", why="the file is empty" if not size else "it is not a shared library",
                              hint="give a file that `roundel compile` or Model.save wrote")
         end = _read(self.file, max(size - _LAYOUT.size, 0), min(_LAYOUT.size, size), self.path)
         found = Trailer.unpack(end)
         if found is not None and found.image + _LAYOUT.size == size and _in_order(found):
             return found
-        if _ELF_HEADER.unpack(start)[1] == _RELOCATABLE:
+        if _ELF_HEADER.unpack_from(start)[1] == _RELOCATABLE:
             raise ModelError(f"{self.path.name} is an object to link into a program, not a shared library", hint="save the model under a name that ends in .so")
         if found is None and _is_whole(start, size) and not _mentions(self.file, b"roundel_package\0"):
             raise ModelError(f"{self.path.name} is a shared library, but not one of Roundel's", hint="make it with `roundel compile`")
@@ -260,7 +261,7 @@ def check_file(path: str | Path, *, contents: bool = False) -> None:
 
 def this_machine() -> str:
     """The processor family of this machine."""
-    return {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    return {"arm64": "aarch64", "AMD64": "x86_64", "armv7l": "arm"}.get(platform.machine(), platform.machine())
 
 
 def encoded_name(name: str) -> bytes:
@@ -309,7 +310,7 @@ def _in_order(t: Trailer) -> bool:
 
 def _is_whole(header: bytes, size: int) -> bool:
     """Whether an ELF file is as long as its table of sections says."""
-    fields = _ELF_HEADER.unpack(header)
+    fields = struct.unpack_from(ELF_HEADERS.get(header[4], ELF_HEADERS[2]), header)
     return bool(fields[6] + fields[11] * fields[12] <= size)
 
 

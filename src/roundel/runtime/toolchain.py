@@ -31,11 +31,30 @@ def compiler(triple: str | None = None) -> tuple[str, ...]:
             if path := shutil.which(name):
                 return (path,)
     if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-P", "-m", "ziglang", "cc", *(("-target", triple) if triple else ()))
+        return (sys.executable, "-P", "-m", "ziglang", "cc", *(_zig_target(triple) if triple else ()))
     raise BuildError(
         "no C compiler was found" + (f" for {triple}" if triple else ""),
         hint="install gcc or clang, or `pip install ziglang`, or set CC",
     )
+
+
+def _zig_target(triple: str) -> tuple[str, ...]:
+    """The options by which zig compiles for a machine that other compilers call ``triple``."""
+    family, _, rest = triple.partition("-")
+    name, more = _ZIG.get(family, (family, ()))
+    return ("-target", f"{name}-{rest}", *more)
+
+
+_ZIG = {"arm": ("arm", ("-mcpu=generic+v7a+vfp3d16",)), "i686": ("x86", ())}  # where it has another name, or a smaller machine by default
+
+
+def program_compiler(triple: str | None) -> tuple[str, ...]:
+    """The command that links programs for this machine, or with a ``triple`` for another one: statically, if a compiler for that machine is
+    installed, so that they run without its libraries, else by the ``ziglang`` package. Raises BuildError."""
+    if triple is None:
+        return compiler()
+    path = shutil.which(f"{triple.partition('.')[0]}-gcc")  # without the version of the C library, which a static program does not need
+    return (path, "-static") if path else compiler(triple)
 
 
 def llvm_text(source: str, language: str = "c", options: Sequence[str] = ()) -> str:

@@ -23,6 +23,7 @@ _SAPPHIRE = _AMD_V4 + ",avxvnni,avx512fp16,amx-tile,amx-int8,amx-bf16"
 _NEON = "neon,fullfp16,dotprod,lse,crc,rdm"
 _X86, _ARM, _MAC = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-darwin"
 _RISCV, _WASM = "riscv64-unknown-linux-gnu", "wasm32-unknown-unknown"
+_X86_32, _ARM_32 = "i686-unknown-linux-gnu", "armv7-unknown-linux-gnueabihf"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ _N1 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 10)
 _V1 = _Core(OUT_OF_ORDER_ARM, 3, 8, 256, 4, 8, 48, 32, 12, stores=2)
 _A72 = _Core(OUT_OF_ORDER_ARM, 1, 3, 128, 2, 16, 16, 8, 4)
 _A76 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 8)
+_A53 = _Core(IN_ORDER, 1, 2, 16, 4, 16, 16, 8, 4)
+_A7 = _Core(IN_ORDER, 1, 2, 16, 4, 8, 8, 4, 2)
 _FIRESTORM = _Core(OUT_OF_ORDER_ARM, 3, 8, 630, 8, 12, 48, 32, 16, line_bytes=128, stores=2)
 _SMALL_RISCV = _Core(IN_ORDER, 1, 2, 32, 8, 8, 16, 8, 4)
 _ANY_WASM = _Core(PORTABLE, 2, 4, 192, 8, 8, 32, 16, 8)
@@ -133,10 +136,14 @@ MACHINES: dict[str, dict[str, Any]] = {
     "znver5": _machine(_ZEN5, _X86, _AMD_V4 + ",avxvnni,avx512vp2intersect", 64, 32, 4, 2, 48 * K, 1 * M, 32 * M, 4.0, 45, 450),
     "neoverse-n1": _machine(_N1, _ARM, _NEON, 16, 32, 4, 2, 64 * K, 1 * M, 32 * M, 2.6, 20, 150),
     "neoverse-v1": _machine(_V1, _ARM, _NEON + ",bf16,i8mm,sve", 16, 32, 4, 4, 64 * K, 1 * M, 32 * M, 2.6, 25, 240),
+    "i686": _machine(_ANY_X86, _X86_32, "sse2", 16, 8, 4, 1, 32 * K, 256 * K, 2 * M, 2.0, 5, 8, cpu="pentium4"),
+    "cortex-a7": _machine(_A7, _ARM_32, "neon,vfp4", 16, 16, 8, 1, 32 * K, 256 * K, 0, 1.0, 1.5, 2),  # a multiply-add of four lanes takes two cycles at least
+    "cortex-a53": _machine(_A53, _ARM, "neon,crc", 16, 32, 4, 1, 32 * K, 512 * K, 0, 1.4, 2.5, 4),
     "cortex-a72": _machine(_A72, _ARM, "neon,crc", 16, 32, 7, 1, 32 * K, 1 * M, 0, 1.5, 4, 5),
     "cortex-a76": _machine(_A76, _ARM, _NEON, 16, 32, 4, 2, 64 * K, 512 * K, 2 * M, 2.4, 10, 18),
     "apple-m1": _machine(_FIRESTORM, _MAC, _NEON, 16, 32, 4, 4, 128 * K, 12 * M, 0, 3.2, 60, 62),
     "rv64gcv": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c,v", 16, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.6, 5, 6, cpu="generic-rv64"),
+    "rv64gc": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c", 8, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.5, 3, 4, cpu="generic-rv64"),  # without vectors
     "wasm32-simd": _machine(_ANY_WASM, _WASM, "simd128", 16, 16, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
 }
 # fmt: on

@@ -348,7 +348,7 @@ def _architecture(triple: str) -> str:
 def _generic(triple: str, cpu: str) -> dict[str, Any]:
     """Cautious figures for a CPU that the table does not have: the baseline of its architecture."""
     arch = triple.split("-")[0]
-    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32-simd"}.get(
+    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32-simd", "armv7": "cortex-a7", "i686": "i686"}.get(
         arch, "x86-64"
     )
     return {

@@ -51,6 +51,8 @@ CHECKED = (
     "sse4.1",
     "ssse3",
     "sve2",
+    "v",
+    "vfp4",
     "xop",
 )
 

@@ -24,15 +24,21 @@ _SMALL = 64
 
 def run(model: Any, inputs: Sequence[Any]) -> list[Any]:
     """Outputs of an ``onnx.ModelProto`` for inputs in graph order (those with an initializer left out)."""
+    with options.override(accuracy="strict"):
+        mod, left = imported(model, inputs)
+        main = compile_module(mod).load()["main"]
+    out = main(*left)
+    results = [out] if len(model.graph.output) == 1 else out
+    return [_value(v, info.type) for v, info in zip(results, model.graph.output, strict=True)]
+
+
+def imported(model: Any, inputs: Sequence[Any]) -> tuple[IRModule, list[Any]]:
+    """The module for inputs as ``run`` takes them, and those that it takes when it runs: the others have become constants."""
     initial = {t.name for t in model.graph.initializer}
     infos = [i for i in model.graph.input if i.name not in initial]
     given = {i.name: numpy_helper.to_array(v) if isinstance(v, TensorProto) else v for i, v in zip(infos, inputs, strict=True)}
-    with options.override(accuracy="strict"):
-        mod, fixed = _import(model, given)
-        main = compile_module(mod).load()["main"]
-    out = main(*(v for name, v in given.items() if name not in fixed and v is not None))
-    results = [out] if len(model.graph.output) == 1 else out
-    return [_value(v, info.type) for v, info in zip(results, model.graph.output, strict=True)]
+    mod, fixed = _import(model, given)
+    return mod, [v for name, v in given.items() if name not in fixed and v is not None]
 
 
 def load(model: Any) -> Callable[[Sequence[Any]], list[Any]]:

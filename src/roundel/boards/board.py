@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that runs programs made here: one that ssh reaches, or an emulator of one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..ir.errors import CallError, OptionError
+
+_SSH = "ssh://"
+_QUIET = ("-o", "BatchMode=yes")  # ssh asks nobody for a password
+
+
+@dataclass(frozen=True)
+class Board:
+    """``prefix`` is the command that runs a program when the program's path is put behind it (none: this machine runs it itself); ``host`` is
+    where ssh finds the board, ``user@host``, and ``port`` its port; without a host the program runs here.
+    """
+
+    prefix: tuple[str, ...] = ()
+    host: str = ""
+    port: int = 22
+
+    @staticmethod
+    def of(text: str) -> Board:
+        """A board as users write it: ``ssh://pi@raspberrypi`` (with ``:port``), ``qemu-aarch64 -cpu max``, or nothing for this machine.
+
+        Raises OptionError for a command that is not there, or an address that is none."""
+        if text.startswith(_SSH):
+            host, _, port = text[len(_SSH) :].partition(":")
+            if not host or host.startswith("-") or any(c.isspace() for c in host) or not (port or "22").isdigit():
+                raise OptionError(f"{text!r} is no address of a board", hint="write ssh://user@host or ssh://user@host:port")
+            _found("ssh")
+            return Board((), host, int(port or 22))
+        try:
+            prefix = tuple(shlex.split(text))
+        except ValueError as error:
+            raise OptionError(f"{text!r} is no command: {error}", hint="write it as in a shell, such as 'qemu-aarch64 -cpu max'") from None
+        if prefix:
+            _found(prefix[0])
+        return Board(prefix)
+
+    def run(self, folder: Path, program: str, arguments: Sequence[str], timeout: float) -> None:
+        """Run a program that lies in ``folder``, from there; the files that it writes, whose names end in ``.out``, are in the folder afterwards.
+        Nothing is left on a board.
+
+        Raises CallError where the program fails, ends by a signal, or takes longer than ``timeout`` seconds, and where the board cannot be reached."""
+        if not self.host:
+            self._finish([*self.prefix, str(folder / program), *arguments], timeout, folder)
+            return
+        place = self._finish([*self._ssh(), "mktemp -d"], timeout).strip()
+        if not place.startswith("/"):
+            raise CallError(f"{self.host} made no folder for the program", why=f"it said {place[:200]!r}")
+        try:
+            self._copy([str(p) for p in sorted(folder.iterdir())], f"{self.host}:{place}/", timeout)
+            command = f"cd {shlex.quote(place)} && {shlex.join([*self.prefix, './' + program, *arguments])}"
+            self._finish([*self._ssh(), command], timeout)
+            self._copy([f"{self.host}:{place}/*.out"], str(folder), timeout)
+        finally:
+            subprocess.run([*self._ssh(), f"rm -rf {shlex.quote(place)}"], capture_output=True, timeout=timeout, check=False)
+
+    def _ssh(self) -> list[str]:
+        return ["ssh", *_QUIET, "-p", str(self.port), self.host]
+
+    def _copy(self, sources: Sequence[str], to: str, timeout: float) -> None:
+        self._finish(["scp", *_QUIET, "-q", "-P", str(self.port), *sources, to], timeout)
+
+    def _finish(self, command: Sequence[str], timeout: float, folder: Path | None = None) -> str:
+        """What a command prints; the command and all that it started are ended after ``timeout`` seconds."""
+        with subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              errors="replace", start_new_session=True) as process:
+            try:
+                out, said = process.communicate(timeout=timeout)
+            except BaseException as error:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise CallError(f"the program did not end within {timeout:g} seconds on {self}", hint="give it more time, or a smaller input") from None
+                raise
+        if process.returncode:
+            why = "\n".join(said.strip().splitlines()[-5:]) or _ended(process.returncode)
+            raise CallError(f"the program failed on {self}", why=why, hint=_hint(process.returncode))
+        return out
+
+    def __str__(self) -> str:
+        return f"{_SSH}{self.host}" if self.host else shlex.join(self.prefix) or "this machine"
+
+
+def _found(command: str) -> None:
+    if shutil.which(command) is None:
+        raise OptionError(f"there is no command {command!r} here", hint="install it, or write where it is; an emulator of Debian's is "
+                          "called qemu-aarch64-static, qemu-riscv64-static, ... (package qemu-user-static)")
+
+
+def _ended(status: int) -> str:
+    """How a program ended that said nothing."""
+    number = -status if status < 0 else status - 128
+    try:
+        return f"it ended by signal {signal.Signals(number).name}"
+    except ValueError:
+        return f"it ended with status {status}"
+
+
+def _hint(status: int) -> str | None:
+    illegal = status in (-signal.SIGILL, 128 + signal.SIGILL)
+    return "the machine has not all the instructions of the target: name a smaller one, or tell the emulator (-cpu max)" if illegal else None
