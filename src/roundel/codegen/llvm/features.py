@@ -52,6 +52,7 @@ CHECKED = (
     "ssse3",
     "sve2",
     "v",
+    "vfp3",
     "vfp4",
     "xop",
 )
