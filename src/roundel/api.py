@@ -80,8 +80,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     machine = target if files is None else target_for(target, files.nbytes)  # else the module tells whether it is worth measuring
     with options.override(**given):
         measured = measured_for(records, machine, threads)
-        known = (str(machine), repr(dynamic), repr(hot), repr(Choices.of(choices)), *([] if measured is None else [measured.digest]))
-        key = cache.model_key(files, (*known, *_library_versions(measured))) if kept else None
+        asked = Choices.of(choices)
+        known = (str(machine), repr(dynamic), repr(hot), repr(asked), *([] if measured is None else [measured.digest]))
+        key = cache.model_key(files, (*known, *_library_versions(measured, [name for _, name in asked.asked]))) if kept else None
     if (found := _from_cache(key, threads)) is not None:
         _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
         return found
@@ -102,17 +103,17 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     return loaded if loaded is not None else _in_memory(built, files, threads, profile)
 
 
-def _library_versions(measured: Measured | None) -> list[str]:
-    """What a model may become by libraries: the versions of those that may be called."""
+def _library_versions(measured: Measured | None, asked: Sequence[str]) -> list[str]:
+    """What a model may become by libraries: the versions of those that may be called; ``asked`` are the names that choices ask for."""
     names = options.get("libraries")
     if names is None and measured is not None and measured.backends:
         names = ",".join(measured.backends)
-    if not names:
+    if not names and not asked:
         return []
     from .backends import known
 
     here = known.available()
-    return [repr({name: known.find(name).current_version for name in known.wanted(names) if name in here})]
+    return [repr({name: known.find(name).current_version for name in dict.fromkeys([*known.wanted(names), *asked]) if name in here})]
 
 
 def _from_cache(key: str | None, threads: int | None) -> Model | None:

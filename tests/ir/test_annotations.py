@@ -20,11 +20,11 @@ FITTING = {
     "grain": 4, "edge": True, "window": True, "streamed": True, "interleave": 1, "prefetch": Prefetch("A", 64, 16), "prefetch_pass": True,
     "prefetch_lines": PrefetchLines("A", 64), "pragma_import_llvm": "define void @f() { ret void }",
     "buffer_dim_align": ((0, 0, 16, 4),), "dim_align": ((0, 16, 4),),
-    "not_registers": "it is too large", "arena": True,
+    "not_registers": "it is too large", "arena": True, "ranges": True,
 }
 WRONG = {
     "grain": -1, "edge": "yes", "window": 3, "streamed": 0, "interleave": 2, "prefetch": ("A", 64, 0), "prefetch_pass": "all", "prefetch_lines": ("A",),
-    "pragma_import_llvm": 3, "buffer_dim_align": ((0, 16, 4),), "dim_align": (0, 16, 4), "not_registers": True, "arena": "large",
+    "pragma_import_llvm": 3, "buffer_dim_align": ((0, 16, 4),), "dim_align": (0, 16, 4), "not_registers": True, "arena": "large", "ranges": 2,
 }
 
 

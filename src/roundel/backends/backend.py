@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import graph, tir
-from ..ir.annotations import IMPORT_C
-from ..ir.attrs import Attrs
+from ..ir.annotations import IMPORT_C, RANGES
+from ..ir.attrs import EMPTY, Attrs
 from ..ir.dtype import HANDLE, INT64, VOID
 from ..ir.errors import OptionError
 from ..ir.op import FuseKind
@@ -27,6 +27,7 @@ from ..ir.tir import as_index
 from ..ir.visit import free_vars, substitute
 from ..relax.fuse_by_pattern import FusionPattern
 from ..target import Target
+from .forms import Form
 from .library import Library
 
 Packing = Mapping[int, Callable[[np.ndarray], np.ndarray]]
@@ -35,12 +36,14 @@ Packing = Mapping[int, Callable[[np.ndarray], np.ndarray]]
 @dataclass(frozen=True)
 class Composite:
     """A part of a graph that a pattern matched: ``function`` computes it. ``constants`` are the arrays of those operands that are known at compile
-    time, by their positions; ``parts`` are the values in the function that the pattern's names stand for."""
+    time, by their positions; ``bounds`` gives for an operand's position the least and greatest of the whole numbers that it holds, None where it may
+    hold others."""
 
     name: str
     function: graph.Function
     target: Target
     constants: Mapping[int, Any] = field(default_factory=dict)
+    bounds: Callable[[int], tuple[float, float] | None] = lambda k: None
 
     @property
     def operands(self) -> tuple[graph.TensorInfo, ...]:
@@ -73,12 +76,14 @@ class Composite:
 @dataclass(frozen=True)
 class Kernel:
     """How a composite function is computed: a tensor program of its operands and its result, or a ``function`` of Python that is called with arrays
-    of both. ``pack``: what becomes of operands that are constants, by position; done once, at compile time. ``library``: without which the
-    program cannot run. ``cycles``: what it is expected to take on one core, None if nothing is."""
+    of both. ``pack``: what becomes of operands that are constants, by position; done once, at compile time. ``forms``: in which form it wants operands,
+    by position, and makes its result (-1), where these are not the graph's. ``library``: without which the program cannot run. ``cycles``: what it
+    is expected to take on one core, None if nothing is."""
 
     program: tir.PrimFunc | None = None
     function: Callable[..., None] | None = None
     pack: Packing = field(default_factory=dict)
+    forms: Mapping[int, Form] = field(default_factory=dict)
     library: Library | None = None
     cycles: float | None = None
 
@@ -114,12 +119,14 @@ GENERATED = "generated"
 
 
 def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[int] | None = None, source: str = "", library: Library | None = None,
-           parallel: Any = None, workspace: Any = None, pack: Packing | None = None, cycles: float | None = None) -> Kernel:
+           parallel: Any = None, ranges: bool = False, workspace: Any = None, pack: Packing | None = None, forms: Mapping[int, Form] | None = None,
+           cycles: float | None = None) -> Kernel:
     """The kernel that calls a C function: ``void symbol(const T *operand, ..., T *result, int64_t number, ...)``.
 
     ``operands`` are the positions of those that it gets, in its order (by default all, in that of the composite function's parameters).
     ``source`` is C text that defines it; or ``library.source`` does. With ``parallel``, a number of parts, it is called once for each part, by the
-    threads of the model, and its last argument is the part. ``workspace``: bytes of memory that each call gets after the result. ``numbers`` may
+    threads of the model, and its last argument is the part; with ``ranges`` once for each thread, and its last arguments are the first part and how
+    many. ``forms`` are those of `Kernel`. ``workspace``: bytes of memory that each call gets after the result. ``numbers`` may
     be expressions of symbolic sizes. Constants that are packed (``pack``) come as the arrays that packing makes. Raises OptionError for operands
     or results that are no tensors of known rank.
     """
@@ -128,6 +135,8 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     for k, change in pack.items():
         packed = change(composite.constants[k])
         infos[k] = graph.TensorInfo(packed.shape, packed.dtype)
+    for k, form in (forms or {}).items():
+        infos[k] = form.info(infos[k])  # type: ignore[arg-type]
     if not all(isinstance(i, graph.TensorInfo) and i.shape is not None and i.dtype is not None for i in infos):
         raise OptionError(f"{composite.name} cannot be a C function", why="an operand or result is no tensor of known type and rank")
     own = {v: tir.Var(v.name, v.dtype, v.size) for i in infos for n in i.shape for v in free_vars(n)}  # type: ignore[union-attr]
@@ -139,15 +148,17 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     given += [] if room is None else [room.data]
     given += [tir.cast(substitute(as_index(n), own), INT64) for n in numbers]
     part = tir.Var("part", INT64, True)
-    call = tir.Evaluate(tir.Call("call_extern", (tir.StringImm(symbol), *given, *([] if parallel is None else [part])), VOID))
+    given += [] if parallel is None else [part, tir.const(1, INT64)] if ranges else [part]
+    call = tir.Evaluate(tir.Call("call_extern", (tir.StringImm(symbol), *given), VOID))
     body: tir.Stmt = call if room is None else tir.Allocate(room, call)
     if parallel is not None:
-        body = tir.For(part, tir.index_const(0), substitute(as_index(parallel), own), tir.ForKind.PARALLEL, body)
+        how = Attrs({RANGES: True}) if ranges else EMPTY
+        body = tir.For(part, tir.index_const(0), substitute(as_index(parallel), own), tir.ForKind.PARALLEL, body, annotations=how)
     handles = [tir.Var(n, HANDLE) for n in names]
     text = source or (library.c_source if library is not None else "")
     attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, IMPORT_C: (text,)})
     program = tir.PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
-    return Kernel(program, pack=pack, library=library, cycles=cycles)
+    return Kernel(program, pack=pack, forms=dict(forms or {}), library=library, cycles=cycles)
 
 
 def python(function: Callable[..., None], *, cycles: float | None = None) -> Kernel:

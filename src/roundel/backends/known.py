@@ -12,7 +12,7 @@ from ..ir import extensions
 from ..ir.errors import OptionError
 from .backend import Backend
 
-OWN = ("openblas",)
+OWN = ("openblas", "onednn")
 _registered: dict[str, Backend] = {}
 
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from ..strategy.records import Records
 from ..target import Target
 from . import known
 from .backend import GENERATED, Backend, Kernel
+from .forms import Form, Formed, place
 from .library import Library
 from .offers import Offer, Part, parts_of, plain
 
@@ -84,7 +85,7 @@ class Calls:
         """The module with what was chosen called in the function."""
         choosing = Choosing(self.mod.choices, "library", versions={b.name: b.current_version for b in self.backends})
         taken: set[graph.Var] = set()
-        calls: dict[graph.Var, graph.GraphExpr] = {}
+        calls: dict[graph.Var, Formed] = {}
         for part in parts_of(self.func, self.backends, self.target):
             possible = {name: o for name, o in part.offers.items() if taken.isdisjoint(b.var for b in o.bindings)}
             if not possible:
@@ -93,12 +94,13 @@ class Calls:
             if name != GENERATED:
                 chosen = possible[name]
                 taken |= {b.var for b in chosen.bindings}
-                calls[chosen.bindings[-1].var] = self.called(chosen, name)
+                calls[chosen.bindings[-1].var] = self.formed(chosen, name)
         self.mod = self.mod.replace(choices=choosing.choices())
-        return self.finished(without(self.func, taken - set(calls), calls)) if calls else self.mod
+        return self.finished(without(self.func, taken - set(calls), {}), calls) if calls else self.mod
 
-    def finished(self, func: graph.Function) -> IRModule:
-        """The module with a function whose values were `called`: it first asks whether their libraries are there."""
+    def finished(self, func: graph.Function, calls: Mapping[graph.Var, Formed]) -> IRModule:
+        """The module with a function in which calls of kernels (`formed`) compute these values: it first asks whether their libraries are there."""
+        func = place(func, calls)
         first = graph.BindingBlock(tuple(graph.VarBinding(v, self._asked(library)) for library, v in self.found.values()))
         body = func.body.replace(blocks=(first, *func.body.blocks)) if self.found else func.body
         attrs = func.attrs | {"python": tuple(dict.fromkeys(self.python))} if self.python else func.attrs
@@ -130,11 +132,17 @@ class Calls:
 
     # -- what is called
 
-    def called(self, offer: Offer, backend: str) -> graph.GraphExpr:
-        """The value of a part of the graph by its kernel, or by generated code where a library that it calls is not found."""
-        kernel, info = offer.kernel, offer.composite.result
+    def formed(self, offer: Offer, backend: str) -> Formed:
+        """The call of an offer's kernel, and the forms that it wants operands in."""
+        kernel = offer.kernel
         assert isinstance(kernel, Kernel)
-        args = graph.Tuple([_packed(a, kernel.pack.get(k)) for k, a in enumerate(offer.operands)])
+        return Formed(offer.operands, kernel.forms, lambda operands: self._called(offer, kernel, backend, operands))
+
+    def _called(self, offer: Offer, kernel: Kernel, backend: str, operands: Sequence[Any]) -> graph.GraphExpr:
+        """The value of a part of the graph by its kernel, of operands in the forms that it wants, or by generated code where a library that it calls is
+        not found."""
+        args = graph.Tuple([_packed(a, kernel.pack.get(k)) for k, a in enumerate(operands)])
+        info = kernel.forms.get(-1, Form()).info(offer.composite.result)
         if kernel.function is not None:
             symbol = f"roundel.{backend}.{next(_numbers)}"
             register_func(symbol, kernel.function)
@@ -145,7 +153,7 @@ class Calls:
         if kernel.library is None:
             return call
         _, found = self.found.setdefault(kernel.library.name, (kernel.library, graph.Var(kernel.library.found_symbol, graph.TensorInfo((), "bool"))))
-        return graph.If(found, _sequence(call), _body(offer), info)
+        return graph.If(found, _sequence(call), _body(offer, operands, kernel.forms), info)
 
     def _program(self, hint: str, program: Any) -> graph.GlobalVar:
         name = self.mod.unique_name(hint)
@@ -162,12 +170,22 @@ class Calls:
         return graph.Call(CALL_TIR, (self._program(library.found_symbol, program), graph.Tuple(())), sinfo_args=(info,), sinfo=info)
 
 
-def _body(offer: Offer) -> graph.SeqExpr:
-    """The composite function's body, of the operands."""
+def _body(offer: Offer, operands: Sequence[Any], forms: Mapping[int, Form]) -> graph.SeqExpr:
+    """The composite function's body, of operands in these forms, with its result in its form."""
     func = offer.composite.function
-    table: dict[Any, Any] = dict(zip(func.params, offer.operands, strict=True))
+    bindings: list[graph.VarBinding] = []
+
+    def emit(value: Any) -> Any:
+        bindings.append(graph.VarBinding(graph.Var("lv", value.sinfo), value))
+        return bindings[-1].var
+
+    plain = [forms[k].back(a, p.sinfo, emit) if k in forms else a for k, (a, p) in enumerate(zip(operands, func.params, strict=True))]
+    table: dict[Any, Any] = dict(zip(func.params, plain, strict=True))
     table |= {b.var: graph.Var(b.var.name, b.var.sinfo) for b in func.body.bindings}
-    return Renamed(table).rewrite(func.body)
+    body = Renamed(table).rewrite(func.body)
+    bindings += body.bindings
+    result = forms[-1].into(body.body, emit) if -1 in forms else body.body
+    return graph.SeqExpr((graph.BindingBlock(tuple(bindings)),), result)
 
 
 def _sequence(call: graph.Call) -> graph.SeqExpr:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from ..ir.escape import c_string
 
@@ -114,12 +115,16 @@ class Library:
 
     def says(self, function: str) -> str:
         """The text that a function of the library without parameters returns, such as its version; empty where there is no such function."""
+        return (self.result(function, ctypes.c_char_p) or b"").decode(errors="replace")
+
+    def result(self, function: str, kind: Any) -> Any:
+        """What a function of the library without parameters returns, of this type of ctypes; None where there is no such function."""
         handle, prefix = self._opened or (None, "")
         if not hasattr(handle, prefix + function):
-            return ""
+            return None
         called = getattr(handle, prefix + function)
-        called.restype = ctypes.c_char_p
-        return (called() or b"").decode(errors="replace")
+        called.restype = kind
+        return called()
 
     @cached_property
     def _opened(self) -> tuple[ctypes.CDLL, str] | None:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from ..graph.pattern import Match
 from ..graph.rewriter import site_of
+from ..graph.tidy.whole_numbers import bounds
 from ..ir import graph
 from ..ir.errors import RoundelError
 from ..ir.module import IRModule
@@ -68,14 +70,15 @@ def parts_of(func: graph.Function, backends: Sequence[Backend], target: Target) 
     return _Function(func, backends, target).parts()
 
 
-def offer_of(backend: Backend, name: str, bindings: Sequence[graph.VarBinding], target: Target) -> Offer | None:
-    """What a backend offers for bindings that its pattern of this name matches; None where sizes could not be told, or the result is no tensor. Raises
-    RoundelError that names the backend where it fails."""
+def offer_of(backend: Backend, name: str, bindings: Sequence[graph.VarBinding], target: Target,
+             made: Callable[[Any], Any] = lambda value: None) -> Offer | None:
+    """What a backend offers for bindings that its pattern of this name matches; None where sizes could not be told, or the result is no tensor. ``made``
+    gives what a variable before them is bound to. Raises RoundelError that names the backend where it fails."""
     func, operands = outline(bindings, [bindings[-1].var], {"Composite": name}, bind_constants=False, dataflow=False)
     if unknown_sizes(func) or not isinstance(func.ret_sinfo, graph.TensorInfo):
         return None
     constants = {k: o.data.numpy() for k, o in enumerate(operands) if isinstance(o, graph.Constant)}
-    composite = Composite(name, func, target, constants)
+    composite = Composite(name, func, target, constants, lambda k: bounds(operands[k], Match(made, {})))
     try:
         return Offer(bindings, composite, operands, backend.implement(composite))
     except RoundelError:
@@ -133,11 +136,15 @@ class _Function:
             bindings = [graph.VarBinding(v, value, self.bindings[v].span) for v, value in context.matched_bindings.items()]
             there = found.setdefault(anchor_of(bindings).var, {})
             if (backend.name not in there or isinstance(there[backend.name].kernel, str)) and (pattern.check is None or pattern.check(context)):
-                if (offer := offer_of(backend, pattern.name, bindings, self.target)) is not None:
+                if (offer := offer_of(backend, pattern.name, bindings, self.target, self._made)) is not None:
                     there[backend.name] = offer
             return False
 
         return check
+
+    def _made(self, value: Any) -> Any:
+        """What a variable is bound to; None for what is no variable of the function."""
+        return getattr(self.bindings.get(value), "value", None)
 
     def around(self, anchor: graph.VarBinding) -> list[graph.VarBinding]:
         """The operator, rearrangements of its operands that nothing else uses, and elementwise operators behind it, up to the last one from which

@@ -23,6 +23,7 @@ from ..relax.outline import Renamed
 from ..target import Target
 from . import known
 from .backend import Backend
+from .forms import Formed
 from .libraries import Calls
 from .offers import offer_of, plain
 
@@ -64,20 +65,18 @@ def _computed(mod: IRModule, name: str, func: graph.Function, backend: Backend) 
     """The module with a region that calls a backend's kernels, private from now on."""
     calls = Calls(mod, name, func, [backend])
     inner = {b.var: b.value for b in func.body.bindings if isinstance(b.value, graph.Function) and COMPOSITE in b.value.attrs}
-    kept = [_called(calls, b, inner, backend) for b in func.body.bindings if b.var not in inner]
+    kept = [b for b in func.body.bindings if b.var not in inner]
     body = graph.SeqExpr((graph.BindingBlock(tuple(kept)),), func.body.body)
-    return calls.finished(func.replace(body=body, attrs=func.attrs.without(CODEGEN, "global_symbol")))
+    formed = {b.var: _formed(calls, b, inner[b.value.op], backend) for b in kept if isinstance(b.value, graph.Call) and b.value.op in inner}
+    return calls.finished(func.replace(body=body, attrs=func.attrs.without(CODEGEN, "global_symbol")), formed)
 
 
-def _called(calls: Calls, b: Any, inner: dict[graph.Var, graph.Function], backend: Backend) -> Any:
-    """A binding of a region with the backend's kernel in place of a composite function."""
-    composite = inner.get(b.value.op) if isinstance(b.value, graph.Call) else None
-    if composite is None:
-        return b
+def _formed(calls: Calls, b: Any, composite: graph.Function, backend: Backend) -> Formed:
+    """The call of the backend's kernel in place of that of a composite function."""
     target, pattern = calls.mod.attrs.get("target") or Target.host(), str(composite.attrs[COMPOSITE])
     offer = offer_of(backend, pattern, plain(composite).body.bindings, target)
     if offer is None or isinstance(offer.kernel, str):
         why = "its sizes are not those of its operands" if offer is None else str(offer.kernel)
         raise OptionError(f"{backend.name} cannot compute {pattern}", why=why, hint="give the pattern a check that refuses such parts")
     given = Renamed(dict(zip(composite.params, b.value.args, strict=True)))
-    return b.replace(value=calls.called(offer._replace(operands=[given.rewrite(o) for o in offer.operands]), backend.name))
+    return calls.formed(offer._replace(operands=[given.rewrite(o) for o in offer.operands]), backend.name)

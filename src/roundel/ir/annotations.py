@@ -15,6 +15,7 @@ GRAIN, EDGE, WINDOW, STREAMED, INTERLEAVE = "grain", "edge", "window", "streamed
 PREFETCH, PREFETCH_PASS, PREFETCH_LINES = "prefetch", "prefetch_pass", "prefetch_lines"
 BUFFER_DIM_ALIGN, DIM_ALIGN, NOT_REGISTERS, ARENA = "buffer_dim_align", "dim_align", "not_registers", "arena"
 IMPORT_LLVM = "pragma_import_llvm"
+RANGES = "ranges"
 IMPORT_C = "import_c"  # an attribute of programs: C sources that define functions which call_extern names
 
 
@@ -78,6 +79,8 @@ def _tuples(value: Any, length: int) -> bool:
 TABLE: dict[str, Annotation] = {
     GRAIN: Annotation("a parallel loop", "int", _count, "strategy/parallelism", "lower/outline_tasks, graph/checks/checked_loops",
                       "So many iterations, at least, are one task; fewer where an extent that only the run knows would leave threads without any."),
+    RANGES: Annotation("a parallel loop", "True", _flag, "backends/backend", "lower/outline_tasks",
+                       "It calls a C function whose last operands are its variable and 1: called once for each thread, with the first iteration and how many."),
     EDGE: Annotation("a loop", "True", _flag, "strategy/", "lower/partition_loops, lower/whole_rows",
                      "Where conditions on its variable split a loop, it is this one and not a loop around it: the loops outside stay whole."),
     WINDOW: Annotation("a loop", "True", _flag, "strategy/window, strategy/product", "lower/partition_loops",

@@ -15,7 +15,7 @@ of iterations that a thread takes at once (0: the runtime chooses); where the ex
 from __future__ import annotations
 
 from roundel.ir import Attrs, IRModule, Var, free_vars, on, tir
-from roundel.ir.annotations import GRAIN
+from roundel.ir.annotations import GRAIN, RANGES
 from roundel.ir.dtype import HANDLE, INT32, INT64
 from roundel.ir.visit import OnceVisitor, statements, substitute
 from roundel.passes import pass_
@@ -106,7 +106,12 @@ def make_task(loop: tir.For) -> tuple[tir.PrimFunc, tuple[tir.Expr, ...]]:
     params = [handles.get(v, v) for v in captured]
     pairs = [(handles[v], first[v]) for v in captured if v in handles]
     begin, end = Var("begin", INT64), Var("end", INT64)
-    run = tir.For(i, begin, end - begin, tir.ForKind.SERIAL, body, annotations=loop.annotations.without(GRAIN))
+    run: tir.Stmt
+    if RANGES in loop.annotations and type(body) is tir.Evaluate:
+        call = substitute(body.value, {i: begin})
+        run = tir.Evaluate(call.replace(args=(*call.args[:-1], end - begin)))
+    else:
+        run = tir.For(i, begin, end - begin, tir.ForKind.SERIAL, body, annotations=loop.annotations.without(GRAIN))
     return tir.PrimFunc((begin, end, *params), run, tuple(pairs), Attrs({"kind": "task"})), tuple(captured)
 
 
@@ -134,7 +139,7 @@ class _Outline(StatementRewriter):
         if not self.contract:
             task = task.with_attr("contract", False)
         self.tasks[name] = task
-        grain = _grain(int(loop.annotations.get(GRAIN, 0)), loop.extent)
+        grain = tir.index_const(-1) if RANGES in loop.annotations else _grain(int(loop.annotations.get(GRAIN, 0)), loop.extent)
         return tir.Evaluate(tir.Call("parallel_for", (tir.StringImm(name), loop.extent, grain, *operands), INT32))
 
 

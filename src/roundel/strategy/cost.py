@@ -13,7 +13,7 @@ each is in its `Target`; the constants here say how the model puts that together
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -241,18 +241,10 @@ class _Body:
         vectors = self.times(t.moves & frozenset([self.lane_axis]))  # beside each other
         distinct = np.minimum(t.operand.elements(extents) * vectors, each)
         inner = next((x.axis for x in reversed(self.loops) if x.axis in along and self.store is not None and x.axis not in self.store.moves), None)
-        spatial = {a: n for a, n in extents.items() if self.store is not None and a in self.store.moves}
-        live = t.operand.elements(spatial if inner is None else {**spatial, inner: extents[inner]}) * vectors
-        if inner is not None and t.steps.get(inner):  # a window moves on by one element at a time, and lets the one behind it go
-            live = np.minimum(live, t.operand.elements(spatial) * vectors * np.minimum(self._apart(t, inner, spatial), extents[inner]))
+        spatial = {a: n for a, n in extents.items() if a == inner or (self.store is not None and a in self.store.moves)}
+        live = t.operand.elements(spatial) * vectors
         wide = self.registers(t.moves, t.bits)
         return np.where(kept + live * wide + 2 <= self.target.vector_registers, distinct, each * np.where(distinct < each, SPILLED, 1.0))
-
-    @staticmethod
-    def _apart(t: Touch, inner: Any, spatial: Collection[Any]) -> int:
-        """Steps along an axis after which neighbours of overlapping windows, as far apart as a stride, read what one beside them has read."""
-        step = int(t.steps[inner] or 1)
-        return max((abs(int(n)) // math.gcd(int(n), step) for a in spatial if (n := t.steps.get(a))), default=1)
 
     def _folded(self) -> Column:
         """Loads of values that are used once are operands of the instruction that uses them, where the machine has such."""
