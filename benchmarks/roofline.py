@@ -20,7 +20,7 @@ def run_roofline(cases: Sequence[Case], threads: int, seconds: float) -> list[di
         path = str(onnx_file(case))
         sizes = {"seq": case.length} if case.length else {}
         rows = explain(path, threads=threads, sizes=sizes).kernels
-        add_measured(rows, path, threads=threads, sizes=sizes, seconds=seconds, arrays=list(inputs.values()))
+        add_measured(rows, path, threads=threads, sizes=sizes, seconds=seconds, inputs=list(inputs.values()))
         kept = ("kernel", "calls", "rule", "decisions", "mflop", "mbytes", "intensity", "limit", "bound_ms", "predicted_ms", "measured_ms", "roofline")
         kernels = [{k: row[k] for k in kept if k in row} for row in sorted(rows, key=lost_ms, reverse=True)]
         out.append({"case": case.name, "threads": threads, "kernels": kernels})

@@ -188,10 +188,14 @@ void *rd_scratch(RdContext *shared, int64_t nbytes) {
   return scratch->memory;
 }
 
-void rd_profile_begin(RdContext *shared, int32_t kernel) { ((Context *)shared)->kernel_begin[kernel] = os_time_ns(); }
+void rd_profile_begin(RdContext *shared, int32_t kernel) {
+  Context *ctx = (Context *)shared;
+  if (ctx->model->options.profile) ctx->kernel_begin[kernel] = os_time_ns();
+}
 
 void rd_profile_end(RdContext *shared, int32_t kernel) {
   Context *ctx = (Context *)shared;
+  if (!ctx->model->options.profile) return;
   RdFunctionState *state = &ctx->model->functions[ctx->function - ctx->model->library->functions];
   if (!state->nanoseconds) return;
   atomic_fetch_add(&state->nanoseconds[kernel], os_time_ns() - ctx->kernel_begin[kernel]);

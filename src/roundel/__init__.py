@@ -11,7 +11,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "auto_schedule": "api", "compile": "api", "interpret": "api", "load": "api", "import_model": "api", "import_relay": "api",
-    "explain": "reports.explained", "report": "reports.report",
+    "explain": "reports.explained", "Explained": "reports.explained", "report": "reports.report",
     "register_func": "runtime.registry", "get_func": "runtime.registry", "Model": "runtime.model", "Executable": "runtime.executable",
     "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",
 }

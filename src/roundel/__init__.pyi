@@ -42,6 +42,7 @@ from .frontend import relay as relay
 from .frontend import torch as torch
 from .ir.errors import RoundelError as RoundelError
 from .ir.module import IRModule as IRModule
+from .reports.explained import Explained as Explained
 from .reports.explained import explain as explain
 from .reports.report import report as report
 from .runtime.executable import Executable as Executable

@@ -62,6 +62,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     """
     from . import cache
     from .ir.choice import Choices
+    from .origin import origin
     from .target import Target
     from .target.host import target_for
     from .tune.measured import measured_for
@@ -78,6 +79,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     if kept and files is not None and options.get("cache") and _is_large(files) and not files.known:
         _get_ready(files)
     machine = target if files is None else target_for(target, files.nbytes)  # else the module tells whether it is worth measuring
+    asked = {"target": target, "threads": threads, "dynamic": dynamic, "choices": choices, "options": given}
     with options.override(**given):
         measured = measured_for(records, machine, threads)
         asked = Choices.of(choices)
@@ -85,6 +87,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
         key = cache.model_key(files, (*known, *_library_versions(measured, [name for _, name in asked.asked]))) if kept else None
     if (found := _from_cache(key, threads)) is not None:
         _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
+        found.origin = origin(model, example_inputs, asked, found.metadata)
         return found
     if key is not None and files is not None and _is_large(files):
         _get_ready(files)
@@ -94,13 +97,15 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
 
         return specialize(import_model(model, example_inputs, dynamic=dynamic), hot)
 
-    settings = {"target": machine, "pipeline": pipeline, "verify": verify, "observers": observers, "profile": profile, "choices": choices,
+    settings = {"target": machine, "pipeline": pipeline, "verify": verify, "observers": observers, "choices": choices,
                 "records": measured}
     with options.override(**given):
         built, entry = _built(model, files, key, module, settings)
     _log.info("compiled %s in %.2f s%s", _name(model), time.perf_counter() - begun, f", {measured}" if measured is not None else "")
     loaded = _of_entry(entry, threads)  # its weights are mapped, where linking in memory needs a copy of them
-    return loaded if loaded is not None else _in_memory(built, files, threads, profile)
+    loaded = loaded if loaded is not None else _in_memory(built, files, threads, profile)
+    loaded.origin = origin(model, example_inputs, asked, loaded.metadata)
+    return loaded
 
 
 def _library_versions(measured: Measured | None, asked: Sequence[str]) -> list[str]:

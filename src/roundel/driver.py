@@ -115,7 +115,7 @@ def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequen
 
 
 def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Transform] | None = None, observers: Sequence[Any] = (),
-                   verify: bool = False, profile: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict,
+                   verify: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict,
                    choices: Mapping[str, Any] | None = None, records: Records | None = None) -> Built:
     """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``, ``choices`` and ``records`` as for
     ``prepare``. Raises RoundelError."""
@@ -124,7 +124,7 @@ def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline:
     def made() -> Built:
         with working_ahead(machine_spec(target) if start_processes(mod) else None):
             prepared = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify, choices=choices, records=records)
-            return build_objects(prepared, profile=profile, weights_file=weights_file, notes=notes)
+            return build_objects(prepared, weights_file=weights_file, notes=notes)
 
     return with_room(mod, made)
 
@@ -135,9 +135,9 @@ def build_module(mod: Any, *, target: TargetLike | None = None, threads: int | N
     called = {name: str(f.attrs.get("global_symbol", "")) for name, f in mod.items()}
     target = target_of(target)
     if any(isinstance(f, Function) for _, f in mod.items()):
-        made = compile_module(mod, target=target, observers=observers, profile=profile)
+        made = compile_module(mod, target=target, observers=observers)
     else:
-        made = build_objects(mod if target is None else mod.replace(attrs=mod.attrs | {"target": target}), profile=profile)
+        made = build_objects(mod if target is None else mod.replace(attrs=mod.attrs | {"target": target}))
     loaded = made.load(threads=threads, profile=profile)
     loaded.called = called
     return loaded

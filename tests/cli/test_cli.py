@@ -132,7 +132,10 @@ def test_run_on_random_inputs(place, compiled):
     (["compile", "model.onnx", "--target", "llvm -mcpu=znver33"], "is znver3 meant?"),
     (["compile", "model.onnx", "--target", "znver3 -mattr=+avx51f"], "there is no feature 'avx51f' for x86_64"),
     (["compile", "model.onnx", "--target", "llvm -mtriple=foo-bar-baz"], "there is no machine 'foo-bar-baz'"),
-    (["compile", "model.onnx", "--dim", "bach=1"], "no symbolic dimension 'bach'"),
+    (["compile", "model.onnx", "--fix", "bach=1"], "no symbolic dimension 'bach'"),
+    (["compile", "model.onnx", "--dim", "batch=1"], "--fix batch=1"),
+    (["inspect", "model.onnx", "--dim", "batch=1"], "this command runs nothing"),
+    (["explain", "model.so", "--choose", "product=plain"], "--choose comes too late"),
     (["run", "model.onnx", "--input", "x=three.npy", "--dim", "batch=4"], "--dim and the inputs must agree"),
     (["run", "model.onnx", "--dim", "bach=3"], "they are batch"),
     (["run", "model.onnx", "--input", "z=wide.npy"], "no input 'z'"),
@@ -163,7 +166,7 @@ def test_errors(args, message, place):
 @pytest.mark.parametrize("args", [["frobnicate"], ["compile"], ["run", "model.onnx", "--threads", "none"], ["compile", "model.onnx", "--nonsense"],
                                   ["run", "model.onnx", "--dim", "batch=many"], ["run", "model.onnx", "--dim", f"batch={2**63 - 1}"],
                                   ["run", "model.onnx", "--dim", "batch=\u00b2"], ["run", "model.onnx", "--seed=-1"], ["bench", "model.onnx", "--top=0"],
-                                  ["compile", "model.onnx", "--dim", "batch=1", "--dim", "batch=2"],
+                                  ["compile", "model.onnx", "--fix", "batch=1", "--fix", "batch=2"],
                                   ["bench", "model.onnx", "--seconds", "nan"], ["bench", "model.onnx", "--seconds=-1"]])
 def test_wrong_command_lines(args, place):
     assert roundel(place, *args, status=2).stderr
@@ -188,7 +191,8 @@ def test_every_command_speaks_json(place, compiled):
     assert as_json(place, "run", "model.onnx", "--dim", "batch=9")["outputs"][0]["shape"] == [9, 3]
     bench = as_json(place, "bench", "model.onnx", "--dim", "batch=2", "--seconds", "0.05")
     assert bench["milliseconds"]["min"] <= bench["milliseconds"]["p99"] and bench["kernels"][0]["calls"] == 1
-    assert as_json(place, "bench", "j.so", "--seconds", "0.05")["kernels"] is None
+    (kernel,) = as_json(place, "bench", "j.so", "--seconds", "0.05")["kernels"]
+    assert kernel["kernel"] == bench["kernels"][0]["kernel"] and "gflops" not in kernel
     assert "R.matmul" in as_json(place, "inspect", "model.onnx")["functions"]["main"]
     assert "lower_host" in as_json(place, "inspect", "model.onnx", "--passes")
     explained = as_json(place, "explain", "model.onnx", "--no-measure")
@@ -370,7 +374,7 @@ def test_cached_models_compile_to_files_of_any_name(place, compiled):
 
 
 def test_one_dimension_fixed(place):
-    roundel(place, "compile", "model.onnx", "-o", "fixed.so", "--dim", "batch=2")
+    roundel(place, "compile", "model.onnx", "-o", "fixed.so", "--fix", "batch=2")
     assert rd.load(place / "fixed.so").inputs[0].shape == (2, 4)
 
 

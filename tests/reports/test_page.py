@@ -124,4 +124,4 @@ def test_a_browser_draws_it(found, tmp_path):
                            (tmp_path / "r.html").as_uri()], capture_output=True, text=True, timeout=120, check=True)
     assert "CONSOLE" not in done.stderr  # no error of the script
     body = done.stdout.split("<main>")[1]
-    assert body.count("<section") == 8 and body.count("<svg") == 3 and 'aria-label="module head, 3 nodes, closed"' in body
+    assert body.count("<section") == 8 and body.count("<svg") == 3 and '<title>head 3 nodes, closed module head</title>' in body

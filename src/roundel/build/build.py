@@ -66,9 +66,13 @@ class Built:
         self.capture()
         arrays = [self.captured[key] for f in self.functions for key in f.constants]
         made = Executable.from_address(address, constants=arrays, threads=threads, profile=profile, keep=(keep, self))
-        made.built = self
+        made.built, made.code = self, self.object_of
         made.save = self.save
         return made
+
+    def object_of(self, symbol: str) -> bytes:
+        """The object that defines a symbol."""
+        return next(content for content in self.objects if symbol.encode() + b"\0" in content)
 
     def save(self, path: str | Path, *, header: bool = False, **options: Any) -> Path:
         """Write a shared library, an object (``.o``), or of what was compiled for a target of kind ``c`` its source (``.c``), and with ``header`` a C
@@ -161,7 +165,7 @@ def lowered(mod: IRModule, pipeline: Sequence[Callable[[IRModule], IRModule]] | 
 
 @rare_collection()
 def compile_module(
-    mod: IRModule, target: TargetLike | None = None, *, profile: bool = False, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None,
+    mod: IRModule, target: TargetLike | None = None, *, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None,
     notes: Callable[[], Mapping[str, Any]] = dict,
 ) -> Built:
     """Lower what is not lowered, generate, compile. ``weights_file``: where weights may be written to while others compile kernels, for
@@ -187,11 +191,12 @@ def compile_module(
         mod = lowered(mod, pipeline)
         units = Units(mod, spec)
         made += units.kernels()
-    functions, hosts = _hosts(mod, units, profile)
+    functions, hosts = _hosts(mod, units, is_timed=spec.backend != "c")  # C source is for where nothing tells the time
     weights = {key: _constant(mod, key) for key in dict.fromkeys([*keys, *(key for f in functions for key in f.constants)])}
     offsets, nbytes = layout(weights)
     facts = {"version": __version__, "target": str(Target.host() if target is None else Target(target)), "triple": spec.triple, "cpu": spec.cpu,
-             "features": backend_of(spec.backend).features(spec), "options": dict(options.shaping_code()), **notes(), **_extra(mod)}
+             "features": backend_of(spec.backend).features(spec), "options": dict(options.shaping_code()), "kernels": _kernels(mod, functions, units),
+             **notes(), **_extra(mod)}
     text = metadata.dump([f.info for f in functions], **facts)
     emitted = host_module(functions, hosts, spec, offsets, nbytes, text)
     host = Unit("host functions", "host", emitted.text, emitted.pipeline, emitted.risky)
@@ -219,12 +224,17 @@ def _written(weights: Mapping[str, ConstData], path: Path) -> Path | None:
     return path
 
 
+def _kernels(mod: IRModule, functions: Sequence[Interface], units: Units) -> dict[str, Any]:
+    """What the file tells of each kernel: the symbol of its code, and what the passes said of it."""
+    return {name: {"symbol": units.symbols[name], **mod.choices.kernels.get(name, {})} for f in functions for name in f.kernels if name in units.symbols}
+
+
 def _extra(mod: IRModule) -> dict[str, Any]:
     found = mod.attrs.get("metadata")
     return json.loads(json.dumps(dict(found))) if found else {}
 
 
-def _hosts(mod: IRModule, units: Units, profile: bool) -> tuple[list[Interface], list[Function]]:
+def _hosts(mod: IRModule, units: Units, is_timed: bool) -> tuple[list[Interface], list[Function]]:
     functions: list[Interface] = []
     hosts: list[Function] = []
     has_host = any(isinstance(f, tir.PrimFunc) and f.attrs.get("kind") == "host" for _, f in mod.items())
@@ -242,7 +252,7 @@ def _hosts(mod: IRModule, units: Units, profile: bool) -> tuple[list[Interface],
             continue
         symbol = f"rd.host.{len(functions)}"
         func, kernels = with_sizes(func), facts_of(func).callees
-        if profile:
+        if is_timed:
             func = _Timed(kernels).rewrite(func)
         hosts.append(Function(symbol, func, units.symbols.__getitem__))
         functions.append(describe(mod, name, symbol, func))
@@ -252,7 +262,7 @@ def _hosts(mod: IRModule, units: Units, profile: bool) -> tuple[list[Interface],
 
 
 class _Timed(Rewriter):
-    """A host function with the time of each kernel call taken."""
+    """A host function that takes the time of each kernel call where its library was opened to do so."""
 
     def __init__(self, kernels: list[str]) -> None:
         self.kernels = kernels
@@ -303,7 +313,7 @@ def build(
     The result maps names to functions: a tensor program writes into the arrays it is given, a graph function returns
     its results. ``result.save(path)`` writes a shared library. Raises BuildError.
     """
-    return compile_module(as_module(mod), target, profile=profile, pipeline=pipeline).load(
+    return compile_module(as_module(mod), target, pipeline=pipeline).load(
         threads=threads, profile=profile
     )
 

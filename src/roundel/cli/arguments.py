@@ -19,7 +19,14 @@ import typer
 from ..ir import options
 from ..ir.errors import CallError, OptionError
 from ..ir.escape import short_name
-from ..reports.inputs import MOST_SIZE, dims_of_inputs, known_dims, random_input
+from ..runtime.inputs import MOST_SIZE, dims_of_inputs, known_dims, random_input
+
+
+def _no_run(items: list[str]) -> list[str]:
+    """Raises OptionError where sizes of a run are given to a command that runs nothing."""
+    if items:
+        raise OptionError("--dim gives sizes of a run, and this command runs nothing", hint=f"to compile for this size only: --fix {items[0]}")
+    return items
 
 if TYPE_CHECKING:
     from ..boards import RemoteModel
@@ -42,7 +49,9 @@ TARGET = typer.Option(None, "--target", autocompletion=_targets,
 THREADS = typer.Option(None, "--threads", min=1, help="Most threads that one run uses. Default: all cores this process may use.")
 ON = typer.Option(None, "--on", metavar="BOARD", show_default=False, help="Where to run what was compiled for --target: ssh://user@host, or an emulator's "
                   "command such as qemu-aarch64-static. Default: here.")
-DIM = typer.Option([], "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension, such as seq=77. May be given several times.")
+DIM = typer.Option([], "--dim", metavar="NAME=SIZE", help="Size that a symbolic dimension has in a run, such as seq=77; the code is for all sizes. May be "
+                   "given several times.")
+FIX = typer.Option([], "--fix", metavar="NAME=SIZE", help="Compile for this size of a symbolic dimension only, such as batch=1. May be given several times.")
 VERIFY = typer.Option(False, "--verify", help="Check results after every pass with the interpreter; names the first pass that changes them.")
 ACCURACY = typer.Option(None, "--accuracy", autocompletion=one_of("strict", "default", "fast"), help="Numerics: strict, default or fast.")
 PRECISION = typer.Option(None, "--precision", autocompletion=one_of("float32", "bfloat16", "float16", "auto"),
@@ -82,6 +91,10 @@ def duration(value: float) -> float:
     return value
 
 
+NO_DIM = typer.Option([], "--dim", hidden=True, callback=_no_run)
+"""Of commands that compile and do not run: says what to write instead."""
+
+
 def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:
     """``["seq=77"]`` as a mapping; raises typer.BadParameter."""
     out: dict[str, int] = {}
@@ -117,19 +130,23 @@ def _decisions(item: str, text: str) -> dict[str, Any]:
 
 
 def open_model(path: Path, *, target: str | None = None, threads: int | None = None, verify: bool = False, dynamic: Mapping[str, int] | None = None,
-               hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, precision: str | None = None, weights: str | None = None,
-               profile: bool = False) -> Any:
+               hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, precision: str | None = None, weights: str | None = None) -> Any:
     """A callable Model from an ONNX file or a compiled one."""
     from .. import api
 
     if is_compiled(path):
-        given = {"--target": target, "--verify": verify, "--dim": dynamic, "--hot": hot, "--accuracy": accuracy, "--precision": precision,
+        given = {"--target": target, "--verify": verify, "--fix": dynamic, "--hot": hot, "--accuracy": accuracy, "--precision": precision,
                  "--weights": weights}
-        if late := [name for name, value in given.items() if value]:
-            raise OptionError(f"{path.name} is compiled already, {' and '.join(late)} comes too late", hint="give it to `roundel compile`")
+        given_late(path, given)
         return api.load(path, threads=threads)
     return api.compile(path, target=target, threads=threads, verify=verify, dynamic=dynamic or None, hot=hot, accuracy=accuracy,
-                       precision=precision, weights=weights, profile=profile)
+                       precision=precision, weights=weights)
+
+
+def given_late(path: Path, given: Mapping[str, Any]) -> None:
+    """Raises OptionError where something is asked of a compiled file that was decided when it was compiled."""
+    if late := [name for name, value in given.items() if value]:
+        raise OptionError(f"{path.name} is compiled already, {' and '.join(late)} comes too late", hint="give it to `roundel compile`")
 
 
 def sent_to(board: str | None, compiled: Any, path: Path, threads: int | None) -> RemoteModel | None:

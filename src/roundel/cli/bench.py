@@ -10,7 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from .arguments import DB, DIM, LIBRARIES, MODEL, ON, TARGET, THREADS, described, dims, duration, gather_inputs, interruptible, is_compiled, open_model, sent_to
+from .arguments import (
+    DB,
+    DIM,
+    FIX,
+    LIBRARIES,
+    MODEL,
+    ON,
+    TARGET,
+    THREADS,
+    described,
+    dims,
+    duration,
+    gather_inputs,
+    interruptible,
+    is_compiled,
+    open_model,
+    sent_to,
+)
 from .json_output import JSON, array_facts, print_json
 
 if TYPE_CHECKING:
@@ -20,9 +37,9 @@ if TYPE_CHECKING:
 def bench_command(
     model: Path = MODEL,
     inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, db: str = DB, libraries: str = LIBRARIES, on: str = ON,
+    dim: list[str] = DIM, fix: list[str] = FIX, target: str = TARGET, threads: int = THREADS, db: str = DB, libraries: str = LIBRARIES, on: str = ON,
     seconds: float = typer.Option(3.0, "--seconds", callback=duration, help="For how long to measure."),
-    profile: bool = typer.Option(True, "--profile/--no-profile", help="Also time each kernel and compare with the machine (ONNX models only)."),
+    profile: bool = typer.Option(True, "--profile/--no-profile", help="Also time each kernel; of an ONNX file compare it with the machine."),
     top: int = typer.Option(20, "--top", min=1, help="Kernels to show."),
     as_json: bool = JSON,
 ) -> None:
@@ -30,16 +47,15 @@ def bench_command(
     from rich.console import Console
 
     console = Console()
-    compiled = open_model(model, target=target, threads=threads)
+    compiled = open_model(model, dynamic=dims(fix, "--fix"), target=target, threads=threads)
     arrays = gather_inputs(compiled.inputs, inputs, dims(dim))
     remote = sent_to(on, compiled, model, threads)
     times = measure(lambda: compiled(*arrays), seconds) if remote is None else measure_on(remote, arrays, seconds)
     p = np.percentile(times * 1e3, [0, 50, 90, 99])
-    profile = profile and remote is None and not is_compiled(model)
+    rows = kernel_times(model, compiled, arrays, target, dims(fix, "--fix"), min(seconds, 2.0)) if profile and remote is None else None
     most = compiled.executable.num_threads if remote is None else threads
     if as_json:
         latency = dict(zip(("min", "median", "p90", "p99"), p, strict=True))
-        rows = kernel_times(model, arrays, target, threads, min(seconds, 2.0)) if profile else None
         print_json({"runs": len(times), "threads": most, "milliseconds": latency, "inputs": array_facts(compiled.inputs, arrays),
                     "kernels": rows})
         return
@@ -48,9 +64,8 @@ def bench_command(
     symbolic = any(isinstance(d, str) for i in compiled.inputs for d in i.shape)
     called = f"called with {described(compiled.inputs, arrays)}{'; --dim gives other sizes' if symbolic else ''}"
     console.print(called, highlight=False, markup=False, soft_wrap=True)
-    if profile:
-        wide = console if console.is_terminal else Console(width=140)
-        wide.print(profile_table(model, arrays, target, threads, min(seconds, 2.0), top))
+    if rows is not None:
+        typer.echo("\n" + profile_table(rows[:top]))
 
 
 def measure(call: Any, seconds: float) -> np.ndarray:
@@ -74,38 +89,38 @@ def measure_on(remote: RemoteModel, arrays: list[np.ndarray], seconds: float) ->
     return times[2:]
 
 
-def kernel_times(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float) -> list[dict[str, Any]]:
+def kernel_times(path: Path, model: Any, arrays: list[np.ndarray], target: str | None, fixed: dict[str, int],
+                 seconds: float) -> list[dict[str, Any]]:
     """The kernels, those first that take longest: calls and milliseconds of one run, the share of all kernels' time and, where it is known what
     a kernel computes, GFLOP/s, GB/s and the share of its bound by arithmetic or by memory (``limit``), whichever is nearer."""
     from ..reports.explained import explain
 
-    profiled = open_model(model, target=target, threads=threads, profile=True)
-    sizes = {d: n for i, a in zip(profiled.inputs, arrays, strict=True) for d, n in zip(i.shape, a.shape, strict=True) if isinstance(d, str)}
-    costs = {r["kernel"]: r for r in explain(model, target=target, threads=threads, sizes=sizes).kernels}
-    profiled.function.profile()
-    runs = len(measure(lambda: profiled(*arrays), seconds)) + 2
-    found = profiled.function.profile()
-    total = sum(s for _, s in found.values()) or 1.0
-    return [{"kernel": name, "calls": calls / runs, "milliseconds": s / runs * 1e3, "share": s / total, **_speeds(costs.get(name), s / max(calls, 1))}
-            for name, (calls, s) in sorted(found.items(), key=lambda item: -item[1][1])]
+    sizes = {d: n for i, a in zip(model.inputs, arrays, strict=True) for d, n in zip(i.shape, a.shape, strict=True) if isinstance(d, str) and d.isidentifier()}
+    known = [] if is_compiled(path) else explain(path, target=target, threads=model.executable.num_threads, sizes=sizes, dynamic=fixed or None).kernels
+    costs = {r["kernel"]: r for r in known}
+    with interruptible():
+        profile = model.profile(arrays, seconds=seconds)
+    return [{"kernel": k.kernel, "calls": k.calls, "milliseconds": k.milliseconds, "share": k.share, **_speeds(costs.get(k.kernel), k.milliseconds / k.calls)}
+            for k in profile]
 
 
-def profile_table(model: Path, arrays: list[np.ndarray], target: str | None, threads: int | None, seconds: float, top: int) -> Any:
-    """A table of `kernel_times`; percentages are of what the machine can do with a kernel's arithmetic and memory."""
-    from rich.table import Table
+def profile_table(rows: list[dict[str, Any]]) -> str:
+    """The rows of `kernel_times` as text; percentages are of what the machine can do with a kernel's arithmetic and memory."""
+    from ..ir.escape import message
+    from ..runtime import columns
 
-    table = Table(title="kernels by time")
-    for name, justify in (("kernel", "left"), *((n, "right") for n in ("calls", "ms per run", "share", "GFLOP/s", "GB/s", "% of peak"))):
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for r in kernel_times(model, arrays, target, threads, seconds)[:top]:
-        speeds = (f"{r['gflops']:.1f}", f"{r['gbytes']:.1f}", f"{r['of_bound']:.0%} {r['limit']}") if "limit" in r else ("", "", "")
-        table.add_row(r["kernel"], f"{r['calls']:.0f}", f"{r['milliseconds']:.3f}", f"{r['share']:.1%}", *speeds)
-    return table
+    of_machine = any("limit" in r for r in rows)
+    heads = ("calls", "ms a run", "share", *(("GFLOP/s", "GB/s", "% of bound") if of_machine else ()))
+    lines = []
+    for r in rows:
+        speeds = (f"{r['gflops']:.1f}", f"{r['gbytes']:.1f}", f"{r['of_bound']:.0%} {r['limit']}") if "limit" in r else ("", "", "") if of_machine else ()
+        lines.append(columns.Row(message(r["kernel"]), (f"{r['calls']:g}", f"{r['milliseconds']:.4f}", f"{r['share']:.1%}", *speeds)))
+    return columns.table("kernel", heads, lines)
 
 
-def _speeds(cost: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
+def _speeds(cost: dict[str, Any] | None, milliseconds: float) -> dict[str, Any]:
     if cost is None:
         return {}
-    seconds = max(seconds, 1e-9)
+    seconds = max(milliseconds * 1e-3, 1e-9)
     return {"gflops": cost["mflop"] / 1e3 / seconds, "gbytes": cost["mbytes"] / 1e3 / seconds, "of_bound": cost["bound_ms"] / 1e3 / seconds,
             "limit": cost["limit"]}

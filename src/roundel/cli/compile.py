@@ -12,7 +12,7 @@ import typer
 from ..ir.errors import CallError, ModelError
 from ..ir.escape import markup, message
 from ..passes.progress import shown
-from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DB, DIM, HOT, LIBRARIES, PRECISION, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
+from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DB, FIX, HOT, LIBRARIES, NO_DIM, PRECISION, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
 from .json_output import JSON, print_json, tensor_facts
 
 
@@ -20,7 +20,7 @@ def compile_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
     output: Path = typer.Option(None, "-o", "--output",
                                 help="The library (.so), object to link (.o) or C source (.c) to write. Default: the model's name with .so."),
-    target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, hot: list[str] = HOT, verify: bool = VERIFY,
+    target: str = TARGET, threads: int = THREADS, fix: list[str] = FIX, dim: list[str] = NO_DIM, hot: list[str] = HOT, verify: bool = VERIFY,
     accuracy: str = ACCURACY, precision: str = PRECISION, weights: str = WEIGHTS, bounds_checks: bool = BOUNDS_CHECKS, choose: list[str] = CHOOSE,
     db: str = DB, libraries: str = LIBRARIES,
     header: bool = typer.Option(False, "--header", help="Also write a C header beside the library."),
@@ -37,7 +37,7 @@ def compile_command(
         raise ModelError(f"{model} is a folder", hint="give an ONNX file")
     output = output or model.with_suffix(".so")
     target = target or ("c" if output.suffix == ".c" else target)
-    compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(dim) or None,
+    compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(fix, "--fix") or None,
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, precision=precision, weights=weights,
                            bounds_checks=bounds_checks, choices=chosen(choose))
     with shown(f"writing {output}"):

@@ -8,19 +8,19 @@ from typing import Any
 
 import typer
 
-from ..ir.escape import markup
 from ..passes.progress import shown
 from ..reports.explained import Explained, explain
 from ..reports.table import choice_lines, decided, summary, table
-from .arguments import CHOOSE, DB, DIM, LIBRARIES, TARGET, THREADS, chosen, dims, duration
+from .arguments import CHOOSE, DB, DIM, FIX, LIBRARIES, MODEL, TARGET, THREADS, chosen, dims, duration, given_late, is_compiled
 from .json_output import JSON, print_json
 
 
 def explain_command(
-    model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
+    model: Path = MODEL,
     kernel: str = typer.Option(None, "--kernel", "-f", help="Only this kernel: its schedule as Python, and what was passed over."),
     measure: bool = typer.Option(True, "--measure/--no-measure", help="Also run the model (random inputs) and time each kernel."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE, db: str = DB, libraries: str = LIBRARIES,
+    dim: list[str] = DIM, fix: list[str] = FIX, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE, db: str = DB,
+    libraries: str = LIBRARIES,
     seconds: float = typer.Option(1.0, "--seconds", callback=duration, help="For how long to measure."),
     top: int = typer.Option(25, "--top", min=1, help="Kernels to show, the most expensive first."),
     as_json: bool = JSON,
@@ -28,7 +28,7 @@ def explain_command(
     """Show per kernel the implementation and decisions chosen, its FLOPs and bytes, predicted and measured time, share of the roofline; and
     per node the algorithm chosen, with what others are expected to take."""
     with shown(f"explaining {model.name}"):
-        found = explain(model, target=target, threads=threads, sizes=dims(dim), choices=chosen(choose), seconds=seconds if measure and kernel is None else 0.0)
+        found = _found(model, dims(fix, "--fix"), dims(dim), target, threads, chosen(choose), seconds if measure and kernel is None else 0.0)
     if kernel is not None:
         _print_kernel(found.kernels, kernel, as_json)
     elif as_json:
@@ -37,12 +37,18 @@ def explain_command(
         _print_all(found, top)
 
 
-def _print_all(found: Explained, top: int) -> None:
-    from rich.console import Console
+def _found(model: Path, fixed: dict[str, int], sizes: dict[str, int], target: str | None, threads: int | None, choices: Any, seconds: float) -> Explained:
+    """Of a compiled file, which was decided, what it carries."""
+    from .. import api
 
-    console = Console()
-    wide = console if console.is_terminal else Console(width=180)
-    wide.print(table(found.kernels[:top], markup(found.title)))
+    if not is_compiled(model):
+        return explain(model, target=target, threads=threads, dynamic=fixed or None, sizes=sizes, choices=choices, seconds=seconds)
+    given_late(model, {"--target": target, "--fix": fixed, "--choose": choices})
+    return explain(api.load(model, threads=threads), sizes=sizes, seconds=seconds)
+
+
+def _print_all(found: Explained, top: int) -> None:
+    typer.echo(table(found.kernels[:top], found.title) + "\n")
     typer.echo(summary(found.kernels))
     for line in choice_lines(found.choices):
         typer.echo(line)
@@ -56,6 +62,9 @@ def _print_kernel(rows: list[dict[str, Any]], kernel: str, as_json: bool) -> Non
         raise OptionError(f"there is no kernel {kernel!r}", hint=f"one of {', '.join(r['kernel'] for r in rows)}")
     if as_json:
         print_json(row)
+        return
+    if "mflop" not in row:
+        typer.echo(table([row], kernel))
         return
     typer.echo(f"# {kernel}: rule {row['rule']}, {row['decisions'] or 'no free choices'}\n"
                f"# {row['mflop']:.2f} MFLOP, {row['mbytes']:.3f} MB, bound {row['bound_ms']:.4f} ms by {row['limit']}, "

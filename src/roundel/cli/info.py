@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from ..reports.inputs import known_dims
+from ..runtime.inputs import known_dims
 from .arguments import DIM, dims
 from .json_output import JSON, print_json, tensor_facts
 

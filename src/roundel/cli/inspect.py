@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from ..passes.progress import shown
-from .arguments import DIM, TARGET, dims, one_of
+from .arguments import FIX, NO_DIM, TARGET, dims, given_late, is_compiled, one_of
 from .json_output import JSON, print_json
 
 
@@ -21,13 +21,13 @@ def _passes(incomplete: str) -> list[str]:
 
 
 def inspect_command(
-    model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
+    model: Path = typer.Argument(..., help="An ONNX file; with --form asm also a compiled one (.so).", show_default=False),
     after: str = typer.Option(None, "--after", metavar="PASS", autocompletion=_passes, help="Show the module after this pass. Default: as imported."),
     function: str = typer.Option(None, "--function", "-f", help="Show only this function."),
     form: str = typer.Option("script", "--form", autocompletion=one_of("script", "llvm", "asm"),
                               help="script, llvm or asm (the last two of one kernel, with -f)."),
     passes: bool = typer.Option(False, "--passes", help="List the passes of the default pipeline."),
-    dim: list[str] = DIM, target: str = TARGET,
+    fix: list[str] = FIX, dim: list[str] = NO_DIM, target: str = TARGET,
     color: bool = typer.Option(None, "--color/--no-color", help="Highlight. Default: on a terminal."),
     as_json: bool = JSON,
 ) -> None:
@@ -41,8 +41,13 @@ def inspect_command(
         listed = [*dict.fromkeys(names)]
         print_json(listed) if as_json else typer.echo("\n".join(listed))
         return
+    if is_compiled(model) and form == "asm":
+        given_late(model, {"--fix": fix, "--target": target, "--after": after})
+        text = api.load(model).asm(function)
+        print_json({"function": function, "form": form, "text": text}) if as_json else typer.echo(text)
+        return
     with shown(f"importing {model.name}"):
-        mod = api.import_model(model, dynamic=dims(dim) or None)
+        mod = api.import_model(model, dynamic=dims(fix, "--fix") or None)
     if form != "script":
         text = kernel_text(driver.prepare(mod, target=driver.target_of(target, mod)), function, form)
         print_json({"function": function, "form": form, "text": text}) if as_json else typer.echo(text)

@@ -10,7 +10,7 @@ import typer
 import typer.core
 
 from ..passes.progress import shown
-from .arguments import CHOOSE, DB, DIM, LIBRARIES, TARGET, THREADS, chosen, dims, duration
+from .arguments import CHOOSE, DB, DIM, FIX, LIBRARIES, TARGET, THREADS, chosen, dims, duration
 from .json_output import JSON, print_json
 
 
@@ -52,7 +52,8 @@ def model_command(
     model: Path = typer.Argument(..., help="An ONNX file, or a report made before.", show_default=False),
     out: Path = typer.Option(Path("report.html"), "--output", "-o", help="Where the page is written."),
     against: Path = typer.Option(None, "--against", help="A report made before (of another version, machine or precision) to compare with."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE, db: str = DB, libraries: str = LIBRARIES,
+    dim: list[str] = DIM, fix: list[str] = FIX, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE, db: str = DB,
+    libraries: str = LIBRARIES,
     seconds: float = typer.Option(1.0, "--seconds", callback=duration, help="For how long to measure the kernels, on random inputs; 0: not at all."),
     assembly: bool = typer.Option(True, "--assembly/--no-assembly", help="Whether kernels are compiled to show their inner loops."),
     as_json: bool = JSON,
@@ -61,8 +62,8 @@ def model_command(
     from ..reports.report import report
 
     with shown(f"reporting on {model.name}"):
-        path = report(model, out=out, target=target, threads=threads, sizes=dims(dim), choices=chosen(choose), seconds=seconds, assembly=assembly,
-                      against=against)
+        path = report(model, out=out, target=target, threads=threads, sizes=dims(dim), dynamic=dims(fix, "--fix") or None, choices=chosen(choose),
+                      seconds=seconds, assembly=assembly, against=against)
     print_json({"report": str(path), "nbytes": path.stat().st_size}) if as_json else typer.echo(str(path))
 
 

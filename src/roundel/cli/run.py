@@ -12,7 +12,7 @@ import typer
 
 from ..ir.escape import file_name, markup
 from ..runtime import toolchain
-from .arguments import DB, DIM, MODEL, ON, TARGET, THREADS, VERIFY, described, dims, gather_inputs, interruptible, open_model, sent_to
+from .arguments import DB, DIM, FIX, MODEL, ON, TARGET, THREADS, VERIFY, described, dims, gather_inputs, interruptible, open_model, sent_to
 from .json_output import JSON, array_facts, print_json
 
 
@@ -20,13 +20,13 @@ def run_command(
     model: Path = MODEL,
     inputs: list[str] = typer.Option([], "--input", "-i", metavar="NAME=FILE.npy|FILE.npz", help="An input; those not given are random."),
     output_dir: Path = typer.Option(None, "--output-dir", "-O", help="Write each output as an .npy file into this folder."),
-    dim: list[str] = DIM, target: str = TARGET, threads: int = THREADS, verify: bool = VERIFY, db: str = DB, on: str = ON,
+    dim: list[str] = DIM, fix: list[str] = FIX, target: str = TARGET, threads: int = THREADS, verify: bool = VERIFY, db: str = DB, on: str = ON,
     seed: int = typer.Option(0, "--seed", min=0, help="Seed of random inputs."), as_json: bool = JSON,
 ) -> None:
     """Run a model once and show its outputs."""
     from rich.console import Console
 
-    compiled = open_model(model, target=target, threads=threads, verify=verify)
+    compiled = open_model(model, dynamic=dims(fix, "--fix"), target=target, threads=threads, verify=verify)
     arrays = gather_inputs(compiled.inputs, inputs, dims(dim), seed)
     remote = sent_to(on, compiled, model, threads)
     if remote is not None:

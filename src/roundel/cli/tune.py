@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..ir.escape import markup
-from .arguments import ACCURACY, DIM, LIBRARIES, TARGET, THREADS, dims, one_of
+from .arguments import ACCURACY, FIX, LIBRARIES, NO_DIM, TARGET, THREADS, dims, one_of
 from .json_output import JSON, print_json
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def tune_command(
                                help="all sketches, those of hand-written rules, or generic ones."),
     search: str = typer.Option("evolutionary", "--search", autocompletion=one_of("evolutionary", "random", "exhaustive", "replay"),
                                 help="evolutionary, random, exhaustive or replay."),
-    target: str = TARGET, threads: int = THREADS, dim: list[str] = DIM, accuracy: str = ACCURACY, libraries: str = LIBRARIES,
+    target: str = TARGET, threads: int = THREADS, fix: list[str] = FIX, dim: list[str] = NO_DIM, accuracy: str = ACCURACY, libraries: str = LIBRARIES,
     seed: int = typer.Option(0, "--seed", min=0, help="Of the search."),
     runner: str = typer.Option(None, "--runner", metavar="HOST[:PORT]", help="Measure on another machine, where `roundel serve-runner` runs, for its target. "
                                "ROUNDEL_RUNNER_KEY is the key of both."),
@@ -53,8 +53,8 @@ def tune_command(
     with options.override(**({"accuracy": accuracy} if accuracy else {})), remote(runner) as measuring:
         target = target or (measuring.target if measuring is not None else None)
         with shown(console) as watch:
-            result = api.tune(model, target=target, sizes=lists(sizes), dynamic=dims(dim) or None, threads=threads, seconds=seconds, trials=trials, db=db,
-                              space=space, search=search, seed=seed, watch=watch, runner=measuring)
+            result = api.tune(model, target=target, sizes=lists(sizes), dynamic=dims(fix, "--fix") or None, threads=threads, seconds=seconds,
+                              trials=trials, db=db, space=space, search=search, seed=seed, watch=watch, runner=measuring)
     if report is not None:
         result.report(report, model.name)
     if as_json:

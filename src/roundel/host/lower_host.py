@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..graph.rewriter import nodes_of
 from ..ir import graph, tir
 from ..ir.constants import ConstData
 from ..ir.dtype import HANDLE, INT32
@@ -16,6 +17,7 @@ from ..ir.module import IRModule
 from ..ir.visit import free_vars
 from ..lower.explicit_shape_params import as_sizes, explicit_shape_params
 from ..passes import pass_
+from ..strategy.pack_constants import calls_of
 from . import caches, host_calls, host_control
 from .arguments import output, parameter
 from .host_builder import HostBuilder, flatten
@@ -26,7 +28,7 @@ from .inplace import ReplaceCalls, overwrite_operands
 @pass_("lower_host")
 def lower_host(mod: IRModule) -> IRModule:
     """Every exported graph function becomes a host function; the tensor programs it calls become its kernels."""
-    mod = explicit_shape_params(mod)
+    mod = explicit_shape_params(_with_nodes(mod))
     constants: dict[str, ConstData] = dict(mod.constants or {})
     for name, func in list(mod.items()):
         if isinstance(func, graph.Function):
@@ -37,6 +39,14 @@ def lower_host(mod: IRModule) -> IRModule:
     mod = mod.replace(constants=constants) if constants else mod
     return mod.with_functions({n: f.with_attr("kind", "kernel") for n, f in mod.items()
                                if isinstance(f, tir.PrimFunc) and "kind" not in f.attrs and "global_symbol" not in f.attrs})
+
+
+def _with_nodes(mod: IRModule) -> IRModule:
+    """With the nodes of the model that each kernel computes, which host functions do not name any more."""
+    nodes: dict[str, dict[str, None]] = {}
+    for binding, call in calls_of(mod):
+        nodes.setdefault(call.args[0].name, {}).update(dict.fromkeys(nodes_of(binding)))
+    return mod.replace(choices=mod.choices.with_kernels({name: {"nodes": list(found)} for name, found in nodes.items()})) if nodes else mod
 
 
 _LOWERING: dict[type, Any] = {

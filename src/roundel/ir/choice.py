@@ -54,12 +54,14 @@ class Choice:
 class Choices:
     """The choices of a module. ``asked``: names or patterns of sites with the alternative asked for; ``pins``: names or patterns of sites or
     tensor programs with decisions of schedules; ``made``: what was decided so far. ``records``: measurements that go before what models expect
-    (`roundel.strategy.records.Records`)."""
+    (`roundel.strategy.records.Records`). ``kernels``: by its name what is known of each kernel, its ``rule``, ``decisions`` and ``nodes``, for a
+    compiled model to tell."""
 
     asked: tuple[tuple[str, str], ...] = ()
     pins: tuple[tuple[str, Attrs], ...] = ()
     made: tuple[Choice, ...] = ()
     records: Any = None
+    kernels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
 
     @staticmethod
     def of(given: Mapping[str, Any] | None) -> Choices:
@@ -80,6 +82,10 @@ class Choices:
     def replace_pins(self, pins: tuple[tuple[str, Attrs], ...]) -> Choices:
         """The same with other decisions of tensor programs."""
         return self if pins == self.pins else replace(self, pins=pins)
+
+    def with_kernels(self, known: Mapping[str, Mapping[str, Any]]) -> Choices:
+        """The same with more that is known of kernels, by their names."""
+        return replace(self, kernels={name: {**self.kernels.get(name, {}), **known.get(name, {})} for name in (self.kernels | known)}) if known else self
 
     def asked_at(self, site: str) -> list[str]:
         """The algorithms that are asked for at a site, those by its very name before those by a pattern."""

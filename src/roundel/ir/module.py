@@ -13,7 +13,7 @@ from .node import Node, node
 from .tir.func import BaseFunc
 
 
-@node(hidden=("constants", "choices"))
+@node(hidden=("constants", "choices"), weak=True)
 class IRModule(Node):
     """A set of functions by name. ``mod["main"]`` gets one; ``with_functions`` makes a changed copy. No pass or primitive changes a module.
 

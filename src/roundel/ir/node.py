@@ -181,21 +181,22 @@ def _all_slots(cls: type) -> set[str]:
 
 
 @dataclass_transform(eq_default=False)
-def node(cls: T | None = None, *, intern: bool = False, derive: dict[str, str] | None = None, hidden: tuple[str, ...] = ()) -> Any:
+def node(cls: T | None = None, *, intern: bool = False, derive: dict[str, str] | None = None, hidden: tuple[str, ...] = (),
+         weak: bool = False) -> Any:
     """Turn an annotated class into a node class.
 
     ``derive`` maps further slots to the Python expression that computes them from the fields; ``hidden`` names
-    fields that structural equality ignores (tokens and spans always are).
+    fields that structural equality ignores (tokens and spans always are). ``weak``: there may be weak references to it, as to all interned nodes.
     """
     if cls is None:
-        return lambda c: node(c, intern=intern, derive=derive, hidden=hidden)
+        return lambda c: node(c, intern=intern, derive=derive, hidden=hidden, weak=weak)
     fields, defaults = _collect(cls)
     # fields without default come first, so that subclasses may add required ones
     fields = dict(sorted(fields.items(), key=lambda f: f[0] in defaults))
     taken = _all_slots(cls.__mro__[1])
     derive = derive or {}
     slots = tuple(f for f in (*fields, *derive) if f not in taken)
-    if intern and "__weakref__" not in taken:
+    if (intern or weak) and "__weakref__" not in taken:
         slots += ("__weakref__",)
     space = {k: v for k, v in cls.__dict__.items() if k not in fields and k not in ("__dict__", "__weakref__", "__slots__")}
     space.update(

@@ -7,15 +7,16 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..ir import graph, tir
+from ..ir import graph, options, tir
 from ..ir.module import IRModule
 from ..ir.visit import walk
 from ..passes.run import Observer
 from ..target import Target, TargetLike
-from .explained import add_measured, choices_of, kernels_of, name_of, rates_of, scheduled, unscheduled
+from .explained import add_measured, choices_of, cycles_to_ms, kernels_of, name_of, rates_of, scheduled, unscheduled
 from .memory import memory
-from .network import network
+from .network import network, type_text
 from .stages import stages
+from .tuned import trials_of
 
 FORMAT = 1
 """Of the data: a page compares reports of its own format only."""
@@ -34,14 +35,20 @@ class _Passes(Observer):
 
 def collect(model: Any, example_inputs: Sequence[Any] | None = None, *, name: str = "", target: TargetLike | None = None, threads: int = 1,
             dynamic: Any = None, sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None, seconds: float = 1.0,
-            assembly: bool = True) -> dict[str, Any]:
+            assembly: bool = True, records: Any = None) -> dict[str, Any]:
     """A model's report: what it is, its graph, the passes, the kernels with what `explained` says of each and its text at every stage, the memory
     of a run. The arguments are those of ``rd.compile``; ``sizes`` gives symbolic dimensions values, ``seconds`` says for how long kernels are measured (0:
     not at all), ``assembly`` whether they are compiled to show it. Raises RoundelError."""
+    with options.override(**({} if records is None else {"records": "off" if records is False else str(records)})):
+        return _collect(model, example_inputs, name, target, threads, dynamic, dict(sizes or {}), choices, seconds, assembly)
+
+
+def _collect(model: Any, example_inputs: Sequence[Any] | None, name: str, target: TargetLike | None, threads: int, dynamic: Any, sizes: dict[str, int],
+             choices: Mapping[str, Any] | None, seconds: float, assembly: bool) -> dict[str, Any]:
     from .. import __version__, api
     from ..graph.tidy.inline_functions import dims_of
 
-    asked, sizes = dict(choices) if choices else None, dict(sizes or {})
+    asked = dict(choices) if choices else None
     imported, passes, begun = api.import_model(model, example_inputs, dynamic=dynamic), _Passes(), time.perf_counter()
     before = unscheduled(imported, target=target, threads=threads, sizes=sizes, choices=asked, observers=[passes])
     rows, machine = kernels_of(before, threads, sizes), before.attrs["target"]
@@ -50,6 +57,7 @@ def collect(model: Any, example_inputs: Sequence[Any] | None = None, *, name: st
     if seconds > 0:
         add_measured(rows, imported, target=target, threads=threads, sizes=sizes, seconds=seconds, choices=asked)
     for row in rows:
+        row["tuning"] = trials_of(before, row["kernel"], cycles_to_ms(machine, threads))
         row["stages"] = stages(before, finished, row["kernel"], row["schedule"], assembly)
     main = imported["main"]
     assert isinstance(main, graph.Function)
@@ -57,7 +65,7 @@ def collect(model: Any, example_inputs: Sequence[Any] | None = None, *, name: st
         "format": FORMAT, "roundel": __version__, "made": time.strftime("%Y-%m-%d %H:%M"), "model": name or name_of(model),
         "target": str(machine), "threads": threads, "sizes": sizes, "roofs": _roofs(machine, threads),
         "symbolic": sorted({v.name for p in main.params for v in dims_of(p.sinfo)}),
-        "inputs": [{"name": p.name, "type": str(p.sinfo)} for p in main.params], "output": str(main.body.sinfo),
+        "inputs": [{"name": p.name, "type": type_text(p.sinfo)} for p in main.params], "output": type_text(main.body.sinfo),
         "prepared_s": prepared, "passes": passes.rows, "choices": choices_of(before, threads), "kernels": rows,
         "graph": network(main, {row["kernel"]: row["nodes"] for row in rows}), "memory": memory(finished, "main", sizes),
         "weights_nbytes": _weights(finished),

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..ir import options
+from ..ir.errors import OptionError
 from ..ir.module import IRModule
+from ..runtime.inputs import known_dims
 from ..target import Target, TargetLike
-from .inputs import known_dims, random_inputs
 
 if TYPE_CHECKING:
+    from ..runtime import Model
     from ..strategy.roofline import Rates
 
 
@@ -22,24 +24,19 @@ class Explained:
     """What `explain` found; printed, it is the table of ``roundel explain``.
 
     ``kernels``: one mapping for each, with names as in the table's heads; times are of one call, in milliseconds. ``choices``: one mapping for each
-    choice that the passes recorded, as `choices_of` gives it. ``module``: as it is before kernels are scheduled.
+    choice that the passes recorded, as `choices_of` gives it. ``module``: as it is before kernels are scheduled; None for a compiled model whose
+    source is not there: its kernels have their name, ``rule``, ``decisions`` and ``nodes`` only, and if they were measured their ``calls`` and times.
     """
 
     title: str
     kernels: list[dict[str, Any]]
     choices: list[dict[str, Any]]
-    module: IRModule
+    module: IRModule | None
 
     def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
         from .table import choice_lines, summary, table
 
-        text = StringIO()
-        Console(file=text, width=180).print(table(self.kernels, self.title))
-        return "\n".join([text.getvalue().rstrip(), summary(self.kernels), *choice_lines(self.choices)])
+        return "\n".join([table(self.kernels, self.title), "", summary(self.kernels), *choice_lines(self.choices)])
 
     def __repr__(self) -> str:
         return f"Explained({self.title}: {len(self.kernels)} kernels)"
@@ -51,19 +48,29 @@ class Explained:
         return {row["pin_at"] if places.count(row["pin_at"]) == 1 else row["kernel"]: row["pin"] for row in self.kernels}
 
     def text(self, kernel: str, form: str = "script") -> str:
-        """A kernel as scheduled, in ``script``, as LLVM text (``llvm``) or assembly (``asm``). Raises OptionError for other names."""
+        """A kernel as scheduled, in ``script``, as LLVM text (``llvm``) or assembly (``asm``). Raises OptionError for other names, and where only a
+        compiled model is there (``model.asm(kernel)`` shows its machine code)."""
         from .stages import kernel_text
 
+        if self.module is None:
+            raise OptionError("programs are not in a compiled file", hint="model.asm(kernel) shows its machine code; rd.explain of the model that it was "
+                              "compiled from has the programs")
         return kernel_text(scheduled(self.module), kernel, form)
 
 
 def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None, dynamic: Any = None,
             sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None, seconds: float = 0.0) -> Explained:
     """How each kernel of a model is computed and why, and what else was possible. The arguments are those of ``rd.compile``; ``sizes`` gives
-    symbolic dimensions values, and where ``seconds`` is given, the kernels are measured for so long on random inputs. Raises RoundelError."""
+    symbolic dimensions values, and where ``seconds`` is given, the kernels are measured for so long on random inputs.
+
+    ``model`` may also be a compiled one: it is explained as what it was compiled from, with the options it was compiled with, if that is still there;
+    else, as for a loaded file, there is what it carries itself. Raises RoundelError."""
     from .. import api
+    from ..runtime import Model
     from ..target.host import usable_cores
 
+    if isinstance(model, Model):
+        return _of_compiled(model, dict(sizes or {}), seconds)
     threads, known = threads or usable_cores(), dict(sizes or {})
     imported = api.import_model(model, example_inputs, dynamic=dynamic)
     mod = unscheduled(imported, target=target, threads=threads, sizes=known, choices=choices)
@@ -72,6 +79,24 @@ def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
         add_measured(rows, imported, target=target, threads=threads, sizes=known, seconds=seconds, choices=choices)
     rows.sort(key=lambda r: -r["calls"] * r.get("measured_ms", r["bound_ms"]))
     return Explained(f"{name_of(model)}, {threads} thread{'s' if threads > 1 else ''}", rows, choices_of(mod, threads), mod)
+
+
+def _of_compiled(model: Model, sizes: dict[str, int], seconds: float) -> Explained:
+    """A compiled model, by its source where that is there."""
+    source = model.origin() if model.origin is not None else None
+    if source is not None:
+        with options.override(**source["options"]):
+            return explain(**{k: v for k, v in source.items() if k != "options"}, sizes=sizes, seconds=seconds)
+    rows: list[dict[str, Any]] = [{"kernel": name, "rule": known.get("rule", ""), "decisions": dict(known.get("decisions", {})),
+                                   "nodes": list(known.get("nodes", ()))} for name, known in model.kernels.items()]
+    if seconds > 0:
+        times = {k.kernel: k for k in model.profile(sizes=sizes, seconds=seconds)}
+        for row in rows:
+            if (found := times.get(row["kernel"])) is not None and found.calls:
+                row |= {"calls": found.calls, "measured_ms": found.milliseconds / found.calls}
+        rows.sort(key=lambda r: -r.get("calls", 0) * r.get("measured_ms", 0.0))
+    source_of = model.metadata.get("source", {})
+    return Explained(f"{source_of.get('file') or source_of.get('kind', 'model')}, compiled: its kernels as its file tells of them", rows, [], None)
 
 
 def name_of(model: Any) -> str:
@@ -110,6 +135,11 @@ def rates_of(machine: Target, threads: int) -> Rates:
     return rates(machine, threads, this_machine() if machine == Target.host() and options.get("rates") == "measured" else None)
 
 
+def cycles_to_ms(machine: Target, threads: int) -> float:
+    """Milliseconds that a cycle of all cores' arithmetic takes."""
+    return machine.flops_per_cycle() / rates_of(machine, threads).gflops * 1e-6
+
+
 def kernels_of(mod: IRModule, threads: int, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
     """The rows of an `Explained`, of a module as ``unscheduled`` makes it."""
     from ..strategy.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
@@ -136,11 +166,10 @@ def kernels_of(mod: IRModule, threads: int, sizes: dict[str, int] | None = None)
 def choices_of(mod: IRModule, threads: int) -> list[dict[str, Any]]:
     """One mapping per choice that the passes recorded in a module as ``unscheduled`` makes it, as `Choice` has it: ``expected_ms`` by algorithm (None
     where nothing is expected), ``measured_ms`` of those that were measured, and ``why_not`` for those that cannot be had."""
-    machine = mod.attrs["target"]
-    cycles_to_ms = machine.flops_per_cycle() / rates_of(machine, threads).gflops * 1e-6
+    scale = cycles_to_ms(mod.attrs["target"], threads)
     return [{
         "site": c.site, "kind": c.kind, "subject": c.subject, "taken": c.taken, "condition": c.condition, "reason": c.reason,
-        "expected_ms": {name: None if cycles is None else cycles * cycles_to_ms for name, cycles in c.possible.items()},
+        "expected_ms": {name: None if cycles is None else cycles * scale for name, cycles in c.possible.items()},
         "measured_ms": {name: seconds * 1e3 for name, seconds in c.measured.items()},
         "why_not": {name: why for name, why in c.alternatives.items() if isinstance(why, str)},
     } for c in mod.choices.made]
@@ -180,25 +209,13 @@ class _Places:
 
 
 def add_measured(rows: list[dict[str, Any]], model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
-                 seconds: float = 1.0, arrays: list[Any] | None = None, choices: Mapping[str, Any] | None = None) -> None:
-    """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows; the median of the fastest quarter of runs,
-    as others may use the machine. ``arrays``: inputs (default: random)."""
-    import time
-    from statistics import median
-
+                 seconds: float = 1.0, inputs: Sequence[Any] | None = None, choices: Mapping[str, Any] | None = None) -> None:
+    """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows, as `Model.profile` measures; ``inputs``: by
+    default random."""
     from .. import api
 
-    compiled = api.compile(model, target=target, threads=threads, profile=True, choices=choices)
-    given = random_inputs(compiled.inputs, sizes or {}) if arrays is None else arrays
-    for _ in range(3):
-        compiled(*given)
-    compiled.function.profile()
-    runs: list[Any] = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(runs) < 4:
-        compiled(*given)
-        runs.append({name: s / calls * 1e3 for name, (calls, s) in compiled.function.profile().items() if calls})
-    times = {name: median(sorted(r[name] for r in runs if name in r)[: len(runs) // 4]) for name in runs[0]}
+    compiled = api.compile(model, target=target, threads=threads, choices=choices)
+    times = {k.kernel: k.milliseconds / k.calls for k in compiled.profile(inputs, sizes=sizes, seconds=seconds)}
     for row in rows:
         if row["kernel"] in times:
             row["measured_ms"] = times[row["kernel"]]

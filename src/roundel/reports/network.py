@@ -44,7 +44,7 @@ class _Network:
         self.edges: dict[tuple[int, int], None] = {}
 
     def add(self, name: str, kind: str, op: str, info: Any, path: Sequence[str]) -> int:
-        self.nodes.append({"name": name, "kind": kind, "op": op, "out": _shape(info), "path": list(path), "kernels": []})
+        self.nodes.append({"name": name, "kind": kind, "op": op, "out": type_text(info), "path": list(path), "kernels": []})
         return len(self.nodes) - 1
 
     def bind(self, binding: graph.Binding) -> None:
@@ -59,7 +59,7 @@ class _Network:
             here = self.at[name] = self.add(name, "node", op, value.sinfo, _path(binding, name))
         else:
             node = self.nodes[here]
-            node["op"], node["out"] = f"{node['op']}, {op}", _shape(value.sinfo)
+            node["op"], node["out"] = f"{node['op']}, {op}", type_text(value.sinfo)
         self.source[binding.var] = [here]
         self.edges.update(dict.fromkeys((s, here) for s in self.sources(value)))
 
@@ -98,9 +98,10 @@ def _path(binding: graph.Binding, name: str) -> tuple[str, ...]:
     return tuple(part for part in where.split(".") if part)
 
 
-def _shape(info: Any) -> str:
+def type_text(info: Any) -> str:
+    """The type and shape of a tensor, or of each in a tuple, such as ``float32[n, 3]``."""
     if isinstance(info, graph.TupleInfo):
-        return ", ".join(map(_shape, info.fields))
+        return ", ".join(map(type_text, info.fields))
     if isinstance(info, graph.TensorInfo):
         sizes = "?" if info.shape is None else ", ".join(map(str, info.shape))
         return f"{info.dtype or '?'}[{sizes}]"

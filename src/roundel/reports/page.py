@@ -15,7 +15,7 @@ from typing import Any
 from ..ir.errors import OptionError
 from .collect import FORMAT
 
-_SCRIPTS = ("dom.js", "charts.js", "graph.js", "kernels.js", "page.js")
+_SCRIPTS = ("dom.js", "charts.js", "graph.js", "tuning.js", "kernels.js", "page.js")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _DATA = re.compile(r'<script type="application/json" id="report">(.*?)</script>', re.DOTALL)
 

@@ -15,12 +15,13 @@ from .page import page, report_in
 
 def report(model: Any, example_inputs: Sequence[Any] | None = None, out: str | Path = "report.html", *, target: TargetLike | None = None,
            threads: int | None = None, dynamic: Any = None, sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None,
-           seconds: float = 1.0, assembly: bool = True, against: str | Path | None = None) -> Path:
+           records: Any = None, seconds: float = 1.0, assembly: bool = True, against: str | Path | None = None) -> Path:
     """Write one file of HTML that shows a model from its graph to the assembly of its kernels, with what each decision was and what it costs.
 
     ``model`` and the other arguments are those of ``rd.compile``; also the path of a report made before, which is compared again. ``sizes`` gives symbolic
-    dimensions values. ``seconds``: for how long the kernels are measured on random inputs (0: not at all). ``assembly``: whether kernels are compiled to
-    show theirs. ``against``: a report made before, of another version, machine or precision, to compare with. The file needs no network and no other
+    dimensions values. Where a database of measurements is compiled from (``records``), kernels that are in it have their tuning curves. ``seconds``: for
+    how long the kernels are measured on random inputs (0: not at all). ``assembly``: whether kernels are compiled to show theirs. ``against``: a report
+    made before, of another version, machine or precision, to compare with. The file needs no network and no other
     file. Returns its path. Raises RoundelError.
     """
     from ..target.host import usable_cores
@@ -30,7 +31,7 @@ def report(model: Any, example_inputs: Sequence[Any] | None = None, out: str | P
         found = report_in(Path(model))
     else:
         found = collect(model, example_inputs, target=target, threads=threads or usable_cores(), dynamic=dynamic, sizes=sizes, choices=choices,
-                        seconds=seconds, assembly=assembly)
+                        records=records, seconds=seconds, assembly=assembly)
     path = Path(out)
     with atomic_output(path) as temporary:
         temporary.write_text(page(found, before), encoding="utf-8")

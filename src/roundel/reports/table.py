@@ -1,31 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a model's kernels and choices, as a table and lines for a terminal."""
+"""What is known of a model's kernels and choices, as a table and lines for a terminal of 80 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..ir.escape import markup, short_name
+from ..ir.escape import message, short_name
 from ..ir.record import EXPECTED, MEASURED
+from ..runtime import columns
 
 
-def table(rows: list[dict[str, Any]], title: str) -> Any:
-    """The rows as a table; times of all calls in one run."""
-    from rich.table import Table
+def table(rows: list[dict[str, Any]], title: str) -> str:
+    """The rows as a table; times of all calls in one run. Of compiled files there are only the columns that are known."""
+    shown = [(head, figure) for head, key, figure in _FIGURES if any(key in r for r in rows)]
+    lines = [columns.Row(message(r["kernel"]), [figure(r) for _, figure in shown], _notes(r)) for r in rows]
+    times = "; times are milliseconds of all calls in a run" if shown else ""
+    return columns.table("kernel", [head for head, _ in shown], lines, f"{message(title)}{times}")
 
-    out = Table(title=title)
-    for name in ("kernel", "rule"):
-        out.add_column(name, overflow="fold")
-    for name in ("calls", "MFLOP", "MB", "bound ms", "predicted ms", "measured ms", "% of roofline"):
-        out.add_column(name, justify="right")
-    for r in rows:
-        chosen = " ".join([r["rule"], *(f"{k}={v}" for k, v in r["decisions"].items())])
-        times = [f"{r['calls'] * r['bound_ms']:.3f} {r['limit'][0]}", f"{r['calls'] * r['predicted_ms']:.3f}"]
-        times += [f"{r['calls'] * r['measured_ms']:.3f}", f"{r['roofline']:.0%}"] if "measured_ms" in r else ["", ""]
-        how = "\n".join(filter(None, (chosen, f"[dim]{markup(decided(r))}[/dim]" if r["reason"] != EXPECTED else passed_over(r))))
-        out.add_row(markup(r["kernel"]), how, str(r["calls"]), f"{r['mflop']:.1f}", f"{r['mbytes']:.2f}", *times)
-    return out
+
+def _time(key: str) -> Callable[[dict[str, Any]], str]:
+    return lambda r: f"{r['calls'] * r[key]:.3f}" if key in r else ""
+
+
+_FIGURES = (
+    ("calls", "calls", lambda r: f"{r['calls']:g}" if "calls" in r else ""), ("MFLOP", "mflop", lambda r: f"{r['mflop']:.1f}"),
+    ("MB", "mbytes", lambda r: f"{r['mbytes']:.2f}"), ("bound", "bound_ms", lambda r: f"{_time('bound_ms')(r)} {r['limit'][0]}"),
+    ("expected", "predicted_ms", _time("predicted_ms")), ("measured", "measured_ms", _time("measured_ms")),
+    ("%", "roofline", lambda r: f"{r['roofline']:.0%}" if "roofline" in r else ""),
+)
+"""Of each column its head, the name of its value in a row, and how that is written."""
+
+
+def _notes(r: dict[str, Any]) -> list[str]:
+    """How a kernel is computed and why; of a compiled file, for which nodes."""
+    chosen = " ".join([r["rule"], *(f"{k}={v}" for k, v in r["decisions"].items())])
+    if "reason" not in r:
+        return [chosen, message("of " + ", ".join(map(short_name, r["nodes"])))] if r["nodes"] else [chosen]
+    return [*filter(None, (chosen, decided(r) if r["reason"] != EXPECTED else passed_over(r)))]
 
 
 def decided(row: dict[str, Any]) -> str:
@@ -48,19 +60,24 @@ def passed_over(row: dict[str, Any]) -> str:
         return ""
     decisions, ms = row["alternatives"][0]
     other = " ".join(f"{k}={v}" for k, v in decisions.items() if row["decisions"][k] != v)
-    return f"[dim]of {row['candidates']}; next {other} {ms / max(row['modelled_ms'], 1e-9) - 1:+.1%}[/dim]"
+    return f"of {row['candidates']}; next {other} {ms / max(row['modelled_ms'], 1e-9) - 1:+.1%}"
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
     """All kernels together, and how to see more."""
-    bound, measured = (sum(r["calls"] * r.get(k, 0.0) for r in rows) for k in ("bound_ms", "measured_ms"))
     count = "1 kernel" if len(rows) == 1 else f"{len(rows)} kernels"
+    bound, measured = (sum(r.get("calls", 0) * r.get(k, 0.0) for r in rows) for k in ("bound_ms", "measured_ms"))
+    if not any("bound_ms" in r for r in rows):
+        took = f", measured {measured:.3f} ms" if measured else ""
+        return "\n".join(columns.hanging(f"{count}{took}. A compiled file does not tell what else was possible: explain the model that it was compiled "
+                                         "from. `roundel inspect MODEL.so --form asm -f KERNEL` shows a kernel's machine code."))
     known = sum(r["reason"] == MEASURED for r in rows)
     count += f" ({known} from records)" if known else ""
     text = f"{count}, {sum(r['calls'] * r['mflop'] for r in rows) / 1e3:.2f} GFLOP; bound {bound:.3f} ms (c: by arithmetic, m: by memory)"
     if measured:
         text += f", measured {measured:.3f} ms: {bound / measured:.0%} of the roofline"
-    return text + "\nOne kernel's schedule: roundel explain MODEL -f KERNEL. Its code: roundel inspect MODEL -f KERNEL --form script|llvm|asm"
+    return "\n".join([*columns.hanging(text), "One kernel's schedule: roundel explain MODEL -f KERNEL",
+                      "Its code: roundel inspect MODEL -f KERNEL --form script|llvm|asm"])
 
 
 def choice_lines(choices: list[dict[str, Any]]) -> list[str]:
@@ -72,7 +89,7 @@ def choice_lines(choices: list[dict[str, Any]]) -> list[str]:
         known = c["expected_ms"][usual] is not None or c["taken"] != usual or c["reason"] == MEASURED
         if (others and known) or (c["kind"] == "library" and c["why_not"]):
             alike.setdefault((c["subject"], c["taken"], c["condition"], c["reason"]), []).append(c)
-    return [_choice_line(same[0], [c["site"] for c in same]) for same in alike.values()]
+    return [line for same in alike.values() for line in columns.hanging(_choice_line(same[0], [c["site"] for c in same]))]
 
 
 def _choice_line(choice: dict[str, Any], sites: list[str]) -> str:

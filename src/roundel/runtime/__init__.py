@@ -5,6 +5,7 @@ from .executable import BoundFunction, Executable
 from .loader import load, load_executable
 from .metadata import FunctionInfo, TensorInfo
 from .model import ForeignModel, Model
+from .profile import KernelTime, Profile
 from .registry import get_func, has_func, register_func, remove_func
 from .timing import Times, time_evaluator
 
@@ -13,7 +14,9 @@ __all__ = [
     "Executable",
     "ForeignModel",
     "FunctionInfo",
+    "KernelTime",
     "Model",
+    "Profile",
     "TensorInfo",
     "Times",
     "get_func",

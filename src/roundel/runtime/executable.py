@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,8 @@ class Executable(Mapping[str, "BoundFunction"]):
         self.metadata, self.weights_nbytes = extra, int(described.weights_nbytes)
         self._functions = {}
         self.called: Mapping[str, str] = {}  # names in the module, where those by which functions are exported are others
+        self.reopen: Callable[[], Executable] | None = None  # once more, with times of its kernels
+        self.code: Callable[[str], bytes | Path] | None = None  # the object or library that has a function of this symbol
         by_name = {escape.name(name): info for name, info in functions.items()}  # as C strings have them
         for index in range(described.num_functions):
             native_function = described.functions[index]
@@ -91,7 +94,10 @@ class Executable(Mapping[str, "BoundFunction"]):
         text = metadata_text if metadata_text is not None else (described.metadata or b"").decode()
         functions, extra = metadata.read(text) if text else ({}, {})
         assert handle.value is not None
-        return Executable(OpenLibrary(runtime, handle.value, (keep, arrays, described)), described, functions, extra)
+        made = Executable(OpenLibrary(runtime, handle.value, (keep, arrays, described)), described, functions, extra)
+        made.reopen = partial(Executable.from_address, address, constants=arrays, threads=threads, profile=True, metadata_text=metadata_text,
+                              runtime=runtime, keep=keep)
+        return made
 
     def __getitem__(self, name: str) -> BoundFunction:
         found = self._functions.get(self.called.get(name, name))

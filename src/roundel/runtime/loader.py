@@ -21,7 +21,7 @@ from ..ir import options
 from ..ir.errors import ModelError, OptionError
 from . import library, metadata, native, printing, tensors, toolchain
 from .executable import Executable, OpenLibrary, not_opened
-from .integrity import SavedFile, weights_name
+from .integrity import SavedFile, Trailer, weights_name
 from .model import Model
 
 _numbers = itertools.count()
@@ -31,23 +31,31 @@ def load_executable(path: str | Path, *, threads: int | None = None, profile: bo
     """All functions of a shipped file. Raises ModelError if it is none or is damaged (``verify``: weights of any size are read and
     compared as well), MachineError (a CallError) if it is for another CPU."""
     with _opened(path, verify) as saved:
-        return _load(saved, threads, profile)
+        executable, trailer = _load(saved, threads, profile), saved.trailer
+    executable.code = partial(_unchanged, path, trailer)
+    executable.reopen = lambda: load_executable(_unchanged(path, trailer), threads=threads, profile=True)
+    return executable
+
+
+def _unchanged(path: str | Path, trailer: Trailer, symbol: str = "") -> Path:
+    """The file of a model, if that is still the one that was loaded; raises ModelError."""
+    with SavedFile(path) as now:
+        if now.trailer != trailer:
+            raise ModelError(f"{path} was replaced by another model since it was loaded", hint="load it again, or save the model where it was compiled")
+    return Path(path)
 
 
 def load(path: str | Path, *, threads: int | None = None, profile: bool = False, verify: bool = False) -> Model:
     """A saved model; ``threads`` is the most that a run uses (default: all cores this process may use). Errors and ``verify`` are
     those of `load_executable`."""
-    with _opened(path, verify) as saved:
-        executable, trailer = _load(saved, threads, profile), saved.trailer
+    executable = load_executable(path, threads=threads, profile=profile, verify=verify)
     name = "main" if "main" in executable else next(iter(executable))
 
     def copy_to(target: Path, **changes: Any) -> Path:
         if changes:
             raise OptionError(f"{Path(path).name} is copied as it is, {' and '.join(changes)} would change it", hint="give it where the model is compiled")
         toolchain.check_output(target, objects=False)
-        with SavedFile(path) as now:
-            if now.trailer != trailer:
-                raise ModelError(f"{path} was replaced by another model since it was loaded", hint="load it again, or save the model where it was compiled")
+        with SavedFile(executable.code("")) as now:  # if it is still the same
             return _copy(now, target)
 
     return Model(executable, name, copy_to)

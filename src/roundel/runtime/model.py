@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir.errors import BuildError, CallError, OptionError
+from . import profile as profiles
+from .disassembly import disassembly
 from .executable import BoundFunction, Executable
 from .metadata import FunctionInfo, TensorInfo
+from .profile import Profile
+
+if TYPE_CHECKING:
+    from .. import Explained
 
 Saver = Callable[..., Path]
+Origin = Callable[[], Mapping[str, Any] | None]
+"""Gives the arguments of ``rd.compile`` that a model was made of, or None where what it was made of is gone."""
 
 
 class Model:
@@ -23,6 +31,7 @@ class Model:
         self.executable = executable
         self.function: BoundFunction = executable[function or _entry(executable)]
         self._saver = saver
+        self.origin: Origin | None = None
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run; a result of its own or a tuple of them. Raises CallError when the arguments do not fit."""
@@ -60,6 +69,43 @@ class Model:
         that shaped the code, and of ``source`` its ``kind``, name (``file``, by which it was first compiled) and ``sha256``."""
         return self.executable.metadata
 
+    def profile(self, inputs: Sequence[Any] | Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None,
+                seconds: float = 1.0) -> Profile:
+        """Run the model for so many ``seconds`` and tell where their time goes: ``print(model.profile())`` is a table of its kernels.
+
+        ``inputs``: in order or by name; those that are not given are random numbers, whose symbolic dimensions have the ``sizes`` given (1 where
+        there is none). Any model can be asked, a loaded file too. Raises CallError, OptionError, and ModelError for a file that changed meanwhile.
+        """
+        executable = self.executable
+        if executable.reopen is None:
+            raise CallError("this model cannot be timed kernel by kernel", why="it was opened from an address", hint="load or compile it")
+        timed = executable.reopen()
+        return profiles.profiled(timed[self.function.info.name], timed.num_threads, inputs, sizes, seconds, self.kernels)
+
+    @property
+    def kernels(self) -> dict[str, dict[str, Any]]:
+        """What the model's file tells of its kernels, by their names: ``symbol`` (of the code), ``rule`` and ``decisions`` (of the schedule), ``nodes``
+        (of the model) that it computes."""
+        return dict(self.metadata.get("kernels", {}))
+
+    def explain(self, **options: Any) -> Explained:
+        """How each kernel is computed and why, as ``rd.explain(model)`` tells: that takes the same ``options``, such as ``sizes`` and ``seconds``.
+
+        Of a loaded file, and of a model whose source is gone, it has what the file carries: kernels, their schedules, the nodes they compute.
+        """
+        from .. import explain  # the room of reports stands above this one
+
+        return explain(self, **options)
+
+    def asm(self, kernel: str | None = None) -> str:
+        """The machine code of a kernel, those of its tasks included, as text. ``kernel``: by its name; may be left out where there is only one.
+        Any model can be asked, a loaded file too. Needs objdump. Raises OptionError for another name, BuildError without objdump."""
+        known, executable = self.kernels, self.executable
+        kernel = next(iter(known)) if kernel is None and len(known) == 1 else kernel
+        if kernel not in known or executable.code is None:
+            raise OptionError(f"there is no kernel {kernel!r}" if kernel else "which kernel?", hint=f"its kernels are {', '.join(known) or 'not told'}")
+        return disassembly(executable.code(known[kernel]["symbol"]), known[kernel]["symbol"], self.metadata.get("triple", ""))
+
     def save(self, path: str | Path, **options: Any) -> Path:
         """Write one shared library (``.so``), object to link (``.o``) or, compiled with ``target="c"``, C source (``.c``); returns its path. The
         file appears whole or not at all.
@@ -93,7 +139,7 @@ class ForeignModel(Model):
 
     def __init__(self, info: FunctionInfo, metadata: dict[str, Any], saver: Saver, why: str, weights_nbytes: int = 0) -> None:
         self.function = _Elsewhere(info, why)  # type: ignore[assignment]
-        self._metadata, self._saver, self._weights_nbytes = metadata, saver, weights_nbytes
+        self._metadata, self._saver, self._weights_nbytes, self.origin = metadata, saver, weights_nbytes, None
 
     @property
     def executable(self) -> Executable:  # type: ignore[override]

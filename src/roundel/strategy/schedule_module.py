@@ -26,14 +26,17 @@ def schedule_module(mod: IRModule) -> IRModule:
     What was measured, according to the records of the module's choices, is taken as it is; a record that does not fit is warned of."""
     target = mod.attrs.get("target") or Target.host()
     constants = constant_params(mod)
-    changes, layouts = {}, {}
+    changes, layouts, known = {}, {}, {}
     for name, func in mod.items():
         if isinstance(func, tir.PrimFunc) and func.root_block is not None and "scheduled" not in func.attrs:
-            changes[name], wanted = schedule_program(func, target, constants.get(name, ()) if is_packed(func) else (), records=mod.choices.records, name=name)
+            packed = constants.get(name, ()) if is_packed(func) else ()
+            rule, applied, notes = _taken(func, target, packed, records=mod.choices.records, name=name)
+            changes[name] = finished(rule, applied, notes)
+            known[name] = {"rule": rule, "decisions": dict(applied.decisions)}
             offer(name, changes[name])
-            if wanted:
-                layouts[name] = wanted
-    return repack(mod.with_functions(changes), layouts)
+            if applied.layouts:
+                layouts[name] = applied.layouts
+    return repack(mod.with_functions(changes), layouts).replace(choices=mod.choices.with_kernels(known)) if changes else mod
 
 
 def schedule_program(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (),
@@ -45,12 +48,19 @@ def schedule_program(func: tir.PrimFunc, target: Target, constants: tuple[int, .
     Alternatives that were dropped, because a step was illegal or something failed, are noted in the attribute ``schedule_notes``. Raises
     ScheduleError where decisions are pinned (``pins``, or the attribute ``decisions``) that cannot be had.
     """
+    rule, applied, notes = _taken(func, target, constants, pins, records, name)
+    return finished(rule, applied, notes), applied.layouts
+
+
+def _taken(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = (), pins: Mapping[str, Any] | None = None, records: Records | None = None,
+           name: str = "main") -> tuple[str, Applied, list[str]]:
+    """The first alternative that fits: its sketch's name, what that makes of the program, and which others were dropped."""
     notes: list[str] = []
     for found in choose(func, target, constants, pins, records=records):
         if found.applied is not None:
             if found.record is not None and records is not None:
                 records.taken(name, found.record)
-            return finished(found.name, found.applied, notes), found.applied.layouts
+            return found.name, found.applied, notes
         if found.was_dropped:
             notes.append(f"{found.name}: {found.why_not}")
         if found.record is not None and records is not None:

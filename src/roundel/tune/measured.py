@@ -34,6 +34,10 @@ class Measured:
         """The fastest schedule that was measured of a program (its digest)."""
         return self.database.best(Key(program, self.target, self.threads, self.options))
 
+    def trials(self, program: str) -> list[Record]:
+        """Everything that was measured of a program, in the order of the file, failed candidates included."""
+        return self.database.trials(Key(program, self.target, self.threads, self.options))
+
     def choice(self, signature: str) -> ChoiceRecord | None:
         """What was measured to be the best at nodes of a kind."""
         return self.database.choice(Key(signature, self.target, self.threads, self.options))

@@ -96,7 +96,7 @@ class Whole:
         return ratios
 
     def _compiled(self, records: Any, profile: bool = True) -> Any:
-        built = driver.compile_module(self.mod, target=self.target, records=records, profile=profile)
+        built = driver.compile_module(self.mod, target=self.target, records=records)
         executable = built.load(threads=self.threads, profile=profile)
         return executable["main" if "main" in executable else next(iter(executable))]
 

@@ -2,6 +2,7 @@
 """The page that tells what tuning found opens without anything else, and holds what was measured."""
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -11,6 +12,7 @@ from roundel.strategy.cost import expected_cycles
 from roundel.target import Target
 from roundel.tune.report import page
 
+from ...browser import FOUND, Browser
 from ..programs import FakeBuilder, FakeRunner, doubled, product
 
 
@@ -21,7 +23,7 @@ def tuned(tmp_path, model, runner=None, trials=24):
 
 def tree(text):
     """The page read as XML, which says that every element ends and every text is escaped."""
-    return ElementTree.fromstring(re.sub(r'<meta charset="utf-8">|<br>|<!doctype html>', "", text).replace("details open", "details"))
+    return ElementTree.fromstring(re.sub(r'<meta [^>]*>|<br>|<!doctype html>', "", text).replace("details open", "details"))
 
 
 @pytest.fixture
@@ -77,3 +79,15 @@ def test_it_is_written(result, tmp_path):
     assert tree((tmp_path / "out.html").read_text(encoding="utf-8")) is not None
     with pytest.raises(rd.RoundelError, match="cannot be written"):
         result.report(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(FOUND is None, reason="there is no browser")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_everybody_can_use_it(result, tmp_path, dark):
+    """Names, heads, contrast and reach of the keyboard; no window is too narrow."""
+    (tmp_path / "page.html").write_text(page(result, "layer"))
+    with Browser() as browser:
+        browser.open(tmp_path / "page.html", size=(390, 800), dark=dark)
+        assert browser.run((Path(__file__).parents[2] / "accessibility.js").read_text()) == [] and browser.messages == []
+        assert browser.run("document.documentElement.scrollWidth") <= 390

@@ -10,7 +10,7 @@ function ticks(low, high) {
 }
 
 function roofline(report, choose) {
-  const width = 760, height = 400, left = 64, right = 16, top = 16, bottom = 48;
+  const width = 960, height = 440, left = 64, right = 16, top = 16, bottom = 48;
   const kernels = report.kernels.filter((k) => k.mflop > 0 && k.mbytes > 0);
   if (!kernels.length) return make("p.mute", {}, "No kernel computes with floating-point numbers.");
   const ms = (k) => k.measured_ms ?? k.predicted_ms;
@@ -20,7 +20,7 @@ function roofline(report, choose) {
   const lowY = Math.min(...points.map((p) => p.y), gflops / 100) / 1.5, highY = gflops * 2;
   const x = (v) => left + (Math.log(v / lowX) / Math.log(highX / lowX)) * (width - left - right);
   const y = (v) => height - bottom - (Math.log(v / lowY) / Math.log(highY / lowY)) * (height - top - bottom);
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": `Roofline: ${kernels.length} kernels under a peak of ${number(gflops)} GFLOP/s. The same figures are in the table of kernels.` });
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "group", "aria-label": `Roofline: ${kernels.length} kernels under a peak of ${number(gflops)} GFLOP/s. The same figures are in the table of kernels.` });
   for (const v of ticks(lowX, highX)) svg.append(draw("path.grid", { d: `M${x(v)},${top}V${height - bottom}` }), draw("text", { x: x(v), y: height - bottom + 16, "text-anchor": "middle" }, number(v)));
   for (const v of ticks(lowY, highY)) svg.append(draw("path.grid", { d: `M${left},${y(v)}H${width - right}` }), draw("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, number(v)));
   svg.append(draw("path", { d: `M${left},${y(gflops)}H${width - right}`, stroke: "var(--text)", "stroke-width": 2 }));
@@ -30,7 +30,7 @@ function roofline(report, choose) {
     if (end <= begin) return;
     const name = level.nbytes === null ? "memory" : `up to ${bytes(level.nbytes)}`;
     svg.append(draw("path", { d: `M${x(begin)},${y(begin * level.gbs)}L${x(end)},${y(gflops)}`, stroke: `var(--c${k})`, "stroke-width": 1.5, fill: "none" }));
-    svg.append(draw("text", { x: x(begin) + 4, y: y(begin * level.gbs) - 6, style: `fill: var(--c${k})` }, name));
+    svg.append(draw("text", { x: x(begin) + 18, y: y(begin * level.gbs) - 2, style: `fill: var(--c${k})` }, name));
   });
   const total = Math.max(...kernels.map((k) => k.calls * ms(k)));
   for (const p of points) {

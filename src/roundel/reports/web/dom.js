@@ -41,6 +41,11 @@ function bytes(value) {
   }
 }
 
+// A name of words that are joined by underscores, which may be folded behind each.
+function foldable(name) {
+  return make("span", {}, name.split(/(?<=_)/).flatMap((part, k) => (k ? [make("wbr"), part] : [part])));
+}
+
 const percent = (share) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 const words = (decisions) => Object.entries(decisions).map(([k, v]) => `${k}=${v}`).join(" ");
 
@@ -87,7 +92,7 @@ function table(caption, columns, rows, { sort = null, descending = true, detail 
   }
   const made = make("table", {}, make("caption.mute", {}, caption), make("thead", {}, make("tr", {}, heads)), body);
   sort === null ? show(rows) : order(sort, descending);
-  return make("div.scroll", { tabindex: "0", role: "region", "aria-label": caption }, made);
+  return make("div.scroll", { tabindex: "0", role: "group", "aria-label": caption }, made);
 }
 
 function section(id, title, ...children) {

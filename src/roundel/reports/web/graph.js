@@ -84,9 +84,9 @@ class GraphView {
     const isGroup = item.id.startsWith("m:"), node = this.graph.nodes[item.nodes[0]];
     const name = isGroup ? item.id.slice(2).split("/").pop() : node.name;
     const second = isGroup ? `${item.nodes.length} nodes` : [node.op, node.out].filter(Boolean).join("  ");
-    const label = isGroup ? `module ${item.id.slice(2)}, ${item.nodes.length} nodes, closed` : `${node.name}: ${node.op || node.kind}, ${node.out}${node.kernels.length ? `, kernel ${node.kernels.join(", ")}` : ""}`;
+    const label = isGroup ? `${clip(name, 26)} ${second}, closed module ${item.id.slice(2)}` : `${clip(node.name, 26)} ${clip(second, 28)}, ${node.kind === "node" ? `node ${node.name}: ${node.op} ${node.out}` : node.kind}${node.kernels.length ? `, kernel ${node.kernels.join(", ")}` : ""}`;
     const act = () => (isGroup ? this.unfold(item) : node.kernels.length && this.choose(node.kernels[0]));
-    const g = draw(`g.node${isGroup ? ".group" : ""}${this.found?.has(item.id) ? ".chosen" : ""}`, { tabindex: 0, role: "button", "data-item": item.id, "aria-label": label, transform: `translate(${item.x - BOX.width / 2},${item.y - BOX.height / 2})`,
+    const g = draw(`g.node${isGroup ? ".group" : ""}${this.found?.has(item.id) ? ".chosen" : ""}`, { tabindex: 0, role: "button", "data-item": item.id, transform: `translate(${item.x - BOX.width / 2},${item.y - BOX.height / 2})`,
       onclick: act, onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); act(); } } });
     g.append(draw("rect.box", { width: BOX.width, height: BOX.height, rx: 5 }));
     if (node.kernels.length && !isGroup) g.append(draw("rect", { width: 5, height: BOX.height, fill: `var(--c${this.colour(node.kernels[0])})` }));

@@ -16,8 +16,9 @@ function kernelDetail(kernel, symbolic) {
       { head: "schedule", cell: (r) => `${r.rule} ${words(r.decisions)}` }, { head: "ms", cell: (r) => number(r.ms), number: true },
       { head: "against the chosen one", cell: (r) => change(r.ms / kernel.record.ms), number: true }], kernel.record.second));
   }
+  if (kernel.tuning) parts.push(tuning(kernel));
   const passed = Object.entries(kernel.passed_over);
-  if (passed.length) parts.push(make("details", {}, make("summary", {}, `${passed.length} other implementations, and why they were not taken`), make("ul", {}, passed.map(([name, why]) => make("li", {}, `${name}: ${why}`)))));
+  if (passed.length) parts.push(make("details", {}, make("summary", {}, `${passed.length} other implementation${passed.length === 1 ? "" : "s"}, and why not taken`), make("ul", {}, passed.map(([name, why]) => make("li", {}, `${name}: ${why}`)))));
   parts.push(stages(kernel.stages));
   return make("div", {}, parts);
 }

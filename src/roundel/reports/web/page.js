@@ -22,19 +22,25 @@ function overview(report) {
   const sizes = Object.keys(report.sizes).length ? ` at ${words(report.sizes)}` : "";
   return make("div", {},
     make("dl.facts", {}, facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
-    make("p", {}, `Inputs${sizes}: `, report.inputs.map((i) => `${i.name} ${i.type}`).join(", ")), make("p", {}, `Output: ${report.output}`), make("p.mute", {}, `Target: ${report.target}`), shares(report));
+    make("p", {}, `Inputs${sizes}: `, report.inputs.map((i) => `${i.name} ${i.type}`).join(", "), make("br"), `Output: ${report.output}`), machine(report.target), shares(report));
+}
+
+// The processor; its features are many.
+function machine(target) {
+  const cpu = target.match(/-mcpu=(\S+)/)?.[1] ?? target, system = target.match(/-mtriple=(\S+)/)?.[1];
+  return make("details", {}, make("summary", {}, `Target: ${cpu}${system ? `, ${system}` : ""}`), make("p.mute", {}, target));
 }
 
 function shares(report) {
   const all = total(report), rows = [...report.kernels].filter((k) => ms(k)).sort((a, b) => b.calls * ms(b) - a.calls * ms(a)).slice(0, 8);
   return table("Where the time goes", [
-    { head: "kernel", cell: (k) => make("a", { href: `#kernel-${k.kernel}`, onclick: (e) => { e.preventDefault(); choose(k.kernel); } }, k.kernel) }, { head: "share", cell: (k) => percent((k.calls * ms(k)) / all), number: true },
-    { head: "", wide: true, cell: (k) => make("div.bar", { style: `width:${((100 * k.calls * ms(k)) / (rows[0].calls * ms(rows[0]))).toFixed(1)}%` }) }], rows);
+    { head: "kernel", cell: (k) => make("a", { href: `#kernel-${k.kernel}`, onclick: (e) => { e.preventDefault(); choose(k.kernel); } }, foldable(k.kernel)) }, { head: "share", cell: (k) => percent((k.calls * ms(k)) / all), number: true },
+    { head: "compared", wide: true, cell: (k) => make("div.bar", { style: `width:${((100 * k.calls * ms(k)) / (rows[0].calls * ms(rows[0]))).toFixed(1)}%` }) }], rows);
 }
 
 function kernels(report) {
   const columns = [
-    { head: "kernel", cell: (k) => k.kernel, key: (k) => k.kernel }, { head: "implementation", cell: (k) => k.rule, key: (k) => k.rule },
+    { head: "kernel", cell: (k) => foldable(k.kernel), key: (k) => k.kernel }, { head: "implementation", cell: (k) => k.rule, key: (k) => k.rule },
     { head: "calls", cell: (k) => number(k.calls), key: (k) => k.calls, number: true }, { head: "MFLOP", cell: (k) => number(k.mflop), key: (k) => k.mflop, number: true },
     { head: "MB", cell: (k) => number(k.mbytes), key: (k) => k.mbytes, number: true }, { head: "bound ms", cell: (k) => number(k.bound_ms), key: (k) => k.bound_ms, number: true },
     { head: "predicted ms", cell: (k) => number(k.predicted_ms), key: (k) => k.predicted_ms, number: true }];
@@ -42,6 +48,16 @@ function kernels(report) {
     { head: "measured ms", cell: (k) => number(k.measured_ms), key: (k) => k.measured_ms ?? 0, number: true }, { head: "of the bound", cell: (k) => (k.roofline ? percent(k.roofline) : ""), key: (k) => k.roofline ?? 0, number: true },
     { head: "all calls ms", cell: (k) => number(k.calls * (k.measured_ms ?? 0)), key: (k) => k.calls * (k.measured_ms ?? 0), number: true });
   return table("Times are of one call; a kernel's name opens what is known of it", columns, report.kernels, { sort: columns.length - 1, detail: (k) => kernelDetail(k, report.symbolic.length > 0), label: (k) => `kernel-${k.kernel}` });
+}
+
+function tuned(report) {
+  const rows = report.kernels.filter((k) => k.tuning).map((k) => ({ kernel: k, untuned: k.tuning.untuned, best: Math.min(...k.tuning.trials.map((t) => t.ms ?? Infinity)), trials: k.tuning.trials.length + k.tuning.left_out }));
+  const gain = (r) => (r.untuned && Number.isFinite(r.best) ? r.untuned / r.best : 0);
+  return table("Kernels that were measured; a name opens the curve", [
+    { head: "kernel", cell: (r) => foldable(r.kernel.kernel), key: (r) => r.kernel.kernel }, { head: "trials", cell: (r) => number(r.trials), key: (r) => r.trials, number: true },
+    { head: "untuned ms", cell: (r) => number(r.untuned), key: (r) => r.untuned ?? 0, number: true }, { head: "fastest ms", cell: (r) => (Number.isFinite(r.best) ? number(r.best) : "none ran"), key: (r) => r.best, number: true },
+    { head: "times as fast", cell: (r) => (gain(r) ? number(gain(r)) : ""), key: gain, number: true }, { head: "compiled from", cell: (r) => (r.kernel.record ? "the record" : "the model of the machine") }],
+  rows, { sort: 4, detail: (r) => tuning(r.kernel) });
 }
 
 function choices(report) {
@@ -76,7 +92,7 @@ function compared(now, before) {
   if (before.target !== now.target) facts.push(["target before", before.target], ["target now", now.target]);
   const detail = (r) => make("div", {}, r.now && r.before ? pairs(r.now, r.before) : make("p", {}, r.now ? "No kernel computed just these nodes before." : "No kernel computes just these nodes any more."), kernelDetail(r.now ?? r.before, now.symbolic.length > 0));
   return make("div", {}, make("ul.plain", {}, facts.map(([n, v]) => make("li", {}, make("span.mute", {}, `${n}: `), v))), table("Kernels of the same nodes, all calls of a run", [
-    { head: "kernel", cell: (r) => (r.now ?? r.before).kernel, key: (r) => (r.now ?? r.before).kernel }, { head: "before ms", cell: (r) => number(time(r.before)), key: (r) => time(r.before) ?? 0, number: true }, { head: "now ms", cell: (r) => number(time(r.now)), key: (r) => time(r.now) ?? 0, number: true },
+    { head: "kernel", cell: (r) => foldable((r.now ?? r.before).kernel), key: (r) => (r.now ?? r.before).kernel }, { head: "before ms", cell: (r) => number(time(r.before)), key: (r) => time(r.before) ?? 0, number: true }, { head: "now ms", cell: (r) => number(time(r.now)), key: (r) => time(r.now) ?? 0, number: true },
     { head: "difference ms", cell: (r) => number((time(r.now) ?? 0) - (time(r.before) ?? 0)), key: (r) => Math.abs((time(r.now) ?? 0) - (time(r.before) ?? 0)), number: true },
     { head: "ratio", cell: (r) => (ratio(r) === undefined ? "" : make(`span${ratio(r) > 1.02 ? ".worse" : ratio(r) < 0.98 ? ".better" : ""}`, {}, change(ratio(r)))), key: (r) => ratio(r) ?? 1, number: true },
     { head: "decisions", cell: (r) => (r.now && r.before ? (r.now.rule + words(r.now.decisions) === r.before.rule + words(r.before.decisions) ? "as before" : "others") : r.now ? "new" : "gone") }], rows, { sort: 3, detail }));
@@ -100,7 +116,7 @@ function theme() {
 
 function page(report, before) {
   const sections = [["overview", "Overview", () => overview(report)], ...(before ? [["compared", "Compared", () => compared(report, before)]] : []), ["graph", "Graph", () => new GraphView(report.graph, choose).element],
-    ["kernels", "Kernels", () => kernels(report)], ["roofline", "Roofline", () => roofline(report, choose)], ["choices", "Choices", () => choices(report)], ["memory", "Memory", () => arena(report.memory)], ["passes", "Passes", () => passes(report)]];
+    ["kernels", "Kernels", () => kernels(report)], ["roofline", "Roofline", () => roofline(report, choose)], ...(report.kernels.some((k) => k.tuning) ? [["tuning", "Tuning", () => tuned(report)]] : []), ["choices", "Choices", () => choices(report)], ["memory", "Memory", () => arena(report.memory)], ["passes", "Passes", () => passes(report)]];
   document.body.append(
     make("a.skip", { href: "#overview" }, "To the report"),
     make("header", {}, make("div", {}, make("h1", {}, report.model), make("p.mute", {}, `compiled by Roundel ${report.roundel}, ${report.made}`)), theme()),

@@ -10,7 +10,7 @@ from html import escape
 
 WIDTH, HEIGHT = 420, 260
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 26, 40  # margins, in pixels
-COLOURS = ("#2563a8", "#c2571a", "#3a8a3a", "#8b4fa3", "#b03a48", "#6b6b2b", "#258a8a", "#555555")
+COLOURS = tuple(f"var(--c{k})" for k in range(8))  # which the page defines, for light and dark
 TICKS = 5
 
 
@@ -65,7 +65,7 @@ class Chart:
     def point(self, x: float, y: float, colour: str, words: str, is_best: bool = False) -> None:
         """One with a text that the mouse brings up."""
         px, py = self.at(x, y)
-        edge = ' stroke="#000" stroke-width="1.5"' if is_best else ""
+        edge = ' stroke="var(--text)" stroke-width="1.5"' if is_best else ""
         self.drawn.append(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{5 if is_best else 2.6}" fill="{colour}" fill-opacity="0.75"{edge}>'
                           f"<title>{escape(words)}</title></circle>")
 
@@ -78,7 +78,7 @@ class Chart:
     def level(self, y: float, words: str) -> None:
         """A dashed line across."""
         (x0, py), (x1, _) = self.at(self.x.low, y), self.at(self.x.high, y)
-        self.drawn.append(f'<path d="M{x0:.1f},{py:.1f}H{x1:.1f}" stroke="#888" stroke-dasharray="4 3"/>'
+        self.drawn.append(f'<path d="M{x0:.1f},{py:.1f}H{x1:.1f}" class="tick" stroke-dasharray="4 3"/>'
                           f'<text x="{x1 - 3:.1f}" y="{py - 4:.1f}" text-anchor="end" class="mute">{escape(words)}</text>')
 
     def svg(self) -> str:
@@ -87,14 +87,16 @@ class Chart:
         lines = [f'<rect x="{left}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{bottom - TOP}" class="frame"/>']
         for v in self.x.ticks():
             px, _ = self.at(v, self.y.low)
-            lines.append(f'<path d="M{px:.1f},{bottom}v4" stroke="#888"/><text x="{px:.1f}" y="{bottom + 15}" text-anchor="middle">{v:.4g}</text>')
+            lines.append(f'<path d="M{px:.1f},{bottom}v4" class="tick"/><text x="{px:.1f}" y="{bottom + 15}" text-anchor="middle">{v:.4g}</text>')
         for v in self.y.ticks():
             _, py = self.at(self.x.low, v)
-            lines.append(f'<path d="M{left},{py:.1f}h-4" stroke="#888"/><text x="{left - 6}" y="{py + 3.5:.1f}" text-anchor="end">{v:.4g}</text>')
+            lines.append(f'<path d="M{left},{py:.1f}h-4" class="tick"/><text x="{left - 6}" y="{py + 3.5:.1f}" text-anchor="end">{v:.4g}</text>')
         names = (f'<text x="{left}" y="16" class="name">{escape(self.title)}</text>'
                  f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end">{escape(self.x.label)}</text>'
                  f'<text transform="translate(12,{TOP}) rotate(-90)" text-anchor="end">{escape(self.y.label)}</text>')
-        return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">{"".join(lines)}{names}{"".join(self.drawn)}</svg>'
+        size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+        label = escape(f"{self.title}: {self.y.label} over {self.x.label}")
+        return f'<svg {size} role="img" aria-label="{label}">{"".join(lines)}{names}{"".join(self.drawn)}</svg>'
 
 
 def _round(step: float) -> float:

@@ -16,13 +16,23 @@ from ..attempt import Attempt
 from ..result import Result, row
 from .chart import COLOURS, Axis, Chart
 
-STYLE = """
-body { font: 14px/1.45 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 2em auto; max-width: 1330px; padding: 0 1em }
-table { border-collapse: collapse } td, th { padding: .2em .7em; text-align: right; border-bottom: 1px solid #ddd }
-td:first-child, th:first-child, td:last-child, th:last-child { text-align: left }
-summary { cursor: pointer; font-size: 1.1em; margin: 1em 0 .3em } svg { margin: 4px } svg text { font-size: 11px; fill: #333 }
-svg .name { font-weight: 600; font-size: 12px } svg .mute, .mute { fill: #777; color: #777 } svg .frame { fill: #fafafa; stroke: #ccc }
-.key { display: inline-block; width: .8em; height: .8em; border-radius: 50%; margin: 0 .3em 0 1em }
+_LIGHT = """--text: #1b1d21; --mute: #565c66; --back: #ffffff; --panel: #f5f6f8; --line: #d5d8de; --accent: #1d5fae;
+  --c0: #1d5fae; --c1: #b24a10; --c2: #2d7a2d; --c3: #7d4496; --c4: #a02c3c; --c5: #5c5c1f; --c6: #1a7272; --c7: #4b4f57"""
+_DARK = """--text: #e6e8ec; --mute: #a3aab6; --back: #16181c; --panel: #1f2228; --line: #3a3f49; --accent: #7db4f5;
+  --c0: #7db4f5; --c1: #f0995f; --c2: #77c977; --c3: #cda0e6; --c4: #f08a98; --c5: #cfcf7a; --c6: #6fd0d0; --c7: #b8bec9"""
+STYLE = f"""
+:root {{ color-scheme: light dark; {_LIGHT} }} @media (prefers-color-scheme: dark) {{ :root {{ {_DARK} }} }}
+body {{ font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--back); margin: 2em auto; max-width: 1330px; padding: 0 1em }}
+p, h1 {{ overflow-wrap: anywhere }}
+.scroll {{ overflow-x: auto }} :focus-visible {{ outline: 3px solid var(--accent); outline-offset: 2px }}
+table {{ border-collapse: collapse; width: 100% }} td, th {{ padding: .25em .7em; text-align: right; border-bottom: 1px solid var(--line);
+  vertical-align: top }}
+td:first-child, th:first-child, td:last-child, th:last-child, caption {{ text-align: left }}
+caption {{ color: var(--mute); padding-bottom: .3em }}
+summary {{ cursor: pointer; font-size: 1.1em; margin: 1em 0 .3em }} 
+svg {{ margin: 4px; max-width: 100%; height: auto }} svg text {{ font-size: 12px; fill: var(--text) }}
+svg .name {{ font-weight: 600 }} svg .mute {{ fill: var(--mute) }} .mute {{ color: var(--mute) }} svg .frame {{ fill: var(--panel); stroke: var(--line) }}
+svg .tick {{ stroke: var(--mute) }} .key {{ display: inline-block; width: .8em; height: .8em; border-radius: 50%; margin: 0 .3em 0 1em }}
 """
 HEADS = ("task", "calls", "trials", "failed", "untuned ms", "best ms", "gain", "schedule")
 
@@ -51,9 +61,10 @@ def page(result: Result, title: str = "") -> str:
     head = f"Tuning of {title}" if title else "Tuning"
     sections = [_section(a) for a in sorted(result.attempts, key=lambda a: order[a.task.name])]
     return "\n".join([
-        "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">', f"<title>{escape(head)}</title><style>{STYLE}</style></head><body>",
+        "<!doctype html>", '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(head)}</title><style>{STYLE}</style></head><body><main>",
         f"<h1>{escape(head)}</h1><p>{'<br>'.join(map(escape, facts))}</p><p class=\"mute\">{time.strftime('%Y-%m-%d %H:%M')}</p>",
-        _table([_cells(r) for r in rows]), *sections, "</body></html>", ""])
+        _table([_cells(r) for r in rows]), *sections, "</main></body></html>", ""])
 
 
 def _cells(r: Any) -> list[str]:
@@ -64,7 +75,9 @@ def _cells(r: Any) -> list[str]:
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
     lines = ["".join(f"<td>{escape(c)}</td>" for c in cells) for cells in rows]
-    return f"<table><tr>{''.join(f'<th>{h}</th>' for h in HEADS)}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+    heads, body = "".join(f'<th scope="col">{h}</th>' for h in HEADS), "".join(f"<tr>{line}</tr>" for line in lines)
+    return ('<div class="scroll" tabindex="0" role="group" aria-label="Tasks"><table><caption>Tasks; milliseconds are of one call</caption>'
+            f"<tr>{heads}</tr>{body}</table></div>")
 
 
 def _section(attempt: Attempt) -> str:

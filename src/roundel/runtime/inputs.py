@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -55,12 +55,6 @@ def random_input(info: Any, sizes: Mapping[str, int], seed: int = 0) -> np.ndarr
     if dtype.is_float:
         return rng.standard_normal(shape).astype(dtype.numpy)
     return rng.integers(0, 2 if dtype.is_bool else 8, shape).astype(dtype.numpy)
-
-
-def random_inputs(infos: Sequence[Any], sizes: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
-    """One `random_input` for each of a model's inputs. Raises OptionError for a dimension that they do not have, CallError."""
-    known_dims(dims_of_inputs(infos), sizes)
-    return [random_input(info, sizes, seed + k) for k, info in enumerate(infos)]
 
 
 def dims_of_inputs(infos: Iterable[Any]) -> list[str]:
