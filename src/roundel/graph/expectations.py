@@ -27,7 +27,7 @@ class Expectations:
     @staticmethod
     def of(mod: IRModule) -> Expectations:
         """For the calls of a module: its target, and what its constants leave of the caches."""
-        return Expectations(Setting(mod.attrs.get("target") or Target.host(), constant_bytes(mod)))
+        return Expectations(setting_of(mod))
 
     def cycles(self, call: graph.Call, constants: Sequence[int] = ()) -> float:
         """Cycles of one core of a call whose operands are tensors of known sizes, those at the positions ``constants`` known at compile time.
@@ -39,6 +39,11 @@ class Expectations:
             positions = tuple(k for k, a in enumerate(program.args) if any(a is call.args[c] for c in fixed))
             self._known[key] = expected(program.func, self.setting, positions)
         return self._known[key]
+
+
+def setting_of(mod: IRModule) -> Setting:
+    """Where the programs of a module are to run: its target, and what its constants leave of the caches."""
+    return Setting(mod.attrs.get("target") or Target.host(), constant_bytes(mod))
 
 
 def stand_in(name: str, shape: Sequence[int], dtype: Any = "float32") -> graph.Var:

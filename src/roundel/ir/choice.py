@@ -13,9 +13,10 @@ What was asked for can be checked once all passes that choose have run (`Choices
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 from .attrs import EMPTY, Attrs
@@ -23,7 +24,28 @@ from .errors import OptionError
 from .record import EXPECTED, MEASURED, OF_THE_CALL, PINNED, ChoiceRecord
 
 MOST_SHOWN = 8  # places in a message
-Alternatives = Mapping[str, float | str | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Later:
+    """Cycles that are worked out when somebody asks for them: a pass that does not compare its alternatives spends no time on what they take. ``work``
+    gives them, or None where nothing is expected."""
+
+    work: Callable[[], float | None]
+
+    @cached_property
+    def cycles(self) -> float | None:
+        """The cycles, worked out once."""
+        return self.work()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Later)  # a choice is known by its place and subject
+
+    def __hash__(self) -> int:
+        return hash(Later)
+
+
+Alternatives = Mapping[str, float | str | Later | None]
 """For each algorithm by name the cycles of one core that are expected of it (None: nothing is), or a text: why it cannot be had."""
 
 
@@ -45,9 +67,15 @@ class Choice:
     measured: Attrs = EMPTY
 
     @property
+    def names(self) -> list[str]:
+        """Of the alternatives that can be had here."""
+        return [name for name, found in self.alternatives.items() if not isinstance(found, str)]
+
+    @property
     def possible(self) -> dict[str, float | None]:
-        """The algorithms that can be had here, with the cycles that are expected of them."""
-        return {name: found for name, found in self.alternatives.items() if not isinstance(found, str)}
+        """The alternatives that can be had here, with the cycles that are expected of them."""
+        found = {name: self.alternatives[name] for name in self.names}
+        return {name: cycles.cycles if isinstance(cycles, Later) else cycles for name, cycles in found.items()}
 
 
 @dataclass(frozen=True)
@@ -108,10 +136,10 @@ class Choices:
         if not known:
             names = dict.fromkeys(n for c in matched for n in c.alternatives)
             raise OptionError(f"there is no algorithm {name!r}", where=where, hint=f"there are {', '.join(names)}")
-        possible = [c for c in known if name in c.possible]
+        possible = [c for c in known if name in c.names]
         if not possible:
             why = f"{known[0].subject}: {known[0].alternatives[name]}"
-            raise OptionError(f"{name} cannot be had", where=where, why=why, hint=f"it may be {', '.join(known[0].possible)}")
+            raise OptionError(f"{name} cannot be had", where=where, why=why, hint=f"it may be {', '.join(known[0].names)}")
         if all(c.taken != name and c.site == pattern for c in possible):
             raise OptionError(f"both {name} and {possible[0].taken} are asked for", where=where, hint="only one of them can be taken")
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..ir import tir
 from ..target import Target
@@ -22,11 +23,12 @@ class Setting:
     constant_bytes: float = math.inf
 
 
-def expected(func: tir.PrimFunc, setting: Setting, constants: Sequence[int] = ()) -> float:
-    """Cycles of one core of a program in block form whose buffer parameters at the positions ``constants`` are constants. The sketches of
-    rules that expect something are asked, others are scheduled. Raises ScheduleError where decisions are pinned that cannot be had."""
+def expected(func: tir.PrimFunc, setting: Setting, constants: Sequence[int] = (), packed: bool = True) -> float:
+    """Cycles of one core of a program in block form whose buffer parameters at the positions ``constants`` are constants, which may be laid out as its
+    schedule wants them (``packed``). The sketches of rules that expect something are asked, others are scheduled. Raises ScheduleError where decisions
+    are pinned that cannot be had."""
     target, fixed = setting.target, tuple(constants)
-    warm = _best(func, target, fixed)
+    warm = _best(func, target, fixed if packed else ())
     params = func.buffer_params
     sizes = [math.prod(number(n, {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in params]
     level = target.level_of(setting.constant_bytes)
@@ -43,3 +45,13 @@ def _best(func: tir.PrimFunc, target: Target, constants: tuple[int, ...]) -> flo
             return cycles
         break
     return next(a for a in choose(func, target, constants) if a.fits).cycles(target)
+
+
+def expected_of_all(programs: Sequence[tuple[tir.PrimFunc, Sequence[int]]], setting: Setting) -> float | None:
+    """The sum for several programs, each with the positions of its constants; None where one of them is no program in block form."""
+    if any(func.root_block is None for func, _ in programs):
+        return None
+    return sum(_of_one(func, setting, tuple(constants)) for func, constants in programs)
+
+
+_of_one = lru_cache(maxsize=256)(expected)  # a program of a model is part of several sums

@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from ...ir import graph, options
+from ...ir.choice import Later
 from ...ir.constants import ConstData
 from ...ir.dtype import DType
 from ...ir.module import IRModule
 from ...ops import make
 from ...ops.dims import shape_text
 from ...passes import pass_
+from ..expectations import Expectations, stand_in
 from ..rewriter import GraphRewriter, is_call
 
 SMALLEST = 1 << 14  # elements; what is smaller stays in the caches anyway
@@ -33,36 +35,40 @@ def narrow_weights(mod: IRModule) -> IRModule:
 
 
 KINDS = ("float32", "float16", "bfloat16")  # of stored weights
+Reading = Callable[[str], Sequence[tuple[graph.Call, Sequence[int]]]]
+"""The calls, with the positions of their constants, by which a weight of a type is read."""
 
 
 class _Narrow(GraphRewriter):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
-        self.choosing.kind = "weights"
+        self.choosing.kind, self.expectations = "weights", Expectations.of(mod)
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         rule = _RULES.get(getattr(call.op, "name", ""))
         return rule(self, call) if rule else call
 
-    def narrow(self, value: Any, subject: str) -> graph.GraphExpr | None:
-        """An expression of a narrower type that is equal to ``value`` once widened; None where there is none. ``subject``: who reads it."""
+    def narrow(self, value: Any, subject: str, reading: Reading) -> graph.GraphExpr | None:
+        """An expression of a narrower type that is equal to ``value`` once widened; None where there is none. ``subject``: who reads it, ``reading``: by
+        which calls, if it is stored in a type."""
         if isinstance(value, graph.Constant):
-            return self.stored(value, subject)
+            return self.stored(value, subject, reading)
         made = self.producer(value)
         if is_call(made, "astype"):
             source = made.args[0]
             return source if isinstance(source, graph.Constant) and _widens(source.data.dtype, made.sinfo.dtype) else None
         if is_call(made, "permute_dims") or is_call(made, "reshape"):
-            source = self.narrow(made.args[0], subject)
+            source = self.narrow(made.args[0], subject, reading)
             return None if source is None else self.emit(graph.infer_call(made.replace(args=(source, *made.args[1:]))))
         return None
 
-    def stored(self, value: graph.Constant, subject: str) -> graph.Constant | None:
+    def stored(self, value: graph.Constant, subject: str, reading: Reading) -> graph.Constant | None:
         """A float32 constant in the narrower type that is chosen for it: what is asked for at the node, else by the option ``weights``."""
         data, wanted = value.data, options.get("weights") or KINDS[0]
         if data.dtype != KINDS[0]:
             return None
-        kinds: dict[str, float | str | None] = dict.fromkeys(KINDS)
+        expected = self.expectations.cycles
+        kinds: dict[str, Any] = {kind: Later(lambda kind=kind: sum(expected(call, fixed) for call, fixed in reading(kind))) for kind in KINDS}
         if math.prod(data.shape) < SMALLEST:
             kinds |= dict.fromkeys(KINDS[1:], f"it has fewer than {SMALLEST} elements")
             wanted = KINDS[0]
@@ -87,17 +93,25 @@ def _rounded(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def _product(self: _Narrow, call: graph.Call) -> graph.GraphExpr:
-    weight = None if call.attrs["out_dtype"] else self.narrow(call.args[1], call.op.name)
-    if weight is None:
-        return call
-    return make(call.op.name, call.args[0], weight, *call.args[2:], **(call.attrs | {"out_dtype": str(call.sinfo.dtype)}))
+    def product(weight: graph.GraphExpr) -> graph.Call:
+        return make(call.op.name, call.args[0], weight, *call.args[2:], **(call.attrs | {"out_dtype": str(call.sinfo.dtype)}))
+
+    shape = call.args[1].sinfo.shape
+    weight = None if call.attrs["out_dtype"] else self.narrow(call.args[1], call.op.name, lambda kind: [(product(stand_in("weight", shape, kind)), (1,))])
+    return call if weight is None else product(weight)
 
 
 def _table(self: _Narrow, call: graph.Call) -> graph.GraphExpr:
-    table = self.narrow(call.args[0], call.op.name)
-    if table is None:
-        return call
-    return make("astype", self.emit(make("take", table, *call.args[1:], **call.attrs)), dtype=str(call.sinfo.dtype))
+    def taken(table: graph.GraphExpr) -> graph.Call:
+        return make("take", table, *call.args[1:], **call.attrs)
+
+    def reading(kind: str) -> list[tuple[graph.Call, tuple[int, ...]]]:
+        looked_up = taken(stand_in("table", call.args[0].sinfo.shape, kind))
+        widened = [] if kind == KINDS[0] else [(make("astype", stand_in("taken", looked_up.sinfo.shape, kind), dtype=KINDS[0]), ())]
+        return [(looked_up, (0,)), *widened]
+
+    table = self.narrow(call.args[0], call.op.name, reading)
+    return call if table is None else make("astype", self.emit(taken(table)), dtype=str(call.sinfo.dtype))
 
 
 _RULES: dict[str, Callable[[_Narrow, graph.Call], graph.GraphExpr]] = {"matmul": _product, "linear": _product, "take": _table}

@@ -10,7 +10,10 @@ Sums and results stay float32; weights are rounded when the model is compiled. W
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...ir import graph, options
+from ...ir.choice import Later
 from ...ir.dtype import DType
 from ...ir.module import IRModule
 from ...ops import make
@@ -18,6 +21,7 @@ from ...ops.dims import shape_text, static
 from ...passes import pass_
 from ...strategy.match.dot_product import fastest_group
 from ...target import Target
+from ..expectations import Expectations, stand_in
 from ..rewriter import GraphRewriter, is_call
 from .narrow_weights import rounded_constant
 
@@ -51,7 +55,7 @@ class _Products(GraphRewriter):
     def __init__(self, mod: IRModule, kind: str) -> None:
         super().__init__(mod)
         self.target = mod.attrs.get("target") or Target.host()
-        self.kind, self.choosing.kind = kind, "precision"
+        self.kind, self.choosing.kind, self.expectations = kind, "precision", Expectations.of(mod)
         self.narrowed: dict[graph.GraphExpr, graph.GraphExpr] = {}
 
     def seq(self, expr: graph.SeqExpr) -> graph.SeqExpr:
@@ -66,7 +70,7 @@ class _Products(GraphRewriter):
         data, weight = call.args
         if (data.sinfo.dtype, call.sinfo.dtype) != (PLAIN, PLAIN) or weight.sinfo.dtype not in (PLAIN, self.kind) or not data.sinfo.ndim:
             return call
-        kinds: dict[str, float | str | None] = {NAMES[PLAIN]: None, NAMES[self.kind]: None}
+        kinds: dict[str, Any] = {NAMES[kind]: Later(lambda kind=kind: self.cycles(data.sinfo.shape, weight.sinfo.shape, kind)) for kind in (PLAIN, self.kind)}
         k, n = (static(x) or 0 for x in weight.sinfo.shape)
         if why_not := self._why_not(k, n):
             kinds[NAMES[self.kind]] = why_not
@@ -77,6 +81,12 @@ class _Products(GraphRewriter):
         if data not in self.narrowed:
             self.narrowed[data] = self.emit(make("astype", data, dtype=self.kind))
         return make("matmul", self.narrowed[data], narrow_constant(weight, self.kind), out_dtype=PLAIN)
+
+    def cycles(self, data: Any, weight: Any, kind: str) -> float:
+        """What a product of factors of a type is expected to take, with what rounds its data."""
+        x, plain = stand_in("x", data, kind), kind == PLAIN
+        product = self.expectations.cycles(make("matmul", x, stand_in("weight", weight, kind), out_dtype=PLAIN), (1,))
+        return product if plain else product + self.expectations.cycles(make("astype", stand_in("x", data), dtype=kind))
 
     def _why_not(self, k: int, n: int) -> str:
         group, lanes = group_of(self.kind, self.target), min(fastest_group(self.target, (self.kind, self.kind, PLAIN)))

@@ -5,29 +5,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.choice import Choices, Choosing
+from ...ir import tir
+from ...ir.choice import Alternatives, Choices, Choosing, Later
+from ...strategy.expected import Setting, expected_of_all
 
 FUSED, SEPARATE = "fused", "separate"
-_BOTH: dict[str, float | str | None] = {FUSED: None, SEPARATE: None}
-_LONELY: dict[str, float | str | None] = {SEPARATE: None, FUSED: "nothing around it can be computed in one kernel with it"}
+_BOTH: Alternatives = {FUSED: None, SEPARATE: None}
+_LONELY = "nothing around it can be computed in one kernel with it"
+Programs = Sequence[tuple[tir.PrimFunc, Sequence[int]]]
+"""Tensor programs, each with the positions of the operands that are constants."""
+Times = tuple[Later, Later | None]
 
 
 class Boundaries:
     """Of the kernels of a module, while ``fuse`` draws them."""
 
-    def __init__(self, before: Choices | None = None) -> None:
-        self._choosing = Choosing(before or Choices(), "kernel")
+    def __init__(self, setting: Setting, before: Choices | None = None) -> None:
+        self._setting, self._choosing = setting, Choosing(before or Choices(), "kernel")
 
     def is_alone(self, site: str) -> bool:
         """Whether a kernel of its own is asked for at a node."""
         return self._choosing.asked(site, _BOTH) == SEPARATE
 
-    def record(self, site: str, program: str, together: Sequence[str]) -> None:
-        """Keep that a program of a node is computed in one kernel ``together`` with others, or alone."""
-        others = [name for name in together if name != program]
-        possible = len(together) > 1 or self.is_alone(site)
+    def times(self, parts: Programs, whole: Programs) -> Times:
+        """What is expected of programs as they are, and of the one that they become (``whole``; empty where they are not one)."""
+        setting = self._setting
+        return Later(lambda: expected_of_all(parts, setting)), Later(lambda: expected_of_all(whole, setting)) if whole else None
+
+    def record(self, site: str, program: str, together: Sequence[str], times: Times) -> None:
+        """Keep that a program of a node is computed in one kernel ``together`` with others, or alone, with the ``times`` of them all."""
+        others, (separate, fused) = [name for name in together if name != program], times
+        alone: Alternatives = {SEPARATE: separate, FUSED: None if self.is_alone(site) else _LONELY}
         subject = f"kernel of {program}" + (f" and {', '.join(others)}" if others else "")
-        self._choosing.decide(site, subject, _BOTH if possible else _LONELY, FUSED if len(together) > 1 else SEPARATE)
+        self._choosing.decide(site, subject, {FUSED: fused, SEPARATE: separate} if fused else alone, FUSED if fused else SEPARATE)
 
     def choices(self) -> Choices:
         """Those from before and these."""

@@ -28,8 +28,9 @@ from ...strategy.match.moves import keeps_rows, moves, read_seldom
 from ...strategy.rules import attention, contraction, matvec
 from ...strategy.sketch import Rule
 from ...target import Target
+from ..expectations import setting_of
 from ..rewriter import operands, site_of
-from .boundaries import Boundaries
+from .boundaries import Boundaries, Programs
 from .legalize import without_units
 from .merge_programs import Step, merge_programs
 from .name_sizes import plain_sizes
@@ -43,11 +44,11 @@ class _Known:
     """Of groups that were asked about: their programs, what to call for each (a name, and sizes as parameters) and which rules take it. A group
     that computes the same as one before (equal layers of a model) needs neither merging nor scheduling again."""
 
+    boundaries: Boundaries
     names: StructuralMap = field(default_factory=StructuralMap)
     merged: dict[Any, tuple[tir.PrimFunc, tuple[tir.Var, ...]]] = field(default_factory=dict)
     groups: dict[Any, tuple[str, tuple[tir.Var, ...]]] = field(default_factory=dict)
     scheduled: dict[Any, bool] = field(default_factory=dict)
-    boundaries: Boundaries = field(default_factory=Boundaries)
 
 
 @pass_("fuse")
@@ -55,7 +56,7 @@ def fuse(mod: IRModule) -> IRModule:
     """Merge chains of call_tir: elementwise and broadcast operators into the matmul, convolution or reduction before them,
     cheap operators into the reduction after them, and with each other. Recorded for each node; one that ``separate`` is asked for has
     kernels of its own."""
-    boundaries = Boundaries(mod.choices)
+    boundaries = Boundaries(setting_of(mod), mod.choices)
     for name in list(mod):
         func = mod[name]
         if isinstance(func, graph.Function):
@@ -160,9 +161,9 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
     for call in calls:
         _moved(mod, call, known)
     groups = {id(c.group): c.group for c in calls}
-    names = {key: [m.name for m in g.members] for key, g in groups.items()}
+    found = {key: ([m.name for m in g.members], known.boundaries.times(*_programs(mod, g, known))) for key, g in groups.items()}
     for call in calls:
-        known.boundaries.record(call.site, call.name, names[id(call.group)])
+        known.boundaries.record(call.site, call.name, *found[id(call.group)])
     groups = {key: g for key, g in groups.items() if len(g.members) > 1}
     if not groups:
         return mod, block
@@ -176,6 +177,13 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
         elif binding not in inside:
             bindings.append(binding)
     return mod, block.replace(bindings=tuple(bindings))
+
+
+def _programs(mod: IRModule, group: _Group, known: _Known) -> tuple[Programs, Programs]:
+    """The members of a group as they are, and the program that they become."""
+    positions = lambda args: [k for k, a in enumerate(args) if isinstance(a, graph.Constant)]
+    parts = [(mod[m.binding.value.args[0]], positions(m.args)) for m in group.members]
+    return parts, [(_merged(mod, group, known)[0], positions(_structure(group)[0]))] if len(parts) > 1 else []
 
 
 def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var], boundaries: Boundaries) -> list[_Call]:

@@ -15,12 +15,14 @@ from typing import Any
 
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
-from ...ir.choice import Choice
+from ...ir.choice import Choice, Later
 from ...ir.module import IRModule
 from ...ir.op import CALL_TIR, FuseKind
 from ...passes import pass_
+from ...strategy.expected import expected
 from ...strategy.pack_constants import calls_of
 from ...strategy.pins import PACKED, PINNED_AT
+from ..expectations import setting_of
 from ..rewriter import GraphRewriter, nodes_of
 
 AS_SCHEDULED, AS_GIVEN = "packed", "unpacked"
@@ -51,6 +53,7 @@ class _PinNodes(GraphRewriter):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
         self.main = main_kernels(mod)
+        self.setting = setting_of(mod)
         self.made: dict[tuple[str, Attrs], graph.GlobalVar] = {}
         self.met: set[str] = set()
 
@@ -66,7 +69,8 @@ class _PinNodes(GraphRewriter):
         name = call.args[0].name
         nodes = [n for n in nodes_of(binding) if kind_of(self.mod, call) == self.main[n]]
         wanted = self.pinned(name, nodes)
-        if nodes and any(isinstance(a, graph.Constant) and len(a.data.shape) > 1 for a in call.args[1].fields) and not self.packs(nodes[0], name):
+        fixed = tuple(k for k, a in enumerate(call.args[1].fields) if isinstance(a, graph.Constant))
+        if nodes and any(len(call.args[1].fields[k].data.shape) > 1 for k in fixed) and not self.packs(nodes[0], name, fixed):
             wanted[PACKED] = False
         if not wanted:
             return call
@@ -84,9 +88,13 @@ class _PinNodes(GraphRewriter):
             wanted |= decisions
         return wanted
 
-    def packs(self, node: str, name: str) -> bool:
-        """Whether constants of a kernel may be laid out as its schedule wants them; recorded."""
-        return self.choosing.decide(node, f"weights of kernel {name}", {AS_SCHEDULED: None, AS_GIVEN: None}, AS_SCHEDULED, "packing") == AS_SCHEDULED
+    def packs(self, node: str, name: str, constants: tuple[int, ...]) -> bool:
+        """Whether the constants of a kernel, at these positions, may be laid out as its schedule wants them; recorded."""
+        func, setting = self.mod[name], self.setting
+        assert isinstance(func, tir.PrimFunc)
+        times = {way: Later(lambda way=way: expected(func, setting, constants, packed=way == AS_SCHEDULED)) for way in (AS_SCHEDULED, AS_GIVEN)}
+        return self.choosing.decide(node, f"weights of kernel {name}", times if func.root_block is not None else dict.fromkeys(times), AS_SCHEDULED,
+                                    "packing") == AS_SCHEDULED
 
     def pinned_program(self, name: str, wanted: Attrs, node: str) -> graph.GlobalVar:
         """A copy of the program with these decisions."""
