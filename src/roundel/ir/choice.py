@@ -26,7 +26,7 @@ from .record import EXPECTED, MEASURED, OF_THE_CALL, PINNED, ChoiceRecord
 MOST_SHOWN = 8  # places in a message
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Later:
     """Cycles that are worked out when somebody asks for them: a pass that does not compare its alternatives spends no time on what they take. ``work``
     gives them, or None where nothing is expected."""
@@ -43,6 +43,9 @@ class Later:
 
     def __hash__(self) -> int:
         return hash(Later)
+
+    def __repr__(self) -> str:
+        return "Later()"
 
 
 Alternatives = Mapping[str, float | str | Later | None]

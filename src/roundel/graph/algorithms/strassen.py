@@ -14,13 +14,13 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 
 import numpy as np
 
 from ...ir import graph, options, tir
-from ...ir.choice import Alternatives
+from ...ir.choice import Alternatives, Later
 from ...ir.constants import ConstData
 from ...ir.dtype import DType
 from ...ir.module import IRModule
@@ -40,6 +40,7 @@ from ..tidy.inline_functions import dims_of, fresh_copy
 WEIGHT = (1,)  # the constant among the operands of products
 PLAIN, STRASSEN = "plain", "strassen"  # the algorithms
 NO_POWERS = "the columns of its matrix differ too much in size, or are not finite"
+KERNELS_MORE = 2      # than the plain product is
 TILE = PAIRS          # pairs of rows, where their number is symbolic
 MOST_ROWS = 512       # it must pay from some number of rows up to this one
 
@@ -203,12 +204,16 @@ class Product:
 
     def algorithms(self, expectations: Expectations, batch: tuple[int, ...], rows: int, tile: int) -> Alternatives:
         """The cycles of one core expected of each algorithm for a ``batch`` of matrices of ``rows``, or why there is only the plain one. ``tile``: pairs of
-        rows come in whole tiles of so many."""
+        rows come in whole tiles of so many. Where an eighth of the multiplications takes less time than starting more kernels, nobody need compare them."""
         target = expectations.setting.target
         why_not = self.only_plain(target, math.prod(batch), rows, tile)
         if why_not:
             return {PLAIN: None, STRASSEN: why_not}
-        return _expected(expectations, (*batch, rows), self.inner, self.columns, self.weight.data.dtype, tile)
+        times = partial(_expected, expectations, (*batch, rows), self.inner, self.columns, self.weight.data.dtype, tile)
+        saved = math.prod((*batch, rows, self.inner, self.columns)) / (8 * target.lanes("float32") * target.fma_ports)
+        if saved < KERNELS_MORE * target.start_cycles:
+            return {name: Later(lambda name=name: times()[name]) for name in (PLAIN, STRASSEN)}
+        return times()
 
     def only_plain(self, target: Target, batch: int, rows: int, tile: int) -> str:
         """Why it cannot run in seven parts, for so many matrices of ``rows``; "" where it can."""
@@ -231,7 +236,7 @@ class Product:
 
 
 @lru_cache(maxsize=256)
-def _expected(expectations: Expectations, rows: tuple[int, ...], inner: int, columns: int, stored: DType, tile: int) -> Mapping[str, float | str | None]:
+def _expected(expectations: Expectations, rows: tuple[int, ...], inner: int, columns: int, stored: DType, tile: int) -> Mapping[str, float]:
     """The cycles of one core of each algorithm for data [*rows, inner]: of all kernels that it becomes."""
     x, narrow = stand_in("x", (*rows, inner)), stored.bits < 32
     plain = make("matmul", x, stand_in("weight", (inner, columns), stored), out_dtype="float32" if narrow else None)
