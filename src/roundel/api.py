@@ -75,6 +75,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
                                             ("libraries", libraries)) if value is not None}
     files = _files(model)
     source = target is not None and Target(target).kind == "c"  # it is kept as text
+    pipeline = _pipeline_of(target) if pipeline is None else pipeline
     kept = pipeline is None and not (verify or observers or profile or source) and files is not None
     if kept and files is not None and options.get("cache") and _is_large(files) and not files.known:
         _get_ready(files)
@@ -106,6 +107,18 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     loaded = loaded if loaded is not None else _in_memory(built, files, threads, profile)
     loaded.origin = origin(model, example_inputs, asked, loaded.metadata)
     return loaded
+
+
+def _pipeline_of(target: TargetLike | None) -> Sequence[Any] | None:
+    """The pipeline that was registered for a target (None: this machine); None for the default one."""
+    from .passes.of_targets import are_registered, registered_pipeline
+
+    if not are_registered():
+        return None
+    from .target import Target
+
+    machine = Target(target) if target is not None else Target.host()
+    return registered_pipeline(machine.cpu, machine.kind)
 
 
 def _library_versions(measured: Measured | None, asked: Sequence[str]) -> list[str]:

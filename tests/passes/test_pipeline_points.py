@@ -7,6 +7,7 @@ import pytest
 import roundel as rd
 from roundel import driver
 from roundel.ir import graph, tir
+from roundel.passes import get_pass, pass_, register_pipeline
 from roundel.script import ir as I
 from roundel.script import relax as R
 
@@ -52,3 +53,33 @@ def test_several_passes_at_a_point_come_in_their_order_and_unknown_points_are_re
     assert pipeline[at + 1] is second and pipeline[at + 2].name == "fuse" and len(pipeline) == len(driver.DEFAULT) + 2
     with pytest.raises(rd.RoundelError, match="no point 'later'"):
         driver.pipeline(later=first)
+
+
+def test_a_target_has_a_pipeline_of_its_own_which_the_model_keeps(tmp_path):
+    """By processor before by kind; what is given goes before both; the saved names are passes again."""
+    calls = []
+
+    @pass_("of_this_machine")
+    def of_this_machine(mod):
+        calls.append("machine")
+        return mod
+
+    host = rd.target.Target.host()
+    register_pipeline(host.kind, driver.pipeline(imported=lambda mod: calls.append("kind") or mod))
+    register_pipeline(host.cpu, driver.pipeline(operators=of_this_machine))
+    try:
+        model = rd.compile(Layer)
+        assert calls == ["machine"] and "of_this_machine" in rd.load(model.save(tmp_path / "model.so")).metadata["pipeline"]
+        again = [get_pass(name) for name in model.metadata["pipeline"]]
+        assert again == driver.pipeline(operators=of_this_machine)
+        rd.compile(Layer, pipeline=driver.DEFAULT)
+        register_pipeline(host.cpu, None)
+        rd.compile(Layer)
+        assert calls == ["machine", "kind"]
+    finally:
+        register_pipeline(host.kind, None)
+        register_pipeline(host.cpu, None)
+    rd.compile(Layer)
+    assert calls == ["machine", "kind"]
+    with pytest.raises(rd.RoundelError, match="a pipeline cannot be 'fuse'"):
+        register_pipeline("c", "fuse")

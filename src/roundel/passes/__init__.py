@@ -4,6 +4,7 @@ outside.
 """
 
 from .observers import PrintAfter, Rewrite, RewriteLog, Timing
+from .of_targets import register_pipeline
 from .registry import Pass, all_passes, get_pass, name_of, pass_
 from .run import Observer, run
 
@@ -18,5 +19,6 @@ __all__ = [
     "get_pass",
     "name_of",
     "pass_",
+    "register_pipeline",
     "run",
 ]
