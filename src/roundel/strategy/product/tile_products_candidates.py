@@ -18,9 +18,7 @@ from .contraction_candidates import ASSUMED_ROWS
 
 REGISTERS = 8
 MOST_ROWS, MOST_COLUMNS = 6, 3  # tiles of a block
-BYTES = 1024         # of a tile
-STARTED = 60.0       # cycles: the latency of the last products, and of getting going
-COPIED = 1.5         # cycles for elements that are copied together
+TILE = 1024          # bytes of a tile
 
 
 def candidates(p: TileProduct, target: Target) -> Candidates:
@@ -65,16 +63,16 @@ def _block(p: TileProduct, target: Target, t: Columns) -> Any:
     cost = p.instruction.intrin.cost
     assert cost is not None
     product = cost.slots / target.fma_ports
-    copied, packed = (BYTES * _steps(p) * n for n in (t["rows"], t["columns"] * t["panels"]))
+    copied, packed = (TILE * _steps(p) * n for n in (t["rows"], t["columns"] * t["panels"]))
     rate = lambda size: np.array([target.bytes_per_cycle(max(L1, target.level_of(float(x)))) for x in np.atleast_1d(size)])
-    loads = BYTES * (t["rows"] / rate(2 * copied) + t["columns"] / rate(copied + packed))
+    loads = TILE * (t["rows"] / rate(2 * copied) + t["columns"] / rate(copied + packed))
     sums = t["rows"] * t["columns"]
-    return _steps(p) * np.maximum(sums * product, loads) + sums * 4 * p.instruction.rows / target.stores + STARTED
+    return _steps(p) * np.maximum(sums * product, loads) + sums * 4 * p.instruction.rows / target.stores + target.tiles_started_cycles
 
 
 def _copy(p: TileProduct, target: Target, t: Columns) -> Any:
     """Of a block of rows."""
-    return COPIED * _steps(p) * t["rows"] * p.instruction.rows * p.instruction.products / lanes_copied(p)
+    return target.tiles_copied_cycles * _steps(p) * t["rows"] * p.instruction.rows * p.instruction.products / lanes_copied(p)
 
 
 def lanes_copied(p: TileProduct) -> int:
