@@ -135,6 +135,7 @@ def test_grain_is_a_decision():
     func, target = matmul(256, 512, 64), TARGET.with_(cores=2)
     free = explain_program(func, target)
     assert free.decisions["grain"] >= 1 and "grain" not in free.candidates.columns
+    assert free.decisions["grain"] in free.space["grain"] and len(free.space["grain"]) > 1 and free.pin["grain"] == free.decisions["grain"]
     forced = explain_program(func.with_attr("decisions", {"grain": free.decisions["grain"] + 1, "rows": 8}), target)
     assert forced.rule == "contraction" and forced.decisions["rows"] == 8 and forced.decisions["grain"] == free.decisions["grain"] + 1
     assert all("grain" not in decisions for decisions, _ in alternatives(forced, target, rates(target)))

@@ -52,13 +52,14 @@ class Explanation:
 
     @property
     def space(self) -> dict[str, list[int]]:
-        """The values of each decision that can be pinned."""
-        return {} if self.sketch is None else self.sketch.space
+        """The values of each decision that can be pinned; of the grain of a parallel loop, which may be any number, a few around what was chosen."""
+        grain, space = self.decisions.get(GRAIN), {} if self.sketch is None else self.sketch.space
+        return space if grain is None else {**space, GRAIN: sorted({max(1, grain * 4 // k) for k in (1, 2, 4, 8, 16)})}
 
     @property
     def pin(self) -> dict[str, Any]:
         """What pins these decisions: a program's attribute ``decisions``, or what ``rd.compile(choices=...)`` takes for a kernel."""
-        names = [n for n in (*self.space, GRAIN) if n in self.decisions]
+        names = [n for n in self.space if n in self.decisions]
         return {SKETCH: self.rule, **{n: self.decisions[n] for n in names}}
 
     @property
