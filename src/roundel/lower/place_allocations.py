@@ -24,6 +24,7 @@ from .accesses import Access, Uses, accesses, hull, interval, pinned
 from .kernel_pass import kernel_pass
 from .loop_facts import inside
 from .statements import StatementRewriter
+from .tile_operands import TILE
 
 _SHARES = (tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED)
 
@@ -82,7 +83,7 @@ class _Place(StatementRewriter):
         if escapes:
             return False
         if self.disjoint(found, loop.loop_var):
-            return loop.kind not in _SHARES or _around_others(loop)
+            return loop.kind not in _SHARES or _around_others(loop) or buffer.scope == TILE  # a tile is needed until the next one is loaded
         return self.written_before_read(found)
 
     def into_if(self, alloc: tir.Allocate, stmt: tir.If) -> tir.Stmt | None:

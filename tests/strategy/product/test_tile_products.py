@@ -48,6 +48,14 @@ def convolution(inner, outer, high, wide, window, stride=1, types=BYTES, lanes=1
     return te.create_prim_func([x, w, te.compute(y.shape, lambda o, i, j, q: y[o, i, j, q] + 1, "Z")]).with_attr("global_symbol", "main")
 
 
+def with_axes_of_one():
+    """A window of one place moves the data alone, and there is one picture."""
+    x, w = te.placeholder((1, 6, 7, 64), "uint8", "X"), te.placeholder((64, 32), "int8", "W")
+    a, c = te.reduce_axis((0, 1), "a"), te.reduce_axis((0, 64), "c")
+    y = te.compute((1, 6, 7, 32), lambda n, i, j, o: te.sum(x[n, i + a, j, c].astype("int32") * w[c, o].astype("int32"), axis=[a, c]), "Y")
+    return te.create_prim_func([x, w, te.compute(y.shape, lambda n, i, j, o: y[n, i, j, o] + 1, "Z")]).with_attr("global_symbol", "main")
+
+
 def numbers(buffer, shape=None, seed=0):
     rng, dtype = np.random.default_rng(seed), str(buffer.dtype)
     shape = [n.value for n in buffer.shape] if shape is None else shape
@@ -74,7 +82,7 @@ PROGRAMS = {
     "bfloat16": product(37, 60, 130, HALVES), "signed": product(20, 48, 70, ("int8", "int8", "int32")),
     "unsigned": product(20, 48, 70, ("uint8", "uint8", "int32")),
     "window": convolution(2, 3, 5, 7, 3), "window of bfloat16, in steps": convolution(2, 2, 9, 4, 3, 2, HALVES), "pointwise": convolution(4, 2, 6, 6, 1),
-    "many channels": convolution(8, 2, 4, 5, 3),
+    "many channels": convolution(8, 2, 4, 5, 3), "axes of one": with_axes_of_one(),
 }
 
 
@@ -102,6 +110,7 @@ def test_every_candidate_is_the_product():
     for rows, columns in blocks:
         made, layouts = scheduled(func, rows=rows, columns=columns)
         agrees(func, made, layouts, interpret(IRModule({"main": made}))["main"])
+        assert "ldtilecfg" in lower(IRModule({"main": made})).script()  # there are registers for all of it
 
 
 def test_registers_are_shaped_once_for_each_share_of_a_loop_and_released():

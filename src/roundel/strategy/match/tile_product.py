@@ -141,11 +141,12 @@ def _arranged(info: BlockInfo, instruction: TileInstruction, factor: int, data: 
     if any(extent_of(axes[k]) is None for k in at):
         return f"a dimension of {weight.buffer.name} is not known"
     moving = free_vars(data)
-    reduce = [k for k, a in enumerate(axes) if a.kind is tir.IterKind.REDUCE]
-    spatial = [k for k, a in enumerate(axes) if a.kind is tir.IterKind.SPATIAL]
+    long = [k for k, a in enumerate(axes) if extent_of(a) != 1 or (a.var in moving and k in at)]  # what runs once is no axis of a tile
+    reduce = [k for k in long if axes[k].kind is tir.IterKind.REDUCE]
+    spatial = [k for k in long if axes[k].kind is tir.IterKind.SPATIAL]
     if any(axes[k].var not in moving or k not in at for k in reduce):
         return "an axis of the sum does not move both operands"
-    if any(axes[k].var in moving and k in at for k in spatial):
+    if any(axes[k].var in moving and k in at and extent_of(axes[k]) != 1 for k in spatial):
         return "an axis of the result moves both operands"
     summed, wide = (product([extent_of(axes[k]) for k in chosen], 1) for chosen in (reduce, [k for k in spatial if k in at]))
     if summed < instruction.products or wide < instruction.columns:
