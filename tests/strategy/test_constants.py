@@ -2,6 +2,7 @@
 """No figure of a machine stands among the strategies and algorithms: cycles, bytes, rates and shares of caches are fields of the target."""
 
 import ast
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -77,3 +78,24 @@ def test_every_figure_is_documented_and_can_be_given(field):
 def test_machines_that_do_not_look_ahead_have_figures_of_their_own():
     assert Target("rv64gcv").exposed > Target("znver5").exposed
     assert Target("neoverse-n1").ordered_instructions < Target("znver5").ordered_instructions
+
+
+MODELS = {"strategy/cost.py": "the one model", "strategy/attention/attention.py": "attention's own",
+          "strategy/product/tile_products_candidates.py": "that of tile registers", "strategy/generation.py": "a rough one, of spaces that users describe", "strategy/roofline.py": "bounds"}
+"""Modules outside ``target/`` that put a time together of a machine's figures."""
+TERMS = {
+    "graph/algorithms/strassen.py", "graph/layout/chains.py", "strategy/attention/steps.py", "strategy/contest.py", "strategy/expected.py",
+    "strategy/generic/candidates.py", "strategy/generic/nests.py", "strategy/parallelism.py", "strategy/pointwise/elementwise.py",
+    "strategy/pointwise/points.py", "strategy/pointwise/transposition.py", "strategy/product/contraction.py", "strategy/product/contraction_candidates.py",
+    "strategy/reduction/totals.py", "strategy/transform/winograd_cycles.py",
+}
+"""... that add one term to what the model says, or ask what pays for a parallel region."""
+FIGURES = [f.name for f in fields(Behaviour) if f.name.endswith(("cycles", "share", "exposed", "beside", "rate"))]
+RATES = re.compile(rf"\b(?:target|machine)\.(?:{'|'.join([*FIGURES, 'bytes_per_cycle', 'bandwidth_gbs', 'fma_latency', 'region_cycles', 'start_cycles'])})\b")
+
+
+def test_the_places_that_compute_times_are_known_and_counted_on_the_page():
+    found = {str(m.relative_to(ROOT)) for m in ROOT.rglob("*.py") if "target" not in m.relative_to(ROOT).parts and RATES.search(m.read_text())}
+    assert found == MODELS.keys() | TERMS
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+    assert f"| {len(found)}: {len(MODELS)} models" in page
