@@ -81,7 +81,8 @@ def test_machines_that_do_not_look_ahead_have_figures_of_their_own():
 
 
 MODELS = {"strategy/cost.py": "the one model", "strategy/attention/attention.py": "attention's own",
-          "strategy/product/tile_products_candidates.py": "that of tile registers", "strategy/generation.py": "a rough one, of spaces that users describe", "strategy/roofline.py": "bounds"}
+          "strategy/product/tile_products_candidates.py": "that of tile registers",
+          "strategy/generation.py": "a rough one, of spaces that users describe", "strategy/roofline.py": "bounds"}
 """Modules outside ``target/`` that put a time together of a machine's figures."""
 TERMS = {
     "graph/algorithms/strassen.py", "graph/layout/chains.py", "strategy/attention/steps.py", "strategy/contest.py", "strategy/expected.py",
