@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
@@ -23,10 +23,15 @@ _loaded = False
 @dataclass(frozen=True)
 class Cost:
     """Of one use of an instruction: ``latency`` is the cycles from its operands to its result, ``slots`` how many vector multiply-adds a core could
-    issue in its place (1: as one of them; 2: twice as many)."""
+    issue in its place (1: as one of them; 2: twice as many). ``slots_with``: how many on processors with a feature, where some take longer."""
 
     latency: float = 4.0
     slots: float = 1.0
+    slots_with: tuple[tuple[str, float], ...] = ()
+
+    def slots_on(self, features: Collection[str]) -> float:
+        """``slots`` on a processor with these features."""
+        return next((slots for feature, slots in self.slots_with if feature in features), self.slots)
 
 
 @dataclass(frozen=True)

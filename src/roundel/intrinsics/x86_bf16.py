@@ -13,6 +13,7 @@ from roundel.interp.llvm_meanings import define_meaning
 from .dots import by_llvm, dot
 from .registry import Cost
 
+COST = Cost(latency=6.0, slots_with=(("amx-bf16", 3.7),))  # measured on Emerald Rapids: half as fast as multiply-adds of float32
 LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 
 
@@ -35,4 +36,4 @@ for _bits in (512, 256, 128):
     _name = f"llvm.x86.avx512bf16.dpbf16ps.{_bits}"
     define_meaning(_name, meaning)
     dot("avx512bf16.", by_llvm(_name), _bits // 32, 2, ("bfloat16", "bfloat16", "float32"),
-        ("avx512bf16",) if _bits == 512 else ("avx512bf16", "avx512vl"), Cost(latency=6.0), flushes_denormals=True)
+        ("avx512bf16",) if _bits == 512 else ("avx512bf16", "avx512vl"), COST, flushes_denormals=True)

@@ -49,18 +49,14 @@ class Product:
 
 @dataclass(frozen=True)
 class Dot:
-    """An instruction of this form: its lanes, the products that each of them sums, and the types of A, B and C."""
+    """An instruction of this form: its lanes, the products that each of them sums, the types of A, B and C, and how many multiply-adds of vectors it takes
+    the place of on a machine, for each product of a lane."""
 
     intrin: TensorIntrin
     lanes: int
     group: int
     types: tuple[str, str, str]
-
-    @property
-    def slots(self) -> float:
-        """How many multiply-adds of vectors it takes the place of, for each product of a lane."""
-        assert self.intrin.cost is not None
-        return self.intrin.cost.slots / self.group
+    slots: float
 
 
 def dots(target: Target) -> tuple[Dot, ...]:
@@ -71,11 +67,11 @@ def dots(target: Target) -> tuple[Dot, ...]:
 
 @lru_cache(maxsize=64)
 def _dots(features: tuple[str, ...], most: int, names: tuple[str, ...]) -> tuple[Dot, ...]:
-    found = [_as_dot(i) for i in TensorIntrin.all() if i.cost is not None and i.needs and set(i.needs) <= set(features)]
+    found = [_as_dot(i, features) for i in TensorIntrin.all() if i.cost is not None and i.needs and set(i.needs) <= set(features)]
     return tuple(sorted((d for d in found if d is not None and d.lanes <= most), key=lambda d: (-d.lanes, d.slots)))
 
 
-def _as_dot(intrin: TensorIntrin) -> Dot | None:
+def _as_dot(intrin: TensorIntrin, features: tuple[str, ...]) -> Dot | None:
     what = described(intrin)
     if what is None or len(what.axes) != 2 or [a.kind for a in what.axes] != [tir.IterKind.SPATIAL, tir.IterKind.REDUCE] or intrin.storage:
         return None
@@ -86,7 +82,9 @@ def _as_dot(intrin: TensorIntrin) -> Dot | None:
     a, b, c = (by_indices[x] for x in ((step,), (lane, step), (lane,)))
     if [x.name for x in (a, b, c)] != ["A", "B", "C"]:
         return None
-    return Dot(intrin, extent_of(what.axes[0]) or 1, extent_of(what.axes[1]) or 1, (str(a.dtype), str(b.dtype), str(c.dtype)))
+    group, cost = extent_of(what.axes[1]) or 1, intrin.cost
+    assert cost is not None
+    return Dot(intrin, extent_of(what.axes[0]) or 1, group, (str(a.dtype), str(b.dtype), str(c.dtype)), cost.slots_on(features) / group)
 
 
 def fastest_group(target: Target, types: tuple[str, str, str]) -> dict[int, Dot]:

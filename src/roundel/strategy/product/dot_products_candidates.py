@@ -68,12 +68,12 @@ def _statement(p: Product, target: Target) -> Statement:
     """One instruction, which adds the products of groups of the sum: of weights that lie in the order in which they are read."""
     found = in_registers(statement_of(p.info.block, p.column, target))
     everything = frozenset(range(len(p.info.block.iter_vars)))
-    return replace(found, touches=tuple(_grouped(p, t) for t in found.touches), operations=(Operation(_slots(p), everything, 32),))
+    return replace(found, touches=tuple(_grouped(p, t) for t in found.touches), operations=(Operation(_slots(p, target), everything, 32),))
 
 
-def _slots(p: Product) -> float:
+def _slots(p: Product, target: Target) -> float:
     """Multiply-adds that one use of the instruction takes the place of."""
-    return max(i.cost.slots for i in p.intrins.values() if i.cost is not None)
+    return max(i.cost.slots_on(target.features) for i in p.intrins.values() if i.cost is not None)
 
 
 def _grouped(p: Product, t: Touch) -> Touch:

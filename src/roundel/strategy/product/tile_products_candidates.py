@@ -62,7 +62,7 @@ def _block(p: TileProduct, target: Target, t: Columns) -> Any:
     share it; sums are stored and read again."""
     cost = p.instruction.intrin.cost
     assert cost is not None
-    product = cost.slots / target.fma_ports
+    product = cost.slots_on(target.features) / target.fma_ports
     copied, packed = (TILE * _steps(p) * n for n in (t["rows"], t["columns"] * t["panels"]))
     rate = lambda size: np.array([target.bytes_per_cycle(max(L1, target.level_of(float(x)))) for x in np.atleast_1d(size)])
     loads = TILE * (t["rows"] / rate(2 * copied) + t["columns"] / rate(copied + packed))
