@@ -19,6 +19,7 @@ from ..ir.visit import Rewriter, Visitor, on, statements, substitute, walk
 from ..schedule.operations import data_nodes, operations
 from ..target import Target
 from .match.dot_product import dots, gain
+from .match.tile_product import tile_gains
 
 Types = tuple[str, str, str]
 
@@ -182,7 +183,7 @@ def rates(target: Target, threads: int = 1, measured: Any = None) -> Rates:
     """Of a target's figures, or of a ``Profile`` that was measured on it."""
     share = min(threads, measured.cores if measured else target.cores)
     sizes = (target.l1_bytes * share, target.l2_bytes * share, target.l3_bytes)
-    gains = {d.types: gain(target, d.types) for d in dots(target)}
+    gains = {d.types: gain(target, d.types) for d in dots(target)} | tile_gains(target)
     if measured is None:
         levels = [(size, share * target.bandwidth_gbs(size // share)) for size in sizes if size]
         return Rates(target.peak_gflops("float32", share), (*levels, (float("inf"), min(share * target.dram_gbs, target.all_dram_gbs))), gains)

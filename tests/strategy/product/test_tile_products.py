@@ -18,6 +18,7 @@ from roundel.ir.dtype import INT64
 from roundel.lower import lower
 from roundel.strategy.explain import explain_program
 from roundel.strategy.pack_constants import relayout
+from roundel.strategy.roofline import rates
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
@@ -142,6 +143,11 @@ def test_tiles_and_vectors_compete_by_the_time_that_is_expected():
     few, many = (explain_program(product(m, 256, 256), TARGET, constants=(1,)) for m in (1, 512))
     assert (few.rule, many.rule) == ("dot_products", "tile_products")
     assert explain_program(product(512, 256, 256), Target("znver5"), constants=(1,)).rule == "dot_products"
+
+
+def test_the_bound_of_a_machine_counts_its_tiles():
+    gains = rates(TARGET).gains
+    assert gains[BYTES] == 32 and gains[HALVES] == 16 and rates(Target("znver5")).gains[BYTES] == 4
 
 
 @pytest.mark.skipif(not HAS_TILES, reason="needs a processor with AMX")

@@ -55,6 +55,12 @@ def _instructions(features: tuple[str, ...], names: tuple[str, ...]) -> tuple[Ti
     return tuple(i for i in found if i is not None)
 
 
+def tile_gains(target: Target) -> dict[tuple[str, str, str], float]:
+    """For the types of each such instruction, how many times as many products as multiply-adds of float32 a machine computes by it."""
+    lanes, found = target.lanes("float32"), tile_instructions(target)
+    return {t.types: t.rows * t.columns * t.products / (t.intrin.cost.slots_on(target.features) * lanes) for t in found if t.intrin.cost is not None}
+
+
 def _as_tiles(intrin: TensorIntrin) -> TileInstruction | None:
     what = described(intrin)
     if what is None or len(what.axes) != 4 or not {"A", "B", "C"} <= set(intrin.storage) or not {"init", "store", "load_A", "load_B"} <= set(intrin.companions):
