@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import reprlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -70,7 +69,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     options.check_environment()
     begun = time.perf_counter()
     verify, threads = options.choose("verify", verify), options.choose("threads", threads)
-    hot = [_checked(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
+    hot = [sizes_of_dimensions(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
     given = {name: value for name, value in (("accuracy", accuracy), ("precision", precision), ("weights", weights), ("bounds_checks", bounds_checks),
                                             ("libraries", libraries)) if value is not None}
     files = _files(model)
@@ -80,7 +79,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     if kept and files is not None and options.get("cache") and _is_large(files) and not files.known:
         _get_ready(files)
     machine = target if files is None else target_for(target, files.nbytes)  # else the module tells whether it is worth measuring
-    asked = {"target": target, "threads": threads, "dynamic": dynamic, "choices": choices, "options": given}
+    arguments = {"target": target, "threads": threads, "dynamic": dynamic, "choices": choices, "options": given}
     with options.override(**given):
         measured = measured_for(records, machine, threads)
         asked = Choices.of(choices)
@@ -88,7 +87,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
         key = cache.model_key(files, (*known, *_library_versions(measured, [name for _, name in asked.asked]))) if kept else None
     if (found := _from_cache(key, threads)) is not None:
         _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
-        found.origin = origin(model, example_inputs, asked, found.metadata)
+        found.origin = origin(model, example_inputs, arguments, found.metadata)
         return found
     if key is not None and files is not None and _is_large(files):
         _get_ready(files)
@@ -105,7 +104,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     _log.info("compiled %s in %.2f s%s", _name(model), time.perf_counter() - begun, f", {measured}" if measured is not None else "")
     loaded = _of_entry(entry, threads)  # its weights are mapped, where linking in memory needs a copy of them
     loaded = loaded if loaded is not None else _in_memory(built, files, threads, profile)
-    loaded.origin = origin(model, example_inputs, asked, loaded.metadata)
+    loaded.origin = origin(model, example_inputs, arguments, loaded.metadata)
     return loaded
 
 
@@ -279,17 +278,19 @@ def _sizes(dynamic: Any) -> Mapping[str, int] | None:
     if dynamic is None or dynamic is True:
         return None
     if not isinstance(dynamic, Mapping):
-        raise OptionError(f"dynamic cannot be {dynamic!r} for an ONNX model", hint='give sizes to symbolic dimensions, such as {"batch": 1}, or nothing')
-    return _checked(dynamic)
+        raise OptionError(f"dynamic cannot be {escape.value(dynamic)} for an ONNX model",
+                          hint='give sizes to symbolic dimensions, such as {"batch": 1}, or nothing')
+    return sizes_of_dimensions(dynamic)
 
 
-def _checked(sizes: Any) -> dict[str, int]:
+def sizes_of_dimensions(sizes: Any) -> dict[str, int]:
     """Sizes by the names of dimensions; raises OptionError."""
     if not isinstance(sizes, Mapping):
-        raise OptionError(f"sizes cannot be {sizes!r}", hint='give them by name, such as {"batch": 1}')
+        raise OptionError(f"sizes cannot be {escape.value(sizes)}", hint='give them by name, such as {"batch": 1}')
     for name, size in sizes.items():
         if isinstance(size, bool) or not hasattr(size, "__index__") or not 0 <= size <= _MOST_SIZE:
-            raise OptionError(f"dimension {name!r} cannot have the size {reprlib.repr(size)}", hint=f"a size is a whole number from 0 to {_MOST_SIZE}")
+            raise OptionError(f"dimension {escape.value(name)} cannot have the size {escape.value(size)}",
+                              hint=f"a size is a whole number from 0 to {_MOST_SIZE}")
     return {name: int(size) for name, size in sizes.items()}
 
 

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from .. import __version__
 from ..target import Target
 from ..ir import escape
-from ..ir.errors import BuildError
+from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_comment, c_identifier, c_string
 from ..runtime import library, toolchain
 from ..runtime.integrity import BLOCK, DIGEST, MACHINES, NAME_ROOM, BlocksDigest, Trailer, encoded_name, weights_name
@@ -138,6 +138,8 @@ def link(
     """
     out = Path(out)
     toolchain.check_output(out)
+    if name is not None and not isinstance(name, str):
+        raise OptionError(f"the beginning of names cannot be {escape.value(name)}", hint="give a text, such as my_model")
     name = c_prefix(name or out.stem)
     triple = foreign_triple(None if target is None else target.triple)
     runtime = (

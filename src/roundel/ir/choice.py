@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
+from . import escape
 from .attrs import EMPTY, Attrs
 from .errors import OptionError
 from .record import EXPECTED, MEASURED, OF_THE_CALL, PINNED, ChoiceRecord
@@ -99,13 +100,13 @@ class Choices:
         """What ``rd.compile(choices=...)`` takes: for each site (or pattern) the name of an alternative, a mapping of decisions of the schedule
         of its kernel, or several of these; mappings also for tensor programs by their names. Raises OptionError for anything else."""
         if not isinstance(given or {}, Mapping):
-            raise OptionError(f"choices cannot be {given!r}", hint='give them by the name of a node, such as {"/conv1/Conv": "direct"}')
+            raise OptionError(f"choices cannot be {escape.value(given)}", hint='give them by the name of a node, such as {"/conv1/Conv": "direct"}')
         asked, pins = [], []
         for site, wanted in (given or {}).items():
             every = [wanted] if isinstance(wanted, str | Mapping) else wanted
             if not isinstance(site, str) or not isinstance(every, Sequence) or not all(isinstance(one, str | Mapping) for one in every):
-                raise OptionError(f"the choice for {site!r} cannot be {wanted!r}", hint="give the name of an algorithm, such as direct, or a mapping of "
-                                  "decisions of its kernel")
+                raise OptionError(f"the choice for {escape.value(site)} cannot be {escape.value(wanted)}",
+                                  hint="give the name of an algorithm, such as direct, or a mapping of decisions of its kernel")
             asked += [(site, one) for one in every if isinstance(one, str)]
             pins += [(site, Attrs(one)) for one in every if isinstance(one, Mapping)]
         return Choices(tuple(asked), tuple(pins))

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from . import escape
+
 try:
     import ml_dtypes
 except ModuleNotFoundError:  # the package that only runs models does without it; `DType.numpy` says so where such an array is asked for
@@ -60,7 +62,10 @@ class DType(str):
 
     @classmethod
     def _make(cls, name: Any) -> DType:
-        text = name if isinstance(name, str) else _FROM_NUMPY.get(np.dtype(name), "")
+        try:
+            text = name if isinstance(name, str) else _FROM_NUMPY.get(np.dtype(name), "")
+        except (TypeError, ValueError):
+            raise TypeError(f"a data type cannot be {escape.value(name)}; it is a text such as 'float32', or a type of NumPy's") from None
         text = _BIT.sub("bool", _ALIASES.get(text, text))
         if text in cls._table:
             return cls._table[text]
@@ -68,7 +73,7 @@ class DType(str):
         if found is None or (found["kind"] not in ("bool", "handle", "void", "str") and not found["bits"]):
             near = get_close_matches(text, _NUMPY, 1)
             meant = f"did you mean {near[0]}? " if near else ""
-            raise ValueError(f"unknown data type {name!r}; {meant}known are {', '.join(_NUMPY)}, handle, void, and vectors such as float32x8")
+            raise ValueError(f"unknown data type {escape.value(name)}; {meant}known are {', '.join(_NUMPY)}, handle, void, and vectors such as float32x8")
         self = super().__new__(cls, text)
         kind = found["kind"]
         self.kind = "float" if kind == "bfloat" else kind

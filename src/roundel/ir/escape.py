@@ -10,8 +10,13 @@ from __future__ import annotations
 import hashlib
 import keyword
 import re
+import reprlib
+from pathlib import Path
+from typing import Any
 
 _LONGEST = 200  # characters of a name that people read; more would hide the rest
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 80
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -35,6 +40,38 @@ def name(text: str) -> str:
 def short_name(text: str) -> str:
     """`name`, cut where it is longer than a line."""
     return name(text) if len(text) <= _LONGEST else f"{name(text[:_LONGEST])}... ({len(text)} characters)"
+
+
+def value(given: Any) -> str:
+    """Something that a user gave, as an error shows it: numbers and texts as Python writes them, cut where they are long; of anything else what it is,
+    for Python's text of an object tells nobody anything."""
+    if given is None or isinstance(given, bool | int | float | complex | str | bytes):
+        return _BRIEF.repr(given)
+    if isinstance(given, Path):
+        return _BRIEF.repr(str(given))
+    if isinstance(given, list | tuple | set | frozenset | dict):
+        return f"{_article(type(given).__name__)} of {len(given)}" if not _is_plain(given) else _BRIEF.repr(given)
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    if hasattr(given, "dtype") and hasattr(given, "shape") and not hasattr(given, "script"):
+        return f"an array of {given.dtype}{list(given.shape)}"
+    if hasattr(given, "script"):  # a node: short ones as they are written
+        text = repr(given)
+        return text if len(text) <= 60 and "\n" not in text else f"{_article(type(given).__name__)} of a program"
+    return "a function" if callable(given) and hasattr(given, "__name__") else _article(type(given).__name__)
+
+
+def _is_plain(given: Any) -> bool:
+    """Whether a collection holds nothing but numbers and texts."""
+    if isinstance(given, dict):
+        return all(map(_is_plain, given)) and all(map(_is_plain, given.values()))
+    if isinstance(given, list | tuple | set | frozenset):
+        return len(given) <= 100 and all(map(_is_plain, given))
+    return given is None or isinstance(given, bool | int | float | complex | str | bytes)
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
 
 
 def assertion(text: str) -> str:

@@ -67,9 +67,9 @@ class Option:
         except (ValueError, TypeError, OverflowError):
             fits = False
         if not fits:
-            raise OptionError(f"{door or f'option {self.name}'} cannot be {value!r}", why=f"it is {wanted}: {self.doc}")
+            raise OptionError(f"{door or f'option {self.name}'} cannot be {escape.value(value)}", why=f"it is {wanted}: {self.doc}")
         if self.choices and out not in self.choices:
-            raise OptionError(f"{door or f'option {self.name}'} cannot be {value!r}", hint=f"one of {', '.join(map(str, self.choices))}")
+            raise OptionError(f"{door or f'option {self.name}'} cannot be {escape.value(value)}", hint=f"one of {', '.join(map(str, self.choices))}")
         return out
 
 

@@ -39,8 +39,10 @@ def collect(model: Any, example_inputs: Sequence[Any] | None = None, *, name: st
     """A model's report: what it is, its graph, the passes, the kernels with what `explained` says of each and its text at every stage, the memory
     of a run. The arguments are those of ``rd.compile``; ``sizes`` gives symbolic dimensions values, ``seconds`` says for how long kernels are measured (0:
     not at all), ``assembly`` whether they are compiled to show it. Raises RoundelError."""
+    from .. import api
+
     with options.override(**({} if records is None else {"records": "off" if records is False else str(records)})):
-        return _collect(model, example_inputs, name, target, threads, dynamic, dict(sizes or {}), choices, seconds, assembly)
+        return _collect(model, example_inputs, name, target, threads, dynamic, api.sizes_of_dimensions(sizes or {}), choices, seconds, assembly)
 
 
 def _collect(model: Any, example_inputs: Sequence[Any] | None, name: str, target: TargetLike | None, threads: int, dynamic: Any, sizes: dict[str, int],

@@ -67,11 +67,13 @@ def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     else, as for a loaded file, there is what it carries itself. Raises RoundelError."""
     from .. import api
     from ..runtime import Model
+    from ..runtime.profile import checked_seconds
     from ..target.host import usable_cores
 
+    checked_seconds(seconds)
     if isinstance(model, Model):
         return _of_compiled(model, dict(sizes or {}), seconds)
-    threads, known = threads or usable_cores(), dict(sizes or {})
+    threads, known = options.choose("threads", threads) or usable_cores(), api.sizes_of_dimensions(sizes or {})
     imported = api.import_model(model, example_inputs, dynamic=dynamic)
     mod = unscheduled(imported, target=target, threads=threads, sizes=known, choices=choices)
     rows = kernels_of(mod, threads, known)

@@ -33,6 +33,8 @@ def page(report: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> 
 
 def report_in(path: Path) -> dict[str, Any]:
     """The report that a page was made of. Raises OptionError for a file that is none, or of another format."""
+    if not path.is_file():
+        raise OptionError(f"there is no report {path}", hint="`roundel report MODEL -o report.html` writes one")
     found = _DATA.search(path.read_text(encoding="utf-8", errors="replace"))
     try:
         report = json.loads(found[1]) if found is not None else None

@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..ir import escape
+from ..ir.errors import OptionError
+from ..runtime.profile import checked_seconds
 from ..runtime.toolchain import atomic_output
 from ..target import TargetLike
 from .collect import collect
@@ -26,6 +30,10 @@ def report(model: Any, example_inputs: Sequence[Any] | None = None, out: str | P
     """
     from ..target.host import usable_cores
 
+    checked_seconds(seconds)
+    for path in filter(None, (out, against)):
+        if not isinstance(path, str | PathLike):
+            raise OptionError(f"a report cannot be written to or read from {escape.value(path)}", hint="give the path of a file, such as report.html")
     before = None if against is None else report_in(Path(against))
     if isinstance(model, str | Path) and Path(model).suffix in (".html", ".htm"):
         found = report_in(Path(model))

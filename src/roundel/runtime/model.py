@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..ir import escape
 from ..ir.errors import BuildError, CallError, OptionError
 from . import profile as profiles
 from .disassembly import disassembly
@@ -93,8 +94,10 @@ class Model:
 
         Of a loaded file, and of a model whose source is gone, it has what the file carries: kernels, their schedules, the nodes they compute.
         """
-        from .. import explain  # the room of reports stands above this one
-
+        try:
+            from .. import explain  # the room of reports stands above this one
+        except ImportError:
+            raise OptionError("models are not explained here", why="this package only runs them", hint="install roundel, the compiler") from None
         return explain(self, **options)
 
     def asm(self, kernel: str | None = None) -> str:
@@ -102,8 +105,9 @@ class Model:
         Any model can be asked, a loaded file too. Needs objdump. Raises OptionError for another name, BuildError without objdump."""
         known, executable = self.kernels, self.executable
         kernel = next(iter(known)) if kernel is None and len(known) == 1 else kernel
-        if kernel not in known or executable.code is None:
-            raise OptionError(f"there is no kernel {kernel!r}" if kernel else "which kernel?", hint=f"its kernels are {', '.join(known) or 'not told'}")
+        if not isinstance(kernel, str) or kernel not in known or executable.code is None:
+            asked = "which kernel?" if kernel is None else f"there is no kernel {escape.value(kernel)}"
+            raise OptionError(asked, hint=f"its kernels are {', '.join(known) or 'not told'}")
         return disassembly(executable.code(known[kernel]["symbol"]), known[kernel]["symbol"], self.metadata.get("triple", ""))
 
     def save(self, path: str | Path, **options: Any) -> Path:

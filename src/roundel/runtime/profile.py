@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
+from ..ir import escape
+from ..ir.errors import CallError, OptionError
 from . import columns
 from .inputs import dims_of_inputs, known_dims, random_input
 
@@ -60,6 +63,7 @@ class Profile:
 def profiled(function: BoundFunction, threads: int, inputs: Sequence[Any] | Mapping[str, Any] | None, sizes: Mapping[str, int] | None, seconds: float,
              facts: Mapping[str, Mapping[str, Any]]) -> Profile:
     """Run a function that was opened with times of its kernels for so long. ``facts``: what its file tells of kernels, by their names."""
+    checked_seconds(seconds)
     arrays = arguments(function, inputs, sizes)
     run: Callable[[], Any] = lambda: function(*arrays)
     run(), run()
@@ -82,18 +86,26 @@ def profiled(function: BoundFunction, threads: int, inputs: Sequence[Any] | Mapp
     return Profile(tuple(kernels), median(took for took, _ in runs) * 1e3, whole * 1e3, len(runs), threads, described(function, arrays))
 
 
+def checked_seconds(seconds: Any) -> None:
+    """Raises OptionError for what is no length of time."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        raise OptionError(f"seconds cannot be {escape.value(seconds)}", hint="give a number, 0 or more")
+
+
 def arguments(function: BoundFunction, inputs: Sequence[Any] | Mapping[str, Any] | None, sizes: Mapping[str, int] | None) -> list[Any]:
     """What a function is called with: the given inputs, in order or by name; of what is not given, random numbers of the right type and shape.
     Raises OptionError for sizes of dimensions that the inputs do not have, CallError."""
-    from ..ir.errors import CallError
-
     info = function.info
+    if isinstance(inputs, str | bytes) or not isinstance(inputs, Sequence | Mapping | None):
+        raise CallError(f"inputs cannot be {escape.value(inputs)}", hint="give a list of arrays, or a mapping from names to arrays")
+    if not isinstance(sizes, Mapping | None):
+        raise OptionError(f"sizes cannot be {escape.value(sizes)}", hint='give them by name, such as {"batch": 1}')
     expected = info.inputs if info.kind == "graph" else (*info.inputs, *info.outputs)
     known_dims(dims_of_inputs(expected), sizes or {})
     given = dict(inputs) if isinstance(inputs, Mapping) else {t.name: value for t, value in zip(expected, inputs or ())}
     hint = f"its inputs are {', '.join(t.name for t in expected)}"
     if unknown := [name for name in given if name not in [t.name for t in expected]]:
-        raise CallError(f"{info.name} has no input {unknown[0]!r}", hint=hint)
+        raise CallError(f"{info.name} has no input {escape.value(unknown[0])}", hint=hint)
     if len(inputs or ()) > len(expected):
         raise CallError(f"{info.name} does not take {len(inputs or ())} inputs", hint=hint)
     learnt = dict(sizes or {})

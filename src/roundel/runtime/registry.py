@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.errors import RoundelError
+from ..ir import escape
+from ..ir.errors import OptionError, RoundelError
 from . import ffi, native
 
 _python: dict[str, tuple[Any, Any]] = {}  # name -> what the registry holds, and the function that it wraps
@@ -29,6 +30,7 @@ def register_func(name: str, function: Callable | int | None = None, *, override
     written in place (``out[:] = ...``). A C function with the FFI's signature ``int(void*, const TVMFFIAny*, int32_t,
     TVMFFIAny*)`` is given as its address or as a ctypes function. Exceptions reach the caller of the compiled module.
     """
+    _must_be_name(name)
     if function is None:
         return functools.partial(_decorate, name, override)
     tvm_ffi = ffi.load()
@@ -77,11 +79,17 @@ def as_array(tensor: Any) -> Any:
         return flat.view(element).reshape(tuple(tensor.shape))
 
 
+def _must_be_name(name: Any) -> None:
+    if not isinstance(name, str):
+        raise OptionError(f"the name of a function cannot be {escape.value(name)}", hint='give a text, such as "my.function"')
+
+
 def get_func(name: str) -> Callable:
     """The registered function, callable with arrays and numbers; raises UnknownFunctionError.
 
     A Python function comes back as it was given, so calling it from Python converts nothing.
     """
+    _must_be_name(name)
     tvm_ffi = ffi.load()
 
     found = tvm_ffi.get_global_func(name, allow_missing=True)

@@ -34,7 +34,8 @@ def compiler(triple: str | None = None) -> tuple[str, ...]:
         return (sys.executable, "-P", "-m", "ziglang", "cc", *(_zig_target(triple) if triple else ()))
     raise BuildError(
         "no C compiler was found" + (f" for {triple}" if triple else ""),
-        hint="install gcc or clang, or `pip install ziglang`, or set CC",
+        hint="`pip install ziglang`: it links for other machines, which this one's compilers do not" if triple else
+        "install gcc or clang, or `pip install ziglang`, or set CC",
     )
 
 
@@ -99,13 +100,25 @@ def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
     temporary = {**os.environ, "TMPDIR": tempfile.gettempdir()}  # a folder that is there, whatever the user's variable says
     done = subprocess.run([str(c) for c in command], cwd=cwd, env=temporary, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        shown = "\n".join((done.stdout + done.stderr).strip().splitlines()[-30:])
+        shown = "\n".join(told((done.stdout + done.stderr).strip().splitlines()))
         raise BuildError(
             f"{Path(str(command[0])).name} failed with status {done.returncode}",
             why=f"{shlex.join(map(str, command))}\n{shown}",
         )
 
 
+def told(lines: Sequence[str]) -> list[str]:
+    """What a tool said, without the back trace of one that broke down, which is about its own insides: at most 30 lines, those behind the first error."""
+    kept, in_trace = [], False
+    for line in lines:
+        in_trace = bool(_TRACE.search(line)) or (in_trace and line[:1] in (" ", "\t", "^"))
+        if not in_trace:
+            kept.append(line)
+    first = next((k for k, line in enumerate(kept) if "error" in line.lower()), max(0, len(kept) - 30))
+    return kept[first : first + 30] or ["it broke down and said nothing of what it was asked for"]
+
+
+_TRACE = re.compile(r"^thread \d+ panic|\.zig:\d+:\d+: 0x|^\?\?\?:\?:\?: 0x|^Traceback \(most recent call last\)|^  File \"|^Unwind information|^Aborted")
 _ENDINGS = (".so", *filter(None, [{"darwin": ".dylib", "win32": ".dll"}.get(sys.platform)]))
 
 

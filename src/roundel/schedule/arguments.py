@@ -19,6 +19,7 @@ from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import BufferRegion, CommReducer, Expr, FloatImm, IndexMap, IntImm
 from roundel.script.printer.values import value_text
 
+from ..ir import escape
 from .decisions import OPEN
 from .handles import BlockRV, Handle, LoopRV
 from .primitive import Primitive
@@ -35,7 +36,7 @@ def check_arguments(primitive: Primitive, values: Mapping[str, Any]) -> None:
         kind = KINDS[parameter.annotation]
         for one in value if parameter.kind is parameter.VAR_POSITIONAL else (value,):
             if not kind[0](one):
-                shown = f"a {one.what}" if isinstance(one, Handle) else f"{one!r} ({type(one).__name__})"
+                shown = f"a {one.what}" if isinstance(one, Handle) else escape.value(one)
                 raise ScheduleError(f"{primitive.name} cannot take {shown} as {name}", why=f"{name} is {kind[1]}")
 
 

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from roundel.ir import IRModule, Token, Var, free_vars, substitute, tir
+from roundel.ir import IRModule, Token, Var, escape, free_vars, substitute, tir
 from roundel.ir.errors import ScheduleError
 from roundel.ir.jumps import without_jumps
 from roundel.ir.tir import Expr, For, IndexMap, PrimFunc
@@ -87,6 +87,9 @@ class Schedule:
     ) -> None:
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})
+        if not isinstance(mod, IRModule):
+            raise ScheduleError(f"there is nothing to schedule in {escape.value(mod)}",
+                                hint="give a tensor program (T.prim_func, te.create_prim_func) or an IRModule")
         self._mod = mod.with_functions({k: with_own_tokens(without_jumps(f)) for k, f in mod.items() if isinstance(f, PrimFunc)})
         self._trees: dict[str, Tree] = {}
         self._values: dict[Any, Any] = {}  # handle -> token, value, or why it died

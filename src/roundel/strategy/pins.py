@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import tir
+from ..ir import escape, tir
 from ..ir.errors import OptionError, ScheduleError
 from ..ir.module import IRModule
 from ..passes import pass_
@@ -45,7 +45,7 @@ class Pins:
         given = func.attrs.get("decisions") or {}
         grain = given.get(GRAIN, 1)
         if isinstance(grain, bool) or not isinstance(grain, int | np.integer) or not 0 < grain < 1 << 63:
-            raise ScheduleError(f"{GRAIN} cannot be {grain!r}", hint="it is a number of iterations, 1 or more")
+            raise ScheduleError(f"{GRAIN} cannot be {escape.value(grain)}", hint="it is a number of iterations, 1 or more")
         return Pins(given.get(SKETCH), {n: v for n, v in given.items() if n not in (SKETCH, GRAIN, PACKED)})
 
     def __bool__(self) -> bool:
@@ -73,7 +73,7 @@ class Pins:
         for name, value in self.decisions.items():
             left = table.columns[name][fitting]
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise program.error(f"{name} of sketch {sketch.name} cannot be {value!r}", hint=f"{name} can be {_values(left)}")
+                raise program.error(f"{name} of sketch {sketch.name} cannot be {escape.value(value)}", hint=f"{name} can be {_values(left)}")
             fitting &= table.columns[name] == value
             if not fitting.any():
                 others = ", ".join(f"{n}={v}" for n, v in self.decisions.items() if n != name)

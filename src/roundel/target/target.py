@@ -240,7 +240,7 @@ def _fields_of(spec: str | Mapping[str, Any] | Target) -> dict[str, Any]:
         return _parse(spec)
     if not isinstance(spec, Mapping):
         raise OptionError(
-            f"a target cannot be {reprlib.repr(spec)}", hint='a string such as "llvm -mcpu=znver3", a dictionary, or Target.host()'
+            f"a target cannot be {escape.value(spec)}", hint='a string such as "llvm -mcpu=znver3", a dictionary, or Target.host()'
         )
     return _changed({}, spec)
 

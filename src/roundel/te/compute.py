@@ -12,6 +12,7 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.errors import RoundelError
 from roundel.ir.visit import children, substitute
 
+from ..ir import escape
 from .reduce import Reduce
 from .tag import current_tag
 from .tensor import Compute, Extern, Literal, Tensor, make_tensor
@@ -31,6 +32,8 @@ def compute(
     attribute ``tag``.
     """
     shape = shape if isinstance(shape, tuple | list) else (shape,)
+    if not callable(fcompute):
+        raise TypeError(f"the element of a tensor cannot be {escape.value(fcompute)}: it is a function of indices, such as lambda i, j: a[i, j] + 1")
     axes = tuple(_axis(n, s) for n, s in zip(_axis_names(fcompute, len(shape)), shape))
     made = fcompute(*(a.var for a in axes))
     bodies = tuple(_element(b) for b in (made if isinstance(made, tuple | list) else (made,)))

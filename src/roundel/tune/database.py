@@ -59,7 +59,7 @@ class Database:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         if path is not None and not isinstance(path, str | os.PathLike):
-            raise OptionError(f"a database cannot be {path!r}", hint="give the path of a file")
+            raise OptionError(f"a database cannot be {escape.value(path)}", hint="give the path of a file")
         self.path = Path(path) if path is not None else default_path(make=True)
         self.skipped: Counter[str] = Counter()
         self._lines: dict[tuple[str, str], list[_Line]] = {}

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..ir import options
+from ..ir import escape, options
 from ..ir.errors import OptionError
 from ..ir.record import ChoiceRecord, Key, Record
 from ..target import Target, TargetLike
@@ -79,7 +79,7 @@ def measured_for(given: Any, target: TargetLike | None, threads: int | None) -> 
         database.refresh()
     else:
         if not isinstance(given, str | os.PathLike | None):
-            raise OptionError(f"records cannot be {given!r}", hint='give a database or its path; "off" for none')
+            raise OptionError(f"records cannot be {escape.value(given)}", hint='give a database or its path; "off" for none')
         path = Path(given) if given is not None else default_path()
         if path is None or not os.path.isfile(path):  # False also for what cannot be a name
             if given is not None:

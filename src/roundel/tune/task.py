@@ -10,7 +10,7 @@ from typing import Any
 from .. import driver, te
 from ..build.build import as_module
 from ..graph.constant_bytes import constant_bytes
-from ..ir import graph, options, tir
+from ..ir import escape, graph, options, tir
 from ..ir.errors import OptionError
 from ..ir.module import IRModule
 from ..strategy import schedule_module
@@ -125,7 +125,7 @@ def cases_of(sizes: Any) -> list[tuple[dict[str, int], float]]:
         lists = {n: list(v) if isinstance(v, Sequence) else [v] for n, v in sizes.items()}
         longest = max(map(len, lists.values()))
         if any(len(v) not in (1, longest) for v in lists.values()):
-            raise OptionError(f"sizes cannot be {sizes!r}", hint="give each dimension one value, or all the same number of values")
+            raise OptionError(f"sizes cannot be {escape.value(sizes)}", hint="give each dimension one value, or all the same number of values")
         sizes = [{n: v[k % len(v)] for n, v in lists.items()} for k in range(longest)]
     found = []
     for one in sizes:

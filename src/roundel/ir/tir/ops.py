@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import escape
 from ..dtype import BOOL, FLOAT32, INT64, DType
 from ..errors import ConstantError, NotAnIndexError
 from . import expr as e
@@ -73,7 +74,7 @@ def as_index(value: Any) -> Expr:
             return IntImm(int(value), INT64)
     except (TypeError, ValueError, OverflowError):  # what is no number, NaN, infinity
         pass
-    raise NotAnIndexError(f"an index is an integer or an expression, and not {'the text ' if isinstance(value, str) else ''}{value!r}")
+    raise NotAnIndexError(f"an index is an integer or an expression, and not {'the text ' if isinstance(value, str) else ''}{escape.value(value)}")
 
 
 def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir import escape
 from ...ir.errors import OptionError
 from ..space import Candidate, Space
 
@@ -52,5 +53,5 @@ def search_named(given: Any) -> Callable[[Space, int], Search]:
     if callable(given):
         return given
     if given not in SEARCHES:
-        raise OptionError(f"there is no search {given!r}", hint=f"one of {', '.join(SEARCHES)}, or a class derived from roundel.tune.Search")
+        raise OptionError(f"there is no search {escape.value(given)}", hint=f"one of {', '.join(SEARCHES)}, or a class derived from roundel.tune.Search")
     return SEARCHES[given]
