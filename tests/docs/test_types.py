@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -66,6 +69,18 @@ def test_a_program_of_a_user(tmp_path):
     assert sorted(wrong) == list(range(12, 17)), said
     for line, words in {13: 'maybe "save"', 14: 'mean "threads"', 15: "int | None"}.items():
         assert words in wrong[line]
+
+
+def test_a_program_of_a_user_as_pyright_sees_it(tmp_path):
+    """The same types, and the same five mistakes."""
+    pytest.importorskip("pyright")
+    (tmp_path / "user.py").write_text(USER)
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(Path(rd.__file__).parents[1])], "pythonVersion": "3.11"}))
+    done = subprocess.run([sys.executable, "-m", "pyright", "--outputjson", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    said = json.loads(done.stdout)["generalDiagnostics"]
+    types = [m["message"].rpartition(" is ")[2].strip('"') for m in said if m["severity"] == "information"]
+    assert types == ["Model", "tuple[TensorInfo, ...]", "Model", "int", "Expr"]
+    assert [m["range"]["start"]["line"] + 1 for m in said if m["severity"] == "error"] == list(range(12, 17))
 
 
 def test_pages(tmp_path):
