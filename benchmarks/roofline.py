@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from .models import Case, data, onnx_file
-from .results import merge
+from .results import machine, merge
 
 
 def run_roofline(cases: Sequence[Case], threads: int, seconds: float) -> list[dict[str, Any]]:
@@ -23,10 +24,19 @@ def run_roofline(cases: Sequence[Case], threads: int, seconds: float) -> list[di
         add_measured(rows, path, threads=threads, sizes=sizes, seconds=seconds, inputs=list(inputs.values()))
         kept = ("kernel", "calls", "rule", "decisions", "mflop", "mbytes", "intensity", "limit", "bound_ms", "predicted_ms", "measured_ms", "roofline")
         kernels = [{k: row[k] for k in kept if k in row} for row in sorted(rows, key=lost_ms, reverse=True)]
-        out.append({"case": case.name, "threads": threads, "kernels": kernels})
+        out.append({"case": case.name, "threads": threads, "when": time.strftime("%Y-%m-%d %H:%M"), "machine": machine(), "ceilings": ceilings(),
+                    "kernels": kernels})
         merge("roofline", out[-1:], ("case", "threads"))
         print(text(out[-1]), flush=True)
     return out
+
+
+def ceilings() -> dict[str, float]:
+    """GFLOP/s of a core of this machine, and GB/s from each memory, measured."""
+    from roundel.target.profile import this_machine
+
+    here = this_machine()
+    return {"gflops": here.gflops, "L2": here.l2_gbs, "L3": here.l3_gbs, "memory": here.dram_gbs}
 
 
 def lost_ms(row: dict[str, Any]) -> float:
