@@ -15,6 +15,7 @@ from .report import BOUND_BY_MEMORY, best_peer
 
 OURS_COLOR, PEER_COLORS = "#d1495b", ("#30638e", "#00798c")
 GREY, DARK = "#8d96a3", "#2b2f36"
+TIMES = "\N{MULTIPLICATION SIGN}"
 MARKS = {  # label, marker, color, whether it is filled: two peers have colors, what is slower everywhere is grey
     "roundel": ("Roundel", "o", OURS_COLOR, True), "ort": ("ONNX Runtime", "o", PEER_COLORS[0], True), "openvino": ("OpenVINO", "D", PEER_COLORS[1], True),
     "inductor": ("torch.compile", "s", GREY, True), "eager": ("PyTorch", "s", GREY, False), "tvm": ("TVM, not tuned", "^", GREY, False),
@@ -51,13 +52,13 @@ def title(case: str) -> str:
 
 
 def layer(name: str) -> str:
-    """``dw 32->32 112x112 k3 s2`` as ``depthwise 32, 112 x 112, 3 x 3, stride 2``."""
+    """``dw 32->32 112x112 k3 s2``, as results have it, in signs that read faster: depthwise 32, 112x112, 3x3 /2."""
     found = re.fullmatch(r"(dw )?(\d+)->(\d+) (\d+x\d+) k(\d+) s(\d+)", name)
     if found is None:
-        return name.replace("x", " × ")
+        return name.replace("x", f" {TIMES} ")
     depthwise, read, made, size, window, stride = found.groups()
     channels = f"depthwise {read}" if depthwise else f"{read} → {made}"
-    return f"{channels}, {size.replace('x', '×')}, {window}×{window}" + (f" /{stride}" if stride != "1" else "")
+    return f"{channels}, {size.replace('x', TIMES)}, {window}{TIMES}{window}" + (f" /{stride}" if stride != "1" else "")
 
 
 def measured(entries: Sequence[dict[str, Any]], *what: str) -> str:
@@ -129,8 +130,8 @@ def kernels(entries: Sequence[dict[str, Any]]) -> Any:
     for panel in figure.axes:
         panel.set_xlim(0, 350 if panel.get_title(loc="left") == title("resnet18") else 130)
     figure.axes[-1].legend(frameon=False, loc="lower left", bbox_to_anchor=(-0.3, 1.03), ncol=2)
-    _note(figure, measured(entries, f"Models of one layer, whole calls with their changes of layout, one thread, batch 1, float32, fastest times; % of one core's "
-                           f"multiply-add peak ({peak:.0f} GFLOP/s).\nMore than 100: less arithmetic than is counted (Winograd, Strassen)"), 0.06)
+    _note(figure, measured(entries, "Models of one layer, whole calls with their changes of layout, one thread, batch 1, float32, fastest times; % of one "
+                           f"core's multiply-add peak ({peak:.0f} GFLOP/s).\nMore than 100: less arithmetic than is counted (Winograd, Strassen)"), 0.06)
     return figure
 
 
@@ -150,7 +151,8 @@ def roofline(entries: Sequence[dict[str, Any]]) -> Any:
     at = np.logspace(-1.5, 3, 200)
     for label in ("L2", "L3", "memory"):
         panel.plot(at, np.minimum(at * peak[label], peak["gflops"]), color="#555b66", linewidth=1)
-    panel.annotate(f"multiply-add peak {peak['gflops']:.0f} GFLOP/s", (0.04, peak["gflops"]), xytext=(0, 5), textcoords="offset points", fontsize=9, color="#555b66")
+    panel.annotate(f"multiply-add peak {peak['gflops']:.0f} GFLOP/s", (0.04, peak["gflops"]), xytext=(0, 5), textcoords="offset points", fontsize=9,
+                   color="#555b66")
     for x in entries:
         timed = [k for k in x["kernels"] if k.get("measured_ms") and k["mflop"] > 0]
         total = sum(k["calls"] * k["measured_ms"] for k in timed) or 1.0
