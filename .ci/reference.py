@@ -49,6 +49,7 @@ PUBLIC = {
     "lower": "scheduled programs to flat loops",
     "driver": "from a module to what runs, pass by pass",
     "interp": "the reference interpreter",
+    "boards": "models run on other machines",
     "runtime": "loading and calling what was compiled",
     "frontend.onnx": "ONNX files",
     "frontend.torch": "PyTorch modules",

@@ -112,9 +112,11 @@ def reached(module: Path, found: frozenset[Path] = frozenset()) -> set[Path]:
 
 
 def imported(path: Path) -> Iterator[Path]:
-    """Roundel's modules that a file names in its imports, those inside of functions too."""
-    for statement in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(statement, ast.ImportFrom) or not statement.level:
+    """Roundel's modules that a file names in its imports, those inside of functions too, but not those for types alone."""
+    tree = list(ast.walk(ast.parse(path.read_text())))
+    for_types = {s for node in tree if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" for s in node.body}
+    for statement in tree:
+        if not isinstance(statement, ast.ImportFrom) or not statement.level or statement in for_types:
             continue
         base = path.parents[statement.level - 1].joinpath(*(statement.module or "").split("."))
         if base.with_suffix(".py").is_file():

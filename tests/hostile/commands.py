@@ -34,6 +34,8 @@ SIZES = [f"batch={n}" for n in NUMBERS] + [f"{t}=1" for t in TEXTS] + ["batch", 
 TARGETS = ["", "/etc/passwd", "host", "host -cores=0", "llvm -foo=1", "llvm -mcpu=znver99", "llvm -mtriple=x-y-z", "cuda", "znver3 -dram-gbs=nan", "{", "[]",
            "{\"kind\": 3}", "folder.json", "empty.json", "deep.json", "pipe.json", "absent.json", *TEXTS]
 CHOICES = ["product=plain", "product=strassen", "product=", "=plain", "product", "*=*", "[=direct"]
+LIBRARIES = ["openblas", "all", "off", "openblas,openblas", "openblas,", ",", "nothing", *TEXTS]
+BOARDS = ["ssh://", "ssh://-x", "ssh://a b", "no-such-emulator", "'", "false", *TEXTS]
 CHOICES += [f"product={t}" for t in TEXTS] + [f"{t}=plain" for t in TEXTS]
 FILES = ["model.onnx", "model.so", "", ".", "..", "/", "-", "folder", "folder.onnx", "folder.so", "empty.onnx", "empty.so", "cut.onnx", "cut.so", "noise.onnx",
          "noise.so", "pipe.onnx", "pipe.so", "socket.onnx", "loop.onnx", "dangling.onnx", "loop.so", "/dev/null", "/dev/zero", "/dev/full", "/proc/self/mem",
@@ -51,21 +53,22 @@ OPTIONS: dict[str, dict[str, list]] = {
     "compile": {"": FILES, "--output": WRITTEN, "--target": TARGETS, "--threads": NUMBERS, "--fix": SIZES, "--dim": SIZES, "--hot": SIZES, "--verify": FLAG,
                 "--accuracy": TEXTS, "--precision": [*TEXTS, "bfloat16", "auto"],
                 "--weights": [*TEXTS, "float16", "float32"], "--no-bounds-checks": FLAG, "--choose": CHOICES, "--header": FLAG,
-                "--side-file": FLAG, "--db": DATABASES, "--json": FLAG},
+                "--side-file": FLAG, "--db": DATABASES, "--libraries": LIBRARIES, "--json": FLAG},
     "run": {"": FILES, "--input": ARRAYS, "--output-dir": FOLDERS, "--dim": SIZES, "--fix": SIZES, "--target": TARGETS, "--threads": NUMBERS, "--seed": NUMBERS,
-            "--verify": FLAG, "--db": DATABASES, "--json": FLAG},
+            "--verify": FLAG, "--db": DATABASES, "--on": BOARDS, "--json": FLAG},
     "bench": {"": FILES, "--input": ARRAYS, "--target": TARGETS, "--dim": SIZES, "--fix": SIZES,
               "--threads": NUMBERS, "--top": NUMBERS, "--no-profile": FLAG, "--json": FLAG,
-              "--db": DATABASES, "--seconds": ["", "nan", "inf", "-1", "0", "-0.0", "1e-300", "many", "\x00"]},
+              "--db": DATABASES, "--libraries": LIBRARIES, "--on": BOARDS, "--seconds": ["", "nan", "inf", "-1", "0", "-0.0", "1e-300", "many", "\x00"]},
     "info": {"": FILES, "--verify": FLAG, "--dim": SIZES, "--json": FLAG},
     "inspect": {"": FILES, "--after": [*TEXTS, "fuse", "lower_host"], "--function": [*TEXTS, "main"], "--form": [*TEXTS, "llvm", "asm"], "--passes": FLAG,
                 "--dim": SIZES, "--fix": SIZES, "--target": TARGETS, "--json": FLAG},
     "explain": {"": FILES, "--kernel": TEXTS, "--no-measure": FLAG, "--dim": SIZES, "--fix": SIZES,
                 "--target": TARGETS, "--threads": NUMBERS, "--choose": CHOICES,
-                "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--top": NUMBERS, "--db": DATABASES, "--json": FLAG},
+                "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--top": NUMBERS, "--db": DATABASES, "--libraries": LIBRARIES,
+                "--json": FLAG},
     "tune": {"": FILES, "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--trials": NUMBERS, "--sizes": SIZES, "--db": DATABASES,
              "--space": TEXTS, "--search": TEXTS, "--target": TARGETS, "--threads": NUMBERS, "--fix": SIZES, "--dim": SIZES, "--accuracy": TEXTS,
-             "--seed": NUMBERS, "--runner": ADDRESSES, "--report": WRITTEN, "--json": FLAG},
+             "--seed": NUMBERS, "--libraries": LIBRARIES, "--runner": ADDRESSES, "--report": WRITTEN, "--json": FLAG},
     "serve-runner": {"--host": TEXTS, "--port": NUMBERS},  # without a key, so that none of them begins to serve
     "check": {"": FILES, "--json": FLAG},
     "targets": {"--json": FLAG},

@@ -45,3 +45,8 @@ def build() -> Any:
 def relax() -> Any:
     """TVM's names for building graph functions, which were ``roundel.builder.relax`` before they stood above it."""
     return import_module("roundel.relax")
+
+
+def reports() -> Any:
+    """What explains models: ``model.explain()``. Raises ImportError where models are only run, by the package that has no compiler."""
+    return import_module("roundel.reports.explained")

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..ir import escape
+from ..ir import above, escape
 from ..ir.errors import BuildError, CallError, OptionError
 from . import profile as profiles
 from .disassembly import disassembly
@@ -95,10 +95,11 @@ class Model:
         Of a loaded file, and of a model whose source is gone, it has what the file carries: kernels, their schedules, the nodes they compute.
         """
         try:
-            from .. import explain  # the room of reports stands above this one
+            reports = above.reports()
         except ImportError:
             raise OptionError("models are not explained here", why="this package only runs them", hint="install roundel, the compiler") from None
-        return explain(self, **options)
+        explained: Explained = reports.explain(self, **options)
+        return explained
 
     def asm(self, kernel: str | None = None) -> str:
         """The machine code of a kernel, those of its tasks included, as text. ``kernel``: by its name; may be left out where there is only one.
