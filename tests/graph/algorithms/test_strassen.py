@@ -257,7 +257,9 @@ def test_narrow_matrices_are_plain_products_of_symbolic_rows():
             with bb.dataflow():
                 y = bb.emit_output(bb.emit(make("matmul", x, w, out_dtype="float32")))
             bb.emit_func_output(y)
-        assert strassen_pass.strassen(bb.get())["main"].script().count("strassen_matmul") == chosen
+        mod = bb.get()
+        mod = mod.replace(attrs=mod.attrs | {"target": Target("znver5")})
+        assert strassen_pass.strassen(mod)["main"].script().count("strassen_matmul") == chosen
 
 
 def test_is_chosen_from_the_number_of_rows_on_from_which_it_pays():
