@@ -127,7 +127,7 @@ def _module(layer: Layer) -> Any:
 
 def _compiled(layer: Layer, algorithm: str, target: Target) -> Any:
     """The layer with one algorithm."""
-    return driver.compile_module(_module(layer), target=target, profile=True, choices={"*": algorithm}).load(threads=1, profile=True)["main"]
+    return driver.compile_module(_module(layer), target=target, choices={"*": algorithm}).load(threads=1, profile=True)["main"]
 
 
 def _interleaved(runs: Mapping[str, Any], x: np.ndarray, seconds: float, swept: int) -> dict[str, float]:

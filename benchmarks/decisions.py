@@ -203,4 +203,4 @@ def _compiled(v: Variant, programs: Sequence[Any], layouts: Sequence[Any], targe
         changes[f"{name}_c{k}"] = func
         changes[f"main_c{k}"] = _Calling(name, f"{name}_c{k}").rewrite(main).with_attr("global_symbol", f"main_c{k}")
     mod = repack(v.mod.with_functions(changes), {f"{name}_c{k}": wanted for k, wanted in enumerate(layouts) if wanted})
-    return driver.build_objects(driver.prepare(mod, target=target, pipeline=driver.FINISH), profile=True)
+    return driver.build_objects(driver.prepare(mod, target=target, pipeline=driver.FINISH))

@@ -207,7 +207,8 @@ def _move(path: Path, rng: random.Random, place: Place) -> None:
 def _open_up(path: Path, rng: random.Random, place: Place) -> None:
     """A folder that others may write to, with planted libraries in it."""
     for file in path.rglob("*.so"):
-        file.write_bytes(place.planted.read_bytes())
+        if file.is_file():  # and no pipe of an earlier attempt, which waits for a reader
+            file.write_bytes(place.planted.read_bytes())
     _give(path, rng)
 
 
