@@ -14,11 +14,11 @@ from random import Random
 import numpy as np
 
 from roundel.interp import run_prim_func
-from roundel.ir import IRModule, PrimFunc
+from roundel.ir import IRModule, PrimFunc, Var
 from roundel.ir.errors import ScheduleError
 from roundel.passes.well_formed import well_formed
 from tests.hostile.primitive_programs import draw
-from tests.schedule.random_steps import STEPS, Steps
+from tests.schedule.random_steps import NAMES, STEPS, Steps
 
 from .attempts import attempts
 
@@ -45,7 +45,7 @@ def scheduled(func: PrimFunc, seed: int, every_step: bool) -> str:
     want = run(func)
     done: list[str] = []
     for _ in range(2 * random.choice(LENGTHS)):
-        name = random.choice(list(STEPS))
+        name = random.choice(NAMES)
         try:
             STEPS[name](steps, steps.sch)
         except ScheduleError:
@@ -74,8 +74,9 @@ def differs(func: PrimFunc, want: list[np.ndarray], seed: int) -> str:
 
 
 def run(func: PrimFunc, order: Random | None = None) -> list[np.ndarray]:
-    """What all parameters hold after a run on small whole numbers."""
+    """What all parameters hold after a run on small whole numbers (a size that is a variable has its value in its name)."""
     rng = np.random.default_rng(0)
-    arrays = [rng.integers(-9, 9, [n.value for n in b.shape]).astype(b.dtype.numpy) for b in func.buffer_params]
+    shapes = [[int(n.name[1:]) if isinstance(n, Var) else n.value for n in b.shape] for b in func.buffer_params]
+    arrays = [rng.integers(-9, 9, shape).astype(b.dtype.numpy) for b, shape in zip(func.buffer_params, shapes)]
     run_prim_func(func, arrays, order=order)
     return arrays

@@ -12,7 +12,7 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
 
 from .accesses import loads_of, variables_of
-from .legality import bare_statements, require_no_idle, require_own_condition, writes_of
+from .legality import bare_statements, require_no_idle, require_own_condition, require_own_results, writes_of
 from .primitive import BlockToken, Change, Target, primitive, refuse
 from .rebind import serial, wrap
 from .regions import domain, with_access
@@ -87,6 +87,8 @@ def _outer_block(
     if block.init is not None and not is_true(predicate):
         why = f"its init would run outside of the condition {realize.predicate.script()}"
         refuse(tree, realize, f"cannot divide block {block.name} into tiles here", why, "decompose_reduction first")
+    if block.init is not None:
+        require_own_results(tree, realize, "blockize")
     init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)
     outer = Block(outer_ivs, (), (), unique_block_name(tree, block.name + "_o"), wrap(inner, update), init)
     return with_access(tree, outer)

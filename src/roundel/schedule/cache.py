@@ -10,6 +10,7 @@ from roundel.ir import Buffer, Rewriter, decl_buffer, on, tir
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, For, Range, Stmt
 
 from . import legality
+from .handed_on import stored_by
 from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import Region
@@ -43,12 +44,14 @@ def cache_read(
     late = [w for w in writers if tree.order[w] > tree.order[realize] and not _take_turns(tree, w, realize)]
     made = [w for w in writers if w not in late]
     site = place(tree, made, [realize], realize, early=not made)
-    users = [tree.realize(t) for t in consumer_blocks or ()] or legality.readers(tree, scope, buffer)
+    users = _asked_for(tree, realize, buffer, consumer_blocks) or legality.readers(tree, scope, buffer)
     users = after(site, [u for u in users if buffer in legality.reads_of(u.block)])
     stale = [u for u in users if any(tree.order[w] <= tree.order[u] or _take_turns(tree, w, u) for w in late)]
     if stale and consumer_blocks:
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {stale[0].block.name} reads what block {late[0].block.name} writes after the copy")
     users = [u for u in users if u not in stale]
+    if not users:
+        refuse(tree, realize, f"cannot cache {buffer.name}", "none of the blocks that are to read the copy runs after it")
     region = copied_region(site, users, buffer, written=False)
     box = scope_region(site, buffer, region, written=False)
     cache = _like(buffer, known_scope(tree, realize, storage_scope), box)
@@ -56,6 +59,18 @@ def cache_read(
     changed = site.insert(copied[0], _replaced(users, buffer, cache, box), cache)
     legality.require_no_races(changed, cache, f"cache {buffer.name}")
     return Change(changed, copied[1])
+
+
+def _asked_for(tree: Tree, realize: BlockRealize, buffer: Buffer, blocks: Sequence[BlockToken] | None) -> list[BlockRealize]:
+    """The blocks that are said to read a copy, of those that read the buffer."""
+    found = [tree.realize(t) for t in blocks or ()]
+    for u in found:
+        if tree.scope(u) is not tree.scope(realize):
+            refuse(tree, u, f"cannot cache {buffer.name}", f"block {u.block.name} is not in the scope of block {realize.block.name}")
+    users = [u for u in dict.fromkeys(found) if buffer in legality.reads_of(u.block)]
+    if found and not users:
+        refuse(tree, realize, f"cannot cache {buffer.name}", f"none of {', '.join(u.block.name for u in found)} reads it")
+    return users
 
 
 def _take_turns(tree: Tree, a: BlockRealize, b: BlockRealize) -> bool:
@@ -93,7 +108,10 @@ def cache_write(
         )
     legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
     legality.require_own_condition(tree, realize, f"cache {buffer.name} of block {node.name}")
-    users = [tree.realize(t) for t in consumer_blocks or ()]
+    users = _asked_for(tree, realize, buffer, consumer_blocks)
+    for u in users:
+        if u in (realize, *others) or tree.order[u] < tree.order[realize] or not stored_by(tree, realize, u, buffer):
+            refuse(tree, realize, f"cannot cache {buffer.name}", f"block {u.block.name} reads or writes elements of it that are not stored there before")
     site = place(tree, [realize], legality.later_readers(tree, realize, buffer, users), realize)
     if not legality.stores_all(tree, realize, buffer, site.loop):
         why = f"block {node.name} may leave out elements of the part of {buffer.name} that would be copied back"

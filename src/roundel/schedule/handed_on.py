@@ -10,7 +10,7 @@ from roundel.ir import Buffer, free_vars, tir, walk
 from roundel.ir.tir import BlockRealize, BufferStore, For, IterKind
 
 from .accesses import INIT, accesses_of, loads_of
-from .regions import Region, inner_loops, regions_of, surely_touched, touched_under_limits
+from .regions import Region, inner_loops, regions_of, surely_touched, touched, touched_under_limits
 from .tree import Tree, conjuncts, is_true
 
 
@@ -27,6 +27,8 @@ def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[Bl
             return False
         read = regions_of(reader.block, buffer, written=False)
         if reader.block.init is not None and regions_of(reader.block, buffer, written=True):
+            if not reads_what_it_stores(reader.block, buffer):
+                return False
             continue  # its init comes first
         always = [w for w in before if not reads_memory(w.predicate)]
         together = [w for w in before if w not in always and _where(tree, w, reader)]
@@ -34,6 +36,25 @@ def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[Bl
             if not _covered(tree, an, always, reader, region, top) and not any(_covered_there(tree, w, reader, region, top) for w in together):
                 return False
     return True
+
+
+def reads_what_it_stores(block: tir.Block, buffer: Buffer) -> bool:
+    """Whether an instance of a block reads of a buffer the elements that it stores, and no others."""
+    found = [a for a in accesses_of(block) if a.buffer is buffer]
+    stored = [a.region for a in found if a.store]
+    return all(a.store or any(all(x.min is y.min and x.extent is y.extent for x, y in zip(a.region, r)) for r in stored) for a in found)
+
+
+def stored_by(tree: Tree, writer: BlockRealize, reader: BlockRealize, buffer: Buffer) -> bool:
+    """Whether a block reads of a buffer only what an earlier one of its scope stored, in the same iteration of the loops around both."""
+    shared = [x for x in tree.loops(writer) if x in tree.loops(reader)]
+    if shared:
+        return covered(tree, shared, buffer, [writer, reader])
+    if any(a.buffer.data is buffer.data for a in loads_of(*reader.iter_values, reader.predicate)) or reads_memory(writer.predicate):
+        return False
+    an = tree.analyzer(tree.scope(reader), inside=True)
+    boxes = written(tree, writer, buffer, None, an)
+    return all(any(_holds(an, box, touched(tree, reader, r, None, an), buffer) for box in boxes) for r in regions_of(reader.block, buffer, written=False))
 
 
 def _where(tree: Tree, writer: BlockRealize, reader: BlockRealize) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from roundel.arith import Analyzer, inverse_index_map, map_shape, reads_memory, same_region
 from roundel.ir import Buffer, Rewriter, Var, decl_buffer, free_vars, on, substitute, tir, walk
 from roundel.ir.dtype import INT64
-from roundel.ir.errors import ArithError, ScheduleError
+from roundel.ir.errors import ArithError, ConstantError, ScheduleError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
 
 from . import legality
@@ -156,7 +156,10 @@ def _padding_value(tree: Tree, block: Block, buffer: Buffer, given: Any, at: tup
         refuse(tree, block, f"the padding {given} is no number of {buffer.name}'s type {buffer.dtype}")
     if isinstance(given, Expr) and not free_vars(given) & set(at) and given.dtype is not buffer.dtype:
         refuse(tree, block, f"the padding is of type {given.dtype}, and {buffer.name} of {buffer.dtype}")
-    value = tir.cast(given, buffer.dtype) if isinstance(given, Expr) else tir.const(given, buffer.dtype)
+    try:
+        value = tir.cast(given, buffer.dtype) if isinstance(given, Expr) else tir.const(given, buffer.dtype)
+    except ConstantError as e:
+        refuse(tree, block, f"the padding {given} is no number of {buffer.name}'s type {buffer.dtype}", str(e))
     if reads_memory(value):
         refuse(tree, block, f"the padding of {buffer.name} cannot be read from memory")
     return value

@@ -13,7 +13,7 @@ from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Ra
 
 from .accesses import INIT, Access, accesses_of, loads_of
 from .dependence import Place, conflicts, instance_conflicts, places_under, same_instance, stays_before
-from .handed_on import reduces_over, written
+from .handed_on import reads_what_it_stores, reduces_over, written
 from .primitive import refuse
 from .regions import regions_of, regions_read, run_domain, touched
 from .tree import Tree, child_stmts, conjuncts, is_one, is_true
@@ -239,7 +239,7 @@ def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer, within: For | 
     reducing = {x for iv, v in zip(block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE and block.init is not None for x in free_vars(v)}
     asked = [c for c in conjuncts(realize.predicate) if free_vars(c).isdisjoint(reducing)]  # (the init runs whatever is reduced over)
     box = run_domain(tree, realize, within) if box is None else box
-    if any(reads_memory(c) for c in conjuncts(realize.predicate)) or ((asked or within is not None) and box is None):
+    if tree.conditions(realize, within) or any(reads_memory(c) for c in conjuncts(realize.predicate)) or ((asked or within is not None) and box is None):
         return False
     mine = [a for a in accesses_of(block) if a.store and a.buffer is buffer and (block.init is None or a.update == INIT)]
     part = block.body if block.init is None else block.init
@@ -256,6 +256,8 @@ def reads_own_results(tree: Tree, block: Block, buffer: Buffer) -> bool:
         return False
     for k, reader in enumerate(inside):
         own = reader.block.init is not None and buffer in writes_of(reader.block)
+        if own and not reads_what_it_stores(reader.block, buffer):
+            return False
         before = [w for w in inside[:k] if buffer in writes_of(w.block) and not any(x in tree.loops(reader) for x in tree.loops(w))]
         boxes = [box for w in before if _whole(tree, w) and stores_all(tree, w, buffer) for box in written(tree, w, buffer, None)]
         for read in regions_of(reader.block, buffer, written=False) if not own else ():
@@ -302,12 +304,13 @@ def check_merged(tree: Tree, loop: For, parts: Sequence[set[Token]]) -> None:
     _check_blocks_reordered(tree, [loop], "merge")
     places = places_under(tree, loop.body)
     of = {t: k for k, part in enumerate(parts) for t in part}
+    part = {p.stmt: of[tree.realizes(p.stmt)[0].block.token] for p in places}  # (a condition's is that of the blocks under it)
     together: dict[Var, list[Place]] = {}  # those of one memory
     for p in places if tree.analyzer(loop).bounds(loop.extent)[1] > 1 else ():
         together.setdefault(p.access.buffer.data, []).append(p)
     for mine in together.values():
         for a, b in permutations(mine, 2) if any(p.access.store for p in mine) else ():
-            if of[a.stmt.block.token] < of[b.stmt.block.token] and not stays_before(tree, loop, a, b, places):  # type: ignore[attr-defined]
+            if part[a.stmt] < part[b.stmt] and not stays_before(tree, loop, a, b, places):
                 what = f"{a.who} and {b.who} touch elements of {a.access.buffer.name} in iterations whose order would change"
                 refuse(tree, loop, "cannot merge these loops", what)
 
@@ -379,6 +382,13 @@ def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:
         if twice:
             names = ', '.join(v.name for v in twice)
             refuse(tree, realize, f"cannot {doing}", f"different iterations of {names} may be one of its instances: its init may run twice")
+
+
+def require_own_results(tree: Tree, realize: BlockRealize, doing: str) -> None:
+    """Each instance of a reduction reads of its results only what it stores itself: the init of others may come first."""
+    for b in writes_of(realize.block):
+        if not reads_what_it_stores(realize.block, b):
+            refuse(tree, realize, f"cannot {doing}", f"block {realize.block.name} reads elements of {b.name} that other instances of it store")
 
 
 def require_single_updates(tree: Tree, realize: BlockRealize, doing: str) -> None:

@@ -28,6 +28,8 @@ Terms = Mapping[Var, Expr]
 def exact_box(ranges: Sequence[Range], loops: Mapping[Var, Range], conditions: Sequence[Expr], an: Analyzer, once: bool = False) -> list[Range] | None:
     """For ranges that begin where the loops say: the box of which they take every element, in all combinations, where the conditions hold; None where
     that is not shown. With ``once``, they take none twice."""
+    if not independent(loops):
+        return None
     terms = [_terms(r.min, loops, an) for r in ranges]
     used = [v for t in terms if t is not None for v in t]
     if None in terms or len(used) != len(set(used)):
@@ -49,7 +51,7 @@ def exact_box(ranges: Sequence[Range], loops: Mapping[Var, Range], conditions: S
 def outer_box(ranges: Sequence[Range], loops: Mapping[Var, Range], conditions: Sequence[Expr], an: Analyzer) -> list[Range] | None:
     """A box outside of which the ranges take no element; conditions that are no limits as above are passed over. None where an index is no sum of loops."""
     terms = [_terms(r.min, loops, an) for r in ranges]
-    if any(t is None or not all(an.prove(step >= 1) for step in t.values()) for t in terms):
+    if not independent(loops) or any(t is None or not all(an.prove(step >= 1) for step in t.values()) for t in terms):
         return None
     cut, left = _cut(loops, [c for c in conditions if not free_vars(c).isdisjoint(loops)], an)
     box = [_span(r, t or {}, cut, an) for r, t in zip(ranges, terms, strict=True)]
@@ -59,6 +61,11 @@ def outer_box(ranges: Sequence[Range], loops: Mapping[Var, Range], conditions: S
             if asked is not None:
                 box[k] = _limited(asked, ranges[k], t or {}, box[k], cut, an) or box[k]
     return box
+
+
+def independent(loops: Mapping[Var, Range]) -> bool:
+    """Whether no loop says how far another one of them runs (as in a triangle), so that together they run over a box."""
+    return not any(free_vars(e) & loops.keys() for r in loops.values() for e in (r.min, r.extent))
 
 
 def _relaxed(condition: Expr, terms: Terms, loops: Mapping[Var, Range], an: Analyzer) -> Expr | None:

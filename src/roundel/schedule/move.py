@@ -13,6 +13,7 @@ from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, ForKind
 
 from . import legality
 from .inline import compute_inline
+from .limits import independent
 from .primitive import BlockToken, Change, Loop, Place, primitive, refuse
 from .rebind import serial, wrap
 from .regions import Region, domain, regions_of, run_domain, touched
@@ -113,6 +114,9 @@ class _Move:
             self.refuse("the two are not in the same block scope")
         if tree.under(self.realize, self.loop):
             self.refuse(f"it is already under that loop, which is an ancestor of block {self.block.name}")
+        asked = [c for c in tree.conditions(self.realize) if c not in tree.ancestors(self.loop)]
+        if asked:
+            self.refuse(f"it runs under {'a condition' if type(asked[0]) is tir.If else 'a loop with a condition'} of its own")
         self.shared = [x for x in tree.loops(self.realize) if x in tree.loops(self.loop)]
         box, self.where = run_domain(tree, self.realize), TRUE
         if box is None:
@@ -136,7 +140,7 @@ class _Move:
         loops = {x.loop_var: Range(x.min, x.extent) for x in self.tree.loops(self.realize)}
         names = {v: iv.var for iv, v in zip(self.block.iter_vars, self.realize.iter_values, strict=True) if v in loops}
         known = all(v in names or v.size for v in free_vars(self.realize.predicate))
-        if len(names) < len(self.block.iter_vars) or not known:
+        if len(names) < len(self.block.iter_vars) or not known or not independent(loops):
             self.refuse("the part of its domain that it runs on is not known to be a box")
         return {names[v]: r for v, r in loops.items() if v in names}, substitute(self.realize.predicate, names)
 

@@ -7,7 +7,7 @@ from roundel.ir import Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
 from .handed_on import covered
-from .legality import require_init_first, require_no_idle
+from .legality import require_init_first, require_no_idle, require_own_results
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import bindings, with_access
@@ -43,8 +43,11 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
                 f"cannot put the init of block {node.name} inside of loop {x.loop_var.name}",
                 "that loop reduces, so the init would run again in each of its iterations",
             )
+    if tree.conditions(realize, at):
+        refuse(tree, realize, f"cannot put the init of block {node.name} in front of loop {at.loop_var.name}", "a condition in the loop says whether it runs")
     require_no_idle(tree, realize, inner, "take out an init")
     require_init_first(tree, realize, f"take out the init of block {node.name}")
+    require_own_results(tree, realize, f"take out the init of block {node.name}")
     _require_alone(tree, realize, at)
     start = _init_nest(tree, realize, inner, reducing)
     update = node.replace(init=None, name=unique_block_name(tree, node.name + "_update"))

@@ -15,7 +15,7 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import LE, LT, And, Block, BlockRealize, BufferRegion, Expr, For, IntImm, Range, Stmt, const, floordiv, min_
 
 from .accesses import loads_of
-from .limits import exact_box, outer_box
+from .limits import exact_box, independent, outer_box
 from .tree import Tree, conjuncts, is_true
 
 Region = tuple[Range, ...]
@@ -59,6 +59,8 @@ def surely_touched(tree: Tree, realize: BlockRealize, region: Region, top: For |
                    inside: Mapping[Var, Range] = NOTHING) -> Region | None:
     """A box of which a block touches every element as it touches ``region``, during one iteration of the loop ``top`` (None: during the whole scope) where
     the conditions ``given`` hold; None where none is known. What other conditions leave out is not in it. ``inside``: the loops in the block."""
+    if tree.conditions(realize, top):
+        return None
     an = an or tree.analyzer(top if top is not None else tree.scope(realize), inside=True)
     loops, values = domain(inner_loops(tree, realize, top)), bindings(realize)
     ranges = [Range(substitute(r.min, values), substitute(r.extent, values)) for r in region]
@@ -128,6 +130,8 @@ def run_domain(tree: Tree, realize: BlockRealize, within: For | None = None, an:
 
     Loops that were partitioned, and conditions, make it smaller than the variables' domains.
     """
+    if tree.conditions(realize, within):
+        return None
     an = an or tree.analyzer(tree.scope(realize) if within is None else within, inside=True)
     loops, variables = domain(inner_loops(tree, realize, within)), [iv.var for iv in realize.block.iter_vars]
     exact = exact_box([Range(v, const(1)) for v in realize.iter_values], loops, conjuncts(realize.predicate), an, once=True)
@@ -136,6 +140,8 @@ def run_domain(tree: Tree, realize: BlockRealize, within: For | None = None, an:
 
 def _mapped_domain(realize: BlockRealize, variables: list[Var], loops: dict[Var, Range], an: Analyzer) -> dict[Var, Range] | None:
     """The same where several variables are digits of one loop."""
+    if not independent(loops):
+        return None
     try:
         found = detect_iter_map(realize.iter_values, loops, realize.predicate, an=an)
     except ArithError:

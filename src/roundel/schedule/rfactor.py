@@ -118,6 +118,8 @@ class _Rfactor:
         kinds = {iv.kind for iv in self.block.iter_vars if v in free_vars(self.values[iv.var])}
         if kinds != {IterKind.REDUCE}:
             self.refuse("the loop does not reduce" if IterKind.REDUCE not in kinds else "the loop is also part of a spatial variable")
+        if not all(x.size for e in (self.target.min, self.target.extent) for x in free_vars(e)):
+            self.refuse("loops around it say how often it runs, and so how large the partial results are")
         reducing = self._reducing()
         if reducing & {x.loop_var for x in self.tree.loops(self.realize) if x not in self.chain}:
             self.refuse("loops of the reduction hold other statements too")
@@ -145,7 +147,7 @@ class _Rfactor:
         return decl_buffer(shape, buffer.dtype, buffer.name + "_rf", scope=buffer.scope)
 
     def _at(self, indices: tuple[Expr, ...], factor: Expr) -> tuple[Expr, ...]:
-        return (*indices[: self.axis], factor, *indices[self.axis :])
+        return (*indices[: self.axis], tir.sub(factor, self.target.min), *indices[self.axis :])
 
     def _first(self, factor: Var, buffers: list[Buffer]) -> BlockRealize:
         spatial = [iv for iv in self.block.iter_vars if iv.kind is IterKind.SPATIAL]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +11,11 @@ from roundel.arith import Analyzer, end, estimate_region, union
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
+from .accesses import loads_of
 from .primitive import refuse
 from .rebind import serial, wrap
 from .regions import Region, regions_of, run_domain, touched
-from .tree import TRUE, Tree, unique_block_name
+from .tree import TRUE, Tree, is_true, unique_block_name
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,15 @@ def after(site: Site, blocks: Sequence[BlockRealize]) -> list[BlockRealize]:
 def copied_region(site: Site, users: Sequence[BlockRealize], buffer: Buffer, *, written: bool) -> Region:
     """What blocks touch of a buffer in one iteration of the site's loop, or in the scope."""
     an = site.tree.analyzer(site.top, inside=True)
-    found = [touched(site.tree, u, r, site.loop, an) for u in users for r in regions_of(u.block, buffer, written=written)]
-    region = found[0]
-    for other in found[1:]:
-        region = union(region, other, an)
-    return region
+    found = [(u, touched(site.tree, u, r, site.loop, an)) for u in users for r in regions_of(u.block, buffer, written=written)]
+    for u, region in found:
+        asked = {a.buffer for a in loads_of(*(e for r in region for e in (r.min, r.extent)))}
+        why = f"which part of it block {u.block.name} touches is read from memory"
+        if asked and not is_true(u.predicate):
+            refuse(site.tree, u, f"cannot copy {buffer.name}", f"{why}, where that block need not run")
+        if any(w.buffer in asked for r in site.tree.realizes(site.top.body) for w in r.block.writes):
+            refuse(site.tree, u, f"cannot copy {buffer.name}", f"{why} that changes there")
+    return functools.reduce(lambda a, b: union(a, b, an), [region for _, region in found])
 
 
 def stored_region(site: Site, realize: BlockRealize, buffer: Buffer) -> Region:

@@ -114,6 +114,15 @@ class Tree:
             at = self.parents[at]
         return out[::-1]
 
+    def conditions(self, stmt: Stmt, within: Stmt | None = None) -> list[Stmt]:
+        """The statements (If, While) that decide whether and how often a statement runs, inside of one around it (None: in its scope)."""
+        out: list[Stmt] = []
+        for a in self.ancestors(stmt):
+            if a is within or type(a) is Block:
+                break
+            out += [a] if type(a) in (tir.If, tir.While) else []
+        return out
+
     def realizes(self, stmt: Stmt) -> list[BlockRealize]:
         """Realizes of the blocks at or under ``stmt`` in program order, without going into blocks."""
         out: list[BlockRealize] = []
