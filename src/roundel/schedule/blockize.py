@@ -13,6 +13,7 @@ from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Ra
 
 from .accesses import loads_of, variables_of
 from .legality import bare_statements, require_no_idle, require_own_condition, require_own_results, writes_of
+from .limits import independent
 from .primitive import BlockToken, Change, Target, primitive, refuse
 from .rebind import serial, wrap
 from .regions import domain, with_access
@@ -87,6 +88,8 @@ def _outer_block(
     if block.init is not None and not is_true(predicate):
         why = f"its init would run outside of the condition {realize.predicate.script()}"
         refuse(tree, realize, f"cannot divide block {block.name} into tiles here", why, "decompose_reduction first")
+    if block.init is not None and not independent(domain(inner)):
+        refuse(tree, realize, f"cannot divide block {block.name} into tiles here", "it has an init, and a loop of the tile says how far another one runs")
     if block.init is not None:
         require_own_results(tree, realize, "blockize")
     init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)

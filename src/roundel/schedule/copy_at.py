@@ -19,7 +19,7 @@ from .move import running_together
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import Region, domain, inner_loops, regions_of, touched
-from .stages import parts_of
+from .stages import parts_of, require_known_place
 from .tree import TRUE, Tree, conjuncts, is_one, unique_block_name
 
 AUTO_COPY = "auto_copy"  # the block is one copy, which lowering for a GPU may spread over threads
@@ -110,7 +110,9 @@ class _At:
         region: Region | None = None
         for r in readers:
             for read in regions_of(r.block, self.buffer, written=False):
-                box = self.relaxed(BufferRegion(self.buffer, touched(self.tree, r, read, self.loop, self.an)), domain(self.together))
+                part = touched(self.tree, r, read, self.loop, self.an)
+                require_known_place(self.tree, r, self.buffer, part, self.together[0] if self.together else self.loop)
+                box = self.relaxed(BufferRegion(self.buffer, part), domain(self.together))
                 region = box if region is None else union(region, box, self.an)
         assert region is not None
         parts = [*self.parts[:at], *(replace_buffers(p, {self.buffer: self.copy}) for p in self.parts[at:])]
@@ -134,6 +136,7 @@ class _At:
         if box is None or not legality.stores_all(self.tree, self.realize, self.buffer, box=box):
             self.refuse(f"block {self.realize.block.name} may leave out elements that would be copied")
         written = regions_of(self.realize.block, self.buffer, written=True)
+        require_known_place(self.tree, self.realize, self.buffer, written[0].region, self.loop)
         region = self.relaxed(BufferRegion(self.buffer, written[0].region), box)
         parts = [*(replace_buffers(p, {self.buffer: self.copy}) for p in self.parts[:at]), *self.parts[at:]]
         return self.insert(parts, at, self.copied(self.copy, self.buffer, region))

@@ -17,6 +17,7 @@ from .limits import independent
 from .primitive import BlockToken, Change, Loop, Place, primitive, refuse
 from .rebind import serial, wrap
 from .regions import Region, domain, regions_of, run_domain, touched
+from .stages import require_known_place
 from .tree import TRUE, Tree, conjuncts, is_one
 
 
@@ -273,6 +274,7 @@ def _needed(move: _Move, users: list[BlockRealize]) -> dict[Var, Range]:
             together = running_together(move.tree, move.loop, written.buffer, move.shared)
             for r in regions_of(user.block, written.buffer, written=False):
                 box = touched(move.tree, user, r, move.loop, move.an)
+                require_known_place(move.tree, user, r.buffer, box, together[0] if together else move.loop)
                 box = estimate_region(BufferRegion(r.buffer, box), domain(together), an=move.an) if together else box
                 region = box if region is None else union(region, box, move.an)
         if region is None:

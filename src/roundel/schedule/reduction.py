@@ -68,6 +68,18 @@ def _require_alone(tree: Tree, realize: BlockRealize, at: For) -> None:
             refuse(tree, realize, f"cannot put the init of block {realize.block.name} in front of loop {at.loop_var.name}", why)
 
 
+def _require_loops_of_its_own(tree: Tree, realize: BlockRealize, inner: list[For], used: frozenset[Var]) -> None:
+    """The loops that an init needs (``used``) run as they did without the others, each of which has an iteration."""
+    others = [x for x in inner if x.loop_var not in used]
+    cannot = f"cannot take out the init of block {realize.block.name}"
+    for x in inner:
+        told = [y.loop_var.name for y in others if y.loop_var in free_vars(x.min) | free_vars(x.extent)]
+        if x not in others and told:
+            refuse(tree, realize, cannot, f"loop {told[0]}, which the init is not in, says how far its loop {x.loop_var.name} runs")
+        if x in others and not all(v.size for v in free_vars(x.extent)) and not tree.analyzer(x).prove(x.extent >= 1):
+            refuse(tree, realize, cannot, f"loop {x.loop_var.name} may have no iteration, and then the init does not run")
+
+
 def _init_nest(tree: Tree, realize: BlockRealize, inner: list[For], reducing: set[Var]) -> Stmt:
     node = realize.block
     spatial = [iv for iv in node.iter_vars if iv.kind is not IterKind.REDUCE]
@@ -75,6 +87,7 @@ def _init_nest(tree: Tree, realize: BlockRealize, inner: list[For], reducing: se
     values = bindings(realize)
     used = frozenset().union(*(free_vars(values[iv.var]) for iv in spatial)) if spatial else frozenset()
     used |= free_vars(realize.predicate) - reducing
+    _require_loops_of_its_own(tree, realize, inner, used)
     table: dict[Var, Expr] = {}
     nest: list[For] = []
     for x in inner:

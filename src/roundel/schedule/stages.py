@@ -89,13 +89,23 @@ def copied_region(site: Site, users: Sequence[BlockRealize], buffer: Buffer, *, 
     an = site.tree.analyzer(site.top, inside=True)
     found = [(u, touched(site.tree, u, r, site.loop, an)) for u in users for r in regions_of(u.block, buffer, written=written)]
     for u, region in found:
-        asked = {a.buffer for a in loads_of(*(e for r in region for e in (r.min, r.extent)))}
-        why = f"which part of it block {u.block.name} touches is read from memory"
-        if asked and not is_true(u.predicate):
-            refuse(site.tree, u, f"cannot copy {buffer.name}", f"{why}, where that block need not run")
-        if any(w.buffer in asked for r in site.tree.realizes(site.top.body) for w in r.block.writes):
-            refuse(site.tree, u, f"cannot copy {buffer.name}", f"{why} that changes there")
+        require_known_place(site.tree, u, buffer, region, site.loop)
     return functools.reduce(lambda a, b: union(a, b, an), [region for _, region in found])
+
+
+def require_known_place(tree: Tree, user: BlockRealize, buffer: Buffer, region: Region, loop: For | None) -> None:
+    """What a block touches of a buffer in an iteration of a loop (None: in its scope) can be told before it runs, also where memory tells it."""
+    loads = loads_of(*(e for r in region for e in (r.min, r.extent)))
+    if not loads:
+        return
+    top = loop or tree.scope(user)
+    an, cannot = tree.analyzer(top, inside=True), f"cannot prepare what block {user.block.name} touches of {buffer.name}"
+    if not is_true(user.predicate) or tree.conditions(user, loop):
+        refuse(tree, user, cannot, "memory says which part that is, and the block need not run")
+    if any(w.buffer.data is a.buffer.data for r in tree.realizes(top.body) for w in r.block.writes for a in loads):
+        refuse(tree, user, cannot, "memory says which part that is, and changes there")
+    if not all(an.prove(r.min >= 0) and an.prove(end(r) <= n) for a in loads for r, n in zip(a.region, a.buffer.shape)):
+        refuse(tree, user, cannot, "memory says which part that is, and may end before, where a condition in the block leaves it out")
 
 
 def stored_region(site: Site, realize: BlockRealize, buffer: Buffer) -> Region:
