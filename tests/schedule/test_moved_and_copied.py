@@ -44,7 +44,7 @@ def accepts(func, step) -> bool:
         return False
     assert not well_formed(sch.mod)
     rng = np.random.default_rng(0)
-    want = [rng.integers(-9, 9, [int(s) for s in b.shape]).astype("int32") for b in func.buffer_params]
+    want = [rng.integers(-9, 9, [int(s) for s in b.shape]).astype(b.dtype.numpy) for b in func.buffer_params]
     got = [a.copy() for a in want]
     run_prim_func(func, want)
     run_prim_func(sch.func, got)

@@ -47,16 +47,21 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     changed = tree.edit({realize: None})
     inside = changed.nodes[scope.token]
     changed = changed.edit({inside.body: inliner.rewrite(inside.body)})
-    left = _touching(changed.nodes[scope.token].body, buffer)
-    if left:
-        who = f"block {left[0].block.name}" if type(left[0]) is BlockRealize else "a statement outside of blocks"
-        refuse(tree, realize, f"cannot inline block {node.name}", f"{who} uses a view or a pointer of {buffer.name}")
+    _require_untouched(changed, scope, buffer, realize, f"cannot inline block {node.name}", "uses a view or a pointer of")
     for r in changed.children(changed.nodes[scope.token]):
         if r is tree.realize(r.block.token):
             continue
         if legality.writes_of(r.block) & legality.reads_of(node):
             legality.require_own_elements(changed, r, f"inline block {node.name}")
     return Change(_without(changed, scope, buffer), None, {block: "inlined into its consumers"})
+
+
+def _require_untouched(changed: Tree, scope: Block, buffer: Buffer, realize: BlockRealize, cannot: str, how: str) -> None:
+    """Nothing in a scope touches a buffer any more."""
+    left = _touching(changed.nodes[scope.token].body, buffer)
+    if left:
+        who = f"block {left[0].block.name}" if type(left[0]) is BlockRealize else "a statement outside of blocks"
+        refuse(changed, realize, cannot, f"{who} {how} {buffer.name}")
 
 
 def _require_no_loops_used(tree: Tree, realize: BlockRealize, value: Expr) -> None:
@@ -194,6 +199,7 @@ def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
     new = producer.replace(block=with_access(tree, source.replace(body=body)), predicate=_guard(an, producer, node, table, at, made.indices))
     legality.require_no_conflict(tree, realize, [r for r in legality.passed(tree, realize, producer) if r is not producer], "inline")
     changed = tree.edit({realize: None, producer: new})
+    _require_untouched(changed, tree.scope(realize), buffer, realize, what, "uses")
     if legality.writes_of(node) & legality.needed_by(producer):
         legality.require_own_elements(changed, new, f"inline block {node.name} into its producer")
     return Change(_without(changed, tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"})

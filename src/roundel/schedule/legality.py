@@ -14,8 +14,9 @@ from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Ra
 from .accesses import INIT, Access, accesses_of, loads_of
 from .dependence import Place, conflicts, instance_conflicts, places_under, same_instance, stays_before
 from .handed_on import reads_what_it_stores, reduces_over, written
+from .limits import independent
 from .primitive import refuse
-from .regions import regions_of, regions_read, run_domain, touched
+from .regions import domain, regions_of, regions_read, run_domain, touched
 from .tree import Tree, child_stmts, conjuncts, is_one, is_true
 
 FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
@@ -239,7 +240,9 @@ def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer, within: For | 
     reducing = {x for iv, v in zip(block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE and block.init is not None for x in free_vars(v)}
     asked = [c for c in conjuncts(realize.predicate) if free_vars(c).isdisjoint(reducing)]  # (the init runs whatever is reduced over)
     box = run_domain(tree, realize, within) if box is None else box
-    if tree.conditions(realize, within) or any(reads_memory(c) for c in conjuncts(realize.predicate)) or ((asked or within is not None) and box is None):
+    if tree.conditions(realize, within) or any(reads_memory(c) for c in conjuncts(realize.predicate)):
+        return False
+    if box is None and (asked or within is not None or not independent(domain(tree.loops(realize)))):
         return False
     mine = [a for a in accesses_of(block) if a.store and a.buffer is buffer and (block.init is None or a.update == INIT)]
     part = block.body if block.init is None else block.init
@@ -364,17 +367,29 @@ def require_no_idle(tree: Tree, realize: BlockRealize, loops: Sequence[For], doi
             )
 
 
+def _starts(tree: Tree, realize: BlockRealize) -> dict[Var, Expr]:
+    return {x.loop_var: x.min for x in tree.loops(realize)}
+
+
+def require_start(tree: Tree, realize: BlockRealize, doing: str) -> None:
+    """The loops of a reduction begin where its domain does, which is where its init runs."""
+    starts, an = _starts(tree, realize), tree.analyzer(realize)
+    for iv, v in zip(realize.block.iter_vars, realize.iter_values):
+        if iv.kind is IterKind.REDUCE and not an.prove_equal(substitute(v, starts), iv.dom.min):
+            refuse(tree, realize, f"cannot {doing}", f"{iv.var.name} does not begin where its domain does, so that the init does not run")
+
+
 def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:
     """The init of a reduction runs once for each of its results: conditions hold at the start of the reduction, which one iteration is.
 
     (A condition on sizes alone says that there is nothing to reduce over; then the result is the init.)
     """
     require_own_condition(tree, realize, doing)
-    loops = {x.loop_var: x for x in tree.loops(realize)}
     reducing = [v for iv, v in zip(realize.block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE]
-    mine = {v: loops[v].min for e in reducing for v in free_vars(e) if v in loops}
+    mine = {v: first for v, first in _starts(tree, realize).items() if any(v in free_vars(e) for e in reducing)}
     asked = tir.logical_and(*(c for c in conjuncts(realize.predicate) if not free_vars(c).isdisjoint(mine)))
     at_start = tree.analyzer(realize).simplify(substitute(asked, mine))
+    require_start(tree, realize, doing)
     if not is_true(at_start) and (reads_memory(at_start) or not all(v.size for v in free_vars(at_start))):
         refuse(tree, realize, f"cannot {doing}", f"the condition {asked.script()} may leave out the start of the reduction, and the init with it")
     if any(type(v) is not Var for v in reducing):
