@@ -31,14 +31,14 @@ def nest(block: str, *around: str) -> str:
     return "".join(f"{'    ' * min(k, depth)}{line}\n" for k, line in enumerate(lines))
 
 
-def summed(outer: str, inner: str, domain: str = "4", value: str = "S[v] + A[v, k]", condition: str = "") -> str:
+def summed(outer: str, inner: str, domain: str = "4", value: str = "S[v] + A[v, k]", condition: str = "", start: str = "T.int32(0)") -> str:
     """A sum of the rows of A whose loops, v's and k's, run as is said."""
     block = f"""
 with T.sblock("S"):
     v = T.axis.spatial(4, i)
     k = T.axis.reduce({domain}, j)
     with T.init():
-        S[v] = T.int32(0)
+        S[v] = {start}
     S[v] = {value}
 """
     return nest(block, outer, condition, inner)
@@ -70,7 +70,11 @@ def test_partial_results_are_as_many_as_iterations(loops, taken):
     assert accepts(program(summed(*loops)), lambda sch: sch.rfactor(sch.get_loops("S")[1], 0)) == taken
 
 
-STEPS_WITH_AN_INIT = [lambda sch: sch.decompose_reduction("S", sch.get_loops("S")[0]), lambda sch: sch.blockize(sch.get_loops("S")[0])]
+STEPS_WITH_AN_INIT = [
+    lambda sch: sch.decompose_reduction("S", sch.get_loops("S")[0]),
+    lambda sch: sch.blockize(sch.get_loops("S")[0]),
+    lambda sch: sch.cache_write("S", 0, "global"),
+]
 
 
 @pytest.mark.parametrize("step", STEPS_WITH_AN_INIT)
@@ -78,6 +82,13 @@ def test_an_init_does_not_come_before_another_instance_reads_the_result(step):
     """Each row's sum adds what the row after it holds from before."""
     func = program(summed(*BOX, value="S[v] + A[v, k] * S[(v + 1) % 4]"))
     assert not accepts(func, step)
+
+
+def test_an_init_reads_what_is_padded():
+    """A, I and S grow, and so does what the init reads."""
+    func = program(summed(*BOX, start="A[v, v]"))
+    assert not accepts(func, lambda sch: sch.pad_einsum("S", [3, 1]))  # (two rows of A at once)
+    assert accepts(program(summed(*BOX, start="T.Cast('int32', I[v])")), lambda sch: sch.pad_einsum("S", [3, 1]))
 
 
 @pytest.mark.parametrize("depth, taken", [(0, False), (1, True)])

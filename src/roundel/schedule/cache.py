@@ -108,6 +108,8 @@ def cache_write(
         )
     legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
     legality.require_own_condition(tree, realize, f"cache {buffer.name} of block {node.name}")
+    if node.init is not None:
+        legality.require_own_results(tree, realize, f"cache {buffer.name}")
     users = _asked_for(tree, realize, buffer, consumer_blocks)
     for u in users:
         if u in (realize, *others) or tree.order[u] < tree.order[realize] or not stored_by(tree, realize, u, buffer):

@@ -54,13 +54,15 @@ class _PadEinsum:
         if not loops_are_variables(self.realize, self.loops[-len(mine) :]):
             self.refuse("its loops are not exactly its variables; pad before splitting")
         doms, an = {iv.var: iv.dom for iv in block.iter_vars}, self.tree.analyzer(self.realize)
-        for n in walk(block.body):
-            if type(n) not in (BufferLoad, BufferStore):
-                continue
+        for n in self.touching():
             if any(type(i) is not Var or i not in mine for i in n.indices):
                 self.refuse(f"{n.buffer.name} is not indexed by its variables alone")
             if not all(an.prove_equal(doms[i].extent, size) for i, size in zip(n.indices, n.buffer.shape)):
                 self.refuse(f"its variables do not run over exactly {n.buffer.name}")
+
+    def touching(self) -> list[BufferLoad | BufferStore]:
+        """The loads and stores of the block, those of its init last."""
+        return [n for part in (self.block.body, self.block.init) if part is not None for n in walk(part) if type(n) in (BufferLoad, BufferStore)]
 
     def check_zeros(self) -> None:
         """Along a padded reduction every term has a factor that is padded with 0."""
@@ -80,9 +82,7 @@ class _PadEinsum:
         """The buffers that grow, each with indices at which the block touches it, all of which grow alike. What is only read comes first."""
         written = {s.buffer for s in walk(self.block.body) if type(s) is BufferStore}
         found: dict[Buffer, tuple[Expr, ...]] = {}
-        for n in walk(self.block.body):
-            if type(n) not in (BufferLoad, BufferStore):
-                continue
+        for n in self.touching():
             grown = [self.new[v] if v in self.grown else None for v in n.indices]
             if grown != [self.new[v] if v in self.grown else None for v in found.setdefault(n.buffer, n.indices)]:
                 self.refuse(f"{n.buffer.name} is touched at places of which one would be padded, and the other not, or not as far")
