@@ -179,6 +179,13 @@ def test_blocks_that_are_to_read_a_copy_read_the_buffer():
         sch.cache_write("S", 0, "global", consumer_blocks=["C"])
 
 
+def test_a_domain_that_a_replaced_loop_tells_is_not_transformed():
+    """A block whose second variable runs to i + 1, in the loops i and j."""
+    func = program(nest(COPY.replace('T.axis.remap("SS", [i, j])', "T.axis.spatial(4, i), T.axis.spatial(i + 1, j)"), *LONGER_ROWS))
+    assert not accepts(func, lambda sch: sch.transform_block_layout("C", lambda v, w: (w, v)))
+    assert accepts(program(nest(COPY, *BOX)), lambda sch: sch.transform_block_layout("C", lambda v, w: (w, v)))
+
+
 def test_padding_is_a_number_of_the_type():
     sch = Schedule(program(MADE + reader("B[v, w]")))
     with pytest.raises(ScheduleError, match="no number of B's type"):

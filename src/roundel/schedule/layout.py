@@ -228,6 +228,8 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Map) -> Cha
             "its loops are not exactly its variables",
             hint="transform_block_layout comes before splitting",
         )
+    if any(free_vars(n) & {x.loop_var for x in chain} for n in shape):
+        refuse(tree, realize, f"cannot transform the domain of block {node.name}", "how far a variable runs is told by the loops that would be replaced")
     try:
         inverse, padding = inverse_index_map(index_map, shape)
         extents = map_shape(index_map, shape)
