@@ -79,6 +79,7 @@ CASES = {
     "unique_consecutive": (lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True), VALUES[0]),
     "item": (lambda x, i: x.narrow(0, i.item(), 1) + 0, X, torch.tensor(1)),
     "repeat_interleave": (lambda x, n: (x.repeat_interleave(n, 0), torch.repeat_interleave(n, output_size=6)), draw(4, 3), torch.tensor([2, 0, 3, 1])),
+    "bincount": (lambda i, w: (i.bincount(), i.bincount(w, 9), i.bincount(i), i[:0].bincount(minlength=2)), torch.tensor([2, 0, 3, 2]), draw(4)),
     "slice_scatter": (lambda x: x.slice_scatter(torch.ones(3, 2), 1, 1, 5, 2), X),
     "softmax of a number": (lambda x: (torch.ops.aten._softmax(x[0, 0], 0, False), F.log_softmax(x[0, 0], -1)), X),
     "linear_cross_entropy": (lambda x, w: F.linear_cross_entropy(x, w, torch.tensor([1, 0, 3])), X, draw(4, 5)),

@@ -83,6 +83,23 @@ def _unique_consecutive(node: NodeContext, x: Any, return_inverse: bool = False,
     return values, inverse if return_inverse else none, counts if return_counts else none
 
 
+@converter("bincount")
+def _bincount(node: NodeContext, x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each integer from 0 occurs, or the sum of its weights; one element more than the largest integer, at least ``minlength``."""
+    size = x.sinfo.shape
+    x = node.make("astype", x, dtype="int64")
+    least = node.make("full", graph.ShapeExpr((_ONE,)), scalar(minlength - 1, INT64), dtype="int64")
+    top = node.make("max", node.make("concat", graph.Tuple((x, least)), axis=0))
+    bins = counted(node.importer.bb, node.make("add", top, scalar(1, INT64)), None, "bins")
+    if weights is None:
+        weights = node.make("ones", graph.ShapeExpr(size), dtype="int64")
+    elif not weights.sinfo.dtype.is_float:
+        weights = node.make("astype", weights, dtype="float64")
+    # A negative integer has no place, also none counted from the end: the check of indices refuses the least integer at run time.
+    place = node.make("where", node.make("less", x, scalar(0, INT64)), node.emit(scalar(-(2**63), INT64)), x)
+    return node.make("scatter_elements", node.make("zeros", graph.ShapeExpr((bins,)), dtype=str(weights.sinfo.dtype)), place, weights, axis=0, reduction="add")
+
+
 @converter("repeat_interleave.Tensor")
 def _repeat_interleave(node: NodeContext, repeats: Any, *, output_size: Any = None) -> Any:
     """Each position as often as its count says: position k is where the running total of the counts first exceeds k."""
