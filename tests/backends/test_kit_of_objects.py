@@ -89,25 +89,28 @@ int kit_run(kit_operator *);
 int kit_delete(kit_operator *);
 """
 CALLS = """
-static void kit_call(kit_operator *op, const float *x, float *y, void *room, int64_t in, int64_t out, int64_t rows, int64_t share, int64_t part) {
+static int32_t kit_call(kit_operator *op, const float *x, float *y, void *room, int64_t in, int64_t out, int64_t rows, int64_t share, int64_t part) {
   int64_t first = part * share, count = rows - first < share ? rows - first : share;
   size_t bytes, alignment;
-  if (kit_reshape(op, (size_t)count, &bytes, &alignment) || kit_setup(op, room, x + first * in, y + first * out) || kit_run(op))
-    __builtin_trap();
+  int32_t status = kit_reshape(op, (size_t)count, &bytes, &alignment);
+  if (!status) status = kit_setup(op, room, x + first * in, y + first * out);
+  if (!status) status = kit_run(op);
   kit_delete(op);
+  return status;
 }
-void kit_fully_connected(const float *x, const float *w, float *y, void *room, int64_t in, int64_t out, int64_t rows, int64_t share, int64_t relu,
-                         int64_t part) {
+int32_t kit_fully_connected(const float *x, const float *w, float *y, void *room, int64_t in, int64_t out, int64_t rows, int64_t share, int64_t relu,
+                            int64_t part) {
   kit_operator *op;
-  if (kit_create_fully_connected_nc_f32((size_t)in, (size_t)out, w, relu ? 0 : -INFINITY, INFINITY, &op)) __builtin_trap();
-  kit_call(op, x, y, room, in, out, rows, share, part);
+  int32_t status = kit_create_fully_connected_nc_f32((size_t)in, (size_t)out, w, relu ? 0 : -INFINITY, INFINITY, &op);
+  return status ? status : kit_call(op, x, y, room, in, out, rows, share, part);
 }
-void kit_softmax(const float *x, float *y, void *room, int64_t channels, int64_t rows, int64_t share, int64_t part) {
+int32_t kit_softmax(const float *x, float *y, void *room, int64_t channels, int64_t rows, int64_t share, int64_t part) {
   kit_operator *op;
-  if (kit_create_softmax_nc_f32((size_t)channels, &op)) __builtin_trap();
-  kit_call(op, x, y, room, channels, channels, rows, share, part);
+  int32_t status = kit_create_softmax_nc_f32((size_t)channels, &op);
+  return status ? status : kit_call(op, x, y, room, channels, channels, rows, share, part);
 }
 """
+STATUSES = {1: "invalid parameter", 2: "out of memory"}
 
 
 def packed(weight, bias):
@@ -128,7 +131,7 @@ def implement(c, library):
     if library.missing:
         return library.missing
     channels, rows = c.operands[0].shape[-1], rows_of(c)
-    ways = {"library": library, "parallel": (rows + SHARE - 1) // SHARE, "workspace": SHARE * channels * 4}
+    ways = {"library": library, "parallel": (rows + SHARE - 1) // SHARE, "workspace": SHARE * channels * 4, "statuses": STATUSES}
     if "nn.softmax" in c.calls:
         axis = c.attrs("nn.softmax")["axis"]
         if axis not in (-1, len(c.operands[0].shape) - 1):

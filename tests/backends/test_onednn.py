@@ -17,9 +17,11 @@ import roundel as rd
 from roundel import backends, driver
 from roundel.backends import onednn
 from roundel.backends.libraries import libraries
+from roundel.backends.onednn_calls import MOST_KEPT, SOURCE
 from roundel.builder import BlockBuilder
 from roundel.graph.tidy.dead_code import eliminate_dead_code
 from roundel.ir import graph
+from roundel.runtime import toolchain
 from roundel.script import relax as R
 
 pytestmark = pytest.mark.skipif(bool(onednn.LIBRARY.missing), reason=onednn.LIBRARY.missing)
@@ -266,7 +268,7 @@ def test_weights_are_reordered_once_and_threads_are_the_models_own(tmp_path, thr
 
 
 def test_a_file_runs_without_the_library_and_says_so(tmp_path, monkeypatch):
-    (tmp_path / "libdnnl.so.3").symlink_to(next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libdnnl" in line))
+    (tmp_path / "libdnnl.so.3").symlink_to(library())
     monkeypatch.setattr(onednn, "LIBRARY", replace(onednn.LIBRARY, files=lambda: [str(tmp_path / "libdnnl.so.3")]))
     mod, x = chain(4), values(1, 8, 10, 10)
     expected = rd.interpret(mod)["main"](x)
@@ -283,6 +285,82 @@ def test_a_file_runs_without_the_library_and_says_so(tmp_path, monkeypatch):
     (tmp_path / "libdnnl.so.3").unlink()
     said = outcome()
     assert said.count("the library onednn is not found") == 1 and "generated code runs instead" in said
+
+
+def library():
+    """The file of oneDNN that this process has loaded."""
+    return next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libdnnl" in line)
+
+
+def shim(folder, text):
+    """A library that has these functions, and for the others asks oneDNN."""
+    source, made = folder / "shim.c", folder / "libshim.so"
+    source.write_text(text)
+    toolchain.run([*toolchain.compiler(), "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", made, source, library()])
+    return made
+
+
+FAILURES = {"a primitive": "int dnnl_primitive_execute(void) { return 5; }", "a description": "int dnnl_matmul_primitive_desc_create(void) { return 3; }",
+            "a reorder": "int dnnl_reorder_primitive_desc_create(void) { return 1; }", "an engine": "int dnnl_engine_create(void) { return 5; }",
+            "memory": "int dnnl_memory_create(void) { return 1; }"}
+MEANINGS = {5: "runtime error", 3: "unimplemented", 1: "out of memory"}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_call_that_fails_is_an_error_that_says_why(failure, threads, tmp_path, monkeypatch):
+    weights = R.const(values(96, 96))
+    mod = module((40, 96), lambda bb, x: R.matmul(x, weights))
+    file = shim(tmp_path, failure)
+    monkeypatch.setattr(onednn, "LIBRARY", replace(onednn.LIBRARY, files=lambda: [str(file)]))
+    model = compiled(mod, threads=threads)
+    status = int(re.search(r"return (\d)", failure).group(1))
+    for _ in range(2):
+        try:
+            model(values(40, 96))
+        except rd.RoundelError as error:
+            assert f"onednn cannot compute matmul 40x96 by 96x96: status {status}, {MEANINGS[status]}" in str(error)
+        else:
+            assert "reorder" in failure, "oneDNN may multiply these weights as they are"
+
+
+def test_what_it_may_not_use_of_the_processor_generated_code_computes(tmp_path):
+    """Told to use SSE alone, it has no bfloat16, and its 8-bit products are not exact."""
+    import ml_dtypes
+
+    weights = R.const(values(32, 16).astype(ml_dtypes.bfloat16))
+    mod = module((5, 32), lambda bb, x: R.astype(bb.emit(R.matmul(bb.emit(R.astype(x, dtype="bfloat16")), weights)), dtype="float32"))
+    if chosen(mod) != ["onednn"]:
+        pytest.skip("the processor has no AVX-512")
+    file, x = compiled(mod).save(tmp_path / "model.so"), values(5, 32)
+    for isa, calls in (("DEFAULT", 1), ("SSE41", 0)):
+        got, printed, said = in_process(tmp_path, file, x, 1, DNNL_VERBOSE="1", DNNL_MAX_CPU_ISA=isa)
+        assert bool(re.search("exec,cpu,matmul", printed)) == calls and not said
+        np.testing.assert_allclose(got, rd.interpret(mod)["main"](x), rtol=0.02, atol=0.1)
+
+
+def test_primitives_of_symbolic_sizes_are_kept_up_to_a_limit(tmp_path, monkeypatch):
+    """Three sizes that come by turns are made once where three are kept, and each time where two are."""
+    weights = R.const(values(8, 4, 3, 3))
+    mod = module((1, 4, 9, 9), lambda bb, x: R.nn.conv2d(x, weights, padding=(1, 1)), symbolic=(2,))
+    text = """
+    #include <dlfcn.h>
+    static int count;
+    int made(void) { return count; }
+    int dnnl_primitive_create(void **made, const void *description) {
+      count++;
+      return ((int (*)(void **, const void *))dlsym(dlopen("@FILE@", RTLD_NOW), __func__))(made, description);
+    }
+    """
+    file = shim(tmp_path, text.replace("@FILE@", library()))
+    for kept, expected in ((2, 9), (3, 3)):
+        source = SOURCE.replace(f"MOST_KEPT = {MOST_KEPT} ", f"MOST_KEPT = {kept} ")
+        monkeypatch.setattr(onednn, "LIBRARY", replace(onednn.LIBRARY, files=lambda: [str(file)], source=source))
+        model, before = compiled(mod, threads=1), ctypes.CDLL(str(file)).made()
+        for rows in (9, 10, 11) * 3:
+            x = values(1, 4, rows, 9)
+            np.testing.assert_allclose(model(x), rd.interpret(mod)["main"](x), rtol=1e-4, atol=1e-4)
+        assert expected <= ctypes.CDLL(str(file)).made() - before <= expected + 3, "and its weights are reordered, for each form that it wants"
 
 
 def test_the_callers_number_of_openmp_threads_stays():

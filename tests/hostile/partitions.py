@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random graphs partitioned by patterns, merged, and put back: regions are convex, no two wait for each other, nothing is lost, and results are the
-same with every backend on: kernels in C, functions of Python, OpenBLAS where it is installed."""
+same with every backend on: kernels in C, functions of Python, OpenBLAS and oneDNN where they are installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 import roundel as rd
 from roundel import backends, driver
-from roundel.backends import openblas
+from roundel.backends import onednn, openblas
 from roundel.backends.libraries import libraries
 from roundel.builder import BlockBuilder
 from roundel.graph.partition.inline_composites import inline_composites
@@ -50,7 +50,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
 def _wrong_with_backends(mod: IRModule, source: random.Random) -> Iterator[str]:
     """Differences of what a model returns whose parts are computed by backends, from what the interpreter says of it."""
     mine = [_in_c(), _in_python()]
-    names = [b.name for b in mine] + ([] if openblas.LIBRARY.missing else ["openblas"])
+    names = [b.name for b in mine] + [kit.BACKEND.name for kit in (openblas, onednn) if not kit.LIBRARY.missing]
     source.shuffle(names)
     for backend in mine:
         backends.register(backend)

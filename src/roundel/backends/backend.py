@@ -20,9 +20,10 @@ import numpy as np
 from ..ir import graph, tir
 from ..ir.annotations import IMPORT_C, RANGES
 from ..ir.attrs import EMPTY, Attrs
-from ..ir.dtype import HANDLE, INT64, VOID
+from ..ir.dtype import HANDLE, INT32, INT64, VOID
 from ..ir.errors import OptionError
-from ..ir.op import FuseKind
+from ..ir.escape import assertion
+from ..ir.op import FuseKind, OpDef
 from ..ir.tir import as_index
 from ..ir.visit import free_vars, substitute
 from ..relax.fuse_by_pattern import FusionPattern
@@ -55,6 +56,13 @@ class Composite:
         """What is known of the result."""
         return self.function.ret_sinfo  # type: ignore[return-value]
 
+    @property
+    def subject(self) -> str:
+        """What is computed, in words: the pattern's name behind its first point, and the shapes of the operator's operands."""
+        anchor: Any = anchor_of(self.function.body.bindings).value
+        operands = [a.sinfo for a in getattr(anchor, "args", ()) if isinstance(a.sinfo, graph.TensorInfo)]
+        return f"{self.name.partition('.')[2]} {' by '.join('x'.join(map(str, i.shape or ())) for i in operands)}"
+
     @cached_property
     def calls(self) -> dict[str, graph.Call]:
         """The calls of operators by the operators' names, the first of each."""
@@ -77,14 +85,15 @@ class Composite:
 class Kernel:
     """How a composite function is computed: a tensor program of its operands and its result, or a ``function`` of Python that is called with arrays
     of both. ``pack``: what becomes of operands that are constants, by position; done once, at compile time. ``forms``: in which form it wants operands,
-    by position, and makes its result (-1), where these are not the graph's. ``library``: without which the program cannot run. ``cycles``: what it
-    is expected to take on one core, None if nothing is."""
+    by position, and makes its result (-1), where these are not the graph's. ``library``: without which the program cannot run. ``guard``: a C function
+    of these numbers, which says when the model runs whether it can (not 0). ``cycles``: what it is expected to take on one core, None if nothing is."""
 
     program: tir.PrimFunc | None = None
     function: Callable[..., None] | None = None
     pack: Packing = field(default_factory=dict)
     forms: Mapping[int, Form] = field(default_factory=dict)
     library: Library | None = None
+    guard: tuple[Any, ...] = ()
     cycles: float | None = None
 
 
@@ -118,16 +127,27 @@ class Backend:
 GENERATED = "generated"
 
 
+def anchor_of(bindings: Sequence[Any]) -> Any:
+    """The binding whose operator others are fused into; the last where there is none."""
+    return next((b for b in bindings if isinstance(op := getattr(b.value, "op", None), OpDef) and op.kind == FuseKind.ANCHOR), bindings[-1])
+
+
 def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[int] | None = None, source: str = "", library: Library | None = None,
            parallel: Any = None, ranges: bool = False, workspace: Any = None, pack: Packing | None = None, forms: Mapping[int, Form] | None = None,
-           cycles: float | None = None) -> Kernel:
+           statuses: Mapping[int, str] | None = None, guard: Sequence[Any] = (), cycles: float | None = None) -> Kernel:
     """The kernel that calls a C function: ``void symbol(const T *operand, ..., T *result, int64_t number, ...)``.
 
     ``operands`` are the positions of those that it gets, in its order (by default all, in that of the composite function's parameters).
     ``source`` is C text that defines it; or ``library.source`` does. With ``parallel``, a number of parts, it is called once for each part, by the
     threads of the model, and its last argument is the part; with ``ranges`` once for each thread, and its last arguments are the first part and how
     many. ``forms`` are those of `Kernel`. ``workspace``: bytes of memory that each call gets after the result. ``numbers`` may
-    be expressions of symbolic sizes. Constants that are packed (``pack``) come as the arrays that packing makes. Raises OptionError for operands
+    be expressions of symbolic sizes.
+
+    With ``statuses`` the function returns ``int32_t`` instead: 0, or why it could not compute the result, which fails the run of the model with what
+    that status means here. ``guard`` is what is asked beforehand, the name of a function ``int32_t guard(int64_t number, ...)`` and its numbers: where it
+    returns 0, generated code runs instead.
+
+    Constants that are packed (``pack``) come as the arrays that packing makes. Raises OptionError for operands
     or results that are no tensors of known rank.
     """
     pack = dict(pack or {})
@@ -149,8 +169,9 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     given += [tir.cast(substitute(as_index(n), own), INT64) for n in numbers]
     part = tir.Var("part", INT64, True)
     given += [] if parallel is None else [part, tir.const(1, INT64)] if ranges else [part]
-    call = tir.Evaluate(tir.Call("call_extern", (tir.StringImm(symbol), *given), VOID))
-    body: tir.Stmt = call if room is None else tir.Allocate(room, call)
+    call = tir.Call("call_extern", (tir.StringImm(symbol), *given), VOID if statuses is None else INT32)
+    body: tir.Stmt = tir.Evaluate(call) if statuses is None else _checked(call, composite, statuses)
+    body = body if room is None else tir.Allocate(room, body)
     if parallel is not None:
         how = Attrs({RANGES: True}) if ranges else EMPTY
         body = tir.For(part, tir.index_const(0), substitute(as_index(parallel), own), tir.ForKind.PARALLEL, body, annotations=how)
@@ -158,7 +179,16 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     text = source or (library.c_source if library is not None else "")
     attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, IMPORT_C: (text,)})
     program = tir.PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
-    return Kernel(program, pack=pack, forms=dict(forms or {}), library=library, cycles=cycles)
+    return Kernel(program, pack=pack, forms=dict(forms or {}), library=library, guard=tuple(guard), cycles=cycles)
+
+
+def _checked(call: tir.Call, composite: Composite, statuses: Mapping[int, str]) -> tir.Stmt:
+    """A call whose status fails the run when it is not 0."""
+    status = tir.Var("status", INT32)
+    head, tail = assertion(f"{composite.name.partition('.')[0]} cannot compute {composite.subject}"), 'libraries="off" compiles generated code alone'
+    named = [tir.Assert(tir.ne(status, tir.const(code, INT32)), f"{head}: status {code}, {assertion(meaning)}; {tail}") for code, meaning in statuses.items()]
+    other = tir.Assert(tir.eq(status, tir.const(0, INT32)), f"{head}: status {{0}}; {tail}", None, (status,))
+    return tir.Let(status, call, tir.If(tir.ne(status, tir.const(0, INT32)), tir.seq(*named, other)))
 
 
 def python(function: Callable[..., None], *, cycles: float | None = None) -> Kernel:

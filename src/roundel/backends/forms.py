@@ -75,11 +75,12 @@ class Form:
 
 class Formed(NamedTuple):
     """A call of a kernel: its operands as the graph has them, the forms it wants by position (-1: of its result), and what makes the call of the
-    operands in these forms."""
+    operands in these forms; ``before``: what is asked just before it."""
 
     operands: Sequence[Any]
     forms: Mapping[int, Form]
     call: Callable[[Sequence[Any]], graph.GraphExpr]
+    before: Sequence[graph.VarBinding] = ()
 
 
 def place(func: graph.Function, calls: Mapping[graph.Var, Formed]) -> graph.Function:
@@ -107,6 +108,7 @@ class _Held:
         """Append a binding, or what computes its value instead."""
         self.name = binding.var.name
         if formed is not None:
+            self.bindings.extend(formed.before)
             operands = [self.operand(a, formed.forms.get(k)) for k, a in enumerate(formed.operands)]
             self._result(binding, formed.call(operands), formed.forms.get(-1))
         elif (found := self._between(binding)) is not None:

@@ -20,10 +20,11 @@ from ..ir import graph, options, tir
 from ..ir.annotations import IMPORT_C
 from ..ir.attrs import Attrs
 from ..ir.choice import Choosing
-from ..ir.dtype import BOOL, HANDLE, INT32
+from ..ir.dtype import BOOL, HANDLE, INT32, INT64
 from ..ir.errors import RoundelError
 from ..ir.module import IRModule
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, FuseKind, OpDef
+from ..ir.visit import free_vars
 from ..passes import pass_
 from ..relax.fuse_by_pattern import without
 from ..relax.outline import Renamed
@@ -33,7 +34,6 @@ from ..target import Target
 from . import known
 from .backend import GENERATED, Backend, Kernel
 from .forms import Form, Formed, place
-from .library import Library
 from .offers import Offer, Part, parts_of, plain
 
 _numbers = itertools.count()  # of functions of Python
@@ -78,7 +78,7 @@ class Calls:
         self.mod, self.name, self.func, self.backends = mod, name, func, backends
         self.target = mod.attrs.get("target") or Target.host()
         self.expectations = Expectations.of(mod)
-        self.found: dict[str, tuple[Library, graph.Var]] = {}
+        self.found: dict[Any, graph.VarBinding] = {}  # whether libraries are there, and what guards say, by what is asked
         self.python: list[str] = list(func.attrs.get("python", ()))  # what keeps the model from being shipped
 
     def module(self) -> IRModule:
@@ -101,7 +101,7 @@ class Calls:
     def finished(self, func: graph.Function, calls: Mapping[graph.Var, Formed]) -> IRModule:
         """The module with a function in which calls of kernels (`formed`) compute these values: it first asks whether their libraries are there."""
         func = place(func, calls)
-        first = graph.BindingBlock(tuple(graph.VarBinding(v, self._asked(library)) for library, v in self.found.values()))
+        first = graph.BindingBlock(tuple(self.found.values()))
         body = func.body.replace(blocks=(first, *func.body.blocks)) if self.found else func.body
         attrs = func.attrs | {"python": tuple(dict.fromkeys(self.python))} if self.python else func.attrs
         return self.mod.with_functions({self.name: func.replace(body=body, attrs=attrs)})
@@ -136,11 +136,13 @@ class Calls:
         """The call of an offer's kernel, and the forms that it wants operands in."""
         kernel = offer.kernel
         assert isinstance(kernel, Kernel)
-        return Formed(offer.operands, kernel.forms, lambda operands: self._called(offer, kernel, backend, operands))
+        asked = None if kernel.library is None and not kernel.guard else self._asked(kernel)
+        before = () if asked is None or asked in self.found.values() else (asked,)
+        return Formed(offer.operands, kernel.forms, lambda operands: self._called(offer, kernel, asked, backend, operands), before)
 
-    def _called(self, offer: Offer, kernel: Kernel, backend: str, operands: Sequence[Any]) -> graph.GraphExpr:
-        """The value of a part of the graph by its kernel, of operands in the forms that it wants, or by generated code where a library that it calls is
-        not found."""
+    def _called(self, offer: Offer, kernel: Kernel, asked: graph.VarBinding | None, backend: str, operands: Sequence[Any]) -> graph.GraphExpr:
+        """The value of a part of the graph by its kernel, of operands in the forms that it wants, or by generated code where what was ``asked`` says
+        that the kernel cannot run."""
         args = graph.Tuple([_packed(a, kernel.pack.get(k)) for k, a in enumerate(operands)])
         info = kernel.forms.get(-1, Form()).info(offer.composite.result)
         if kernel.function is not None:
@@ -150,24 +152,38 @@ class Calls:
             return graph.Call(CALL_DPS_PACKED, (graph.ExternFunc(symbol), args), sinfo_args=(info,), sinfo=info)
         callee = self._program(offer.composite.name.replace(".", "_"), kernel.program)
         call = graph.Call(CALL_TIR, (callee, args), sinfo_args=(info,), sinfo=info)
-        if kernel.library is None:
-            return call
-        _, found = self.found.setdefault(kernel.library.name, (kernel.library, graph.Var(kernel.library.found_symbol, graph.TensorInfo((), "bool"))))
-        return graph.If(found, _sequence(call), _body(offer, operands, kernel.forms), info)
+        return call if asked is None else graph.If(asked.var, _sequence(call), _body(offer, operands, kernel.forms), info)
 
     def _program(self, hint: str, program: Any) -> graph.GlobalVar:
         name = self.mod.unique_name(hint)
         self.mod = self.mod.with_functions({name: program})
         return graph.GlobalVar(name)
 
-    def _asked(self, library: Library) -> graph.Call:
-        """Whether a library is there."""
+    def _asked(self, kernel: Kernel) -> graph.VarBinding:
+        """Whether a kernel's library is there, and what its guard says. Asked once in the function, unless that depends on symbolic sizes."""
+        library, guard = kernel.library, kernel.guard
+        name, numbers = (guard[0] if guard else library.found_symbol), tuple(map(tir.as_index, guard[1:]))  # type: ignore[union-attr]
+        key = (library.name if library is not None else "", name, numbers)
+        if key in self.found:
+            return self.found[key]
         flag, handle = tir.decl_buffer((), "bool", "flag"), tir.Var("flag", HANDLE)
-        found = tir.Call("call_extern", (tir.StringImm(library.found_symbol),), INT32)
-        attrs = Attrs({"scheduled": library.name, "fuse_kind": int(FuseKind.OPAQUE), IMPORT_C: (library.c_source,)})
-        program = tir.PrimFunc((handle,), tir.BufferStore(flag, tir.cast(found, BOOL), ()), ((handle, flag),), attrs)
+        given = tuple(tir.Var(f"number{k}", INT64) for k in range(len(numbers)))
+
+        def holds(symbol: str, *numbers: Any) -> tir.Stmt:
+            return tir.BufferStore(flag, tir.cast(tir.Call("call_extern", (tir.StringImm(symbol), *numbers), INT32), BOOL), ())
+
+        body = holds(library.found_symbol) if library is not None else None
+        if guard:  # it may call the library
+            body = holds(name, *given) if body is None else tir.seq(body, tir.If(tir.BufferLoad(flag, ()), holds(name, *given)))
+        source = kernel.program.attrs[IMPORT_C] if guard else (library.c_source,)  # type: ignore[union-attr]
+        attrs = Attrs({"scheduled": name, "fuse_kind": int(FuseKind.OPAQUE), IMPORT_C: source})
         info = graph.TensorInfo((), "bool")
-        return graph.Call(CALL_TIR, (self._program(library.found_symbol, program), graph.Tuple(())), sinfo_args=(info,), sinfo=info)
+        args = (self._program(name, tir.PrimFunc((handle, *given), body, ((handle, flag),), attrs)), graph.Tuple(()))
+        args += (graph.ShapeExpr(numbers),) if numbers else ()
+        made = graph.VarBinding(graph.Var(name, info), graph.Call(CALL_TIR, args, sinfo_args=(info,), sinfo=info))
+        if not any(free_vars(n) for n in numbers):
+            self.found[key] = made
+        return made
 
 
 def _body(offer: Offer, operands: Sequence[Any], forms: Mapping[int, Form]) -> graph.SeqExpr:

@@ -18,7 +18,7 @@ from ..ir.visit import walk
 from ..relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
 from ..relax.outline import Renamed, outline, unknown_sizes
 from ..target import Target
-from .backend import Backend, Composite, Kernel
+from .backend import Backend, Composite, Kernel, anchor_of
 
 MOST_AROUND = 8  # operators behind one, which generated code may compute with it
 
@@ -54,10 +54,7 @@ class Part:
     @property
     def subject(self) -> str:
         """What is computed, in words."""
-        call = self.anchor.value
-        operands = (a.sinfo for a in call.args if isinstance(a.sinfo, graph.TensorInfo))  # type: ignore[attr-defined]
-        first = next(iter(self.offers.values())).composite.name.partition(".")[2]
-        return f"{first} {' by '.join('x'.join(map(str, i.shape or ())) for i in operands)}"
+        return next(iter(self.offers.values())).composite.subject
 
     def key(self) -> tuple[Any, ...]:
         """What measurements of it hold for: the operators, and which operands are constants; not their values."""
@@ -85,11 +82,6 @@ def offer_of(backend: Backend, name: str, bindings: Sequence[graph.VarBinding], 
         raise
     except Exception as error:
         raise RoundelError(f"backend {backend.name} failed: {type(error).__name__}: {error}", where=site_of(anchor_of(bindings))) from error
-
-
-def anchor_of(bindings: Sequence[graph.VarBinding]) -> graph.VarBinding:
-    """The binding whose operator others are fused into; the last where there is none."""
-    return next((b for b in bindings if _kind(b) == FuseKind.ANCHOR), bindings[-1])
 
 
 def plain(func: graph.Function) -> graph.Function:

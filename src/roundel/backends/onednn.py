@@ -21,7 +21,7 @@ from ..relax.patterns import is_const, is_op, wildcard
 from ..target import Target
 from .backend import Backend, Composite, Form, Kernel, native
 from .library import Library
-from .onednn_calls import DECLARATIONS, SOURCE
+from .onednn_calls import DECLARATIONS, SOURCE, STATUSES
 
 _SHARE = 0.85  # of the processor's peak that its products reach
 _START = 3000.0  # cycles of a call
@@ -159,7 +159,8 @@ class _Data:
         forms = {self.x: Form(layout, self.dtype if integers else ""), **({after.other: Form(layout)} if after.other is not None else {}), -1: Form(layout)}
         head = (sum(_TYPES[t] << 4 * k for k, t in enumerate(types)), *after.numbers, int(integers) + 2 * (self.zero != 0), self.zero)
         return native(c, symbol, *head, *numbers, operands=operands, library=LIBRARY, ranges=True, pack=pack if integers else {},
-                      forms={k: f for k, f in forms.items() if f != Form()}, **how)
+                      forms={k: f for k, f in forms.items() if f != Form()}, statuses=STATUSES,
+                      guard=() if self.dtype == "float32" else ("onednn_can", _TYPES[self.dtype]), **how)
 
 
 def _bounds(array: np.ndarray) -> tuple[float, float]:

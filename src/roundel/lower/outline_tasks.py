@@ -17,7 +17,7 @@ from __future__ import annotations
 from roundel.ir import Attrs, IRModule, Var, free_vars, on, tir
 from roundel.ir.annotations import GRAIN, RANGES
 from roundel.ir.dtype import HANDLE, INT32, INT64
-from roundel.ir.visit import OnceVisitor, statements, substitute
+from roundel.ir.visit import OnceVisitor, Rewriter, statements, substitute
 from roundel.passes import pass_
 
 from .kernel_pass import is_kernel
@@ -107,12 +107,23 @@ def make_task(loop: tir.For) -> tuple[tir.PrimFunc, tuple[tir.Expr, ...]]:
     pairs = [(handles[v], first[v]) for v in captured if v in handles]
     begin, end = Var("begin", INT64), Var("end", INT64)
     run: tir.Stmt
-    if RANGES in loop.annotations and type(body) is tir.Evaluate:
-        call = substitute(body.value, {i: begin})
-        run = tir.Evaluate(call.replace(args=(*call.args[:-1], end - begin)))
+    if RANGES in loop.annotations:
+        run = _Ranged(begin, end - begin).rewrite(substitute(body, {i: begin}))
     else:
         run = tir.For(i, begin, end - begin, tir.ForKind.SERIAL, body, annotations=loop.annotations.without(GRAIN))
     return tir.PrimFunc((begin, end, *params), run, tuple(pairs), Attrs({"kind": "task"})), tuple(captured)
+
+
+class _Ranged(Rewriter):
+    """Calls of a C function for one iteration, whose last operands are its number and 1, as those for so many that begin with it."""
+
+    def __init__(self, begin: Var, count: tir.Expr) -> None:
+        self.begin, self.count = begin, count
+
+    @on(tir.Call)
+    def _call(self, call: tir.Call) -> tir.Expr:
+        is_of_range = call.op == "call_extern" and len(call.args) > 1 and call.args[-2] is self.begin
+        return call.replace(args=(*call.args[:-1], self.count)) if is_of_range else call
 
 
 class _Serial(StatementRewriter):
