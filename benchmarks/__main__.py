@@ -176,6 +176,37 @@ def algorithms(
 
 
 @app.command()
+def paths(
+    models: str = typer.Option("all", help="Names, separated by commas; bad: the machine described badly."),
+    threads: int = typer.Option(1, help="Number of threads."),
+    libraries: str = typer.Option("onednn,openblas", help="The libraries that take part."),
+    compare_for: float = typer.Option(60.0, help="Seconds of comparing the parts of each model."),
+    time_for: float = typer.Option(15.0, help="Seconds of timing each model."),
+    limit: float = typer.Option(600.0, help="Seconds for everything about one model."),
+    again: bool = typer.Option(False, "--again", help="Measure also what was measured before."),
+) -> None:
+    """Libraries beside generated code: the best of all paths against generated code alone; resumable. Fails where it is slower."""
+    from .paths import chosen, holds, line, run_paths
+
+    found = run_paths(chosen(_list(models)), threads, libraries, compare_for, time_for, limit, again)
+    typer.echo("\n".join(map(line, found)))
+    if not all(map(holds, found)):
+        raise typer.Exit(1)
+
+
+@app.command(hidden=True)
+def paths_one(
+    model: str, condition: str = "own", threads: int = 1, libraries: str = "", compare_for: float = 60.0, time_for: float = 15.0,
+    length: int = typer.Option(None),
+) -> None:
+    """One model by all paths in this process; the result as JSON in the last line."""
+    from .models import Case
+    from .paths import run_one
+
+    print(json.dumps(run_one(Case(model, 1, length), condition, threads, libraries, compare_for, time_for)))
+
+
+@app.command()
 def report(
     charts: str = typer.Option("docs/charts", help="Folder for the charts."),
     into: str = typer.Option("", help="Put the tables between the marks `results: begin` and `results: end` of this file; default: print them."),

@@ -71,6 +71,19 @@ def _installed(records: Records) -> list[str]:
     return [name for name in records.backends if name in here]
 
 
+def expected(bindings: Sequence[graph.VarBinding], expectations: Expectations) -> float | None:
+    """The cycles that generated code is expected to take: for operators that others are fused into, or for all where there are none such. None where
+    sizes are symbolic, or an operator is decomposed later."""
+    calls = [b.value for b in bindings if isinstance(b.value, graph.Call) and isinstance(b.value.op, OpDef)]
+    anchors = [c for c in calls if c.op.kind == FuseKind.ANCHOR] or calls  # type: ignore[union-attr]
+    if not all(_is_fixed(v.sinfo) for c in anchors for v in (c, *c.args) if isinstance(v.sinfo, graph.TensorInfo)):
+        return None
+    try:
+        return sum(expectations.cycles(c, [k for k, a in enumerate(c.args) if isinstance(a, graph.Constant)]) for c in anchors)
+    except (RoundelError, AttributeError, NotImplementedError):  # an operator without a tensor expression
+        return None
+
+
 class Calls:
     """One function of a module, whose bindings are all in plain blocks."""
 
@@ -112,23 +125,12 @@ class Calls:
         """The name of what computes a part of the graph; recorded under the name of the node whose operator counts most in it."""
         key = part.key() if self.mod.choices.records is not None else None
         found = choosing.measured(key)
-        cycles: dict[str, float | str | None] = {GENERATED: self._expected(part.longest)}
+        cycles: dict[str, float | str | None] = {GENERATED: expected(part.longest, self.expectations)}
         cycles |= {n: o.kernel if isinstance(o.kernel, str) else o.kernel.cycles for n, o in part.offers.items()}
         cycles |= {n: f"it was wrong when it was measured: {why}" for n, why in (found.wrong if found is not None else {}).items() if n in cycles}
         known_cycles = {n: c for n, c in cycles.items() if isinstance(c, float | int)}
         preferred = min(known_cycles, key=lambda n: known_cycles[n]) if GENERATED in known_cycles else GENERATED
         return choosing.decide(part.site, part.subject, cycles, preferred, of=key)
-
-    def _expected(self, bindings: Sequence[graph.VarBinding]) -> float | None:
-        """What generated code is expected to take: for operators that others are fused into, or for all where there are none such."""
-        calls = [b.value for b in bindings if isinstance(b.value, graph.Call) and isinstance(b.value.op, OpDef)]
-        anchors = [c for c in calls if c.op.kind == FuseKind.ANCHOR] or calls  # type: ignore[union-attr]
-        if not all(_is_fixed(v.sinfo) for c in anchors for v in (c, *c.args) if isinstance(v.sinfo, graph.TensorInfo)):
-            return None
-        try:
-            return sum(self.expectations.cycles(c, [k for k, a in enumerate(c.args) if isinstance(a, graph.Constant)]) for c in anchors)
-        except (RoundelError, AttributeError, NotImplementedError):  # an operator without a tensor expression is decomposed later
-            return None
 
     # -- what is called
 

@@ -20,8 +20,9 @@ from typing import Any
 from .. import driver
 from ..backends import known
 from ..backends.backend import GENERATED, Backend, Kernel
-from ..backends.libraries import libraries
+from ..backends.libraries import expected, libraries
 from ..backends.offers import Part, parts_of, plain, users_in
+from ..graph.expectations import Expectations
 from ..ir import graph, options
 from ..ir.choice import Choices, Choosing
 from ..ir.digest import structural_digest
@@ -106,7 +107,8 @@ class Paths:
     # -- what there is to compare
 
     def _parts(self, backends: Sequence[Backend]) -> Iterator[tuple[graph.Function, Part, str, tuple[str, ...]]]:
-        """The parts that differ, each in its function, with the signature of the choice and the nodes where it is met."""
+        """The parts that differ, each in its function, with the signature of the choice and the nodes where it is met; those first in which a run is
+        expected to spend most, since time may end before all are compared."""
         mod = driver.prepare(self.mod, target=self.target, pipeline=_BEFORE)
         choosing = Choosing(Choices(records=self.measured), KIND)
         found: dict[str, tuple[graph.Function, Part, list[str]]] = {}
@@ -116,7 +118,9 @@ class Paths:
                 for part in parts_of(func, backends, self.target):
                     if any(isinstance(o.kernel, Kernel) for o in part.offers.values()):
                         found.setdefault(choosing.signature(part.key()), (func, part, []))[2].append(part.site)
-        for signature, (func, part, sites) in found.items():
+        expectations = Expectations.of(mod)
+        spent = {signature: len(sites) * (expected(part.longest, expectations) or 0.0) for signature, (_, part, sites) in found.items()}
+        for signature, (func, part, sites) in sorted(found.items(), key=lambda item: -spent[item[0]]):
             yield func, part, signature, tuple(sites)
 
     def _compared(self, func: graph.Function, part: Part, signature: str, sites: tuple[str, ...]) -> Compared | None:
