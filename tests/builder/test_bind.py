@@ -43,7 +43,7 @@ def test_weights_become_constants_and_tell_their_sizes():
 
 
 def test_dimensions_become_numbers():
-    func = parse(LINEAR).bind_symbolic_vars({"n": 2, "m": 4})
+    func = parse(LINEAR).bind_sizes({"n": 2, "m": 4})
     k = func.params[0].sinfo.shape[1]
     assert func.params[1].sinfo == relax.TensorStructInfo([k, 4], "float32")
     assert func.ret_sinfo == relax.TensorStructInfo([8], "float32")
@@ -53,7 +53,7 @@ def test_dimensions_become_numbers():
 def test_by_variable():
     func = parse(LINEAR)
     n = func.params[0].sinfo.shape[0]
-    assert func.bind_symbolic_vars({n: 7}).params[0].sinfo.shape[0].value == 7
+    assert func.bind_sizes({n: 7}).params[0].sinfo.shape[0].value == 7
     assert [p.name for p in func.bind_params({func.params[2]: B}).params] == ["x", "w"]
     assert func.bind_params({}) is func
 
@@ -64,7 +64,7 @@ def test_by_variable():
     (lambda f: f.bind_params({"w": W[0]}), "w does not fit"),
     (lambda f: f.bind_params({"w": W, "b": B[:3]}), "does not fit"),
     (lambda f: f.bind_symbolic_vars({"q": 3}), "no single symbolic dimension 'q'"),
-    (lambda f: f.bind_symbolic_vars({relax.Var("x"): 3}), "x is no symbolic dimension"),
+    (lambda f: f.bind_sizes({relax.Var("x"): 3}), "x is no symbolic dimension"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_told(change, said):
     with pytest.raises(RoundelError, match=said):

@@ -30,7 +30,7 @@ def bind_params(func: graph.Function, values: Mapping[Any, Any]) -> graph.Functi
     return _rewritten(func, dims, given)
 
 
-def bind_symbolic_vars(func: graph.Function, values: Mapping[Any, Any]) -> graph.Function:
+def bind_sizes(func: graph.Function, values: Mapping[Any, Any]) -> graph.Function:
     """The function with numbers or expressions in place of symbolic dimensions, by variable or name. Raises RoundelError for names that no
     dimension or several have."""
     names = {v: v.name for v in symbolic_dimensions(func)}

@@ -45,9 +45,12 @@ class Function(BaseFunc):
         """The function with parameters given for good, by variable or name: arrays, numbers, constants. Raises RoundelError."""
         return above.builder().bind_params(self, values)
 
-    def bind_symbolic_vars(self, values: Mapping[Any, Any]) -> Function:
-        """The function with numbers or expressions in place of symbolic dimensions, by variable or name. Raises RoundelError."""
-        return above.builder().bind_symbolic_vars(self, values)
+    def bind_sizes(self, values: Mapping[Any, Any]) -> Function:
+        """The function with numbers or expressions in place of symbolic sizes, by variable or name. Raises RoundelError."""
+        return above.builder().bind_sizes(self, values)
+
+    bind_symbolic_vars = bind_sizes
+    """The name in TVM."""
 
 
 def bind(value: GraphExpr) -> SeqExpr:

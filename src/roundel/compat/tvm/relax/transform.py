@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....backends.run_codegen import run_codegen
-from ....builder import bind_params, bind_symbolic_vars
+from ....builder import bind_params, bind_sizes
 from ....passes import get_pass
 from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
 from ....relax.merge_composites import merge_composites
@@ -46,8 +46,8 @@ def BindParams(func_name: str, params: Any) -> Pass:
 
 
 def BindSymbolicVars(binding_map: Any, func_name: str | None = None) -> Pass:
-    """Symbolic dimensions given for good: `roundel.builder.bind_symbolic_vars`"""
-    return _on_function(func_name or "main", lambda f: bind_symbolic_vars(f, binding_map))
+    """Symbolic dimensions given for good: `roundel.builder.bind_sizes`"""
+    return _on_function(func_name or "main", lambda f: bind_sizes(f, binding_map))
 
 
 def FuseOpsByPattern(patterns: Any, bind_constants: bool = True, annotate_codegen: bool = False, entry_function_names: Any = None) -> Pass:
