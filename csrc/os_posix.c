@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POSIX: memory, files, threads, symbols; with a condition variable to wait on where there is no futex. */
-#if !defined(_WIN32)
+#if !defined(_WIN32) && !defined(__wasm__)
 #if defined(__linux__)
 #define _GNU_SOURCE
 #elif defined(__APPLE__)

@@ -73,9 +73,9 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     given = {name: value for name, value in (("accuracy", accuracy), ("precision", precision), ("weights", weights), ("bounds_checks", bounds_checks),
                                             ("libraries", libraries)) if value is not None}
     files = _files(model)
-    source = target is not None and Target(target).kind == "c"  # it is kept as text
+    is_library = target is None or not Target(target).ending  # the cache keeps no others
     pipeline = _pipeline_of(target) if pipeline is None else pipeline
-    kept = pipeline is None and not (verify or observers or profile or source) and files is not None
+    kept = is_library and pipeline is None and not (verify or observers or profile) and files is not None
     if kept and files is not None and options.get("cache") and _is_large(files) and not files.known:
         _get_ready(files)
     machine = target if files is None else target_for(target, files.nbytes)  # else the module tells whether it is worth measuring

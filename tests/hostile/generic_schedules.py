@@ -18,7 +18,7 @@ from roundel.target import Target
 
 from .attempts import attempts
 
-WIDTHS = ("llvm -mcpu=x86-64 -vector-width=32", "x86-64", "x86-64-v3", "x86-64-v4", "apple-m1", "rv64gcv", "wasm32-simd")
+WIDTHS = ("llvm -mcpu=x86-64 -vector-width=32", "x86-64", "x86-64-v3", "x86-64-v4", "apple-m1", "rv64gcv", "wasm32")
 MOST = 5  # what any extent is, at most: an interpreted schedule takes milliseconds then
 
 

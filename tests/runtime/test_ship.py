@@ -10,7 +10,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from roundel.build.link import _blocks, link, write_header
+from roundel.build.link import link, write_header
+from roundel.build.weights import _blocks
 from roundel.ir.errors import BuildError, CallError, ModelError
 from roundel.runtime import load, load_executable, toolchain
 from runtime.native_module import WEIGHT, compile_module, graph_info

@@ -28,8 +28,9 @@ from .imported_c import imported_objects
 from .interface import Interface, describe, exported, told_apart, with_sizes
 from .jit import link_in_memory
 from .kernels import compile_kernels, worth_sharing
-from .link import Pieces, link, write_side_file
+from .link import link
 from .units import Unit, Units
+from .weights import Pieces, write_side_file
 
 
 class Built:
@@ -75,21 +76,26 @@ class Built:
         return next(content for content in self.objects if symbol.encode() + b"\0" in content)
 
     def save(self, path: str | Path, *, header: bool = False, **options: Any) -> Path:
-        """Write a shared library, an object (``.o``), or of what was compiled for a target of kind ``c`` its source (``.c``), and with ``header`` a C
-        header beside it; ``options`` are those of ``link`` and ``write_source``. Raises BuildError, also for a model that needs Python, OptionError
+        """Write a shared library, an object (``.o``), or of what was compiled for a target of kind ``c`` its source (``.c``), for WebAssembly a module
+        (``.wasm``), and with ``header`` what its users include beside it; ``options`` are those of ``link``, ``write_source`` and ``write_module``. Raises BuildError, also for a model that needs Python, OptionError
         for another ending."""
         python = sorted({op for f in self.functions for op in f.info.extra.get("python", ())})
         if python:
             raise BuildError("the model cannot be shipped without Python", why=f"these operators are Python functions of this process: {', '.join(python)}",
                              hint="run it where it was compiled, or compute what they do outside of the model")
-        if Path(path).suffix == ".c" and self.spec.backend == "c":
+        path, weights = Path(path), self.blob() if self.nbytes else None
+        if path.suffix == self.spec.ending == ".c":
             from .source import write_source
 
-            return write_source(self.objects, self.functions, self.blob() if self.nbytes else None, Path(path), header=header, **options)
-        toolchain.check_output(Path(path))
+            return write_source(self.objects, self.functions, weights, path, header=header, **options)
+        if self.spec.ending == ".wasm":
+            from .wasm import write_module
+
+            return write_module(self.objects, weights, path, header=header, **options)
+        toolchain.check_output(path)
         return link(
             backend_of(self.spec.backend).linkable(self.objects, self.spec),
-            self.blob() if self.nbytes else None,
+            weights,
             path,
             self.target,
             functions=[f.name for f in self.functions],

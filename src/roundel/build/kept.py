@@ -19,7 +19,8 @@ from ..runtime.integrity import DIGEST
 from ..runtime.metadata import FunctionInfo
 from ..target import Target
 from .build import Built
-from .link import Pieces, link
+from .link import link
+from .weights import Pieces
 
 _FACTS = "link.json"
 _CHUNK = 64 << 20  # bytes of weights that are read at once

@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
 
 from .. import __version__
 from ..target import Target
@@ -22,37 +19,12 @@ from ..ir import escape
 from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_comment, c_identifier, c_string
 from ..runtime import library, toolchain
-from ..runtime.integrity import BLOCK, DIGEST, MACHINES, NAME_ROOM, BlocksDigest, Trailer, encoded_name, weights_name
+from ..runtime.integrity import MACHINES, NAME_ROOM, Trailer, encoded_name, weights_name
 from ..runtime.metadata import FunctionInfo, TensorInfo
 from ..runtime.native import ABI, dlpack_code
 from .elf import write_data_object
+from .weights import Blob, nbytes_of, write_beside, write_content
 
-
-class Pieces:
-    """A blob as arrays, each at its offset, that is written without being put together in memory. ``digest`` (hexadecimal): that its
-    content must have, where it is known. ``written``: a side file of it that may be moved to where one is wanted."""
-
-    def __init__(self, nbytes: int, pieces: Iterable[tuple[int, Callable[[], Any]]], digest: str | None = None, written: Path | None = None) -> None:
-        self.nbytes, self.pieces, self.digest, self.written = nbytes, sorted(pieces, key=lambda p: p[0]), digest, written
-
-    def __len__(self) -> int:
-        return self.nbytes
-
-    def __iter__(self) -> Iterator[Any]:
-        """Bytes in order, zeros between pieces. While one is used the next is made."""
-        at = 0
-        with ThreadPoolExecutor(1, "roundel-weights") as thread:
-            ready = [thread.submit(read) for _, read in self.pieces[:1]]
-            for k, (offset, _) in enumerate(self.pieces):
-                yield bytes(offset - at)
-                data = ready.pop().result()
-                ready += [thread.submit(read) for _, read in self.pieces[k + 1 : k + 2]]
-                yield data
-                at = offset + len(data)
-        yield bytes(self.nbytes - at)
-
-
-Blob = bytes | bytearray | memoryview | Path | Pieces
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
 _RUNTIME = {"roundel", "rd", "rd_package", "rd_ffi", "__tvm_ffi"}  # its functions begin like that
@@ -245,20 +217,12 @@ def _stub(name: str, functions: Sequence[str], placed: _Placed) -> str:
 
 def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool, architecture: str, outputs: ExitStack) -> _Placed:
     """Write the weights to the file that they will be mapped from, or keep a place for them in an object to link."""
-    size = 0 if weights is None else weights.stat().st_size if isinstance(weights, Path) else len(weights)
+    size = nbytes_of(weights)
     if weights is None or not size:
         return _Placed()
     if side_file or size > _EMBED_AT_MOST:
         beside = out.with_name(weights_name(out))
-        temporary = outputs.enter_context(toolchain.atomic_output(beside))
-        if isinstance(weights, Pieces) and weights.written is not None and weights.written.is_file():
-            shutil.move(weights.written, temporary)
-            with temporary.open("rb") as file:
-                file.seek(-DIGEST, os.SEEK_END)
-                digest = file.read().decode()
-        else:
-            digest = write_side_file(weights, temporary)
-        return _Placed(size, weights_file=beside.name, digest=digest)
+        return _Placed(size, weights_file=beside.name, digest=write_beside(weights, beside, outputs))
     if architecture not in MACHINES:
         raise BuildError(f"weights cannot be embedded in a file for {architecture}", hint="use side_file=True")
     write_data_object(work / "weights.o", architecture, "roundel_weights", max(size, len(_PLACE)), _PLACE)
@@ -271,65 +235,11 @@ def _fill(linked: Path, placed: _Placed, out: Path, closed: bool) -> None:
         start = content.find(_PLACE) if placed.embedded else 0
         with image[: start or len(image)] as head, image[start + placed.nbytes if start else len(image) :] as tail:
             sink.write(head)
-            digest = _write(placed.embedded, sink) if start else bytes.fromhex(placed.digest or "00" * 32)
+            digest = write_content(placed.embedded, sink) if start else bytes.fromhex(placed.digest or "00" * 32)
             sink.write(tail)
             name_at = content.find(_NAME) + len(_NAME) if placed.weights_file else 0
             if closed:
                 sink.write(Trailer(len(image), start, placed.nbytes, name_at, digest).sealed(head, tail).pack())
-
-
-def _write(weights: Blob, sink: BinaryIO) -> bytes:
-    """Write the blob, and return the digest of what was written; raises BuildError if it is not what the weights are to have."""
-    digest = BlocksDigest()
-    with ThreadPoolExecutor(1, "roundel-digest") as thread:
-        for block in _blocks(_chunks(weights)):
-            hashed = thread.submit(digest.add, block)
-            sink.write(block)
-            hashed.result()
-    if isinstance(weights, Pieces) and weights.digest not in (None, digest.digest().hex()):
-        raise BuildError("the weights are not those that were compiled", why="their file was changed or damaged since", hint="compile the model again")
-    return digest.digest()
-
-
-def write_side_file(weights: Blob, path: Path) -> str:
-    """The blob followed by 64 characters, which are returned, by which the model knows its own: the digest of its content, as hexadecimal
-    digits (see `BlocksDigest`). Raises OSError where the disk refuses; nothing is left behind then."""
-    try:
-        with path.open("wb") as sink:
-            digest = _write(weights, sink).hex()
-            sink.write(digest.encode())
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return digest
-
-
-def _chunks(weights: Blob) -> Iterator[Any]:
-    if isinstance(weights, Pieces):
-        yield from weights
-        return
-    if not isinstance(weights, Path):
-        yield weights
-        return
-    with weights.open("rb") as source:
-        while chunk := source.read(1 << 24):
-            yield chunk
-
-
-def _blocks(chunks: Iterable[Any], size: int = BLOCK) -> Iterator[memoryview]:
-    """The same bytes in blocks of ``size``, each to be used before the next is asked for. A file that is written so lies in huge pages
-    of the system's file cache where it has such, and is mapped and read faster."""
-    block, filled = memoryview(bytearray(size)), 0
-    for chunk in chunks:
-        data = memoryview(chunk).cast("B")
-        while len(data):
-            count = min(len(data), size - filled)
-            block[filled : filled + count] = data[:count]
-            data, filled = data[count:], filled + count
-            if filled == size:
-                yield block
-                filled = 0
-    yield block[:filled]
 
 
 def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None) -> Path:

@@ -16,7 +16,8 @@ from ..ir.escape import c_comment, c_string
 from ..runtime import library, toolchain
 from ..runtime.native import ABI
 from .interface import Interface, arena_bytes
-from .link import Pieces, c_prefix, entry_name, write_header
+from .link import c_prefix, entry_name, write_header
+from .weights import Pieces
 
 _HEAP = re.compile(r"rd_heap_alloc\(ctx, ([^)]*)\)")
 _RESERVED = 128  # bytes ahead of what is asked for, and to the next multiple of 64

@@ -58,6 +58,15 @@ def program_compiler(triple: str | None) -> tuple[str, ...]:
     return (path, "-static") if path else compiler(triple)
 
 
+def module_linker() -> tuple[str, ...]:
+    """The command that links WebAssembly modules: LLVM's linker, of the system or the ``ziglang`` package. Raises BuildError."""
+    if path := shutil.which("wasm-ld"):
+        return (path,)
+    if importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-P", "-m", "ziglang", "wasm-ld")
+    raise BuildError("no linker for WebAssembly was found", hint="`pip install ziglang`, or install lld")
+
+
 def llvm_text(source: str, language: str = "c", options: Sequence[str] = ()) -> str:
     """C or C++ (``c++``) as LLVM text, by clang or the ``ziglang`` package's. Raises BuildError."""
     tool = [path] if (path := shutil.which("clang")) else [sys.executable, "-P", "-m", "ziglang", "cc"]
@@ -122,6 +131,10 @@ _TRACE = re.compile(r"^thread \d+ panic|\.zig:\d+:\d+: 0x|^\?\?\?:\?:\?: 0x|^Tra
 _ENDINGS = (".so", *filter(None, [{"darwin": ".dylib", "win32": ".dll"}.get(sys.platform)]))
 
 
+OTHER_ENDINGS = {".c": ("C", "c"), ".wasm": ("WebAssembly", "wasm32")}
+"""Of files that are neither libraries nor objects to link: the language that they are in, and the target that models are compiled for to be such."""
+
+
 def is_library(path: Path) -> bool:
     """Whether a file of that name is a shared library: ``.so``, also with a version behind it (``.so.1``), or this system's own ending."""
     return path.suffix in _ENDINGS or re.search(r"\.so(\.\d+)+$", path.name) is not None
@@ -131,9 +144,10 @@ def check_output(path: Path, *, objects: bool = True) -> None:
     """Raises OptionError unless the name is one of a shared library or (with ``objects``) of an object to link."""
     if is_library(path) or (objects and path.suffix == ".o") or os.path.isdir(path):  # a folder is refused where it would be written
         return
-    if path.suffix == ".c":
-        raise OptionError(f"{path.name}: this model was not compiled to C",
-                          hint='compile it with target="c"; `roundel compile -o` does, where no target is named')
+    if path.suffix in OTHER_ENDINGS:
+        language, target = OTHER_ENDINGS[path.suffix]
+        raise OptionError(f"{path.name}: this model was not compiled to {language}",
+                          hint=f'compile it with target="{target}"; `roundel compile -o` does, where no target is named')
     raise OptionError(f"{path.name}: {'this' if objects else 'a loaded'} model cannot be saved as {path.suffix or 'a file without an ending'}",
                       hint=f"a name that ends in {' or '.join(_ENDINGS)} gives a shared library" + ", one that ends in .o an object to link" * objects)
 

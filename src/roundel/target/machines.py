@@ -144,6 +144,6 @@ MACHINES: dict[str, dict[str, Any]] = {
     "apple-m1": _machine(_FIRESTORM, _MAC, _NEON, 16, 32, 4, 4, 128 * K, 12 * M, 0, 3.2, 60, 62),
     "rv64gcv": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c,v", 16, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.6, 5, 6, cpu="generic-rv64"),
     "rv64gc": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c", 8, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.5, 3, 4, cpu="generic-rv64"),  # without vectors
-    "wasm32-simd": _machine(_ANY_WASM, _WASM, "simd128", 16, 16, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
+    "wasm32": _machine(_ANY_WASM, _WASM, "simd128", 16, 16, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
 }
 # fmt: on

@@ -7,6 +7,11 @@ import functools
 from dataclasses import dataclass
 
 
+def ending_of(kind: str, triple: str) -> str:
+    """The ending of the files that models for a machine are saved as, where they are no shared libraries: ``.c`` or ``.wasm``; else empty."""
+    return ".c" if kind == "c" else ".wasm" if triple.startswith("wasm") else ""
+
+
 @dataclass(frozen=True)
 class MachineSpec:
     """The machine in LLVM's words, and which code generator (``roundel.codegen.BACKENDS``) makes code for it. ``level``: 0 to 3, the effort of
@@ -17,6 +22,11 @@ class MachineSpec:
     features: str
     level: int = 2
     backend: str = "llvm"
+
+    @property
+    def ending(self) -> str:
+        """`ending_of` this machine."""
+        return ending_of(self.backend, self.triple)
 
     @staticmethod
     @functools.cache

@@ -17,6 +17,7 @@ from ..ir.errors import OptionError
 from . import keys
 from .behaviour import Behaviour
 from .machines import MACHINES
+from .spec import ending_of
 
 _TYPE_BITS = {
     "float64": 64,
@@ -113,6 +114,11 @@ class Target(Behaviour):
     def is_host_like(self) -> bool:
         """Is it a CPU that LLVM generates code for (not a device that needs a host)?"""
         return self.kind in ("llvm", "c")
+
+    @property
+    def ending(self) -> str:
+        """`roundel.target.spec.ending_of` this machine."""
+        return ending_of(self.kind, self.triple)
 
     @property
     def llvm_features(self) -> str:
@@ -348,7 +354,7 @@ def _architecture(triple: str) -> str:
 def _generic(triple: str, cpu: str) -> dict[str, Any]:
     """Cautious figures for a CPU that the table does not have: the baseline of its architecture."""
     arch = triple.split("-")[0]
-    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32-simd", "armv7": "cortex-a7", "i686": "i686"}.get(
+    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32", "armv7": "cortex-a7", "i686": "i686"}.get(
         arch, "x86-64"
     )
     return {

@@ -57,12 +57,13 @@ def _initialize() -> Any:
 @functools.cache
 def _machine(spec: MachineSpec) -> Any:
     llvm = _initialize()
+    placed = ("static", "default") if spec.ending == ".wasm" else ("pic", "small")
     return llvm.Target.from_triple(spec.triple).create_target_machine(
         cpu=spec.cpu,
         features=spec.features,
         opt=spec.level,
-        reloc="pic",
-        codemodel="default" if "wasm" in spec.triple else "small",
+        reloc=placed[0],
+        codemodel=placed[1],
     )
 
 

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model as one WebAssembly module: generated objects, the C runtime and the weights, linked so that nothing is imported but the memory.
+
+What WebAssembly does not tell who loads a module stands in a section of its own, `roundel`, as JSON: how many pages its memory needs at
+first (``pages``), and where its weights are, if they are in a file beside it (``weights``: ``file``, ``nbytes`` and ``digest``).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import __version__
+from ..ir.errors import BuildError, OptionError
+from ..ir.escape import c_string
+from ..runtime import library, toolchain, web
+from ..runtime.integrity import DIGEST, weights_name
+from .weights import Blob, nbytes_of, write_beside, write_content
+
+_EMBED_AT_MOST = 1 << 29  # bytes; engines keep a module's bytes besides the memory that its data are copied to, and take 1 GiB of them at most
+_MOST = 3 << 30  # bytes of weights, of the 4 GiB that there are for everything
+_STACK = 1 << 20
+_COMPILE = ("-std=c11", "-O2", "-g0", "-mbulk-memory", "-fno-sanitize=all", "-fvisibility=hidden", "-w")
+_LINK = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
+_CUSTOM, _IMPORT, _GLOBAL, _EXPORT, _START, _DATA, _DATA_COUNT = 0, 2, 6, 7, 8, 11, 12  # sections, by the numbers of the standard (5.5.2)
+_I32_CONST, _END = 0x41, 0x0B
+_STUB = """\
+#include "runtime.h"
+extern const RdLibrary roundel_library;
+_Alignas(64) char roundel_weights[{room}];
+RdPackage roundel_package = {{&roundel_library, {weights}, {file}, {digest}, 0, 0}};
+"""
+
+
+def write_module(objects: Sequence[bytes], weights: Blob | None, out: Path, *, side_file: bool = False, header: bool = False) -> Path:
+    """Write ``out``, a module for JavaScript and other hosts; with ``side_file`` (and always above 512 MiB) the weights go to ``<name>.weights``
+    beside it, and with ``header`` the ES module that runs it and its types, ``roundel.mjs`` and ``roundel.d.mts``. Raises BuildError,
+    OptionError for another ending."""
+    if out.suffix != ".wasm":
+        raise OptionError(f"{out.name}: a model compiled to WebAssembly is no such file", hint="a name that ends in .wasm gives a module")
+    size = nbytes_of(weights)
+    if size > _MOST:
+        raise BuildError(f"{size:,} bytes of weights are too many for WebAssembly, whose memory has 4 GiB",
+                         hint='store them in 16 bits (weights="float16"), or compile for another target')
+    beside = out.with_name(weights_name(out)) if size and (side_file or size > _EMBED_AT_MOST) else None
+    with ExitStack() as outputs:
+        temporary = outputs.enter_context(toolchain.atomic_output(out))
+        work = toolchain.temporary_folder("roundel-wasm-")
+        outputs.callback(shutil.rmtree, work, ignore_errors=True)
+        digest = write_beside(weights, beside, outputs) if beside is not None and weights is not None else ""
+        embedded = weights if size and beside is None else None
+        (work / "stub.c").write_text(_stub(size if embedded is not None else 0, beside, digest))
+        linked = _linked(objects, work)
+        told = {"version": __version__, "pages": linked.pages, "weights": beside and {"file": beside.name, "nbytes": size + DIGEST, "digest": digest}}
+        with temporary.open("wb") as sink:
+            for part in linked.parts(embedded, json.dumps(told).encode()):
+                if isinstance(part, bytes):
+                    sink.write(part)
+                else:
+                    write_content(part, sink)
+    if header:
+        web.copy_into(out.parent)
+    return out
+
+
+def _stub(room: int, beside: Path | None, digest: str) -> str:
+    return _STUB.format(room=max(room, 1), weights="roundel_weights" if room else "0", file=f'"{c_string(beside.name)}"' if beside else "0",
+                        digest=f'"{digest}"' if beside else "0")
+
+
+def _linked(objects: Sequence[bytes], work: Path) -> _Module:
+    compiler = toolchain.compiler("wasm32-wasi")  # for the headers of a C library, which is not linked
+    runtime = library.compiled(compiler, ("-fno-pic", *_COMPILE), shared=False) / "libroundel_rt.a"
+    toolchain.run([*compiler, *_COMPILE, f"-I{library.source_dir()}", "-c", work / "stub.c", "-o", work / "stub.o"])
+    paths = [work / "stub.o"]
+    for i, content in enumerate(objects):
+        paths.append(work / f"part{i}.o")
+        paths[-1].write_bytes(content)
+    toolchain.run([*toolchain.module_linker(), *_LINK, *paths, "--whole-archive", runtime, "-o", work / "linked.wasm"])
+    return _Module.read((work / "linked.wasm").read_bytes())
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A module's sections: number and content, in order. There is none that starts it: the linker's only clears what is to be zero, the place of
+    the weights with it, and memory that a host makes is zero."""
+
+    sections: tuple[tuple[int, bytes], ...]
+
+    @staticmethod
+    def read(content: bytes) -> _Module:
+        """Of a module's bytes."""
+        found, at = [], 8  # behind the magic number and the version
+        while at < len(content):
+            size, begin = _number(content, at + 1)
+            if content[at] != _START:
+                found.append((content[at], content[begin : begin + size]))
+            at = begin + size
+        return _Module(tuple(found))
+
+    def section(self, number: int) -> bytes:
+        """The content of a section, empty where there is none."""
+        return next((content for n, content in self.sections if n == number), b"")
+
+    @property
+    def pages(self) -> int:
+        """Pages of 64 KiB that its memory, which is all that it imports, must have at least."""
+        content = self.section(_IMPORT)
+        at = 1
+        for _ in range(2):  # the two names
+            length, at = _number(content, at)
+            at += length
+        return _number(content, at + 2)[0]
+
+    def place(self) -> int:
+        """The address of ``roundel_weights``: what is exported by that name is a global that holds it."""
+        content, name = self.section(_EXPORT), b"roundel_weights"
+        index, _ = _number(content, content.index(bytes([len(name)]) + name) + len(name) + 2)
+        content = self.section(_GLOBAL)
+        _, at = _number(content, 0)
+        for _ in range(index):
+            at = content.index(_END, _number(content, at + 3)[1]) + 1
+        return _number(content, at + 3)[0]  # behind its type, whether it changes, and the instruction
+
+    def parts(self, weights: Blob | None, told: bytes) -> Iterator[bytes | Blob]:
+        """What is written: the sections, the weights as one more segment of data, and ``told`` as the section `roundel`."""
+        yield b"\0asm\1\0\0\0"
+        for number, content in self.sections:
+            if weights is None or number not in (_DATA, _DATA_COUNT):
+                yield bytes([number]) + _leb(len(content)) + content
+                continue
+            count, at = _number(content, 0)
+            if number == _DATA_COUNT:
+                yield bytes([number]) + _sized(_leb(count + 1))
+                continue
+            size = nbytes_of(weights)
+            segment = bytes([0, _I32_CONST]) + _leb(self.place(), signed=True) + bytes([_END]) + _leb(size)
+            head = _leb(count + 1) + content[at:] + segment
+            yield bytes([number]) + _leb(len(head) + size) + head
+            yield weights
+        yield bytes([_CUSTOM]) + _sized(_sized(b"roundel") + told)
+
+
+def _number(content: bytes, at: int) -> tuple[int, int]:
+    """A number of the format (LEB128, unsigned, or signed where it is positive), and where it ends."""
+    value = shift = 0
+    while True:
+        byte = content[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if not byte & 0x80:
+            return value, at
+
+
+def _leb(value: int, signed: bool = False) -> bytes:
+    """A number that is not negative, as LEB128."""
+    out = bytearray()
+    while value >= (0x40 if signed else 0x80):
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _sized(content: bytes) -> bytes:
+    return _leb(len(content)) + content
+

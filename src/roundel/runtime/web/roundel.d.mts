@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Types of roundel.mjs, which loads and runs models that Roundel compiled to WebAssembly. */
+
+export type DType =
+  | "float32" | "float64" | "float16" | "bfloat16" | "int8" | "int16" | "int32" | "int64" | "uint8" | "uint16" | "uint32" | "uint64" | "bool";
+
+/** The array that holds a tensor of that type: numbers of 16 bits and booleans are held as they lie in memory. */
+export type Data =
+  | Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array
+  | Uint8Array | Uint8ClampedArray | Uint16Array | Uint32Array | BigUint64Array;
+
+export interface Tensor { dtype: DType; shape: number[]; data: Data; }
+
+/** An input: the array alone where the model's sizes or its length tell the shape. */
+export type Input = Data | { data: Data; shape?: number[] };
+
+/** A dimension is a number, or an expression in the model's symbols such as "batch". */
+export interface TensorInfo { name: string; dtype: string; shape: (number | string)[]; scalar?: boolean; }
+
+export interface Progress { loaded: number; total: number; }
+
+export interface LoadOptions {
+  /** Address or bytes of the weights' file. By default it is looked for beside the module. */
+  weights?: string | URL | ArrayBuffer | ArrayBufferView;
+  onProgress?: (progress: Progress) => void;
+  /** Keep the weights in the browser's cache. Default: true. */
+  cache?: boolean;
+  /** Compare the weights' digest. Default: true. */
+  check?: boolean;
+  signal?: AbortSignal;
+  /** The most memory that the model may take. */
+  maximumBytes?: number;
+}
+
+export type ErrorCode =
+  | "RuntimeError" | "ValueError" | "TypeError" | "MemoryError" | "CallbackError" | "MachineError" | "Interrupted";
+
+export class RoundelError extends Error { readonly code: ErrorCode; }
+
+export class Model {
+  private constructor();
+  readonly inputs: TensorInfo[];
+  readonly outputs: TensorInfo[];
+  readonly functions: string[];
+  /** What the compiler noted: version, target, options, functions. */
+  readonly metadata: Record<string, unknown>;
+  /** Bytes of memory that the model has taken. */
+  readonly memoryBytes: number;
+  /** Outputs by name. Throws RoundelError. */
+  run(inputs: Record<string, Input> | Input[] | Input, options?: { function?: string }): Record<string, Tensor>;
+  /** Gives the memory back. */
+  dispose(): void;
+}
+
+/** Loads a model from the address of a module, or its bytes. Throws RoundelError. */
+export function load(source: string | URL | ArrayBuffer | ArrayBufferView, options?: LoadOptions): Promise<Model>;

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads and runs models that Roundel compiled to WebAssembly, in browsers, workers and node:
+//
+//   import { load } from "./roundel.mjs";
+//   const model = await load(new URL("model.wasm", import.meta.url));
+//   const { scores } = await model.run({ image: new Float32Array(3 * 224 * 224) });
+//
+// A tensor is { dtype, shape, data }, with data in an array of its type, in the order of rows. Types are in roundel.d.mts.
+
+const PAGE = 65536;
+const BLOCK = 8 << 20; // bytes of weights that are hashed together
+const DIGEST = 64; // characters behind the weights in their file
+const TENSOR = 40; // bytes of a DLTensor with pointers of 32 bits
+const CACHE = "roundel-weights";
+const STATUS = ["", "RuntimeError", "ValueError", "TypeError", "MemoryError", "CallbackError", "MachineError", "Interrupted"];
+
+// By the name of a type: its array, DLPack's code, its bits. Numbers of 16 bits and booleans are held as they lie in memory.
+const TYPES = {
+  float32: [Float32Array, 2, 32], float64: [Float64Array, 2, 64], float16: [Uint16Array, 2, 16], bfloat16: [Uint16Array, 4, 16],
+  int8: [Int8Array, 0, 8], int16: [Int16Array, 0, 16], int32: [Int32Array, 0, 32], int64: [BigInt64Array, 0, 64],
+  uint8: [Uint8Array, 1, 8], uint16: [Uint16Array, 1, 16], uint32: [Uint32Array, 1, 32], uint64: [BigUint64Array, 1, 64],
+  bool: [Uint8Array, 6, 8],
+};
+const DTYPES = new Map(Object.entries(TYPES).map(([name, [, code, bits]]) => [`${code}/${bits}`, name]));
+
+/** What was wrong with a file, with what a model was given, or with a run; `code` says which kind of error it is. */
+export class RoundelError extends Error {
+  constructor(message, code = "RuntimeError", options = undefined) {
+    super(message, options);
+    this.name = "RoundelError";
+    this.code = code;
+  }
+}
+
+/** Loads a model: `source` is the URL of a module, or its bytes. Options: `weights` (URL or bytes of the weights' file; by default it is looked for
+ * beside the module), `onProgress({ loaded, total })`, `cache` (keep weights in the browser's cache; default true), `check` (compare the weights'
+ * digest; default true), `signal` (to end it early), `maximumBytes` (of memory). Throws RoundelError. */
+export async function load(source, options = {}) {
+  const progress = new Progress(options.onProgress);
+  const bytes = isBytes(source) ? asBytes(source) : await read(source, options, progress);
+  const module = await compiled(bytes);
+  const told = toldBy(module);
+  let weights = null;
+  if (told.weights) {
+    const given = options.weights ?? beside(source, told.weights.file);
+    weights = isBytes(given) ? asBytes(given) : await cached(given, told.weights, options, progress);
+    await checkWeights(weights, told.weights, options.check ?? true);
+  }
+  const memory = newMemory(told.pages, options.maximumBytes);
+  let instance;
+  try {
+    instance = await WebAssembly.instantiate(module, { env: { memory } });
+  } catch (error) {
+    throw new RoundelError(`the module cannot be started: ${error.message}`, "MachineError", { cause: error });
+  }
+  return new Model(instance.exports, memory, weights);
+}
+
+/** A model that was loaded. One run at a time; in a page, load it in a worker so that the page stays responsive. */
+export class Model {
+  #exports;
+  #memory;
+  #functions;
+  #broken = null;
+
+  constructor(exports, memory, weights) {
+    this.#exports = exports;
+    this.#memory = memory;
+    if (weights) {
+      const place = this.#allocate(weights.byteLength, "the weights");
+      new Uint8Array(memory.buffer).set(weights, place);
+      exports.roundel_give_weights(place, weights.byteLength);
+    }
+    this.#raise(exports.roundel_check());
+    this.metadata = JSON.parse(this.#text(exports.roundel_metadata()));
+    this.#functions = new Map(this.metadata.functions.map((f) => [f.name, f]));
+    const main = this.#functions.get("main") ?? this.metadata.functions[0];
+    this.inputs = main.inputs;
+    this.outputs = main.outputs;
+    this.main = main.name;
+  }
+
+  /** Names of the functions that `run` knows. */
+  get functions() {
+    return [...this.#functions.keys()];
+  }
+
+  /** Bytes of the memory that the model has taken. */
+  get memoryBytes() {
+    return this.#memory ? this.#memory.buffer.byteLength : 0;
+  }
+
+  /** Runs a function (`options.function`; by default the model's main one). `inputs`: an object by name, or an array in order; each one an array of
+   * the input's type where its sizes are known or told by its length, else { data, shape }. Returns the outputs by name. Throws RoundelError. */
+  run(inputs, options = {}) {
+    this.#usable();
+    const f = this.#functions.get(options.function ?? this.main);
+    if (!f) throw new RoundelError(`the model has no function ${options.function}; it has ${this.functions.join(", ")}`, "ValueError");
+    const tensors = inOrder(f, inputs).map((value, k) => asTensor(f.inputs[k], value));
+    const held = [];
+    try {
+      return this.#call(f, tensors, held);
+    } catch (error) {
+      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+      this.#broken = error.message;
+      throw new RoundelError(`the model broke down: ${error.message}`, "RuntimeError", { cause: error });
+    } finally {
+      if (!this.#broken) held.reverse().forEach((place) => this.#exports.roundel_free(place));
+    }
+  }
+
+  /** Gives the memory back; the model cannot be used afterwards. */
+  dispose() {
+    this.#exports = this.#memory = null;
+  }
+
+  [Symbol.dispose ?? Symbol.for("Symbol.dispose")]() {
+    this.dispose();
+  }
+
+  #call(f, tensors, held) {
+    const keep = (nbytes, what) => {
+      const place = this.#allocate(nbytes, what);
+      held.push(place);
+      return place;
+    };
+    const data = tensors.map((t, k) => keep(t.data.byteLength, `input ${f.inputs[k].name}`));
+    const shapes = tensors.map((t) => keep(8 * t.shape.length, "a shape"));
+    const inputs = keep(TENSOR * tensors.length, "the inputs");
+    const outputs = keep(TENSOR * f.outputs.length, "the outputs");
+    const name = new TextEncoder().encode(`${f.name}\0`);
+    const called = keep(name.length, "a name");
+    const bytes = new Uint8Array(this.#memory.buffer);
+    const view = new DataView(this.#memory.buffer); // nothing is allocated below until the call
+    bytes.set(name, called);
+    bytes.fill(0, outputs, outputs + TENSOR * f.outputs.length);
+    tensors.forEach((t, k) => {
+      bytes.set(new Uint8Array(t.data.buffer, t.data.byteOffset, t.data.byteLength), data[k]);
+      t.shape.forEach((size, i) => view.setBigInt64(shapes[k] + 8 * i, BigInt(size), true));
+      this.#describe(view, inputs + TENSOR * k, t, data[k], shapes[k]);
+    });
+    f.outputs.forEach((_, k) => view.setInt32(outputs + TENSOR * k + 4, 1, true)); // on the processor, without memory yet
+    this.#raise(this.#exports.roundel_call(called, inputs, outputs));
+    return Object.fromEntries(f.outputs.map((info, k) => [info.name, this.#taken(outputs + TENSOR * k)]));
+  }
+
+  #describe(view, at, tensor, data, shape) {
+    const [, code, bits] = TYPES[tensor.dtype];
+    view.setUint32(at, data, true);
+    view.setInt32(at + 4, 1, true);
+    view.setInt32(at + 8, 0, true);
+    view.setInt32(at + 12, tensor.shape.length, true);
+    view.setUint8(at + 16, code);
+    view.setUint8(at + 17, bits);
+    view.setUint16(at + 18, 1, true);
+    view.setUint32(at + 20, shape, true);
+    view.setUint32(at + 24, 0, true);
+    view.setBigUint64(at + 32, 0n, true);
+  }
+
+  /** A copy of an output, whose memory is given back. */
+  #taken(at) {
+    const view = new DataView(this.#memory.buffer);
+    const dims = view.getUint32(at + 20, true);
+    const shape = Array.from({ length: view.getInt32(at + 12, true) }, (_, i) => Number(view.getBigInt64(dims + 8 * i, true)));
+    const dtype = DTYPES.get(`${view.getUint8(at + 16)}/${view.getUint8(at + 17)}`);
+    const place = view.getUint32(at, true) + Number(view.getBigUint64(at + 32, true));
+    const [Kind] = TYPES[dtype];
+    const data = new Kind(this.#memory.buffer.slice(place, place + elements(shape) * Kind.BYTES_PER_ELEMENT));
+    this.#exports.roundel_release_output(at);
+    return { dtype, shape, data };
+  }
+
+  #usable() {
+    if (!this.#exports) throw new RoundelError("the model was disposed of", "ValueError");
+    if (this.#broken) throw new RoundelError(`the model broke down in an earlier run: ${this.#broken}; load it again`);
+  }
+
+  #allocate(nbytes, what) {
+    const place = this.#exports.roundel_allocate(nbytes) >>> 0;
+    if (!place) throw new RoundelError(`no memory for ${what}: ${nbytes.toLocaleString("en")} bytes`, "MemoryError");
+    return place;
+  }
+
+  #raise(status) {
+    if (status) throw new RoundelError(this.#text(this.#exports.roundel_error()), STATUS[status] ?? "RuntimeError");
+  }
+
+  #text(place) {
+    const bytes = new Uint8Array(this.#memory.buffer);
+    return new TextDecoder().decode(bytes.slice(place, bytes.indexOf(0, place >>> 0)));
+  }
+}
+
+// ---- inputs --------------------------------------------------------------------------------------------------------
+
+const elements = (shape) => shape.reduce((a, b) => a * b, 1);
+
+function inOrder(f, inputs) {
+  const names = f.inputs.map((i) => i.name);
+  const one = names.length === 1 && (ArrayBuffer.isView(inputs) || inputs?.data !== undefined) && !Array.isArray(inputs);
+  if (one) return [inputs];
+  if (Array.isArray(inputs)) {
+    if (inputs.length === names.length) return inputs;
+    throw new RoundelError(`${names.length} inputs are wanted (${names.join(", ")}), ${inputs.length} were given`, "ValueError");
+  }
+  const given = inputs ?? {};
+  const missing = names.filter((n) => given[n] === undefined);
+  if (missing.length) throw new RoundelError(`the input ${missing.join(", ")} was not given; the inputs are ${names.join(", ")}`, "ValueError");
+  const unknown = Object.keys(given).filter((n) => !names.includes(n));
+  if (unknown.length) throw new RoundelError(`the model has no input ${unknown.join(", ")}; its inputs are ${names.join(", ")}`, "ValueError");
+  return names.map((n) => given[n]);
+}
+
+function asTensor(info, value) {
+  const known = TYPES[info.dtype];
+  if (!known) throw new RoundelError(`input ${info.name} is ${info.dtype}, which cannot be given from JavaScript`, "TypeError");
+  const [Kind] = known;
+  const data = ArrayBuffer.isView(value) ? value : value?.data;
+  const fits = data instanceof Kind || (Kind === Uint8Array && data instanceof Uint8ClampedArray) || holdsHalves(info.dtype, data);
+  if (!fits) {
+    const given = data?.constructor?.name ?? (value === null ? "null" : typeof value);
+    throw new RoundelError(`input ${info.name} (${info.dtype}) is to be given as ${Kind.name}, not as ${given}`, "TypeError");
+  }
+  const shape = value.shape ?? shapeOf(info, data.length);
+  if (!Array.isArray(shape) || !shape.every((n) => Number.isSafeInteger(n) && n >= 0)) {
+    throw new RoundelError(`the shape of input ${info.name} is to be an array of sizes`, "ValueError");
+  }
+  if (elements(shape) !== data.length) {
+    throw new RoundelError(`input ${info.name} has ${data.length} elements, and its shape [${shape}] wants ${elements(shape)}`, "ValueError");
+  }
+  return { dtype: info.dtype, shape, data };
+}
+
+function holdsHalves(dtype, data) {
+  return dtype === "float16" && typeof Float16Array !== "undefined" && data instanceof Float16Array;
+}
+
+/** The sizes of an input that has so many elements, where at most one of them is not a number. */
+function shapeOf(info, length) {
+  if (info.scalar) return [];
+  const open = info.shape.filter((d) => typeof d !== "number");
+  const rest = elements(info.shape.filter((d) => typeof d === "number"));
+  if (open.length === 0 && rest !== length) {
+    throw new RoundelError(`input ${info.name} has ${length} elements, [${info.shape}] wants ${rest}`, "ValueError");
+  }
+  if (open.length > 1 || (open.length === 1 && (rest === 0 || length % rest))) {
+    throw new RoundelError(`give input ${info.name}, of shape [${info.shape}], as { data, shape }`, "ValueError");
+  }
+  return info.shape.map((d) => (typeof d === "number" ? d : length / rest));
+}
+
+// ---- files ---------------------------------------------------------------------------------------------------------
+
+const isBytes = (source) => source instanceof ArrayBuffer || ArrayBuffer.isView(source);
+const asBytes = (source) => (source instanceof ArrayBuffer ? new Uint8Array(source) : new Uint8Array(source.buffer, source.byteOffset, source.byteLength));
+
+function beside(source, name) {
+  if (isBytes(source)) throw new RoundelError(`the model's weights are in ${name}: give them as options.weights`, "ValueError");
+  return new URL(encodeURIComponent(name), absolute(source));
+}
+
+function absolute(source) {
+  try {
+    return new URL(source, globalThis.location?.href ?? import.meta.url);
+  } catch (error) {
+    throw new RoundelError(`${source} is not the address of a file`, "ValueError", { cause: error });
+  }
+}
+
+class Progress {
+  constructor(told) {
+    this.told = told;
+    this.loaded = 0;
+    this.total = 0;
+  }
+
+  expect(nbytes) {
+    this.total += nbytes;
+  }
+
+  add(nbytes) {
+    this.loaded += nbytes;
+    this.told?.({ loaded: this.loaded, total: Math.max(this.total, this.loaded) });
+  }
+}
+
+async function read(source, options, progress) {
+  const url = absolute(source);
+  if (url.protocol === "file:" && globalThis.process?.versions?.node) {
+    const { readFile } = await import("node:fs/promises");
+    try {
+      const bytes = await readFile(url);
+      progress.expect(bytes.byteLength);
+      progress.add(bytes.byteLength);
+      return asBytes(bytes);
+    } catch (error) {
+      throw new RoundelError(`${url.pathname} cannot be read: ${error.message}`, "RuntimeError", { cause: error });
+    }
+  }
+  let response;
+  try {
+    response = await fetch(url, { signal: options.signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new RoundelError(`${url} cannot be fetched: ${error.message}`, "RuntimeError", { cause: error });
+  }
+  if (!response.ok) throw new RoundelError(`${url} cannot be fetched: ${response.status} ${response.statusText}`);
+  return whole(response, progress);
+}
+
+async function whole(response, progress) {
+  const size = Number(response.headers.get("content-length") ?? 0);
+  progress.expect(size);
+  const parts = [];
+  let length = 0;
+  const reader = response.body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    length += value.length;
+    progress.add(value.length);
+  }
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+/** The weights from the browser's cache, where they are kept by address and digest; what is there of the same address otherwise is dropped. */
+async function cached(source, told, options, progress) {
+  const url = absolute(source);
+  const store = (options.cache ?? true) && globalThis.caches && url.protocol.startsWith("http") ? await caches.open(CACHE).catch(() => null) : null;
+  if (!store) return read(url, options, progress);
+  const key = `${url.href}?roundel=${told.digest}`;
+  const found = await store.match(key);
+  if (found) return whole(found, progress);
+  const bytes = await read(url, options, progress);
+  await checkWeights(bytes, told, false);
+  for (const old of await store.keys()) if (old.url.startsWith(`${url.href}?roundel=`)) await store.delete(old);
+  await store.put(key, new Response(bytes, { headers: { "content-length": String(bytes.byteLength) } })).catch(() => {}); // no room: fetched again
+  return bytes;
+}
+
+async function checkWeights(bytes, told, compare) {
+  const hint = "write the module and its weights again, and copy both";
+  if (bytes.byteLength !== told.nbytes) {
+    throw new RoundelError(`${told.file} has ${bytes.byteLength} bytes, the module wants ${told.nbytes}; ${hint}`, "ValueError");
+  }
+  const content = bytes.subarray(0, bytes.byteLength - DIGEST);
+  const said = new TextDecoder().decode(bytes.subarray(bytes.byteLength - DIGEST));
+  if (said !== told.digest) throw new RoundelError(`${told.file} belongs to another module; ${hint}`, "ValueError");
+  const subtle = globalThis.crypto?.subtle; // which pages have that came by https, or from this machine
+  if (compare && subtle && (await digest(content, subtle)) !== told.digest) throw new RoundelError(`${told.file} is damaged; ${hint}`, "ValueError");
+}
+
+/** SHA-256 of the SHA-256 of each block, in hexadecimal digits. */
+async function digest(content, subtle) {
+  const blocks = [];
+  for (let at = 0; at < content.byteLength; at += BLOCK) blocks.push(subtle.digest("SHA-256", content.subarray(at, at + BLOCK)));
+  const hashes = new Uint8Array(32 * blocks.length);
+  (await Promise.all(blocks)).forEach((hash, k) => hashes.set(new Uint8Array(hash), 32 * k));
+  const all = new Uint8Array(await subtle.digest("SHA-256", hashes));
+  return Array.from(all, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// ---- modules -------------------------------------------------------------------------------------------------------
+
+const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
+
+async function compiled(bytes) {
+  if (!globalThis.WebAssembly || !WebAssembly.validate(SIMD)) {
+    throw new RoundelError("this browser has no WebAssembly with vectors (SIMD128), which the model needs; take a newer one", "MachineError");
+  }
+  try {
+    return await WebAssembly.compile(bytes);
+  } catch (error) {
+    throw new RoundelError(`the module is damaged, or no WebAssembly: ${error.message}`, "ValueError", { cause: error });
+  }
+}
+
+function toldBy(module) {
+  const [section] = WebAssembly.Module.customSections(module, "roundel");
+  if (!section) throw new RoundelError("the module is none that Roundel compiled: it has no section roundel", "ValueError");
+  return JSON.parse(new TextDecoder().decode(section));
+}
+
+function newMemory(pages, maximumBytes) {
+  const maximum = maximumBytes === undefined ? 65536 : Math.floor(maximumBytes / PAGE);
+  if (pages > maximum) {
+    throw new RoundelError(`the model needs ${(pages * PAGE).toLocaleString("en")} bytes of memory, more than the ${maximumBytes} allowed`, "MemoryError");
+  }
+  try {
+    return new WebAssembly.Memory({ initial: pages, maximum });
+  } catch (error) {
+    throw new RoundelError(`no memory for the model: ${(pages * PAGE).toLocaleString("en")} bytes`, "MemoryError", { cause: error });
+  }
+}
