@@ -11,6 +11,7 @@ from __future__ import annotations
 import linecache
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -77,8 +78,10 @@ def test_page(page, workplace, monkeypatch):
         forget_operators(monkeypatch)
     if 'backend="roundel"' in page.read_text() and not entry_points(group="torch_dynamo_backends", name="roundel"):
         pytest.skip("PyTorch finds the backend once Roundel is installed")
-    if page.stem == "cross-compile":
+    if page.stem in ("cross-compile", "web"):
         pytest.importorskip("ziglang")
+    if page.stem == "web" and shutil.which("node") is None:
+        pytest.skip("there is no node")
     scope = {"__name__": f"page_{page.stem}"}
     text = page.read_text()
     ran = 0

@@ -271,7 +271,7 @@ def test_loads_and_replacements_leave_memory_flat(code, tmp_path):
     assert float(done.stdout) < 1, "megabytes more after 1,000 loads"
 
 
-@pytest.mark.parametrize("name", ["m.wasm", "m", "m.so.txt", "m.onnx"])
+@pytest.mark.parametrize("name", ["m", "m.so.txt", "m.onnx"])
 def test_names_of_other_files_are_refused(code, shipped, tmp_path, name):
     with pytest.raises(OptionError, match=r"ends in \.so"):
         save(code, tmp_path / name)

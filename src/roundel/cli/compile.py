@@ -12,6 +12,7 @@ import typer
 from ..ir.errors import CallError, ModelError
 from ..ir.escape import markup, message
 from ..passes.progress import shown
+from ..runtime.toolchain import OTHER_ENDINGS
 from .arguments import ACCURACY, BOUNDS_CHECKS, CHOOSE, DB, FIX, HOT, LIBRARIES, NO_DIM, PRECISION, TARGET, THREADS, VERIFY, WEIGHTS, chosen, dims
 from .json_output import JSON, print_json, tensor_facts
 
@@ -19,15 +20,16 @@ from .json_output import JSON, print_json, tensor_facts
 def compile_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
     output: Path = typer.Option(None, "-o", "--output",
-                                help="The library (.so), object to link (.o) or C source (.c) to write. Default: the model's name with .so."),
+                                help="The library (.so), object to link (.o), C source (.c) or WebAssembly module (.wasm) to write. Default: the "
+                                "model's name with .so."),
     target: str = TARGET, threads: int = THREADS, fix: list[str] = FIX, dim: list[str] = NO_DIM, hot: list[str] = HOT, verify: bool = VERIFY,
     accuracy: str = ACCURACY, precision: str = PRECISION, weights: str = WEIGHTS, bounds_checks: bool = BOUNDS_CHECKS, choose: list[str] = CHOOSE,
     db: str = DB, libraries: str = LIBRARIES,
-    header: bool = typer.Option(False, "--header", help="Also write a C header beside the library."),
+    header: bool = typer.Option(False, "--header", help="Also write a C header beside the library; beside a WebAssembly module, the ES module that runs it."),
     side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
     as_json: bool = JSON,
 ) -> None:
-    """Compile a model to a shared library that needs nothing but libc, or to C source."""
+    """Compile a model to a shared library that needs nothing but libc, to C source or to WebAssembly."""
     from rich.console import Console
 
     from .. import api
@@ -36,7 +38,7 @@ def compile_command(
     if not model.name:
         raise ModelError(f"{model} is a folder", hint="give an ONNX file")
     output = output or model.with_suffix(".so")
-    target = target or ("c" if output.suffix == ".c" else target)
+    target = target or OTHER_ENDINGS.get(output.suffix, ("", None))[1]
     compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(fix, "--fix") or None,
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, precision=precision, weights=weights,
                            bounds_checks=bounds_checks, choices=chosen(choose))
@@ -46,7 +48,7 @@ def compile_command(
     with suppress(CallError):  # it depends on symbolic sizes, or the target is another machine
         activations = compiled.arena_nbytes()
     if as_json:
-        print_json({"file": path, "header": path.with_suffix(".h") if header else None, "bytes": path.stat().st_size, "weights": compiled.weights_nbytes,
+        print_json({"file": path, "header": _header(path) if header else None, "bytes": path.stat().st_size, "weights": compiled.weights_nbytes,
                     "activations": activations, "seconds": time.perf_counter() - start, "inputs": tensor_facts(compiled.inputs),
                     "outputs": tensor_facts(compiled.outputs), "metadata": compiled.metadata})
         return
@@ -61,4 +63,8 @@ def compile_command(
         for info in infos:
             console.print(message(f"  {kind} {info}"), highlight=False, markup=False)
     if header:
-        console.print(f"[bold]{markup(str(path.with_suffix('.h')))}[/]")
+        console.print(f"[bold]{markup(str(_header(path)))}[/]")
+
+
+def _header(path: Path) -> Path:
+    return path.with_name("roundel.mjs") if path.suffix == ".wasm" else path.with_suffix(".h")

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models saved as WebAssembly modules: they import memory alone, compute in node what the library computes here, and refuse what does not fit."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import roundel as rd
+from roundel.build.wasm import _leb, _Module, _number
+from roundel.ir.errors import CallError, OptionError
+from tests.codegen.c_models import MODELS, convolutions, dense, onnx_model
+from tests.node_models import FOUND, Failed, Node
+
+pytest.importorskip("ziglang")
+in_node = pytest.mark.skipif(FOUND is None, reason="needs node")
+
+
+@pytest.fixture(scope="module")
+def node():
+    with Node() as started:
+        yield started
+
+
+def compiled(model):
+    return rd.compile(model, target="wasm32")
+
+
+def listed(result):
+    return [np.asarray(r) for r in (result if isinstance(result, list | tuple) else [result])]
+
+
+def same(got, want):
+    assert [(g.dtype, g.shape) for g in got] == [(w.dtype, w.shape) for w in want]
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6) if w.dtype.kind == "f" else np.testing.assert_array_equal(g, w)
+
+
+@in_node
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_module_computes_what_the_library_computes(node, kind, tmp_path):
+    model, inputs = MODELS[kind]()
+    want = listed(rd.compile(model)(*inputs))
+    same(node.run(compiled(model).save(tmp_path / "m.wasm"), inputs), want)
+
+
+@in_node
+def test_one_module_serves_every_size(node, tmp_path):
+    model, _ = dense()
+    file, here = compiled(model).save(tmp_path / "m.wasm"), rd.compile(model)
+    for n in (1, 3, 700, 0, 16):
+        x = np.random.default_rng(n).standard_normal((n, 16)).astype("f")
+        same(node.run(file, [x]), listed(here(x)))
+
+
+@in_node
+def test_outputs_whose_sizes_the_run_tells(node, tmp_path):
+    model = onnx_model([helper.make_node("NonZero", ["x"], ["y"])], {"x": ("float32", ["n"])}, {"y": ("int64", [1, "m"])})
+    file = compiled(model).save(tmp_path / "m.wasm")
+    for x in (np.zeros(5, "f"), np.array([0, 1, 0, 2], "f"), np.ones(1000, "f")):
+        same(node.run(file, [x]), [np.stack(np.nonzero(x)).astype("int64")])
+
+
+@in_node
+def test_memory_is_given_back_and_taken_again(node, tmp_path):
+    file = compiled(dense()[0]).save(tmp_path / "m.wasm")
+    sizes = []
+    for n in (5000, 10, 5000, 3000, 5000):
+        node.run(file, [np.zeros((n, 16), "f")])
+        sizes.append(node.ask(file)["memory"])
+    assert len(set(sizes)) == 1, "the first run took what the others needed"
+
+
+@in_node
+def test_weights_beside_the_module(node, tmp_path):
+    model, inputs = convolutions()
+    made = compiled(model)
+    file = made.save(tmp_path / "net.wasm", side_file=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.wasm", "net.wasm.weights"]
+    assert file.stat().st_size < made.save(tmp_path / "whole.wasm").stat().st_size - made.weights_nbytes / 2
+    same(node.run(file, inputs), listed(rd.compile(model)(*inputs)))
+
+
+@in_node
+@pytest.mark.parametrize("change, message", [
+    (lambda w: w[:-1], r"weights has \d+ bytes, the module wants \d+"), (lambda w: b"", "weights has 0 bytes"), (lambda w: w + b"0", "bytes, the module wants"),
+    (lambda w: w[:100] + bytes([w[100] ^ 1]) + w[101:], "weights is damaged"), (lambda w: w[:-64] + b"0" * 64, "weights belongs to another module"),
+])
+def test_weights_that_are_not_its_own_are_refused(node, tmp_path, change, message):
+    file = compiled(convolutions()[0]).save(tmp_path / "m.wasm", side_file=True)
+    weights = tmp_path / "m.wasm.weights"
+    weights.write_bytes(change(weights.read_bytes()))
+    with pytest.raises(Failed, match=message) as error:
+        node.ask(file)
+    assert error.value.code == "ValueError"
+    weights.unlink()
+    with pytest.raises(Failed, match="cannot be read"):
+        node.ask(file)
+
+
+@in_node
+@pytest.mark.parametrize("change, message", [
+    (lambda m: m[:-40], "damaged, or no WebAssembly"), (lambda m: m[: len(m) // 2], "damaged, or no WebAssembly"), (lambda m: b"", "damaged"),
+    (lambda m: b"\0asm\1\0\0\0", "none that Roundel compiled"),
+])
+def test_a_damaged_module_is_refused(node, tmp_path, change, message):
+    file = compiled(convolutions()[0]).save(tmp_path / "m.wasm")
+    file.write_bytes(change(file.read_bytes()))
+    with pytest.raises(Failed, match=message) as error:
+        node.ask(file)
+    assert error.value.code == "ValueError"
+
+
+@in_node
+@pytest.mark.parametrize("inputs, message", [
+    ([np.zeros((1, 3, 12, 11), "f")], r"'x'.*12"), ([np.zeros((3, 12, 12), "f")], "dimensions"), ([np.zeros((1, 3, 12, 12), "d")], "as Float32Array, not as Float64Array"),
+    ([], "1 inputs are wanted"), ([np.zeros((1, 3, 12, 12), "f")] * 2, "2 were given"),
+])
+def test_inputs_that_do_not_fit_are_errors(node, tmp_path, inputs, message):
+    model, right = convolutions()
+    file = compiled(model).save(tmp_path / "m.wasm")
+    with pytest.raises(Failed, match=message) as error:
+        node.run(file, inputs)
+    assert error.value.code in ("ValueError", "TypeError")
+    same(node.run(file, right), listed(rd.compile(model)(*right)))  # and the model is as good as before
+
+
+@in_node
+def test_too_little_memory_is_an_error(node, tmp_path):
+    model, inputs = dense()
+    file = compiled(model).save(tmp_path / "m.wasm")
+    with pytest.raises(Failed, match="needs .* bytes of memory") as error:
+        node.ask(file, options={"maximumBytes": 65536})
+    assert error.value.code == "MemoryError"
+    options = {"maximumBytes": 4 << 20}
+    with pytest.raises(Failed, match="no memory") as error:
+        node.run(file, [np.zeros((300_000, 16), "f")], options=options)
+    assert error.value.code == "MemoryError"
+    same(node.run(file, inputs, options=options), listed(rd.compile(model)(*inputs)))
+
+
+def test_a_module_imports_memory_alone(tmp_path):
+    module = _Module.read(compiled(convolutions()[0]).save(tmp_path / "m.wasm").read_bytes())
+    assert module.section(2)[:13] == b"\1\3env\6memory\2"
+    assert not module.section(8), "nothing runs before it is called"
+
+
+def test_the_header_of_a_module_is_the_es_module_and_its_types(tmp_path):
+    compiled(dense()[0]).save(tmp_path / "m.wasm", header=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.wasm", "roundel.d.mts", "roundel.mjs"]
+
+
+def test_other_endings_are_refused(tmp_path):
+    model, _ = dense()
+    for name in ("m.so", "m.o", "m.c", "m"):
+        with pytest.raises(OptionError, match=r"ends in \.wasm"):
+            compiled(model).save(tmp_path / name)
+    with pytest.raises(OptionError, match=r'm\.wasm.*(target="wasm32"|compiled to WebAssembly)'):
+        rd.compile(model).save(tmp_path / "m.wasm")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_of_a_module_is_not_called_here():
+    with pytest.raises(CallError, match="another machine"):
+        compiled(dense()[0])(np.zeros((2, 16), "f"))
+
+
+@pytest.mark.parametrize("value", [0, 1, 63, 64, 127, 128, 300, 65535, 2**31 - 1])
+def test_numbers_of_the_format(value):
+    assert _number(_leb(value), 0) == (value, len(_leb(value)))
+    signed = _leb(value, signed=True)
+    assert _number(signed, 0)[0] == value
+    assert not signed[-1] & 0x40, "its last byte would say that it is negative"
+
+
+def test_the_command_line_compiles_to_what_the_ending_says(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(dense()[0])
+    done = subprocess.run([sys.executable, "-m", "roundel", "compile", "m.onnx", "-o", "m.wasm", "--side-file", "--header", "--json"], cwd=tmp_path,
+                          capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["metadata"]["triple"] == "wasm32-unknown-unknown"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.wasm", "m.wasm.weights", "roundel.d.mts", "roundel.mjs"]

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs WebAssembly models for tests: a question in a line of JSON, its answer in another. What is loaded stays loaded.
+
+import { createInterface } from "node:readline";
+import { readFile } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+
+const { load, RoundelError } = await import(pathToFileURL(process.argv[2]));
+const models = new Map();
+const ARRAYS = {
+  float32: Float32Array, float64: Float64Array, float16: Uint16Array, bfloat16: Uint16Array, int8: Int8Array, int16: Int16Array, int32: Int32Array,
+  int64: BigInt64Array, uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array, bool: Uint8Array,
+};
+
+async function answer({ file, weights, inputs, options }) {
+  const key = JSON.stringify([file, weights ?? null]);
+  if (!models.has(key)) models.set(key, await load(pathToFileURL(file), { ...options, ...(weights ? { weights: await readFile(weights) } : {}) }));
+  const model = models.get(key);
+  if (!inputs) return { inputs: model.inputs, outputs: model.outputs, memory: model.memoryBytes };
+  const given = inputs.map(({ dtype, shape, data }) => {
+    const bytes = Buffer.from(data, "base64");
+    return { shape, data: new ARRAYS[dtype](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)) };
+  });
+  const outputs = model.run(given);
+  return Object.values(outputs).map(({ dtype, shape, data }) => ({ dtype, shape, data: Buffer.from(data.buffer).toString("base64") }));
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  let said;
+  try {
+    said = { answer: await answer(JSON.parse(line)) };
+  } catch (error) {
+    said = { error: error.message, code: error instanceof RoundelError ? error.code : error.constructor.name };
+  }
+  process.stdout.write(`${JSON.stringify(said)}\n`);
+}
