@@ -11,7 +11,7 @@ from onnx import helper
 
 import roundel as rd
 from roundel.build.wasm import _leb, _Module, _number
-from roundel.ir.errors import CallError, OptionError
+from roundel.ir.errors import BuildError, CallError, OptionError
 from tests.codegen.c_models import MODELS, convolutions, dense, onnx_model
 from tests.node_models import FOUND, Failed, Node
 
@@ -161,6 +161,12 @@ def test_other_endings_are_refused(tmp_path):
     with pytest.raises(OptionError, match=r'm\.wasm.*(target="wasm32"|compiled to WebAssembly)'):
         rd.compile(model).save(tmp_path / "m.wasm")
     assert not list(tmp_path.iterdir())
+
+
+def test_values_that_are_no_numbers_are_refused(tmp_path):
+    model = onnx_model([helper.make_node("Identity", ["x"], ["y"])], {"x": ("object", ["n"])}, {"y": ("object", ["n"])})
+    with pytest.raises(BuildError, match="takes or gives texts"):
+        compiled(model).save(tmp_path / "m.wasm")
 
 
 def test_a_model_of_a_module_is_not_called_here():

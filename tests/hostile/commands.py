@@ -42,8 +42,8 @@ FILES = ["model.onnx", "model.so", "", ".", "..", "/", "-", "folder", "folder.on
          "absent.onnx", "absent.so", "model.onnx/inside", "a" * 300, "a/" * 3000, "a\x00b.onnx", "\udcff.onnx", "é.onnx", "board.json", "x.npy"]
 ARRAYS = ["x.npy", "x=x.npy", "x=wide.npy", "x=int.npy", "x=objects.npy", "x=lying.npy", "x=scalar.npy", "x=empty.npy", "x=cut.npz", "all.npz", "other.npz",
           "x=texts.npy", "x=structured.npy", "x=complex.npy", "x=zero.npy", "x=rank.npy", *(f"x={f}" for f in FILES), *TEXTS]
-WRITTEN = ["out.so", "out.o", "out.wasm", "out", "", ".", "folder", "folder.so", "empty.onnx/x.so", "/dev/full", "/dev/null/x.so", "/proc/x.so", "a" * 300 + ".so",
-           "new/deep/x.so", "loop.so", "dangling.onnx", "pipe.so", "a\x00.so", "\udcff.so", "é.so", "-", "\x1b[31m.so"]
+WRITTEN = ["out.so", "out.o", "out", "", ".", "folder", "folder.so", "empty.onnx/x.so", "/dev/full", "/dev/null/x.so", "/proc/x.so", "a" * 300 + ".so",
+           "new/deep/x.so", "out.wasm", "loop.so", "dangling.onnx", "pipe.so", "a\x00.so", "\udcff.so", "é.so", "-", "\x1b[31m.so"]
 FOLDERS = ["outputs", "", ".", "folder", "empty.onnx", "empty.onnx/x", "/proc/x", "a" * 300, "loop.so", "pipe.so", "/dev/null", "a\x00", "\udcff", "new/deep"]
 DATABASES = ["tuned.jsonl", "cut.jsonl", "noise.jsonl", "pipe.jsonl", "loop.jsonl", "folder.jsonl", "empty.jsonl", "off", *FILES, *TEXTS]
 ADDRESSES = [f"{host}:{port}" for host in ("", "localhost") for port in NUMBERS] + TEXTS

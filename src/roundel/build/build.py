@@ -91,7 +91,7 @@ class Built:
         if self.spec.ending == ".wasm":
             from .wasm import write_module
 
-            return write_module(self.objects, weights, path, header=header, **options)
+            return write_module(self.objects, self.functions, weights, path, header=header, **options)
         toolchain.check_output(path)
         return link(
             backend_of(self.spec.backend).linkable(self.objects, self.spec),

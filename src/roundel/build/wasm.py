@@ -19,6 +19,7 @@ from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_string
 from ..runtime import library, toolchain, web
 from ..runtime.integrity import DIGEST, weights_name
+from .interface import Interface
 from .weights import Blob, nbytes_of, write_beside, write_content
 
 _EMBED_AT_MOST = 1 << 29  # bytes; engines keep a module's bytes besides the memory that its data are copied to, and take 1 GiB of them at most
@@ -28,6 +29,8 @@ _COMPILE = ("-std=c11", "-O2", "-g0", "-mbulk-memory", "-fno-sanitize=all", "-fv
 _LINK = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
 _CUSTOM, _IMPORT, _GLOBAL, _EXPORT, _START, _DATA, _DATA_COUNT = 0, 2, 6, 7, 8, 11, 12  # sections, by the numbers of the standard (5.5.2)
 _I32_CONST, _END = 0x41, 0x0B
+_VALUES = {f"{kind}_{way}": what for kind, what in (("complex", "complex numbers"), ("text", "texts"), ("sequence", "sequences"))
+           for way in ("inputs", "outputs")} | {"maps": "maps"}
 _STUB = """\
 #include "runtime.h"
 extern const RdLibrary roundel_library;
@@ -36,12 +39,15 @@ RdPackage roundel_package = {{&roundel_library, {weights}, {file}, {digest}, 0, 
 """
 
 
-def write_module(objects: Sequence[bytes], weights: Blob | None, out: Path, *, side_file: bool = False, header: bool = False) -> Path:
+def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, side_file: bool = False, header: bool = False) -> Path:
     """Write ``out``, a module for JavaScript and other hosts; with ``side_file`` (and always above 512 MiB) the weights go to ``<name>.weights``
     beside it, and with ``header`` the ES module that runs it and its types, ``roundel.mjs`` and ``roundel.d.mts``. Raises BuildError,
     OptionError for another ending."""
     if out.suffix != ".wasm":
         raise OptionError(f"{out.name}: a model compiled to WebAssembly is no such file", hint="a name that ends in .wasm gives a module")
+    values = sorted({_VALUES[key] for f in functions for key in f.info.extra if key in _VALUES})
+    if values:
+        raise BuildError("the model cannot be a WebAssembly module", why=f"it takes or gives {', '.join(values)}, and modules are given tensors of numbers")
     size = nbytes_of(weights)
     if size > _MOST:
         raise BuildError(f"{size:,} bytes of weights are too many for WebAssembly, whose memory has 4 GiB",
