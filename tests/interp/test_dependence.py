@@ -12,6 +12,7 @@ from roundel.interp import interpret, run_prim_func
 from roundel.interp.dependence import Plan
 from roundel.ir import IRModule, tir
 from roundel.ir.dtype import DType
+from roundel.script import parse
 from roundel.script import tir as T
 
 SIZE = 24
@@ -299,3 +300,23 @@ def test_long_loops_run_in_pieces(monkeypatch):
     d = np.empty((29, 37), "float32")
     run_prim_func(fused, [c, d])
     np.testing.assert_array_equal(d, c.T)
+
+
+@pytest.mark.parametrize("scope", ["local", "shared", "shared.dyn"])
+def test_each_block_of_threads_has_its_shared_memory(scope):
+    """One row is in the memory, which all blocks of threads have under one name."""
+    func = parse(f"""
+from roundel.script import parse, tir as T
+
+@T.prim_func
+def main(A: T.Buffer((3, 4), "int32"), Y: T.Buffer((3, 4), "int32")):
+    row = T.alloc_buffer((4,), "int32", scope="{scope}")
+    for i in T.thread_binding(3, thread="blockIdx.x"):
+        for j in range(4):
+            row[j] = A[i, j]
+        for j in range(4):
+            Y[i, j] = row[j] + 1
+""")
+    a, y = np.arange(12, dtype="int32").reshape(3, 4), np.zeros((3, 4), "int32")
+    run_prim_func(func, [a, y])
+    np.testing.assert_array_equal(y, a + 1)

@@ -106,7 +106,7 @@ class Plan(Visitor):
         self.counted: set[Atom] = set()  # loop variables that take every value of their range
         self.views: dict[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]] = {}
         self.allocated: set[Any] = set()
-        self.alone: set[Any] = set()
+        self.scope: dict[Any, str] = {}  # of memory that is allocated, without what follows a dot
         self.count = 0
         self.visit(func.body)
 
@@ -153,7 +153,8 @@ class Plan(Visitor):
             return False
         written = {a.space for a in info.accesses if a.store and a.space not in info.private}
         if not info.reduces and loop.kind is tir.ForKind.THREAD_BINDING:
-            written &= self.alone  # a thread has registers of its own
+            own = loop.own_scopes or ()
+            written = {s for s in written if self.scope.get(s) in own}  # a thread has registers of its own, a block of threads its shared memory
         if not info.reduces and loop.kind is tir.ForKind.PARALLEL:
             written &= self.allocated  # lowering makes memory that one iteration uses private to it
         tested = 0
@@ -421,8 +422,7 @@ class Plan(Visitor):
 
     def _owned(self, buffer: tir.Buffer) -> None:
         self.allocated.add(buffer.data)
-        if buffer.scope.split(".")[0] == "local":
-            self.alone.add(buffer.data)
+        self.scope[buffer.data] = buffer.scope.split(".")[0]
         for info in self.stack:
             info.private.add(buffer.data)
         size = math.prod(self.forms.of(n).hi for n in buffer.shape)

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundel.arith import Analyzer, union
+from roundel.arith import Analyzer, covers, union
 from roundel.ir import Buffer, Rewriter, decl_buffer, on, tir
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, For, Range, Stmt
 
 from . import legality
+from .copyable import require_told_by_loops, require_told_places
 from .handed_on import stored_by
 from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
-from .regions import Region
+from .regions import Region, regions_of
 from .stages import Site, after, copied_region, copy_part, copy_region, place, scope_region, stored_region
+from .stored import reads_own_results, stores_all
 from .tree import Tree, is_one
 
 
@@ -98,7 +100,7 @@ def cache_write(
     scope = tree.scope(realize)
     buffer = written_buffer(tree, node, write_buffer_index)
     others = [w for w in legality.writers(tree, scope, buffer) if w is not realize]
-    if buffer in legality.reads_of(node) and not legality.reads_own_results(tree, node, buffer):
+    if buffer in legality.reads_of(node) and not reads_own_results(tree, node, buffer):
         refuse(
             tree,
             realize,
@@ -115,7 +117,7 @@ def cache_write(
         if u in (realize, *others) or tree.order[u] < tree.order[realize] or not stored_by(tree, realize, u, buffer):
             refuse(tree, realize, f"cannot cache {buffer.name}", f"block {u.block.name} reads or writes elements of it that are not stored there before")
     site = place(tree, [realize], legality.later_readers(tree, realize, buffer, users), realize)
-    if not legality.stores_all(tree, realize, buffer, site.loop):
+    if not stores_all(tree, realize, buffer, site.loop):
         why = f"block {node.name} may leave out elements of the part of {buffer.name} that would be copied back"
         refuse(tree, realize, f"cannot cache {buffer.name}", why)
     region = stored_region(site, realize, buffer)
@@ -137,7 +139,8 @@ def cache_inplace(tree: Tree, block: BlockToken, read_buffer_index: int | str, s
                                              f(A_local[i * 8 : i * 8 + 8])
                                              for ax0 in range(8): A[i * 8 + ax0] = A_local[i * 8 + ax0]
 
-    The copies stand in the innermost loop around the block.
+    The copies stand in the innermost loop around the block. What the block only reads is not copied back, unless it may leave out some of what it is
+    said to write, and then in loops that run one after another.
     """
     node: Block = tree.nodes[block]
     realize, buffer = tree.realize(block), read_buffer(tree, tree.nodes[block], read_buffer_index)
@@ -146,19 +149,34 @@ def cache_inplace(tree: Tree, block: BlockToken, read_buffer_index: int | str, s
         refuse(tree, realize, f"cannot {doing}", "it does not write it", "cache_read")
     legality.require_only_blocks(tree, realize, {buffer}, {buffer}, doing)
     legality.require_own_condition(tree, realize, doing)
+    require_told_by_loops(tree, realize, doing)
+    require_told_places(tree, realize, buffer, doing)
     top: For | Block = next(iter(reversed(tree.loops(realize))), tree.scope(realize))
     site = Site(tree, tree.scope(realize), top, 0, top.body)
     read, written = (copied_region(site, [realize], buffer, written=w) for w in (False, True))
-    region = union(read, written, tree.analyzer(top, inside=True))
+    if not stores_all(tree, realize, buffer, site.loop):
+        read = written = union(read, written, tree.analyzer(top, inside=True))
+        _require_alone(tree, site, realize, buffer, written)
     cache = _like(buffer, known_scope(tree, realize, storage_scope), None)
-    copied, first = copy_region(site, buffer, cache, region, cache.name)
-    back, second = copy_region(site, cache, buffer, region, f"{cache.name}_back")
+    copied, first = copy_region(site, buffer, cache, read, cache.name)
+    back, second = copy_region(site, cache, buffer, written, f"{cache.name}_back")
     (inner,) = _replaced([realize], buffer, cache, None).values()
     changed = tree.edit({realize: tir.seq(copied, inner, back)})
     scope = changed.nodes[site.scope.token]
     changed = changed.edit({scope: scope.replace(alloc_buffers=(*scope.alloc_buffers, cache))})
     legality.require_no_races(changed, cache, doing)
     return Change(changed, [first, second])
+
+
+def _require_alone(tree: Tree, site: Site, realize: BlockRealize, buffer: Buffer, region: Region) -> None:
+    """Elements that a block did not store are copied back where nobody else can store them in the meantime, and where it is said that they are written."""
+    cannot = f"cannot cache {buffer.name} of block {realize.block.name}, which need not store all of the part that would be copied back"
+    together = [x for x in tree.ancestors(realize) if type(x) is For and x.kind in legality.TOGETHER]
+    if together:
+        refuse(tree, realize, cannot, f"iterations of {together[0].loop_var.name} run at the same time")
+    said, an = regions_of(site.scope, buffer, written=True), tree.analyzer(site.top, inside=True)
+    if site.scope is not tree.root and not any(covers(r.region, region, an) for r in said):
+        refuse(tree, realize, cannot, f"block {site.scope.name} is not said to write all of it")
 
 
 def _like(buffer: Buffer, scope: str, box: Region | None) -> Buffer:

@@ -7,15 +7,16 @@ from collections import Counter
 from typing import Any
 
 from roundel.arith import has_effect, reads_memory
-from roundel.ir import Buffer, Rewriter, Token, Var, decl_buffer, free_vars, on, substitute, tir, walk
+from roundel.ir import Buffer, Rewriter, Token, Var, decl_buffer, on, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, IterKind, IterVar, Range, Stmt
 
+from .copyable import require_fixed_domain
 from .kinds import known_scope
-from .primitive import BlockToken, Change, primitive, refuse
+from .primitive import BlockToken, Change, primitive
 from .rebind import serial, wrap
 from .regions import with_access
 from .stages import place
-from .tree import TRUE, Tree, is_zero, unique_block_name
+from .tree import TRUE, Tree, unique_block_name
 
 _DIVISIONS = (tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod)
 _WIDE = (tir.Ramp, tir.Broadcast)
@@ -34,11 +35,7 @@ def cache_index(tree: Tree, block: BlockToken, storage_scope: str, cse_thresh: i
     realize = tree.realize(block)
     known_scope(tree, realize, storage_scope)
     domains = {iv.var: iv.dom for iv in node.iter_vars}
-    if any(not is_zero(r.min) for r in domains.values()):
-        refuse(tree, realize, f"cannot cache indices of block {node.name}", "a variable does not start at 0")
-    around = {x.loop_var for x in tree.loops(realize)}
-    if any(free_vars(r.extent) & around for r in domains.values()):  # tables stand in front of all loops
-        refuse(tree, realize, f"cannot cache indices of block {node.name}", "how far a variable runs is told by the loops around")
+    require_fixed_domain(tree, realize, node.iter_vars, f"cache indices of block {node.name}")  # (tables stand in front of all loops)
     found = _computed(node, set(domains), int(cse_thresh))
     table: dict[Expr, Expr] = {}
     tokens: list[Token] = []

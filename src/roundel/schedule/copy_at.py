@@ -13,13 +13,16 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
 from . import legality
+from .copyable import require_seen
 from .handed_on import covered
 from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
+from .limits import independent
 from .move import running_together
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import Region, domain, inner_loops, regions_of, touched
 from .stages import parts_of, require_known_place
+from .stored import stores_all
 from .tree import TRUE, Tree, conjuncts, is_one, unique_block_name
 
 AUTO_COPY = "auto_copy"  # the block is one copy, which lowering for a GPU may spread over threads
@@ -133,7 +136,7 @@ class _At:
         if not covered(self.tree, chain, self.buffer, list(dict.fromkeys((*writers, *early)))):
             self.refuse("what is read of it in an iteration is not all stored there before")
         box = self.stored_box()
-        if box is None or not legality.stores_all(self.tree, self.realize, self.buffer, box=box):
+        if box is None or not stores_all(self.tree, self.realize, self.buffer, box=box):
             self.refuse(f"block {self.realize.block.name} may leave out elements that would be copied")
         written = regions_of(self.realize.block, self.buffer, written=True)
         require_known_place(self.tree, self.realize, self.buffer, written[0].region, self.loop)
@@ -148,6 +151,8 @@ class _At:
     def stored_box(self) -> dict[Var, Range] | None:
         """What the block's variables are in one iteration of the loop, in all threads that have the copy together; None where that is no box."""
         loops = domain([*self.together, *inner_loops(self.tree, self.realize, self.loop)])
+        if not independent(loops):
+            return None
         try:
             found = detect_iter_map(self.realize.iter_values, loops, self.realize.predicate, an=self.an)
         except ArithError:
@@ -160,6 +165,8 @@ class _At:
 
     def copied(self, source: Buffer, target: Buffer, region: Region) -> BlockRealize:
         """A block that copies a region, in terms of the loops around."""
+        inner = {x.loop_var for r in self.tree.realizes(self.loop) for x in inner_loops(self.tree, r, self.loop)}
+        require_seen(self.tree, self.realize, self.buffer, region, inner, f"copy {self.buffer.name} in each iteration of {self.loop.loop_var.name}")
         around = {x.loop_var: x for x in self.tree.loops(self.loop)} | {self.loop.loop_var: self.loop}
         used = dict.fromkeys(v for r in region for e in (r.min, r.extent) for v in _in_order(e) if v in around)
         ivs = [IterVar(Var(f"v{k}", v.dtype), Range(around[v].min, around[v].extent), IterKind.SPATIAL) for k, v in enumerate(used)]

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from roundel.arith import Analyzer, reads_memory
 from roundel.arith.compare import SLACK
 from roundel.ir import Rewriter, Var, free_vars, on, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IntImm, Range, Stmt
 
 from . import legality
+from .copyable import require_told_by_loops
+from .handed_on import covered
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, with_access
@@ -48,6 +52,12 @@ class _Decompose:
         loops = tree.loops(self.realize)
         if loop not in loops:
             refuse(tree, self.realize, f"loop {loop.loop_var.name} is not around block {self.block.name} in its scope")
+        between = list(takewhile(lambda s: s is not loop, tree.ancestors(self.realize)))
+        if any(type(s) not in (For, tir.Seq) for s in between):
+            self.refuse("there are conditions or declarations between it and the loop")
+        doing = f"decompose block {self.block.name}"
+        require_told_by_loops(tree, self.realize, doing)
+        legality.require_only_blocks(tree, self.realize, {store.buffer}, set(), doing)
         self.inner = loops[loops.index(loop) :]
         self.require_filled_first()
 
@@ -67,6 +77,9 @@ class _Decompose:
             reads = any(r.buffer.data is target for r in s.block.reads)
             if stores or (reads and self.tree.order[s] < self.tree.order[self.realize]):
                 self.refuse(f"block {s.block.name} touches {self.store.buffer.name} in the loop before it would be padded, or stores it")
+            chain = [x for x in self.inner if x in self.tree.loops(s)]
+            if (reads or any(b.data is target for b in legality.asked_of(s))) and not covered(self.tree, chain, self.store.buffer, [self.realize, s]):
+                self.refuse(f"block {s.block.name} may read elements of {self.store.buffer.name} that are not made there yet")
 
     def run(self) -> Change:
         """The fill in front of the loop, the copy in place of the block."""

@@ -94,6 +94,8 @@ _CONDITIONAL = (tir.If, tir.While)
 
 def reduces_over(realize: BlockRealize, chain: Sequence[For]) -> bool:
     """Whether some of the loops are part of a variable that reduces."""
+    if type(realize) is not BlockRealize:
+        return False
     loops = {x.loop_var for x in chain}
     return any(iv.kind is not IterKind.SPATIAL and free_vars(v) & loops for iv, v in zip(realize.block.iter_vars, realize.iter_values))
 

@@ -30,6 +30,7 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     buffer = legality.require_inner_buffer(tree, node, "inline")
     store = _single_store(tree, realize, "inline")
     legality.require_pure(tree, node, "inline")
+    legality.require_no_alias(tree, realize, legality.writes_of(node) | legality.reads_of(node), f"inline block {node.name}")
     variables = _index_variables(tree, realize, store.indices, "inline")
     loose = free_vars(store.value) & {iv.var for iv in node.iter_vars} - set(variables)
     if node.init is not None or loose:
@@ -323,6 +324,6 @@ def _guard(
                 checks += [] if an.prove(c) else [substitute(c, values)]
         for i, k in zip(at, made):
             here = substitute(i, table)
-            if type(i) is not Var and not an.prove_equal(here, k):
+            if not an.prove_equal(here, k):
                 checks.append(substitute(tir.eq(here, k), values))
     return an.simplify(tir.logical_and(*checks))

@@ -12,7 +12,7 @@ from roundel.ir.tir import Block, For, ForKind
 from roundel.ir.visit import Substitution
 
 from .accesses import memory_of
-from .legality import check_parallel, own_scopes, require_no_races
+from .legality import check_parallel, require_no_races
 from .primitive import BlockToken, Change, Loop, Printable, Target, primitive, refuse
 from .tree import Tree
 
@@ -53,7 +53,7 @@ def bind(tree: Tree, loop: Loop, thread_axis: str) -> Change:
     if thread_axis not in THREAD_AXES:
         refuse(tree, loop, f"there is no thread axis {thread_axis!r}", hint="blockIdx.x, threadIdx.y, vthread.x, ...")
     node: For = tree.nodes[loop]
-    check_parallel(tree, node, "bind", reduce_too=thread_axis.startswith("threadIdx."), own=own_scopes(node.replace(thread=thread_axis)))
+    check_parallel(tree, node, "bind", reduce_too=thread_axis.startswith("threadIdx."), own=node.replace(thread=thread_axis).own_scopes)
     return _set_kind(tree, loop, ForKind.THREAD_BINDING, thread_axis)
 
 

@@ -16,13 +16,17 @@ from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, F
 
 from . import legality
 from .arguments import applied
+from .copyable import require_fixed_domain, require_single_elements, require_spatial, require_told_places
 from .kinds import read_buffer, replace_buffers, views_of, written_buffer
 from .primitive import BlockToken, BufferName, Change, Fill, Map, primitive, refuse
 from .rebind import serial, wrap
 from .redirect import Redirect
 from .regions import run_domain, with_access
 from .stages import copy_nest, place
+from .stored import always_stores
 from .tree import Tree, bind_loop, is_true, is_zero, unique_block_name
+
+DECLARING = (tir.DeclBuffer, BufferLoad, BufferStore)
 
 
 def as_index_map(given: IndexMap | Callable, ndim: int) -> IndexMap:
@@ -98,7 +102,7 @@ def transform_layout(
             f"where {padding.script()}",
             hint="give pad_value",
         )
-    if any(n is old.data for n in walk(tree.func.body)):
+    if any(n is old.data or (type(n) in DECLARING and n.buffer.data is old.data and n.buffer is not old) for n in walk(tree.func.body)):
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "its pointer is used")
     if any(m.source.buffer is old for b in tree.blocks() for m in b.match_buffers):
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "a match_buffer views it")
@@ -110,7 +114,7 @@ def transform_layout(
     if callable(pad_value) and not isinstance(pad_value, IndexMap):
         recorded["pad_value"] = IndexMap(inverse.initial_indices, (fill,))  # type: ignore[assignment]
     if padded and fill is not None and any(new in b.alloc_buffers for b in changed.blocks()):
-        changed = _fill_padding(changed, new, inverse, padding, fill)
+        changed = _fill_padding(changed, tree.realize(block), new, inverse, padding, fill)
     return Change(changed, None, recorded=recorded if isinstance(buffer, Buffer) else {k: v for k, v in recorded.items() if k != "buffer"})
 
 
@@ -191,7 +195,7 @@ class _Relayout(Redirect):
         return with_access(self.tree, new) if touches else new
 
 
-def _fill_padding(tree: Tree, buffer: Buffer, inverse: IndexMap, padding: Expr, value: Expr) -> Tree:
+def _fill_padding(tree: Tree, user: BlockRealize, buffer: Buffer, inverse: IndexMap, padding: Expr, value: Expr) -> Tree:
     """A block in front of the first writer stores ``value`` where the layout has no element."""
     scope = next(b for b in tree.blocks() if buffer in b.alloc_buffers)
     loops = [serial(f"ax{k}", n, n) for k, n in enumerate(buffer.shape)]
@@ -203,6 +207,8 @@ def _fill_padding(tree: Tree, buffer: Buffer, inverse: IndexMap, padding: Expr, 
     table = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
     nest = wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), substitute(padding, table), block))
     writers = legality.writers(tree, scope, buffer)
+    if not writers:
+        refuse(tree, user, f"the padding of {buffer.name} cannot be filled", "no block stores it")
     return place(tree, [], writers, writers[0], early=True).insert(nest, {}, None)
 
 
@@ -245,8 +251,11 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Map) -> Cha
     new = substitute(node.replace(iter_vars=()), table).replace(iter_vars=ivs)
     outside = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
     inside = Analyzer().simplify(tir.logical_not(substitute(padding, outside)))
-    nest = wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), inside, with_access(tree, new)))
-    return Change(tree.edit({chain[0] if chain else realize: nest}), None, recorded={"index_map": index_map})
+    nest = BlockRealize(tuple(x.loop_var for x in loops), inside, with_access(tree, new))
+    changed = tree.edit({chain[0] if chain else realize: wrap(loops, nest)})
+    if node.init is not None:
+        legality.require_init_first(changed, nest, f"transform the domain of block {node.name}")
+    return Change(changed, None, recorded={"index_map": index_map})
 
 
 def loops_are_variables(realize: BlockRealize, chain: list[For]) -> bool:
@@ -301,9 +310,13 @@ def reindex(tree: Tree, block: BlockToken, buffer: BufferName) -> Change:
         refuse(tree, realize, f"cannot reindex {target.name}", "the block also reads it, or another writes it too")
     if writes:
         legality.require_true_axes(tree, node, f"reindex {target.name} of")
-    legality.require_only_blocks(tree, realize, {target} if writes else set(), {target}, f"reindex {target.name} of block {node.name}")
+    doing = f"reindex {target.name} of block {node.name}"
+    legality.require_only_blocks(tree, realize, {target} if writes else set(), {target}, doing)
+    require_told_places(tree, realize, target, doing)
     an = tree.analyzer(node, inside=True, units=False)
-    found = {tuple(map(an.simplify, n.indices)) for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target}
+    places = [n.indices for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target]
+    places += [tuple(r.min for r in n.source.region) for n in walk(node) if type(n) is tir.MatchBufferRegion and n.source.buffer is target]
+    found = {tuple(map(an.simplify, at)) for at in places}
     if len(found) != 1:
         refuse(
             tree,
@@ -314,16 +327,20 @@ def reindex(tree: Tree, block: BlockToken, buffer: BufferName) -> Change:
     at = found.pop()
     used = frozenset().union(*map(free_vars, at)) if at else frozenset()
     ivs = [iv for iv in node.iter_vars if iv.var in used]
-    if not ivs or used - {iv.var for iv in ivs} or any(not is_zero(iv.dom.min) for iv in ivs):
+    if not ivs or used - {iv.var for iv in ivs}:
         refuse(tree, realize, f"cannot reindex {target.name}", "its index is not made of the block's variables")
+    require_fixed_domain(tree, realize, ivs, doing)
+    if writes:
+        require_spatial(tree, realize, used, doing)
     an = tree.analyzer(node, inside=True)
     box = run_domain(tree, realize)
+    require_single_elements(tree, realize, target, len(ivs), doing)
     if writes and (box is None or not all(same_region([box[iv.var]], [iv.dom], an) for iv in ivs)):
         refuse(tree, realize, f"cannot reindex {target.name}", "the block does not run on the whole domain of its variables")
+    if writes and not always_stores(node):
+        refuse(tree, realize, f"cannot reindex {target.name}", "the block need not store in each of its instances")
     if not all(an.prove(i >= 0) and an.prove(i < n) for i, n in zip(at, target.shape)):
         refuse(tree, realize, f"cannot reindex {target.name}", "its index may lie outside of the buffer, under a condition")
-    if any(m.source.buffer is target and m.buffer.ndim > len(ivs) for b in walk(node) if type(b) is Block for m in b.match_buffers):
-        refuse(tree, realize, f"cannot reindex {target.name}", "a view of it has more dimensions")
     new = decl_buffer(tuple(iv.dom.extent for iv in ivs), target.dtype, target.name + "_reindex", scope=target.scope)
     fresh = [iv.replace(var=Var(f"v{k}", iv.var.dtype), kind=IterKind.SPATIAL) for k, iv in enumerate(ivs)]
     there = tuple(substitute(i, {a.var: b.var for a, b in zip(ivs, fresh)}) for i in at)

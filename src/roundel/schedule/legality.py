@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import permutations
 
-from roundel.arith import covers, detect_iter_map, disjoint, reads_memory
+from roundel.arith import disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
-from roundel.ir.errors import ArithError
-from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Range, Stmt
+from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
-from .accesses import INIT, Access, accesses_of, loads_of
+from .accesses import accesses_of, loads_of
 from .dependence import Place, conflicts, instance_conflicts, places_under, same_instance, stays_before
-from .handed_on import reads_what_it_stores, reduces_over, written
-from .limits import independent
+from .handed_on import reads_what_it_stores, reduces_over
 from .primitive import refuse
-from .regions import domain, regions_of, regions_read, run_domain, touched
+from .regions import regions_of, regions_read, touched
 from .tree import Tree, child_stmts, conjuncts, is_one, is_true
 
 FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
@@ -206,17 +204,38 @@ def require_no_conflict(tree: Tree, moving: BlockRealize, passed: list[BlockReal
 
 
 def require_only_blocks(tree: Tree, realize: BlockRealize, stored: set[Buffer], read: set[Buffer], doing: str) -> None:
-    """No statement outside of blocks stores what the block touches, or loads what it stores."""
+    """No statement outside of blocks stores what the block touches, or loads what it stores; and no other name of that memory is used in the scope."""
+    require_no_alias(tree, realize, stored | read, doing)
     for s in bare_statements(tree.scope(realize).body):
         for a in accesses_of(s):
             if a.buffer in stored or (a.store and a.buffer in read):
                 refuse(tree, realize, f"cannot {doing}", f"a statement outside of blocks touches {a.buffer.name}")
-    for a in loads_of(*_asked(tree.scope(realize).body)) if stored else ():
+    for a in loads_of(*asked_around(tree.scope(realize).body)) if stored else ():
         if a.buffer in stored:
             refuse(tree, realize, f"cannot {doing}", f"a condition outside of blocks reads {a.buffer.name}")
 
 
-def _asked(stmt: Stmt) -> list[Expr]:
+def require_no_alias(tree: Tree, realize: BlockRealize, buffers: Collection[Buffer], doing: str) -> None:
+    """No view that a block around made, and no other declaration of the same memory, is touched beside buffers in the scope of a block."""
+    scope = tree.scope(realize)
+    views = {m.buffer: m.source.buffer for b in (scope, *tree.ancestors(scope)) if type(b) is Block for m in b.match_buffers}
+    memory = {_memory(b, views): b for b in buffers}
+    for other in {r.buffer for x in tree.children(scope) for r in (*x.block.reads, *x.block.writes)}:
+        mine = memory.get(_memory(other, views))
+        if mine is not None and mine is not other and other not in buffers:
+            refuse(tree, realize, f"cannot {doing}", f"{other.name} is another name of the memory of {mine.name}")
+    if len(memory) < len(set(buffers)):
+        refuse(tree, realize, f"cannot {doing}", f"block {realize.block.name} touches one memory under two names")
+
+
+def _memory(buffer: Buffer, views: Mapping[Buffer, Buffer]) -> Var:
+    """The pointer to the memory of a buffer, through views."""
+    while buffer in views:
+        buffer = views[buffer]
+    return buffer.data
+
+
+def asked_around(stmt: Stmt) -> list[Expr]:
     """The conditions, bounds and values of the statements around blocks."""
     out, stack = [], [stmt]
     while stack:
@@ -231,61 +250,6 @@ def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool
     an = tree.analyzer(tree.scope(a), inside=True)
     boxes = [[touched(tree, r, w, None) for w in regions_of(r.block, buffer, written=True)] for r in (a, b)]
     return all(disjoint(x, y, an) for x in boxes[0] for y in boxes[1])
-
-
-def stores_all(tree: Tree, realize: BlockRealize, buffer: Buffer, within: For | None = None, box: Mapping[Var, Range] | None = None) -> bool:
-    """Whether a block stores every element of the region it is said to write of a buffer in its scope (in one iteration of ``within``, or
-    where its variables are in ``box``): no condition, no gap."""
-    block = realize.block
-    reducing = {x for iv, v in zip(block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE and block.init is not None for x in free_vars(v)}
-    asked = [c for c in conjuncts(realize.predicate) if free_vars(c).isdisjoint(reducing)]  # (the init runs whatever is reduced over)
-    box = run_domain(tree, realize, within) if box is None else box
-    if tree.conditions(realize, within) or any(reads_memory(c) for c in conjuncts(realize.predicate)):
-        return False
-    if box is None and (asked or within is not None or not independent(domain(tree.loops(realize)))):
-        return False
-    mine = [a for a in accesses_of(block) if a.store and a.buffer is buffer and (block.init is None or a.update == INIT)]
-    part = block.body if block.init is None else block.init
-    unconditional = not any(type(n) in (tir.If, tir.While) or (type(n) is BlockRealize and not is_true(n.predicate)) for n in walk(part))
-    return bool(mine) and unconditional and any(_without_gaps(tree, realize, a, box or {}) for a in mine)
-
-
-def reads_own_results(tree: Tree, block: Block, buffer: Buffer) -> bool:
-    """Whether an instance of a block reads of a buffer only what blocks in it have stored before."""
-    if block.init is not None or any(a.buffer is buffer for s in bare_statements(block.body) for a in accesses_of(s)):
-        return False
-    inside, an = tree.children(block), tree.analyzer(block, inside=True)
-    if any(buffer in asked_of(r) for r in inside) or any(a.buffer is buffer for a in loads_of(*_asked(block.body))):
-        return False
-    for k, reader in enumerate(inside):
-        own = reader.block.init is not None and buffer in writes_of(reader.block)
-        if own and not reads_what_it_stores(reader.block, buffer):
-            return False
-        before = [w for w in inside[:k] if buffer in writes_of(w.block) and not any(x in tree.loops(reader) for x in tree.loops(w))]
-        boxes = [box for w in before if _whole(tree, w) and stores_all(tree, w, buffer) for box in written(tree, w, buffer, None)]
-        for read in regions_of(reader.block, buffer, written=False) if not own else ():
-            if not any(covers(box, touched(tree, reader, read, None, an), an) for box in boxes):
-                return False
-    return bool(inside)
-
-
-def _whole(tree: Tree, realize: BlockRealize) -> bool:
-    """Whether what a block reduces over is all in its scope."""
-    here = {x.loop_var for x in tree.loops(realize)}
-    return all(iv.kind is IterKind.SPATIAL or free_vars(v) <= here for iv, v in zip(realize.block.iter_vars, realize.iter_values))
-
-
-def _without_gaps(tree: Tree, realize: BlockRealize, a: Access, box: Mapping[Var, Range]) -> bool:
-    """Whether the indices of a store take every value between their least and greatest, in all combinations."""
-    doms = {**{iv.var: box.get(iv.var, iv.dom) for iv in realize.block.iter_vars}, **a.inside}
-    points = [r.min for r in a.region if is_one(r.extent)]
-    if all(type(i) is Var for i in points) and len(set(points)) == len(points):
-        return True
-    try:
-        found = detect_iter_map(points, {v: r for v, r in doms.items() if v in frozenset().union(*map(free_vars, points))}, an=tree.analyzer(realize))
-    except ArithError:
-        return False
-    return all(is_one(x.scale) for s in found.indices for x in s.splits)
 
 
 # --- order of iterations
@@ -480,21 +444,11 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False, 
             refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}", c.why)
 
 
-def own_scopes(loop: For) -> Sequence[str] | None:
-    """The scopes of memory of which each iteration of a loop that runs at the same time as others has its own (None: any)."""
-    if loop.thread is None:
-        return None
-    if loop.thread == "threadIdx.x":  # the threads of one warp
-        return ("local",)
-    tiles = ("wmma", "m16n8k8", "warp", "metal")  # registers that the threads of a warp hold together
-    return ("local", *tiles, "shared") if loop.thread.startswith("blockIdx") else ("local", *tiles)
-
-
 def require_no_races(tree: Tree, buffer: Buffer, doing: str) -> None:
     """Iterations that run at the same time, around blocks that touch a buffer, do not get into each other's way in it."""
     users = [r for b in tree.blocks() if buffer in b.alloc_buffers for r in tree.children(b) if buffer in writes_of(r.block) | reads_of(r.block)]
     together = dict.fromkeys(x for r in users for x in tree.loops(r) if x.kind in TOGETHER)
     for loop in together:
-        for c in conflicts(tree, [loop], own_scopes(loop)):
+        for c in conflicts(tree, [loop], loop.own_scopes):
             if c.first.access.buffer is buffer and not (c.any_order and reduces_over(c.first.stmt, [loop])):  # type: ignore[arg-type]
                 refuse(tree, loop, f"cannot {doing}: iterations of {loop.loop_var.name}, which run at the same time, share {buffer.name}", c.why)

@@ -9,6 +9,7 @@ from roundel.ir import Buffer, Var, decl_buffer, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
 from . import legality
+from .copyable import plain_stores
 from .kinds import replace_buffers
 from .layout import loops_are_variables, sole_loops
 from .primitive import BlockToken, Change, primitive, refuse
@@ -29,6 +30,9 @@ def pad_einsum(tree: Tree, block: BlockToken, padding: Sequence[int]) -> Change:
     return _PadEinsum(tree, block, [int(p) for p in padding]).run()
 
 
+DIVIDING = (tir.FloorDiv, tir.FloorMod, tir.Div, tir.Mod)
+
+
 class _PadEinsum:
     def __init__(self, tree: Tree, block: BlockToken, padding: list[int]) -> None:
         self.tree, self.block, self.realize = tree, tree.nodes[block], tree.realize(block)
@@ -38,6 +42,7 @@ class _PadEinsum:
         extents = [an.simplify(tir.ceildiv(iv.dom.extent, p) * p) for iv, p in zip(self.block.iter_vars, padding)]
         self.new = {iv.var: n for iv, n in zip(self.block.iter_vars, extents)}
         self.grown = {iv.var for iv, n in zip(self.block.iter_vars, extents) if not an.prove_equal(iv.dom.extent, n)}
+        self.check_results()
         self.check_zeros()
         self.places = self.padded_places()
 
@@ -51,6 +56,11 @@ class _PadEinsum:
         if not legality.is_reduction(block) and not legality.is_complete(block):
             self.refuse("it is neither complete nor a reduction with an init")
         legality.require_true_axes(self.tree, block, "pad")
+        legality.require_no_alias(self.tree, self.realize, {n.buffer for n in self.touching()}, f"pad block {block.name}")
+        if not plain_stores(block):
+            self.refuse("it is more than one store of an element")
+        if any(type(n) in DIVIDING and not n.dtype.is_float for n in walk(block.body)):
+            self.refuse("it divides, and the padding might be what it divides by")
         if not loops_are_variables(self.realize, self.loops[-len(mine) :]):
             self.refuse("its loops are not exactly its variables; pad before splitting")
         doms, an = {iv.var: iv.dom for iv in block.iter_vars}, self.tree.analyzer(self.realize)
@@ -64,8 +74,18 @@ class _PadEinsum:
         """The loads and stores of the block, those of its init last."""
         return [n for part in (self.block.body, self.block.init) if part is not None for n in walk(part) if type(n) in (BufferLoad, BufferStore)]
 
+    def check_results(self) -> None:
+        """What is computed besides is stored besides: each result is indexed by all spatial variables that grow, and no result is read elsewhere."""
+        mine = {iv.var for iv in self.block.iter_vars if iv.kind is IterKind.SPATIAL} & self.grown
+        for s in (n for n in self.touching() if type(n) is BufferStore):
+            missing = mine - set(s.indices)
+            if missing:
+                self.refuse(f"its variable {missing.pop().name} does not index {s.buffer.name}, so that padding would be computed into the results")
+        if self.block.init is not None:
+            legality.require_own_results(self.tree, self.realize, f"pad block {self.block.name}")
+
     def check_zeros(self) -> None:
-        """Along a padded reduction every term has a factor that is padded with 0."""
+        """Along a padded reduction every term has a factor that is padded with 0. (Numbers with infinity need it in all factors: 0 * inf is no 0.)"""
         reduce = {iv.var for iv in self.block.iter_vars if iv.kind is IterKind.REDUCE} & self.grown
         if not reduce:
             return
@@ -74,8 +94,10 @@ class _PadEinsum:
         if acc is None or type(store.value) is not tir.Add or acc not in (store.value.a, store.value.b):
             self.refuse("a padded reduction has to be one sum")
         term = store.value.b if store.value.a is acc else store.value.a
-        found = [set(f.indices) for f in map(_uncast, _product(term)) if type(f) is BufferLoad]
-        if any(not any(v in at for at in found) for v in reduce):
+        factors = [f for f in map(_uncast, _product(term)) if not isinstance(f, tir.IntImm | tir.FloatImm)]
+        found = [set(f.indices) if type(f) is BufferLoad else set() for f in factors]
+        enough = all if term.dtype.is_float else any
+        if any(not enough(v in at for at in found) for v in reduce):
             self.refuse("its terms are not products of elements that padding makes 0")
 
     def padded_places(self) -> dict[Buffer, tuple[Expr, ...]]:
@@ -102,6 +124,8 @@ class _PadEinsum:
                 front.append(self._pad(b, new, at))
         ivs = tuple(iv.replace(dom=Range(iv.dom.min, self.new[iv.var])) for iv in self.block.iter_vars)
         block = with_access(tree, replace_buffers(self.block, table).replace(iter_vars=ivs))
+        if not table:
+            return Change(tree)
         inner = self.loops[-len(ivs) :]
         nest: Stmt = self.realize.replace(block=block)
         for x, iv in zip(reversed(inner), reversed(ivs)):
@@ -109,6 +133,8 @@ class _PadEinsum:
         changed = tree.edit({inner[0]: tir.seq(*front, nest, *back)})
         scope: Block = changed.nodes[tree.scope(self.realize).token]
         changed = changed.edit({scope: scope.replace(alloc_buffers=(*scope.alloc_buffers, *table.values()))})
+        for b in table.values():
+            legality.require_no_races(changed, b, f"pad block {self.block.name}")
         return Change(changed)
 
     def _vars(self, at: tuple[Expr, ...], *, padded: bool) -> list[IterVar]:

@@ -12,7 +12,7 @@ from roundel.arith.compare import SLACK
 from roundel.arith.int_set import interval
 from roundel.ir import Buffer, Var, free_vars, substitute
 from roundel.ir.errors import ArithError
-from roundel.ir.tir import LE, LT, And, Block, BlockRealize, BufferRegion, Expr, For, IntImm, Range, Stmt, const, floordiv, min_
+from roundel.ir.tir import LE, LT, And, Block, BlockRealize, BufferRegion, Expr, For, IntImm, IterKind, Range, Stmt, const, floordiv, min_
 
 from .accesses import loads_of
 from .limits import exact_box, independent, outer_box
@@ -133,8 +133,33 @@ def run_domain(tree: Tree, realize: BlockRealize, within: For | None = None, an:
     if tree.conditions(realize, within):
         return None
     an = an or tree.analyzer(tree.scope(realize) if within is None else within, inside=True)
-    loops, variables = domain(inner_loops(tree, realize, within)), [iv.var for iv in realize.block.iter_vars]
-    exact = exact_box([Range(v, const(1)) for v in realize.iter_values], loops, conjuncts(realize.predicate), an, once=True)
+    return _box(realize, domain(inner_loops(tree, realize, within)), an)
+
+
+def init_domain(tree: Tree, realize: BlockRealize, within: For | None = None) -> dict[Var, Range] | None:
+    """The box of spatial variables for which the init of a reduction runs, as ``run_domain`` has it: at the start of all loops that reduce."""
+    if tree.conditions(realize, within):
+        return None
+    an = tree.analyzer(tree.scope(realize) if within is None else within, inside=True)
+    loops, block = domain(inner_loops(tree, realize, within)), realize.block
+    reducing = [k for k, iv in enumerate(block.iter_vars) if iv.kind is not IterKind.SPATIAL]
+    starts = {v: loops[v].min for k in reducing for v in free_vars(realize.iter_values[k]) if v in loops}
+    if not all(an.prove_equal(substitute(realize.iter_values[k], starts), block.iter_vars[k].dom.min) for k in reducing):
+        return None
+    own = [k for k in range(len(block.iter_vars)) if k not in reducing]
+    values = tuple(realize.iter_values[k] for k in own)
+    if any(free_vars(v) & starts.keys() for v in values):
+        return None
+    rest = {v: r for v, r in loops.items() if v not in starts}
+    begun = realize.replace(iter_values=values, predicate=an.simplify(substitute(realize.predicate, starts)),
+                            block=block.replace(iter_vars=tuple(block.iter_vars[k] for k in own)))
+    return _box(begun, rest, an, once=False)
+
+
+def _box(realize: BlockRealize, loops: dict[Var, Range], an: Analyzer, once: bool = True) -> dict[Var, Range] | None:
+    """What a block's variables are in loops, where that is a box."""
+    variables = [iv.var for iv in realize.block.iter_vars]
+    exact = exact_box([Range(v, const(1)) for v in realize.iter_values], loops, conjuncts(realize.predicate), an, once=once)
     return dict(zip(variables, exact, strict=True)) if exact is not None else _mapped_domain(realize, variables, loops, an)
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from roundel.arith import Analyzer, map_shape
-from roundel.ir import Buffer, Token, Var, decl_buffer, free_vars, substitute, tir, walk
+from roundel.ir import Buffer, Token, Var, decl_buffer, free_vars, substitute, tir
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
 
 from . import legality
+from .copyable import require_fixed_domain, require_single_elements, require_spatial, require_told_by_loops, require_told_places
 from .distance import meet
 from .kinds import known_scope, read_buffer, written_buffer
 from .layout import Reindexed, as_index_map
@@ -18,6 +19,7 @@ from .primitive import BlockToken, Change, Map, primitive, refuse
 from .rebind import wrap
 from .regions import regions_of, with_access
 from .stages import Site, place
+from .stored import stores_all
 from .tree import Tree, conjuncts, is_one, unique_block_name
 
 
@@ -58,7 +60,7 @@ def reindex_cache_write(tree: Tree, block: BlockToken, write_buffer_index: int |
     legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
     if buffer in legality.reads_of(node) and not legality.is_reduction(node):
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} also reads it")
-    if not legality.stores_all(tree, realize, buffer):
+    if not stores_all(tree, realize, buffer):
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} may leave out elements that would be copied back")
     return work.insert(place(tree, [realize], legality.later_readers(tree, realize, buffer), realize))
 
@@ -72,12 +74,18 @@ class _Stage:
         regions = regions_of(block, buffer, written=written)
         if len(regions) != 1 or not all(is_one(r.extent) for r in regions[0].region):
             self.refuse("it does not touch a single element of it at a time")
+        doing = f"cache {buffer.name} of block {block.name} by a map"
+        require_told_by_loops(tree, self.realize, doing)
+        require_told_places(tree, self.realize, buffer, doing)
+        require_fixed_domain(tree, self.realize, block.iter_vars, doing)
         self.at = tuple(r.min for r in regions[0].region)
         self.map = as_index_map(index_map, len(block.iter_vars))
         self.used = frozenset().union(*map(free_vars, self.at)) if self.at else frozenset()
         self.ivs = [iv for iv in block.iter_vars if iv.var in self.used]
         if self.used - {iv.var for iv in self.ivs}:
             self.refuse("its index is not made of the block's variables alone")
+        if written:
+            require_spatial(tree, self.realize, self.used, doing)
         place = {v: iv.var for v, iv in zip(self.map.initial_indices, block.iter_vars)}
         self.there = tuple(substitute(e, place) for e in self.map.final_indices)
         self.check_map()
@@ -86,8 +94,7 @@ class _Stage:
             shape = map_shape(IndexMap(tuple(place.values()), self.there), [iv.dom.extent for iv in block.iter_vars], an)
         except ArithError as e:
             self.refuse(f"the shape of the copy is not known: {e}")
-        if any(m.source.buffer is buffer and m.buffer.ndim > len(shape) for b in walk(block) if type(b) is Block for m in b.match_buffers):
-            self.refuse("a view of it has more dimensions than the copy")
+        require_single_elements(tree, self.realize, buffer, len(shape), doing)
         self.cache = decl_buffer(shape, buffer.dtype, f"{buffer.name}_{scope}", scope=scope)
 
     def refuse(self, why: str) -> None:
@@ -99,8 +106,6 @@ class _Stage:
         for iv in self.block.iter_vars:
             an.bind(iv.var, iv.dom)
             an.bind(copies[iv.var], iv.dom)
-            if not an.prove_equal(iv.dom.min, 0):
-                self.refuse(f"variable {iv.var.name} does not start at 0")
         one = [Range.point(i) for i in self.there]
         met = meet(an, one, [Range(substitute(r.min, copies), r.extent) for r in one], copies)
         if not all(an.prove(i >= 0) and an.prove(i < n) for i, n in zip(self.at, self.buffer.shape)):
@@ -141,7 +146,8 @@ class _Stage:
         an = self.tree.analyzer(site.top, inside=True)
         for x in loops:
             an.bind(x.loop_var, Range(x.min, x.extent))
-        inside = [substitute(values[iv.var], table) < iv.dom.extent for iv in self.ivs]  # (conditions with other loops are left out)
+        at = [(substitute(values[iv.var], table), iv.dom.extent) for iv in self.ivs]
+        inside = [c for i, n in at for c in (i >= 0, i < n)]  # (conditions with other loops are left out)
         predicate: Expr = tir.logical_and(*(substitute(c, table) for c in asked), *(c for c in inside if not an.prove(c)))
         return wrap(loops, BlockRealize(tuple(substitute(values[iv.var], table) for iv in self.ivs), predicate, block)), block.token  # type: ignore[return-value]
 

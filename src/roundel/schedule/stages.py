@@ -12,9 +12,10 @@ from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
 from .accesses import loads_of
+from .copyable import require_seen
 from .primitive import refuse
 from .rebind import serial, wrap
-from .regions import Region, regions_of, run_domain, touched
+from .regions import Region, inner_loops, regions_of, run_domain, touched
 from .tree import TRUE, Tree, is_true, unique_block_name
 
 
@@ -90,6 +91,7 @@ def copied_region(site: Site, users: Sequence[BlockRealize], buffer: Buffer, *, 
     found = [(u, touched(site.tree, u, r, site.loop, an)) for u in users for r in regions_of(u.block, buffer, written=written)]
     for u, region in found:
         require_known_place(site.tree, u, buffer, region, site.loop)
+        require_seen(site.tree, u, buffer, region, {x.loop_var for x in inner_loops(site.tree, u, site.loop)}, f"copy {buffer.name} here")
     return functools.reduce(lambda a, b: union(a, b, an), [region for _, region in found])
 
 

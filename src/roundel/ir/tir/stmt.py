@@ -146,6 +146,16 @@ class For(Stmt):
             first, extent = _value(first, loop_var.dtype), _value(extent, loop_var.dtype)
         return loop_var, first, extent, *rest
 
+    @property
+    def own_scopes(self) -> tuple[str, ...] | None:
+        """The scopes of memory of which each iteration has its own where iterations run at the same time (None: any)."""
+        if self.thread is None:
+            return None
+        if self.thread == "threadIdx.x":  # the threads of one warp
+            return ("local",)
+        tiles = ("wmma", "m16n8k8", "warp", "metal")  # registers that the threads of a warp hold together
+        return ("local", *tiles, "shared") if self.thread.startswith("blockIdx") else ("local", *tiles)
+
 
 @node
 class While(Stmt):
