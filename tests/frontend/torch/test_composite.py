@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from against import draw
@@ -115,3 +116,14 @@ def test_parts_have_the_name_of_their_node():
     network = torch.nn.Sequential(torch.nn.Conv2d(16, 16, 3), torch.nn.Conv2d(16, 16, 3)).eval()
     made = prepare(rd.import_model(network, [torch.randn(1, 16, 9, 9)]), choices={"conv2d_1": "direct"})
     assert [c.site for c in made.choices.made if c.kind == "algorithm"] == ["conv2d", "conv2d_1"]
+
+
+def test_one_operand_given_twice_and_two_operands_are_different_calls():
+    class Net(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.logaddexp(x, x), torch.logaddexp(x, y), torch.special.xlog1py(x, x), torch.special.xlog1py(x, y)
+
+    x, y = torch.rand(3, 4) + 0.5, torch.rand(3, 4) + 2
+    mod = from_exported_program(torch.export.export(Net(), (x, y)))
+    for found, wanted in zip(rd.interpret(mod)["main"](x.numpy(), y.numpy()), Net()(x, y), strict=True):
+        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-6)

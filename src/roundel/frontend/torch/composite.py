@@ -78,6 +78,11 @@ def _fact(leaf: Any) -> Any:
     return type(value).__name__, repr(value)
 
 
+def _apart(values: Sequence[Any]) -> list[Any]:
+    """The same values, each an object of its own: PyTorch takes an operand that is given twice for one, and nodes of equal keys need not do so."""
+    return [v.detach() if isinstance(v, torch.Tensor) and any(v is w for w in values[:k]) else v for k, v in enumerate(values)]
+
+
 def _traced(node: Any, table: Mapping[Any, Callable[..., Any]]) -> Any:
     """What a node consists of; None where something in it is changed in place or PyTorch cannot trace it by itself."""
     leaves, form = tree_flatten((node.args, node.kwargs))
@@ -98,7 +103,7 @@ def _traced(node: Any, table: Mapping[Any, Callable[..., Any]]) -> Any:
         return None
     try:
         with mode, torch.no_grad(), enable_python_dispatcher(), torch.backends.mkldnn.flags(enabled=False):  # no operators of that library
-            made = make_fx(call, decomposition_table=dict(table))(*inputs)
+            made = make_fx(call, decomposition_table=dict(table))(*_apart(inputs))
     except Exception:  # whatever hinders it: PyTorch takes the whole program apart then, and says what is wrong if that fails too
         return None
     called = [n.target for n in made.graph.nodes if n.op == "call_function"]

@@ -61,6 +61,16 @@ def expanded(mod: IRModule, name: str, func: graph.Function) -> graph.Function:
     return func.replace(body=body, ret_sinfo=result.sinfo)
 
 
+def straightened(mod: IRModule, name: str) -> tuple[tuple[graph.Var, ...], list[graph.Binding], graph.GraphExpr]:
+    """Parameters, bindings and result of a copy of a function, with variables and sizes of its own and all calls of graph functions expanded."""
+    func = mod[name]
+    dims = {v: tir.Var(v.name, v.dtype, v.size) for p in func.params for v in dims_of(p.sinfo)}
+    params = tuple(graph.Var(p.name, substitute(p.sinfo, dims)) for p in func.params)
+    copy = _Copy(mod, ("", name), dict(zip(func.params, params, strict=True)), dims, [], keeps_gradients=True)
+    result = copy.inline(func.body)
+    return params, copy.out, result
+
+
 def fresh_copy(mod: IRModule, seq: graph.SeqExpr, known: Iterable[tir.Var]) -> graph.SeqExpr:
     """The body with variables of its own (and calls of graph functions expanded). ``known``: sizes that are defined outside of it."""
     return _Copy(mod, ("", ""), {}, {v: v for v in known}, []).nested(seq)
@@ -69,8 +79,9 @@ def fresh_copy(mod: IRModule, seq: graph.SeqExpr, known: Iterable[tir.Var]) -> g
 class _Copy:
     """Copies a body with fresh variables into ``out``, calls expanded. ``dims``: what its symbolic dimensions stand for."""
 
-    def __init__(self, mod: IRModule, stack: tuple[str, ...], env: dict[graph.Var, Any], dims: dict[tir.Var, tir.Expr], out: list[graph.Binding]) -> None:
-        self.mod, self.stack, self.env, self.dims, self.out = mod, stack, env, dims, out
+    def __init__(self, mod: IRModule, stack: tuple[str, ...], env: dict[graph.Var, Any], dims: dict[tir.Var, tir.Expr], out: list[graph.Binding],
+                 keeps_gradients: bool = False) -> None:
+        self.mod, self.stack, self.env, self.dims, self.out, self.keeps_gradients = mod, stack, env, dims, out, keeps_gradients
 
     def bind(self, value: graph.GraphExpr, hint: str, span: Span | None = None) -> graph.GraphExpr:
         """A variable for the value; atoms stay."""
@@ -115,7 +126,7 @@ class _Copy:
 
     def nested(self, seq: graph.SeqExpr) -> graph.SeqExpr:
         """A branch or the body of a loop."""
-        inner = _Copy(self.mod, self.stack, self.env, self.dims, [])
+        inner = _Copy(self.mod, self.stack, self.env, self.dims, [], self.keeps_gradients)
         result = inner.atom(inner.inline(seq))
         return graph.SeqExpr((graph.BindingBlock(tuple(inner.out)),) if inner.out else (), result)
 
@@ -130,7 +141,7 @@ class _Copy:
         op = self.expr(value.op)
         if isinstance(op, _Closure):
             return self.expand(op.name, op.function, args, op.outside)
-        if op is CALL_TIR_WITH_GRAD:
+        if op is CALL_TIR_WITH_GRAD and not self.keeps_gradients:
             return self.call(value.replace(op=CALL_TIR, attrs=EMPTY))
         own = own_function(self.mod, value)
         if own is not None and value.op is CALL_DPS_PACKED:
@@ -157,7 +168,7 @@ class _Copy:
         if len(args) != len(func.params):
             raise LowerError(f"{name} takes {len(func.params)} arguments, {len(args)} are given", where=self.stack[-1])
         known = ({}, {}) if outside is None else (dict(outside.env), dict(outside.dims))
-        inner = _Copy(self.mod, (*self.stack, name), *known, self.out)
+        inner = _Copy(self.mod, (*self.stack, name), *known, self.out, self.keeps_gradients)
         for p, a in zip(func.params, args, strict=True):
             inner.env[p] = inner.argument(p.sinfo, self.atom(a), p.name)
         return inner.inline(func.body)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....backends.run_codegen import run_codegen
 from ....builder import bind_params, bind_sizes
+from ....graph.gradient import gradient
 from ....passes import get_pass
 from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
 from ....relax.merge_composites import merge_composites
@@ -48,6 +49,11 @@ def BindParams(func_name: str, params: Any) -> Pass:
 def BindSymbolicVars(binding_map: Any, func_name: str | None = None) -> Pass:
     """Symbolic dimensions given for good: `roundel.builder.bind_sizes`"""
     return _on_function(func_name or "main", lambda f: bind_sizes(f, binding_map))
+
+
+def Gradient(func_name: str, require_grads: Any = None, target_index: int = 0) -> Pass:
+    """A function ``NAME_adjoint`` with the gradients: `roundel.graph.gradient.gradient`"""
+    return Pass(lambda mod: gradient(mod, func_name, require_grads, target_index), name="Gradient")
 
 
 def FuseOpsByPattern(patterns: Any, bind_constants: bool = True, annotate_codegen: bool = False, entry_function_names: Any = None) -> Pass:
