@@ -11,8 +11,9 @@ import pytest
 
 pytestmark = pytest.mark.peers
 
-from benchmarks import paths  # noqa: E402
 from benchmarks.measure import Timing  # noqa: E402
+
+from benchmarks import paths  # noqa: E402
 
 ENTRY = {"case": "resnet18", "condition": "own", "threads": 1, "ratio": 1.0, "quartiles": [0.99, 1.01], "won": [], "compared": 4, "relative_difference": 1e-6,
          "seconds": 3.0}
