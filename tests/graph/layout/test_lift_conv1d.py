@@ -4,10 +4,14 @@
 import numpy as np
 import pytest
 
+from roundel.driver import DEFAULT, prepare
 from roundel.graph.layout.lift_conv1d import lift_conv1d
-from roundel.ir import Var, graph
+from roundel.ir import Var, graph, tir
 from roundel.ir.dtype import INT64
 from roundel.ops import make
+from roundel.strategy.roofline import program_cost
+from roundel.strategy.schedule_module import schedule_module
+from roundel.target import Target
 
 from ..functions import calls, function
 from ..running import agree
@@ -50,3 +54,22 @@ def test_computed_weights_and_other_layouts_stay():
 
     mod = function([graph.TensorInfo((2, 5, 8), "float32"), graph.TensorInfo((4, 5, 3), "float32")], body)
     assert calls(lift_conv1d(mod)) == ["nn.conv1d", "nn.conv1d"]
+
+
+@pytest.mark.parametrize("shape, sizes", [((2, 6, 13), (2, 13)), ((N, 6, W), (3, 17))])
+@pytest.mark.parametrize("attrs", [{"strides": 10, "padding": 5}, {"strides": 3, "padding": (0, 2), "output_padding": 2}, {"strides": 2, "dilation": 3},
+                                   {"strides": 2, "groups": 2}, {}], ids=str)
+def test_transposed_convolutions(shape, sizes, attrs):
+    def body(bb, x):
+        return bb.emit(make("nn.relu", bb.emit(make("nn.conv1d_transpose", x, _const(6, 4, 11), **attrs))))
+
+    mod = function([graph.TensorInfo(shape, "float32")], body)
+    assert "nn.conv2d_transpose" in calls(lift_conv1d(mod))
+    agree(mod, (_x(sizes[0], 6, sizes[1]),))
+
+
+def test_a_transposed_convolution_with_a_stride_multiplies_no_zeros_between_its_data():
+    """Its phases are channels of a plain convolution, as for pictures; over one axis, each result took as many products as the stride is long."""
+    mod = function([graph.TensorInfo((1, 64, 50), "float32")], lambda bb, x: bb.emit(make("nn.conv1d_transpose", x, _const(64, 32, 20), strides=10)))
+    done = prepare(mod, target=Target("znver4"), pipeline=DEFAULT[: DEFAULT.index(schedule_module)])
+    assert sum(program_cost(f).flops for f in done.functions.values() if isinstance(f, tir.PrimFunc)) < 1.5 * 2 * 64 * 32 * 20 * 50

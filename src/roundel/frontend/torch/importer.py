@@ -25,7 +25,7 @@ from . import pairs
 from .composite import Parts, operands_of
 from .dtypes import Sizes, const_data, dtype_of, only_value, real_of
 from .floats import floating, rounded
-from .pairs import Pair
+from .pairs import PADS, Pair
 from .registry import find, supplied
 
 _IGNORED = ("aten._assert_tensor_metadata.default", "aten.sym_storage_offset.default", "aten._linalg_check_errors.default")
@@ -43,7 +43,8 @@ _SYMBOLIC: dict[Any, Callable[..., Any]] = {
     torch.sym_ite: lambda c, a, b: tir.select(c, tir.as_index(a), tir.as_index(b)),
     torch.sym_max: lambda a, b: tir.max_(a, b), torch.sym_min: lambda a, b: tir.min_(a, b),
 }
-KEEP = ("scaled_dot_product_attention.default", *(f"upsample_{method}2d.vec" for method in ("nearest", "bilinear", "bicubic")))
+KEEP = ("scaled_dot_product_attention.default", *(f"upsample_{method}2d.vec" for method in ("nearest", "bilinear", "bicubic")),
+        *(f"{name}.default" for name in PADS))
 """Composite operators that are imported whole rather than decomposed by PyTorch."""
 
 

@@ -38,11 +38,13 @@ def on_pairs(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return mark
 
 
+PADS = tuple(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3))
+"""Paddings that repeat what is inside; PyTorch would index with tables of positions."""
 LINEAR = frozenset((
     "view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "t", "expand", "cat", "slice", "select", "split_with_sizes", "split",
     "unbind", "flip", "roll", "repeat", "tril", "triu", "index", "_unsafe_index", "index_select", "gather", "sum", "mean", "neg", "clone", "alias",
-    "detach", "contiguous", "constant_pad_nd", "add", "sub", "where", "slice_scatter", "select_scatter", "index_put", "copy", "lift_fresh_copy", "cumsum",
-    "permute_copy", "view_copy", "scatter", "scatter_add", "embedding", "masked_fill", "expand_copy", "rsub"))
+    "detach", "contiguous", "constant_pad_nd", *PADS, "add", "sub", "where", "slice_scatter", "select_scatter", "index_put", "copy", "lift_fresh_copy",
+    "cumsum", "permute_copy", "view_copy", "scatter", "scatter_add", "embedding", "masked_fill", "expand_copy", "rsub"))
 _PROMOTED = {"add": (0, 1), "sub": (0, 1), "rsub": (0, 1), "where": (1, 2), "cat": (0,), "slice_scatter": (0, 1), "select_scatter": (0, 1),
              "index_put": (0, 2), "copy": (0, 1), "scatter": (3,), "scatter_add": (3,)}
 

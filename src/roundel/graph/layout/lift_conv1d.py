@@ -74,6 +74,16 @@ def _convolution(self: _Lift, call: graph.Call) -> graph.GraphExpr | None:
     return make("nn.conv2d", self.lift(data), kernel, groups=a["groups"], out_dtype=a["out_dtype"], **_geometry(a))
 
 
+def _transposed(self: _Lift, call: graph.Call) -> graph.GraphExpr | None:
+    data, weight = call.args[0], call.args[1]
+    a = call.attrs
+    if not isinstance(weight, graph.Constant) or len(call.args) > 2 or (a["data_layout"], a["kernel_layout"]) != ("NCW", "IOW") \
+            or a.get("out_layout") or data.sinfo.dtype != "float32":
+        return None
+    kernel, extra = graph.Constant.of(weight.data.numpy()[:, :, None]), (0, *per_axis(a["output_padding"], 1))
+    return make("nn.conv2d_transpose", self.lift(data), kernel, groups=a["groups"], output_padding=extra, out_dtype=a["out_dtype"], **_geometry(a))
+
+
 def _geometry(attrs: Any) -> dict[str, Any]:
     ((before, after),) = paddings(attrs["padding"], 1)
     return {"strides": (1, *per_axis(attrs["strides"], 1)), "dilation": (1, *per_axis(attrs["dilation"], 1)), "padding": (0, before, 0, after)}
@@ -105,5 +115,5 @@ def _broadcast(self: _Lift, value: graph.GraphExpr) -> graph.GraphExpr:
 
 
 _OPS: dict[str, Callable[[_Lift, graph.Call], graph.GraphExpr | None]] = {
-    "nn.conv1d": _convolution, "nn.max_pool1d": _pool, "nn.avg_pool1d": _pool,
+    "nn.conv1d": _convolution, "nn.conv1d_transpose": _transposed, "nn.max_pool1d": _pool, "nn.avg_pool1d": _pool,
 }

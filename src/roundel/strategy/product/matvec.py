@@ -77,5 +77,6 @@ def _block(sch: Schedule, few: list[tir.IterVar]) -> int:
     if not outside or count < 2:
         return 0
     blocks, within = sch.split(outside[-1], [None, count])
-    sch.reorder(*(x for x in loops if all(x is not y for y, _ in long)), *outside[:-1], blocks, within, *inside)
+    last_long = loops.index(long[-1][0])  # loops of one iteration behind it stay where they are
+    sch.reorder(*(x for x in loops[:last_long] if all(x is not y for y, _ in long)), *outside[:-1], blocks, within, *inside)
     return 1 + len(inside)

@@ -6,13 +6,16 @@ from __future__ import annotations
 from typing import Any
 
 from ....ir import graph, tir
+from ....ir.dtype import INT64
 from ....ir.op import get_op
 from ....ops.data_dependent import nonzero_of
-from ....ops.dims import broadcast_shapes
+from ....ops.dims import broadcast_shapes, static
 from ..importer import NodeContext
 from ..registry import converter
 from .math import scalar, tensor
 from .reduce import at_least_1d
+
+MASKS = ("bool", "uint8")
 
 
 @converter("embedding")
@@ -41,7 +44,7 @@ def _gather(node: NodeContext, x: Any, dim: int, index: Any, *, sparse_grad: boo
 
 def _without_mask(node: NodeContext, index: Any) -> list[Any]:
     """A mask as the positions where it is true, one index for each of its axes; other indices as they are."""
-    if index is None or index.sinfo.dtype not in ("bool", "uint8"):
+    if index is None or index.sinfo.dtype not in MASKS:
         return [index]
     places = nonzero_of(node.importer.bb, index)
     row = lambda k: node.make("strided_slice", places, axes=(0,), begin=(tir.index_const(k),), end=(tir.index_const(k + 1),), strides=(tir.index_const(1),))
@@ -73,8 +76,30 @@ def _permuted(node: NodeContext, x: Any, axes: tuple[int, ...]) -> Any:
     return x if axes == tuple(range(x.sinfo.ndim)) else node.make("permute_dims", x, axes=axes)
 
 
+def _along_neighbours(node: NodeContext, x: Any, indices: list[Any]) -> Any:
+    """What is indexed along axes beside each other that are not the first ones, without moving them to the front: they are taken as one axis, and the
+    indices as one. None where the axes are others, or of unknown size."""
+    where = [k for k, i in enumerate(indices) if i is not None]
+    sizes = [static(x.sinfo.shape[k]) for k in where]
+    if where != list(range(where[0], where[0] + len(where))) or not where[0] or None in sizes or any(indices[k].sinfo.dtype in MASKS for k in where):
+        return None
+    joined: Any = None
+    for k, size in zip(where, sizes, strict=True):
+        place = node.make("astype", node.positions(indices[k], x.sinfo.shape[k], negative=True), dtype="int64")
+        if len(where) > 1:
+            place = node.make("where", node.make("less", place, scalar(0, INT64)), node.make("add", place, scalar(size, INT64)), place)
+        joined = place if joined is None else node.make("add", node.make("multiply", joined, scalar(size, INT64)), place)
+    if len(where) > 1:
+        shape = (*x.sinfo.shape[: where[0]], tir.product_of(x.sinfo.shape[where[0] : where[-1] + 1]), *x.sinfo.shape[where[-1] + 1 :])
+        x = node.make("reshape", x, graph.ShapeExpr(shape))
+    return node.make("take", x, joined, axis=where[0])
+
+
 @converter("index.Tensor", "_unsafe_index.Tensor")
 def _index(node: NodeContext, x: Any, indices: list[Any]) -> Any:
+    found = _along_neighbours(node, x, indices)
+    if found is not None:
+        return found
     at = _Positions(node, x, indices)
     found = node.make("gather_nd", _permuted(node, x, at.order), at.joined, batch_dims=0)
     middle = range(at.rank, at.rank + at.start)

@@ -163,8 +163,16 @@ def _pool(node: NodeContext, op: str, x: Any, n: int, **attrs: Any) -> Any:
 
 
 def _asks_for_indices(node: NodeContext) -> bool:
-    """Whether anybody uses where the largest elements of a pooling stand."""
-    return any(u.args[1] == 1 and len(u.users) > 0 if "getitem" in str(u.target) else u.op == "output" for u in node.node.users)
+    """Whether a result depends on where the largest elements of a pooling stand. (What pooling over one axis becomes reshapes these places, for nobody.)"""
+    waiting = [u for u in node.node.users if "getitem" not in str(u.target) or u.args[1] == 1]
+    met = set(waiting)
+    while waiting:
+        user = waiting.pop()
+        if user.op == "output":
+            return True
+        waiting += (new := set(user.users) - met)
+        met |= new
+    return False
 
 
 @converter("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices")

@@ -11,6 +11,7 @@ from ....ir import graph, tir
 from ....ops import make
 from ....ops.dims import equal
 from ..importer import NodeContext
+from ..pairs import PADS
 from ..registry import converter
 from .math import scalar, tensor
 
@@ -186,6 +187,13 @@ def _pad(node: NodeContext, x: Any, pads: list[Any], value: Any = 0) -> Any:
             x = slice_along(node, x, a, low, x.sinfo.shape[a] - high)
             width[2 * a], width[2 * a + 1] = max(width[2 * a], 0), max(width[2 * a + 1], 0)
     return node.make("nn.pad", x, pad_value=scalar(value, x.sinfo.dtype), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
+
+
+@converter(*PADS)
+def _mirrored_pad(node: NodeContext, x: Any, pads: list[Any]) -> Any:
+    n, around = x.sinfo.ndim, [p for k in reversed(range(len(pads) // 2)) for p in pads[2 * k : 2 * k + 2]]
+    mode = "reflect" if "reflection" in str(node.node.target) else "edge"
+    return node.make("nn.pad", x, pad_width=tuple(map(tir.as_index, [0] * (2 * n - len(around)) + around)), pad_mode=mode)
 
 
 @converter("tril", "triu")
