@@ -50,5 +50,5 @@ def test_what_is_done_to_the_whole_sum_is_refused(end, why):
 
 
 def test_a_sum_that_others_read_is_kept():
-    with pytest.raises(ScheduleError, match="other blocks touch C"):
+    with pytest.raises(ScheduleError, match="block E also touches C"):
         Schedule(product(lambda c, b: c + b, also=True)).fuse_reduction_epilogue("C", "D")

@@ -54,6 +54,12 @@ def loads_of(*exprs: Expr) -> tuple[Access, ...]:
     return tuple(found.found)
 
 
+def told_by(region: Region, *values: Expr) -> frozenset[Var]:
+    """The memory that tells where a region is, and other values."""
+    data = [e for e in (*values, *(e for r in region for e in (r.min, r.extent))) if not e.is_index]
+    return frozenset(a.buffer.data for a in loads_of(*data)) if data else frozenset()
+
+
 class _Collect(Visitor):
     def __init__(self) -> None:
         self.found: list[Access] = []

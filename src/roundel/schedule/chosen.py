@@ -9,8 +9,9 @@ from roundel.ir import Rewriter, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, Expr
 
 from . import legality
+from .dependence import places_under
 from .primitive import BlockToken, Change, primitive, refuse
-from .regions import bindings
+from .regions import bindings, within_buffers
 from .tree import Tree, conjuncts
 
 
@@ -22,48 +23,55 @@ def only_where_chosen(tree: Tree, block: BlockToken) -> Change:
     for i: B[i] = select(C[i], D[i], A[i])   ->  for i: B[i] = select(C[i], D[i], A[i])
 
     One block reads the result, on one side of a choice; its condition is one on the variables that say which element of the result it is,
-    and on buffers that are written before. Or all of that block runs under a condition on data that the loops around both decide.
+    and on buffers that are written before. Or all of that block runs under a condition on data that the loops around both decide. Nothing else
+    depends on the result, and the condition can be asked, and is the same, where the block runs and where its reader does.
     """
     node: Block = tree.nodes[block]
     realize: BlockRealize = tree.realize(block)
     result = legality.require_inner_buffer(tree, node, "leave out instances of")
     users = legality.consumers(tree, node)
+    made = [w for w in legality.writers(tree, tree.scope(realize), result) if result not in legality.needed_by(w)]
+    legality.require_only_users(tree, realize, result, [realize, *made, *users], f"leave out instances of block {node.name}")
     if len(users) == 1 and (under := _condition_on_data(users[0].predicate)) is not None:
-        return _under(tree, realize, under)
+        return _under(tree, realize, users[0], under)
     found = [_chosen(u.block, result) for u in users]
     if len(found) != 1 or found[0] is None:
         refuse(tree, realize, f"nothing says where the result of block {node.name} is not used", "one block has to choose it, or something else")
     condition, load = found[0]
-    places = next((s.indices for s in walk(node.body) if type(s) is tir.BufferStore and s.buffer is result), ())
+    places = node.body.indices if type(node.body) is tir.BufferStore else ()
     own = {iv.var for iv in node.iter_vars}
-    if set(places) - own or len(set(places)) != len(places):
+    if set(places) - own or len(set(places)) != len(places) or len(places) != len(load.indices):
         refuse(tree, realize, f"block {node.name} does not write one element for each of its variables")
     condition = _Named(dict(zip(load.indices, places, strict=True))).rewrite(condition)
     unknown = {v for v in free_vars(condition) if not v.size} - own
     if unknown:
         names = ", ".join(sorted(v.name for v in unknown))
         refuse(tree, realize, f"the condition {condition.script()} is not one on the elements of {result.name}", f"it depends on {names}")
-    return _restricted(tree, realize, substitute(condition, bindings(realize)), condition)
+    return _restricted(tree, realize, users[0], substitute(condition, bindings(realize)), condition)
 
 
-def _restricted(tree: Tree, realize: BlockRealize, condition: Expr, inside: Expr) -> Change:
+def _restricted(tree: Tree, realize: BlockRealize, user: BlockRealize, condition: Expr, inside: Expr) -> Change:
     """The block under one more condition, which is ``inside`` for those in the block. It reads what that is made of, so that it stays behind it."""
     reads = [tir.BufferRegion(n.buffer, tuple(tir.Range.point(i) for i in n.indices)) for n in walk(inside) if type(n) is BufferLoad]
-    name, asked = realize.block.name, {region.buffer for region in reads}
-    late = [r.block.name for r in tree.children(tree.scope(realize)) if legality.writes_of(r.block) & asked and tree.order[r] > tree.order[realize]]
-    if late:
-        refuse(tree, realize, f"the condition {condition.script()} is not known yet where block {name} runs", f"block {late[0]} writes it later")
+    unknown, memory = f"the condition {condition.script()} is not known yet where block {realize.block.name} runs", {region.buffer.data for region in reads}
+    shared = [x for x in tree.loops(realize) if x in tree.loops(user)]
+    for p in places_under(tree, tree.scope(realize).body):
+        alone = [x for x in p.loops if x in tree.loops(realize) and x not in shared]
+        if p.access.store and p.access.buffer.data in memory and (alone or tree.order[p.stmt] >= tree.order[realize]):
+            refuse(tree, realize, unknown, f"{p.who} writes it later")
+    if not within_buffers(tree.analyzer(realize.block, inside=True), [condition]):
+        refuse(tree, realize, unknown, "it may ask for what lies outside of a buffer")
     asking = realize.block.replace(reads=(*realize.block.reads, *reads))
     return Change(tree.edit({realize: realize.replace(block=asking, predicate=tir.logical_and(realize.predicate, condition))}))
 
 
-def _under(tree: Tree, realize: BlockRealize, condition: Expr) -> Change:
+def _under(tree: Tree, realize: BlockRealize, user: BlockRealize, condition: Expr) -> Change:
     """The block under its reader's condition."""
     unknown = {v for v in free_vars(condition) if not v.size} - {loop.loop_var for loop in tree.loops(realize)}
     if unknown:
         names = ", ".join(sorted(v.name for v in unknown))
         refuse(tree, realize, f"its reader runs where {condition.script()}, which depends on {names}", "compute it under the same loops first")
-    return _restricted(tree, realize, condition, condition)
+    return _restricted(tree, realize, user, condition, condition)
 
 
 def _condition_on_data(predicate: Expr) -> Expr | None:

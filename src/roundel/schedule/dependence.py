@@ -12,7 +12,7 @@ together or in another order (parallel, vectorize, bind, reorder, merge) asks he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
@@ -23,13 +23,18 @@ from roundel.ir import Buffer, Var, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, Range, Stmt
 from roundel.ir.visit import Substitution
 
-from .accesses import INIT, Access, accesses_of, loads_of, variables_of
+from .accesses import INIT, Access, accesses_of, loads_of, told_by, variables_of
 from .distance import Meeting, meet
 from .handed_on import covered
 from .regions import bindings
 from .tree import Tree, child_stmts, is_one
 
 _remembered = lru_cache(maxsize=4096)  # statements are never changed
+
+
+def name_of(s: Stmt) -> str:
+    """A statement of a scope, for messages."""
+    return f"block {s.block.name}" if type(s) is BlockRealize else "a statement outside of blocks"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +48,7 @@ class Place:
     @property
     def who(self) -> str:
         """The statement, for messages."""
-        return f"block {self.stmt.block.name}" if type(self.stmt) is BlockRealize else "a statement outside of blocks"
+        return name_of(self.stmt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +149,9 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
         return
     places = places_under(tree, chain[-1].body)
     stored = dict.fromkeys(p.access.buffer for p in places if p.access.store)
+    memory = {b.data for b in stored}
     for buffer in _with_aliases(stored):
-        mine = [p for p in places if p.access.buffer.data is buffer.data]
+        mine = [known(p, memory) for p in places if p.access.buffer.data is buffer.data]
         may_be_own = own is None or buffer.scope.split(".")[0] in own
         many = len(mine) > 4  # which of the two questions takes less time is asked first
         if many and may_be_own and _private(tree, chain, buffer, mine):
@@ -155,6 +161,15 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
             continue
         if not _recomputed(tree, chain, found, places):
             yield from found
+
+
+def known(p: Place, stored: Collection[Var]) -> Place:
+    """A place by what is known of it where memory is ``stored``: anywhere in the buffer, where that memory tells it."""
+    return Place(p.stmt, _anywhere(p.access), p.loops) if told_by(p.access.region) & frozenset(stored) else p
+
+
+def _anywhere(a: Access | _Placed) -> Access:
+    return Access(a.buffer, tuple(map(Range.of, a.buffer.shape)), a.store, a.inside, a.update)
 
 
 def _is_many(tree: Tree, top: For, extent: Expr) -> bool:
@@ -247,7 +262,7 @@ def stays_before(tree: Tree, loop: For, a: Place, b: Place, places: list[Place])
         return True
     if _later_is_apart(tree, loop, a, b):
         return True
-    if not a.access.store or b.access.store or not _same_in_all(tree, a.stmt, [loop], places):
+    if not a.access.store or b.access.store or type(b.stmt) is not BlockRealize or not _same_in_all(tree, a.stmt, [loop], places):
         return False
     return covered(tree, [loop], a.access.buffer, [a.stmt, b.stmt])  # type: ignore[list-item]
 
@@ -286,7 +301,9 @@ def instance_conflicts(block: Block) -> list[tuple[Access, Access, tuple[Var, ..
 
 
 def _instances(block: Block) -> Iterator[tuple[Access, Access, tuple[Var, ...], bool]]:
-    found = _of_block(block)
+    found: Sequence[Access] = _of_block(block)
+    stored = {a.buffer.data for a in found if a.store}
+    found = [_anywhere(a) if told_by(a.region) & stored else a for a in found]
     for a, b in combinations_with_replacement(found, 2):
         if not (a.store or b.store) or a.buffer.data is not b.buffer.data:
             continue
@@ -324,14 +341,15 @@ def _private(tree: Tree, chain: Sequence[For], buffer: Buffer, mine: list[Place]
     users = list(dict.fromkeys(p.stmt for p in mine))
     if any(p.access.buffer is not buffer for p in mine) or not covered(tree, chain, buffer, users):  # type: ignore[arg-type]
         return False
-    return not _touched_besides(scope.body, buffer, users)
+    return touched_besides(scope.body, buffer, users) is None
 
 
-def _touched_besides(stmt: Stmt, buffer: Buffer, users: list[Stmt]) -> bool:
-    """Whether a statement at or under ``stmt`` touches the memory of a buffer, ``users`` left aside."""
+def touched_besides(stmt: Stmt, buffer: Buffer, users: Sequence[Stmt]) -> Stmt | None:
+    """The first statement at or under ``stmt`` that touches the memory of a buffer, ``users`` left aside; None where there is none."""
     if stmt not in users and buffer.data in _memory_of(stmt):
-        return True
-    return type(stmt) is not BlockRealize and any(_touched_besides(s, buffer, users) for s in child_stmts(stmt))
+        return stmt
+    inside = () if type(stmt) is BlockRealize else child_stmts(stmt)
+    return next((found for s in inside if (found := touched_besides(s, buffer, users)) is not None), None)
 
 
 @_remembered

@@ -74,8 +74,9 @@ class _Epilogue:
         legality.require_single_updates(tree, self.reduction, "fuse")
         legality.require_init_first(tree, self.reduction, "fuse")
         scope = tree.scope(self.reduction)
-        if legality.writers(tree, scope, temp) != [self.reduction] or legality.later_readers(tree, self.reduction, temp) != [self.epilogue]:
-            self.refuse(f"other blocks touch {temp.name} too")
+        if legality.writers(tree, scope, temp) != [self.reduction] or tree.order[self.epilogue] < tree.order[self.reduction]:
+            self.refuse(f"other blocks write {temp.name} too, or the sum comes after")
+        legality.require_only_users(tree, self.reduction, temp, [self.reduction, self.epilogue], f"{doing} block {block.name}")
         return temp
 
     def check_end(self, temp: Buffer) -> tuple[Expr, dict[Var, Expr]]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from roundel.arith import Analyzer, end, reads_memory, union
-from roundel.ir import Buffer, free_vars, tir, walk
+from roundel.ir import Buffer, Var, free_vars, tir, walk
 from roundel.ir.tir import BlockRealize, BufferStore, For, IterKind
 
-from .accesses import INIT, accesses_of, loads_of
+from .accesses import INIT, accesses_of, loads_of, told_by
 from .regions import Region, inner_loops, regions_of, surely_touched, touched, touched_under_limits
 from .tree import Tree, conjuncts, is_true
 
@@ -21,6 +21,9 @@ def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[Bl
     users = sorted(users, key=lambda r: tree.order[r])
     if any(a.buffer.data is buffer.data for r in users for a in loads_of(*r.iter_values, r.predicate)):
         return False  # whether and where a block runs depends on it
+    told = frozenset[Var]().union(*(told_by(r.region, *u.iter_values) for u in users for w in (True, False) for r in regions_of(u.block, buffer, written=w)))
+    if told and any(w.buffer.data in told for r in tree.realizes(chain[0]) for w in r.block.writes):
+        return False  # memory tells where it is, and changes
     for k, reader in enumerate(users):
         before = [w for w in users[:k] if regions_of(w.block, buffer, written=True)]
         if any(w.block.init is not None and reduces_over(w, chain) for w in users[: k + 1] if regions_of(w.block, buffer, written=True)):

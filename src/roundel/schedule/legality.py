@@ -10,8 +10,8 @@ from roundel.arith import disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
-from .accesses import accesses_of, loads_of
-from .dependence import Place, conflicts, instance_conflicts, places_under, same_instance, stays_before
+from .accesses import INIT, accesses_of, loads_of
+from .dependence import Place, conflicts, instance_conflicts, known, name_of, places_under, same_instance, stays_before, touched_besides
 from .handed_on import reads_what_it_stores, reduces_over
 from .primitive import refuse
 from .regions import regions_of, regions_read, touched
@@ -74,8 +74,8 @@ def writers(tree: Tree, scope: Block, buffer: Buffer) -> list[BlockRealize]:
 
 
 def readers(tree: Tree, scope: Block, buffer: Buffer) -> list[BlockRealize]:
-    """Blocks of a scope that read a buffer, in order."""
-    return [r for r in tree.children(scope) if buffer in reads_of(r.block)]
+    """Blocks of a scope that read a buffer, or of which it decides whether and where they run, in order."""
+    return [r for r in tree.children(scope) if buffer in needed_by(r)]
 
 
 def asked_of(realize: BlockRealize) -> set[Buffer]:
@@ -97,21 +97,32 @@ def require_own_condition(tree: Tree, realize: BlockRealize, doing: str) -> None
 def later_readers(tree: Tree, realize: BlockRealize, buffer: Buffer, but: Sequence[BlockRealize] = ()) -> list[BlockRealize]:
     """Blocks of the same scope that read a buffer after a block (in a loop around both, in the same iteration or a later one), ``but`` some."""
     around = tree.loops(realize)
-    found = [r for r in tree.children(tree.scope(realize)) if r is not realize and r not in but and (buffer in reads_of(r.block) or buffer in asked_of(r))]
+    found = [r for r in tree.children(tree.scope(realize)) if r is not realize and r not in but and buffer in needed_by(r)]
     return [r for r in found if tree.order[r] > tree.order[realize] or any(x in around for x in tree.loops(r))]
 
 
 def producers(tree: Tree, block: Block) -> list[BlockRealize]:
-    """Blocks of the same scope, before this one, that write what it reads (or also writes)."""
+    """Blocks of the same scope, before this one, that write what it reads (or also writes), or what decides whether and where it runs."""
     scope, me = tree.scope(tree.realize(block.token)), tree.realize(block.token)
-    mine = reads_of(block) | writes_of(block)
+    mine = needed_by(me) | writes_of(block)
     return [r for r in tree.children(scope) if r is not me and tree.order[r] < tree.order[me] and writes_of(r.block) & mine]
 
 
 def consumers(tree: Tree, block: Block) -> list[BlockRealize]:
-    """Blocks of the same scope, after this one, that read what it writes."""
+    """Blocks of the same scope, after this one, that read what it writes, or of which that decides whether and where they run."""
     scope, me = tree.scope(tree.realize(block.token)), tree.realize(block.token)
-    return [r for r in tree.children(scope) if r is not me and tree.order[r] > tree.order[me] and reads_of(r.block) & writes_of(block)]
+    return [r for r in tree.children(scope) if r is not me and tree.order[r] > tree.order[me] and needed_by(r) & writes_of(block)]
+
+
+def require_only_users(tree: Tree, realize: BlockRealize, buffer: Buffer, users: Sequence[BlockRealize], doing: str) -> None:
+    """Nothing in the scope but these blocks touches the memory of a buffer: no other block, condition, or statement outside of blocks, and none of
+    these to know whether and where it runs."""
+    found = touched_besides(tree.scope(realize).body, buffer, users)
+    if found is not None:
+        refuse(tree, realize, f"cannot {doing}", f"{name_of(found)} also touches {buffer.name}")
+    asking = [r.block.name for r in users if buffer in asked_of(r)]
+    if asking:
+        refuse(tree, realize, f"cannot {doing}", f"whether and where block {asking[0]} runs depends on {buffer.name}")
 
 
 
@@ -275,8 +286,10 @@ def check_merged(tree: Tree, loop: For, parts: Sequence[set[Token]]) -> None:
     together: dict[Var, list[Place]] = {}  # those of one memory
     for p in places if tree.analyzer(loop).bounds(loop.extent)[1] > 1 else ():
         together.setdefault(p.access.buffer.data, []).append(p)
-    for mine in together.values():
-        for a, b in permutations(mine, 2) if any(p.access.store for p in mine) else ():
+    stored = {p.access.buffer.data for p in places if p.access.store}
+    for data, found in together.items():
+        mine = [known(p, stored) for p in found] if data in stored else []
+        for a, b in permutations(mine, 2):
             if part[a.stmt] < part[b.stmt] and not stays_before(tree, loop, a, b, places):
                 what = f"{a.who} and {b.who} touch elements of {a.access.buffer.name} in iterations whose order would change"
                 refuse(tree, loop, "cannot merge these loops", what)

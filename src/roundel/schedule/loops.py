@@ -15,7 +15,7 @@ from .decisions import holds_always
 from .legality import check_merged, check_order, require_no_idle
 from .primitive import Change, Factor, Loop, Target, primitive, refuse
 from .rebind import rebind, serial, wrap
-from .tree import TRUE, Tree, fresh_copy, is_one, unique_block_name
+from .tree import TRUE, Tree, child_stmts, fresh_copy, is_one, unique_block_name
 
 
 def require_plain(tree: Tree, loop: For, doing: str) -> None:
@@ -105,12 +105,30 @@ def split_body(tree: Tree, node: For, nested: list[For], exact: bool, keep_units
     for x in nested:
         at = at * x.extent + (x.loop_var if keep_units or not is_one(x.extent) else tir.const(0, x.loop_var.dtype))
     guard = TRUE if exact else at < node.extent
-    for r in [] if exact else tree.realizes(node.body):
-        asked = [e for e in (*r.iter_values, r.predicate) if node.loop_var in free_vars(e) and reads_memory(e)]
-        if asked:
-            why = f"block {r.block.name} asks {asked[0].script()}, which would be read where the loop has no iteration"
-            refuse(tree, node, f"cannot split loop {node.loop_var.name} by factors that do not divide it", why)
+    asked = [] if exact else [e for e in _asked_before(node) if reads_memory(e)]
+    if asked:
+        why = f"{asked[0].script()} would be read where the loop has no iteration"
+        refuse(tree, node, f"cannot split loop {node.loop_var.name} by factors that do not divide it", why)
     return rebind(tree, node, node.body, {node.loop_var: node.min + at}, nested, guard)
+
+
+def _asked_before(loop: For) -> list[Expr]:
+    """What says in each iteration of a loop, before anything in it asks for a condition, whether and where statements run: all but constants of it."""
+    moving, found, stack = {loop.loop_var}, [], [loop.body]
+    while stack:
+        s = stack.pop()
+        if type(s) is tir.BlockRealize:
+            asked, inside = (*s.iter_values, s.predicate), ()
+        elif type(s) in (tir.If, tir.BufferStore, tir.Evaluate, tir.Assert):
+            asked, inside = (), child_stmts(s)
+        else:
+            asked, inside = [e for name in ("min", "extent", "condition", "value") if isinstance(e := getattr(s, name, None), Expr)], child_stmts(s)
+        mine = [e for e in asked if not moving.isdisjoint(free_vars(e))]
+        found += mine
+        if mine and type(s) in (For, tir.Let):
+            moving.add(s.loop_var if type(s) is For else s.var)
+        stack += inside
+    return found
 
 
 def balanced_heights(extent: int, factor: int) -> list[tuple[int, int]]:

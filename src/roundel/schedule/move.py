@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from roundel.arith import Analyzer, end, estimate_region, intersect, same_region, union
+from roundel.arith import Analyzer, end, estimate_region, intersect, reads_memory, same_region, union
 from roundel.arith.int_set import interval
 from roundel.ir import Buffer, Var, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, ForKind, IterKind, Range, Stmt
@@ -384,6 +384,8 @@ def _reads_within(move: _Move, at: Range, have: Range, doms: dict[Var, Range], c
 
 def _limit(move: _Move, buffer: Buffer, at: Range, have: Range, found: dict[Var, Range], conditions: list[Expr]) -> None:
     """Take in what one dimension of a read says."""
+    if reads_memory(at.min) or reads_memory(at.extent):
+        move.refuse(f"memory says which part of {buffer.name} it reads")
     if not is_one(at.extent):
         move.refuse(f"it reads more of {buffer.name} at a time than one iteration has produced")
     reduce = {iv.var for iv in move.block.iter_vars if iv.kind is not IterKind.SPATIAL}

@@ -6,8 +6,10 @@ from __future__ import annotations
 from roundel.ir import Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
+from .accesses import accesses_of
+from .dependence import name_of, places_under
 from .handed_on import covered
-from .legality import require_init_first, require_no_idle, require_own_results
+from .legality import asked_of, require_init_first, require_no_idle, require_own_results
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import bindings, with_access
@@ -60,12 +62,21 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
 
 
 def _require_alone(tree: Tree, realize: BlockRealize, at: For) -> None:
-    """Whatever else in the loop touches the result reads what the reduction has finished in the same iteration."""
-    for w in realize.block.writes:
-        users = [r for r in tree.realizes(at) if r is not realize and any(x.buffer.data is w.buffer.data for x in (*r.block.reads, *r.block.writes))]
+    """Whatever else in the loop touches the result reads what the reduction has finished in the same iteration; nothing there changes what the init
+    needs."""
+    block, cannot = realize.block, f"cannot put the init of block {realize.block.name} in front of loop {at.loop_var.name}"
+    here = places_under(tree, at.body)
+    made_of = {a.buffer.data for a in accesses_of(block.replace(body=tir.Seq(()))) if not a.store} | {b.data for b in asked_of(realize)}
+    for p in here:
+        if p.stmt is not realize and p.access.store and p.access.buffer.data in made_of:
+            refuse(tree, realize, cannot, f"{p.who} stores {p.access.buffer.name} in that loop, which decides the init")
+        if type(p.stmt) is not BlockRealize and any(p.access.buffer.data is w.buffer.data for w in block.writes):
+            refuse(tree, realize, cannot, f"{p.who} also touches {p.access.buffer.name} in that loop")
+    for w in block.writes:
+        users = list(dict.fromkeys(p.stmt for p in here if p.stmt is not realize and p.access.buffer.data is w.buffer.data))
         if any(x.buffer.data is w.buffer.data for r in users for x in r.block.writes) or (users and not covered(tree, [at], w.buffer, [realize, *users])):
-            why = f"block {users[0].block.name} also touches {w.buffer.name} in that loop"
-            refuse(tree, realize, f"cannot put the init of block {realize.block.name} in front of loop {at.loop_var.name}", why)
+            why = f"{name_of(users[0])} also touches {w.buffer.name} in that loop"
+            refuse(tree, realize, cannot, why)
 
 
 def _require_loops_of_its_own(tree: Tree, realize: BlockRealize, inner: list[For], used: frozenset[Var]) -> None:

@@ -90,6 +90,11 @@ def _bounded(loops: dict[Var, Range], predicate: Expr, an: Analyzer) -> dict[Var
     return loops if an.prove(limit >= loops[v].extent) else {**loops, v: Range(loops[v].min, an.simplify(min_(loops[v].extent, limit)))}
 
 
+def within_buffers(an: Analyzer, exprs: Collection[Expr]) -> bool:
+    """Whether all that expressions load is known to lie in the buffers."""
+    return all(an.prove(r.min >= 0) and an.prove(end(r) <= n) for a in loads_of(*exprs) for r, n in zip(a.region, a.buffer.shape))
+
+
 def regions_of(block: Block, buffer: Buffer, *, written: bool) -> list[BufferRegion]:
     """The regions of one buffer that a block reads or writes."""
     return [r for r in (block.writes if written else regions_read(block)) if r.buffer is buffer]

@@ -24,9 +24,10 @@ from roundel.ir.tir import (
 
 from .layout import sole_loops
 from .legality import is_reduction, mixed_loops, require_init_first, require_single_updates, require_true_axes
+from .limits import independent
 from .primitive import Change, Loop, primitive, refuse
 from .rebind import wrap
-from .regions import bindings, with_access
+from .regions import bindings, domain, with_access
 from .tree import Tree, conjuncts, is_one, unique_block_name
 from .updates import family
 
@@ -118,6 +119,8 @@ class _Rfactor:
         kinds = {iv.kind for iv in self.block.iter_vars if v in free_vars(self.values[iv.var])}
         if kinds != {IterKind.REDUCE}:
             self.refuse("the loop does not reduce" if IterKind.REDUCE not in kinds else "the loop is also part of a spatial variable")
+        if not independent(domain(self.chain)):
+            self.refuse("a loop around it says how far another one runs")
         if not all(x.size for e in (self.target.min, self.target.extent) for x in free_vars(e)):
             self.refuse("loops around it say how often it runs, and so how large the partial results are")
         reducing = self._reducing()
@@ -194,7 +197,7 @@ class _Rfactor:
         if self.tree.analyzer(self.realize).prove(substitute(of_reduction, starts)):
             return self.realize.predicate, None
         inside = {v: iv.var for iv, v in zip(ivs, values) if type(v) is Var}
-        if (free_vars(of_reduction) & {x.loop_var for x in self.chain}) - inside.keys():
+        if (free_vars(of_reduction) & {x.loop_var for x in self.tree.loops(self.realize)}) - inside.keys():
             self.refuse("its predicate mixes loops of the reduction with others")
         return rest, substitute(of_reduction, inside)
 

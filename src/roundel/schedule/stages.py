@@ -15,7 +15,7 @@ from .accesses import loads_of
 from .copyable import require_seen
 from .primitive import refuse
 from .rebind import serial, wrap
-from .regions import Region, inner_loops, regions_of, run_domain, touched
+from .regions import Region, inner_loops, regions_of, run_domain, touched, within_buffers
 from .tree import TRUE, Tree, is_true, unique_block_name
 
 
@@ -97,7 +97,8 @@ def copied_region(site: Site, users: Sequence[BlockRealize], buffer: Buffer, *, 
 
 def require_known_place(tree: Tree, user: BlockRealize, buffer: Buffer, region: Region, loop: For | None) -> None:
     """What a block touches of a buffer in an iteration of a loop (None: in its scope) can be told before it runs, also where memory tells it."""
-    loads = loads_of(*(e for r in region for e in (r.min, r.extent)))
+    told = [e for r in region for e in (r.min, r.extent)]
+    loads = loads_of(*told)
     if not loads:
         return
     top = loop or tree.scope(user)
@@ -106,7 +107,7 @@ def require_known_place(tree: Tree, user: BlockRealize, buffer: Buffer, region: 
         refuse(tree, user, cannot, "memory says which part that is, and the block need not run")
     if any(w.buffer.data is a.buffer.data for r in tree.realizes(top.body) for w in r.block.writes for a in loads):
         refuse(tree, user, cannot, "memory says which part that is, and changes there")
-    if not all(an.prove(r.min >= 0) and an.prove(end(r) <= n) for a in loads for r, n in zip(a.region, a.buffer.shape)):
+    if not within_buffers(an, told):
         refuse(tree, user, cannot, "memory says which part that is, and may end before, where a condition in the block leaves it out")
 
 
