@@ -51,7 +51,7 @@ def test_parts_of_sums_make_up_the_sums(seed):
     try:
         sch.reverse_compute_at("B", random.choice(parts), random.choice((True, False)))
     except ScheduleError as e:
-        assert "not known to make up the whole once" in str(e)
+        assert "not known to make up the whole once" in str(e) or "whose order would change" in str(e)  # (a part finished by several iterations)
         return
     rng = np.random.default_rng(0)
     arrays = [rng.integers(-9, 9, [int(s) for s in b.shape]).astype("int32") for b in func.buffer_params]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import permutations
 
 from roundel.arith import disjoint, reads_memory
@@ -283,6 +283,18 @@ def check_merged(tree: Tree, loop: For, parts: Sequence[set[Token]]) -> None:
     places = places_under(tree, loop.body)
     of = {t: k for k, part in enumerate(parts) for t in part}
     part = {p.stmt: of[tree.realizes(p.stmt)[0].block.token] for p in places}  # (a condition's is that of the blocks under it)
+    _require_stays_before(tree, loop, places, lambda a, b: part[a.stmt] < part[b.stmt], "merge these loops")
+
+
+def require_moved_in_order(tree: Tree, moved: BlockRealize, chain: Sequence[For], doing: str) -> None:
+    """Refuses a program with a block in nested loops (``chain``) that stood behind them, where an iteration of it would use what a later one makes,
+    or overwrite what that one uses: what they did came before all of it."""
+    for x in chain:
+        _require_stays_before(tree, x, places_under(tree, x.body), lambda a, b: a.stmt is not moved and b.stmt is moved, doing)
+
+
+def _require_stays_before(tree: Tree, loop: For, places: list[Place], apart: Callable[[Place, Place], bool], doing: str) -> None:
+    """No iteration of a loop has the second of two places (``apart``) touch what the first one touches in a later one."""
     together: dict[Var, list[Place]] = {}  # those of one memory
     for p in places if tree.analyzer(loop).bounds(loop.extent)[1] > 1 else ():
         together.setdefault(p.access.buffer.data, []).append(p)
@@ -290,9 +302,9 @@ def check_merged(tree: Tree, loop: For, parts: Sequence[set[Token]]) -> None:
     for data, found in together.items():
         mine = [known(p, stored) for p in found] if data in stored else []
         for a, b in permutations(mine, 2):
-            if part[a.stmt] < part[b.stmt] and not stays_before(tree, loop, a, b, places):
+            if apart(a, b) and not stays_before(tree, loop, a, b, places):
                 what = f"{a.who} and {b.who} touch elements of {a.access.buffer.name} in iterations whose order would change"
-                refuse(tree, loop, "cannot merge these loops", what)
+                refuse(tree, loop, f"cannot {doing}", what)
 
 
 def _check_blocks_reordered(tree: Tree, chain: list[For], doing: str) -> None:
@@ -306,6 +318,8 @@ def _check_blocks_reordered(tree: Tree, chain: list[For], doing: str) -> None:
                     f"cannot {doing} loops around block {r.block.name}",
                     f"its variable {iv.var.name} is {iv.kind.value}",
                 )
+        if r.block.init is not None and len([x for x in chain if reduces_over(r, [x])]) > 1:
+            require_start(tree, r, f"{doing} loops around block {r.block.name}")
         if r.block.init is not None and mixed_loops(r) & {x.loop_var for x in chain}:
             refuse(
                 tree,

@@ -100,6 +100,9 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
     change = move.to(at, doms, conditions, preserve_unit_loops)
     if move.parted:
         _require_whole_sums(move, change.tree)
+    moved = change.tree.realize(block)
+    chain = [x for x in change.tree.loops(moved) if x.token in {y.token for y in move.within}]
+    legality.require_moved_in_order(change.tree, moved, chain, f"move block {move.block.name} under loop {move.loop.loop_var.name}")
     return change
 
 
@@ -119,6 +122,7 @@ class _Move:
         if asked:
             self.refuse(f"it runs under {'a condition' if type(asked[0]) is tir.If else 'a loop with a condition'} of its own")
         self.shared = [x for x in tree.loops(self.realize) if x in tree.loops(self.loop)]
+        self.within = [x for x in (*tree.loops(self.loop), self.loop) if x not in self.shared]
         box, self.where = run_domain(tree, self.realize), TRUE
         if box is None:
             box, self.where = self._guarded()
