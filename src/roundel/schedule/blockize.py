@@ -12,7 +12,7 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
 
 from .accesses import loads_of, variables_of
-from .legality import bare_statements, require_no_idle, require_own_condition, require_own_results, require_start, writes_of
+from .legality import bare_statements, require_no_idle, require_own_condition, require_own_results, require_separate_results, require_start, writes_of
 from .limits import independent
 from .primitive import BlockToken, Change, Target, primitive, refuse
 from .rebind import serial, wrap
@@ -92,6 +92,7 @@ def _outer_block(
         refuse(tree, realize, f"cannot divide block {block.name} into tiles here", "it has an init, and a loop of the tile says how far another one runs")
     if block.init is not None:
         require_own_results(tree, realize, "blockize")
+        require_separate_results(tree, realize, inner, "blockize")
         require_start(tree, realize, "blockize")
     init = None if block.init is None else _init_nest(tree, block, table, inner_ivs)
     outer = Block(outer_ivs, (), (), unique_block_name(tree, block.name + "_o"), wrap(inner, update), init)

@@ -19,8 +19,8 @@ from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 from roundel.arith import Analyzer, disjoint, estimate_region
-from roundel.ir import Buffer, Var, substitute, tir
-from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, Range, Stmt
+from roundel.ir import Buffer, Var, free_vars, substitute, tir
+from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, IterKind, Range, Stmt
 from roundel.ir.visit import Substitution
 
 from .accesses import INIT, Access, accesses_of, loads_of, told_by, variables_of
@@ -61,9 +61,11 @@ class Conflict:
 
     @property
     def any_order(self) -> bool:
-        """Whether they are updates of which any order is good."""
+        """Whether they are updates of which any order is good: an init comes first, but among the iterations that only reduce."""
         a, b = self.first.access.update, self.second.access.update
-        return self.first.stmt is self.second.stmt and a is not None and b is not None and (a == b or INIT in (a, b))
+        if self.first.stmt is not self.second.stmt or a is None or b is None:
+            return False
+        return _only_reduce(self.first.stmt, self.loops) if INIT in (a, b) else a == b
 
     @property
     def why(self) -> str:
@@ -73,6 +75,13 @@ class Conflict:
         loops = " or ".join(x.loop_var.name for x in self.loops)
         who = f"{self.first.who} {did}" if self.first.stmt is self.second.stmt and did == also else f"{self.first.who} {did} and {self.second.who} {also}"
         return f"{who} elements of {self.first.access.buffer.name} that are the same in different iterations of {loops}"
+
+
+def _only_reduce(s: Stmt, loops: Sequence[For]) -> bool:
+    """Whether none of the loops is part of a variable of a block that does not reduce."""
+    variables = {x.loop_var for x in loops}
+    kinds = [iv.kind for iv, v in zip(s.block.iter_vars, s.iter_values) if free_vars(v) & variables] if type(s) is BlockRealize else []
+    return bool(kinds) and all(kind is IterKind.REDUCE for kind in kinds)
 
 
 def places_under(tree: Tree, stmt: Stmt) -> list[Place]:

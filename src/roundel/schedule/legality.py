@@ -397,6 +397,16 @@ def require_own_results(tree: Tree, realize: BlockRealize, doing: str) -> None:
             refuse(tree, realize, f"cannot {doing}", f"block {realize.block.name} reads elements of {b.name} that other instances of it store")
 
 
+def require_separate_results(tree: Tree, realize: BlockRealize, loops: Sequence[For], doing: str) -> None:
+    """Iterations of loops that do not reduce have results of their own: no one's init may start what another one sums up."""
+    variables = {x.loop_var for x in loops if not is_one(x.extent)}
+    apart = {iv.var for iv, v in zip(realize.block.iter_vars, realize.iter_values) if iv.kind is not IterKind.REDUCE and free_vars(v) & variables}
+    for a, b, differing, _ in instance_conflicts(realize.block):
+        if INIT in (a.update, b.update) and apart.intersection(differing):
+            why = f"instances of block {realize.block.name} with another {' or '.join(v.name for v in differing)} store the same elements of {a.buffer.name}"
+            refuse(tree, realize, f"cannot {doing}", why)
+
+
 def require_single_updates(tree: Tree, realize: BlockRealize, doing: str) -> None:
     """A reduction with an init updates once: no loop that does not show in its variables lies inside of one that reduces."""
     if realize.block.init is None:

@@ -7,9 +7,9 @@ from roundel.ir import Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
 from .accesses import accesses_of
-from .dependence import name_of, places_under
+from .dependence import places_under
 from .handed_on import covered
-from .legality import asked_of, require_init_first, require_no_idle, require_own_results
+from .legality import asked_of, require_init_first, require_no_idle, require_own_results, require_separate_results
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import bindings, with_access
@@ -50,6 +50,7 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
     require_no_idle(tree, realize, inner, "take out an init")
     require_init_first(tree, realize, f"take out the init of block {node.name}")
     require_own_results(tree, realize, f"take out the init of block {node.name}")
+    require_separate_results(tree, realize, inner, f"take out the init of block {node.name}")
     _require_alone(tree, realize, at)
     start = _init_nest(tree, realize, inner, reducing)
     update = node.replace(init=None, name=unique_block_name(tree, node.name + "_update"))
@@ -73,9 +74,10 @@ def _require_alone(tree: Tree, realize: BlockRealize, at: For) -> None:
         if type(p.stmt) is not BlockRealize and any(p.access.buffer.data is w.buffer.data for w in block.writes):
             refuse(tree, realize, cannot, f"{p.who} also touches {p.access.buffer.name} in that loop")
     for w in block.writes:
-        users = list(dict.fromkeys(p.stmt for p in here if p.stmt is not realize and p.access.buffer.data is w.buffer.data))
+        touching = {p.stmt for p in here if p.access.buffer.data is w.buffer.data}
+        users = [r for r in tree.realizes(at) if r is not realize and r in touching]
         if any(x.buffer.data is w.buffer.data for r in users for x in r.block.writes) or (users and not covered(tree, [at], w.buffer, [realize, *users])):
-            why = f"{name_of(users[0])} also touches {w.buffer.name} in that loop"
+            why = f"block {users[0].block.name} also touches {w.buffer.name} in that loop"
             refuse(tree, realize, cannot, why)
 
 

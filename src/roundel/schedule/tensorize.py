@@ -30,6 +30,7 @@ from roundel.ir.tir import (
 )
 from roundel.ir.visit import on
 
+from .accesses import accesses_of
 from .blockize import blockize
 from .kinds import replace_buffers
 from .primitive import Change, Target, primitive, refuse
@@ -132,8 +133,14 @@ class _Match:
             self.buffers = {}
             reasons.append(self.extents(want[0], order) or ("" if self.same(want[1], have[1]) else "its computation differs"))
             if not reasons[-1]:
-                return ""
+                return self.shared()
         return next((r for r in reasons if r.startswith("its")), reasons[0])
+
+    def shared(self) -> str:
+        """Why operands in one memory would get into each other's way; empty when none is stored but alone."""
+        stored = {a.buffer.data for a in accesses_of(self.outer) if a.store}
+        memory = [place.source.data for place in self.buffers.values()]
+        return "it stores into the memory of another operand" if any(memory.count(m) > 1 for m in stored) else ""
 
     def extents(self, want: Sequence[For], have: Sequence[For]) -> str:
         """Why loops in this order are not the description's; empty when they may be."""
@@ -141,7 +148,7 @@ class _Match:
             if not self.an.prove_equal(w.extent, h.extent):
                 have_extent, want_extent = h.extent.script(), w.extent.script()
                 return f"loop {h.loop_var.name} runs {have_extent} times, and the instruction's {want_extent} times"
-            self.vars[w.loop_var] = h.loop_var
+            self.vars[w.loop_var] = tir.sub(h.loop_var, h.min)
         return ""
 
     def same(self, want: Any, have: Any) -> bool:
