@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...ir import graph, options
+from ...ir.choice import Later
 from ...ir.constants import ConstData
 from ...ops import make
 from ...ops.dims import paddings, per_axis, static
@@ -29,30 +32,47 @@ GROWTH = {2: 16 / 9 + 1, 4: 36 / 9 + 1}  # of the weights: transformed, and besi
 
 
 def convolution_algorithms(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, expectations: Expectations,
-                           factors: str = "float32") -> dict[str, float | str | None]:
+                           factors: str = "float32", besides: Callable[[], float] = float) -> dict[str, float | str | Later | None]:
     """For each algorithm of a convolution NCHW by OIHW the cycles of one core that are expected of it, its data and results in blocks of
     channels that fill a vector; or why it cannot be had (then nothing is expected of the direct way either). ``factors``: the type to which the
-    direct way rounds what it multiplies."""
+    direct way rounds what it multiplies. ``besides``: the cycles that the other ways take for what else they need.
+
+    What would not be the fastest if it did nothing but multiply is worked out when somebody asks for it, since its whole program has to be made."""
     target = expectations.setting.target
     why_not = _only_direct(data, weight, attrs, target)
     if why_not:
         return {name: why_not if m else None for m, name in NAMES.items()}
     growth, lanes = options.get("weight_growth"), target.lanes("float32")
-    made: dict[str, float | str | None] = {}
-    for m, name in NAMES.items():
+
+    def cycles(m: int) -> float:
+        found = expectations.cycles(_blocked_call(m, data, weight, attrs, lanes, factors), WEIGHT)
+        if m == 4 and uneven > sys.float_info.epsilon:  # of few channels, many tiles are computed directly
+            found += uneven * cycles(0)
+        return found + besides() if m else found
+
+    uneven = uneven_share(static(weight.shape[1]) or lanes, lanes)
+    made: dict[str, float | str | Later | None] = {}
+    best = math.inf
+    for m, name in reversed(NAMES.items()):
         if m and GROWTH[m] > growth:
             made[name] = f"weights grow to {GROWTH[m]:.2g} times their size, the option weight_growth allows {growth:g}"
+        elif (m or factors == "float32") and best <= _least(m, data, weight, attrs, target):
+            made[name] = Later(partial(cycles, m))
         else:
-            made[name] = expectations.cycles(_blocked_call(m, data, weight, attrs, lanes, factors), WEIGHT)
-    return made | _with_uneven_tiles(made, static(weight.shape[1]) or lanes, lanes)
+            made[name] = expected = cycles(m)
+            best = min(best, expected)
+    return {name: made[name] for name in NAMES.values()}
 
 
-def _with_uneven_tiles(made: Mapping[str, float | str | None], channels: int, lanes: int) -> dict[str, float | str | None]:
-    """What is expected of F(4x4) with the tiles that are computed directly: of few channels, most are."""
-    direct, tiles = made[NAMES[0]], made[NAMES[4]]
-    if not isinstance(direct, float) or not isinstance(tiles, float):
-        return {}
-    return {NAMES[4]: tiles + uneven_share(channels, lanes) * direct}
+def _least(m: int, data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, target: Target) -> float:
+    """Cycles of one core that an algorithm takes at least, by its tile: those of its products. The direct way leaves out what reads padding."""
+    images, per_pixel = static(data.shape[0]) or 1, static(weight.shape[0]) * static(weight.shape[1])
+    along = []
+    for n, (before, after) in zip(map(static, data.shape[2:]), paddings(attrs["padding"], 2), strict=True):
+        results = n + before + after - 2
+        taps = (max(0, min(results, n + before - k) - max(0, before - k)) for k in range(3))
+        along.append(-(-results // m) * (m + 2) if m else sum(taps))
+    return images * per_pixel * math.prod(along) / (target.lanes("float32") * target.fma_ports)
 
 
 def direct_cycles(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, expectations: Expectations) -> float:
@@ -74,8 +94,8 @@ def _blocked_call(m: int, data: graph.TensorInfo, weight: graph.TensorInfo, attr
     return make("nn.winograd_conv2d", x, transformed, kernel, tile=m, padding=attrs["padding"], data_layout=layout)
 
 
-def fastest(algorithms: Mapping[str, float | str | None]) -> str:
-    """The name of the algorithm that is expected to take the least time; the direct one where nothing is expected."""
+def fastest(algorithms: Mapping[str, float | str | Later | None]) -> str:
+    """The name of the algorithm that is expected to take the least time; the direct one where nothing is expected. What is worked out later is not it."""
     expected = {name: cycles for name, cycles in algorithms.items() if isinstance(cycles, float)}
     return min(expected, key=expected.__getitem__, default=NAMES[0])
 

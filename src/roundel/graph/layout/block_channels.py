@@ -260,17 +260,15 @@ def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pic
     if pictures is None:
         algorithms = convolution_algorithms(data, weight.sinfo, call.attrs, self.expectations, self.factors)
     else:
-        algorithms = convolution_algorithms(pictures.data, pictures.kernel, pictures.attrs, self.expectations, self.factors)
-        if isinstance(algorithms[NAMES[0]], float):
-            copying = sum(map(self.expectations.cycles, pictures.copying(self.lanes)))
-            algorithms = {name: found + copying if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
-            if isinstance(pictures, Phases):  # the direct way takes no phases, and leaves out what reads padding
-                algorithms[NAMES[0]] = direct_cycles(data, weight.sinfo, call.attrs, self.expectations) * pictures.inside
+        copying = lambda: sum(map(self.expectations.cycles, pictures.copying(self.lanes)))
+        algorithms = convolution_algorithms(pictures.data, pictures.kernel, pictures.attrs, self.expectations, self.factors, copying)
+        if isinstance(pictures, Phases) and algorithms[NAMES[0]] is not None:  # the direct way takes no phases, and leaves out what reads padding
+            algorithms[NAMES[0]] = direct_cycles(data, weight.sinfo, call.attrs, self.expectations) * pictures.inside
     why_not = "what is around its data is not zero" if len(call.args) > 2 else ""
     why_not = why_not or ("" if _divides(data.shape[1], blocks[0]) else f"its channels do not divide into blocks of {blocks[0]}")
     why_not = why_not or ("" if blocks[1] == self.lanes else f"its results are in blocks of {blocks[1]} channels, a vector holds {self.lanes}")
     if why_not:
-        algorithms = {name: why_not if isinstance(found, float) and name in winograd else found for name, found in algorithms.items()}
+        algorithms = {name: why_not if not isinstance(found, str) and name in winograd else found for name, found in algorithms.items()}
     wanted = self.choosing.wanted(self.site, algorithms, call) or fastest(algorithms)
     if wanted in winograd and not is_transformable(weight):  # asked last, since it reads the weights
         algorithms |= dict.fromkeys(winograd, "its weights are so large, or not finite, that sums might overflow")

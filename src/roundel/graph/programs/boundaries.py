@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...ir import tir
 from ...ir.choice import Alternatives, Choices, Choosing, Later
@@ -27,10 +27,11 @@ class Boundaries:
         """Whether a kernel of its own is asked for at a node."""
         return self._choosing.asked(site, _BOTH) == SEPARATE
 
-    def times(self, parts: Programs, whole: Programs) -> Times:
-        """What is expected of programs as they are, and of the one that they become (``whole``; empty where they are not one)."""
+    def times(self, parts: Callable[[], Programs], whole: Callable[[], Programs] | None) -> Times:
+        """What is expected of programs as they are, and of the one that they become (``whole``; None where they are not one). The programs are
+        collected when somebody asks for it."""
         setting = self._setting
-        return Later(lambda: expected_of_all(parts, setting)), Later(lambda: expected_of_all(whole, setting)) if whole else None
+        return Later(lambda: expected_of_all(parts(), setting)), None if whole is None else Later(lambda: expected_of_all(whole(), setting))
 
     def record(self, site: str, program: str, together: Sequence[str], times: Times) -> None:
         """Keep that a program of a node is computed in one kernel ``together`` with others, or alone, with the ``times`` of them all."""

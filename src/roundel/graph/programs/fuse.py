@@ -30,7 +30,7 @@ from ...strategy.sketch import Rule
 from ...target import Target
 from ..expectations import setting_of
 from ..rewriter import operands, site_of
-from .boundaries import Boundaries, Programs
+from .boundaries import Boundaries, Times
 from .legalize import without_units
 from .merge_programs import Step, merge_programs
 from .name_sizes import plain_sizes
@@ -161,7 +161,7 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
     for call in calls:
         _moved(mod, call, known)
     groups = {id(c.group): c.group for c in calls}
-    found = {key: ([m.name for m in g.members], known.boundaries.times(*_programs(mod, g, known))) for key, g in groups.items()}
+    found = {key: ([m.name for m in g.members], _times(mod, g, known)) for key, g in groups.items()}
     for call in calls:
         known.boundaries.record(call.site, call.name, *found[id(call.group)])
     groups = {key: g for key, g in groups.items() if len(g.members) > 1}
@@ -179,11 +179,12 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
     return mod, block.replace(bindings=tuple(bindings))
 
 
-def _programs(mod: IRModule, group: _Group, known: _Known) -> tuple[Programs, Programs]:
-    """The members of a group as they are, and the program that they become."""
+def _times(mod: IRModule, group: _Group, known: _Known) -> Times:
+    """What is expected of the members of a group as they are, and of the program that they become."""
     positions = lambda args: [k for k, a in enumerate(args) if isinstance(a, graph.Constant)]
-    parts = [(mod[m.binding.value.args[0]], positions(m.args)) for m in group.members]
-    return parts, [(_merged(mod, group, known)[0], positions(_structure(group)[0]))] if len(parts) > 1 else []
+    parts = lambda: [(mod[m.binding.value.args[0]], positions(m.args)) for m in group.members]
+    whole = lambda: [(_merged(mod, group, known)[0], positions(_structure(group)[0]))]
+    return known.boundaries.times(parts, whole if len(group.members) > 1 else None)
 
 
 def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var], boundaries: Boundaries) -> list[_Call]:
