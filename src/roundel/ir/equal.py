@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from .op import OpDef
 from .tir import stmt as ts
 from .tir.buffer import Buffer
 from .tir.expr import Expr, FloatImm, IntImm, Var
-from .tir.func import BaseFunc
+from .tir.func import BaseFunc, PrimFunc
 from .visit import walk
 
 BY_IDENTITY = (Var, GraphVar, DataflowVar, Buffer)
@@ -273,24 +275,44 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     return hash((known, *dict.fromkeys(n for n in nodes if isinstance(n, Var) and n not in inside)))
 
 
+def _outline(node: Any) -> Any:
+    """What is seen of a program without going into it, and is the same for equal ones."""
+    if not isinstance(node, PrimFunc):
+        return structural_hash(node, True)
+    return tuple((b.dtype, tuple(n.value if type(n) is IntImm else None for n in b.shape)) for b in node.buffer_params), len(node.params)
+
+
 class StructuralMap:
-    """Values by program: equal ones share a value, those of which only the hashes are equal do not."""
+    """Values by program: equal ones share a value, those of which only the hashes are equal do not. Most programs differ in their parameters already,
+    so they are hashed only where these are the same."""
 
     def __init__(self) -> None:
-        self._found: dict[int, list[tuple[Any, Any]]] = {}
+        self._found: dict[Any, list[_Entry]] = {}
 
     def setdefault(self, node: Any, make: Callable[[], Any]) -> Any:
         """The value of an equal program, or else what ``make`` gives, which is kept for this one."""
-        alike = self._found.setdefault(structural_hash(node, True), [])
-        for known, value in alike:
-            if structural_equal(known, node, True):
-                return value
-        alike.append((node, make()))
-        return alike[-1][1]
+        alike = self._found.setdefault(_outline(node), [])
+        new = _Entry(node)
+        for known in alike:
+            if known.hash == new.hash and structural_equal(known.node, node, True):
+                return known.value
+        new.value = make()
+        alike.append(new)
+        return new.value
 
     def values(self) -> list[Any]:
-        """All values, those of equal hashes side by side."""
-        return [value for alike in self._found.values() for _, value in alike]
+        """All values."""
+        return [entry.value for alike in self._found.values() for entry in alike]
+
+
+@dataclass(eq=False)
+class _Entry:
+    node: Any
+    value: Any = None
+
+    @cached_property
+    def hash(self) -> int:
+        return structural_hash(self.node, True)
 
 
 __all__ = ["StructuralMap", "assert_structural_equal", "structural_equal", "structural_hash"]

@@ -39,14 +39,8 @@ class Expr(Node):
         raise TypeError("an expression has no truth value: it is known when the program runs; choose by if_then_else(condition, a, b), max and min of te or T, "
                         "join conditions by all and any, or ask an arith.Analyzer what can be proved")
 
-    @property
-    def is_index(self) -> bool:
-        """True when only constants, variables and integer arithmetic are inside: exact, unbounded integers."""
-        if self._facts is None:
-            self._facts = {}
-        if "index" not in self._facts:
-            self._facts["index"] = type(self) in _INDEX and all(getattr(self, f).is_index for f in self._children)
-        return self._facts["index"]
+    is_index: bool = False
+    """True when only constants, variables and integer arithmetic are inside: exact, unbounded integers."""
 
     if TYPE_CHECKING:  # Python's operators, which ``ops`` installs
 
@@ -84,7 +78,7 @@ class Expr(Node):
 Expr._defaults = {}  # type: ignore[attr-defined]
 
 
-@node
+@node(derive={"is_index": "dtype.is_int and dtype.lanes == 1"})
 class Var(Expr):
     """A variable, by identity (``name`` is a hint). ``size`` says that it is a shape variable, known to be >= 0."""
 
@@ -97,11 +91,6 @@ class Var(Expr):
         if not isinstance(name, str):
             raise TypeError(f"a variable has a text for a name, not {name!r}: Var(\"x\", \"int32\")")
         return name, dtype if type(dtype) is DType else DType(dtype), size
-
-    @property
-    def is_index(self) -> bool:
-        """Whether it is a whole number of one lane."""
-        return self.dtype.is_int and self.dtype.lanes == 1
 
     def __reduce__(self) -> tuple:
         return _restore_var, (self.name, self.dtype, self.size)
@@ -117,6 +106,7 @@ class IntImm(Expr):
 
     value: int
     dtype: DType
+    is_index = True
     _equal_as_given = True
 
     @staticmethod
@@ -162,19 +152,22 @@ class StringImm(Expr):
     dtype: DType = DType("str")
 
 
-@node(intern=True)
+def _is_exact(to: DType, value: Expr) -> bool:
+    """Whether a cast is one of an index that widens it, which is exact."""
+    of = value.dtype
+    widens = to.is_int and of.is_int and to.lanes == 1 and (to.bits >= of.bits if to.kind == of.kind else to.kind == "int" and to.bits > of.bits)
+    return widens and value.is_index
+
+
+@node(intern=True, derive={"is_index": "_is_exact(dtype, value)"})
 class Cast(Expr):
     """``value`` as ``dtype``. Float to int truncates and saturates (NaN gives 0); int to int wraps."""
 
     dtype: DType
     value: Expr
 
-    @property
-    def is_index(self) -> bool:
-        """A widening of an index is exact, so it is an index too."""
-        to, of = self.dtype, self.value.dtype
-        widens = to.is_int and of.is_int and to.lanes == 1 and (to.bits >= of.bits if to.kind == of.kind else to.kind == "int" and to.bits > of.bits)
-        return widens and self.value.is_index
+
+_OF_BOTH = {"is_index": "a.is_index and b.is_index"}
 
 
 @node(intern=True)
@@ -185,47 +178,47 @@ class BinaryOp(Expr):
     b: Expr
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class Add(BinaryOp):
     """a + b"""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class Sub(BinaryOp):
     """a - b"""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class Mul(BinaryOp):
     """a * b"""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class Div(BinaryOp):
     """True division of floats; of integers the quotient rounded toward zero (``T.truncdiv``)."""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class Mod(BinaryOp):
     """Remainder with the sign of ``a`` (``T.truncmod``; of floats ``fmod``)."""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class FloorDiv(BinaryOp):
     """Quotient rounded toward minus infinity."""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class FloorMod(BinaryOp):
     """Remainder with the sign of ``b``."""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class Min(BinaryOp):
     """The smaller; of floats NaN when either is NaN."""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class Max(BinaryOp):
     """The larger; of floats NaN when either is NaN."""
 
@@ -234,47 +227,47 @@ def _bool_like(a: Expr) -> DType:
     return BOOL if a.dtype.lanes == 1 else BOOL.with_lanes(a.dtype.lanes)
 
 
-@node(intern=True, derive={"dtype": "_bool_like(a)"})
+@node(intern=True, derive={"dtype": "_bool_like(a)"} | _OF_BOTH)
 class Compare(BinaryOp):
     """Base of the comparisons; the result is bool with the operands' lanes."""
 
 
-@node(intern=True, derive={"dtype": "_bool_like(a)"})
+@node(intern=True, derive={"dtype": "_bool_like(a)"} | _OF_BOTH)
 class EQ(Compare):
     """a == b"""
 
 
-@node(intern=True, derive={"dtype": "_bool_like(a)"})
+@node(intern=True, derive={"dtype": "_bool_like(a)"} | _OF_BOTH)
 class NE(Compare):
     """a != b"""
 
 
-@node(intern=True, derive={"dtype": "_bool_like(a)"})
+@node(intern=True, derive={"dtype": "_bool_like(a)"} | _OF_BOTH)
 class LT(Compare):
     """a < b"""
 
 
-@node(intern=True, derive={"dtype": "_bool_like(a)"})
+@node(intern=True, derive={"dtype": "_bool_like(a)"} | _OF_BOTH)
 class LE(Compare):
     """a <= b"""
 
 
-@node(intern=True, derive={"dtype": "_bool_like(a)"})
+@node(intern=True, derive={"dtype": "_bool_like(a)"} | _OF_BOTH)
 class GT(Compare):
     """a > b"""
 
 
-@node(intern=True, derive={"dtype": "_bool_like(a)"})
+@node(intern=True, derive={"dtype": "_bool_like(a)"} | _OF_BOTH)
 class GE(Compare):
     """a >= b"""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class And(BinaryOp):
     """Logical and of bools, both evaluated or not (no side effects inside)."""
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype"} | _OF_BOTH)
 class Or(BinaryOp):
     """Logical or of bools."""
 
@@ -282,14 +275,14 @@ class Or(BinaryOp):
 BINARY: tuple[type[BinaryOp], ...] = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or)
 
 
-@node(intern=True, derive={"dtype": "a.dtype"})
+@node(intern=True, derive={"dtype": "a.dtype", "is_index": "a.is_index"})
 class Not(Expr):
     """Logical negation of a bool."""
 
     a: Expr
 
 
-@node(intern=True, derive={"dtype": "true_value.dtype"})
+@node(intern=True, derive={"dtype": "true_value.dtype", "is_index": "condition.is_index and true_value.is_index and false_value.is_index"})
 class Select(Expr):
     """Eager choice: both values are evaluated (so both must be safe to evaluate). ``condition`` may be a vector."""
 
@@ -298,7 +291,7 @@ class Select(Expr):
     false_value: Expr
 
 
-@node(intern=True, derive={"dtype": "true_value.dtype"})
+@node(intern=True, derive={"dtype": "true_value.dtype", "is_index": "condition.is_index and true_value.is_index and false_value.is_index"})
 class IfThenElse(Expr):
     """Lazy choice (``T.if_then_else``): only the chosen value is evaluated; guards loads and divisions."""
 
@@ -371,18 +364,10 @@ class Shuffle(Expr):
     indices: tuple[int, ...]
 
 
-@node(intern=True)
+@node(intern=True, derive={"is_index": "op == 'vscale'"})  # of calls, only that is: a small number that one machine keeps
 class Call(Expr):
     """A call of an intrinsic (``op`` is its name, see ``intrin``) or of another function of the module (a GlobalVar)."""
 
     op: str | GlobalVar
     args: tuple[Expr, ...]
     dtype: DType
-
-    @property
-    def is_index(self) -> bool:
-        """Of calls, only ``vscale()`` is: a small number that one machine keeps."""
-        return self.op == "vscale"
-
-
-_INDEX = {Var, IntImm, Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or, Not, Select, IfThenElse}

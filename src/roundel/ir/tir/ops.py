@@ -79,6 +79,8 @@ def as_index(value: Any) -> Expr:
 
 def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
     """Both operands as expressions of one dtype: constants take the other's type; index ints widen to int64."""
+    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype:
+        return a, b
     if not isinstance(a, Expr):
         a = a.asexpr() if hasattr(a, "asexpr") else const(a, _literal_dtype(a, b))
     if not isinstance(b, Expr):
