@@ -14,6 +14,7 @@ from roundel.graph.algorithms.winograd import LARGEST, NAMES, convolution_algori
 from roundel.graph.expectations import Expectations
 from roundel.interp import interpret
 from roundel.ir import IRModule, graph, options, tir
+from roundel.ir.choice import Later
 from roundel.ir.constants import ConstData
 from roundel.ir.op import get_op
 from roundel.ir.visit import statements
@@ -233,3 +234,18 @@ def test_few_channels_are_not_computed_by_large_tiles():
     for channels, wanted in ((16, W2), (64, W4)):
         layer = _info(1, channels, 12, 12), _info(368, channels, 3, 3), _attrs(), Expectations(Setting(target))
         assert fastest(convolution_algorithms(*layer)) == wanted
+
+
+@pytest.mark.parametrize("name", ["znver5", "x86-64-v3", "x86-64", "neoverse-v1"])
+def test_an_algorithm_that_is_not_priced_is_not_the_fastest(name):
+    """Its products alone take longer than another algorithm in full. Whoever asks for its time gets it."""
+    target, rng, left = Target(name), np.random.default_rng(7), 0
+    lanes = target.lanes("float32")
+    for _ in range(3):
+        channels, outer, size = (int(rng.choice(n)) for n in ([4, 8], [4, 8], [5, 7, 14, 28]))
+        layer = _info(1, channels * lanes, size, size), _info(outer * lanes, channels * lanes, 3, 3), _attrs()
+        found = convolution_algorithms(*layer, Expectations(Setting(target)))
+        later = [cycles for cycles in found.values() if isinstance(cycles, Later)]
+        left += len(later)
+        assert all(cycles.cycles >= found[fastest(found)] for cycles in later)
+    assert left
