@@ -104,8 +104,8 @@ def transform_layout(
         )
     if any(n is old.data or (type(n) in DECLARING and n.buffer.data is old.data and n.buffer is not old) for n in walk(tree.func.body)):
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "its pointer is used")
-    if any(m.source.buffer is old for b in tree.blocks() for m in b.match_buffers):
-        refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "a match_buffer views it")
+    if any(old in (m.buffer, m.source.buffer) for b in tree.blocks() for m in b.match_buffers):
+        refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "it is a view of another buffer, or has one")
     fill = _padding_value(tree, node, old, pad_value, inverse.initial_indices)
     new = decl_buffer(shape, old.dtype, old.name, scope=old.scope, align=old.align, axis_separators=index_map.separators)
     func = _Relayout(tree, old, new, index_map).rewrite(tree.func)

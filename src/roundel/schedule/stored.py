@@ -68,6 +68,8 @@ def reads_own_results(tree: Tree, block: Block, buffer: Buffer) -> bool:
     """Whether an instance of a block reads of a buffer only what blocks in it have stored before."""
     if block.init is not None or any(a.buffer is buffer for s in legality.bare_statements(block.body) for a in accesses_of(s)):
         return False
+    if any(type(n) is tir.MatchBufferRegion and n.source.buffer is buffer for n in walk(block)):  # (what is read through the view is read of it)
+        return False
     inside, an = tree.children(block), tree.analyzer(block, inside=True)
     if any(buffer in legality.asked_of(r) for r in inside) or any(a.buffer is buffer for a in loads_of(*legality.asked_around(block.body))):
         return False
