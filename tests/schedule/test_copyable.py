@@ -220,3 +220,14 @@ def test_domains_that_loops_tell_are_not_shapes():
     func = program(block("C[v, w] = A[v, w]", BOX[0], "for j in range(i + 1):", axes="v, w = T.axis.spatial(4, i), T.axis.spatial(i + 1, j)"))
     for step in (*STEPS_BACK.values(), STEPS_BEFORE[0], STEPS_BEFORE[1]):
         accepts(func, step)
+
+
+@pytest.mark.parametrize("step", [
+    lambda sch: sch.parallel(sch.get_loops("D")[0]),
+    lambda sch: sch.merge(sch.get_loops("B")[0], sch.get_loops("D")[0]),
+])  # fmt: skip
+@pytest.mark.parametrize("read, taken", [("row[(w + 1) % 4]", False), ("C[v, (w + 1) % 4]", False), ("A[v, 3 - w]", True)])
+def test_iterations_share_memory_under_two_names(step, read, taken):
+    """D stores in the view what its next iteration, or B, has under the other name."""
+    text = ALIASES.format(read=read).replace("A[v, w] =", "row[w] =")
+    assert accepts(program(text), step) == taken

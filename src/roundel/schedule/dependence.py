@@ -158,9 +158,10 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
         return
     places = places_under(tree, chain[-1].body)
     stored = dict.fromkeys(p.access.buffer for p in places if p.access.store)
-    memory = {b.data for b in stored}
-    for buffer in _with_aliases(stored):
-        mine = [known(p, memory) for p in places if p.access.buffer.data is buffer.data]
+    of = tree.memory(chain[0])
+    changed = {v for b in stored for v in (b.data, of(b))}
+    for memory, buffer in {of(b): b for b in stored}.items():
+        mine = [known(p, changed) for p in places if of(p.access.buffer) is memory]
         may_be_own = own is None or buffer.scope.split(".")[0] in own
         many = len(mine) > 4  # which of the two questions takes less time is asked first
         if many and may_be_own and _private(tree, chain, buffer, mine):
@@ -168,7 +169,7 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
         found = [c for a, b in combinations_with_replacement(mine, 2) if (c := conflict(tree, moving, a, b)) is not None]
         if not found or (not many and may_be_own and _private(tree, chain, buffer, mine)):
             continue
-        if not _recomputed(tree, chain, found, places):
+        if any(p.access.buffer is not buffer for p in mine) or not _recomputed(tree, chain, found, places):
             yield from found
 
 
@@ -183,11 +184,6 @@ def _anywhere(a: Access | _Placed) -> Access:
 
 def _is_many(tree: Tree, top: For, extent: Expr) -> bool:
     return (extent.value if type(extent) is tir.IntImm else tree.analyzer(top).bounds(extent)[1]) > 1
-
-
-def _with_aliases(buffers: dict[Buffer, None]) -> list[Buffer]:
-    """One buffer of each memory."""
-    return list({b.data: b for b in buffers}.values())
 
 
 def conflict(tree: Tree, loops: Sequence[For], a: Place, b: Place) -> Conflict | None:
@@ -262,7 +258,8 @@ def _instances_meet(an: Analyzer, a: _Instance, b: _Instance) -> Meeting:
 
 def stays_before(tree: Tree, loop: For, a: Place, b: Place, places: list[Place]) -> bool:
     """Whether no iteration of ``loop`` has ``b`` touch what ``a`` touches in a later one (or what it finds there is the same in all)."""
-    if a.access.buffer.data is not b.access.buffer.data or not (a.access.store or b.access.store):
+    of = tree.memory(loop)
+    if of(a.access.buffer) is not of(b.access.buffer) or not (a.access.store or b.access.store):
         return True
     if a.access.buffer is not b.access.buffer:
         return False

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import permutations
 
 from roundel.arith import disjoint, reads_memory
@@ -228,22 +228,14 @@ def require_only_blocks(tree: Tree, realize: BlockRealize, stored: set[Buffer], 
 
 def require_no_alias(tree: Tree, realize: BlockRealize, buffers: Collection[Buffer], doing: str) -> None:
     """No view that a block around made, and no other declaration of the same memory, is touched beside buffers in the scope of a block."""
-    scope = tree.scope(realize)
-    views = {m.buffer: m.source.buffer for b in (scope, *tree.ancestors(scope)) if type(b) is Block for m in b.match_buffers}
-    memory = {_memory(b, views): b for b in buffers}
-    for other in {r.buffer for x in tree.children(scope) for r in (*x.block.reads, *x.block.writes)}:
-        mine = memory.get(_memory(other, views))
+    of = tree.memory(realize)
+    memory = {of(b): b for b in buffers}
+    for other in {r.buffer for x in tree.children(tree.scope(realize)) for r in (*x.block.reads, *x.block.writes)}:
+        mine = memory.get(of(other))
         if mine is not None and mine is not other and other not in buffers:
             refuse(tree, realize, f"cannot {doing}", f"{other.name} is another name of the memory of {mine.name}")
     if len(memory) < len(set(buffers)):
         refuse(tree, realize, f"cannot {doing}", f"block {realize.block.name} touches one memory under two names")
-
-
-def _memory(buffer: Buffer, views: Mapping[Buffer, Buffer]) -> Var:
-    """The pointer to the memory of a buffer, through views."""
-    while buffer in views:
-        buffer = views[buffer]
-    return buffer.data
 
 
 def asked_around(stmt: Stmt) -> list[Expr]:
@@ -296,11 +288,12 @@ def require_moved_in_order(tree: Tree, moved: BlockRealize, chain: Sequence[For]
 def _require_stays_before(tree: Tree, loop: For, places: list[Place], apart: Callable[[Place, Place], bool], doing: str) -> None:
     """No iteration of a loop has the second of two places (``apart``) touch what the first one touches in a later one."""
     together: dict[Var, list[Place]] = {}  # those of one memory
+    of = tree.memory(loop)
     for p in places if tree.analyzer(loop).bounds(loop.extent)[1] > 1 else ():
-        together.setdefault(p.access.buffer.data, []).append(p)
-    stored = {p.access.buffer.data for p in places if p.access.store}
-    for data, found in together.items():
-        mine = [known(p, stored) for p in found] if data in stored else []
+        together.setdefault(of(p.access.buffer), []).append(p)
+    stored = {v for p in places if p.access.store for v in (p.access.buffer.data, of(p.access.buffer))}
+    for memory, found in together.items():
+        mine = [known(p, stored) for p in found] if memory in stored else []
         for a, b in permutations(mine, 2):
             if apart(a, b) and not stays_before(tree, loop, a, b, places):
                 what = f"{a.who} and {b.who} touch elements of {a.access.buffer.name} in iterations whose order would change"

@@ -142,6 +142,17 @@ class Tree:
             known = self._children[block] = self.realizes(block.body)
         return known
 
+    def memory(self, stmt: Stmt) -> Callable[[tir.Buffer], Var]:
+        """To which memory (its pointer) a buffer belongs where ``stmt`` stands, through the views that blocks around made."""
+        views = {m.buffer: m.source.buffer for a in self.ancestors(stmt) if type(a) is Block for m in a.match_buffers}
+
+        def of(buffer: tir.Buffer) -> Var:
+            while buffer in views:
+                buffer = views[buffer]
+            return buffer.data
+
+        return of
+
     def under(self, stmt: Stmt, top: Stmt) -> bool:
         """Whether ``stmt`` is ``top`` or inside it."""
         return stmt is top or any(a is top for a in self.ancestors(stmt))
