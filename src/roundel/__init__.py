@@ -16,7 +16,7 @@ _HOMES = {
     "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",
 }
 _ROOMS = {"ir", "arith", "runtime", "target", "interp", "script", "te", "builder", "passes", "ops", "intrinsics", "schedule", "lower", "codegen",
-          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli", "relax", "tir", "compat", "reports", "backends"}
+          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli", "relax", "tir", "compat", "reports", "backends", "pages"}
 _FRONTENDS = {"onnx", "torch", "relay"}
 
 __all__ = ["__version__", "build", "tune", *_HOMES]

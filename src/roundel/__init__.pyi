@@ -18,6 +18,7 @@ from . import intrinsics as intrinsics
 from . import ir as ir
 from . import lower as lower
 from . import ops as ops
+from . import pages as pages
 from . import passes as passes
 from . import relax as relax
 from . import reports as reports

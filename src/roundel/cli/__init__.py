@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``roundel`` command: compile, run, bench, tune, info, inspect, explain, check, targets, report. Thin, over the public API."""
+"""The ``roundel`` command: compile, run, bench, tune, info, inspect, explain, check, targets, web, report. Thin, over the public API."""
 
 from __future__ import annotations
 

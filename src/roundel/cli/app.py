@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from . import bench, check, compile, explain, info, inspect, report, run, serve_runner, targets, tune  # noqa: A004
+from . import bench, check, compile, explain, info, inspect, report, run, serve_runner, targets, tune, web  # noqa: A004
 from .logs import log_to_terminal
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
@@ -20,6 +20,7 @@ app.command("serve-runner")(serve_runner.serve_runner_command)
 app.command("explain")(explain.explain_command)
 app.command("check")(check.check_command)
 app.command("targets")(targets.targets_command)
+app.command("web")(web.web_command)
 app.add_typer(report.app, name="report")
 
 
