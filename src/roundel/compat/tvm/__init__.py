@@ -21,12 +21,13 @@ from .ir import IRModule
 from .rooms import missing
 from .running import build, compile, lower  # noqa: A004
 from .runtime import DataType, Device, cpu, cuda, device, gpu, nd
+from .s_tir import dlight
 
 register_global_func = register_func
 tirx = tir
 rooms.install(__name__)
 
-__all__ = ["DataType", "Device", "IRModule", "TVMError", "__version__", "arith", "build", "compile", "contrib", "cpu", "cuda", "device", "error",
+__all__ = ["DataType", "Device", "IRModule", "TVMError", "__version__", "arith", "build", "compile", "contrib", "cpu", "cuda", "device", "dlight", "error",
            "get_global_func", "gpu", "ir", "lower", "meta_schedule", "nd", "register_func", "register_global_func", "relax", "rpc",
            "runtime", "s_tir", "script", "support", "target", "te", "testing", "tir", "tirx", "topi", "transform"]
 

@@ -12,6 +12,8 @@ MODULES = {
     **{f"s_tir.meta_schedule.{name}": f"roundel.compat.tvm.meta_schedule.{name}" for name in ("relax_integration", "space_generator", "tir_integration")},
     **{f"script.{parser}{name}": f"roundel.script.{home}" for parser in ("", "parser.") for name, home in
        {"tir": "tir", "tirx": "tir", "relax": "relax", "ir": "ir"}.items()},
+    **{f"dlight{name}": f"roundel.compat.tvm.s_tir.dlight{name}" for name in ("", ".base", ".analysis", ".gpu", ".cpu", ".base.schedule_rule",
+                                                                              ".base.transform")},
     "relax.dpl": "roundel.relax.dpl", "relax.dpl.pattern": "roundel.relax.dpl",
     "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend.nn": "roundel.relax.frontend.nn",
     "relax.expr": "roundel.relax", "relax.struct_info": "roundel.relax",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import enum
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,8 +14,11 @@ import numpy as np
 
 from ... import api
 from ...driver import compile_module
+from ...interp.observed import Observed
 from ...ir.errors import OptionError, RoundelError
 from ...ir.module import IRModule
+from ...passes import get_pass
+from ...passes import run as run_passes
 from ...runtime.timing import Times, time_evaluator
 from ...target import Target
 from .target import Target as CompatTarget
@@ -36,12 +40,17 @@ def as_target(target: Any) -> Any:
     return None if str(target).strip() in ("llvm", "c") else target
 
 
-def _out(value: Any) -> Any:
-    """A result with TVM's names on its arrays."""
+def _arrays() -> Any:
+    """The class of arrays with TVM's names."""
     from .runtime import Tensor
 
+    return Tensor
+
+
+def _out(value: Any) -> Any:
+    """A result with TVM's names on its arrays."""
     if isinstance(value, np.ndarray):
-        return value.view(Tensor)
+        return value.view(_arrays())
     return type(value)(map(_out, value)) if isinstance(value, tuple | list) else value
 
 
@@ -90,15 +99,23 @@ class Module(Mapping[str, Callable[..., Any]]):
             built.save(library := Path(folder, _IN_ARCHIVE))
             archive.add(library, _IN_ARCHIVE)
 
+    def observed(self, instrument: Callable[..., Any]) -> Observed:
+        """The program that was built, in the interpreter, its kernels shown to ``instrument``. Raises RoundelError for a module of a file."""
+        shown = lambda *args: instrument(*(a.view(_arrays()) if isinstance(a, np.ndarray) else a for a in args))
+        return Observed(run_passes(self._program(), [get_pass("decompose"), get_pass("legalize")]), shown)
+
     def stats(self) -> str:
         """The functions, one a line."""
         return "\n".join(map(str, self._functions))
 
-    def as_text(self) -> str:
-        """The program that was built, as script. Raises RoundelError for a module that was loaded from a file."""
+    def _program(self) -> IRModule:
         if self._source is None:
             raise RoundelError("this module was loaded from a file", hint="roundel inspect shows what is in it")
-        return self._source[0].script()
+        return self._source[0]
+
+    def as_text(self) -> str:
+        """The program that was built, as script. Raises RoundelError for a module that was loaded from a file."""
+        return self._program().script()
 
     as_python = as_text
 
@@ -137,14 +154,26 @@ def load_module(path: str | Path) -> Module:
     return Module(model.executable if hasattr(model, "executable") else {"main": model})
 
 
+class VMInstrumentReturnKind(enum.IntEnum):
+    """What an instrument says before a kernel runs."""
+
+    NO_OP = 0
+    SKIP_RUN = 1
+
+
 class VirtualMachine:
     """``relax.VirtualMachine(ex, tvm.cpu())["main"](x)``: there is no machine in between, functions are native code."""
 
     def __init__(self, rt_mod: Module, device: Any = None, memory_cfg: Any = None, profile: bool = False) -> None:
-        self.module = rt_mod
+        self.module, self._observed = rt_mod, None
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        return self.module[name]
+        return self.module[name] if self._observed is None else lambda *args: _out(self._observed[name](*args))
+
+    def set_instrument(self, instrument: Callable[..., Any] | None) -> None:
+        """Run in the interpreter from now on, and call ``instrument(func, func_symbol, before_run, ret_value, *args)`` before and after each kernel, which
+        does not run where the call before gives `VMInstrumentReturnKind.SKIP_RUN`. None: native code again."""
+        self._observed = None if instrument is None else self.module.observed(instrument)
 
     def invoke_stateful(self, func_name: str, *args: Any) -> None:
         """Call a function and keep its result, which ``get_outputs`` gives."""

@@ -166,9 +166,10 @@ def clip(s: Step, g: Any) -> Sequence[Any]:
 
 @rule("atan2")
 def atan2(s: Step, g: Any) -> Sequence[Any]:
-    """The angle of (y, x)"""
+    """The angle of (y, x), which has none at the origin: 0 there"""
     y, x = s.args
-    scaled = s.emit(g / (x * x + y * y))
+    square = s.emit(x * x + y * y)
+    scaled = s.emit(_where(_above(square, 0.0), g / square, nothing(g)))
     return scaled * x, -(scaled * y)
 
 

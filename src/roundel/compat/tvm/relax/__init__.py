@@ -14,7 +14,7 @@ from ....relax import *  # noqa: F403
 from ....relax import expr_functor
 from ....relax.expr_functor import PyExprMutator, PyExprVisitor, mutator, visitor
 from ..rooms import missing
-from ..running import VirtualMachine, build
+from ..running import VirtualMachine, VMInstrumentReturnKind, build
 from . import analysis, backend, frontend, pipeline, testing, transform
 from .of_2022 import DynTensorType, Operators, Var, const, in_script
 from .pipeline import get_pipeline, register_pipeline
@@ -22,7 +22,7 @@ from .pipeline import get_pipeline, register_pipeline
 Expr, StructInfo, Binding, BindingBlock, DataflowBlock = graph.GraphExpr, graph.StructInfo, graph.Binding, graph.BindingBlock, graph.DataflowBlock
 MatchCast = graph.MatchCast
 op = Operators()
-vm = vm_build = SimpleNamespace(build=build, VirtualMachine=VirtualMachine)
+vm = vm_build = SimpleNamespace(build=build, VirtualMachine=VirtualMachine, VMInstrumentReturnKind=VMInstrumentReturnKind)
 
 
 def __getattr__(name: str) -> Any:
@@ -32,6 +32,33 @@ def __getattr__(name: str) -> Any:
     raise missing(f"tvm.relax.{name}", name)
 
 
-__all__ = ["Binding", "BindingBlock", "DataflowBlock", "DynTensorType", "Expr", "MatchCast", "PyExprMutator", "PyExprVisitor", "StructInfo", "Var",
-           "VirtualMachine", "analysis", "backend", "build", "const", "expr_functor", "frontend", "get_pipeline", "mutator", "op", "pipeline",
-           "register_pipeline", "testing", "transform", "visitor", "vm", "vm_build"]
+__all__ = [
+    "Binding",
+    "BindingBlock",
+    "DataflowBlock",
+    "DynTensorType",
+    "Expr",
+    "MatchCast",
+    "PyExprMutator",
+    "PyExprVisitor",
+    "StructInfo",
+    "VMInstrumentReturnKind",
+    "Var",
+    "VirtualMachine",
+    "analysis",
+    "backend",
+    "build",
+    "const",
+    "expr_functor",
+    "frontend",
+    "get_pipeline",
+    "mutator",
+    "op",
+    "pipeline",
+    "register_pipeline",
+    "testing",
+    "transform",
+    "visitor",
+    "vm",
+    "vm_build",
+]

@@ -7,7 +7,9 @@ from typing import Any
 
 from ....backends.run_codegen import run_codegen
 from ....builder import bind_params, bind_sizes
+from ....graph.algorithms.mixed_precision import mixed_precision
 from ....graph.gradient import gradient
+from ....graph.tidy.lift_functions import lift_functions
 from ....passes import get_pass
 from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
 from ....relax.merge_composites import merge_composites
@@ -54,6 +56,17 @@ def BindSymbolicVars(binding_map: Any, func_name: str | None = None) -> Pass:
 def Gradient(func_name: str, require_grads: Any = None, target_index: int = 0) -> Pass:
     """A function ``NAME_adjoint`` with the gradients: `roundel.graph.gradient.gradient`"""
     return Pass(lambda mod: gradient(mod, func_name, require_grads, target_index), name="Gradient")
+
+
+def LambdaLift() -> Pass:
+    """Functions inside of functions become functions of the module: `roundel.graph.tidy.lift_functions`"""
+    return Pass(lift_functions, name="LambdaLift")
+
+
+def ToMixedPrecision(out_dtype: str = "float32", fp16_input_names: Any = None) -> Pass:
+    """Products of 16-bit factors: `roundel.graph.algorithms.mixed_precision`"""
+    return Pass(lambda mod: mixed_precision(mod, "float16" if out_dtype == "float32" else out_dtype, out_dtype, fp16_input_names or ()),
+                name="ToMixedPrecision")
 
 
 def FuseOpsByPattern(patterns: Any, bind_constants: bool = True, annotate_codegen: bool = False, entry_function_names: Any = None) -> Pass:

@@ -5,10 +5,11 @@ from typing import Any
 
 from .. import meta_schedule, tir
 from ..tir import BlockRV, LoopRV, SBlockRV, Schedule, ScheduleError, TensorIntrin, Trace
+from . import dlight
 
 
 def __getattr__(name: str) -> Any:
     return getattr(tir, name)
 
 
-__all__ = ["BlockRV", "LoopRV", "SBlockRV", "Schedule", "ScheduleError", "TensorIntrin", "Trace", "meta_schedule"]
+__all__ = ["BlockRV", "LoopRV", "SBlockRV", "Schedule", "ScheduleError", "TensorIntrin", "Trace", "dlight", "meta_schedule"]
