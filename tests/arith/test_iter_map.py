@@ -241,6 +241,13 @@ def test_subspaces(bindings, inner, predicate):
         assert np.array_equal(columns([d.outer], fixed)[0], outer)
 
 
+def test_what_a_condition_leaves_needs_no_remainder():
+    """Of 8 * 3 tiles, 20 exist: where the condition holds, the number of a tile is what it is."""
+    dom = {I: Range.of(8), J: Range.of(3), K: Range.of(16)}
+    got = subspace_divide([I * 48 + J * 16 + K], dom, [K], I * 3 + J < 20)
+    assert Analyzer().prove_equal(got.bindings[0].outer, I * 3 + J)
+
+
 def test_subspace_that_is_no_tile():
     with pytest.raises(ArithError, match="faster"):
         subspace_divide([I * 16 + J], {I: Range.of(8), J: Range.of(16)}, [I])

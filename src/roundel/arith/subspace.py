@@ -52,20 +52,14 @@ def subspace_divide(
         condition = an.simplify(tir.const(predicate))
         found = detect_iter_map(bindings, dom, condition, an=an)
         divide = _Divide(an, found.starts, inner_vars)
+        parts = _conjuncts(condition)
+        outside = tir.logical_and(*(c for c in parts if free_vars(c).isdisjoint(inner_vars)))
         out = []
-        for s in found.indices:
-            d = divide.sum(s)
-            out.append(
-                Division(
-                    an.simplify(d.outer), an.simplify(d.outer_extent), an.simplify(d.inner), an.simplify(d.inner_extent)
-                )
-            )
-    parts = _conjuncts(condition)
-    return SubspaceDivision(
-        tuple(out),
-        tir.logical_and(*(c for c in parts if free_vars(c).isdisjoint(inner_vars))),
-        tir.logical_and(*(c for c in parts if not free_vars(c).isdisjoint(inner_vars))),
-    )
+        for d in map(divide.sum, found.indices):
+            with an.constraint(outside):  # where it does not hold, nothing is bound: of 209 * 3 tiles, 625 exist
+                outer = an.simplify(d.outer)
+            out.append(Division(outer, an.simplify(d.outer_extent), an.simplify(d.inner), an.simplify(d.inner_extent)))
+    return SubspaceDivision(tuple(out), outside, tir.logical_and(*(c for c in parts if not free_vars(c).isdisjoint(inner_vars))))
 
 
 class _Divide:

@@ -66,6 +66,12 @@ class Behaviour:
     """... of the second-level cache, for rows that lie far apart."""
     l3_room: float
     """... of the last cache, for data that every panel reads."""
+    page_bytes: int
+    """Bytes of a page, at whose end hardware stops to fetch ahead."""
+    block_passes: int
+    """Passes over a panel of a convolution's weights from which on it pays to take the panel in blocks: each block is waited for in the first of them."""
+    far_times: float
+    """Times the second-level cache, of a picture of which each panel of weights finds the next block of channels too far away."""
     ahead_bytes: int
     """Bytes that a fetch is ahead of its use, at least."""
     attention_exposed: float
@@ -107,9 +113,9 @@ def _fitted(**others: float) -> Behaviour:
         "masked": 1.01, "window_share": 25 / 56, "awaited": 0.5, "exposed": 0.15, "strided_exposed": 0.4, "first_exposed": 0.527, "l2_beside": 0.6,
         "l3_beside": 0.64, "memory_beside": 1.0, "weights_share": 8 / 9, "elementwise_share": 0.25, "copied_share": 0.533, "scattered_share": 0.3,
         "cache_room": 0.8, "l2_room": 0.6, "stages_room": 0.75, "panel_room": 0.25, "waiting_room": 0.2, "scattered_room": 0.2, "l3_room": 0.4,
-        "ahead_bytes": 4096, "attention_exposed": 0.25, "attention_streamed": 0.8, "attention_far": 1 / 3, "attention_together": 2 / 3,
-        "broadcast_cycles": 0.1, "exponential_cycles": 12.0, "turn_cycles": 16.0, "rescale_cycles": 40.0, "update_cycles": 2.0, "tail_cycles": 700.0,
-        "edge_cycles": 45.0, "tile_cycles": 14.0, "tiles_started_cycles": 60.0, "tiles_copied_cycles": 1.5,
+        "page_bytes": 4096, "block_passes": 24, "far_times": 4.0, "ahead_bytes": 4096, "attention_exposed": 0.25, "attention_streamed": 0.8,
+        "attention_far": 1 / 3, "attention_together": 2 / 3, "broadcast_cycles": 0.1, "exponential_cycles": 12.0, "turn_cycles": 16.0, "rescale_cycles": 40.0,
+        "update_cycles": 2.0, "tail_cycles": 700.0, "edge_cycles": 45.0, "tile_cycles": 14.0, "tiles_started_cycles": 60.0, "tiles_copied_cycles": 1.5,
         "factors_room": 0.5,
     }
     return Behaviour(**figures | others)  # type: ignore[arg-type]

@@ -12,6 +12,8 @@ from roundel.interp import interpret
 from roundel.ir import IRModule, Var
 from roundel.ir.dtype import INT64
 from roundel.ir.errors import ScheduleError
+from roundel.ir.tir import For, ForKind
+from roundel.ir.visit import walk
 from roundel.strategy.explain import alternatives, explain_program
 from roundel.strategy.match.dot_product import fastest_group
 from roundel.strategy.pack_constants import relayout
@@ -154,3 +156,11 @@ def test_what_is_computed_of_the_sums_is_counted():
                      for x in (c, low))
     assert results.cycles > 1.2 * sums.cycles
     assert results.decisions[GRAIN] < sums.decisions.get(GRAIN, 1 << 60)  # a thread has enough to do with fewer of them
+
+
+@pytest.mark.parametrize("columns", [5000, 4112])
+def test_columns_that_are_no_whole_number_of_tiles_run_in_parallel(columns):
+    """209 tiles of 3 vectors hold 625 and two more that do not exist: a tile's vectors are found without a remainder, which would hide that tiles are apart."""
+    func, _ = schedule_program(product(17, columns, 256), TARGET, (WEIGHT,))
+    assert func.attrs["scheduled"] == "dot_products" and not func.attrs.get("schedule_notes")
+    assert any(loop.kind is ForKind.PARALLEL for loop in walk(func.body) if type(loop) is For)

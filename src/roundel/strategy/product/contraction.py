@@ -40,8 +40,6 @@ from .register_tile import Tile, in_vectors
 
 ASSUMED_TILES = 16  # along a symbolic axis
 FEW_TILES = 4        # of rows
-PAGE = 4096          # bytes, at whose ends hardware prefetchers stop
-MUCH = 4             # times the second-level cache, of data that comes from further away for every panel
 CHUNKS = 2           # for each core, of panels that few tiles go over
 
 
@@ -338,11 +336,11 @@ def _fetch_blocks(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str
     sizes = [n.value for n in data.buffer.shape if type(n) is tir.IntImm]
     if len(blocks) != 1 or blocks[0] in c.windows or not c.rows or data.buffer not in sch.func.buffer_params or len(sizes) < data.buffer.ndim:
         return
-    if math.prod(sizes) * data.buffer.dtype.storage_bits // 8 < MUCH * target.l2_bytes:
+    if math.prod(sizes) * data.buffer.dtype.storage_bits // 8 < target.far_times * target.l2_bytes:
         return
     apart, across, inside = (data.stride(axes[k].var) for k in (blocks[0], c.rows[-1], choice["inner"]))
     steps = -(-(c.extent(choice["inner"]) or 1) // choice["unroll"])
-    if inside == 1 and isinstance(apart, int) and isinstance(across, int) and apart * data.buffer.dtype.storage_bits // 8 >= PAGE:
+    if inside == 1 and isinstance(apart, int) and isinstance(across, int) and apart * data.buffer.dtype.storage_bits // 8 >= target.page_bytes:
         sch.annotate(nest.axes[blocks[0]], PREFETCH, Prefetch(data.buffer.name, apart, step=-(-tile.rows * across // steps), passes=1))
 
 

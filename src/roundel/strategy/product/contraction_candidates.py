@@ -36,7 +36,6 @@ ASSUMED_ROWS = 120   # of a symbolic axis that is rows
 TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
 BLOCKS = (1, 2, 4)    # of the reduction
 WINDOW_BLOCKS = (1, 4, 8, 16, 32)  # ... where a window multiplies its length
-MANY_PASSES = 24      # over a panel of a convolution's weights, from which on its blocks pay
 LEAST_STEPS = 128     # of the reduction in a block: to start and end a tile costs more than what a shorter one can save
 
 
@@ -125,9 +124,9 @@ def _may_block(c: Contraction, target: Target, t: Columns) -> Any:
     used while it fits at all, and each of its blocks is waited for in the first of the passes over it."""
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
     others = product([c.extent(k) for k in c.batch], 1) * np.maximum(_column_tiles(c, t), 1)
-    passes = product([c.extent(k) for k in c.rows[:-1]], 1) * -(-(c.extent(c.rows[-1]) or 1) // t["rows"]) if c.windows else MANY_PASSES
+    passes = product([c.extent(k) for k in c.rows[:-1]], 1) * -(-(c.extent(c.rows[-1]) or 1) // t["rows"]) if c.windows else target.block_passes
     room = capacities(target)[1] if c.windows else target.panel_room * target.l2_bytes
-    large = (product([c.extent(k) for k in c.reduce], ASSUMED) * width > room) & (passes >= MANY_PASSES)
+    large = (product([c.extent(k) for k in c.reduce], ASSUMED) * width > room) & (passes >= target.block_passes)
     return (t["order"] == 0) & large & (others >= max(2, target.cores))
 
 
