@@ -65,6 +65,18 @@ def test_outputs_whose_sizes_the_run_tells(node, tmp_path):
 
 
 @in_node
+@pytest.mark.slow  # where zig's C library was not wanted before
+def test_functions_of_the_c_library_are_linked_in(node, tmp_path):
+    nodes = [helper.make_node("Mod", ["x", "y"], ["a"], fmod=1), helper.make_node("Exp", ["a"], ["b"]), helper.make_node("Mul", ["b", "w"], ["z"])]
+    rng = np.random.default_rng(0)
+    model = onnx_model(nodes, {n: ("float64", ["n", 5]) for n in "xy"}, {"z": ("float64", ["n", 5])}, {"w": rng.standard_normal((1, 5))})
+    inputs = [rng.standard_normal((4, 5)) for _ in "xy"]
+    file = compiled(model).save(tmp_path / "m.wasm")
+    same(node.run(file, inputs), listed(rd.compile(model)(*inputs)))
+    assert _Module.read(file.read_bytes()).section(2)[:13] == b"\1\3env\6memory\2", "it imports no more than others"
+
+
+@in_node
 def test_memory_is_given_back_and_taken_again(node, tmp_path):
     file = compiled(dense()[0]).save(tmp_path / "m.wasm")
     sizes = []

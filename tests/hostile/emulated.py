@@ -27,16 +27,17 @@ from .attempts import attempts
 def attack(count: int, seed: int, start: int = 0) -> Iterator[str]:
     """``count`` operators, each on the next of the machines."""
     installed = [m for m in MACHINES.values() if not m.missing()]
-    cases = list(_cases())
-    random.Random(seed).shuffle(cases)
+    shuffled = list(cases())
+    random.Random(seed).shuffle(shuffled)
     for k in attempts(range(count if installed else 0), start):
-        case, machine = cases[k % len(cases)], installed[(k + k // len(cases)) % len(installed)]
+        case, machine = shuffled[k % len(shuffled)], installed[(k + k // len(shuffled)) % len(installed)]
         if wrong := _differs(case, machine):
             yield f"{case.name} on {machine.command}: {wrong}"
 
 
 @cache
-def _cases() -> tuple[Any, ...]:
+def cases() -> tuple[Any, ...]:
+    """Tests of operators whose results are not random."""
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():

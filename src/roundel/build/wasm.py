@@ -27,6 +27,7 @@ _MOST = 3 << 30  # bytes of weights, of the 4 GiB that there are for everything
 _STACK = 1 << 20
 _COMPILE = ("-std=c11", "-O2", "-g0", "-mbulk-memory", "-fno-sanitize=all", "-fvisibility=hidden", "-w")
 _LINK = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
+_LINK_BY_ZIG = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")  # whose stack is first anyway
 _CUSTOM, _IMPORT, _GLOBAL, _EXPORT, _START, _DATA, _DATA_COUNT = 0, 2, 6, 7, 8, 11, 12  # sections, by the numbers of the standard (5.5.2)
 _I32_CONST, _END = 0x41, 0x0B
 _VALUES = {f"{kind}_{way}": what for kind, what in (("complex", "complex numbers"), ("text", "texts"), ("sequence", "sequences"))
@@ -86,8 +87,21 @@ def _linked(objects: Sequence[bytes], work: Path) -> _Module:
     for i, content in enumerate(objects):
         paths.append(work / f"part{i}.o")
         paths[-1].write_bytes(content)
-    toolchain.run([*toolchain.module_linker(), *_LINK, *paths, "--whole-archive", runtime, "-o", work / "linked.wasm"])
-    return _Module.read((work / "linked.wasm").read_bytes())
+    inputs, linked = (*paths, "--whole-archive", runtime), work / "linked.wasm"
+    try:
+        toolchain.run([*toolchain.module_linker(), *_LINK, *inputs, "-o", linked])
+    except BuildError as error:
+        if "undefined symbol" not in str(error):
+            raise
+        _link_with_libc(inputs, compiler, work, linked)
+    return _Module.read(linked.read_bytes())
+
+
+def _link_with_libc(inputs: Sequence[str | Path], compiler: Sequence[str], work: Path, linked: Path) -> None:
+    """Link what needs functions of math.h, such as a remainder or an exponential of float64: those of the C library that zig brings, which zig compiles when it
+    is wanted first, in a minute, and keeps. Raises BuildError."""
+    toolchain.run([*toolchain.module_linker(), "-r", *inputs, "-o", work / "whole.o"])
+    toolchain.run([*compiler, "-mexec-model=reactor", "-O2", *(f"-Wl,{option}" for option in _LINK_BY_ZIG), work / "whole.o", "-o", linked])
 
 
 @dataclass(frozen=True)
