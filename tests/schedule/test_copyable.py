@@ -231,3 +231,13 @@ def test_iterations_share_memory_under_two_names(step, read, taken):
     """D stores in the view what its next iteration, or B, has under the other name."""
     text = ALIASES.format(read=read).replace("A[v, w] =", "row[w] =")
     assert accepts(program(text), step) == taken
+
+
+@pytest.mark.parametrize("kind, taken", [("range(4)", True), ("T.parallel(4)", False)])
+def test_padding_is_filled_in_the_memory_of_each_iteration(kind, taken):
+    """One row of B serves all iterations, each of which has its own where they run at the same time."""
+    make = block("B[0, w] = T.if_then_else(w < 3, S[w], 0)", f"for i in {kind}:", BOX[1], axes="w = T.axis.spatial(4, j)", name="B")
+    read = block("C[v, w] = B[0, w] * 2", BOX[1])
+    func = program(make + "".join(f"    {line}\n" for line in read.splitlines()))
+    assert accepts(func, lambda sch: sch.decompose_padding("B", sch.get_loops("B")[1]))
+    assert accepts(func, lambda sch: sch.decompose_padding("B", sch.get_loops("B")[0])) == taken

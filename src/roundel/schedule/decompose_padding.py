@@ -95,6 +95,7 @@ class _Decompose:
             changed = changed.edit({now: now.replace(extent=x.extent)})
         outer = changed.nodes[self.loop.token]
         changed = changed.edit({outer: tir.seq(front, outer)})
+        legality.require_no_races(changed, self.store.buffer, f"decompose block {self.block.name}")
         return Change(changed, next(b.token for b in changed.blocks() if b.token not in tree.nodes))
 
     def copy(self, realize: BlockRealize) -> tuple[BlockRealize, list[For]]:

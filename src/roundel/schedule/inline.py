@@ -12,6 +12,7 @@ from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
 
 from . import legality
 from .accesses import memory_of
+from .copyable import require_told_by_loops
 from .handed_on import covered
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import bindings, regions_of, run_domain, surely_touched, with_access
@@ -180,6 +181,7 @@ def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
     """
     realize = tree.realize(block)
     store = _single_store(tree, realize, "inline")
+    require_told_by_loops(tree, realize, f"inline block {realize.block.name} into its producer")
     producer, buffer = _epilogue_of(tree, realize)
     source = producer.block
     made = _single_store(tree, producer, "inline into")

@@ -354,7 +354,9 @@ def reindex(tree: Tree, block: BlockToken, buffer: BufferName) -> Change:
     site = place(tree, [realize] if writes else feeding, later, realize)
     if site.loop is not None:
         refuse(tree, realize, f"cannot reindex {target.name}", "it is written and read in one loop nest")
-    return Change(site.insert(nest, changes, new), token)
+    changed = site.insert(nest, changes, new)
+    legality.require_no_races(changed, new, doing)
+    return Change(changed, token)
 
 
 class Reindexed(Rewriter):

@@ -10,7 +10,7 @@ from roundel.arith import disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
-from .accesses import INIT, accesses_of, loads_of
+from .accesses import INIT, accesses_of, loads_of, memory_of
 from .dependence import Place, conflicts, instance_conflicts, known, name_of, places_under, same_instance, stays_before, touched_besides
 from .handed_on import reads_what_it_stores, reduces_over
 from .primitive import refuse
@@ -475,10 +475,11 @@ def check_parallel(tree: Tree, loop: For, doing: str, reduce_too: bool = False, 
 
 
 def require_no_races(tree: Tree, buffer: Buffer, doing: str) -> None:
-    """Iterations that run at the same time, around blocks that touch a buffer, do not get into each other's way in it."""
-    users = [r for b in tree.blocks() if buffer in b.alloc_buffers for r in tree.children(b) if buffer in writes_of(r.block) | reads_of(r.block)]
-    together = dict.fromkeys(x for r in users for x in tree.loops(r) if x.kind in TOGETHER)
+    """Iterations that run at the same time, around blocks that touch a buffer, do not get into each other's way in it (in blocks of blocks too)."""
+    together = [x for x in tree.nodes.values() if type(x) is For and x.kind in TOGETHER]
     for loop in together:
+        if not any(buffer.data in memory_of(r.block) for r in tree.realizes(loop)):
+            continue
         for c in conflicts(tree, [loop], loop.own_scopes):
             if c.first.access.buffer is buffer and not (c.any_order and reduces_over(c.first.stmt, [loop])):  # type: ignore[arg-type]
                 refuse(tree, loop, f"cannot {doing}: iterations of {loop.loop_var.name}, which run at the same time, share {buffer.name}", c.why)
